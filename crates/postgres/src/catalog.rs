@@ -17,9 +17,11 @@ const CHOICES_MAX: usize = 20;
 const COLUMN_CHOICES_MAX: usize = 60;
 
 /// Relations that the role may read; those of the search path come first. Partitions are represented by their parent,
-/// and objects of extensions are excluded.
+/// and objects of extensions are excluded. Where row-level security applies to the role, the number of rows is unknown:
+/// the server's estimate counts the rows of all tenants.
 const TABLES_SQL: &str = "
-SELECT n.nspname::text, c.relname::text, pg_catalog.pg_table_is_visible(c.oid), c.relkind::text, c.reltuples::float8,
+SELECT n.nspname::text, c.relname::text, pg_catalog.pg_table_is_visible(c.oid), c.relkind::text,
+       CASE WHEN pg_catalog.row_security_active(c.oid) THEN -1 ELSE c.reltuples END::float8,
        pg_catalog.obj_description(c.oid, 'pg_class'),
        (SELECT pg_catalog.count(*) FROM pg_catalog.pg_inherits i WHERE c.relkind = 'p' AND i.inhparent = c.oid)
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

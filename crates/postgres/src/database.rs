@@ -41,6 +41,7 @@ impl PostgresDatabase {
     /// `Internal` if the pool cannot be created.
     pub fn open(name: impl Into<String>, target: ConnectTarget, options: PostgresOptions) -> Result<Self, Error> {
         let name: Arc<str> = name.into().into();
+        let target = target.with_message_bytes_max(options.message_bytes_max);
         let options = Arc::new(options);
         let pool = Pool::new(name.clone(), target, options.clone())?;
         let server = Arc::new(PostgresServer::new(name, pool, options));
@@ -145,6 +146,7 @@ impl Database for PostgresDatabase {
             Some(prepared) => (prepared, None),
             None => {
                 lease.begin(statement.transaction(), &identity).await?;
+                server.check_functions(&mut lease, &statement, &identity).await?;
                 let prepared = server.prepare(&mut lease, &statement, statement.transaction(), &identity).await?;
                 (prepared, server.check_cost(&lease, &statement).await?)
             }
@@ -162,6 +164,7 @@ impl Database for PostgresDatabase {
         };
         let transaction = Transaction::default();
         let mut lease = self.server.begin(&transaction, &identity).await?;
+        self.server.check_functions(&mut lease, statement, &identity).await?;
         // A cached prepared statement has old columns, which would be noticed only when it runs.
         lease.session()?.evict_statement(identity.role.as_deref(), statement.text());
         // Behind a pooler, the prepared statement must be closed before its transaction ends.

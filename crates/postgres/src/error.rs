@@ -222,6 +222,10 @@ pub fn common_handler_error(
             let message = format!("the {kind} failed after repeated conflicts with concurrent changes");
             Error::new(ErrorKind::Unavailable, message).with_hint("Try again.").with_detail(detail())
         }
+        // A message that the connection replaced because of its size; an error of the server is not fatal.
+        "54000" if server.severity() == "FATAL" => {
+            Error::new(ErrorKind::TooLarge, server.message()).with_detail(detail())
+        }
         code if code.starts_with("08") || code.starts_with("57P") || code.starts_with("53") => {
             internal_statement_error(error, database)
         }

@@ -12,6 +12,7 @@ pub mod connect;
 mod database;
 pub mod error;
 mod explain;
+mod function_restrictions;
 mod identity;
 mod options;
 mod plan;

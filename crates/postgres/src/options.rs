@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::connect::MESSAGE_BYTES_MAX;
 use crate::identity::{ClaimSettings, RunAs};
 
 /// The options of a [`PostgresDatabase`](crate::PostgresDatabase).
@@ -19,6 +20,11 @@ pub struct PostgresOptions {
     pub strict: bool,
     /// Whether connections lead to a pooler in transaction mode (PgBouncer). Then a session keeps no state.
     pub is_behind_pooler: bool,
+    /// Functions that a caller's own statements may call although they are volatile or run with the rights of their
+    /// owner; each with or without its schema.
+    pub allowed_functions: Vec<String>,
+    /// The maximum size of one message of the server, such as a row, in bytes.
+    pub message_bytes_max: usize,
     /// The maximum estimated cost of a caller's own statement, in the planner's units.
     pub max_cost: Option<f64>,
     /// The maximum number of connections.
@@ -52,6 +58,8 @@ impl Default for PostgresOptions {
             schemas: None,
             strict: false,
             is_behind_pooler: false,
+            allowed_functions: Vec::new(),
+            message_bytes_max: MESSAGE_BYTES_MAX,
             max_cost: None,
             connections_max: 10,
             acquire_timeout: Duration::from_secs(10),

@@ -92,8 +92,9 @@ SELECT r.rolname::text, r.rolsuper, r.rolbypassrls, r.rolcreaterole, r.rolcreate
          SELECT 1 FROM pg_catalog.pg_auth_members m WHERE m.member = r.oid),
        (SELECT pg_catalog.count(*) FROM pg_catalog.pg_class c WHERE c.relowner = r.oid AND c.relkind IN ('r','p','v','m','f')),
        (SELECT pg_catalog.count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-        WHERE c.relkind IN ('r','p','f') AND n.nspname NOT IN ('pg_catalog','information_schema')
-          AND (pg_catalog.has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'))),
+        WHERE c.relkind IN ('r','p','f','v') AND n.nspname NOT IN ('pg_catalog','information_schema')
+          AND (pg_catalog.has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
+               OR pg_catalog.has_any_column_privilege(r.oid, c.oid, 'INSERT, UPDATE'))),
        (SELECT pg_catalog.string_agg(n.nspname, ', ') FROM pg_catalog.pg_namespace n
         WHERE n.nspname NOT LIKE 'pg\\_%' AND pg_catalog.has_schema_privilege(r.oid, n.oid, 'CREATE')),
        pg_catalog.has_database_privilege(r.oid, pg_catalog.current_database(), 'CREATE'),
@@ -179,7 +180,7 @@ fn check_role(row: &Row, findings: &mut Vec<RoleFinding>) -> Result<(), Error> {
     }
     if written > 0 {
         let remedy = format!("REVOKE INSERT, UPDATE, DELETE, TRUNCATE on them FROM {role}");
-        add(format!("may write to {written} tables"), remedy);
+        add(format!("may write to {written} tables or views"), remedy);
     }
     if let Some(schemas) = row.try_get::<_, Option<String>>(9)? {
         let remedy = format!("REVOKE CREATE ON SCHEMA … FROM {role} or PUBLIC");

@@ -1,7 +1,11 @@
 //! The shared state of the calls of one database: its connections, its options, and how a statement is prepared.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use lru::LruCache;
+use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_sql::{Author, Statement, Transaction};
 use tokio::sync::OnceCell;
@@ -10,6 +14,7 @@ use tokio_postgres::error::SqlState;
 use crate::catalog;
 use crate::error;
 use crate::explain::PlanEstimate;
+use crate::function_restrictions::FunctionRestrictions;
 use crate::options::{PostgresOptions, TenantIsolation};
 use crate::pool::{Lease, Pool};
 use crate::prepared::{self, PrepareError, PreparedStatement};
@@ -22,11 +27,22 @@ pub(crate) struct PostgresServer {
     pub(crate) options: Arc<PostgresOptions>,
     /// The privileges beyond reading, known from the first connection on.
     findings: OnceCell<Vec<RoleFinding>>,
+    /// By role; the functions change rarely.
+    restrictions: Mutex<LruCache<Option<String>, (Instant, Arc<FunctionRestrictions>)>>,
 }
+
+/// How long a change of a function may remain unnoticed.
+const RESTRICTIONS_MAX_AGE: Duration = Duration::from_secs(30);
+/// The maximum number of roles whose restrictions are cached.
+const CACHED_ROLES_MAX: NonZeroUsize = match NonZeroUsize::new(64) {
+    Some(count) => count,
+    None => NonZeroUsize::MIN,
+};
 
 impl PostgresServer {
     pub(crate) fn new(database: Arc<str>, pool: Pool, options: Arc<PostgresOptions>) -> Self {
-        Self { database, pool, options, findings: OnceCell::new() }
+        let restrictions = Mutex::new(LruCache::new(CACHED_ROLES_MAX));
+        Self { database, pool, options, findings: OnceCell::new(), restrictions }
     }
 
     /// The database identity of `principal`; `Forbidden` if it has no role there.
@@ -51,6 +67,31 @@ impl PostgresServer {
             return Err(Error::new(ErrorKind::Forbidden, message).with_hint("Use the tools that its owner declared."));
         }
         Ok(())
+    }
+
+    /// Refuses a caller's statement that may call a function of the database with side effects or with other rights.
+    /// `lease` is in a transaction as `identity`.
+    pub(crate) async fn check_functions(
+        &self,
+        lease: &mut Lease,
+        statement: &Statement,
+        identity: &TransactionIdentity,
+    ) -> Result<(), Error> {
+        if statement.author() != Author::Caller {
+            return Ok(());
+        }
+        let cached = self.restrictions.lock().get(&identity.role).cloned();
+        let restrictions = match cached.filter(|(loaded_at, _)| loaded_at.elapsed() < RESTRICTIONS_MAX_AGE) {
+            Some((_, restrictions)) => restrictions,
+            None => {
+                let connection = lease.connection()?;
+                let loaded = FunctionRestrictions::load(connection.client(), &self.options.allowed_functions);
+                let loaded = Arc::new(lease.run(loaded).await.map_err(|error| self.error(&error))?);
+                self.restrictions.lock().put(identity.role.clone(), (Instant::now(), loaded.clone()));
+                loaded
+            }
+        };
+        restrictions.check(statement)
     }
 
     /// A connection, after the login role was inspected. With `strict`, a role with further privileges is an error.

@@ -192,7 +192,7 @@ mod tests {
             let ours = parsed(&BoundedDialect::new(dialect, &tokens), plain, entry);
             match parsed(plain, plain, entry) {
                 // The plain grammar reads `inet '…'` as a column and its alias.
-                Some(theirs) if entry.contains(" ISNULL") || entry.contains("bpchar 'q'") => drop(theirs),
+                Some(_) if [" ISNULL", "bpchar 'q'", "evil_domain 'x'"].iter().any(|form| entry.contains(form)) => {}
                 Some(theirs) => assert_eq!(ours.as_ref(), Some(&theirs), "{entry}"),
                 None => only_ours += usize::from(ours.is_some()),
             }

@@ -6,6 +6,7 @@
 //! spaces. Comments are left out, because some extensions read instructions from them.
 
 mod clauses;
+mod omitted_clauses;
 mod operators;
 mod placeholders;
 mod text_forms;
@@ -18,6 +19,8 @@ use crate::dialect::SqlDialect;
 use crate::refusal::{ambiguous_token_error, refusal_error};
 
 pub(crate) use clauses::{expand_table_commands, rewrite_clauses};
+pub(crate) use omitted_clauses::omit_clauses;
+pub(crate) use operators::is_operator;
 pub(crate) use placeholders::mark_placeholders;
 pub(crate) use text_forms::rewrite_text_forms;
 

@@ -1,8 +1,8 @@
 //! Which functions a statement may call.
 //!
-//! Table functions must be on the list of their dialect, because functions in FROM may access files and networks. Other
-//! functions are allowed unless they are known to do more than compute; the restrictions of the database itself are the
-//! next defence layer.
+//! Functions are allowed unless they are known to do more than compute; the restrictions of the database itself are the
+//! next defence layer. In FROM, a function must be on the list of its dialect, because it may access files and networks.
+//! PostgreSQL has no such list: there, each function may be called in FROM and elsewhere alike.
 
 mod deterministic;
 mod embedded;
@@ -10,31 +10,31 @@ mod postgres;
 mod rules;
 mod sqlite;
 
-use self::rules::{find_reason, matches_pattern};
+use self::rules::find_reason;
 use crate::dialect::SqlDialect;
 
 pub use deterministic::is_deterministic_function;
 
-/// The table functions of `dialect` that only compute; `*` matches any suffix.
+/// The list of the functions that `dialect` allows in FROM.
 pub(crate) fn table_functions(dialect: SqlDialect) -> &'static [&'static str] {
     match dialect {
         SqlDialect::DataFusion => embedded::TABLE_FUNCTIONS,
-        SqlDialect::Postgres => postgres::TABLE_FUNCTIONS,
+        SqlDialect::Postgres => &[],
         SqlDialect::Sqlite => sqlite::TABLE_FUNCTIONS,
     }
 }
 
-/// Whether the table function of that name (its parts folded) only computes.
+/// Whether `dialect` allows the function of that name (its parts folded) in FROM.
 pub(crate) fn is_known_table_function(name: &[String], dialect: SqlDialect) -> bool {
-    let is_known = |last: &str| table_functions(dialect).iter().any(|pattern| matches_pattern(pattern, last));
+    let is_known = |last: &str| table_functions(dialect).contains(&last);
     match (name, dialect) {
+        (_, SqlDialect::Postgres) => true,
         ([only], SqlDialect::DataFusion) => {
             is_known(only)
                 || is_deterministic_function(only)
                 || embedded::OTHER_FUNCTIONS_IN_FROM.contains(&only.as_str())
         }
         ([only], _) => is_known(only),
-        ([schema, last], SqlDialect::Postgres) => is_known(last) && (schema == "pg_catalog" || last.starts_with("st_")),
         ([schema, last], SqlDialect::DataFusion) => is_known(last) && schema == "pg_catalog",
         _ => false,
     }

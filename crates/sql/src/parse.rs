@@ -131,7 +131,16 @@ fn tokenize_for_parser(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSp
             Ok(canonical_tokens::mark_placeholders(canonical_tokens::rewrite_clauses(tokens)))
         }
         SqlDialect::Postgres | SqlDialect::Sqlite => {
-            Ok(canonical_tokens::canonicalize(sql, tokens, dialect)?.into_iter().map(|piece| piece.token).collect())
+            let pieces = canonical_tokens::canonicalize(sql, tokens, dialect)?;
+            let tokens: Vec<TokenWithSpan> = pieces.into_iter().map(|piece| piece.token).collect();
+            if dialect == SqlDialect::Sqlite {
+                return Ok(tokens);
+            }
+            // Some rewrites search each parenthesis, which is slow for unlimited nesting.
+            nesting::check(&tokens)?;
+            let mut tokens = canonical_tokens::rewrite_clauses(canonical_tokens::omit_clauses(tokens));
+            tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+            Ok(tokens)
         }
     }
 }

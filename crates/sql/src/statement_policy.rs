@@ -106,7 +106,9 @@ impl Visitor for PolicyVisitor {
                 self.check_table_function(name)
             }
             TableFactor::Function { name, .. } => self.check_table_function(name),
-            TableFactor::TableFunction { expr: Expr::Function(Function { name, .. }), .. } => {
+            TableFactor::TableFunction { expr: Expr::Function(Function { name, .. }), .. }
+                if self.dialect != SqlDialect::Postgres =>
+            {
                 self.check_table_function(name)
             }
             TableFactor::TableFunction { .. } => self.refuse_table_function("table"),
@@ -243,6 +245,10 @@ impl PolicyVisitor {
     }
 
     fn refuse_table_function(&self, name: &str) -> ControlFlow<Error> {
+        if self.dialect == SqlDialect::Postgres {
+            let part = format!("{} in FROM", name.to_uppercase());
+            return refuse(&part, "PostgreSQL has no such syntax", "Write the function itself: FROM name(…).");
+        }
         let functions = function_policy::table_functions(self.dialect).iter().map(|&name| name.to_owned());
         let (part, reason) = (
             format!("the table function {name}"),

@@ -8,6 +8,7 @@ use sqlparser::ast::{
 };
 use tidegate_core::Error;
 
+use crate::dialect::SqlDialect;
 use crate::parse;
 use crate::statement::Statement;
 
@@ -42,6 +43,9 @@ impl Statement {
     }
 
     fn with_redirects(&self, locate: Locate<'_>) -> Result<Option<Self>, Error> {
+        if self.dialect() == SqlDialect::Postgres {
+            return Err(Error::internal("the AST of PostgreSQL's SQL may lack clauses, so it cannot be rewritten"));
+        }
         let Some(mut ast) = self.ast().cloned() else { return Ok(None) };
         let mut redirector = TableRedirector { locate, quote: self.dialect().identifier_quote(), count: 0 };
         // The visitor never breaks.

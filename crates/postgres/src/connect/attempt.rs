@@ -2,17 +2,24 @@
 
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
 use tokio::time::timeout;
 use tokio_postgres::config::{SslMode, SslNegotiation};
+use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::cancel::Canceller;
+#[cfg(unix)]
+use super::environment::socket_name;
 use super::error::{AttemptError, ConnectErrorKind};
 use super::host::{Host, ResolvedAddress};
+use super::message_bound::{BoundedMessages, BoundedTls};
 use super::open_connection::OpenConnection;
+use super::socket::connect_tcp;
 use super::target::{ConnectTarget, SessionRole};
 use super::tls::TlsConnector;
 use super::tls_settings::TlsMode;
@@ -91,21 +98,20 @@ impl ConnectAttempt<'_> {
             _ => None,
         };
         let was_encrypted = || connector.as_ref().is_some_and(TlsConnector::was_used);
-        let canceller = |client: &Client| Canceller {
-            token: client.cancel_token(),
-            address: self.address.clone(),
-            port: self.host.port,
-            connector: connector.clone(),
-        };
-        let connected = match connector.clone() {
-            Some(tls) => config.connect(tls).await.map(|(client, connection)| {
-                let canceller = canceller(&client);
-                OpenConnection::start(client, connection, canceller)
-            }),
-            None => config.connect(NoTls).await.map(|(client, connection)| {
-                let canceller = canceller(&client);
-                OpenConnection::start(client, connection, canceller)
-            }),
+        let connected = match self.address {
+            ResolvedAddress::Network { address, .. } => match connect_tcp(*address, self.host.port, &config).await {
+                Ok(stream) => self.start(stream, &config, connector.clone()).await,
+                Err(error) => return Err(self.error(ConnectErrorKind::from_io(&error))),
+            },
+            #[cfg(unix)]
+            ResolvedAddress::Socket(folder) => {
+                match UnixStream::connect(folder.join(socket_name(self.host.port))).await {
+                    Ok(stream) => self.start(stream, &config, connector.clone()).await,
+                    Err(error) => return Err(self.error(ConnectErrorKind::from_io(&error))),
+                }
+            }
+            #[cfg(not(unix))]
+            ResolvedAddress::Socket(_) => return Err(self.error(ConnectErrorKind::NoSocket)),
         };
         let failed = |kind| AttemptError { encrypted: was_encrypted(), ..self.error(kind) };
         let connection = connected.map_err(|error| {
@@ -119,13 +125,43 @@ impl ConnectAttempt<'_> {
         }
     }
 
+    /// Authenticates on `stream`, with TLS as in `config` if there is a connector.
+    async fn start<S>(
+        &self,
+        stream: S,
+        config: &Config,
+        connector: Option<TlsConnector>,
+    ) -> Result<OpenConnection, tokio_postgres::Error>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let message_bytes_max = self.target.message_bytes_max;
+        let canceller = |client: &Client, connector| Canceller {
+            token: client.cancel_token(),
+            address: self.address.clone(),
+            port: self.host.port,
+            connector,
+        };
+        let Some(mut tls) = connector.clone() else {
+            let stream = BoundedMessages::new(stream, message_bytes_max, false);
+            let (client, connection) = config.connect_raw(stream, NoTls).await?;
+            let canceller = canceller(&client, None);
+            return Ok(OpenConnection::start(client, connection, canceller));
+        };
+        let negotiates_tls =
+            config.get_ssl_mode() != SslMode::Disable && config.get_ssl_negotiation() == SslNegotiation::Postgres;
+        let stream = BoundedMessages::new(stream, message_bytes_max, negotiates_tls);
+        let Ok(handshake) = MakeTlsConnect::<S>::make_tls_connect(&mut tls, "");
+        let tls = BoundedTls { connector: handshake, message_bytes_max };
+        let (client, connection) = config.connect_raw(stream, tls).await?;
+        let canceller = canceller(&client, connector);
+        Ok(OpenConnection::start(client, connection, canceller))
+    }
+
+    /// The settings of the driver; it receives an open stream, so they contain no address.
     fn config(&self, mode: SslMode) -> Config {
         let mut config = self.host.config.clone();
-        match self.address {
-            ResolvedAddress::Network { name, address } => config.host(name).hostaddr(*address),
-            ResolvedAddress::Socket(folder) => config.host_path(folder),
-        };
-        config.port(self.host.port).ssl_mode(mode);
+        config.ssl_mode(mode);
         if mode != SslMode::Require {
             config.ssl_negotiation(SslNegotiation::Postgres);
         }

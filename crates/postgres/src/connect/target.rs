@@ -9,6 +9,7 @@ use tokio_postgres::config::{ChannelBinding, SslNegotiation};
 use super::environment::ConnectEnvironment;
 use super::host::Host;
 use super::keyword::ConnectionStringError;
+use super::message_bound::MESSAGE_BYTES_MAX;
 use super::password_file::PasswordFile;
 use super::settings::Settings;
 use super::tls_settings::TlsSettings;
@@ -33,6 +34,7 @@ pub struct ConnectTarget {
     pub(super) session_role: SessionRole,
     /// Whether hosts and addresses are tried in random order.
     pub(super) shuffles_hosts: bool,
+    pub(super) message_bytes_max: usize,
     warnings: Vec<String>,
 }
 
@@ -100,10 +102,18 @@ impl ConnectTarget {
             connect_timeout,
             session_role: settings.choose("target_session_attrs", &SessionRole::NAMES)?.unwrap_or(SessionRole::Any),
             shuffles_hosts: load_balance.unwrap_or(false),
+            message_bytes_max: MESSAGE_BYTES_MAX,
             warnings: Vec::new(),
         };
         target.find_passwords(&settings, environment);
         Ok(target)
+    }
+
+    /// The target with a maximum size of one message of the server, in bytes. A larger one, such as a row with a long
+    /// value, ends its statement with an error, and the connection.
+    #[must_use]
+    pub fn with_message_bytes_max(self, message_bytes_max: usize) -> Self {
+        Self { message_bytes_max, ..self }
     }
 
     /// The target for logs: `postgres at db.example.com:5432/shop as reader`. Never contains the password.

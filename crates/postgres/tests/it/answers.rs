@@ -177,6 +177,26 @@ async fn catalog_lists_only_readable_tables() {
     node.wait_until_idle().await;
 }
 
+/// The estimate of the server counts the rows of all tenants.
+#[tokio::test]
+async fn catalog_counts_no_rows_under_row_level_security() {
+    let scene = TestDatabase::new(
+        "CREATE TABLE notes (tenant text, body text); CREATE TABLE plain (a int);
+         INSERT INTO notes SELECT 'other', 'x' FROM generate_series(1, 100); INSERT INTO plain VALUES (1), (2);
+         ALTER TABLE notes ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON notes USING (tenant = 'mine'); ANALYZE;
+         GRANT SELECT ON notes, plain TO {login}",
+    )
+    .await;
+    let rows = || async {
+        let node = scene.open(PostgresOptions::default());
+        let catalog = node.database.catalog(&Principal::process_user()).await.unwrap();
+        catalog.tables.iter().map(|table| format!("{} {:?}", table.name, table.rows)).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(rows().await, "notes None, plain Some(2)");
+    scene.run("ALTER ROLE {login} BYPASSRLS").await;
+    assert_eq!(rows().await, "notes Some(100), plain Some(2)");
+}
+
 #[tokio::test]
 async fn version_tag_depends_on_columns_not_rows() {
     let (scene, node) = shop().await;
@@ -284,7 +304,7 @@ async fn overprivileged_login_is_reported_and_rejected_when_strict() {
     assert_snapshot!(findings.join("\n"), @r"
     the role reader bypasses row-level security; ALTER ROLE reader NOBYPASSRLS, or use another role (tidegate pg role)
     the role reader can create databases; ALTER ROLE reader NOCREATEDB, or use another role (tidegate pg role)
-    the role reader may write to 1 tables; REVOKE INSERT, UPDATE, DELETE, TRUNCATE on them FROM reader
+    the role reader may write to 1 tables or views; REVOKE INSERT, UPDATE, DELETE, TRUNCATE on them FROM reader
     ");
     let strict = scene.open(PostgresOptions { strict: true, ..PostgresOptions::default() });
     assert_snapshot!(strict.run_to_text("SELECT 1").await, @r"
@@ -292,6 +312,12 @@ async fn overprivileged_login_is_reported_and_rejected_when_strict() {
     The owner of the node finds the reasons in its log and with tidegate doctor.
     ");
     scene.run("REVOKE ALL ON t FROM {login}; ALTER ROLE {login} NOBYPASSRLS NOCREATEDB").await;
+    for granted in ["UPDATE (a) ON t", "INSERT (a) ON t", "UPDATE ON v"] {
+        scene.run(&format!("CREATE OR REPLACE VIEW v AS SELECT a FROM t; GRANT {granted} TO {{login}}")).await;
+        let strict = scene.open(PostgresOptions { strict: true, ..PostgresOptions::default() });
+        assert!(strict.run_to_text("SELECT 1").await.contains("its login role can do more than read"), "{granted}");
+        scene.run("REVOKE ALL ON t, v FROM {login}").await;
+    }
     let clean = scene.open(PostgresOptions { strict: true, ..PostgresOptions::default() });
     assert_eq!(clean.run_to_text("SELECT 1").await, "1");
 }

@@ -143,7 +143,49 @@ async fn engine_blocks_all_attempts() {
     let passed = |outcome: &&Outcome| outcome.entry.comment.starts_with("refused") && outcome.answer.is_ok();
     let passed: Vec<&str> = outcomes.iter().filter(passed).map(|outcome| outcome.entry.sql.as_str()).collect();
     assert!(passed.is_empty(), "these ran: {passed:#?}");
+    // What only the catalog shows is refused before it runs.
+    let is_refused = |outcome: &Outcome| outcome.answer.as_ref().is_err_and(|message| message.contains("is refused"));
+    let looked_up = outcomes.iter().filter(|outcome| outcome.entry.comment.starts_with("looked up"));
+    let passed: Vec<_> =
+        looked_up.filter(|outcome| !is_refused(outcome)).map(|outcome| (&outcome.entry.sql, &outcome.answer)).collect();
+    assert!(passed.is_empty(), "these passed the check of functions: {passed:#?}");
     caller.wait_until_idle().await;
+}
+
+/// Each view of the server, and each function of it that can be called without a value, or with a small number.
+const SYSTEM_READS_SQL: &str = "
+    SELECT format('SELECT * FROM %I.%I', relnamespace::regnamespace, relname) FROM pg_class
+    WHERE relkind = 'v' AND relnamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+    UNION ALL
+    SELECT format(CASE WHEN pronargs - pronargdefaults = 0 THEN 'SELECT to_json(pg_catalog.%1$I())'
+                       WHEN proargtypes[0] = 'oid'::regtype THEN 'SELECT to_json(pg_catalog.%1$I(1::oid))'
+                       ELSE 'SELECT to_json(pg_catalog.%1$I(n)) FROM generate_series(1, 20) AS n' END, proname)
+           || CASE WHEN pronargs = 1 AND proargtypes[0] = 'integer'::regtype AND proname LIKE '%activity'
+                   THEN ' UNION ALL SELECT to_json(pg_catalog.' || proname || '(NULL))' ELSE '' END
+    FROM pg_proc
+    WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind = 'f' AND pronargs - pronargdefaults <= 1
+      AND (pronargs - pronargdefaults = 0 OR proargtypes[0] IN ('integer'::regtype, 'oid'::regtype))";
+
+/// No view and no function of the server shows a caller what another caller asks, whatever its name is.
+#[tokio::test]
+async fn nothing_of_the_server_shows_statements_of_others() {
+    let scene = ClusterFixture::new().await;
+    let caller = EngineRunner::new(&scene.reader());
+    let reads = scene.texts(SYSTEM_READS_SQL).await;
+    assert!(reads.len() > 300, "{}", reads.len());
+    let bare = PlainRunner { server: scene.reader(), begin: "BEGIN READ ONLY" };
+    let (mut answered, mut revealing) = (0, Vec::new());
+    for sql in &reads {
+        let outcome = within_timeout(sql, caller.run_statement(sql)).await;
+        answered += usize::from(outcome.answer.is_ok());
+        if !outcome.left.is_empty() {
+            revealing.push(sql.clone());
+        }
+    }
+    assert!(revealing.is_empty(), "{revealing:#?}");
+    // The policy must not refuse everything, and without it something is shown.
+    assert!(answered > 150, "{answered}");
+    assert!(!bare.run_statement("SELECT * FROM pg_stat_activity").await.left.is_empty());
 }
 
 #[tokio::test]

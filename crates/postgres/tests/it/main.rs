@@ -4,11 +4,13 @@
 
 mod answers; // Rows, errors, catalogs, plans.
 mod background_script; // What holds a server or a pooler for a test.
+mod caller_functions; // Which functions of a database the SQL of a caller may call.
 mod cancellation; // What stops a statement, and what becomes of its connection.
 mod cluster; // A server of a test's own.
 mod connect; // Connection strings, and connections with everything that can be wrong with them.
 mod escape_attempts; // What gets out of a transaction that only reads, and past a role that may only read.
 mod identity; // Roles, claims, and row-level security under load.
+mod large_rows; // Rows above the bound, and the memory that they take.
 mod outages; // Restarts, killed backends, dropped tables and full disks, under load.
 mod parameters; // What the server makes of bound parameters.
 mod pooler; // Statements, types and names behind PgBouncer.

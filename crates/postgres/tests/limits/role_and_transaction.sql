@@ -58,3 +58,12 @@ SELECT lo_create(0)
 
 -- leaves large objects, locks, roles and databases until 15: the same with bytes
 SELECT lo_from_bytea(0, 'x')
+
+-- leaves secrets: sessions of one role see each other's statements, also by the function of the view
+SELECT (pg_stat_get_activity(NULL)).query
+
+-- leaves secrets: the same in FROM
+SELECT query FROM pg_stat_get_activity(NULL)
+
+-- leaves secrets: the same, one session after the other
+SELECT pg_stat_get_backend_activity(n) FROM generate_series(1, 20) AS n

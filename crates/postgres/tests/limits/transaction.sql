@@ -97,3 +97,12 @@ SELECT lo_from_bytea(0, 'x')
 
 -- leaves statistics: counters are no rows
 SELECT pg_stat_reset()
+
+-- leaves secrets: a superuser sees everybody's statements, also by the function of the view
+SELECT (pg_stat_get_activity(NULL)).query
+
+-- leaves secrets: the same in FROM
+SELECT query FROM pg_stat_get_activity(NULL)
+
+-- leaves secrets: the same, one session after the other
+SELECT pg_stat_get_backend_activity(n) FROM generate_series(1, 20) AS n

@@ -9,7 +9,7 @@ use crate::request::{OverflowPolicy, PageOptions, QueryRequest};
 use tidegate_core::{CallerIdentity, Error};
 use tidegate_results::{CacheKey, StoredResult};
 use tidegate_runtime::{Job, Metadata, ReplySender};
-use tidegate_sql::Statement;
+use tidegate_sql::{SqlDialect, Statement};
 
 #[derive(Default)]
 pub(super) struct CacheLookup {
@@ -70,8 +70,10 @@ impl Executor {
 /// describes the other options of the rows.
 fn statement_cache_key(statement: &Statement, database: &str, version: u64, shape: &str, job: &Job) -> CacheKey {
     let principal = job.principal();
-    // The text is rendered from the AST, so that whitespace and comments do not matter.
-    let text = statement.ast().map_or_else(|| statement.text().to_owned(), ToString::to_string);
+    // The text is rendered from the AST, so that whitespace and comments do not matter. The AST of PostgreSQL's SQL may
+    // lack clauses, and its text has no comments.
+    let ast = statement.ast().filter(|_| statement.dialect() != SqlDialect::Postgres);
+    let text = ast.map_or_else(|| statement.text().to_owned(), ToString::to_string);
     let owner = CallerIdentity::from_caller(job.caller()).to_text();
     let roles: Vec<&str> = principal.roles.iter().map(String::as_str).collect();
     let claims = serde_json::to_string(&principal.claims).unwrap_or_default();

@@ -27,10 +27,7 @@ pub(crate) fn rewrite_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> 
                 written.push(TokenWithSpan { token: Token::make_keyword(direction), span: token.span });
                 continue;
             }
-            word if is_word(word, "from")
-                && last_word_is(&written, "rows")
-                && begins_with_parenthesis(rest.as_slice()) =>
-            {
+            word if is_word(word, "from") && last_word_is(&written, "rows") && begins_with_call(rest.as_slice()) => {
                 while rest.as_slice().first().is_some_and(is_space) {
                     rest.next();
                 }
@@ -94,8 +91,13 @@ fn pop_word(written: &mut Vec<TokenWithSpan>) -> Option<TokenWithSpan> {
     written.pop()
 }
 
-fn begins_with_parenthesis(rest: &[TokenWithSpan]) -> bool {
-    rest.iter().find(|token| !is_space(token)).is_some_and(|token| token.token == Token::LParen)
+/// Whether a function is called in the parenthesis at the beginning. After a column `rows`, a query may be there.
+fn begins_with_call(rest: &[TokenWithSpan]) -> bool {
+    let mut tokens = rest.iter().filter(|token| !is_space(token)).map(|token| &token.token);
+    let mut next = || tokens.next();
+    next() == Some(&Token::LParen)
+        && matches!(next(), Some(Token::Word(_)))
+        && matches!(next(), Some(Token::LParen | Token::Period))
 }
 
 /// Moves the exclusion at the end of the window whose parenthesis is at the position `parenthesis` to its front.
@@ -159,6 +161,7 @@ mod tests {
         assert_eq!(rewritten("a JOIN b USING (x)"), "a JOIN b USING (x)");
         assert_eq!(rewritten("FROM ROWS FROM (f(1), g()) AS t"), "FROM rows_from(f(1), g()) AS t");
         assert_eq!(rewritten("SELECT rows FROM t"), "SELECT rows FROM t");
+        assert_eq!(rewritten("SELECT rows FROM (SELECT 1)"), "SELECT rows FROM (SELECT 1)");
         assert_eq!(
             rewritten("OVER (ORDER BY f(x) ROWS 1 PRECEDING EXCLUDE TIES)"),
             "OVER (PARTITION BY ('exclude*ties') ORDER BY f(x) ROWS 1 PRECEDING )"

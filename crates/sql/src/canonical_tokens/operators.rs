@@ -53,7 +53,7 @@ impl OperatorRun {
 /// Whether `token` is an operator that stays separate beside any token that is not an operator.
 ///
 /// Not `&`: after a U it begins strings and names with escapes.
-pub(super) fn is_operator(token: &Token) -> bool {
+pub(crate) fn is_operator(token: &Token) -> bool {
     !matches!(token, Token::Ampersand | Token::Word(_))
         && !token.to_string().is_empty()
         && token.to_string().chars().all(|character| OPERATOR_CHARACTERS.contains(character))

@@ -1,25 +1,14 @@
 //! Functions of PostgreSQL and of the extensions that many databases have.
 //!
 //! PostgreSQL has hundreds of functions that manage the server, and each version adds more. Nearly all begin with
-//! `pg_`, so of those only the listed read-only ones are allowed. Roles and grants restrict the others, and the
-//! read-only transaction prevents writes.
+//! `pg_`, so of those only the listed read-only ones are allowed. In FROM the same functions are allowed as elsewhere.
+//!
+//! The name of a function that a database defines itself does not show what it does. The crate `postgres` looks up its
+//! volatility and its rights before a statement runs.
 
 use super::rules::{
     CHANGES_STATE, REACHES_SYSTEMS, READS_FILES, RefusalRules, SQL_AS_TEXT, WASTES_TIME, find_reason, matches_pattern,
 };
-
-/// Table functions that only compute, in PostgreSQL's own order, then those of PostGIS.
-#[rustfmt::skip]
-pub(super) const TABLE_FUNCTIONS: &[&str] = &[
-    "generate_series", "generate_subscripts", "unnest", "json_array_elements", "json_array_elements_text", "json_each",
-    "json_each_text", "json_object_keys", "json_populate_record", "json_populate_recordset", "json_to_record",
-    "json_to_recordset", "jsonb_array_elements", "jsonb_array_elements_text", "jsonb_each", "jsonb_each_text",
-    "jsonb_object_keys", "jsonb_path_query", "jsonb_path_query_tz", "jsonb_populate_record", "jsonb_populate_recordset",
-    "jsonb_to_record", "jsonb_to_recordset", "regexp_matches", "regexp_split_to_table", "string_to_table", "ts_debug",
-    "ts_parse", "ts_token_type", "aclexplode", "pg_get_keywords", "pg_options_to_table", "pg_partition_ancestors",
-    "pg_partition_tree", "pg_timezone_abbrevs", "pg_timezone_names", "each", "skeys", "svals", "st_dump*",
-    "st_subdivide", "st_hexagongrid", "st_squaregrid", "st_pixelascentroids", "st_pixelaspoints", "st_pixelaspolygons",
-];
 
 #[rustfmt::skip]
 const READ_ONLY_FUNCTIONS: &[&str] = &[
@@ -39,7 +28,7 @@ const READ_ONLY_FUNCTIONS: &[&str] = &[
     "pg_partition_ancestors", "pg_partition_root", "pg_partition_tree", "pg_postmaster_start_time",
     "pg_relation_is_publishable", "pg_relation_is_updatable", "pg_relation_size", "pg_sequence_last_value",
     "pg_sequence_parameters", "pg_size_bytes", "pg_size_pretty", "pg_snapshot_xip", "pg_snapshot_xmax",
-    "pg_snapshot_xmin", "pg_stat_get_*", "pg_statistics_obj_is_visible", "pg_table_is_visible", "pg_table_size",
+    "pg_snapshot_xmin", "pg_statistics_obj_is_visible", "pg_table_is_visible", "pg_table_size",
     "pg_tablespace_databases", "pg_tablespace_size", "pg_timezone_abbrevs", "pg_timezone_names",
     "pg_total_relation_size", "pg_trigger_depth", "pg_ts_config_is_visible", "pg_ts_dict_is_visible",
     "pg_ts_parser_is_visible", "pg_ts_template_is_visible", "pg_type_is_visible", "pg_typeof", "pg_visible_in_snapshot",
@@ -98,13 +87,49 @@ const REFUSED_SCHEMAS: RefusalRules = &[
     (&["cron", "dbms_alert", "dbms_pipe", "pglogical", "pgmq", "pgq", "partman", "pgagent"], CHANGES_STATE),
 ];
 
-/// Views that show the queries of others, with literals, to all sessions of the same role, or samples of rows.
+const SHOWS_QUERIES: &str = "it shows the queries of others";
+const SHOWS_ACTIVITY: &str = "it shows the activity of others";
+const SHOWS_SAMPLES: &str = "it shows samples of rows";
+const SHOWS_PASSWORDS: &str = "it shows the passwords of other systems";
+
+/// Views and tables that show more than the tables of the database. All sessions of a node have one login role, so the
+/// privileges of the role do not separate its callers.
+#[rustfmt::skip]
 const REFUSED_TABLES: RefusalRules = &[
     (
-        &["pg_stat_activity", "pg_stat_statements*", "pg_prepared_statements", "pg_cursors", "pg_stat_replication"],
-        "it shows the queries of others",
+        &[
+            "pg_stat_activity", "pg_stat_statements*", "pg_prepared_statements", "pg_cursors", "pg_stat_monitor*",
+            "pg_qualstats*", "pg_show_plans*", "pg_store_plans*", "pg_active_session_history", "pg_stat_kcache*",
+        ],
+        SHOWS_QUERIES,
     ),
-    (&["pg_stats*", "pg_statistic*"], "it shows samples of rows"),
+    (
+        &[
+            "pg_locks", "pg_prepared_xacts", "pg_stat_gssapi", "pg_stat_progress_*", "pg_stat_replication",
+            "pg_stat_ssl", "pg_stat_wal_receiver", "pg_wait_sampling*",
+        ],
+        SHOWS_ACTIVITY,
+    ),
+    (&["pg_stats*", "pg_statistic*"], SHOWS_SAMPLES),
+    // The options of a mapping include the password of the login role, which may be mapped itself.
+    (&["pg_user_mappings", "_pg_user_mappings", "user_mapping_options"], SHOWS_PASSWORDS),
+];
+
+/// The functions behind such views. Each version of PostgreSQL adds functions `pg_stat_get_…`.
+#[rustfmt::skip]
+const REFUSED_VIEW_FUNCTIONS: RefusalRules = &[
+    (
+        &[
+            "pg_stat_get_activity", "pg_stat_get_backend_activity", "pg_stat_statements*", "pg_prepared_statement",
+            "pg_cursor", "pg_stat_monitor*", "pg_qualstats*", "pg_show_plans*", "pg_store_plans*", "pg_stat_kcache*",
+        ],
+        SHOWS_QUERIES,
+    ),
+    (
+        &["pg_lock_status", "pg_prepared_xact", "pg_stat_get_*", "pg_isolation_test_*", "pg_wait_sampling*"],
+        SHOWS_ACTIVITY,
+    ),
+    (&["pg_mcv_list_items"], SHOWS_SAMPLES),
 ];
 
 pub(super) fn table_refusal(name: &str) -> Option<&'static str> {
@@ -117,5 +142,6 @@ pub(super) fn function_refusal(schema: Option<&str>, name: &str) -> Option<&'sta
     schema
         .and_then(|schema| find_reason(REFUSED_SCHEMAS, schema))
         .or_else(|| find_reason(REFUSED, name))
+        .or_else(|| find_reason(REFUSED_VIEW_FUNCTIONS, name))
         .or_else(|| manages().then_some(MANAGES_SERVER))
 }

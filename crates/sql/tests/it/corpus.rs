@@ -75,10 +75,10 @@ fn refusals(corpus: &str, dialect: SqlDialect, entries_min: usize) -> String {
     assert!(entries.len() >= entries_min, "{}", entries.len());
     let mut refusals = String::new();
     for Entry { sql, comment } in &entries {
-        let is_refused = match (comment.starts_with("refused:"), comment.starts_with("harmless:")) {
-            (true, false) => true,
-            (false, true) => false,
-            _ => panic!("the comment must begin with refused: or harmless:\n{sql}"),
+        let is_refused = match comment.split_once(':') {
+            Some(("refused", _)) => true,
+            Some(("harmless" | "looked up", _)) => false,
+            _ => panic!("the comment must begin with refused:, looked up: or harmless:\n{sql}"),
         };
         match Statement::parse(sql, dialect) {
             Ok(statement) => {

@@ -270,6 +270,8 @@ fn check_keys_of_kind(entry: &DatabaseConfig, path: &str) -> Result<(), Vec<Conf
         ("pgbouncer", entry.pgbouncer),
         ("required", entry.required.is_some()),
         ("max_cost", entry.max_cost.is_some()),
+        ("allow_functions", !entry.allow_functions.is_empty()),
+        ("max_message_bytes", entry.max_message_bytes.is_some()),
         ("connection_timeout", entry.connection_timeout.is_some()),
         ("handlers", entry.handlers.is_some()),
         ("lock_timeout", entry.lock_timeout.is_some()),

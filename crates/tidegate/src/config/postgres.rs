@@ -9,6 +9,8 @@ use super::quantities::SecretText;
 use super::types::{Config, DatabaseConfig, HandlerSchemaConfig, HandlersConfig, RoleChoice, TenancyConfig};
 
 const CONNECTIONS_MAX: usize = 1_000;
+/// The messages about a connection and a statement, other than its rows, are smaller.
+const MESSAGE_BYTES_MIN: u64 = 64 << 10;
 
 /// Opens the database of `entry` at `path` with the connection string `target`; also returns the options of its handlers.
 pub(super) fn open_database(
@@ -36,6 +38,9 @@ pub(super) fn open_database(
     if entry.connections.is_some_and(|count| count == 0 || count > CONNECTIONS_MAX) {
         problems.push(problem("connections", format!("must be 1 to {CONNECTIONS_MAX}")));
     }
+    if entry.max_message_bytes.is_some_and(|size| size.0 < MESSAGE_BYTES_MIN) {
+        problems.push(problem("max_message_bytes", "must be at least 64KiB".to_owned()));
+    }
     let (Some(target), Some(run_as), true) = (target, run_as, problems.is_empty()) else { return Err(problems) };
     let default = PostgresOptions::default();
     let options = PostgresOptions {
@@ -52,6 +57,8 @@ pub(super) fn open_database(
         schemas: entry.schemas.clone(),
         strict: entry.strict,
         is_behind_pooler: entry.pgbouncer,
+        allowed_functions: entry.allow_functions.clone(),
+        message_bytes_max: entry.max_message_bytes.map_or(default.message_bytes_max, |size| size.0 as usize),
         max_cost: entry.max_cost,
         connections_max: entry.connections.unwrap_or(default.connections_max),
         acquire_timeout: entry.connection_timeout.map_or(default.acquire_timeout, |time| time.0),

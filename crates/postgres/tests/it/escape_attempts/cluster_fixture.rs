@@ -101,6 +101,12 @@ impl ClusterFixture {
         reader_connection_string(&self.cluster)
     }
 
+    /// The texts that `sql` selects.
+    pub(crate) async fn texts(&self, sql: &str) -> Vec<String> {
+        let client = connect(&self.superuser()).await.unwrap();
+        client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+    }
+
     pub(crate) fn superuser(&self) -> String {
         self.cluster.superuser_connection_string("scene")
     }

@@ -1,6 +1,7 @@
 -- Attempts to do more than read, or to read past the tables: one an entry, entries apart by an empty line. The comment
--- before each begins with "refused:" when our policy must refuse it, and with "harmless:" when nothing in its words
--- tells what it does, so that the transaction, the role or the database itself must hold it.
+-- before each begins with "refused:" when our policy must refuse it, with "looked up:" when only the catalog of the
+-- database tells what it calls, so that it is refused there, and with "harmless:" when the transaction, the role or the
+-- database itself must hold it.
 -- All are for schema.sql beside this file. Add yours anywhere.
 
 -- refused: stacked statements
@@ -556,22 +557,22 @@ SELECT pg_something_that_is_not_known_yet()
 -- refused: randomness that is repeated
 SELECT setseed(0.5)
 
--- refused: rows of a function of the database's own
+-- looked up: rows of a function of the database's own
 SELECT * FROM evil_rows()
 
--- refused: likewise in LATERAL
+-- looked up: likewise in LATERAL
 SELECT * FROM customers c, LATERAL evil_of(c) AS x
 
--- refused: a known name in another schema
+-- harmless: a known name in another schema
 SELECT * FROM evil.generate_series(1, 2)
 
--- refused: several functions side by side
+-- looked up: several functions side by side
 SELECT * FROM ROWS FROM (evil_rows(), generate_series(1, 2)) AS t (a, b)
 
 -- refused: a function as a table, of another system
 SELECT * FROM TABLE(evil_rows())
 
--- refused: a name that is computed
+-- harmless: a name that is computed
 SELECT * FROM identifier('customers')
 
 -- refused: a pipe to a function
@@ -598,22 +599,22 @@ SELECT set_config('a.b', 'c', true)
 -- refused: a space that is a letter to PostgreSQL
 SELECT evil_fn ()
 
--- harmless: a function that writes
+-- looked up: a function that writes
 SELECT evil_fn()
 
--- harmless: a function that writes, quoted
+-- looked up: a function that writes, quoted
 SELECT "public"."evil_fn"()
 
--- harmless: a function called as if it were a column
+-- looked up: a function called as if it were a column
 SELECT c.evil_of FROM customers c
 
--- harmless: a function called as if it were a field
+-- looked up: a function called as if it were a field
 SELECT (c).evil_of FROM customers c
 
--- harmless: a function that writes, for each row
+-- looked up: a function that writes, for each row
 SELECT name FROM customers ORDER BY evil_fn()
 
--- harmless: rows of a function, not in FROM
+-- looked up: rows of a function, not in FROM
 SELECT evil_rows()
 
 -- harmless: a view over a function
@@ -622,25 +623,25 @@ SELECT * FROM evil_view
 -- harmless: a view over a function, as a table
 TABLE evil_view
 
--- harmless: an operator that calls a function
+-- looked up: an operator that calls a function
 SELECT 'a' ~~~ 'b'
 
--- harmless: an operator that calls a function, with its schema
+-- looked up: an operator that calls a function, with its schema
 SELECT 'a' OPERATOR(public.~~~) 'b'
 
 -- refused: an operator with its schema, of any
 SELECT name FROM customers WHERE name OPERATOR(public.~~~) ANY (tags)
 
--- harmless: a cast that calls a function
+-- looked up: a cast that calls a function
 SELECT 'x'::text::evil_type
 
--- harmless: a cast that calls a function, in full
+-- looked up: a cast that calls a function, in full
 SELECT CAST(name AS evil_type) FROM customers
 
--- harmless: an aggregate that calls a function
+-- looked up: an aggregate that calls a function
 SELECT evil_sum(id) FROM customers
 
--- harmless: an aggregate that calls a function, over a window
+-- looked up: an aggregate that calls a function, over a window
 SELECT evil_sum(id) OVER (ORDER BY id) FROM customers
 
 -- harmless: names of functions are only names
@@ -700,5 +701,77 @@ SELECT pg_stat_reset()
 -- refused: an explanation that runs what it explains
 EXPLAIN (ANALYZE) SELECT evil_fn()
 
--- harmless: a function that writes with its owner's rights
+-- looked up: a function that writes with its owner's rights
 SELECT evil_as_owner()
+
+-- looked up: a function that writes by the default of an argument
+SELECT evil_default()
+
+-- looked up: a function that writes in the check of a domain
+SELECT 'x'::evil_domain
+
+-- looked up: the same with a type and a string
+SELECT evil_domain 'x'
+
+-- looked up: a cast of a row to a type whose member is cast
+SELECT ROW('x'::text)::evil_holder
+
+-- looked up: an order by an operator that calls a function
+SELECT name FROM customers ORDER BY name USING ~~~
+
+-- looked up: a function beside an exclusion of rows
+SELECT sum(evil_fn()) OVER (ORDER BY id ROWS 1 PRECEDING EXCLUDE TIES) FROM customers
+
+-- looked up: a function in an XML element
+SELECT xmlelement(name a, xmlattributes(evil_fn() AS b))
+
+-- looked up: fields of rows of a function
+SELECT (evil_cast(name)).* FROM customers
+
+-- looked up: a function of the search of a common table expression
+WITH RECURSIVE t (n) AS (SELECT 1 UNION ALL SELECT n + evil_fn() FROM t WHERE n < 3) SEARCH DEPTH FIRST BY n SET o SELECT * FROM t
+
+-- refused: settings in the mark of a cycle
+WITH RECURSIVE t (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3) CYCLE n SET c TO set_config('a.b', 'c', true) DEFAULT 'x' USING p SELECT * FROM t
+
+-- refused: settings among several functions
+SELECT * FROM ROWS FROM (generate_series(1, 2), set_config('a.b', 'c', true)) AS t (a, b)
+
+-- refused: settings in an XML element
+SELECT xmlelement(name a, xmlattributes(set_config('a.b', 'c', true) AS b))
+
+-- refused: what others do, by the function of the view
+SELECT (pg_stat_get_activity(NULL)).query
+
+-- refused: what others do, by the function of the view, in FROM
+SELECT query FROM pg_stat_get_activity(NULL)
+
+-- refused: what others do, one session after the other
+SELECT pg_stat_get_backend_activity(n) FROM generate_series(1, 20) AS n
+
+-- refused: how busy others are
+SELECT pg_stat_get_db_numbackends(1)
+
+-- refused: the locks of others
+SELECT mode FROM pg_locks
+
+-- refused: the locks of others, by function
+SELECT (pg_lock_status()).mode
+
+-- refused: the statements that others prepared, by function
+SELECT statement FROM pg_prepared_statement()
+
+-- refused: the cursors of others, by function
+SELECT (pg_cursor()).statement
+
+-- refused: statements with their times
+SELECT query FROM pg_stat_statements(true)
+
+-- refused: all settings, by function
+SELECT (pg_show_all_settings()).setting
+
+-- refused: passwords of other systems
+SELECT umoptions FROM pg_user_mappings
+
+-- refused: passwords of other systems, by the standard's name
+SELECT option_value FROM information_schema.user_mapping_options

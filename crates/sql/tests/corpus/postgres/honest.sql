@@ -76,7 +76,7 @@ WITH o AS NOT MATERIALIZED (SELECT * FROM orders) SELECT count(*) FROM o WHERE i
 
 WITH a AS (WITH b AS (SELECT 1 AS n) SELECT n + 1 AS n FROM b) SELECT * FROM a
 
--- not understood: SEARCH and CYCLE
+-- the order of a search, and cycles
 WITH RECURSIVE t (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM t WHERE n < 3) SEARCH DEPTH FIRST BY n SET place SELECT n FROM t ORDER BY place
 
 -- joins
@@ -141,7 +141,7 @@ SELECT * FROM regexp_matches('foobarbequebaz', 'ba.', 'g') AS m
 
 SELECT generate_series(1, 3) AS n, unnest(ARRAY['a', 'b', 'c']) AS s
 
--- not understood: several functions side by side
+-- several functions side by side
 SELECT * FROM ROWS FROM (generate_series(1, 3), unnest(ARRAY['a', 'b'])) AS t (n, s)
 
 -- window functions
@@ -149,7 +149,7 @@ SELECT id, total, rank() OVER (ORDER BY total DESC), sum(total) OVER (PARTITION 
 
 SELECT id, avg(total) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM orders ORDER BY id
 
--- not understood: a frame that leaves rows out
+-- a frame that leaves rows out
 SELECT id, sum(total) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) FROM orders ORDER BY id
 
 SELECT id, count(*) OVER (ORDER BY placed_at RANGE BETWEEN '30 days' PRECEDING AND CURRENT ROW) FROM orders ORDER BY id
@@ -328,7 +328,7 @@ SELECT id FROM orders ORDER BY id OFFSET 1 LIMIT 2
 
 SELECT id FROM orders ORDER BY total DESC NULLS LAST, id ASC LIMIT ALL
 
--- not understood: an order by an operator
+-- an order by an operator
 SELECT id FROM orders ORDER BY total USING > LIMIT (SELECT 2)
 
 SELECT count(*) <= 5 FROM orders TABLESAMPLE BERNOULLI (50) REPEATABLE (1)
@@ -357,7 +357,7 @@ SELECT 'DROP TABLE customers; COPY x TO PROGRAM ''y''' AS "delete", 1 AS "insert
 
 SELECT "set_config" FROM (SELECT 1 AS "set_config") AS nextval
 
--- not understood: the attributes of XML elements
+-- the attributes of XML elements
 SELECT xmlelement(name a, xmlattributes('x' AS b), 'text'), xmlforest(1 AS one), xpath('/a/text()', '<a>1</a>'::xml)
 
 SELECT * FROM xmltable('/r/i' PASSING xml '<r><i n="1">a</i><i n="2">b</i></r>' COLUMNS n int PATH '@n', v text PATH '.')
@@ -416,3 +416,35 @@ SELECT 1_000_000, 0x1F, any_value(id) FROM orders
 
 -- needs: parameters
 SELECT * FROM orders WHERE customer_id = $1 AND status = ANY ($2) LIMIT $3
+
+-- functions of the database
+SELECT month, revenue FROM report(2024) ORDER BY month
+
+SELECT r.month, c.name FROM customers c CROSS JOIN LATERAL public.report(2020 + c.id) AS r ORDER BY 1, 2
+
+SELECT c.label, label(c) FROM customers c ORDER BY id
+
+-- scalar functions in FROM
+SELECT o.id, q FROM orders o, plainto_tsquery('sofa') q WHERE to_tsvector(o.note) @@ q
+
+SELECT day, half, name FROM date_trunc('day', timestamp '2024-02-29 12:00') AS day, round(2.5) AS half, upper('ada') name
+
+-- all fields of a row
+SELECT (c).* FROM customers c ORDER BY id
+
+SELECT (jsonb_populate_record(NULL::customers, '{"id": 9, "name": "Eve"}')).*
+
+SELECT (x.c).*, 2 * id FROM (SELECT c, id FROM customers c) x ORDER BY id
+
+WITH RECURSIVE t (n) AS (VALUES (1) UNION ALL SELECT n % 3 + 1 FROM t) CYCLE n SET is_cycle USING path SELECT n, is_cycle FROM t ORDER BY path
+
+WITH RECURSIVE t (n) AS (VALUES (1) UNION ALL SELECT n % 3 + 1 FROM t) SEARCH BREADTH FIRST BY n SET place CYCLE n SET again TO 'y' DEFAULT 'n' USING path SELECT n, again FROM t ORDER BY place
+
+SELECT name FROM customers ORDER BY name USING OPERATOR(pg_catalog.~<~), id
+
+SELECT id, count(*) OVER (w ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE GROUP) FROM orders WINDOW w AS (PARTITION BY status ORDER BY id) ORDER BY id
+
+SELECT xmlelement(name customer, xmlattributes(c.id, c.name AS "full name"), xmlforest(c.city AS place, c.tags)) FROM customers c ORDER BY id
+
+-- a column named rows
+SELECT rows FROM (SELECT count(*) AS rows FROM orders) x

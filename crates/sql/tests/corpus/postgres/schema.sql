@@ -111,3 +111,13 @@ CREATE FUNCTION evil_step(integer, integer) RETURNS integer LANGUAGE sql AS 'SEL
 CREATE AGGREGATE evil_sum(integer) (SFUNC = evil_step, STYPE = integer, INITCOND = '0');
 CREATE VIEW evil_view AS SELECT evil_fn() AS n;
 CREATE FUNCTION evil_as_owner() RETURNS integer LANGUAGE sql SECURITY DEFINER AS 'SELECT evil_fn()';
+CREATE FUNCTION evil_default(n integer DEFAULT evil_fn()) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+CREATE DOMAIN evil_domain AS text CHECK (evil_compare(VALUE, 'x'));
+CREATE TYPE evil_holder AS (held evil_type);
+
+-- Functions that only read, as a database offers them.
+CREATE FUNCTION report(year integer) RETURNS TABLE (month date, revenue numeric) LANGUAGE sql STABLE AS $$
+    SELECT date_trunc('month', o.placed_at AT TIME ZONE 'UTC')::date, sum(o.total) FROM orders o
+    WHERE extract(year FROM o.placed_at AT TIME ZONE 'UTC') = year GROUP BY 1
+$$;
+CREATE FUNCTION label(customers) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT $1.name || ' of ' || $1.city $$;

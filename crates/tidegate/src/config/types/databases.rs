@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::config::quantities::{OneOrMany, SecretText, Time};
+use crate::config::quantities::{OneOrMany, SecretText, Size, Time};
 
 /// A database. Exactly one of files, postgres, sqlite and federated sets its kind.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -58,6 +58,13 @@ pub(crate) struct DatabaseConfig {
     /// PostgreSQL: the highest cost estimate of the planner, in its units, for SQL that a caller writes. Default: no
     /// limit.
     pub(crate) max_cost: Option<f64>,
+    /// PostgreSQL: functions of the database that SQL of callers may call although they are VOLATILE or SECURITY
+    /// DEFINER, each with or without its schema: [reports.total, uuid_generate_v4]. Default: none. Since: 0.2.0.
+    #[serde(default)]
+    pub(crate) allow_functions: Vec<String>,
+    /// PostgreSQL: the maximum size of one row, or of another message of the server. A larger one ends its call with an
+    /// error. At least 64KiB. Default: 64MiB. Since: 0.2.0.
+    pub(crate) max_message_bytes: Option<Size>,
     /// PostgreSQL: the schema whose handlers are offered as tools, resources and prompts. tidegate pg install creates
     /// it. Default: none.
     pub(crate) handlers: Option<HandlersConfig>,

@@ -120,6 +120,47 @@ tools:
     }
 }
 
+/// SQL of callers, with functions and rows that need a setting.
+#[test]
+fn configuration_allows_functions_and_bounds_rows() {
+    let target = shop("functions");
+    psql(
+        target.rsplit_once('=').unwrap().1,
+        "CREATE FUNCTION count_orders() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM orders';
+         CREATE FUNCTION totals(minimum integer) RETURNS TABLE (customer text, total numeric) LANGUAGE sql STABLE AS
+             'SELECT o.customer, sum(o.total) FROM orders o WHERE o.total >= minimum GROUP BY 1'",
+    );
+    let call = |more: &str, sql: &str| {
+        let configured =
+            ConfiguredFolder::new(&format!("databases:\n  - {{name: shop, postgres: '{target}'{more}}}\n"));
+        let ran = configured.run(&["call", "sql", &format!("sql={sql}"), "format=csv"]);
+        let output = format!("{}{}", ran.stdout, ran.stderr);
+        let is_logged = |line: &str| line.contains(" WARN ") || line.contains(" ERROR ");
+        output.lines().filter(|line| !is_logged(line)).collect::<Vec<_>>().join("\n")
+    };
+    assert_snapshot!(call("", "SELECT count_orders()"), @r"
+    error: the function public.count_orders is refused: it is VOLATILE, so it may have side effects
+    Leave it out, or ask the owner of the node to list the function in allow_functions of the database.
+    ");
+    assert_snapshot!(call(", allow_functions: [count_orders]", "SELECT count_orders()"), @r"
+    count_orders
+    3
+    ");
+    assert_snapshot!(call("", "SELECT * FROM totals(5) ORDER BY 1"), @r"
+    customer,total
+    Ann,9.50
+    Ben,20.00
+    ");
+    assert_snapshot!(call(", max_message_bytes: 64KiB", "SELECT repeat('x', 100000) AS long"), @r"
+    error: the server sent a row of 100010 bytes; the limit is 65536 bytes (max_message_bytes)
+    Select less of long values, such as left(column, 10000), or fewer columns.
+    ");
+    assert_snapshot!(call(", max_message_bytes: 64KiB", "SELECT length(repeat('x', 100000)) AS length"), @r"
+    length
+    100000
+    ");
+}
+
 #[test]
 fn tool_annotations_reflect_writes() {
     let configured = configured(&shop("annotated"));
@@ -154,6 +195,8 @@ fn reports_invalid_postgres_entries() {
   - {name: d, postgres: host=db, settings: {role: tenant}}
   - {name: e, postgres: host=db, sqlite: e.db}
   - {name: f, postgres: host=db, role: {by_role: {boss: reader}}}
+  - {name: g, postgres: host=db, max_message_bytes: 1KiB}
+  - {name: h, files: ., allow_functions: [f]}
 ",
     );
     assert_snapshot!(wrong.usage_error(&["config", "check"]), @r#"
@@ -164,6 +207,8 @@ fn reports_invalid_postgres_entries() {
     tidegate.yaml:5:34: databases[3].settings: role is no setting of one's own; it needs a prefix and a dot, as app.tenant
     tidegate.yaml:6:5: databases[4]: needs exactly one of files, sqlite, postgres and federated
     tidegate.yaml:7:34: databases[5].role: there is no role boss under roles
+    tidegate.yaml:8:34: databases[6].max_message_bytes: must be at least 64KiB
+    tidegate.yaml:9:25: databases[7].allow_functions: is for PostgreSQL, and this database is not
     "#);
 }
 
