@@ -101,7 +101,7 @@ pub fn misspelled_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a 
 fn typing_errors_max(name: &str) -> usize {
     match name.chars().count() {
         ..=3 => 0,
-        4..=7 => 1,
+        4..=8 => 1,
         _ => 2,
     }
 }

@@ -21,6 +21,9 @@ use crate::prepared::{self, PrepareError, PreparedStatement};
 use crate::role::{self, RoleFinding};
 use crate::session::{ROLLBACK, TransactionIdentity};
 
+/// When the restrictions of a role were read, and the restrictions.
+type CachedRestrictions = (Instant, Arc<FunctionRestrictions>);
+
 pub(crate) struct PostgresServer {
     pub(crate) database: Arc<str>,
     pub(crate) pool: Pool,
@@ -28,7 +31,7 @@ pub(crate) struct PostgresServer {
     /// The privileges beyond reading, known from the first connection on.
     findings: OnceCell<Vec<RoleFinding>>,
     /// By role; the functions change rarely.
-    restrictions: Mutex<LruCache<Option<String>, (Instant, Arc<FunctionRestrictions>)>>,
+    restrictions: Mutex<LruCache<Option<String>, CachedRestrictions>>,
 }
 
 /// How long a change of a function may remain unnoticed.

@@ -7,7 +7,8 @@ use std::ops::ControlFlow;
 use datafusion::common::plan_err;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, OrderByExpr, Query, Select, SelectItem, Value, ValueWithSpan, VisitorMut,
+    Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderByExpr, Query, Select,
+    SelectItem, Value, ValueWithSpan, VisitorMut,
 };
 
 use super::is_aggregate;
@@ -141,8 +142,28 @@ impl VisitorMut for CastNamer {
         if self.depth > 0 || !self.ambiguous.contains(&text_of(expression, false)) {
             return ControlFlow::Continue(());
         }
-        walk_mut(expression, &mut CastReplacer)
+        let unnamed = expression.clone();
+        walk_mut(expression, &mut CastReplacer)?;
+        if *expression == unnamed {
+            name_literal_arguments(expression);
+        }
+        ControlFlow::Continue(())
     }
+}
+
+/// Names casts of literals, which are arguments of aggregates such as `sum(1::bigint)`.
+fn name_literal_arguments(expression: &mut Expr) {
+    let Expr::Function(Function { args: FunctionArguments::List(list), within_group, .. }) = expression else { return };
+    for arg in list.args.iter_mut().filter(|_| within_group.is_empty()) {
+        if let FunctionArg::Unnamed(FunctionArgExpr::Expr(value @ Expr::Cast { .. })) = arg {
+            name_cast(value);
+        }
+    }
+}
+
+fn name_cast(cast: &mut Expr) {
+    let text = string(cast.to_string());
+    *cast = call(NAME, vec![take(cast), text]);
 }
 
 struct CastReplacer;
@@ -153,8 +174,7 @@ impl VisitorMut for CastReplacer {
     fn post_visit_expr(&mut self, part: &mut Expr) -> ControlFlow<Stop> {
         // Some arguments must be literals.
         if matches!(part, Expr::Cast { expr, .. } if !matches!(**expr, Expr::Value(_))) {
-            let text = string(part.to_string());
-            *part = call(NAME, vec![take(part), text]);
+            name_cast(part);
         }
         ControlFlow::Continue(())
     }

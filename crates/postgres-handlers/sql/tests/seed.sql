@@ -122,8 +122,8 @@ SELECT pg_temp.same((api.mcp_call_tool('my_tool', '{"param1": "p"}', '{"user_id"
 SELECT pg_temp.same((api.mcp_get_prompt('my_prompt', '{"task": "t"}', '{"user_id": "u"}',
     'i')).envelope #> '{result,messages,0,content,text}', '"Help me with: t"', 'the prompt');
 SELECT pg_temp.same((api.mcp_read_resource('postgres:///public/orders', '{"user_id": "u"}',
-    'i')).envelope #> '{error,code}', '-32603',
-    'the resource, whose body leaves its text NULL, which is no contents');
+    'i')).envelope #> '{result,contents,0,text}', '""',
+    'the resource, whose body leaves its text NULL, which is an empty text');
 SELECT pg_temp.same((api.mcp_read_resource('postgres:///public/orders', NULL, 'i')).envelope #> '{error,code}',
     '-32001', 'requiresAuth is true unless told otherwise');
 

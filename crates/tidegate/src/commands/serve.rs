@@ -206,16 +206,21 @@ pub(crate) async fn serve(
     let listeners = listeners.into_iter().zip(running.iter().map(|(_, options)| options.clone())).collect();
     let server =
         http::serve_addresses(listeners, service, metrics, shutdown.graceful.clone()).map_err(anyhow::Error::from)?;
+    open_node.watch_changes(&shutdown.graceful)?;
     let reloader = ServerReloader { arguments: http.clone(), running, reloader: server.options_reloader() };
-    for (&address, (_, options)) in server.addresses().iter().zip(&reloader.running) {
-        let is_last = Some(&address) == server.addresses().last();
-        let help = if is_last { help } else { StartupHelp::None };
+    let urls = server.addresses().iter().zip(&reloader.running).map(|(address, (_, options))| {
         let scheme = if options.tls.is_some() { "https" } else { "http" };
         let path = if options.has_rest && !options.has_mcp { "rest/" } else { "mcp" };
-        startup_help::print_address(&format!("{scheme}://{address}/{path}"), help, is_last.then_some(&open_node));
-    }
+        format!("{scheme}://{address}/{path}")
+    });
+    let urls: Vec<String> = urls.collect();
     reloader.spawn(open_node.assembly.clone(), shutdown.graceful.clone());
-    open_node.watch_changes(&shutdown.graceful)?;
+    // Whoever reads an address may signal a reload.
+    for (index, url) in urls.iter().enumerate() {
+        let is_last = index + 1 == urls.len();
+        let help = if is_last { help } else { StartupHelp::None };
+        startup_help::print_address(url, help, is_last.then_some(&open_node));
+    }
     log_notes(&open_node).await;
     open_node.serve_until_closed(server.wait(), &shutdown).await
 }

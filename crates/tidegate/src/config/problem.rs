@@ -20,7 +20,7 @@ pub(crate) struct ConfigProblem {
     /// The file of the position, if the problem has no document.
     pub(crate) file: Option<PathBuf>,
     /// The path of another value that the problem concerns. Its position is given if it is in another file.
-    pub(crate) related: Option<String>,
+    pub(crate) related: Option<Box<str>>,
     pub(crate) message: String,
 }
 
@@ -36,7 +36,7 @@ impl ConfigProblem {
     /// The problem, with the path of a related value.
     #[must_use]
     pub(crate) fn related_to(self, path: impl Into<String>) -> Self {
-        Self { related: Some(path.into()), ..self }
+        Self { related: Some(path.into().into()), ..self }
     }
 
     /// The problem, with the file of its position, which is one of `files`.

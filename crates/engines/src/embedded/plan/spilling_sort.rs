@@ -17,6 +17,7 @@ use datafusion::common::{Result, internal_datafusion_err};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::LexOrdering;
+use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -49,7 +50,13 @@ pub(super) fn bound_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
         Ok(match spilling(&node) {
             Some(sort) => {
                 let (input, expr, properties) = (sort.input().clone(), sort.expr().clone(), sort.properties().clone());
-                Transformed::yes(Arc::new(SpillingSortExec { input, expr, properties, sorters }))
+                Transformed::yes(Arc::new(SpillingSortExec {
+                    input,
+                    expr,
+                    properties,
+                    sorters,
+                    started: Arc::default(),
+                }))
             }
             None => Transformed::no(node),
         })
@@ -64,6 +71,8 @@ struct SpillingSortExec {
     properties: Arc<PlanProperties>,
     /// The number of partitions of all sorts in the plan.
     sorters: usize,
+    /// DataFusion's sorts of the partitions, for their metrics.
+    started: Arc<Mutex<Vec<SortExec>>>,
 }
 
 impl DisplayAs for SpillingSortExec {
@@ -81,8 +90,17 @@ impl ExecutionPlan for SpillingSortExec {
         input,
         expr: sort.expr.clone(),
         properties: sort.properties.clone(),
-        sorters: sort.sorters
+        sorters: sort.sorters,
+        started: Arc::default()
     });
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        let mut metrics = MetricsSet::new();
+        let started = self.started.lock();
+        let sets = started.iter().filter_map(|sort| sort.metrics());
+        sets.for_each(|set| set.iter().for_each(|metric| metrics.push(metric.clone())));
+        Some(metrics)
+    }
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
@@ -97,6 +115,7 @@ impl ExecutionPlan for SpillingSortExec {
             pool,
             expr: self.expr.clone(),
             sorters: self.sorters,
+            started: self.started.clone(),
             batch_bytes,
             batch_rows: context.session_config().batch_size(),
             bytes: 0,
@@ -114,6 +133,7 @@ struct SorterInput {
     pool: Arc<SorterPool>,
     expr: LexOrdering,
     sorters: usize,
+    started: Arc<Mutex<Vec<SortExec>>>,
     batch_bytes: usize,
     batch_rows: usize,
     /// What the sorter has reserved for the rows so far.
@@ -124,6 +144,7 @@ struct SorterInput {
 impl SorterInput {
     async fn sort(mut self, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let (schema, expr, pool) = (self.rows.schema(), self.expr.clone(), self.pool.clone());
+        let started = self.started.clone();
         // The first batch determines the number of rows in a batch.
         if let Some(first) = self.rows.next().await.transpose()? {
             let first = compact(&first)?;
@@ -140,7 +161,9 @@ impl SorterInput {
         let source: Arc<dyn PartitionStream> =
             Arc::new(SorterSource { schema: schema.clone(), rows: Mutex::new(Some(rows)) });
         let input = StreamingTableExec::try_new(schema.clone(), vec![source], None, [], false, None)?;
-        let sorted = SortExec::new(expr, Arc::new(input)).execute(0, context)?;
+        let sort = SortExec::new(expr, Arc::new(input));
+        let sorted = sort.execute(0, context)?;
+        started.lock().push(sort);
         let compacted = sorted.map(move |batch| {
             pool.release_excess();
             compact(&batch?)

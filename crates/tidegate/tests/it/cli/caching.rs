@@ -56,7 +56,7 @@ async fn lists_and_answers_state_how_long_they_are_valid() {
     // An answer of the server's own cache is as old as its rows.
     assert_eq!(call(&server, "own", json!({"delivery": "blocks"})).await.status(), 200);
     super::server::wait_until(async || {
-        let (_, control, age) = cache_headers(&server, "own", json!({})).await;
+        let (_, control, age) = cache_headers(&server, "own", json!({"delivery": "blocks"})).await;
         control == "private, max-age=30" && age.is_some_and(|age| age >= 1)
     })
     .await;

@@ -146,9 +146,9 @@ tools:
 ",
     );
     insta::assert_snapshot!(configured.run(&["tools"]).stdout, @r"
-    customers(delivery?, cursor?, no_cache?)
+    customers(cursor?)
         C
-    rows(extract?, cursor?, no_cache?)
+    rows(extract?, cursor?)
         R
     ");
     insta::assert_snapshot!(configured.run(&["call", "customers"]).stdout, @r"

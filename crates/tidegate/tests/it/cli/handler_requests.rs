@@ -89,7 +89,7 @@ async fn handlers_receive_the_clients_request() {
     let call = json!({"jsonrpc": "2.0", "id": "legacy", "method": "tools/call", "params": params});
     let call = node.post().header("mcp-session-id", session).header("mcp-protocol-version", "2025-11-25").json(&call);
     let answer = call.send().await.unwrap().text().await.unwrap();
-    assert!(answer.contains("\"progressToken\":5") && answer.contains("\"id\":\"legacy\""), "{answer}");
+    assert!(answer.contains("\"progressToken\": 5") && answer.contains("\"id\": \"legacy\""), "{answer}");
 
     let url = node.server.url.replace("/mcp", "/rest/tools/echo/call");
     let rest = Client::new().post(url).json(&json!({})).send().await.unwrap();

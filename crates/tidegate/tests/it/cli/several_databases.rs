@@ -95,8 +95,8 @@ fn qualified_and_unqualified_names_are_alike() {
     assert_eq!(databases.query("SELECT t.city FROM CRM.Customers t LIMIT 1"), "city\nOslo\n");
     assert_snapshot!(databases.call(&["get_schema", r#"table=["crm.customers", "shop.2024"]"#]), @"
     table,name,type,nullable,comment
-    crm.customers,name,text,true,
-    crm.customers,city,text,true,
+    crm.customers,name,TEXT,true,
+    crm.customers,city,TEXT,true,
     shop.2024,name,text,true,
     ");
 }
