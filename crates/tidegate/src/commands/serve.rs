@@ -215,7 +215,7 @@ pub(crate) async fn serve(
     });
     let urls: Vec<String> = urls.collect();
     reloader.spawn(open_node.assembly.clone(), shutdown.graceful.clone());
-    // Whoever reads an address may signal a reload.
+    // After the watches are ready, because a reader of the address may signal a reload.
     for (index, url) in urls.iter().enumerate() {
         let is_last = index + 1 == urls.len();
         let help = if is_last { help } else { StartupHelp::None };

@@ -173,7 +173,7 @@ tools:
     insta::assert_snapshot!(wrong.usage_error(&["config", "check"]), @r#"
     error: the configuration cannot be used
     tidegate.yaml:3:59: tools[0].format: there is no format "xml"
-        Valid choices: mcp, json, csv, markdown, ndjson, table, toon
+        Valid choices: mcp, json, table, csv, markdown, ndjson, toon
     tidegate.yaml:3:86: tools[0].mode: there is no mode "fast"
         Valid choices: streaming, batch, auto
     tidegate.yaml:3:98: tools[0].delivery: there is no delivery "post"
