@@ -159,7 +159,7 @@ const SYSTEM_READS_SQL: &str = "
     UNION ALL
     SELECT format(CASE WHEN pronargs - pronargdefaults = 0 THEN 'SELECT to_json(pg_catalog.%1$I())'
                        WHEN proargtypes[0] = 'oid'::regtype THEN 'SELECT to_json(pg_catalog.%1$I(1::oid))'
-                       ELSE 'SELECT to_json(pg_catalog.%1$I(n)) FROM generate_series(1, 20) AS n' END, proname)
+                       ELSE 'SELECT to_json(pg_catalog.%1$I(n)) FROM generate_series(0, 200) AS n' END, proname)
            || CASE WHEN pronargs = 1 AND proargtypes[0] = 'integer'::regtype AND proname LIKE '%activity'
                    THEN ' UNION ALL SELECT to_json(pg_catalog.' || proname || '(NULL))' ELSE '' END
     FROM pg_proc

@@ -105,4 +105,4 @@ SELECT (pg_stat_get_activity(NULL)).query
 SELECT query FROM pg_stat_get_activity(NULL)
 
 -- leaves secrets: the same, one session after the other
-SELECT pg_stat_get_backend_activity(n) FROM generate_series(1, 20) AS n
+SELECT pg_stat_get_backend_activity(n) FROM generate_series(0, 200) AS n

@@ -2,6 +2,7 @@
 
 mod authorizer;
 mod functions;
+mod mathematics;
 mod open;
 mod series;
 mod work_cancellation;

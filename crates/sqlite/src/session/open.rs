@@ -12,9 +12,9 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::authorizer::Authorizer;
-use super::functions;
 use super::series;
 use super::work_cancellation::WorkCancellation;
+use super::{functions, mathematics};
 use crate::files::{DatabaseFile, DatabaseFiles, FileVersion, MAIN_SCHEMA, wal_path};
 use crate::options::SqliteOptions;
 use crate::policy_views::PolicyViewCache;
@@ -153,6 +153,7 @@ fn configure(connection: &mut Connection, options: &SqliteOptions, current_work:
     set_switches(connection)?;
     set_limits(connection, options)?;
     functions::replace_builtin_functions(connection, options.value_bytes_max)?;
+    mathematics::add_mathematical_functions(connection)?;
     series::add_series(connection)?;
     let current_work = current_work.clone();
     let must_stop = move || current_work.lock().as_ref().is_some_and(|cancellation| cancellation.must_stop());

@@ -258,6 +258,8 @@ async fn mathematical_functions_are_part_of_sqlite() {
     let (_folder, node) = open_database(MIXED);
     let sql = "SELECT sqrt(16), pow(2, 10), ln(1), floor(2.7), ceil(2.1), round(log10(1000)), mod(7, 3), trunc(-2.5)";
     assert_eq!(node.rows(sql).await, "4.0,1024.0,0.0,2.0,3.0,3.0,1.0,-2.0");
+    let sql = "SELECT sqrt(-1) IS NULL, ln(0) IS NULL, log(1, 2) IS NULL, floor('x') IS NULL, sin(x'31') IS NULL, ceil(7), trunc(' 2.5 '), log(2, 8)";
+    assert_eq!(node.rows(sql).await, "1,1,1,1,1,7,2.0,3.0");
 }
 
 #[tokio::test]

@@ -747,7 +747,7 @@ SELECT (pg_stat_get_activity(NULL)).query
 SELECT query FROM pg_stat_get_activity(NULL)
 
 -- refused: what others do, one session after the other
-SELECT pg_stat_get_backend_activity(n) FROM generate_series(1, 20) AS n
+SELECT pg_stat_get_backend_activity(n) FROM generate_series(0, 200) AS n
 
 -- refused: how busy others are
 SELECT pg_stat_get_db_numbackends(1)
