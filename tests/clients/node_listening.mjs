@@ -46,6 +46,11 @@ async function connect(transport, era) {
       }
     });
   await client.connect(TRANSPORTS[transport]());
+  // This server may still be reading what the client before changed.
+  await withTimeout("the last change does not arrive", async () => {
+    while (tools > 0 && !(await namesOf(client)).includes(`node_${tools - 1}`));
+  });
+  received.length = 0;
   const { resources } = await client.listResources();
   const table = resources.find(({ uri }) => uri.includes("orders")).uri;
   return { client, received, nextNotification, table };
