@@ -7,7 +7,7 @@ use tidegate::command_line::{Cli, CommandError};
 
 /// Its background threads return memory to the system some seconds after a burst. The allocators of glibc and mimalloc
 /// keep it until the threads that used it allocate again.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(not(target_env = "msvc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
