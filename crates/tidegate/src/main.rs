@@ -5,12 +5,6 @@ use std::time::Duration;
 
 use tidegate::command_line::{Cli, CommandError};
 
-/// Its background threads return memory to the system some seconds after a burst. The allocators of glibc and mimalloc
-/// keep it until the threads that used it allocate again.
-#[cfg(not(target_env = "msvc"))]
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 const THREAD_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {

@@ -51,7 +51,6 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
     (&["axum", "axum-*", "headers", "hyper", "hyper-*", "tower", "tower-*"], &["tidegate-transport"]),
     (&["tokio-tungstenite"], &["tidegate-transport", "tidegate-client"]),
     (&["clap", "clap_*"], &["tidegate"]),
-    (&["tikv-jemallocator"], &["tidegate"]),
     (&["indicatif"], &["tidegate-client"]),
     (&["reqwest"], &["tidegate-auth", "tidegate-tools", "tidegate-client", "tidegate"]),
     (&["jsonwebtoken"], &["tidegate-auth"]),
