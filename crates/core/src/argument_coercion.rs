@@ -28,6 +28,8 @@ fn coerce_members(members: &mut Map<String, Value>, properties: &Map<String, Val
             ("integer", Value::String(text)) => text.parse::<i64>().ok().map(Value::from),
             ("number", Value::String(text)) => text.parse::<Number>().ok().map(Value::Number),
             ("boolean", Value::String(text)) => text.parse::<bool>().ok().map(Value::Bool),
+            // A list in quotes is not one item.
+            ("array", Value::String(text)) if text.trim_start().starts_with('[') => None,
             ("array", Value::String(_) | Value::Object(_)) => Some(Value::Array(vec![value.clone()])),
             _ => None,
         };
@@ -61,6 +63,7 @@ mod tests {
         let wrong = json!({"limit": "2.5", "share": "half", "all": "yes", "select": 3});
         let violations = schema.coerce_and_check(&mut wrong.clone()).unwrap_err();
         assert_eq!(violations.len(), 4, "{violations:?}");
+        assert!(schema.coerce_and_check(&mut json!({"select": "[\"carrier\", \"dest\"]"})).is_err());
         assert_eq!(schema.coerce_and_check(&mut json!({"limit": "0"})).unwrap_err().len(), 1);
     }
 }
