@@ -47,7 +47,7 @@ const NOT_RUN: [(&str, &str); 34] = [
     ("cargo build", "takes 5 minutes; the tests run what it builds"),
     (
         "cargo build --release",
-        "takes some 20 minutes; scripts/test builds the binary that the foreign clients are run against",
+        "takes far longer than the debug build; scripts/test builds the binary that the foreign clients are run against",
     ),
     (
         "cargo run --example embed",
