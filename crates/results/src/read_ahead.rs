@@ -17,7 +17,7 @@ use crate::result::StoredResult;
 /// The maximum number of blocks that are held ahead, over all results.
 const BLOCKS_MAX: usize = 4;
 /// A block that is not requested within this time is dropped.
-const KEPT_FOR: Duration = Duration::from_secs(2);
+const HOLD_TIME_MAX: Duration = Duration::from_secs(2);
 
 static PERMITS: Semaphore = Semaphore::const_new(BLOCKS_MAX);
 
@@ -106,7 +106,7 @@ impl StoredResult {
         let number = self.read_ahead.hold(index, reading, permit);
         let result = Arc::downgrade(self);
         tokio::spawn(async move {
-            tokio::time::sleep(KEPT_FOR).await;
+            tokio::time::sleep(HOLD_TIME_MAX).await;
             if let Some(result) = result.upgrade() {
                 result.read_ahead.release(number);
             }

@@ -154,13 +154,13 @@ impl SpoolError {
     pub(crate) fn to_error(&self) -> Error {
         let (kind, message) = match self {
             Self::TooLarge(_) => return Error::new(ErrorKind::TooLarge, self.to_string()),
-            Self::Io(error) => (error.kind(), "the answer cannot be stored until it is complete: the node"),
+            Self::Io(error) => (error.kind(), "the node cannot buffer the answer: its temporary folder"),
         };
         let reason = match kind {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                "has no temporary space left"
+                "has no space left"
             }
-            _ => "cannot write to its temporary folder",
+            _ => "cannot be written",
         };
         Error::new(ErrorKind::Unavailable, format!("{message} {reason}"))
             .with_hint(

@@ -31,14 +31,14 @@ const CHECK_EVERY: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct DecodeBudget {
     bytes_max: usize,
-    held: Mutex<HashMap<usize, HeldByQuery>>,
+    held: Mutex<HashMap<usize, QueryDecoding>>,
     released: Notify,
     /// Queries wait here, one after the other.
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
-struct HeldByQuery {
+struct QueryDecoding {
     bytes: usize,
     row_groups: usize,
     /// When it began its last row group.
@@ -122,14 +122,14 @@ impl DecodeBudget {
         query: usize,
         bytes: usize,
         reader: &Arc<ReaderPause>,
-        is_allowed: impl FnOnce(&HashMap<usize, HeldByQuery>) -> bool,
+        is_allowed: impl FnOnce(&HashMap<usize, QueryDecoding>) -> bool,
     ) -> bool {
         let mut held = self.held.lock();
         if !is_allowed(&held) {
             return false;
         }
         let begun = Instant::now();
-        let new = || HeldByQuery { bytes: 0, row_groups: 0, begun, reader: reader.clone() };
+        let new = || QueryDecoding { bytes: 0, row_groups: 0, begun, reader: reader.clone() };
         let own = held.entry(query).or_insert_with(new);
         own.bytes += bytes;
         own.row_groups += 1;
@@ -138,8 +138,8 @@ impl DecodeBudget {
     }
 }
 
-fn fits(held: &HashMap<usize, HeldByQuery>, bytes: usize, bytes_max: usize) -> bool {
-    let is_active = |held: &&HeldByQuery| !held.reader.is_long() && held.begun.elapsed() < ROW_GROUP_TIME_MAX;
+fn fits(held: &HashMap<usize, QueryDecoding>, bytes: usize, bytes_max: usize) -> bool {
+    let is_active = |held: &&QueryDecoding| !held.reader.is_long() && held.begun.elapsed() < ROW_GROUP_TIME_MAX;
     let active: usize = held.values().filter(is_active).map(|held| held.bytes).sum();
     // A row group that is larger than all of the budget is decoded alone.
     active == 0 || active + bytes <= bytes_max

@@ -126,7 +126,7 @@ pub(crate) struct QueryMemoryPool {
     wait: Duration,
     /// Of the tenant, of the node.
     shared: Vec<Arc<SharedMemoryPool>>,
-    charged: Mutex<Charged>,
+    charged: Mutex<ChargedBytes>,
     /// What each sort may use, once the sorts have reserved their memory.
     sort_bytes: OnceCell<usize>,
     /// Identifies the sorts to `own`. A reservation in this pool would keep the pool alive forever.
@@ -136,12 +136,12 @@ pub(crate) struct QueryMemoryPool {
 
 /// What the query counts against the shared limits: the larger of the two.
 #[derive(Debug, Default)]
-struct Charged {
+struct ChargedBytes {
     reserved_bytes: usize,
     prepaid_bytes: usize,
 }
 
-impl Charged {
+impl ChargedBytes {
     fn bytes(&self) -> usize {
         self.reserved_bytes.max(self.prepaid_bytes)
     }
@@ -191,7 +191,7 @@ impl QueryMemoryPool {
         let limit = self.shared.iter().map(|shared| shared.limit_bytes).min().unwrap_or(usize::MAX);
         let prepaid_bytes = (charged.reserved_bytes + sorts_bytes + sorts_bytes / 2).min(limit);
         let reserved_bytes = charged.reserved_bytes + sorts_bytes;
-        self.try_charge(&mut charged, Charged { reserved_bytes, prepaid_bytes })?;
+        self.try_charge(&mut charged, ChargedBytes { reserved_bytes, prepaid_bytes })?;
         // Within `free`, so the limit holds. It is released when this pool is dropped.
         self.own.grow(&self.sorts, sorts_bytes);
         Ok(sort_bytes)
@@ -212,7 +212,7 @@ impl QueryMemoryPool {
         Ok(())
     }
 
-    fn try_charge(&self, charged: &mut Charged, new: Charged) -> Result<()> {
+    fn try_charge(&self, charged: &mut ChargedBytes, new: ChargedBytes) -> Result<()> {
         let more = new.bytes().saturating_sub(charged.bytes());
         for (taken, shared) in self.shared.iter().enumerate() {
             if let Err(refusal) = shared.try_charge(more) {
@@ -283,7 +283,8 @@ impl MemoryPool for QueryMemoryPool {
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         self.own.try_grow(reservation, additional)?;
         let mut charged = self.charged.lock();
-        let new = Charged { reserved_bytes: charged.reserved_bytes + additional, prepaid_bytes: charged.prepaid_bytes };
+        let new =
+            ChargedBytes { reserved_bytes: charged.reserved_bytes + additional, prepaid_bytes: charged.prepaid_bytes };
         let outcome = self.try_charge(&mut charged, new);
         if outcome.is_err() {
             self.own.shrink(reservation, additional);

@@ -41,7 +41,7 @@ impl State {
         self.spillable_bytes + self.unspillable_bytes
     }
 
-    fn of(&mut self, reservation: &MemoryReservation) -> &mut usize {
+    fn reservation_mut(&mut self, reservation: &MemoryReservation) -> &mut usize {
         if reservation.consumer().can_spill() { &mut self.spillable_bytes } else { &mut self.unspillable_bytes }
     }
 }
@@ -105,12 +105,12 @@ impl MemoryPool for SorterPool {
     }
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
-        *self.state.lock().of(reservation) += additional;
+        *self.state.lock().reservation_mut(reservation) += additional;
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         let mut state = self.state.lock();
-        *state.of(reservation) -= shrink;
+        *state.reservation_mut(reservation) -= shrink;
         if state.spillable_bytes == 0 {
             // The batches were spilled, or are being merged.
             state.merge_bytes = 0;
@@ -128,7 +128,7 @@ impl MemoryPool for SorterPool {
         if needed > capacity {
             self.try_grow_by(needed - capacity)?;
         }
-        *state.of(reservation) += additional;
+        *state.reservation_mut(reservation) += additional;
         Ok(())
     }
 

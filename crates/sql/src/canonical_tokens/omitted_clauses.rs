@@ -1,4 +1,4 @@
-//! Clauses of PostgreSQL that the parser does not support and the statement policy need not see.
+//! Clauses of PostgreSQL that the parser does not support and that do not matter to the statement policy.
 //!
 //! They contain only names, constants and operators. The parser does not receive them; the database does.
 

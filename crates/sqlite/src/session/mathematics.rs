@@ -76,20 +76,20 @@ fn numeric_value(value: ValueRef<'_>) -> Value {
 
 // SQLite returns a result that is not a number as NULL.
 
-fn defined(x: f64, function: Unary) -> f64 {
+fn only_if_positive(x: f64, function: Unary) -> f64 {
     if x > 0.0 { function(x) } else { f64::NAN }
 }
 
 fn logarithm(x: f64) -> f64 {
-    defined(x, f64::ln)
+    only_if_positive(x, f64::ln)
 }
 
 fn logarithm10(x: f64) -> f64 {
-    defined(x, f64::log10)
+    only_if_positive(x, f64::log10)
 }
 
 fn logarithm2(x: f64) -> f64 {
-    defined(x, f64::log2)
+    only_if_positive(x, f64::log2)
 }
 
 fn logarithm_to_base(base: f64, x: f64) -> f64 {

@@ -86,10 +86,10 @@ pub(super) fn merge(
     path: &str,
     problems: &mut Vec<ConfigProblem>,
 ) {
-    if is_nothing(&added) {
+    if is_empty_document(&added) {
         return;
     }
-    if is_nothing(root) {
+    if is_empty_document(root) {
         *root = added;
         return;
     }
@@ -128,6 +128,6 @@ fn merge_member(
     }
 }
 
-fn is_nothing(node: &YamlNode) -> bool {
+fn is_empty_document(node: &YamlNode) -> bool {
     matches!(&node.kind, YamlContent::Plain(text) if super::document::parse_plain_scalar(text).is_null())
 }

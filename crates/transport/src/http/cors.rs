@@ -1,4 +1,4 @@
-//! CORS: lets web pages of allowed origins read answers. The check of `Origin` decides which origins are allowed.
+//! CORS: permits web pages of allowed origins to read answers. The check of `Origin` decides which origins are allowed.
 //!
 //! Cookies are never allowed: callers authenticate with a header that the page sets itself.
 //!

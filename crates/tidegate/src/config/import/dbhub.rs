@@ -45,7 +45,7 @@ pub(super) fn convert(root: &YamlNode, draft: &mut ConfigDraft) {
     // A source without tools has execute_sql and search_objects.
     for (source, line) in unlisted {
         let subject = format!("source {source}");
-        draft.check(line, &subject, "the built-in sql, which only reads, is offered instead of execute_sql");
+        draft.note_to_check(line, &subject, "the built-in sql, which only reads, is offered instead of execute_sql");
         offer_sql(draft);
     }
 }
@@ -85,10 +85,14 @@ fn convert_source(id: &str, node: &YamlNode, draft: &mut ConfigDraft) -> Result<
     if let Some(path) = node.text_of("search_path") {
         let schemas: Vec<&str> = path.split(',').map(str::trim).filter(|schema| !schema.is_empty()).collect();
         entry.insert("schemas".to_owned(), json!(schemas));
-        draft.check(node.line(), &subject, "search_path is now schemas; names of other schemas are not visible");
+        draft.note_to_check(
+            node.line(),
+            &subject,
+            "search_path is now schemas; names of other schemas are not visible",
+        );
     }
     if node.get("query_timeout").is_some() {
-        draft.check(
+        draft.note_to_check(
             node.line(),
             &subject,
             "query_timeout is a limit of its declared tools; for all calls set limits.timeout",
@@ -139,7 +143,7 @@ fn convert_tool(name: &str, source_name: &str, source: &Source<'_>, node: &YamlN
     match name {
         "execute_sql" => {
             let advice = "the built-in sql, which only reads, is offered instead";
-            draft.check(line, &subject, advice);
+            draft.note_to_check(line, &subject, advice);
             if let Some(rows) = node.text_of("max_rows") {
                 draft.leave_out(line, &subject, format!("max_rows; set limits.inline_rows: {rows} for all calls"));
             }

@@ -59,7 +59,7 @@ impl ConfigDraft {
     }
 
     /// Lists what was converted and has to be checked or completed.
-    pub(super) fn check(&mut self, line: usize, subject: &str, advice: impl AsRef<str>) {
+    pub(super) fn note_to_check(&mut self, line: usize, subject: &str, advice: impl AsRef<str>) {
         self.to_check.push((line, format!("{subject}: {}", advice.as_ref())));
     }
 
@@ -75,7 +75,7 @@ impl ConfigDraft {
             new.push_str("_tool");
         }
         if new != name {
-            self.check(
+            self.note_to_check(
                 line,
                 &format!("tool {name}"),
                 format!("is now called {new}: the name is reserved, taken or not allowed"),

@@ -26,7 +26,7 @@ pub(super) fn convert(root: &YamlNode, draft: &mut ConfigDraft) {
         match (target.as_deref().and_then(target_of), file) {
             (Some((kind, target)), _) => {
                 draft.add_database(database(name, kind, target));
-                draft.check(line, &subject, "its database is offered with all built-in tools, which only read");
+                draft.note_to_check(line, &subject, "its database is offered with all built-in tools, which only read");
                 draft.offer_all_built_in();
             }
             (None, Some(file)) => {

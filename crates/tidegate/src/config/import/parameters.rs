@@ -31,14 +31,18 @@ impl Parameters {
             let parameter =
                 self.convert(node, &old_name).map_err(|reason| format!("the parameter {old_name} {reason}"))?;
             if parameter.name != old_name && parameter.input.is_some() {
-                draft.check(node.line(), tool, format!("the parameter {old_name} is now called {}", parameter.name));
+                draft.note_to_check(
+                    node.line(),
+                    tool,
+                    format!("the parameter {old_name} is now called {}", parameter.name),
+                );
             }
             if parameter.name.starts_with("caller.") {
                 let message = format!(
                     "{old_name} is now :{}; configure auth.tokens for the issuer of the tokens",
                     parameter.name
                 );
-                draft.check(node.line(), tool, message);
+                draft.note_to_check(node.line(), tool, message);
             }
             self.0.push(parameter);
         }

@@ -45,7 +45,7 @@ impl SqlTool<'_> {
             if parameter.input.is_some() && !used.contains(parameter.name.as_str()) {
                 let message =
                     format!("the parameter {} is left out: the statement does not use it", parameter.old_name);
-                draft.check(self.node.line(), &subject, message);
+                draft.note_to_check(self.node.line(), &subject, message);
             }
         }
         let mut tool = Map::new();
@@ -58,7 +58,11 @@ impl SqlTool<'_> {
         }
         if writes {
             tool.insert("transaction".to_owned(), json!({"writes": true}));
-            draft.check(self.node.line(), &subject, "it writes (transaction.writes); consider confirm and access");
+            draft.note_to_check(
+                self.node.line(),
+                &subject,
+                "it writes (transaction.writes); consider confirm and access",
+            );
         }
         Ok(tool)
     }

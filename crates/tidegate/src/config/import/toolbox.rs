@@ -42,7 +42,7 @@ impl Entry<'_> {
     }
 
     /// Lists the keys that are not in `known`.
-    pub(super) fn check_keys(&self, known: &[&str], draft: &mut ConfigDraft) {
+    pub(super) fn report_unknown_keys(&self, known: &[&str], draft: &mut ConfigDraft) {
         for (name, position, _) in self.node.members() {
             if !["name", "kind", "type"].contains(&name.as_str()) && !known.contains(&name.as_str()) {
                 draft.leave_out(position.line, &self.subject(), format!("{name} has no equivalent"));
@@ -107,14 +107,17 @@ fn convert_source<'a>(entry: &Entry<'a>, draft: &mut ConfigDraft) -> Source<'a> 
     let (line, subject) = (entry.node.line(), entry.subject());
     match entry.type_name.as_str() {
         "postgres" => {
-            entry.check_keys(&["host", "port", "user", "password", "database", "queryParams", "connectTimeout"], draft);
+            entry.report_unknown_keys(
+                &["host", "port", "user", "password", "database", "queryParams", "connectTimeout"],
+                draft,
+            );
             let target = connection_string(entry, draft);
             draft.add_database(database(&entry.name, "postgres", &target));
             Source::Postgres
         }
         "sqlite" => match entry.node.text_of("database") {
             Some(file) if !file.contains(":memory:") => {
-                entry.check_keys(&["database"], draft);
+                entry.report_unknown_keys(&["database"], draft);
                 draft.add_database(database(&entry.name, "sqlite", &file));
                 Source::Sqlite
             }
@@ -125,7 +128,7 @@ fn convert_source<'a>(entry: &Entry<'a>, draft: &mut ConfigDraft) -> Source<'a> 
         },
         "http" => {
             let known = ["baseUrl", "timeout", "headers", "queryParams", "returnFullError"];
-            entry.check_keys(&known, draft);
+            entry.report_unknown_keys(&known, draft);
             Source::Http(entry.node)
         }
         other => {
@@ -181,7 +184,7 @@ fn convert_toolset(entry: &Entry<'_>, draft: &mut ConfigDraft) {
         }
     }
     names.extend(entry.node.texts_of("prompts"));
-    entry.check_keys(&["tools", "prompts"], draft);
+    entry.report_unknown_keys(&["tools", "prompts"], draft);
     if names.is_empty() {
         return draft.leave_out(line, &subject, "it has no tools");
     }
@@ -194,7 +197,7 @@ fn convert_toolset(entry: &Entry<'_>, draft: &mut ConfigDraft) {
         name.push_str("_tools");
     }
     if name != entry.name {
-        draft.check(line, &subject, format!("is now called {name}"));
+        draft.note_to_check(line, &subject, format!("is now called {name}"));
     }
     draft.add_toolset(name, names);
 }
@@ -222,7 +225,7 @@ fn convert_prompt(entry: &Entry<'_>, draft: &mut ConfigDraft) {
         };
         messages.push(json!({"role": message.text_of("role").unwrap_or_else(|| "user".to_owned()), "text": text}));
     }
-    entry.check_keys(&["description", "arguments", "messages"], draft);
+    entry.report_unknown_keys(&["description", "arguments", "messages"], draft);
     prompt.insert("messages".to_owned(), messages.into());
     draft.add_prompt(prompt);
 }

@@ -43,7 +43,7 @@ pub(super) fn convert(entry: &Entry<'_>, sources: &BTreeMap<&str, Source<'_>>, d
     };
     match tool {
         Ok(mut tool) => {
-            check_keys(entry, dialect.is_some(), draft);
+            report_unknown_keys(entry, dialect.is_some(), draft);
             add_access(entry, &mut tool, draft);
             add_annotations(entry.node, &mut tool);
             draft.add_tool(&entry.name, tool);
@@ -52,14 +52,14 @@ pub(super) fn convert(entry: &Entry<'_>, sources: &BTreeMap<&str, Source<'_>>, d
     }
 }
 
-fn check_keys(entry: &Entry<'_>, is_sql: bool, draft: &mut ConfigDraft) {
+fn report_unknown_keys(entry: &Entry<'_>, is_sql: bool, draft: &mut ConfigDraft) {
     let own: &[&str] = match is_sql {
         true => &["statement", "parameters", "templateParameters"],
         false => {
             &["path", "method", "headers", "requestBody", "pathParams", "queryParams", "bodyParams", "headerParams"]
         }
     };
-    entry.check_keys(&[&COMMON_KEYS[..], own].concat(), draft);
+    entry.report_unknown_keys(&[&COMMON_KEYS[..], own].concat(), draft);
 }
 
 fn built_in_tools(type_name: &str) -> Option<&'static [&'static str]> {
@@ -78,7 +78,7 @@ fn add_access(entry: &Entry<'_>, tool: &mut Map<String, Value>, draft: &mut Conf
             "authRequired is now access: [{0}]; configure auth.tokens and roles that hold {0}",
             services.join(", ")
         );
-        draft.check(entry.node.line(), &entry.subject(), message);
+        draft.note_to_check(entry.node.line(), &entry.subject(), message);
         tool.insert("access".to_owned(), json!(services));
     }
     let scopes = entry.node.texts_of("scopesRequired");

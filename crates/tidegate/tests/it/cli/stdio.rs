@@ -80,7 +80,7 @@ fn full_temporary_folder_is_an_error_of_its_own() {
     let ran = run_call_of(&mut command, false, &long);
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
     insta::assert_snapshot!(answer["error"]["message"].as_str().unwrap(), @r"
-    the answer cannot be stored until it is complete: the node has no temporary space left
+    the node cannot buffer the answer: its temporary folder has no space left
     Request less, try again later, or use Streamable HTTP, which sends answers without storing them.
     ");
     assert!(ran.stderr.contains("a component is unavailable") && ran.stderr.contains("os error"), "{}", ran.stderr);
