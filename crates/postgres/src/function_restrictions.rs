@@ -58,30 +58,41 @@ domains AS (
   JOIN pg_catalog.pg_depend d ON d.refclassid = used.class AND d.refobjid = used.oid
   JOIN pg_catalog.pg_constraint k
     ON d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND k.oid = d.objid AND k.contypid <> 0),
+-- A domain over such a domain, and a row with such a member, contain its check.
+contained (type, is_domain, function, reason) AS (
+  SELECT contypid, true, function, reason FROM domains
+  UNION
+  SELECT outer_type.oid, outer_type.is_domain, c.function, c.reason
+  FROM contained c JOIN pg_catalog.pg_type t ON t.oid = c.type
+  CROSS JOIN LATERAL (
+    SELECT d.oid, true AS is_domain FROM pg_catalog.pg_type d WHERE d.typbasetype IN (t.oid, nullif(t.typarray, 0))
+    UNION ALL
+    SELECT r.reltype, false FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class r ON r.oid = a.attrelid
+    WHERE a.atttypid IN (t.oid, nullif(t.typarray, 0)) AND a.attnum > 0 AND r.reltype <> 0) outer_type),
 types (mention, by_name, by_members, type, target, function, reason) AS (
   SELECT 'cast target', true, true, casttarget, 0, function, reason FROM casts WHERE casttarget >= 16384
   UNION ALL SELECT 'cast source', true, true, castsource, casttarget, function, reason FROM casts WHERE casttarget < 16384
   UNION ALL SELECT 'word', true, true, castsource, 0, function, reason FROM casts WHERE is_implicit AND castsource >= 16384
   UNION ALL SELECT 'word', true, true, casttarget, 0, function, reason FROM casts WHERE is_implicit AND casttarget >= 16384
-  UNION ALL SELECT 'word', true, false, contypid, 0, function, reason FROM domains
-  UNION ALL SELECT 'cast target', false, true, contypid, 0, function, reason FROM domains),
+  UNION ALL SELECT CASE WHEN is_domain THEN 'word' ELSE 'cast target' END, true, false, type, 0, function, reason FROM contained
+  UNION ALL SELECT 'cast target', false, true, type, 0, function, reason FROM contained),
 -- The qualifier is the schema of a call, or the target of a cast.
 mentions (mention, qualifier, name, scope, function, reason) AS (
   SELECT 'call', r.nspname::text, r.proname,
          CASE WHEN EXISTS (SELECT 1 FROM pg_catalog.pg_proc b
                            WHERE b.pronamespace = 'pg_catalog'::pg_catalog.regnamespace AND b.oid < 16384
-                             AND b.proname = r.proname AND b.proargtypes = r.proargtypes) THEN 'qualified'
+                             AND b.proname = r.proname AND b.proargtypes = r.proargtypes)
+                    AND coalesce(pg_catalog.array_position(path, 'pg_catalog') < pg_catalog.array_position(path, r.nspname), true)
+              THEN 'qualified'
               WHEN r.proname::text IN (SELECT k.word FROM pg_catalog.pg_get_keywords() k WHERE k.catcode IN ('C', 'R'))
               THEN 'quoted' ELSE '' END,
          r.function, r.reason
-  FROM restricted r
+  FROM restricted r, pg_catalog.current_schemas(true) AS path
   WHERE pg_catalog.has_schema_privilege(r.pronamespace, 'USAGE') AND pg_catalog.has_function_privilege(r.oid, 'EXECUTE')
   UNION ALL
+  -- `x.name` is `name(x)` for a value of any type.
   SELECT 'field', '', r.proname, '', r.function, r.reason
-  FROM restricted r JOIN pg_catalog.pg_type t ON t.oid = r.proargtypes[0]
-  WHERE r.pronargs > 0 AND r.pronargs - r.pronargdefaults <= 1
-    AND (t.typtype IN ('c', 'p', 'd')
-         OR EXISTS (SELECT 1 FROM pg_catalog.pg_cast k WHERE k.castsource >= 16384 AND k.casttarget = t.oid))
+  FROM restricted r WHERE r.pronargs > 0 AND r.pronargs - r.pronargdefaults <= 1
   UNION ALL
   SELECT 'operator', '', oprname, '', function, reason FROM operators
   UNION ALL
@@ -230,6 +241,8 @@ impl Restriction {
                 mentions.cast_targets.contains(name)
                     || mentions.fields.contains(name)
                     || mentions.calls.iter().any(|call| call.name == name)
+                    // These read the type from a row.
+                    || mentions.calls.iter().any(|call| call.name.contains("populate_record"))
             }
             MentionKind::CastSource(target) => mentions.has_cast || mentions.words.contains(target),
             MentionKind::Word => mentions.words.contains(name),

@@ -1,12 +1,13 @@
 //! Removes the name of the database before the tables of a statement.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, Ident, ObjectName, ObjectNamePart, Select, SelectItem, SelectItemQualifiedWildcardKind, TableFactor,
+    Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, TableFactor,
     VisitMut, VisitorMut,
 };
-use tidegate_core::Error;
+use tidegate_core::{Error, ErrorKind};
 
 use crate::dialect::SqlDialect;
 use crate::parse;
@@ -17,14 +18,26 @@ impl Statement {
     /// callers use for it. `None` when no table is named so, or the statement was not parsed.
     ///
     /// # Errors
-    /// As [`Statement::parse`].
+    /// As [`Statement::parse`], and `InvalidArguments` where the remaining name would mean something else, or the AST
+    /// lacks clauses.
     pub fn without_database_name(&self, database: &str) -> Result<Option<Self>, Error> {
         let Some(mut ast) = self.ast().cloned() else { return Ok(None) };
-        let mut tables = TableNames { dialect: self.dialect(), database, stripped: Vec::new() };
+        let mut tables =
+            TableNames { dialect: self.dialect(), database, stripped: Vec::new(), expressions: HashSet::new() };
         // The visitors never break.
         let _: ControlFlow<()> = ast.visit(&mut tables);
         if tables.stripped.is_empty() {
             return Ok(None);
+        }
+        parse::check_complete_ast(self.text(), self.dialect())?;
+        let names_expression =
+            |table: &&Vec<String>| matches!(table.as_slice(), [only] if tables.expressions.contains(only));
+        if let Some(table) = tables.stripped.iter().find(names_expression) {
+            let table = table.join(".");
+            let message = format!("{table} is a table of {database} and a name in WITH");
+            return Err(
+                Error::new(ErrorKind::InvalidArguments, message).with_hint("Give the name in WITH another one.")
+            );
         }
         let _: ControlFlow<()> = ast.visit(&mut ColumnNames(&tables));
         let statement = Self::from_ast(ast, self.dialect(), |ast| parse::print_checked(ast, self.dialect()))?;
@@ -38,6 +51,8 @@ struct TableNames<'a> {
     database: &'a str,
     /// The remaining parts of each name, folded.
     stripped: Vec<Vec<String>>,
+    /// The names of all common table expressions, folded.
+    expressions: HashSet<String>,
 }
 
 impl TableNames<'_> {
@@ -52,6 +67,12 @@ impl TableNames<'_> {
 
 impl VisitorMut for TableNames<'_> {
     type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let expressions = query.with.iter().flat_map(|with| &with.cte_tables);
+        self.expressions.extend(expressions.map(|cte| self.dialect.fold_identifier(&cte.alias.name)));
+        ControlFlow::Continue(())
+    }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         if let TableFactor::Table { name, args: None, .. } = factor
@@ -131,5 +152,29 @@ mod tests {
             "WITH a AS (SELECT * FROM shop.b.c) SELECT shop.d FROM a shop",
             "WITH a AS (SELECT * FROM b.c) SELECT shop.d FROM a shop",
         );
+    }
+
+    #[test]
+    fn refuses_what_would_mean_something_else() {
+        for sql in [
+            "WITH orders AS (SELECT * FROM shop.orders) SELECT count(*) FROM shop.orders",
+            "WITH RECURSIVE orders AS (SELECT * FROM shop.orders) SELECT count(*) FROM orders",
+        ] {
+            for dialect in [SqlDialect::Postgres, SqlDialect::Sqlite, SqlDialect::DataFusion] {
+                let refused = Statement::parse(sql, dialect).unwrap().without_database_name("shop");
+                assert!(refused.unwrap_err().message().contains("a name in WITH"), "{sql}");
+            }
+        }
+        for sql in [
+            "SELECT total FROM shop.orders ORDER BY total USING >",
+            "SELECT sum(x) OVER (ORDER BY x ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW) FROM shop.t",
+            "SELECT (t).* FROM shop.t",
+        ] {
+            let refused = Statement::parse(sql, SqlDialect::Postgres).unwrap().without_database_name("shop");
+            assert!(refused.is_err(), "{sql}");
+        }
+        for expression in ["(array_agg(total ORDER BY total USING >))[1]", "(c).*"] {
+            assert!(parse::parse_expression(expression, SqlDialect::Postgres).is_err(), "{expression}");
+        }
     }
 }

@@ -82,7 +82,7 @@ impl Mentions {
         match &tokens[index] {
             Token::Word(word) => self.add_word(word, &tokens[..index], tokens.get(index + 1), dialect),
             Token::DoubleColon => self.has_cast = true,
-            Token::Mul if is_wildcard(index.checked_sub(1).map(|before| &tokens[before]), tokens.get(index + 1)) => {}
+            Token::Mul if is_wildcard(&tokens[..index]) => {}
             token @ (Token::Neq | Token::Ampersand) => {
                 self.operators.insert(if *token == Token::Neq { "<>" } else { "&" }.to_owned());
             }
@@ -128,19 +128,25 @@ fn is_cast_target(before: &[Token]) -> bool {
     }
 }
 
-/// Whether `*` between `before` and `next` means all columns or rows.
-fn is_wildcard(before: Option<&Token>, next: Option<&Token>) -> bool {
-    let begins = match before {
-        Some(Token::LParen | Token::Comma | Token::Period) => true,
-        Some(Token::Word(word)) => matches!(word.keyword, Keyword::SELECT | Keyword::ALL | Keyword::DISTINCT),
+/// Whether `*` after `before` means all columns or rows: no operand precedes it.
+fn is_wildcard(before: &[Token]) -> bool {
+    let mut unqualified = before;
+    while let [rest @ .., Token::Word(_), Token::Period] = unqualified {
+        unqualified = rest;
+    }
+    match before {
+        // `OPERATOR(schema.*)` is the operator.
+        _ if matches!(unqualified, [.., Token::Word(word), Token::LParen] if word.value.eq_ignore_ascii_case("operator")) => {
+            false
+        }
+        [.., Token::LParen | Token::Comma | Token::Period] => true,
+        // After a dot, the word is a column.
+        [.., Token::Period, Token::Word(_)] => false,
+        [.., Token::Word(Word { quote_style: None, keyword, .. })] => {
+            matches!(keyword, Keyword::SELECT | Keyword::ALL | Keyword::DISTINCT)
+        }
         _ => false,
-    };
-    let ends = match next {
-        None | Some(Token::RParen | Token::Comma | Token::SemiColon) => true,
-        Some(Token::Word(word)) => word.keyword != Keyword::NoKeyword,
-        _ => false,
-    };
-    begins && ends
+    }
 }
 
 fn fold_name(word: &Word, dialect: SqlDialect) -> String {
@@ -193,6 +199,10 @@ mod tests {
         let found = mentions("SELECT *, count(*), 2 * 3 FROM t WHERE a IN (1) AND b LIKE 'x' AND c != 2");
         assert_eq!(sorted(&found.operators), "!~~ * <> = ~~");
         assert_eq!(sorted(&mentions("SELECT * FROM t").operators), "");
+        assert_eq!(sorted(&mentions("SELECT t.*, (SELECT ALL * FROM a LIMIT 1), count(t.*) FROM s.t").operators), "");
+        for sql in ["2 OPERATOR(public.*) 3", "2 OPERATOR(*) 3", "q.all * value", "\"all\" * a"] {
+            assert_eq!(sorted(&mentions(&format!("SELECT {sql} FROM q")).operators), "*", "{sql}");
+        }
         assert!(!found.has_cast);
     }
 

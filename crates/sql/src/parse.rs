@@ -83,6 +83,7 @@ pub fn parse_prepared_expression(
     let tokens = prepare(tokenize_for_parser(text, dialect)?)?;
     nesting::check(&tokens)?;
     token_policy::check_tokens(tokens.iter().map(|token| &token.token), dialect)?;
+    check_complete_ast(text, dialect)?;
     let only_expression = |parser: &mut Parser<'_>| {
         let expression = parser.parse_expr()?;
         expect_end(parser, "the end of the expression")?;
@@ -138,11 +139,38 @@ fn tokenize_for_parser(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSp
             }
             // Some rewrites search each parenthesis, which is slow for unlimited nesting.
             nesting::check(&tokens)?;
-            let mut tokens = canonical_tokens::rewrite_clauses(canonical_tokens::omit_clauses(tokens));
-            tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
-            Ok(tokens)
+            Ok(without_unsupported_clauses(tokens))
         }
     }
+}
+
+/// `tokens`, without whitespace, as the parser supports them.
+fn without_unsupported_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut tokens = canonical_tokens::rewrite_clauses(canonical_tokens::omit_clauses(tokens));
+    tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    tokens
+}
+
+/// Checks that the AST of `sql` has all of its clauses, so that it may be printed.
+///
+/// # Errors
+/// `InvalidArguments` if the parser did not receive a clause.
+pub(crate) fn check_complete_ast(sql: &str, dialect: SqlDialect) -> Result<(), Error> {
+    if dialect != SqlDialect::Postgres {
+        return Ok(());
+    }
+    let tokens = tokenize(sql, dialect, EscapeHandling::Resolved)?;
+    let tokens = canonical_tokens::canonicalize(sql, tokens, dialect)?.into_iter().map(|piece| piece.token);
+    let tokens: Vec<_> = tokens.filter(|token| !matches!(token.token, Token::Whitespace(_))).collect();
+    let is_complete = without_unsupported_clauses(tokens.clone()) == tokens;
+    if is_complete {
+        return Ok(());
+    }
+    let message = "USING with an operator, EXCLUDE, SEARCH, CYCLE, ROWS FROM, .* after an expression and names of XML \
+                   elements are not supported here";
+    Err(Error::new(ErrorKind::InvalidArguments, message).with_hint(
+        "Write them in a statement of the tool sql, with the argument database instead of the database's name before tables.",
+    ))
 }
 
 pub(crate) fn tokenize(sql: &str, dialect: SqlDialect, escapes: EscapeHandling) -> Result<Vec<TokenWithSpan>, Error> {

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Cte, Expr, ForClause, Function, Ident, LockType, ObjectName, ObjectNamePart, PipeOperator, Query, Select, SetExpr,
-    Statement, TableFactor, Visit, Visitor,
+    AccessExpr, Cte, Expr, ForClause, Function, Ident, LockType, ObjectName, ObjectNamePart, PipeOperator, Query,
+    Select, SetExpr, Statement, TableFactor, Visit, Visitor,
 };
 use tidegate_core::{Error, ErrorKind};
 
@@ -140,6 +140,13 @@ impl Visitor for PolicyVisitor {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Error> {
         match expr {
             Expr::Function(Function { name, .. }) => self.check_function(name),
+            Expr::CompoundIdentifier(parts) => {
+                parts.last().map_or(ControlFlow::Continue(()), |last| self.check_field(last))
+            }
+            Expr::CompoundFieldAccess { access_chain, .. } => access_chain.iter().try_for_each(|access| match access {
+                AccessExpr::Dot(Expr::Identifier(name)) => self.check_field(name),
+                _ => ControlFlow::Continue(()),
+            }),
             _ => ControlFlow::Continue(()),
         }
     }
@@ -232,6 +239,14 @@ impl PolicyVisitor {
             return refuse(&format!("the function {name}"), "no function has such a name", "Leave the * out.");
         }
         self.record_function(last)
+    }
+
+    /// PostgreSQL reads `x.name` as `name(x)` where there is no such column or field.
+    fn check_field(&self, name: &Ident) -> ControlFlow<Error> {
+        match function_policy::field_refusal(&name.value.to_lowercase(), self.dialect) {
+            Some(reason) => refuse(&format!("the function {name}"), reason, "Leave it out."),
+            None => ControlFlow::Continue(()),
+        }
     }
 
     fn check_table_function(&mut self, name: &ObjectName) -> ControlFlow<Error> {

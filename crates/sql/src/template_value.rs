@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use tidegate_core::{Error, ErrorKind};
 
+use crate::canonical_tokens;
 use crate::dialect::SqlDialect;
 use crate::parameter::Parameter;
 use crate::template::TemplateName;
@@ -44,6 +45,8 @@ impl TemplateValue {
 pub(crate) enum ListForm {
     /// One value after the other, as in `IN (:ids)`.
     Values,
+    /// As `Values`, outside of `IN (…)` and `ARRAY[…]`: several values may mean something else there.
+    Operand,
     /// One array, as in `= ANY (:ids)`.
     Array,
     /// Its first value, as in `:ids IS NULL`.
@@ -55,20 +58,38 @@ impl ListForm {
     pub(crate) fn find(before: &[TokenWithSpan], behind: &[TokenWithSpan], dialect: SqlDialect) -> Self {
         let is_code = |token: &&Token| !matches!(token, Token::Whitespace(_));
         let mut before = before.iter().rev().map(|token| &token.token).filter(is_code);
-        let next = behind.iter().map(|token| &token.token).find(is_code);
+        let mut behind = behind.iter().map(|token| &token.token).filter(is_code);
         let is_word = |token: Option<&Token>, words: &[&str]| {
             let Some(Token::Word(word)) = token else { return false };
             word.quote_style.is_none() && words.iter().any(|other| word.value.eq_ignore_ascii_case(other))
         };
-        if is_word(next, &["IS"]) {
+        let (test, negation) = (behind.next(), behind.next());
+        let is_null = is_word(negation, &["NULL"]) || is_word(negation, &["NOT"]) && is_word(behind.next(), &["NULL"]);
+        // `a = :ids IS NULL` tests the comparison.
+        if is_word(test, &["IS"]) && is_null && !before.clone().next().is_some_and(canonical_tokens::is_operator) {
             return Self::NullTest;
         }
         let functions: &[&str] = match dialect {
             SqlDialect::Postgres => &["ANY", "ALL", "SOME", "UNNEST"],
             SqlDialect::DataFusion | SqlDialect::Sqlite => &["ANY", "ALL", "SOME"],
         };
-        let is_array = before.next() == Some(&Token::LParen) && is_word(before.next(), functions);
-        if is_array { Self::Array } else { Self::Values }
+        let mut outward = before.clone();
+        if outward.next() == Some(&Token::LParen) && is_word(outward.next(), functions) {
+            return Self::Array;
+        }
+        let mut depth = 0_usize;
+        while let Some(token) = before.next() {
+            match token {
+                Token::RParen | Token::RBracket => depth += 1,
+                Token::LBracket if depth == 0 => return Self::Values,
+                Token::LParen if depth == 0 => {
+                    return if is_word(before.next(), &["IN"]) { Self::Values } else { Self::Operand };
+                }
+                Token::LParen | Token::LBracket => depth -= 1,
+                _ => {}
+            }
+        }
+        Self::Operand
     }
 }
 
@@ -90,6 +111,11 @@ impl PlaceholderWriter<'_> {
             }
             TemplateValue::List { values: Some(values), cast } => (values, None, cast),
             TemplateValue::List { values: None, cast } => (Vec::new(), cast, cast),
+            TemplateValue::CallerAttribute(values) if values.len() > 1 && form == ListForm::Operand => {
+                let message = format!("{name} has {} values, and one is expected", values.len());
+                return Err(Error::new(ErrorKind::Forbidden, message)
+                    .with_hint(format!("The SQL of the tool can take several: IN (:{name}).")));
+            }
             TemplateValue::CallerAttribute(values) => {
                 // The embedded engine needs a type when the statement is planned, before the caller is known.
                 let cast = (self.dialect == SqlDialect::DataFusion).then_some("VARCHAR");
@@ -103,8 +129,8 @@ impl PlaceholderWriter<'_> {
                 let cast = array_cast.or((self.dialect != SqlDialect::Sqlite).then_some("VARCHAR"));
                 Ok(self.bind(first, cast))
             }
-            ListForm::Values if values.is_empty() => Ok(self.bind(Parameter::Null, value_cast)),
-            ListForm::Values => {
+            ListForm::Values | ListForm::Operand if values.is_empty() => Ok(self.bind(Parameter::Null, value_cast)),
+            ListForm::Values | ListForm::Operand => {
                 let bound: Vec<String> = values.into_iter().map(|value| self.bind(value, value_cast)).collect();
                 Ok(bound.join(", "))
             }

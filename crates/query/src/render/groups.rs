@@ -9,8 +9,8 @@ use super::condition::AliasBindings;
 use super::renderer::{OutputColumn, QueryRenderer};
 use crate::spec::{GroupKey, NamedExpression, QuerySpec, Selection};
 
-/// Aggregate functions, as far as the check must know them. The database itself knows all.
-const AGGREGATES: [&str; 22] = [
+/// Aggregate functions, that the check recognizes; the database has more.
+const AGGREGATES: [&str; 25] = [
     "array_agg",
     "avg",
     "bool_and",
@@ -22,9 +22,12 @@ const AGGREGATES: [&str; 22] = [
     "json_group_array",
     "json_group_object",
     "jsonb_agg",
+    "jsonb_group_array",
+    "jsonb_group_object",
     "max",
     "median",
     "min",
+    "percentile",
     "percentile_cont",
     "percentile_disc",
     "stddev",

@@ -27,7 +27,7 @@ pub(crate) fn rewrite_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> 
                 written.push(TokenWithSpan { token: Token::make_keyword(direction), span: token.span });
                 continue;
             }
-            word if is_word(word, "from") && last_word_is(&written, "rows") && begins_with_call(rest.as_slice()) => {
+            word if is_word(word, "from") && ends_with_rows_in_from(&written) && begins_with_call(rest.as_slice()) => {
                 while rest.as_slice().first().is_some_and(is_space) {
                     rest.next();
                 }
@@ -89,6 +89,14 @@ fn pop_word(written: &mut Vec<TokenWithSpan>) -> Option<TokenWithSpan> {
         written.pop();
     }
     written.pop()
+}
+
+/// Whether `written` ends with the word `rows` where a table of FROM begins.
+fn ends_with_rows_in_from(written: &[TokenWithSpan]) -> bool {
+    let mut tokens = written.iter().rev().filter(|token| !is_space(token)).map(|token| &token.token);
+    let begins_table =
+        |token: &Token| *token == Token::Comma || ["from", "join", "lateral"].iter().any(|word| is_word(token, word));
+    tokens.next().is_some_and(|token| is_word(token, "rows")) && tokens.next().is_some_and(begins_table)
 }
 
 /// Whether a function is called in the parenthesis at the beginning. After a column `rows`, a query may be there.

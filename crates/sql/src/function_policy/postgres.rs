@@ -136,6 +136,21 @@ pub(super) fn table_refusal(name: &str) -> Option<&'static str> {
     find_reason(REFUSED_TABLES, name)
 }
 
+/// Refused functions without the prefix `pg_` that belong to the server, or that are not VOLATILE, and that can be
+/// called with one value. Other refused names are more often columns: `log.http_status`. The crate `postgres` looks up
+/// the VOLATILE functions of a database, also those that are written as fields.
+#[rustfmt::skip]
+const CALLED_AS_FIELDS: &[&str] = &[
+    "binary_upgrade_*", "brin_summarize_*", "crosstab*", "gin_clean_pending_list", "lo_close", "lo_creat", "lo_create",
+    "lo_get", "lo_import", "lo_tell", "lo_tell64", "lo_unlink", "nextval", "setseed", "ts_stat",
+];
+
+/// The reason for refusing `x.name`, which PostgreSQL reads as `name(x)` if `x` has no such column or field.
+pub(super) fn field_refusal(name: &str) -> Option<&'static str> {
+    let may_be_call = name.starts_with("pg_") || CALLED_AS_FIELDS.iter().any(|pattern| matches_pattern(pattern, name));
+    function_refusal(None, name).filter(|_| may_be_call)
+}
+
 pub(super) fn function_refusal(schema: Option<&str>, name: &str) -> Option<&'static str> {
     let manages =
         || name.starts_with("pg_") && !READ_ONLY_FUNCTIONS.iter().any(|pattern| matches_pattern(pattern, name));

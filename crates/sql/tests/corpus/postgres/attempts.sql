@@ -775,3 +775,24 @@ SELECT umoptions FROM pg_user_mappings
 
 -- refused: passwords of other systems, by the standard's name
 SELECT option_value FROM information_schema.user_mapping_options
+
+-- refused: a function of the server as if it were a field of a value
+SELECT (0.01::float8).pg_sleep
+
+-- refused: a function of the server as if it were a column of a value
+SELECT x.pg_sleep FROM unnest(ARRAY[0.01::float8]) AS x
+
+-- looked up: a function called as if it were a field of a text
+SELECT (name).evil_cast FROM customers
+
+-- looked up: a function called as if it were a column of a value
+SELECT x.evil_cast FROM unnest(ARRAY['a']) AS x
+
+-- looked up: a cast to a domain over a domain
+SELECT 'x'::evil_over
+
+-- looked up: a cast to a row of domains
+SELECT '("{x}")'::evil_outer
+
+-- looked up: the row type of an argument
+SELECT jsonb_populate_record(NULL::evil_outer, '{"inner_row": ["x"]}')

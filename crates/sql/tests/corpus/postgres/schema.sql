@@ -114,6 +114,8 @@ CREATE FUNCTION evil_as_owner() RETURNS integer LANGUAGE sql SECURITY DEFINER AS
 CREATE FUNCTION evil_default(n integer DEFAULT evil_fn()) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT $1';
 CREATE DOMAIN evil_domain AS text CHECK (evil_compare(VALUE, 'x'));
 CREATE TYPE evil_holder AS (held evil_type);
+CREATE DOMAIN evil_over AS evil_domain;
+CREATE TYPE evil_outer AS (inner_row evil_over[]);
 
 -- Functions that only read, as a database offers them.
 CREATE FUNCTION report(year integer) RETURNS TABLE (month date, revenue numeric) LANGUAGE sql STABLE AS $$
