@@ -5,6 +5,7 @@
 //! have sent their row groups. A query whose reader pauses does not make others wait.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -101,19 +102,24 @@ impl DecodeBudget {
         // A damaged footer may claim any length.
         let bytes = bytes.min(CLAIMED_BYTES_MAX);
         let query = Arc::as_ptr(reader).addr();
-        if self.try_acquire(query, bytes, reader, |held| held.contains_key(&query)) {
-            return DecodePermit { budget: self.clone(), query, bytes };
-        }
         let started = Instant::now();
-        let _turn = self.turn.lock().await;
+        let mut turn = pin!(self.turn.lock());
+        let mut has_turn = None;
         loop {
             let released = self.released.notified();
-            if self.try_acquire(query, bytes, reader, |held| {
-                fits(held, bytes, self.bytes_max) || started.elapsed() >= WAIT_MAX
-            }) {
+            let is_allowed = |held: &HashMap<usize, QueryDecoding>| {
+                held.contains_key(&query)
+                    || has_turn.is_some() && (fits(held, bytes, self.bytes_max) || started.elapsed() >= WAIT_MAX)
+            };
+            if self.try_acquire(query, bytes, reader, is_allowed) {
                 return DecodePermit { budget: self.clone(), query, bytes };
             }
-            let _ = tokio::time::timeout(CHECK_EVERY, released).await;
+            // Another partition of the query may begin to decode meanwhile.
+            tokio::select! {
+                guard = &mut turn, if has_turn.is_none() => has_turn = Some(guard),
+                () = released, if has_turn.is_some() => {}
+                () = tokio::time::sleep(CHECK_EVERY) => {}
+            }
         }
     }
 
@@ -203,6 +209,18 @@ mod tests {
         assert_eq!(budget.used_bytes(), 300);
         drop(second);
         assert_eq!(budget.used_bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn partitions_of_a_query_do_not_wait_for_each_other() {
+        let (budget, first, second) = (budget(400), Arc::default(), Arc::default());
+        let held = budget.acquire([100].into_iter(), &first).await;
+        let mut left = Box::pin(budget.acquire([100].into_iter(), &second));
+        let mut right = Box::pin(budget.acquire([100].into_iter(), &second));
+        assert!(futures::poll!(&mut left).is_pending() && futures::poll!(&mut right).is_pending());
+        drop(held);
+        let (_left, _right) = tokio::join!(left, right);
+        assert_eq!(budget.used_bytes(), 600, "the second one does not fit");
     }
 
     #[tokio::test]

@@ -37,14 +37,8 @@ pub(crate) struct EngineMemory {
     node: Arc<SharedMemoryPool>,
     /// Of the tenants with running queries.
     tenants: Mutex<HashMap<String, Weak<SharedMemoryPool>>>,
-    waiters: Arc<Waiters>,
-}
-
-/// The queries that wait for memory, of all tenants.
-#[derive(Debug, Default)]
-struct Waiters {
-    count: AtomicUsize,
-    released: Notify,
+    /// Wakes the queries that wait for memory.
+    released: Arc<Notify>,
 }
 
 #[derive(Debug)]
@@ -53,12 +47,14 @@ struct SharedMemoryPool {
     owner: &'static str,
     limit_bytes: usize,
     used_bytes: AtomicUsize,
+    /// The number of queries that wait because this limit is reached.
+    waiting: AtomicUsize,
 }
 
 impl EngineMemory {
     pub(crate) fn new(limit_bytes: usize, query_limit_bytes: usize, wait: Duration) -> Self {
         let node = SharedMemoryPool::new("all", limit_bytes);
-        Self { query_limit_bytes, wait, node, tenants: Mutex::default(), waiters: Arc::default() }
+        Self { query_limit_bytes, wait, node, tenants: Mutex::default(), released: Arc::default() }
     }
 
     pub(crate) fn used_bytes(&self) -> usize {
@@ -74,9 +70,9 @@ impl EngineMemory {
             limit_bytes: self.query_limit_bytes,
             wait: self.wait,
             charged: Mutex::default(),
-            sort_bytes: OnceCell::new(),
+            sorts_bytes: OnceCell::new(),
             sorts: MemoryConsumer::new("sorts").register(&unbounded),
-            waiters: self.waiters.clone(),
+            released: self.released.clone(),
             shared,
         })
     }
@@ -95,7 +91,7 @@ impl EngineMemory {
 
 impl SharedMemoryPool {
     fn new(owner: &'static str, limit_bytes: usize) -> Arc<Self> {
-        Arc::new(Self { owner, limit_bytes, used_bytes: AtomicUsize::new(0) })
+        Arc::new(Self { owner, limit_bytes, used_bytes: AtomicUsize::new(0), waiting: AtomicUsize::new(0) })
     }
 
     fn try_charge(&self, bytes: usize) -> Result<()> {
@@ -127,11 +123,11 @@ pub(crate) struct QueryMemoryPool {
     /// Of the tenant, of the node.
     shared: Vec<Arc<SharedMemoryPool>>,
     charged: Mutex<ChargedBytes>,
-    /// What each sort may use, once the sorts have reserved their memory.
-    sort_bytes: OnceCell<usize>,
+    /// The memory that the sorts have reserved together.
+    sorts_bytes: OnceCell<usize>,
     /// Identifies the sorts to `own`. A reservation in this pool would keep the pool alive forever.
     sorts: MemoryReservation,
-    waiters: Arc<Waiters>,
+    released: Arc<Notify>,
 }
 
 /// What the query counts against the shared limits: the larger of the two.
@@ -154,39 +150,43 @@ impl QueryMemoryPool {
     }
 
     /// Reserves memory for all `sorters` of the query, and returns the number of bytes for each. Waits for a limited
-    /// time while other queries hold the memory. Only the first call reserves.
+    /// time while other queries hold the memory. Only the first call reserves; a new plan of the query may have another
+    /// number of sorts.
     pub(crate) async fn reserve_for_sorts(&self, sorters: usize) -> Result<usize> {
-        self.sort_bytes.get_or_try_init(|| self.wait_for_sorts(sorters.max(1))).await.copied()
+        let sorters = sorters.max(1);
+        let sorts_bytes = self.sorts_bytes.get_or_try_init(|| self.wait_for_sorts(sorters)).await?;
+        Ok((sorts_bytes / sorters).min(SORT_BYTES))
     }
 
     async fn wait_for_sorts(&self, sorters: usize) -> Result<usize> {
-        let mut reserved = self.try_reserve_for_sorts(sorters);
-        if reserved.is_ok() {
-            return reserved;
-        }
-        let _waiting = self.waiters.enter();
+        let mut refusal = match self.try_reserve_for_sorts(sorters) {
+            Ok(sorts_bytes) => return Ok(sorts_bytes),
+            Err(refusal) => refusal,
+        };
         let waiting = async {
             loop {
-                let mut released = pin!(self.waiters.released.notified());
+                let refused_by = refusal.limit;
+                let _waiting = WaiterGuard::new(&self.shared[refused_by]);
+                let mut released = pin!(self.released.notified());
                 // From here on, no release is missed.
                 released.as_mut().enable();
-                reserved = self.try_reserve_for_sorts(sorters);
-                if reserved.is_ok() {
-                    break;
+                match self.try_reserve_for_sorts(sorters) {
+                    Ok(sorts_bytes) => return sorts_bytes,
+                    Err(again) => refusal = again,
                 }
-                released.await;
+                if refusal.limit == refused_by {
+                    released.await;
+                }
             }
         };
-        // After the timeout, `reserved` is the last refusal.
-        let _ = tokio::time::timeout(self.wait, waiting).await;
-        reserved
+        let outcome = tokio::time::timeout(self.wait, waiting).await;
+        outcome.or(Err(refusal.error))
     }
 
-    fn try_reserve_for_sorts(&self, sorters: usize) -> Result<usize> {
+    fn try_reserve_for_sorts(&self, sorters: usize) -> Result<usize, Refusal> {
         let mut charged = self.charged.lock();
         let free = self.limit_bytes.saturating_sub(self.own.reserved());
-        let sort_bytes = SORT_BYTES.min(free / 2 / sorters);
-        let sorts_bytes = sort_bytes * sorters;
+        let sorts_bytes = SORT_BYTES.min(free / 2 / sorters) * sorters;
         // The operators above the sorts merge their rows and cannot spill.
         let limit = self.shared.iter().map(|shared| shared.limit_bytes).min().unwrap_or(usize::MAX);
         let prepaid_bytes = (charged.reserved_bytes + sorts_bytes + sorts_bytes / 2).min(limit);
@@ -194,13 +194,13 @@ impl QueryMemoryPool {
         self.try_charge(&mut charged, ChargedBytes { reserved_bytes, prepaid_bytes })?;
         // Within `free`, so the limit holds. It is released when this pool is dropped.
         self.own.grow(&self.sorts, sorts_bytes);
-        Ok(sort_bytes)
+        Ok(sorts_bytes)
     }
 
     /// Whether a sort may reserve `bytes` more than its part. A quarter of the query's limit is left to other operators,
     /// and memory of the node for which queries wait is left to them.
     pub(crate) fn check_more_for_sort(&self, bytes: usize) -> Result<()> {
-        if self.waiters.count.load(Ordering::Relaxed) > 0 {
+        if self.has_waiters() {
             let reason = format!("queries wait for memory: the memory that all {SHARED_MEMORY_USED_UP}");
             return Err(DataFusionError::ResourcesExhausted(reason));
         }
@@ -212,12 +212,16 @@ impl QueryMemoryPool {
         Ok(())
     }
 
-    fn try_charge(&self, charged: &mut ChargedBytes, new: ChargedBytes) -> Result<()> {
+    fn has_waiters(&self) -> bool {
+        self.shared.iter().any(|shared| shared.waiting.load(Ordering::Relaxed) > 0)
+    }
+
+    fn try_charge(&self, charged: &mut ChargedBytes, new: ChargedBytes) -> Result<(), Refusal> {
         let more = new.bytes().saturating_sub(charged.bytes());
-        for (taken, shared) in self.shared.iter().enumerate() {
-            if let Err(refusal) = shared.try_charge(more) {
-                self.shared[..taken].iter().for_each(|shared| shared.release(more));
-                return Err(refusal);
+        for (limit, shared) in self.shared.iter().enumerate() {
+            if let Err(error) = shared.try_charge(more) {
+                self.shared[..limit].iter().for_each(|shared| shared.release(more));
+                return Err(Refusal { limit, error });
             }
         }
         *charged = new;
@@ -225,18 +229,24 @@ impl QueryMemoryPool {
     }
 }
 
-impl Waiters {
-    fn enter(&self) -> WaiterGuard<'_> {
-        self.count.fetch_add(1, Ordering::Relaxed);
-        WaiterGuard(self)
+/// The refusal of one of the shared limits, by its position.
+struct Refusal {
+    limit: usize,
+    error: DataFusionError,
+}
+
+struct WaiterGuard<'a>(&'a SharedMemoryPool);
+
+impl<'a> WaiterGuard<'a> {
+    fn new(pool: &'a SharedMemoryPool) -> Self {
+        pool.waiting.fetch_add(1, Ordering::Relaxed);
+        Self(pool)
     }
 }
 
-struct WaiterGuard<'a>(&'a Waiters);
-
 impl Drop for WaiterGuard<'_> {
     fn drop(&mut self) {
-        self.0.count.fetch_sub(1, Ordering::Relaxed);
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -244,7 +254,7 @@ impl Drop for QueryMemoryPool {
     fn drop(&mut self) {
         let bytes = self.charged.get_mut().bytes();
         self.shared.iter().for_each(|shared| shared.release(bytes));
-        self.waiters.released.notify_waiters();
+        self.released.notify_waiters();
     }
 }
 
@@ -275,8 +285,8 @@ impl MemoryPool for QueryMemoryPool {
         let before = charged.bytes();
         charged.reserved_bytes -= shrink;
         self.shared.iter().for_each(|shared| shared.release(before - charged.bytes()));
-        if self.waiters.count.load(Ordering::Relaxed) > 0 {
-            self.waiters.released.notify_waiters();
+        if self.has_waiters() {
+            self.released.notify_waiters();
         }
     }
 
@@ -289,7 +299,7 @@ impl MemoryPool for QueryMemoryPool {
         if outcome.is_err() {
             self.own.shrink(reservation, additional);
         }
-        outcome
+        outcome.map_err(|refusal| refusal.error)
     }
 
     fn reserved(&self) -> usize {
@@ -366,6 +376,21 @@ mod tests {
         assert_eq!(waiting.await.unwrap(), 25);
         drop(second);
         assert_eq!(memory.used_bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn tenant_that_waits_for_its_share_stops_no_other_tenant() {
+        let memory = EngineMemory::new(400, 100, Duration::from_secs(60));
+        let create = |tenant| memory.create_query_pool(Some(tenant));
+        let (first, second, third, other) = (create("acme"), create("acme"), create("acme"), create("other"));
+        first.reserve_for_sorts(1).await.unwrap();
+        second.reserve_for_sorts(1).await.unwrap();
+        let mut waiting = Box::pin(third.reserve_for_sorts(1));
+        assert!(futures::poll!(&mut waiting).is_pending());
+        other.check_more_for_sort(1).unwrap();
+        first.check_more_for_sort(1).unwrap_err();
+        drop(first);
+        waiting.await.unwrap();
     }
 
     #[tokio::test]

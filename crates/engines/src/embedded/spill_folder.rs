@@ -24,13 +24,11 @@ pub(super) struct SpillFolder {
 impl SpillFolder {
     /// Creates a folder in `root`, and removes those of processes that have ended.
     pub(super) fn create(root: &Path) -> io::Result<Self> {
-        if !root.exists() {
-            fs::create_dir(root)?;
-        }
+        fs::create_dir_all(root)?;
         for _ in 0..ATTEMPTS_MAX {
             let path = root.join(format!("{PREFIX}{}", Uuid::new_v4()));
             create_private_folder(&path)?;
-            if let Some(lock) = lock_folder(&path)? {
+            if let Some(lock) = lock_folder(&path, true)? {
                 let folder = Self { path, _lock: lock };
                 folder.remove_abandoned(root);
                 return Ok(folder);
@@ -48,10 +46,16 @@ impl SpillFolder {
         for path in entries.flatten().map(|entry| entry.path()).filter(|path| *path != self.path) {
             let is_spill_folder =
                 path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
-            if is_spill_folder && has_same_owner(&path, &self.path) && matches!(lock_folder(&path), Ok(Some(_))) {
-                // A folder that cannot be removed does no harm.
-                let _ = fs::remove_dir_all(&path);
+            if !is_spill_folder || !has_same_owner(&path, &self.path) {
+                continue;
             }
+            // A folder that cannot be removed does no harm. One without a lock file may belong to a running process,
+            // whose file something else removed.
+            let _ = match lock_folder(&path, false) {
+                Ok(Some(_lock)) => fs::remove_dir_all(&path),
+                _ if !path.join(LOCK_FILE).exists() => fs::remove_dir(&path),
+                _ => Ok(()),
+            };
         }
     }
 }
@@ -62,10 +66,10 @@ impl Drop for SpillFolder {
     }
 }
 
-/// Locks the folder at `path`. `None` if another process has locked or removed it.
-fn lock_folder(path: &Path) -> io::Result<Option<File>> {
+/// Locks the folder at `path`; a new one needs its lock file. `None` if another process has locked or removed it.
+fn lock_folder(path: &Path, is_new: bool) -> io::Result<Option<File>> {
     let lock_path = path.join(LOCK_FILE);
-    let lock = match OpenOptions::new().write(true).create(true).truncate(false).open(&lock_path) {
+    let lock = match OpenOptions::new().write(true).create(is_new).truncate(false).open(&lock_path) {
         Ok(lock) => lock,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
