@@ -142,13 +142,21 @@ impl ServerReloader {
         if !configured.eq(self.running.iter().map(|(address, _)| address.as_str())) {
             tracing::warn!("server.listen: changed addresses take effect when the server restarts");
         }
-        for (index, (running, options)) in self.running.iter().enumerate() {
-            let Some(address) = addresses.iter().find(|address| address.address == running) else { continue };
+        let reloaded = self.running.iter().enumerate().filter_map(|(index, (running, options))| {
+            // Several addresses may have port 0, so the one in the same place comes first.
+            let same_place = addresses.get(index).into_iter();
+            let address = same_place.chain(&addresses).find(|address| address.address == running)?;
             match self.arguments.with_reloadable_options(options.clone(), loaded, *address) {
-                Ok(options) => self.reloader.reload(index, options),
-                Err(error) => tracing::error!("the options of {running} stay as they were: {error}"),
+                Ok(options) => Some((index, options)),
+                Err(error) => {
+                    tracing::error!(
+                        "the new options of {running} cannot be applied; the old ones remain in use: {error}"
+                    );
+                    None
+                }
             }
-        }
+        });
+        self.reloader.reload(reloaded);
     }
 }
 

@@ -38,10 +38,12 @@ impl RunningTls {
     pub(super) fn reload(&self, loaded: &LoadedConfig) {
         let server = &loaded.config.server;
         let addresses = server.addresses();
-        for RunningAddress { listed, tls } in self.0.lock().iter() {
+        for (index, RunningAddress { listed, tls }) in self.0.lock().iter().enumerate() {
+            // Several addresses may have port 0, so the one in the same place comes first.
+            let mut candidates = addresses.get(index).into_iter().chain(&addresses);
             let entry = match listed {
                 None => Some(server.tls.as_ref()),
-                Some(listed) => addresses.iter().find(|address| address.address == listed).map(|address| address.tls),
+                Some(listed) => candidates.find(|address| address.address == listed).map(|address| address.tls),
             };
             match (tls, entry) {
                 (Some(running), Some(Some(entry))) => match running.reload(&to_tls_options(entry, loaded)) {

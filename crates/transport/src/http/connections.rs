@@ -4,6 +4,7 @@
 //! out. Connections beyond the maximum wait before anything is read from them.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -77,8 +78,7 @@ impl Connections {
             if let Ok(permit) = self.semaphore.clone().try_acquire_owned() {
                 return Some(permit);
             }
-            let action = if self.end_oldest_idle() { "the oldest idle one is closed" } else { "further ones wait" };
-            self.report(&format!("all {} connections are in use; {action}", self.max));
+            self.make_room(&format!("all {} connections are in use", self.max));
             tokio::select! {
                 permit = self.semaphore.clone().acquire_owned() => return permit.ok(),
                 () = idle_added => {}
@@ -86,10 +86,11 @@ impl Connections {
         }
     }
 
-    /// Handles a failed accept. It fails if the process has too many open files.
-    pub(super) fn report_failed_accept(&self, error: &std::io::Error) {
-        let action = if self.end_oldest_idle() { "the oldest idle one is closed" } else { "further ones wait" };
-        self.report(&format!("a connection could not be accepted ({error}); {action}"));
+    /// Handles a failed accept: the client was gone already, or the process has too many open files.
+    pub(super) fn handle_failed_accept(&self, error: &io::Error) {
+        if error.kind() != io::ErrorKind::ConnectionAborted {
+            self.make_room(&format!("a connection could not be accepted ({error})"));
+        }
     }
 
     pub(super) fn open(self: &Arc<Self>) -> OpenConnection {
@@ -105,19 +106,21 @@ impl Connections {
         OpenConnection { number, connections: self.clone(), activity }
     }
 
+    /// Ends the oldest idle connection, if there is one, and reports it because of `problem`.
+    fn make_room(&self, problem: &str) {
+        let action = if self.end_oldest_idle() { "the oldest idle one is closed" } else { "further ones wait" };
+        let mut reported_at = self.reported_at.lock();
+        if reported_at.is_none_or(|time| time.elapsed() >= REPORT_EVERY) {
+            *reported_at = Some(Instant::now());
+            self.events.emit(Event::ConnectionsScarce { problem: &format!("{problem}; {action}") });
+        }
+    }
+
     fn end_oldest_idle(&self) -> bool {
         let open = self.open.lock();
         let idle = open.by_number.values().filter(|activity| !activity.has_request() && !activity.ended.is_cancelled());
         let oldest = idle.min_by_key(|activity| *activity.idle_since.lock());
         oldest.inspect(|activity| activity.ended.cancel()).is_some()
-    }
-
-    fn report(&self, problem: &str) {
-        let mut reported_at = self.reported_at.lock();
-        if reported_at.is_none_or(|time| time.elapsed() >= REPORT_EVERY) {
-            *reported_at = Some(Instant::now());
-            self.events.emit(Event::ConnectionsScarce { problem });
-        }
     }
 }
 

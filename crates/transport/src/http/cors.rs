@@ -35,9 +35,12 @@ pub(super) fn preflight_response(request: &HeaderMap) -> Response {
     response
 }
 
-/// Lets pages of the allowed `origin` read the response and all its headers.
-pub(super) fn allow_origin(response: &mut HeaderMap, origin: HeaderValue) {
-    response.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    response.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, ALL);
+/// Permits pages of the allowed `origin` to read the response and all its headers. A cache must not use the response to
+/// a request without `Origin` for one with it.
+pub(super) fn allow_origin(response: &mut HeaderMap, origin: Option<HeaderValue>) {
+    if let Some(origin) = origin {
+        response.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        response.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, ALL);
+    }
     response.append(header::VARY, VARY);
 }

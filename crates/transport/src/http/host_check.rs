@@ -57,9 +57,7 @@ async fn respond_to_origin(options: &HttpOptions, request: Request, next: Next) 
     } else {
         next.run(request).await
     };
-    if let Some(origin) = origin {
-        cors::allow_origin(response.headers_mut(), origin);
-    }
+    cors::allow_origin(response.headers_mut(), origin);
     response
 }
 

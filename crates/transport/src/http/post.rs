@@ -229,6 +229,8 @@ fn stream_resumable(
     })?;
     let Ok(reader) = replay.read_after(None) else { return Ok(accepted()) };
     let ended = session.ended.clone();
+    // A session whose call has just ended is not the one that is unused for the longest time.
+    let used_by = session.clone();
     let is_primed = session.session.revision() >= Revision::V2025_11_25;
     http_state.tasks.spawn(async move {
         let writing = write_events(answer, revalidator, number, &replay, is_primed);
@@ -236,6 +238,7 @@ fn stream_resumable(
             Ok(()) => replay.end(),
             Err(ReplayLost) => replay.mark_lost(),
         }
+        used_by.touch();
     });
     Ok(event_stream(replay_body(reader, session)))
 }

@@ -73,13 +73,16 @@ impl RunningServer {
 pub struct OptionsReloader(Arc<[Arc<HttpState>]>);
 
 impl OptionsReloader {
-    /// Sets the options of the address with this index. The enabled endpoints, the allowlists and `body_bytes_max` apply
-    /// to the next request or WebSocket; other options stay as they were.
-    pub fn reload(&self, index: usize, options: HttpOptions) {
-        if let Some(http_state) = self.0.get(index) {
-            http_state.reload_options(options);
-            announce_transports(&self.0);
+    /// Sets the options of the addresses with these indexes. The enabled endpoints, the allowlists and `body_bytes_max`
+    /// apply to the next request or WebSocket; other options stay as they were.
+    pub fn reload(&self, options: impl IntoIterator<Item = (usize, HttpOptions)>) {
+        for (index, options) in options {
+            if let Some(http_state) = self.0.get(index) {
+                http_state.reload_options(options);
+            }
         }
+        // Only now: a group that moves from one address to another is served all the time.
+        announce_transports(&self.0);
     }
 }
 
@@ -198,7 +201,7 @@ impl Acceptor {
     }
 
     async fn accept(&self) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-        let accepted = self.listener.accept().await.inspect_err(|error| self.limit.report_failed_accept(error));
+        let accepted = self.listener.accept().await.inspect_err(|error| self.limit.handle_failed_accept(error));
         let (stream, peer) = accepted.ok()?;
         Some((stream, peer, self.limit.acquire_permit().await?))
     }
