@@ -74,7 +74,7 @@ impl Executor {
             ),
             rows_before: 0,
         };
-        let recorder = AnswerRecorder::for_query(self.store.as_ref(), &request, encoding, cached.key, job);
+        let recorder = AnswerRecorder::for_query(self.store.as_ref(), &request, encoding, cached.key, job, started);
         let batches = redact_stream(batches, job);
         AnswerPipeline { batches, distinct, answer, hints, recorder, schema, progress: &progress }.deliver().await
     }

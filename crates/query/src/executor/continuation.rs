@@ -36,13 +36,14 @@ pub(super) struct AnswerRecorder<'a> {
 }
 
 impl<'a> AnswerRecorder<'a> {
-    /// The recorder for the answer to `request`, if it may be stored; `key` is its cache key.
+    /// The recorder for the answer to `request`, which began at `started`, if it may be stored; `key` is its cache key.
     pub(super) fn for_query(
         store: Option<&'a Arc<ResultStore>>,
         request: &QueryRequest,
         encoding: AnswerEncoding,
         key: Option<CacheKey>,
         job: &'a Arc<Job>,
+        started: Instant,
     ) -> Option<Self> {
         let (Some(store), OverflowPolicy::Store { linked, .. }) = (store, request.overflow) else { return None };
         // For a body, or an answer without a budget, any number of rows would have to be buffered.
@@ -51,7 +52,7 @@ impl<'a> AnswerRecorder<'a> {
         }
         let (database, rows_max) = (request.database.name().to_owned(), request.max_rows);
         let policies = request.database.row_policy_fingerprint(job.principal());
-        let (is_linked, cache_key, started) = (linked, key, Instant::now());
+        let (is_linked, cache_key) = (linked, key);
         Some(Self { store, database, policies, rows_max, is_linked, cache_key, job, started })
     }
 

@@ -1,5 +1,8 @@
 //! How long clients may cache lists and answers, as they read it over MCP and over REST.
 
+use std::fs::File;
+use std::time::{Duration, Instant, SystemTime};
+
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
 
@@ -14,16 +17,18 @@ tools:
   - {name: shared, description: S, sql: SELECT id FROM orders ORDER BY id, cache: {ttl: 90s, public: true}}
   - {name: own, description: O, sql: SELECT id FROM orders ORDER BY id DESC, cache: {ttl: 30s}}
   - {name: uncached, description: U, sql: SELECT 1 AS one}
+  - {name: slow, description: S, sql: 'SELECT count(*) AS n FROM orders, generate_series(1, 5000000) s', cache: {ttl: 60s}}
 results: {folder: spool, keep_free: 0B}
 ";
 
-async fn list(server: &Server) -> Value {
-    let meta = json!({
+async fn request_over_mcp(server: &Server, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let request = Client::new().post(&server.url).header("accept", "application/json, text/event-stream");
-    let request = request.header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/list");
+    let request = request.header("mcp-protocol-version", "2026-07-28").header("mcp-method", method);
+    let request = params["name"].as_str().into_iter().fold(request, |request, name| request.header("mcp-name", name));
     let answer: Value = request.json(&message).send().await.unwrap().json().await.unwrap();
     answer["result"].clone()
 }
@@ -44,7 +49,7 @@ async fn cache_headers(server: &Server, tool: &str, arguments: Value) -> (u16, S
 async fn lists_and_answers_state_how_long_they_are_valid() {
     let configured = ConfiguredFolder::new(CONFIGURATION);
     let server = serve(&configured);
-    let tools = list(&server).await;
+    let tools = request_over_mcp(&server, "tools/list", json!({})).await;
     assert_eq!((&tools["ttlMs"], &tools["cacheScope"]), (&json!(300_000), &json!("private")));
 
     assert_eq!(cache_headers(&server, "shared", json!({})).await, (200, "public, max-age=90".to_owned(), Some(0)));
@@ -52,6 +57,29 @@ async fn lists_and_answers_state_how_long_they_are_valid() {
     assert_eq!(cache_headers(&server, "uncached", json!({})).await, (200, "no-store".to_owned(), None));
     let refused = cache_headers(&server, "own", json!({"unknown": 1})).await;
     assert_eq!((refused.1.as_str(), refused.2), ("no-store", None));
+}
+
+/// Answers over MCP are stored; one over REST then has the rows of the stored one, and their age.
+#[tokio::test(flavor = "multi_thread")]
+async fn reused_answer_states_the_age_of_its_rows() {
+    let configured = ConfiguredFolder::new(CONFIGURATION);
+    // A file that has just changed may change again without a new modification time.
+    let earlier = SystemTime::now() - Duration::from_secs(60);
+    for file in std::fs::read_dir(configured.folder().join("shop")).unwrap() {
+        File::options().append(true).open(file.unwrap().path()).unwrap().set_modified(earlier).unwrap();
+    }
+    let server = serve(&configured);
+    let give_up_at = Instant::now() + Duration::from_secs(60);
+    loop {
+        let first = request_over_mcp(&server, "tools/call", json!({"name": "slow", "arguments": {}})).await;
+        assert_eq!(first["isError"], false, "{first}");
+        let (status, control, age) = cache_headers(&server, "slow", json!({})).await;
+        assert_eq!((status, control.as_str()), (200, "private, max-age=60"));
+        if age.unwrap() > 0 {
+            break;
+        }
+        assert!(Instant::now() < give_up_at, "no answer was reused");
+    }
 }
 
 #[test]
