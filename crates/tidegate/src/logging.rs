@@ -1,5 +1,6 @@
 //! The structured log on standard error.
 
+use std::fmt::Display;
 use std::io::IsTerminal as _;
 
 use tracing::Subscriber;
@@ -11,6 +12,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt};
 
 use crate::command_error::CommandError;
+use crate::log_writer::LogWriter;
 use crate::options::{LogFormat, LogOptions};
 
 /// Requested traces contain only the messages of Tidegate's crates: those of libraries may contain secrets.
@@ -18,12 +20,25 @@ const TRACED_CALLS: &str = "[call{trace=true}]=trace";
 const CRATE_PREFIX: &str = "tidegate";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// Starts the log. `level_default` applies if no level is configured.
-pub(crate) fn start(options: &LogOptions, level_default: &str) -> Result<(), CommandError> {
+/// Starts the log. `level_default` applies if no level is configured. The lines of a server are written by a thread of
+/// their own; those of other commands at once, between what the command itself writes.
+pub(crate) fn start(
+    options: &LogOptions,
+    level_default: &str,
+    is_server: bool,
+) -> Result<Option<LogWriter>, CommandError> {
     let filter = build_filter(options.level.as_deref().unwrap_or(level_default)).map_err(CommandError::Usage)?;
     let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let started = build_subscriber(filter, options.format, colours, std::io::stderr).try_init();
-    started.map_err(|error| CommandError::Other(anyhow::anyhow!("cannot start the log: {error}")))
+    let cannot_start = |error: &dyn Display| CommandError::Other(anyhow::anyhow!("cannot start the log: {error}"));
+    if !is_server {
+        let subscriber = build_subscriber(filter, options.format, colours, std::io::stderr);
+        return subscriber.try_init().map(|()| None).map_err(|error| cannot_start(&error));
+    }
+    let writer = LogWriter::start(std::io::stderr()).map_err(|error| cannot_start(&error))?;
+    let subscriber = build_subscriber(filter, options.format, colours, writer.queue().clone());
+    subscriber.try_init().map_err(|error| cannot_start(&error))?;
+    writer.flush_at_panics();
+    Ok(Some(writer))
 }
 
 /// Whether the log contains warnings. Directives may hide them, and count as if they did.

@@ -24,6 +24,7 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 
 use crate::command_error::CommandError;
+use crate::log_writer::LogWriter;
 use crate::logging;
 use crate::options::GlobalOptions;
 use crate::renamed_flags;
@@ -36,6 +37,9 @@ pub struct Cli {
     command: Command,
     #[command(flatten)]
     options: GlobalOptions,
+    /// Dropped when the subcommand has ended, before its error is reported.
+    #[arg(skip)]
+    log_writer: Option<LogWriter>,
 }
 
 impl Cli {
@@ -45,8 +49,9 @@ impl Cli {
     /// If the log cannot be started.
     pub fn parse_arguments(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, CommandError> {
         let (arguments, warnings) = renamed_flags::with_new_names(arguments.into_iter().collect());
-        let cli = Self::parse_from(arguments);
-        logging::start(&cli.options.log, cli.command.log_level_default())?;
+        let mut cli = Self::parse_from(arguments);
+        let is_server = cli.command.is_server();
+        cli.log_writer = logging::start(&cli.options.log, if is_server { "info" } else { "warn" }, is_server)?;
         for warning in warnings {
             tracing::warn!("{warning}");
         }
@@ -94,11 +99,8 @@ enum Command {
 
 impl Command {
     /// Servers log events by default; other commands print their output alone.
-    fn log_level_default(&self) -> &'static str {
-        match self {
-            Self::Demo(_) | Self::Serve(_) | Self::Stdio(_) => "info",
-            _ => "warn",
-        }
+    fn is_server(&self) -> bool {
+        matches!(self, Self::Demo(_) | Self::Serve(_) | Self::Stdio(_))
     }
 
     async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
