@@ -92,8 +92,14 @@ impl FileDatabase {
 
     async fn load_tables(&self, principal: &Principal) -> Result<SnapshotTables, Error> {
         let (snapshot, files) = (self.files.current_snapshot().await?, self.files.clone());
-        let (restrictions, catalogs) = (self.principal_policies(principal), SystemCatalogs::default());
-        Ok(SnapshotTables { database: self.name.clone(), snapshot, files, principal_policies: restrictions, catalogs })
+        Ok(SnapshotTables {
+            database: self.name.clone(),
+            snapshot,
+            files,
+            footers: self.sessions.footer_cache(),
+            principal_policies: self.principal_policies(principal),
+            catalogs: SystemCatalogs::default(),
+        })
     }
 
     /// The functions that statements may call, sorted by name.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::execution::SessionState;
 use futures::future::{join_all, try_join_all};
 use object_store::memory::InMemory;
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
@@ -20,8 +19,8 @@ use super::member::{MemberQueryContext, MemberTable, load_schema};
 use super::push::push_down;
 use super::tables::MemberTables;
 use crate::embedded::{
-    Engine, QueryCancellation, SessionFactory, StatementScope, SystemCatalogs, build_plan, describe_statement,
-    find_tables, optimize_statement, to_core_error, with_cancellation,
+    Engine, QueryCancellation, SessionFactory, StatementScope, StatementSession, SystemCatalogs, build_plan,
+    describe_statement, find_tables, optimize_statement, to_core_error, with_cancellation,
 };
 
 /// Maximum time to wait for running member queries at shutdown.
@@ -145,7 +144,7 @@ impl FederatedDatabase {
         }
     }
 
-    fn create_session(&self, tables: &MemberTables, principal: &Principal) -> SessionState {
+    fn create_session(&self, tables: &MemberTables, principal: &Principal) -> StatementSession {
         let store = Arc::new(InMemory::new());
         self.sessions.create_session_for(principal, Arc::new(tables.clone()), store)
     }

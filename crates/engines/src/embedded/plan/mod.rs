@@ -23,6 +23,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DataFusionError, ScalarValue, TableReference};
+use datafusion::config::ConfigNonZeroUsize;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execution_plan::EmissionType;
@@ -42,14 +43,14 @@ pub use session::{EngineFunction, FunctionKind};
 pub(crate) use errors::to_core_error;
 pub(crate) use query_cancellation::{QueryCancellation, session_reader, with_cancellation};
 pub(crate) use scope::{CATALOG, StatementScope};
-pub(crate) use session::SessionFactory;
+pub(crate) use session::{SessionFactory, StatementSession};
 pub(crate) use system_catalogs::SystemCatalogs;
 pub(crate) use tables::SnapshotTables;
 
 pub(crate) struct EmbeddedPlan {
     pool: WorkerPool,
     database: Arc<str>,
-    session: SessionState,
+    session: StatementSession,
     logical: LogicalPlan,
     physical: Arc<dyn ExecutionPlan>,
     cancellation: QueryCancellation,
@@ -59,7 +60,13 @@ pub(crate) struct EmbeddedPlan {
     estimated_rows: Option<u64>,
     estimated_bytes: Option<u64>,
     is_pipeline_breaking: bool,
-    explain: String,
+    explained: ExplainedPlan,
+}
+
+/// The plan as it is explained, without the operators that only protect the server.
+struct ExplainedPlan {
+    physical: Arc<dyn ExecutionPlan>,
+    member_queries: Vec<String>,
 }
 
 struct PlanSource {
@@ -96,7 +103,7 @@ pub(crate) async fn optimize_statement(
 /// Builds an executable plan from the optimized plan `logical`. `cancellation` stops the query.
 pub(crate) async fn build_plan(
     logical: LogicalPlan,
-    mut session: SessionState,
+    mut session: StatementSession,
     scope: &dyn StatementScope,
     worker_pool: WorkerPool,
     query_cancellation: QueryCancellation,
@@ -104,8 +111,8 @@ pub(crate) async fn build_plan(
     let database = scope.database().clone();
     let failed = |error: DataFusionError| to_core_error(&error, &database);
     settings::configure_session(&mut session, &logical).map_err(failed)?;
-    let physical = session.query_planner().create_physical_plan(&logical, &session).await.map_err(failed)?;
-    let explain = explain::format_plan(&logical, physical.as_ref(), &scope.member_queries(&physical));
+    let physical = session.query_planner().create_physical_plan(&logical, &*session).await.map_err(failed)?;
+    let explained = ExplainedPlan { physical: physical.clone(), member_queries: scope.member_queries(&physical) };
     Ok(EmbeddedPlan {
         schema: tidegate_pgsql::output_schema(&physical.schema()),
         estimated_rows: explain::estimated_rows(physical.as_ref()),
@@ -113,7 +120,7 @@ pub(crate) async fn build_plan(
         is_pipeline_breaking: physical.pipeline_behavior() == EmissionType::Final,
         physical: prepare_execution(physical, &session, &query_cancellation).map_err(failed)?,
         logical,
-        explain,
+        explained,
         cancellation: query_cancellation,
         source: None,
         pool: worker_pool,
@@ -247,9 +254,8 @@ impl EmbeddedPlan {
     }
 
     async fn shorten_batches(&mut self, rows: usize) -> Result<(), DataFusionError> {
-        let config = self.session.config().clone().with_batch_size(rows);
-        *self.session.config_mut() = config;
-        let physical = self.session.query_planner().create_physical_plan(&self.logical, &self.session).await?;
+        self.session.config_mut().options_mut().execution.batch_size = ConfigNonZeroUsize::try_new(rows)?;
+        let physical = self.session.query_planner().create_physical_plan(&self.logical, &*self.session).await?;
         self.physical = prepare_execution(physical, &self.session, &self.cancellation)?;
         Ok(())
     }
@@ -274,7 +280,8 @@ impl Plan for EmbeddedPlan {
     }
 
     async fn explain(&self) -> Result<String, Error> {
-        Ok(self.explain.clone())
+        let ExplainedPlan { physical, member_queries } = &self.explained;
+        Ok(explain::format_plan(&self.logical, physical.as_ref(), member_queries))
     }
 
     async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<QueryRows, Error> {

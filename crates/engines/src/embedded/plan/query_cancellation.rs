@@ -14,6 +14,7 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::Job;
 use tokio_util::sync::CancellationToken;
 
+use super::session::StatementSession;
 use crate::embedded::decode_budget::ReaderPause;
 
 /// Cancellation of a query, whether rows of it were sent, and whether its reader pauses.
@@ -85,7 +86,10 @@ impl Hash for QueryCancellation {
 
 /// `session`, whose functions stop when `cancellation` is cancelled, also during planning, which evaluates calls with
 /// constant arguments.
-pub(crate) fn with_cancellation(mut session: SessionState, query_cancellation: &QueryCancellation) -> SessionState {
+pub(crate) fn with_cancellation(
+    mut session: StatementSession,
+    query_cancellation: &QueryCancellation,
+) -> StatementSession {
     session.config_mut().options_mut().extensions.insert(CancellationExtension(query_cancellation.clone()));
     session
 }

@@ -106,7 +106,7 @@ async fn run_once(
             let _ = begun.send(plan.schema.clone());
         }
     };
-    let mut stream = execute_stream(plan.physical.clone(), plan.session.task_ctx())?;
+    let mut stream = execute_stream(plan.physical.clone(), plan.session.task_context())?;
     while let Some(batch) = stream.next().await {
         if !plan.cancellation.has_sent_rows() {
             report_spills(plan);

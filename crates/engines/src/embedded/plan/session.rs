@@ -1,10 +1,15 @@
 //! The session for planning a statement: DataFusion's functions with limits. No writes, no access to files by name, no
 //! change of settings.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use chrono::Utc;
+use datafusion::catalog::MemoryCatalogProviderList;
 use datafusion::common::Result;
+use datafusion::execution::TaskContext;
+use datafusion::execution::cache::cache_manager::FileMetadataCache;
+use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::object_store::DefaultObjectStoreRegistry;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder};
@@ -12,6 +17,7 @@ use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 use datafusion::prelude::SessionConfig;
 use object_store::ObjectStore;
+use parking_lot::Mutex;
 use tidegate_core::Principal;
 
 use super::functions::limit_functions;
@@ -55,9 +61,80 @@ pub(crate) struct SessionFactory {
     scalar_functions: Vec<Arc<ScalarUDF>>,
     aggregate_functions: Vec<Arc<AggregateUDF>>,
     window_functions: Vec<Arc<WindowUDF>>,
+    unused: Arc<UnusedStates>,
     /// Only for its caches, which no other database shares: footers are cached by location, and locations are unique
     /// only within a database.
     environment: RuntimeEnv,
+}
+
+/// The states of ended statements, for the next ones: a state contains all functions, and to copy it takes longer than
+/// to plan a short statement.
+#[derive(Debug)]
+struct UnusedStates {
+    /// Without anything of a statement.
+    config: SessionConfig,
+    states: Mutex<Vec<Arc<SessionState>>>,
+}
+
+/// The maximum number of unused states of a database.
+const UNUSED_STATES_MAX: usize = 64;
+
+/// The session of one statement.
+#[derive(Debug)]
+pub(crate) struct StatementSession {
+    /// For planning. Its environment has no files.
+    state: Arc<SessionState>,
+    /// In which the plan runs: with the memory of the query, and the files of its snapshot.
+    environment: Arc<RuntimeEnv>,
+    /// Where the state returns to; `None` if it has functions of its own.
+    unused: Option<Arc<UnusedStates>>,
+}
+
+impl StatementSession {
+    /// The number of bytes of memory that the query may use.
+    pub(super) fn memory_limit(&self) -> MemoryLimit {
+        self.environment.memory_pool.memory_limit()
+    }
+
+    /// The context in which the plan runs. Operators look up no functions by name.
+    pub(super) fn task_context(&self) -> Arc<TaskContext> {
+        let config = self.state.config().clone();
+        let (scalar, higher_order, aggregate, window) = Default::default();
+        let environment = self.environment.clone();
+        let context =
+            TaskContext::new(None, String::new(), config, scalar, higher_order, aggregate, window, environment);
+        Arc::new(context)
+    }
+}
+
+impl Deref for StatementSession {
+    type Target = SessionState;
+
+    fn deref(&self) -> &SessionState {
+        &self.state
+    }
+}
+
+impl DerefMut for StatementSession {
+    fn deref_mut(&mut self) -> &mut SessionState {
+        Arc::make_mut(&mut self.state)
+    }
+}
+
+impl Drop for StatementSession {
+    fn drop(&mut self) {
+        let Some(unused) = self.unused.take() else { return };
+        // A copy belongs to someone else.
+        let Some(state) = Arc::get_mut(&mut self.state) else { return };
+        // An unused state must keep neither a snapshot of the files nor the job.
+        state.register_catalog_list(Arc::new(MemoryCatalogProviderList::new()));
+        *state.execution_props_mut() = ExecutionProps::new();
+        *state.config_mut() = unused.config.clone();
+        let mut states = unused.states.lock();
+        if states.len() < UNUSED_STATES_MAX {
+            states.push(self.state.clone());
+        }
+    }
 }
 
 impl SessionFactory {
@@ -83,7 +160,16 @@ impl SessionFactory {
             .with_window_functions(window_functions.clone())
             .with_table_functions(tidegate_pgsql::table_functions())
             .build();
-        Ok(Self { engine: engine.clone(), base, scalar_functions, aggregate_functions, window_functions, environment })
+        let unused = UnusedStates { config: base.config().clone(), states: Mutex::default() };
+        Ok(Self {
+            engine: engine.clone(),
+            base,
+            scalar_functions,
+            aggregate_functions,
+            window_functions,
+            unused: Arc::new(unused),
+            environment,
+        })
     }
 
     pub(crate) fn base(&self) -> &SessionState {
@@ -103,7 +189,12 @@ impl SessionFactory {
         functions
     }
 
-    pub(crate) fn create_session(&self, tables: &SnapshotTables) -> SessionState {
+    /// The cache of Parquet footers of this database.
+    pub(crate) fn footer_cache(&self) -> Arc<FileMetadataCache> {
+        self.environment.cache_manager.get_file_metadata_cache()
+    }
+
+    pub(crate) fn create_session(&self, tables: &SnapshotTables) -> StatementSession {
         let store = Arc::new(tables.snapshot.store.clone());
         self.create_session_for(&tables.principal_policies.principal, Arc::new(tables.clone()), store)
     }
@@ -114,25 +205,36 @@ impl SessionFactory {
         principal: &Principal,
         scope: Arc<dyn StatementScope>,
         store: Arc<dyn ObjectStore>,
-    ) -> SessionState {
-        let registry = DefaultObjectStoreRegistry::new();
+    ) -> StatementSession {
         let environment = RuntimeEnv {
             memory_pool: self.engine.create_query_memory_pool(principal),
             disk_manager: self.engine.disk().clone(),
             cache_manager: self.environment.cache_manager.clone(),
-            object_store_registry: Arc::new(registry),
+            object_store_registry: Arc::new(DefaultObjectStoreRegistry::new()),
         };
         // Replaces the local file system, which DataFusion registers by default, so that nothing else can be read.
         environment.register_object_store(files_url().as_ref(), store);
+        let functions: Vec<_> = scope.catalogs().functions().collect();
+        let (mut state, unused) = if functions.is_empty() {
+            let unused = self.unused.states.lock().pop();
+            (unused.unwrap_or_else(|| Arc::new(self.build_state(functions))), Some(self.unused.clone()))
+        } else {
+            (Arc::new(self.build_state(functions)), None)
+        };
+        let changed = Arc::make_mut(&mut state);
+        changed.register_catalog_list(Arc::new(ScopeNames::new(scope)));
+        // A counter of generated names for each plan: a shared one would reveal the number of other plans.
+        // `now()` is the same moment in the whole statement.
+        *changed.execution_props_mut() = ExecutionProps::new().with_query_execution_start_time(Utc::now());
+        StatementSession { state, environment: Arc::new(environment), unused }
+    }
+
+    /// A state with all functions and `further` ones.
+    fn build_state(&self, further: Vec<Arc<ScalarUDF>>) -> SessionState {
         SessionStateBuilder::new_from_existing(self.base.clone())
-            .with_scalar_functions(self.scalar_functions.iter().cloned().chain(scope.catalogs().functions()).collect())
+            .with_scalar_functions(self.scalar_functions.iter().cloned().chain(further).collect())
             .with_aggregate_functions(self.aggregate_functions.clone())
             .with_window_functions(self.window_functions.clone())
-            .with_runtime_env(Arc::new(environment))
-            .with_catalog_list(Arc::new(ScopeNames::new(scope)))
-            // A counter of generated names for each plan: a shared one would reveal the number of other plans.
-            // `now()` is the same moment in the whole statement.
-            .with_execution_props(ExecutionProps::new().with_query_execution_start_time(Utc::now()))
             .build()
     }
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::execution::SessionState;
+use datafusion::config::ConfigNonZeroUsize;
 use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+
+use super::session::StatementSession;
 
 /// Maximum number of bytes that one literal, repeated for each row of a batch, may take.
 const REPEATED_BYTES_MAX: usize = 64 << 20;
@@ -36,21 +38,22 @@ struct PlanTraits {
 ///   batch must be short.
 /// - With little memory, the plan has fewer partitions, so that each has enough to sort and to aggregate.
 /// - Dynamic filters, which skip rows of one side of a join based on the values of the other, do not support arrays.
-pub(super) fn configure_session(session: &mut SessionState, logical: &LogicalPlan) -> Result<()> {
+pub(super) fn configure_session(session: &mut StatementSession, logical: &LogicalPlan) -> Result<()> {
     let traits = PlanTraits::find(logical)?;
     let rows_max = session.config().batch_size();
     let batch_rows = (REPEATED_BYTES_MAX / traits.literal_bytes.max(1)).clamp(1, rows_max);
-    let mut config = session.config().clone().with_batch_size(batch_rows);
+    let memory_limit = session.memory_limit();
+    let options = session.config_mut().options_mut();
+    options.execution.batch_size = ConfigNonZeroUsize::try_new(batch_rows)?;
     if !traits.reorders_rows || traits.numbers_rows {
-        config = config.with_target_partitions(1);
-    } else if let MemoryLimit::Finite(bytes) = session.runtime_env().memory_pool.memory_limit() {
-        let partitions = config.target_partitions().min(bytes / PARTITION_BYTES_MIN);
-        config = config.with_target_partitions(partitions.max(1));
+        options.execution.target_partitions = 1;
+    } else if let MemoryLimit::Finite(bytes) = memory_limit {
+        let partitions = options.execution.target_partitions.min(bytes / PARTITION_BYTES_MIN);
+        options.execution.target_partitions = partitions.max(1);
     }
     if traits.joins_arrays {
-        config.options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
+        options.optimizer.enable_join_dynamic_filter_pushdown = false;
     }
-    *session.config_mut() = config;
     Ok(())
 }
 

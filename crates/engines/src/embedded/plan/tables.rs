@@ -8,6 +8,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
+use datafusion::execution::cache::cache_manager::FileMetadataCache;
 use tidegate_core::Error;
 use tidegate_pgsql::{VisibleObjects, VisibleTable};
 use tidegate_query::TableEntry;
@@ -28,6 +29,7 @@ pub(crate) struct SnapshotTables {
     pub(crate) database: Arc<str>,
     pub(crate) snapshot: Arc<FileTablesSnapshot>,
     pub(crate) files: Arc<FileSnapshots>,
+    pub(crate) footers: Arc<FileMetadataCache>,
     pub(crate) principal_policies: PrincipalPolicies,
     /// The system catalogs that the statement reads ([`SnapshotTables::with_catalogs`]).
     pub(crate) catalogs: SystemCatalogs,
@@ -119,7 +121,9 @@ impl StatementScope for SnapshotTables {
         };
         let table = table.as_ref().ok()?.clone();
         let view = self.principal_policies.view(&self.snapshot, &table).ok()?;
-        let whole = Arc::new(FileTableProvider::new(table, self.files.clone()));
+        let store = Arc::new(self.snapshot.store.clone());
+        let whole = FileTableProvider { table, files: self.files.clone(), store, footers: self.footers.clone() };
+        let whole = Arc::new(whole);
         let Some(view) = view else { return Some(whole) };
         let key = self.principal_policies.policies.key().clone();
         Some(Arc::new(RowPolicyTable::new(name.to_owned(), whole, view, key)))

@@ -14,12 +14,10 @@ use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::ParquetFileReaderFactory;
 use datafusion::datasource::physical_plan::parquet::{CachedParquetFileReaderFactory, CachedParquetMetaData};
 use datafusion::execution::cache::cache_manager::{CachedFileMetadataEntry, FileMetadataCache};
-use datafusion::execution::object_store::ObjectStoreUrl;
-use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use object_store::ObjectMeta;
+use object_store::{ObjectMeta, ObjectStore};
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::basic::{LogicalType, Type};
@@ -41,11 +39,9 @@ pub(super) struct ParquetFooterFactory {
 type Decoding = (Arc<DecodeBudget>, Arc<ReaderPause>);
 
 impl ParquetFooterFactory {
-    /// For files in the store at `url`. Footers are cached in the cache of `environment`.
-    pub(super) fn new(environment: &RuntimeEnv, url: ObjectStoreUrl, decoding: Option<Decoding>) -> Result<Self> {
-        let cache = environment.cache_manager.get_file_metadata_cache();
-        let cached = CachedParquetFileReaderFactory::new(environment.object_store(url)?, cache.clone());
-        Ok(Self { cached, cache, decoding })
+    /// For files in `store`. Footers are cached in `cache`.
+    pub(super) fn new(store: Arc<dyn ObjectStore>, cache: Arc<FileMetadataCache>, decoding: Option<Decoding>) -> Self {
+        Self { cached: CachedParquetFileReaderFactory::new(store, cache.clone()), cache, decoding }
     }
 }
 

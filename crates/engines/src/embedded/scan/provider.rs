@@ -14,10 +14,12 @@ use datafusion::datasource::physical_plan::{
     ArrowSource, FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource, ParquetSource,
 };
 use datafusion::datasource::source::DataSourceExec;
+use datafusion::execution::cache::cache_manager::FileMetadataCache;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
+use object_store::ObjectStore;
 
 use super::footer::ParquetFooterFactory;
 use super::text_source::TextSource;
@@ -33,15 +35,14 @@ pub(crate) fn files_url() -> ObjectStoreUrl {
 
 #[derive(Debug)]
 pub(crate) struct FileTableProvider {
-    table: Arc<FileTable>,
-    files: Arc<FileSnapshots>,
+    pub(crate) table: Arc<FileTable>,
+    pub(crate) files: Arc<FileSnapshots>,
+    /// The files of the snapshot.
+    pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) footers: Arc<FileMetadataCache>,
 }
 
 impl FileTableProvider {
-    pub(crate) fn new(table: Arc<FileTable>, files: Arc<FileSnapshots>) -> Self {
-        Self { table, files }
-    }
-
     fn is_about_partitions(&self, filter: &Expr) -> bool {
         let names: Vec<&str> = self.table.partition_columns().map(|column| column.name().as_str()).collect();
         !names.is_empty() && expr_applicable_for_cols(&names, filter)
@@ -74,7 +75,7 @@ impl FileTableProvider {
             ContentFormat::Parquet => {
                 let decoding =
                     session_reader(state).map(|reader| (self.files.engine().decode_budget().clone(), reader));
-                let footers = ParquetFooterFactory::new(state.runtime_env(), files_url(), decoding)?;
+                let footers = ParquetFooterFactory::new(self.store.clone(), self.footers.clone(), decoding);
                 let source = ParquetSource::new(schema)
                     .with_table_parquet_options(state.default_table_options().parquet)
                     .with_parquet_file_reader_factory(Arc::new(footers));
