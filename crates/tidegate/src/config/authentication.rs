@@ -221,7 +221,7 @@ fn role(entry: &RoleConfig, config: &Config) -> Role {
 pub(crate) fn unknown_role_message(name: &str, known_names: &[&str]) -> String {
     match known_names {
         [] => format!("there is no role {name:?}; none is declared under roles"),
-        known_names => format!("there is no role {name:?}; known are {}", known_names.join(", ")),
+        known_names => format!("there is no role {name:?}; the roles are {}", known_names.join(", ")),
     }
 }
 
@@ -258,7 +258,7 @@ fn check_roles(config: &Config, problems: &mut Vec<ConfigProblem>) {
                 let known_names: Vec<&str> = declared.chain([DISCOVER_TOOLSET]).collect();
                 let known_names = known_names.join(", ");
                 let message =
-                    format!("there is no toolset {name:?}; known are {known_names}, and \"*\" for everything");
+                    format!("there is no toolset {name:?}; the toolsets are {known_names}, and \"*\" for everything");
                 problems.push(ConfigProblem::new(format!("roles[{index}].toolsets[{position}]"), message));
             }
         }

@@ -101,7 +101,7 @@ impl<'a> SchemaChecker<'a> {
                     let near = nearest_names(name, names());
                     let advice = match near.first() {
                         Some(near) => format!("did you mean {near}?"),
-                        None => format!("known are {}", names().collect::<Vec<_>>().join(", ")),
+                        None => format!("the keys are {}", names().collect::<Vec<_>>().join(", ")),
                     };
                     self.problems.push(ConfigProblem::new(path, format!("unknown key; {advice}")));
                 }

@@ -57,7 +57,7 @@ fn access_explain_gives_the_reason() {
     insta::assert_snapshot!(explain(&["--role", "clerk", "orders_local"]), @"no   tool orders_local: it cannot be called over this transport or from this network");
     insta::assert_snapshot!(explain(&["--role", "admin", "--toolset", "one", "sql"]), @"no   tool sql: it is not in the toolset of this endpoint");
     insta::assert_snapshot!(explain(&["--role", "chief", "other"]), @"no   database other: no role of the caller names it under databases");
-    insta::assert_snapshot!(explain(&["--role", "nobody"]), @r#"error: there is no role "nobody"; known are nothing, clerk, chief, admin"#);
+    insta::assert_snapshot!(explain(&["--role", "nobody"]), @r#"error: there is no role "nobody"; the roles are nothing, clerk, chief, admin"#);
     insta::assert_snapshot!(explain(&["--role", "anonymous"]), @"error: authentication is required: send Authorization: Bearer with an API key or a token");
     insta::assert_snapshot!(explain(&["--role", "admin", "nothing_of_that_name"]), @r#"error: there is no tool, resource, prompt or database "nothing_of_that_name""#);
 }

@@ -95,12 +95,12 @@ fn reports_yaml_errors_with_position() {
 fn reports_unknown_references() {
     insta::assert_snapshot!(check("roles: [{name: clerk, toolsets: [suport]}, {name: clerk}]\ntoolsets: {support: ['*'], discover: [], sse: []}\nauth: {anonymous: [clark], local: [nobody]}\n"), @r#"
     error: the configuration cannot be used
-    tidegate.yaml:2:34: roles[0].toolsets[0]: there is no toolset "suport"; known are sse, support, discover, and "*" for everything
+    tidegate.yaml:2:34: roles[0].toolsets[0]: there is no toolset "suport"; the toolsets are sse, support, discover, and "*" for everything
     tidegate.yaml:2:45: roles[1].name: clerk is the name of another
     tidegate.yaml:3:28: toolsets.discover: is built in; choose another name
     tidegate.yaml:3:42: toolsets.sse: is the address of another transport; choose another name
-    tidegate.yaml:4:20: auth.anonymous[0]: there is no role "clark"; known are clerk
-    tidegate.yaml:4:36: auth.local[0]: there is no role "nobody"; known are clerk
+    tidegate.yaml:4:20: auth.anonymous[0]: there is no role "clark"; the roles are clerk
+    tidegate.yaml:4:36: auth.local[0]: there is no role "nobody"; the roles are clerk
     "#);
     insta::assert_snapshot!(ConfiguredFolder::new("databases: [{name: a, files: nowhere}, {name: b, files: shop}, {name: b, files: shop}]\n").usage_error(&["config", "check"]), @r"
     error: the configuration cannot be used
