@@ -148,6 +148,9 @@ impl Database for PostgresDatabase {
                 lease.begin(statement.transaction(), &identity).await?;
                 server.check_functions(&mut lease, &statement, &identity).await?;
                 let prepared = server.prepare(&mut lease, &statement, statement.transaction(), &identity).await?;
+                if !prepared.runs_alone() {
+                    server.check_runs_alone(&mut lease, &statement, &identity, &prepared).await?;
+                }
                 (prepared, server.check_cost(&lease, &statement).await?)
             }
         };

@@ -1,5 +1,6 @@
 //! Runs a prepared statement.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -94,12 +95,15 @@ impl Plan for PostgresPlan {
                     }
                     lease = freed;
                     job.report_step(QueryStep::Retried { reason: "its tables changed" });
-                    server.forget_prepared(&mut lease, &statement, &identity).await?;
+                    Box::pin(server.forget_prepared(&mut lease, &statement, &identity)).await?;
                 }
             }
-            lease.begin(&transaction, &identity).await?;
             has_begun = true;
-            prepared = server.prepare(&mut lease, &statement, &transaction, &identity).await?;
+            let preparing = async {
+                lease.begin(&transaction, &identity).await?;
+                server.prepare(&mut lease, &statement, &transaction, &identity).await
+            };
+            prepared = Box::pin(preparing).await?;
         }
     }
 }
@@ -133,19 +137,20 @@ impl PlanRun<'_> {
             text: self.statement.text().into(),
             author: self.statement.author(),
         };
-        let bounds = self.transaction_commands(has_begun);
+        let runs_alone = !has_begun && prepared.runs_alone() && lease.session()?.is_unchanged();
+        let bounds = if runs_alone { TransactionCommands::Implicit } else { self.transaction_commands(has_begun) };
         let started = RunningStatement::start(lease, prepared, self.statement.parameters(), bounds, context.clone());
         let work = async {
             let mut running = started.await?;
             match self.read_first_batches(&mut running).await {
                 Ok(batches) => Ok((running, batches)),
                 Err(error) => {
-                    let freed = running.recover_lease(&error).await;
+                    let freed = Box::pin(running.recover_lease(&error)).await;
                     Err((error, freed))
                 }
             }
         };
-        let (error, freed) = match self.run_in_time(work).await? {
+        let (error, freed) = match self.run_in_time(pin!(work)).await? {
             Ok((running, batches)) => return self.deliver(running, batches, schema).await.map(RunAttempt::Rows),
             Err(failed) => failed,
         };
@@ -229,7 +234,7 @@ impl PlanRun<'_> {
             Author::Owner | Author::Handler => ROLLBACK,
             Author::Caller => ROLLBACK_AND_UNLOCK,
         };
-        TransactionCommands {
+        TransactionCommands::Explicit {
             begin_sql: (!has_begun).then(|| session::begin_sql(self.transaction)),
             end_sql,
             is_end_pipelined: !writes && !self.server.options.is_behind_pooler,

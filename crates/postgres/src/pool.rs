@@ -54,7 +54,8 @@ impl Manager for ConnectionManager {
     type Error = Error;
 
     async fn create(&self) -> Result<PostgresSession, Error> {
-        self.open(false).await
+        // Rare, and large: every call contains the future that waits for a connection.
+        Box::pin(self.open(false)).await
     }
 
     async fn recycle(&self, session: &mut PostgresSession, _: &Metrics) -> RecycleResult<Error> {
@@ -70,8 +71,7 @@ impl ConnectionManager {
         if let Some(error) = recent_error(&self.last_error, Instant::now()) {
             return Err(error);
         }
-        // Connecting is rare and has a large future, which every call would otherwise contain.
-        let connection = Box::pin(self.target.connect(&self.application_name)).await.map_err(|error| {
+        let connection = self.target.connect(&self.application_name).await.map_err(|error| {
             tracing::warn!(database = %self.database, "{error}");
             let error = error.into_error(&self.database);
             *self.last_error.lock() = Some((Instant::now(), error.clone()));
@@ -265,7 +265,7 @@ impl Lease {
     pub(crate) async fn end(&mut self, sql: &str) -> Result<(), tokio_postgres::Error> {
         self.state = LeaseState::Busy;
         if let Some(session) = &self.session {
-            session.client().batch_execute(sql).await?;
+            session.end(sql).await?;
         }
         self.state = LeaseState::Idle;
         Ok(())

@@ -29,26 +29,33 @@ pub(crate) struct RunningStatement {
     end: EndCommand,
 }
 
-/// The SQL that ends the transaction.
+/// How the transaction ends.
 enum EndCommand {
-    /// It was sent behind the statement, so that the end costs no further round trip.
+    /// By itself, with the statement.
+    Implicit,
+    /// The SQL was sent behind the statement, so that the end costs no further round trip.
     Sent(PendingQuery<()>),
-    /// It is sent when all rows have been read.
+    /// This SQL is sent when all rows have been read.
     Unsent(&'static str),
 }
 
 /// A query whose result is stored until it is needed.
 type PendingQuery<T> = Pin<Box<MaybeDone<BoxFuture<'static, Result<T, tokio_postgres::Error>>>>>;
 
-/// The SQL before and after a statement.
+/// The transaction around a statement.
 #[derive(Debug)]
-pub(crate) struct TransactionCommands {
-    /// Begins the transaction, if it has not begun. The statement is sent without waiting for the result, so it must be
-    /// one that the connection may also run outside of a transaction.
-    pub(crate) begin_sql: Option<String>,
-    pub(crate) end_sql: &'static str,
-    /// Whether `end_sql` is sent right behind the statement.
-    pub(crate) is_end_pipelined: bool,
+pub(crate) enum TransactionCommands {
+    /// None: the statement is a transaction of its own.
+    Implicit,
+    /// SQL before and after the statement.
+    Explicit {
+        /// Begins the transaction, if it has not begun. The statement is sent without waiting for the result, so it must
+        /// be one that the connection may also run outside of a transaction.
+        begin_sql: Option<String>,
+        end_sql: &'static str,
+        /// Whether `end_sql` is sent right behind the statement.
+        is_end_pipelined: bool,
+    },
 }
 
 impl RunningStatement {
@@ -65,10 +72,16 @@ impl RunningStatement {
         let bound = BoundParameter::bind_all(parameters).map_err(invalid)?;
         lease.mark_busy();
         let connection = lease.connection().map_err(invalid)?;
-        let mut begun = bounds.begin_sql.map(|sql| pending_command(&connection, sql));
+        let (begin_sql, end_sql, is_end_pipelined) = match bounds {
+            TransactionCommands::Implicit => (None, None, false),
+            TransactionCommands::Explicit { begin_sql, end_sql, is_end_pipelined } => {
+                (begin_sql, Some(end_sql), is_end_pipelined)
+            }
+        };
+        let mut begun = begin_sql.map(|sql| pending_command(&connection, sql));
         let mut are_types_current =
             (!prepared.composites.is_empty()).then(|| pending_type_check(&connection, prepared.composites.clone()));
-        let mut ended = bounds.is_end_pipelined.then(|| pending_command(&connection, bounds.end_sql.to_owned()));
+        let mut ended = end_sql.filter(|_| is_end_pipelined).map(|sql| pending_command(&connection, sql.to_owned()));
         let rows = {
             let mut query = std::pin::pin!(connection.client().query_raw(&prepared.statement, bound));
             // Messages are sent in the order in which their futures are first polled.
@@ -86,7 +99,11 @@ impl RunningStatement {
             })
             .await
         };
-        let end = ended.map_or(EndCommand::Unsent(bounds.end_sql), EndCommand::Sent);
+        let end = match (ended, end_sql) {
+            (Some(ended), _) => EndCommand::Sent(ended),
+            (None, Some(sql)) => EndCommand::Unsent(sql),
+            (None, None) => EndCommand::Implicit,
+        };
         if let Some(begun) = begun {
             finish(begun).await.map_err(|error| (RowError::Server(error), None))?;
         }
@@ -146,6 +163,10 @@ impl RunningStatement {
             return Err(RowError::Value(types_changed_error()));
         }
         match end {
+            EndCommand::Implicit => {
+                lease.mark_idle();
+                Ok(())
+            }
             EndCommand::Unsent(sql) => lease.end(sql).await.map_err(RowError::Server),
             EndCommand::Sent(ended) => {
                 finish(ended).await.map_err(RowError::Server)?;
@@ -172,6 +193,7 @@ impl RunningStatement {
 
 async fn end_failed_transaction(mut lease: Lease, end: EndCommand) -> Option<Lease> {
     match end {
+        EndCommand::Implicit => {}
         EndCommand::Unsent(_) => lease.end(ROLLBACK).await.ok()?,
         EndCommand::Sent(ended) => {
             finish(ended).await.ok()?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use lru::LruCache;
 use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_sql::{Author, Statement, Transaction};
+use tidegate_sql::{Author, Isolation, SqlDialect, Statement, Transaction};
 use tokio::sync::OnceCell;
 use tokio_postgres::error::SqlState;
 
@@ -83,18 +83,46 @@ impl PostgresServer {
         if statement.author() != Author::Caller {
             return Ok(());
         }
+        self.load_restrictions(lease, identity).await?.check(statement)
+    }
+
+    async fn load_restrictions(
+        &self,
+        lease: &mut Lease,
+        identity: &TransactionIdentity,
+    ) -> Result<Arc<FunctionRestrictions>, Error> {
         let cached = self.restrictions.lock().get(&identity.role).cloned();
-        let restrictions = match cached.filter(|(loaded_at, _)| loaded_at.elapsed() < RESTRICTIONS_MAX_AGE) {
-            Some((_, restrictions)) => restrictions,
-            None => {
-                let connection = lease.connection()?;
-                let loaded = FunctionRestrictions::load(connection.client(), &self.options.allowed_functions);
-                let loaded = Arc::new(lease.run(loaded).await.map_err(|error| self.error(&error))?);
-                self.restrictions.lock().put(identity.role.clone(), (Instant::now(), loaded.clone()));
-                loaded
-            }
-        };
-        restrictions.check(statement)
+        if let Some((_, restrictions)) = cached.filter(|(loaded_at, _)| loaded_at.elapsed() < RESTRICTIONS_MAX_AGE) {
+            return Ok(restrictions);
+        }
+        let connection = lease.connection()?;
+        let loaded = FunctionRestrictions::load(connection.client(), &self.options.allowed_functions);
+        let loaded = Arc::new(lease.run(loaded).await.map_err(|error| self.error(&error))?);
+        self.restrictions.lock().put(identity.role.clone(), (Instant::now(), loaded.clone()));
+        Ok(loaded)
+    }
+
+    /// Records in `prepared` whether `statement` of the owner needs no transaction around it: a caller could run it too,
+    /// so it calls no function with side effects. `lease` is in a transaction as `identity`.
+    pub(crate) async fn check_runs_alone(
+        &self,
+        lease: &mut Lease,
+        statement: &Statement,
+        identity: &TransactionIdentity,
+        prepared: &PreparedStatement,
+    ) -> Result<(), Error> {
+        let Transaction { isolation, writes, deferrable, .. } = **statement.transaction();
+        let is_default = !writes && !deferrable && isolation == Isolation::ReadCommitted;
+        // Functions that callers may use although they have side effects would need the transaction.
+        let has_exceptions = !self.options.allowed_functions.is_empty();
+        if statement.author() != Author::Owner || !is_default || has_exceptions {
+            return Ok(());
+        }
+        let Ok(as_caller) = Statement::parse(statement.text(), SqlDialect::Postgres) else { return Ok(()) };
+        if self.load_restrictions(lease, identity).await?.check(&as_caller).is_ok() {
+            prepared.set_runs_alone();
+        }
+        Ok(())
     }
 
     /// A connection, after the login role was inspected. With `strict`, a role with further privileges is an error.

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lru::LruCache;
@@ -29,6 +30,10 @@ pub(crate) const ROLLBACK: &str = "ROLLBACK";
 /// Ends a transaction with a caller's SQL. Only locks of the session survive a rollback.
 pub(crate) const ROLLBACK_AND_UNLOCK: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
 
+/// A statement without a transaction around it has these properties.
+const DEFAULT_TRANSACTION: &str = "SET default_transaction_read_only = on; \
+    SET default_transaction_isolation = 'read committed'; SET default_transaction_deferrable = off";
+
 pub(crate) struct PostgresSession {
     connection: Arc<OpenConnection>,
     /// Prepared statements by role and text: a name in the text may mean another table to another role.
@@ -38,6 +43,8 @@ pub(crate) struct PostgresSession {
     sets_role: bool,
     /// `None` without a pooler.
     pooler: Option<PoolerSession>,
+    /// Whether a transaction was committed, which may have changed settings of the session.
+    has_committed: AtomicBool,
 }
 
 /// The database identity of a caller.
@@ -73,7 +80,7 @@ impl PostgresSession {
         } else {
             let set: String =
                 constants.iter().map(|(name, value)| format!("SET {name} = {}; ", quote_literal(value))).collect();
-            client.batch_execute(&format!("{set}SET default_transaction_read_only = on")).await?;
+            client.batch_execute(&format!("{set}{DEFAULT_TRANSACTION}")).await?;
             if names.is_empty() {
                 SettingsQuery::None
             } else {
@@ -82,7 +89,8 @@ impl PostgresSession {
             }
         };
         let statements = Mutex::new(LruCache::new(STATEMENTS_MAX));
-        Ok(Self { connection: Arc::new(connection), statements, settings, sets_role, pooler })
+        let has_committed = AtomicBool::new(false);
+        Ok(Self { connection: Arc::new(connection), statements, settings, sets_role, pooler, has_committed })
     }
 
     pub(crate) fn connection(&self) -> &Arc<OpenConnection> {
@@ -91,6 +99,19 @@ impl PostgresSession {
 
     pub(crate) fn client(&self) -> &Client {
         self.connection.client()
+    }
+
+    /// Whether the session still has the settings that it was opened with.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        !self.has_committed.load(Ordering::Relaxed)
+    }
+
+    /// Ends the transaction with `sql`.
+    pub(crate) async fn end(&self, sql: &str) -> Result<(), Error> {
+        if sql == COMMIT {
+            self.has_committed.store(true, Ordering::Relaxed);
+        }
+        self.client().batch_execute(sql).await
     }
 
     /// Whether transactions set neither a role nor claims.

@@ -11,6 +11,7 @@ mod connect; // Connection strings, and connections with everything that can be 
 mod escape_attempts; // What gets out of a transaction that only reads, and past a role that may only read.
 mod identity; // Roles, claims, and row-level security under load.
 mod large_rows; // Rows above the bound, and the memory that they take.
+mod lone_statements; // Statements without a transaction around them.
 mod outages; // Restarts, killed backends, dropped tables and full disks, under load.
 mod parameters; // What the server makes of bound parameters.
 mod pooler; // Statements, types and names behind PgBouncer.
