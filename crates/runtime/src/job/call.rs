@@ -13,7 +13,6 @@ use tidegate_core::{
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use super::call_timer::CallTimer;
 use super::client_log::ClientLog;
@@ -114,7 +113,8 @@ impl Call {
             reacquire_lock: tokio::sync::Mutex::default(),
         };
         Job {
-            id: JobId(Uuid::new_v4()),
+            // From a seeded generator: the system's one costs a call of the kernel.
+            id: JobId(uuid::Builder::from_random_bytes(rand::random()).into_uuid()),
             target: self.target,
             arguments: self.arguments,
             variables,

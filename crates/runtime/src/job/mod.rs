@@ -251,6 +251,11 @@ impl Job {
             || (self.client_cancellation.is_cancelled() && !self.is_in_background() && !self.is_task())
     }
 
+    /// Whether [`Self::cancelled`] has resolved.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.cancellation.is_cancelled()
+    }
+
     /// A token that fires when the job is cancelled, for work that outlives a borrow of the job.
     pub fn cancellation(&self) -> CancellationToken {
         self.cancellation.clone()

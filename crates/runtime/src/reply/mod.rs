@@ -337,20 +337,32 @@ impl ReplySender {
         self.send(Chunk::Notification(ReplyNotification::Log { level, logger, data })).await
     }
 
-    async fn send(&self, chunk: Chunk) -> Result<(), Error> {
-        self.send_event(ReplyEvent::Chunk(chunk)).await
+    fn send(&self, chunk: Chunk) -> impl Future<Output = Result<(), Error>> + Send + '_ {
+        self.send_event(ReplyEvent::Chunk(chunk))
     }
 
-    async fn send_event(&self, event: ReplyEvent) -> Result<(), Error> {
-        self.push(ReplyMessage::Event(event)).await
+    fn send_event(&self, event: ReplyEvent) -> impl Future<Output = Result<(), Error>> + Send + '_ {
+        self.push(ReplyMessage::Event(event))
     }
 
     pub(crate) async fn push(&self, message: ReplyMessage) -> Result<(), Error> {
+        // Usually the channel has room.
+        let reserved = if self.job.is_stopped() { None } else { self.sender.try_reserve().ok() };
+        let permit = match reserved {
+            Some(permit) => permit,
+            None => self.reserve().await?,
+        };
+        permit.send(message);
+        Ok(())
+    }
+
+    /// Waits until the channel has room.
+    async fn reserve(&self) -> Result<mpsc::Permit<'_, ReplyMessage>, Error> {
         let cancelled = || Error::new(ErrorKind::Cancelled, "the call was cancelled");
         tokio::select! {
             biased;
             () = self.job.cancelled() => Err(cancelled()),
-            sent = self.sender.send(message) => sent.map_err(|_| cancelled()),
+            reserved = self.sender.reserve() => reserved.map_err(|_| cancelled()),
         }
     }
 
