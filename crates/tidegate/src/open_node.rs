@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::command_error::CommandError;
 use crate::config::{self, ApplyReport, Config, FileHashes, LoadedConfig, NodeAssembler, ResultsConfig};
+use crate::idle_memory;
 use crate::node::Node;
 use crate::options::{GlobalOptions, LimitDefaults};
 use crate::quantity;
@@ -141,8 +142,10 @@ impl OpenNode {
         })
     }
 
-    /// Reloads the configuration file and the handlers in its databases when they change, until `ended` fires.
-    pub(crate) fn watch_changes(&self, ended: &CancellationToken) -> anyhow::Result<()> {
+    /// Starts what runs beside the calls of a server until `ended` fires: the configuration file and the handlers in its
+    /// databases are reloaded when they change, and the memory of ended calls is returned to the system.
+    pub(crate) fn spawn_background_tasks(&self, ended: &CancellationToken) -> anyhow::Result<()> {
+        idle_memory::spawn_release(self.node().registry().clone(), ended.clone());
         if self.has_file {
             let file = self.loaded_config.path();
             reload::spawn_reloader(self.assembly.clone(), file, self.file_hashes.clone(), ended.clone())?;

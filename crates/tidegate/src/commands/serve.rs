@@ -214,7 +214,7 @@ pub(crate) async fn serve(
     let listeners = listeners.into_iter().zip(running.iter().map(|(_, options)| options.clone())).collect();
     let server =
         http::serve_addresses(listeners, service, metrics, shutdown.graceful.clone()).map_err(anyhow::Error::from)?;
-    open_node.watch_changes(&shutdown.graceful)?;
+    open_node.spawn_background_tasks(&shutdown.graceful)?;
     let reloader = ServerReloader { arguments: http.clone(), running, reloader: server.options_reloader() };
     let urls = server.addresses().iter().zip(&reloader.running).map(|(address, (_, options))| {
         let scheme = if options.tls.is_some() { "https" } else { "http" };

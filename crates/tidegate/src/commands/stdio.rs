@@ -65,7 +65,7 @@ impl StdioCommand {
         let open_node = OpenNode::open(Some(&self.paths), options, LimitDefaults::Clients).await?;
         // An unknown toolset is an error at start; after a reload, it is empty.
         open_node.local_caller(self.toolset.as_deref())?;
-        open_node.watch_changes(&shutdown.graceful)?;
+        open_node.spawn_background_tasks(&shutdown.graceful)?;
         if std::io::stdin().is_terminal() {
             startup_help::print_stdio_help(&self.paths, &open_node);
         }

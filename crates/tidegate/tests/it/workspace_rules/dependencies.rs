@@ -18,6 +18,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-results", &["tidegate-core", "tidegate-runtime"]),
     ("tidegate-query", &["tidegate-core", "tidegate-runtime", "tidegate-sql", "tidegate-results"]),
     ("tidegate-transport", &["tidegate-core", "tidegate-runtime", "tidegate-mcp"]),
+    ("tidegate-memory-release", &[]),
     ("tidegate-pgsql", &[]),
     ("tidegate-engines", &["tidegate-core", "tidegate-runtime", "tidegate-pgsql", "tidegate-query", "tidegate-sql"]),
     ("tidegate-postgres", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
