@@ -116,7 +116,8 @@ impl TokenAuthenticator {
             },
             VerificationSource::Fetched(keys) => self.verify_signed(keys, token, digest, now, roles).await,
             VerificationSource::Introspected(introspector) => {
-                self.introspect(introspector, (token, peer), digest, now, roles).await
+                // Every request contains the future of its authentication, and this one is large.
+                Box::pin(self.introspect(introspector, (token, peer), digest, now, roles)).await
             }
         }
     }

@@ -16,7 +16,7 @@ const PROBE_RESULT_URI: &str = "tidegate://results/00000000-0000-0000-0000-00000
 
 /// Parses arguments that the schema has accepted: a failure concerns a rule that the schema cannot express.
 pub(crate) fn parse_arguments<T: DeserializeOwned>(job: &Job) -> Result<T, Error> {
-    serde_json::from_value(Value::Object(job.arguments().clone())).map_err(|error| {
+    T::deserialize(job.arguments()).map_err(|error| {
         Error::new(ErrorKind::InvalidArguments, format!("the arguments of {} are wrong: {error}", job.target().name()))
     })
 }
@@ -75,7 +75,7 @@ impl PagingArguments {
         let position =
             position.and_then(|(result, row)| node.authorize_read(&result, job.caller()).map(|()| (result, row)));
         Some(match position {
-            Ok((result, row)) => node.executor.answer_page((&result, row), page, job, reply).await,
+            Ok((result, row)) => Box::pin(node.executor.answer_page((&result, row), page, job, reply)).await,
             Err(error) => Err(error),
         })
     }
@@ -101,7 +101,7 @@ impl PagingArguments {
         };
         match self.delivery.as_deref().map_or(Ok(Delivery::Inline), Delivery::parse)? {
             Delivery::Inline => node.executor.answer(request, job, reply).await,
-            Delivery::Blocks => node.executor.export(request, job, reply).await,
+            Delivery::Blocks => Box::pin(node.executor.export(request, job, reply)).await,
         }
     }
 }

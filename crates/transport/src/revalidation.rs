@@ -52,7 +52,8 @@ impl CallerRevalidator {
         Self { identity, changes, next_check: Instant::now() + REVALIDATE_EVERY }
     }
 
-    /// The output of `work`. Drops `work` when its caller is no longer admitted.
+    /// The output of `work`. Drops `work` when its caller is no longer admitted. A large future is pinned by the caller,
+    /// because the argument of an async function is stored twice.
     pub(crate) async fn run_while_valid<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Revoked> {
         let mut work = std::pin::pin!(work);
         loop {
@@ -67,7 +68,7 @@ impl CallerRevalidator {
     }
 
     pub(crate) async fn next_frame(&mut self, stream: &mut AnswerStream) -> Result<Option<AnswerFrame>, Revoked> {
-        self.run_while_valid(stream.next()).await
+        self.run_while_valid(std::pin::pin!(stream.next())).await
     }
 
     pub(crate) fn next_check_at(&self) -> Instant {

@@ -36,7 +36,7 @@ impl Executor {
         let cached = self.look_up_cache(&request, job).await;
         if let Some(result) = &cached.result {
             job.report_step(QueryStep::Cached);
-            return self.replay_answer(result, &request, job, reply).await;
+            return Box::pin(self.replay_answer(result, &request, job, reply)).await;
         }
         let plan = self.plan(&request, &progress).await?;
         let encoding = AnswerEncoding::resolve(request.format, job.format());
@@ -150,7 +150,7 @@ impl AnswerPipeline<'_> {
         let mut kept = recorder.is_some().then(Vec::new);
         let streaming = async {
             if let Some(distinct) = distinct {
-                let values = collect_distinct_values(&mut batches, distinct, progress).await?;
+                let values = Box::pin(collect_distinct_values(&mut batches, distinct, progress)).await?;
                 batches = futures::stream::iter(values.into_iter().map(Ok)).boxed();
             }
             stream_rows(&mut batches, &mut answer, progress, kept.as_mut()).await
@@ -160,14 +160,16 @@ impl AnswerPipeline<'_> {
         let over_budget = answer.rows_if_over_budget().filter(|_| streamed.is_ok());
         if let (Some(recorder), Some(rows)) = (&recorder, over_budget) {
             let rest = futures::stream::iter(kept.into_iter().map(Ok)).chain(batches).boxed();
-            return recorder.continue_in_store(rest, &schema, rows, answer, hints, reply).await;
+            return Box::pin(recorder.continue_in_store(rest, &schema, rows, answer, hints, reply)).await;
         }
         // Stops the query before the footer is sent.
         drop(batches);
         match (streamed, recorder) {
-            (Err(error), _) => Err(abandon_answer(answer, error).await?),
-            (Ok(()), Some(recorder)) => recorder.store_if_cacheable(kept, &schema, answer, hints, reply).await,
-            (Ok(()), None) => answer.finish(&hints, None).await,
+            (Err(error), _) => Err(Box::pin(abandon_answer(answer, error)).await?),
+            (Ok(()), Some(recorder)) if recorder.is_cacheable(&answer, &kept) => {
+                Box::pin(recorder.store(kept, &schema, answer, hints, reply)).await
+            }
+            (Ok(()), _) => answer.finish(&hints, None).await,
         }
     }
 }

@@ -85,8 +85,14 @@ impl<'a> AnswerRecorder<'a> {
         Ok(Metadata::new())
     }
 
-    /// Ends `answer`, which contains all of `rows`, and caches them if that is worthwhile.
-    pub(super) async fn store_if_cacheable(
+    /// Whether `answer`, which contains `rows`, may be reused and took long enough.
+    pub(super) fn is_cacheable(&self, answer: &AnswerWriter<'_>, rows: &[RecordBatch]) -> bool {
+        let is_worth_it = self.cache_key.is_some() && self.started.elapsed() >= CACHEABLE_AFTER;
+        is_worth_it && !answer.is_truncated() && self.are_all_rows(count_rows(rows))
+    }
+
+    /// Ends `answer`, which contains all of `rows`, and stores them for the cache.
+    pub(super) async fn store(
         self,
         rows: Vec<RecordBatch>,
         schema: &SchemaRef,
@@ -94,13 +100,8 @@ impl<'a> AnswerRecorder<'a> {
         hints: TruncationHints,
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
-        let visible = rows.iter().map(|batch| batch.num_rows() as u64).sum();
-        let is_all = !answer.is_truncated() && self.are_all_rows(visible);
-        let is_worth_it = self.cache_key.is_some() && self.started.elapsed() >= CACHEABLE_AFTER;
+        let visible = count_rows(&rows);
         let metadata = answer.finish(&hints, None).await?;
-        if !(is_all && is_worth_it) {
-            return Ok(metadata);
-        }
         let Ok(writer) = self.begin_result(schema).await else { return Ok(metadata) };
         reply.end_early(metadata, self.store.limits().timeout).await?;
         let rows = futures::stream::iter(rows.into_iter().map(Ok)).boxed();
@@ -120,6 +121,10 @@ impl<'a> AnswerRecorder<'a> {
     fn are_all_rows(&self, rows: u64) -> bool {
         self.rows_max.is_none_or(|max| rows < max)
     }
+}
+
+fn count_rows(batches: &[RecordBatch]) -> u64 {
+    batches.iter().map(|batch| batch.num_rows() as u64).sum()
 }
 
 impl Executor {

@@ -116,7 +116,7 @@ impl Handler for SqlToolHandler {
         let arguments = self.elicited.complete(&job, &reply).await?;
         let mut statement = self.query.bind_statement(&arguments, job.principal(), &self.node.statements)?;
         if let Some(confirmation) = &self.confirmation {
-            statement = self.confirm(confirmation, &arguments, statement, &job, &reply).await?;
+            statement = Box::pin(self.confirm(confirmation, &arguments, statement, &job, &reply)).await?;
         }
         let request = QueryRequest {
             database: self.query.database.clone(),

@@ -1,5 +1,6 @@
 //! POST: one message of a client, modern or legacy, and its answer.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -87,7 +88,7 @@ pub(super) async fn post(
             }
             Ok(accepted())
         }
-        Ok(IncomingMessage::Batch(messages)) => answer_batch(&http_state, &head, messages).await,
+        Ok(IncomingMessage::Batch(messages)) => Box::pin(answer_batch(&http_state, &head, messages)).await,
         Err(rejection) => {
             http_state.report_rejection(head.credentials.origin, &rejection.error.message);
             Err(refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error).into())
@@ -183,7 +184,7 @@ async fn answer_in_session(
     let mcp_session = session.as_ref().map(|session| &session.session);
     let context = http_state.request_context(&head.caller, mcp_session, wants_events);
     let mut validity = head.validity(http_state);
-    let answer = validity.run_while_valid(http_state.service.answer(request, &context)).await;
+    let answer = validity.run_while_valid(pin!(http_state.service.answer(request, &context))).await;
     match (answer.map_err(|revoked| revoked_response(http_state, head, revoked))?, session) {
         (Answer::NoResponse, _) => Ok(accepted()),
         (Answer::Whole(whole), session) => {
