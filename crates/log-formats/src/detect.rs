@@ -178,7 +178,7 @@ fn is_usual_syslog(entry: &ParsedEntry<'_>) -> bool {
 fn confidence(format: &LogFormat, sample: &[u8], is_log_name: bool) -> f64 {
     let context = TimeContext::new(LogTimeZone::utc(), SystemTime::UNIX_EPOCH);
     let schema = match format {
-        LogFormat::Json | LogFormat::Logfmt => EntrySchema::infer(format.clone(), sample, &context),
+        LogFormat::Json | LogFormat::Logfmt => EntrySchema::infer(format.clone(), &[sample], &context),
         _ => EntrySchema::new(format.clone()),
     };
     let roles = roles_score(&schema);

@@ -137,8 +137,12 @@ impl Piece {
         Self { start: bounded(start), end: bounded(end), is_scratch }
     }
 
+    pub(crate) fn len(self) -> usize {
+        self.end.saturating_sub(self.start) as usize
+    }
+
     pub(crate) fn is_empty(self) -> bool {
-        self.start >= self.end
+        self.len() == 0
     }
 
     /// The same piece with a later end.
@@ -220,11 +224,16 @@ impl EntryFields {
     }
 
     pub(crate) fn push_member(&mut self, name: Piece, value: Slot) {
-        if self.members.len() < MEMBERS_MAX {
-            self.members.push(Member { name, value });
-        } else {
+        if self.is_full() {
             self.dropped_members += 1;
+        } else {
+            self.members.push(Member { name, value });
         }
+    }
+
+    /// Whether further members are dropped.
+    pub(crate) fn is_full(&self) -> bool {
+        self.members.len() >= MEMBERS_MAX
     }
 
     pub(crate) fn members(&self) -> usize {

@@ -8,7 +8,7 @@ use crate::entry::{ParsedEntry, Slot};
 use crate::reader::{EndOfInput, LogFileReader};
 use crate::roles::is_time_name;
 use crate::schema::EntrySchema;
-use crate::time::{TimeContext, TimeResolver};
+use crate::time::{EPOCH_SECONDS_MIN, TimeContext, TimeResolver};
 use crate::value_types::{is_integer, is_json_number};
 
 /// The maximum number of columns for members. The most frequent members get them.
@@ -17,8 +17,6 @@ const MEMBER_COLUMNS_MAX: usize = 200;
 const NAMES_MAX: usize = 5_000;
 /// Longer names get no column.
 const NAME_BYTES_MAX: usize = 128;
-/// Numbers below this, in 1973, are no times.
-const EPOCH_SECONDS_MIN: f64 = 1e8;
 
 /// What the values of one member were.
 #[derive(Debug, Default)]
@@ -32,21 +30,24 @@ struct ObservedMember {
     has_boolean: bool,
     has_time: bool,
     has_text: bool,
-    /// Numbers that are no times since 1970.
+    /// Numbers that are too small for times since 1970.
     has_small_number: bool,
 }
 
 /// The names and types of the members that get columns, in the order in which they first occur.
 pub(crate) fn infer_members(
     schema: &EntrySchema,
-    sample: &[u8],
+    samples: &[&[u8]],
     context: &TimeContext,
 ) -> Vec<(String, EntryColumnType)> {
     let times = TimeResolver::new(context.clone());
     let mut observed = Observations { times, members: Vec::new(), by_name: HashMap::new() };
-    let mut reader = LogFileReader::new(Arc::new(schema.clone()), context.clone());
-    reader.push(sample, |entry| observed.observe(entry));
-    reader.finish(EndOfInput::Complete, |entry| observed.observe(entry));
+    let schema = Arc::new(schema.clone());
+    for sample in samples {
+        let mut reader = LogFileReader::new(schema.clone(), context.clone());
+        reader.push(sample, |entry| observed.observe(entry));
+        reader.finish(EndOfInput::Complete, |entry| observed.observe(entry));
+    }
     let mut order: Vec<usize> = (0..observed.members.len()).collect();
     order.sort_by_key(|index| std::cmp::Reverse(observed.members.get(*index).map_or(0, |member| member.entries)));
     order.truncate(MEMBER_COLUMNS_MAX);
@@ -99,7 +100,7 @@ impl ObservedMember {
     /// A number of JSON, or a word of logfmt.
     fn observe_word(&mut self, content: &str, times: &mut TimeResolver) {
         if is_json_number(content) {
-            let is_small = content.parse::<f64>().is_ok_and(|number| number.abs() < EPOCH_SECONDS_MIN);
+            let is_small = content.parse::<f64>().is_ok_and(|number| number < EPOCH_SECONDS_MIN as f64);
             self.has_small_number |= is_small;
             if !is_integer(content) {
                 self.has_float = true;

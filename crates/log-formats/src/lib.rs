@@ -71,7 +71,8 @@
 //!   before, and `Jan 1` in a file of 31 December, 23:59, of the year after. A file that spans more than a year has
 //!   wrong years in its beginning.
 //! - A number is seconds, milliseconds, microseconds or nanoseconds since 1970, by its magnitude: below 10^11, 10^14,
-//!   10^17, or above. In JSON and logfmt, only members with the name of a time are read so.
+//!   10^17, or above. In JSON and logfmt, only members with the name of a time are read so, and no number below 10^8,
+//!   which is in March 1973.
 //! - A leap second is the first second after it. Times before 1677 and after 2262 do not fit.
 
 mod column;

@@ -67,16 +67,16 @@ impl EntrySchema {
         Self::with_members(format, Vec::new())
     }
 
-    /// The columns of the format and of the members of the entries in `sample`, usually the first bytes of the newest
-    /// file. Members that are not in the sample, or whose values do not have the type of their column, go into
+    /// The columns of the format and of the members of the entries in `samples`, usually the first bytes of the oldest and
+    /// of the newest file. Members that are in no sample, or whose values do not have the type of their column, go into
     /// `other_fields`.
     #[must_use]
-    pub fn infer(format: LogFormat, sample: &[u8], context: &TimeContext) -> Self {
+    pub fn infer(format: LogFormat, samples: &[&[u8]], context: &TimeContext) -> Self {
         if !format.has_members() {
             return Self::new(format);
         }
         let base = Self::new(format.clone());
-        let members = infer_members(&base, sample, context);
+        let members = infer_members(&base, samples, context);
         Self::with_members(format, members)
     }
 

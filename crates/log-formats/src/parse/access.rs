@@ -202,7 +202,7 @@ impl<'a> Scanner<'a> {
                 let word = Piece::of_text(self.position, self.position + end);
                 let is_null = rest.get(..end) == Some("-");
                 self.position += end;
-                if is_null || word.is_empty() { Slot::Null } else { Slot::Text(word) }
+                if is_null || word.is_empty() { Slot::Null } else { Slot::Number(word) }
             };
             let name = fields.write_scratch(|scratch| scratch.push_str(name));
             fields.push_member(name, value);

@@ -4,6 +4,8 @@ use super::json_text::{JsonText, JsonValue};
 use crate::defect::Misfit;
 use crate::entry::{EntryFields, Piece};
 
+/// Objects with a longer name are one member too, so that the names of their members do not fill the memory.
+const PREFIX_BYTES_MAX: usize = 128;
 /// Objects below this depth are one member with JSON as text.
 const FLATTENED_DEPTH_MAX: usize = 5;
 
@@ -38,6 +40,7 @@ fn members(
         let name = json.string(fields)?;
         let name = match prefix {
             None => name,
+            Some(_) if fields.is_full() => name,
             Some(prefix) => {
                 let start = fields.scratch_len();
                 fields.append_piece(prefix, line);
@@ -49,7 +52,8 @@ fn members(
         json.skip_blanks();
         json.expect(b':', "a colon after the name")?;
         json.skip_blanks();
-        match json.value(depth >= FLATTENED_DEPTH_MAX, fields)? {
+        let is_whole = depth >= FLATTENED_DEPTH_MAX || name.len() > PREFIX_BYTES_MAX;
+        match json.value(is_whole, fields)? {
             JsonValue::Object => members(json, line, Some(name), depth + 1, fields)?,
             JsonValue::Scalar(value) => fields.push_member(name, value),
         }

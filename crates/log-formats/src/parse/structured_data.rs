@@ -19,6 +19,9 @@ pub(crate) fn parse(line: &str, start: usize, fields: &mut EntryFields) -> Resul
     Ok(position)
 }
 
+/// Longer names of elements are refused, so that the names of members do not fill the memory. RFC 5424 allows 32 bytes.
+const NAME_BYTES_MAX: usize = 128;
+
 fn element(line: &str, start: usize, fields: &mut EntryFields) -> Result<usize, Misfit> {
     let bytes = line.as_bytes();
     let id_end = name_end(bytes, start).ok_or(Misfit::expected("the name of an element of structured data", start))?;
@@ -59,7 +62,7 @@ fn element(line: &str, start: usize, fields: &mut EntryFields) -> Result<usize, 
 fn name_end(bytes: &[u8], start: usize) -> Option<usize> {
     let is_name = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'=' | b']' | b'"');
     let length = bytes.get(start..)?.iter().take_while(|byte| is_name(byte)).count();
-    (length > 0).then_some(start + length)
+    (1..=NAME_BYTES_MAX).contains(&length).then_some(start + length)
 }
 
 /// A value and the position of its closing quote. `\"`, `\\` and `\]` are escapes; other backslashes are themselves.

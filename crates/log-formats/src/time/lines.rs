@@ -1,6 +1,6 @@
 //! The times that stand in the lines of the fixed formats.
 
-use super::{CivilTime, Cursor, TimeResolver, ZoneInText};
+use super::{CivilTime, Cursor, EPOCH_SECONDS_MIN, TimeResolver, ZoneInText};
 
 impl TimeResolver {
     /// `2024-03-01T12:00:00.123Z` and its variants: a blank or `_` for `T`, a comma in the fraction, an offset with or
@@ -21,13 +21,15 @@ impl TimeResolver {
         Some(time)
     }
 
-    /// `10/Oct/2000:13:55:36 -0700`.
+    /// `10/Oct/2000:13:55:36 -0700`, also with blanks, as in mail.
     pub(crate) fn access_time(&mut self, cursor: &mut Cursor<'_>) -> Option<i64> {
         let mut ahead = *cursor;
         let day = ahead.small(1, 2)?;
-        let month = ahead.take(b'/').then(|| ahead.month_name()).flatten()?;
-        let year = ahead.take(b'/').then(|| ahead.number(4, 4)).flatten()?;
-        let second_of_day = ahead.take(b':').then(|| ahead.time_of_day()).flatten()?;
+        let separator = ahead.peek().filter(|byte| matches!(byte, b'/' | b'-' | b' '))?;
+        ahead.advance(1);
+        let month = ahead.month_name()?;
+        let year = ahead.take(separator).then(|| ahead.number(4, 4)).flatten()?;
+        let second_of_day = ahead.take_any(b": ").then(|| ahead.time_of_day()).flatten()?;
         let nanosecond = ahead.fraction()?;
         let zone = if ahead.take(b' ') { ZoneInText::Offset(ahead.offset()?) } else { ZoneInText::Missing };
         let civil = CivilTime { year: Some(year), month, day, second_of_day, nanosecond };
@@ -59,7 +61,7 @@ impl TimeResolver {
             let mut after_year = ahead;
             let is_year = |year: &i64| (1970..2200).contains(year);
             let number = after_year.take(b' ').then(|| after_year.number(4, 4)).flatten().filter(is_year);
-            if number.is_some() && matches!(after_year.peek(), Some(b' ' | b':')) {
+            if number.is_some() && matches!(after_year.peek(), None | Some(b' ' | b':')) {
                 year = number;
                 ahead = after_year;
             }
@@ -74,9 +76,10 @@ impl TimeResolver {
     pub(crate) fn any_time(&mut self, text: &str) -> Option<i64> {
         let text = text.trim();
         if let Some(time) = super::time_from_number(text) {
-            return Some(time);
+            return Some(time).filter(|time| time / 1_000_000_000 >= EPOCH_SECONDS_MIN);
         }
         let mut cursor = Cursor::new(text.as_bytes());
+        skip_weekday(&mut cursor);
         let time = match cursor.peek()? {
             b'0'..=b'9' => self.iso_time(&mut cursor).or_else(|| self.access_time(&mut cursor)),
             _ => self.month_first_time(&mut cursor),
@@ -118,6 +121,18 @@ fn zone_after_time<'a>(cursor: &mut Cursor<'a>) -> ZoneInText<'a> {
     }
 }
 
+/// `Thu ` or `Thu, ` before a date.
+fn skip_weekday(cursor: &mut Cursor<'_>) {
+    let mut ahead = *cursor;
+    let letters = ahead.rest().iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let is_month = Cursor::month_name(&mut { ahead }).is_some();
+    ahead.advance(letters);
+    ahead.take(b',');
+    if letters == 3 && !is_month && ahead.take(b' ') {
+        *cursor = ahead;
+    }
+}
+
 fn is_zone_name(name: &str) -> bool {
     (2..=5).contains(&name.len()) && crate::severity::NormalizedSeverity::from_word(name).is_none()
 }
@@ -155,6 +170,9 @@ mod tests {
             ("2024/03/01 12:00:00", "2024-03-01T11:00:00Z"),
             ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00Z"),
             ("10/Oct/2000:13:55:36 -0700", "2000-10-10T20:55:36Z"),
+            ("Thu, 26 Nov 2020 05:04:07 +0000", "2020-11-26T05:04:07Z"),
+            ("Thu Nov 26 05:04:07.5 2020", "2020-11-26T04:04:07.500Z"),
+            ("26-Nov-2020 05:04:07.123", "2020-11-26T04:04:07.123Z"),
             ("Mar  1 12:00:00", "2024-03-01T11:00:00Z"),
             ("Mar 12 12:00:00", "2023-03-12T11:00:00Z"),
             ("Mar  1 2022 12:00:00.5", "2022-03-01T11:00:00.500Z"),
@@ -178,6 +196,9 @@ mod tests {
             "Mar",
             "9999-01-01T00:00:00Z",
             "Mar 1",
+            "20240301",
+            "12",
+            "Thu",
             "now",
             "2024-03-01T12:00:00Z and more",
         ] {

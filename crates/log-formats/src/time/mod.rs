@@ -16,6 +16,9 @@ pub use zone::{LogTimeZone, TimeZoneError};
 
 const NANOSECONDS_PER_SECOND: i128 = 1_000_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
+/// Numbers below this, in March 1973, are no times, unless a pattern declares that they are. They are durations, or dates
+/// such as 20240301.
+pub(crate) const EPOCH_SECONDS_MIN: i64 = 100_000_000;
 /// How far in the future of the reference a time without year may be, because clocks and zones differ.
 const FUTURE_SECONDS_MAX: i64 = SECONDS_PER_DAY;
 /// How many years back a date is searched that exists: 29 February is missing for seven years around 1900 and 2100.

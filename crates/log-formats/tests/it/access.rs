@@ -1,6 +1,8 @@
 //! Lines of nginx and Apache.
 
-use super::fixture::{entries, entry};
+use tidegate_log_formats::EntryValue;
+
+use super::fixture::{context, entries, entry, format, read, schema_of};
 
 #[test]
 fn a_line_of_nginx() {
@@ -46,7 +48,7 @@ fn further_fields_become_columns() {
     let line = r#"192.0.2.7 - - [01/Mar/2024:13:55:36 +0100] "GET / HTTP/1.1" 200 1 "-" "curl" "203.0.113.9, 10.0.0.1" 0.005 - "a\"b""#;
     assert_eq!(
         entry("combined", line),
-        r#"remote_addr="192.0.2.7" time=2024-03-01T12:55:36Z request="GET / HTTP/1.1" method="GET" path="/" protocol="HTTP/1.1" status=200 body_bytes=1 user_agent="curl" extra_1="203.0.113.9, 10.0.0.1" extra_2="0.005" extra_4="a\"b""#
+        r#"remote_addr="192.0.2.7" time=2024-03-01T12:55:36Z request="GET / HTTP/1.1" method="GET" path="/" protocol="HTTP/1.1" status=200 body_bytes=1 user_agent="curl" extra_1="203.0.113.9, 10.0.0.1" extra_2=0.005 extra_4="a\"b""#
     );
 }
 
@@ -103,4 +105,59 @@ fn lines_that_do_not_fit_have_a_reason() {
             r#"parse_error="expected a blank after the status at byte 64""#,
         ]
     );
+}
+
+/// Method, path and user agent of the entries, all of which fit.
+fn requests(format_name: &str, text: &str) -> Vec<String> {
+    let schema = schema_of(format(format_name), text.as_bytes());
+    let columns = ["method", "path", "user_agent"].map(|name| schema.column_index(name));
+    read(schema, context(), text.as_bytes(), |entry| {
+        assert!(entry.parse_error().is_none() && entry.time().is_some(), "{}", entry.text());
+        let values = columns.map(|column| match column.map(|column| entry.value(column)) {
+            Some(EntryValue::Text(text)) => text.to_owned(),
+            _ => "-".to_owned(),
+        });
+        values.join(" ")
+    })
+}
+
+#[test]
+fn files_of_nginx_and_apache_of_debian() {
+    let expected = [
+        "GET / curl/7.88.1",
+        "GET /index.html?q=a%20b Agent \"quoted\" \\ back",
+        "GET /gr%C3%B6%C3%9Fe curl/7.88.1",
+        "GET /ab größe",
+        "OPTIONS /x -",
+        "- - -",
+        "- - -",
+        "GET /a b -",
+        "GET /x\"y\\z -",
+        "- - -",
+        "GET /old -",
+        "FOO \u{fffd}\u{fffd} -",
+        "GET /six curl/7.88.1",
+        "GET /h2 curl/7.88.1",
+    ];
+    assert_eq!(requests("combined", include_str!("data/nginx-1.22-access.log")), expected);
+    assert_eq!(requests("combined", include_str!("data/nginx-1.22-extended.log")), expected);
+    // Apache writes nothing for an empty request, and did not receive the last two.
+    let of_apache: Vec<&str> = expected[..9].iter().chain(&expected[10..12]).copied().collect();
+    assert_eq!(requests("combined", include_str!("data/apache-2.4-other_vhosts_access.log")), of_apache);
+    let without_agent: Vec<String> = requests("common", include_str!("data/apache-2.4-common.log"));
+    assert_eq!(without_agent.len(), of_apache.len());
+    assert!(without_agent.iter().zip(of_apache).all(|(common, combined)| {
+        let words = |text: &str| text.split(' ').take(2).map(str::to_owned).collect::<Vec<_>>();
+        words(common) == words(combined)
+    }));
+}
+
+#[test]
+fn further_fields_of_nginx_become_columns() {
+    let text = include_str!("data/nginx-1.22-extended.log");
+    let schema = schema_of(format("combined"), text.as_bytes());
+    let described: Vec<_> = ["extra_1", "extra_2"]
+        .map(|name| schema.columns()[schema.column_index(name).expect("a column")].column_type.name())
+        .to_vec();
+    assert_eq!(described, ["text", "float"]);
 }

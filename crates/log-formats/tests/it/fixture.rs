@@ -24,7 +24,7 @@ pub(crate) fn format(name: &str) -> LogFormat {
 
 /// The schema of a file that is its own sample.
 pub(crate) fn schema_of(format: LogFormat, bytes: &[u8]) -> EntrySchema {
-    EntrySchema::infer(format, bytes, &context())
+    EntrySchema::infer(format, &[bytes], &context())
 }
 
 /// The values of an entry that are not null, without those that every file has.

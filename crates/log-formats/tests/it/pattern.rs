@@ -72,3 +72,16 @@ fn lines_that_do_not_match_continue_an_entry_that_does() {
         ]
     );
 }
+
+#[test]
+fn the_error_log_of_apache() {
+    let format = pattern(
+        r"^\[(?<time>[^\]]+)\] \[(?<module>\w*):(?<level>\w+)\] \[pid (?<pid__int>\d+)[^\]]*\] (?:(?<code>AH\d+): )?(?<message>.*)",
+        &[],
+    );
+    let entries = entries(format, include_str!("data/apache-2.4-error.log"));
+    assert_eq!(
+        entries[0],
+        r#"time=2026-11-26T05:04:07.049563Z module="mpm_event" level="notice" pid=12975 code="AH00489" message="Apache/2.4.71 (Debian) configured -- resuming normal operations" normalized_severity="notice""#
+    );
+}

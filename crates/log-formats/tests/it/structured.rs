@@ -142,3 +142,14 @@ fn a_trace_between_json_lines_stays_together() {
     });
     assert_eq!(texts, [(true, 4), (false, 1), (true, 1)]);
 }
+
+#[test]
+fn hostile_names_do_not_fill_the_memory() {
+    let name = "n".repeat(1_000);
+    let members: Vec<String> = (0..5_000).map(|number| format!("\"{number}\":1")).collect();
+    let text = format!("{{\"{name}\":{{{0}}},\"a\":{{{0}}}}}", members.join(","));
+    let errors = read(schema_of(format("json"), b""), context(), text.as_bytes(), |entry| {
+        entry.parse_error().map(str::to_owned)
+    });
+    assert_eq!(errors, [Some("4001 fields are only in the text of the entry".to_owned())]);
+}
