@@ -98,7 +98,7 @@ pub use column::{EntryColumn, EntryColumnRole, EntryColumnType};
 pub use detect::{DETECTION_SAMPLE_BYTES, DetectedLogFormat, detect_log_format};
 pub use entry::{EntryValue, ParsedEntry};
 pub use format::{LOG_FORMAT_NAMES, LogFormat, LogFormatNameError};
-pub use pattern::{DeclaredGroup, LinePattern, LinePatternError, PatternGroupType};
+pub use pattern::{DeclaredGroup, LinePattern, LinePatternError, PatternGroupType, PatternGroupTypeError};
 pub use reader::{EndOfInput, EntryBounds, EntryCounts, FinishedLogFile, LogFileReader};
 pub use roles::{RecognizedRoles, recognize_roles};
 pub use rotation::{RotatedLog, group_rotated_logs};

@@ -10,7 +10,7 @@ use crate::names::suggestion;
 use crate::parse::EntryText;
 use crate::roles::{RecognizedRoles, is_time_name, recognize_roles};
 use crate::schema::is_reserved_name;
-use crate::time::{EntryTimeFormat, TimeResolver};
+use crate::time::{EntryTimeFormat, TimeFormatError, TimeResolver};
 
 /// The maximum number of named groups.
 const GROUPS_MAX: usize = 200;
@@ -32,6 +32,28 @@ pub enum PatternGroupType {
     Boolean,
     /// A time in this form.
     Time(EntryTimeFormat),
+}
+
+/// The names of the types of groups, as the configuration writes them.
+const GROUP_TYPE_NAMES: [&str; 5] = ["text", "integer", "float", "boolean", "time"];
+
+/// A declared type of a group that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PatternGroupTypeError {
+    /// No type has this name.
+    #[error("unknown type \"{name}\"{suggestion}; the types are {}", GROUP_TYPE_NAMES.join(", "))]
+    Unknown {
+        /// The name as it was given.
+        name: String,
+        /// A sentence part with the nearest name, or empty.
+        suggestion: String,
+    },
+    /// Only times have a format.
+    #[error("the type \"{0}\" has no format; only \"time\" has one")]
+    UnexpectedFormat(String),
+    /// The format of a time is wrong.
+    #[error(transparent)]
+    TimeFormat(#[from] TimeFormatError),
 }
 
 /// A group of a pattern whose type is declared beside the pattern.
@@ -206,18 +228,37 @@ fn split_suffix(name: &str) -> (&str, Option<PatternGroupType>) {
     let Some((column, suffix)) = name.rsplit_once("__").filter(|(column, _)| !column.is_empty()) else {
         return (name, None);
     };
-    let group_type = match suffix {
-        "text" => PatternGroupType::Text,
-        "int" | "integer" => PatternGroupType::Integer,
-        "float" => PatternGroupType::Float,
-        "bool" | "boolean" => PatternGroupType::Boolean,
-        "time" => time_in_any_form(),
-        _ => return (name, None),
-    };
-    (column, Some(group_type))
+    match PatternGroupType::from_name(suffix, None) {
+        Ok(group_type) => (column, Some(group_type)),
+        Err(_) => (name, None),
+    }
 }
 
 impl PatternGroupType {
+    /// The type with this name: `text`, `integer` (`int`), `float`, `boolean` (`bool`) or `time`. A time may have a format,
+    /// see [`EntryTimeFormat::parse`]; without it, the usual forms are recognised.
+    ///
+    /// # Errors
+    ///
+    /// If the name is unknown, with the nearest name; if the format is wrong, with the position.
+    pub fn from_name(name: &str, time_format: Option<&str>) -> Result<Self, PatternGroupTypeError> {
+        let group_type = match name {
+            "text" => Self::Text,
+            "int" | "integer" => Self::Integer,
+            "float" => Self::Float,
+            "bool" | "boolean" => Self::Boolean,
+            "time" => Self::Time(time_format.map_or_else(|| Ok(EntryTimeFormat::any()), EntryTimeFormat::parse)?),
+            _ => {
+                let suggestion = suggestion(name, GROUP_TYPE_NAMES);
+                return Err(PatternGroupTypeError::Unknown { name: name.to_owned(), suggestion });
+            }
+        };
+        if time_format.is_some() && !matches!(group_type, Self::Time(_)) {
+            return Err(PatternGroupTypeError::UnexpectedFormat(name.to_owned()));
+        }
+        Ok(group_type)
+    }
+
     fn column_type(&self) -> EntryColumnType {
         match self {
             Self::Text => EntryColumnType::Text,
@@ -290,6 +331,18 @@ mod tests {
             error("(?<status>x)", &[declared]),
             "a type is declared for the group \"statos\", which the pattern does not have; did you mean \"status\"?"
         );
+    }
+
+    #[test]
+    fn names_of_types() {
+        let error = |name, format| PatternGroupType::from_name(name, format).expect_err("an error").to_string();
+        assert_eq!(
+            error("flaot", None),
+            "unknown type \"flaot\"; did you mean \"float\"?; the types are text, integer, float, boolean, time"
+        );
+        assert_eq!(error("text", Some("%F")), "the type \"text\" has no format; only \"time\" has one");
+        assert!(error("time", Some("%F %Q")).contains("at character 4"));
+        assert!(matches!(PatternGroupType::from_name("time", Some("%F")), Ok(PatternGroupType::Time(_))));
     }
 
     #[test]

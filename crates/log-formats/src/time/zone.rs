@@ -1,5 +1,7 @@
 //! The zone of times that name none.
 
+use std::fmt;
+
 use chrono::{MappedLocalTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
 use chrono_tz::{OffsetName, Tz};
 use thiserror::Error;
@@ -114,6 +116,20 @@ impl LogTimeZone {
     }
 }
 
+impl fmt::Display for LogTimeZone {
+    /// The name of the IANA database, or the offset, such as `+02:00`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Zone::Named(zone) => formatter.write_str(zone.name()),
+            Zone::Offset(0) => formatter.write_str("UTC"),
+            Zone::Offset(offset) => {
+                let (sign, seconds) = (if offset < 0 { '-' } else { '+' }, offset.unsigned_abs());
+                write!(formatter, "{sign}{:02}:{:02}", seconds / 3_600, seconds / 60 % 60)
+            }
+        }
+    }
+}
+
 fn naive(seconds: i64) -> Option<NaiveDateTime> {
     chrono::DateTime::from_timestamp(seconds, 0).map(|time| time.naive_utc())
 }
@@ -143,6 +159,13 @@ mod tests {
         let local: NaiveDateTime = "2024-10-27T02:30:00".parse().expect("a local time");
         let offset = |name: &str| zone.offset_of_abbreviation(local.and_utc().timestamp(), name);
         assert_eq!((offset("CEST"), offset("CET"), offset("EST")), (Some(7_200), Some(3_600), None));
+    }
+
+    #[test]
+    fn zones_are_written_by_name() {
+        for name in ["Europe/Berlin", "UTC", "-03:30", "+02:00"] {
+            assert_eq!(LogTimeZone::from_name(name).expect("a zone").to_string(), name);
+        }
     }
 
     #[test]
