@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tidegate_log_formats::{EndOfInput, EntrySchema, EntryValue, LogFileReader, LogFormat, ParsedEntry};
+use tidegate_log_formats::{EndOfInput, EntrySchema, EntryValue, LinePattern, LogFileReader, LogFormat, ParsedEntry};
 
 use super::fixture::{context, format, schema_of};
 
@@ -70,5 +70,19 @@ fn lines_per_second() {
             minute(n),
             n % 60
         )
+    });
+    measure(format("csvlog"), |n| {
+        format!(
+            "2024-03-01 12:{:02}:{:02}.123 UTC,\"app\",\"shop\",{n},\"192.0.2.1:5000\",6b07b273.31ae,4,\"SELECT\",2024-03-01 \
+             12:00:00 UTC,3/3,0,LOG,00000,\"duration: 0.257 ms  statement: select \"\"a\"\" from t where id = \
+             {n}\",,,,,,,,,\"psql\",\"client backend\",,{n}\n",
+            minute(n),
+            n % 60
+        )
+    });
+    let pattern = r"^(?<time>\S+ \S+) \[(?<level>\w+)\] (?<pid__int>\d+)#\d+: (?<message>.*)";
+    let pattern = LinePattern::new(pattern, &[]).expect("a pattern");
+    measure(LogFormat::Pattern(Arc::new(pattern)), |n| {
+        format!("2024/03/01 12:{:02}:{:02} [error] {n}#{n}: *{n} open() failed (2: No such file)\n", minute(n), n % 60)
     });
 }
