@@ -12,6 +12,7 @@
 //! Tables are read on Linux only. On other systems, [`SystemReader::read`] returns [`SystemError::NotAvailable`].
 
 mod catalog;
+#[cfg(target_os = "linux")]
 mod cpu_sampler;
 mod description;
 mod error;

@@ -3,12 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use parking_lot::Mutex;
-
 use crate::catalog::SystemTable;
-use crate::cpu_sampler::CpuSampler;
 use crate::error::SystemError;
-use crate::function::nearest_advice;
+use crate::function::{FunctionRequest, RowSelector, SelectedRows, nearest_advice};
 use crate::value::SystemValue;
 
 /// The value of sensitive columns for readers without the grant.
@@ -76,9 +73,9 @@ pub struct ReadSummary {
 
 /// Reads tables. One reader per process should be shared, because CPU percentages compare with its earlier readings.
 #[derive(Debug, Default)]
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux has tables"))]
 pub struct SystemReader {
-    sampler: Mutex<CpuSampler>,
+    #[cfg(target_os = "linux")]
+    sampler: parking_lot::Mutex<crate::cpu_sampler::CpuSampler>,
 }
 
 impl SystemReader {
@@ -101,6 +98,26 @@ impl SystemReader {
     ) -> Result<ReadSummary, SystemError> {
         options.check(table)?;
         self.read_table(table, options, on_row)
+    }
+
+    /// Reads what `request` needs of `table`, and applies the request. `grants_sensitive` must be the same as in the
+    /// validation of the request.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn select(
+        &self,
+        table: SystemTable,
+        request: &FunctionRequest,
+        grants_sensitive: bool,
+    ) -> Result<(SelectedRows, ReadSummary), SystemError> {
+        let mut selector = RowSelector::new(request);
+        let options = request.read_options(table.description(), grants_sensitive);
+        let summary = self.read(table, &options, &mut |row| {
+            selector.push(&row);
+            ControlFlow::Continue(())
+        })?;
+        Ok((selector.finish(), summary))
     }
 
     #[cfg(target_os = "linux")]

@@ -32,7 +32,8 @@ pub(super) fn processes() -> SystemTableDescription {
             percent(
                 "cpu_percent",
                 "CPU usage, where 100 is one CPU fully used: since the last reading of this table that was at least one \
-                 second ago, else since the start of the process; cpu_period_seconds is the length of that period.",
+                 second ago, else since the start of the process; cpu_period_seconds is the length of that period. Null for a \
+                 process that started just now.",
             )
             .good_filter(),
             seconds("cpu_period_seconds", "The period of cpu_percent."),

@@ -1,6 +1,7 @@
 //! Reads `processes`.
 
 use std::cell::OnceCell;
+use std::io::Read as _;
 use std::path::Path;
 use std::time::Instant;
 
@@ -17,6 +18,9 @@ use crate::cpu_sampler::{CpuSampler, CpuUsage};
 use crate::error::SystemError;
 use crate::read::{ReadOptions, ReadSummary};
 use crate::value::SystemValue;
+
+/// Bytes of a command line or an environment at most.
+const TEXTS_BYTES_MAX: u64 = 65_536;
 
 /// One process. What needs a file of its own is read when a column needs it.
 struct ProcessRow {
@@ -122,19 +126,27 @@ impl ProcessRow {
     }
 }
 
+/// Null for kernel threads and for processes that ended, which have none.
 fn command_line(row: &ProcessRow) -> SystemValue {
-    let arguments = row.process.cmdline().ok().filter(|arguments| !arguments.is_empty());
+    let arguments = read_texts(&row.process, "cmdline").filter(|arguments| !arguments.is_empty());
     arguments.map(|arguments| arguments.join(" ")).into()
 }
 
 fn environment(row: &ProcessRow) -> SystemValue {
-    let Ok(variables) = row.process.environ() else { return SystemValue::Null };
-    let mut variables: Vec<String> = variables
-        .iter()
-        .map(|(name, value)| format!("{}={}", name.to_string_lossy(), value.to_string_lossy()))
-        .collect();
-    variables.sort_unstable();
-    variables.join(" ").into()
+    let variables = read_texts(&row.process, "environ").map(|mut variables| {
+        variables.sort_unstable();
+        variables.join(" ")
+    });
+    variables.into()
+}
+
+/// The texts of a file that separates them with zero bytes. A process can make them as large as its memory, and can
+/// change them, so that they need not be valid.
+fn read_texts(process: &Process, file: &str) -> Option<Vec<String>> {
+    let mut bytes = Vec::new();
+    process.open_relative(file).ok()?.take(TEXTS_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    let texts = bytes.split(|byte| *byte == 0).filter(|text| !text.is_empty());
+    Some(texts.map(|text| String::from_utf8_lossy(text).into_owned()).collect())
 }
 
 fn is_kernel_thread(stat: &Stat) -> bool {

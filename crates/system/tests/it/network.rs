@@ -1,5 +1,6 @@
 //! Sockets of this process; interfaces against `ip`.
 
+use std::collections::BTreeSet;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 
 use tidegate_system::{ReadOptions, SystemReader, SystemTable, SystemValue};
@@ -72,6 +73,35 @@ fn ipv6_sockets_and_ipv4_within_them() {
         panic!("one row for the end of the server")
     };
     assert_eq!((text(row, "local_address"), text(row, "network_type")), ("127.0.0.1".into(), "ipv4".into()));
+}
+
+#[test]
+fn listening_ports_are_those_of_the_kernel() {
+    let _listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let before = kernel_listening_ports();
+    let rows = read(SystemTable::ListeningPorts);
+    let after = kernel_listening_ports();
+    let tcp = rows.iter().filter(|row| row["protocol"].as_text() == Some("tcp"));
+    let listed: BTreeSet<u64> = tcp.map(|row| number(row, "local_port")).collect();
+    // Other tests open and close sockets in the meantime.
+    assert!(
+        !before.is_empty() && before.intersection(&after).all(|port| listed.contains(port)),
+        "{before:?} {listed:?}"
+    );
+    if let Some(sockets) = output("ss", &["-H", "-t", "-l", "-n"]) {
+        let local = |line: &str| line.split_whitespace().nth(3).unwrap().to_owned();
+        let ports = sockets.lines().filter_map(|line| local(line).rsplit(':').next().unwrap().parse().ok());
+        let ports: BTreeSet<u64> = ports.collect();
+        assert!(ports.intersection(&before).all(|port| listed.contains(port)), "{ports:?} {listed:?}");
+    }
+}
+
+/// The ports of listening TCP sockets in `/proc/net/tcp`.
+fn kernel_listening_ports() -> BTreeSet<u64> {
+    let text = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let lines = text.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let listening = lines.filter(|fields| fields[3] == "0A");
+    listening.map(|fields| u64::from_str_radix(fields[1].rsplit(':').next().unwrap(), 16).unwrap()).collect()
 }
 
 #[test]

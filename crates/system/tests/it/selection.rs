@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_system::{
-    FunctionRequest, OversizedAnswer, RowSelector, SelectedRows, SystemColumn, SystemColumnType, SystemTable,
-    SystemTableDescription, SystemValue,
+    FunctionRequest, MASK, OversizedAnswer, RowSelector, SelectedRows, SystemColumn, SystemColumnType, SystemReader,
+    SystemTable, SystemTableDescription, SystemValue,
 };
 
 const COLUMNS: [(&str, SystemColumnType); 4] = [
@@ -15,6 +15,9 @@ const COLUMNS: [(&str, SystemColumnType); 4] = [
     ("share", SystemColumnType::Float),
     ("is_on", SystemColumnType::Boolean),
 ];
+
+/// A condition as JSON and as the function that it means.
+type ConditionCase = (Value, fn(&[SystemValue]) -> bool);
 
 fn table() -> SystemTableDescription {
     let column = |(name, column_type)| SystemColumn::new(name, column_type, "A column.").good_filter();
@@ -45,9 +48,8 @@ fn arbitrary_row() -> impl Strategy<Value = Vec<SystemValue>> {
     (name, size, share, is_on).prop_map(|(name, size, share, is_on)| vec![name, size, share, is_on])
 }
 
-/// A condition as JSON and as the function that it means.
-fn arbitrary_condition() -> impl Strategy<Value = (Value, fn(&[SystemValue]) -> bool)> {
-    let cases: Vec<(Value, fn(&[SystemValue]) -> bool)> = vec![
+fn arbitrary_condition() -> impl Strategy<Value = ConditionCase> {
+    let cases: Vec<ConditionCase> = vec![
         (json!(["size", ">=", 2]), |row| row[1].as_unsigned().is_some_and(|size| size >= 2)),
         (json!(["size", "!=", 3]), |row| row[1].as_unsigned().is_some_and(|size| size != 3)),
         (json!(["size", "=", null]), |row| row[1].is_null()),
@@ -76,7 +78,7 @@ fn ordinal(value: &SystemValue) -> (u8, f64, String) {
 
 fn brute_force(
     rows: &[Vec<SystemValue>],
-    conditions: &[(Value, fn(&[SystemValue]) -> bool)],
+    conditions: &[ConditionCase],
     sort: &[(usize, bool)],
     limit: usize,
 ) -> (Vec<Vec<SystemValue>>, u64) {
@@ -182,6 +184,22 @@ fn sensitive_values_are_not_in_the_advice() {
     assert!(oversized.filters.iter().all(|filter| filter.column != "command_line"));
     assert!(oversized.filters.iter().all(|filter| filter.frequent_values.is_empty()));
     assert!(oversized.to_string().len() < 1_000);
+}
+
+#[test]
+fn request_is_applied_to_the_rows_of_a_table() {
+    let pid = std::process::id();
+    let arguments = json!({
+        "columns": ["pid", "command_line"],
+        "conditions": [["pid", "=", pid], ["is_kernel_thread", "=", false]],
+        "sort": [{"column": "memory_bytes", "direction": "desc"}]
+    });
+    let table = SystemTable::Processes;
+    let request = FunctionRequest::validate(table.description(), arguments.as_object().unwrap(), false).unwrap();
+    let (selected, summary) = SystemReader::new().select(table, &request, false).unwrap();
+    assert_eq!(selected.rows, [[SystemValue::Integer(pid.into()), MASK.into()]]);
+    assert_eq!((selected.matched, selected.evaluated), (1, summary.rows as u64));
+    assert!(!summary.is_truncated && !selected.is_limited());
 }
 
 #[test]
