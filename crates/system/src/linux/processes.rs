@@ -8,6 +8,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use procfs::process::{Io, ProcState, Process, Stat, StatFlags, Status};
 use procfs::{Current as _, Meminfo};
+use rustix::fs::{Dir, DirEntry};
 
 use super::row_writer::{ColumnReader, RowWriter};
 use super::services::service_of_process;
@@ -59,7 +60,7 @@ const COLUMNS: &[ColumnReader<ProcessRow>] = &[
     ("memory_swap_bytes", |row| row.status().and_then(|status| status.vmswap).map(kibibytes).into()),
     ("read_bytes", |row| row.io().map(|io| io.read_bytes).into()),
     ("written_bytes", |row| row.io().map(|io| io.write_bytes).into()),
-    ("open_files", |row| row.process.fd_count().ok().map(|count| count as u64).into()),
+    ("open_files", |row| count_open_files(&row.process).into()),
     ("start_time", |row| row.clock.time(row.stat.starttime).map_or(SystemValue::Null, SystemValue::Timestamp)),
     ("uptime_seconds", |row| row.clock.seconds_since(row.stat.starttime).into()),
 ];
@@ -147,6 +148,19 @@ fn read_texts(process: &Process, file: &str) -> Option<Vec<String>> {
     process.open_relative(file).ok()?.take(TEXTS_BYTES_MAX).read_to_end(&mut bytes).ok()?;
     let texts = bytes.split(|byte| *byte == 0).filter(|text| !text.is_empty());
     Some(texts.map(|text| String::from_utf8_lossy(text).into_owned()).collect())
+}
+
+/// The library also counts the two entries of each folder for itself and its parent, unless the kernel (since 6.2)
+/// reports the number as the size of the folder.
+fn count_open_files(process: &Process) -> Option<u64> {
+    let folder = process.open_relative("fd").ok()?;
+    let size = folder.metadata().ok()?.len();
+    if size > 0 {
+        return Some(size);
+    }
+    let entries = Dir::read_from(&folder).ok()?.flatten();
+    let is_descriptor = |entry: &DirEntry| !entry.file_name().to_bytes().starts_with(b".");
+    Some(entries.filter(is_descriptor).count() as u64)
 }
 
 fn is_kernel_thread(stat: &Stat) -> bool {

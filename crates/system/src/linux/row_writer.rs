@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::RowCallback;
 use crate::catalog::SystemTable;
-use crate::description::SystemColumn;
+use crate::description::{SystemColumn, SystemColumnType};
 use crate::read::{MASK, ReadOptions, ReadSummary, TEXT_BYTES_MAX};
 use crate::value::SystemValue;
 
@@ -14,7 +14,35 @@ pub(super) type ColumnReader<S> = (&'static str, fn(&S) -> SystemValue);
 enum Cell<S> {
     Masked,
     NotNeeded,
-    Read(fn(&S) -> SystemValue),
+    Read(fn(&S) -> SystemValue, Rounding),
+}
+
+/// Digits behind the point that a column has. Quotients have many more, which mean nothing and cost a model tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Rounding {
+    None,
+    Hundredths,
+    Microseconds,
+}
+
+impl Rounding {
+    fn for_column(column: &SystemColumn) -> Self {
+        match column.column_type {
+            SystemColumnType::Duration => Self::Microseconds,
+            SystemColumnType::Float if column.unit.as_deref() == Some("percent") => Self::Hundredths,
+            _ => Self::None,
+        }
+    }
+
+    fn round(self, value: SystemValue) -> SystemValue {
+        let SystemValue::Float(number) = value else { return value };
+        let digits = match self {
+            Self::None => return value,
+            Self::Hundredths => 100.0,
+            Self::Microseconds => 1_000_000.0,
+        };
+        SystemValue::Float((number * digits).round() / digits)
+    }
 }
 
 /// Writes the rows of one table.
@@ -44,7 +72,7 @@ impl<'a, S> RowWriter<'a, S> {
             match reader {
                 Some(_) if !is_needed(options, &column.name) => Cell::NotNeeded,
                 Some(_) if column.is_sensitive && !options.grants_sensitive => Cell::Masked,
-                Some((_, read)) => Cell::Read(*read),
+                Some((_, read)) => Cell::Read(*read, Rounding::for_column(column)),
                 None => Cell::NotNeeded,
             }
         };
@@ -66,7 +94,7 @@ impl<'a, S> RowWriter<'a, S> {
         let value = |cell: &Cell<S>| match cell {
             Cell::Masked => SystemValue::from(MASK),
             Cell::NotNeeded => SystemValue::Null,
-            Cell::Read(read) => bounded(read(source)),
+            Cell::Read(read, rounding) => rounding.round(bounded(read(source))),
         };
         let row: Vec<SystemValue> = self.cells.iter().map(value).collect();
         debug_assert!(
@@ -101,6 +129,14 @@ fn bounded(value: SystemValue) -> SystemValue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quotients_are_rounded() {
+        let round = |rounding: Rounding, number: f64| rounding.round(number.into());
+        assert_eq!(round(Rounding::Hundredths, 37.499_999_999_998_58), SystemValue::Float(37.5));
+        assert_eq!(round(Rounding::Microseconds, 476.360_000_000_000_1), SystemValue::Float(476.36));
+        assert_eq!(round(Rounding::None, 1.0 / 3.0), SystemValue::Float(1.0 / 3.0));
+    }
 
     #[test]
     fn long_text_is_cut_between_characters() {

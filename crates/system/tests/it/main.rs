@@ -4,6 +4,7 @@
 //! - `processes`: processes against `ps` and this process; masks, needed columns and bounds.
 //! - `network`: sockets of this process; interfaces against `ip`.
 //! - `machine`: mounts against `df`, disks, services, users, load and memory against `/proc`.
+//! - `page`: `docs/reference/system-tables.md` is current.
 //! - `validation`: all violations of a request at once.
 //! - `selection`: filter, order and limit against a brute-force version; answers that are too large.
 
@@ -13,6 +14,7 @@
 mod fixture;
 mod machine;
 mod network;
+mod page;
 mod processes;
 mod selection;
 mod validation;

@@ -49,9 +49,14 @@ fn own_process_has_its_values() {
     assert_eq!(Some(number(row, "uid").to_string().as_str()), field("Uid:").split_whitespace().nth(1));
     assert!(matches!(text(row, "state").as_str(), "running" | "sleeping" | "disk_sleep"), "{row:?}");
     assert!(number(row, "threads") >= 1 && number(row, "open_files") >= 3, "{row:?}");
+    for kernel_thread in rows.iter().filter(|row| row["is_kernel_thread"] == SystemValue::Boolean(true)) {
+        assert!(kernel_thread["command_line"].is_null(), "{kernel_thread:?}");
+        // Without rights, the number is unknown.
+        assert_eq!(kernel_thread["open_files"].as_unsigned().unwrap_or_default(), 0, "{kernel_thread:?}");
+    }
     let memory = number(row, "memory_bytes");
     assert!((1 << 20..1 << 32).contains(&memory) && memory <= number(row, "memory_virtual_bytes"), "{row:?}");
-    assert!(float(row, "memory_percent") > 0.0 && float(row, "memory_percent") < 100.0);
+    assert!((0.0..100.0).contains(&float(row, "memory_percent")), "{row:?}");
     assert_eq!(row["is_kernel_thread"], SystemValue::Boolean(false));
     // A process that started within this clock tick has no usage yet.
     assert!(row["cpu_percent"].is_null() || float(row, "cpu_percent") >= 0.0);
@@ -66,6 +71,8 @@ fn other_process_agrees_with_ps() {
     let pid = process.0.id();
     let rows = read(SystemTable::Processes);
     let row = row_of(&rows, pid);
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    assert_eq!(number(row, "open_files"), descriptors.count() as u64);
     let Some(fields) = output("ps", &["-o", "pid=,ppid=,euid=,nlwp=,ni=,comm=", "-p", &pid.to_string()]) else {
         return;
     };
