@@ -1,9 +1,10 @@
 //! All violations of a request at once.
 
+use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tidegate_system::{
-    FunctionRequest, RequestViolations, SystemColumn, SystemColumnType, SystemParameter, SystemTable,
-    SystemTableDescription, SystemValue,
+    FunctionRequest, LIMIT_MAX, RequestViolations, RowSelector, SystemColumn, SystemColumnType, SystemParameter,
+    SystemTable, SystemTableDescription, SystemValue,
 };
 
 fn object(value: Value) -> Map<String, Value> {
@@ -181,6 +182,59 @@ fn valid_request_reads_what_it_needs() {
     assert_eq!(options.parameters["user"], SystemValue::from("root"));
     let day = |microseconds| request.conditions[2].is_met_by(&SystemValue::Timestamp(microseconds));
     assert_eq!((day(1_709_164_800_000_000), day(1_709_164_799_999_999)), (true, false));
+}
+
+/// JSON with the keys of requests and names that exist, so that most of it gets past the first checks.
+fn arbitrary_json() -> impl Strategy<Value = Value> {
+    let names = ["pid", "name", "cpu_percent", "start_time", "command_line", "asc", "desc", "=", "<", "match", "é|*"];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        prop::sample::select(names.to_vec()).prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+    ];
+    let keys = ["columns", "sort", "limit", "conditions", "parameters", "column", "direction", "user", "other"];
+    leaf.prop_recursive(4, 64, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::hash_map(prop::sample::select(keys.to_vec()), inner, 0..6).prop_map(|members| {
+                let members = members.into_iter().map(|(key, value)| (key.to_owned(), value));
+                Value::Object(members.collect())
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_json_is_a_request_or_has_violations(
+        columns in arbitrary_json(),
+        sort in arbitrary_json(),
+        limit in arbitrary_json(),
+        conditions in arbitrary_json(),
+        parameters in arbitrary_json(),
+    ) {
+        let table = SystemTable::Processes.description();
+        let request = json!({
+            "columns": columns, "sort": sort, "limit": limit, "conditions": conditions, "parameters": parameters
+        });
+        match validate(table, request) {
+            Ok(request) => {
+                let row = vec![SystemValue::Null; table.columns.len()];
+                RowSelector::new(&request).push(&row);
+                prop_assert!(request.columns.iter().all(|position| *position < table.columns.len()));
+                prop_assert!((1..=LIMIT_MAX).contains(&request.limit));
+            }
+            Err(error) => {
+                prop_assert!((1..=50).contains(&error.violations.len()));
+                let keys = ["columns", "sort", "limit", "conditions", "parameters"];
+                let has_key = |path: &str| keys.iter().any(|key| path.starts_with(key));
+                prop_assert!(error.violations.iter().all(|violation| has_key(&violation.path)), "{}", error);
+            }
+        }
+    }
 }
 
 #[test]
