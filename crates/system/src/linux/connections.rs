@@ -110,7 +110,7 @@ pub(super) fn read(
     let is_for_listening = table == SystemTable::ListeningPorts;
     let columns = if is_for_listening { LISTENING_COLUMNS } else { CONNECTION_COLUMNS };
     let needs_owners = is_needed(options, "pid") || is_needed(options, "process_name");
-    let mut owners = if needs_owners { read_socket_owners() } else { HashMap::new() };
+    let owners = if needs_owners { read_socket_owners() } else { HashMap::new() };
     let users = UserNames::read(paths);
     let protocol = options.parameters.get(PROTOCOL_PARAMETER).and_then(SystemValue::as_text);
     let mut writer = RowWriter::new(table, columns, options, on_row);
@@ -125,7 +125,8 @@ pub(super) fn read(
             if row.is_listening != is_for_listening {
                 return ControlFlow::Continue(());
             }
-            row.owner = owners.remove(&row.inode);
+            // The kernel lists sockets in parts, and may list one twice when others are closed in the meantime.
+            row.owner = owners.get(&row.inode).cloned();
             row.user_name = users.name(row.uid);
             writer.write(&row)
         });

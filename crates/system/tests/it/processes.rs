@@ -1,6 +1,7 @@
 //! Processes against `ps` and this process; masks, needed columns and bounds.
 
 use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
 use std::ops::ControlFlow;
 use std::process::{Child, Command, Stdio};
 
@@ -20,8 +21,12 @@ struct WaitingProcess(Child);
 impl WaitingProcess {
     fn start() -> Self {
         let mut command = Command::new("cat");
-        command.arg("-").env("TIDEGATE_TEST_SECRET", "hunter2").stdin(Stdio::piped()).stdout(Stdio::null());
-        Self(command.spawn().unwrap())
+        command.arg("-").env("TIDEGATE_TEST_SECRET", "hunter2").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = Self(command.spawn().unwrap());
+        // A process that answers has loaded its libraries, so that the number of its open files does not change.
+        process.0.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        process.0.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        process
     }
 }
 
