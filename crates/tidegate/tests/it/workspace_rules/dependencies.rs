@@ -20,6 +20,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-transport", &["tidegate-core", "tidegate-runtime", "tidegate-mcp"]),
     ("tidegate-log-formats", &[]),
     ("tidegate-pgsql", &[]),
+    ("tidegate-system", &[]),
     ("tidegate-engines", &["tidegate-core", "tidegate-runtime", "tidegate-pgsql", "tidegate-query", "tidegate-sql"]),
     ("tidegate-postgres", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
     ("tidegate-postgres-handlers", &["tidegate-core", "tidegate-runtime", "tidegate-postgres", "tidegate-sql"]),
@@ -79,6 +80,7 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
     (&["rustls", "rustls-*"], &["tidegate-postgres", "tidegate-transport"]),
     (&["tokio-rustls", "x509-parser"], &["tidegate-transport"]),
     (&["rusqlite"], &["tidegate-sqlite"]),
+    (&["procfs", "nix"], &["tidegate-system"]),
 ];
 
 /// What examples and tests name: hosts of their own mount our router in theirs, a file has to be there to be asked, and
@@ -100,6 +102,7 @@ const WITHOUT_DATA: &[&str] = &[
     "tidegate-mcp",
     "tidegate-transport",
     "tidegate-log-formats",
+    "tidegate-system",
 ];
 const DATA_SIDE: &[&str] = &["arrow", "arrow-*", "datafusion", "datafusion-*", "parquet", "sqlparser"];
 
