@@ -59,22 +59,22 @@ pub(super) const CELL_WIDTHS: [i64; 17] = [
     10 * WEEK,
 ];
 
-/// A width of bars in nanoseconds. Bars begin at multiples of it since 1970 in UTC, and weeks on Monday.
+/// The width of the bars of a histogram over time. Bars begin at multiples of it since 1970 in UTC, and weeks on Monday.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BarWidth(i64);
+pub struct BarWidth(i64);
 
 impl BarWidth {
     /// One nanosecond.
-    pub(super) const SHORTEST: Self = Self(1);
+    pub const SHORTEST: Self = Self(1);
 
     /// The width of cells that is at `index` in [`CELL_WIDTHS`].
     pub(super) fn from_cell(index: usize) -> Option<Self> {
         CELL_WIDTHS.get(index).copied().map(Self)
     }
 
-    /// The largest round width that gives at least `bars` bars from `first` to `last`, but never more than
-    /// [`BARS_MAX`].
-    pub(super) fn choose(first: i64, last: i64, bars: usize) -> Self {
+    /// The largest round width that gives at least `bars` bars from the time `first` to the time `last`, both included,
+    /// but never more than [`BARS_MAX`]. Times are nanoseconds UTC.
+    pub fn choose(first: i64, last: i64, bars: usize) -> Self {
         let bars = bars.clamp(1, BARS_MAX) as u64;
         let mut chosen = Self::SHORTEST;
         for width in round_widths().map(Self) {
@@ -88,19 +88,20 @@ impl BarWidth {
         chosen
     }
 
-    pub(super) fn nanos(self) -> i64 {
+    /// The width in nanoseconds.
+    pub fn nanos(self) -> i64 {
         self.0
     }
 
-    /// The number of the bar that contains `time`.
-    pub(super) fn index(self, time: i64) -> i64 {
+    /// The number of the bar that contains the time in nanoseconds UTC.
+    pub fn index(self, time: i64) -> i64 {
         // Not below the origin of weeks minus 2^63.
         let shifted = i128::from(time) - i128::from(self.origin());
         i64::try_from(shifted.div_euclid(i128::from(self.0))).unwrap_or(i64::MIN)
     }
 
     /// The start of the bar `index`. The first one may begin before the first time that 64 bits can express.
-    pub(super) fn start(self, index: i64) -> i64 {
+    pub fn start(self, index: i64) -> i64 {
         index.saturating_mul(self.0).saturating_add(self.origin())
     }
 

@@ -2,7 +2,7 @@
 //! of entries and patterns of messages over Arrow record batches.
 //!
 //! [`LogScan`] is the entry point. Databases that compute facets themselves use the same parts: a [`TextQuery`] becomes a
-//! [`LogCondition`], from which they make SQL.
+//! [`LogCondition`], from which they make SQL; [`FieldFacet::from_counts`] and [`BarWidth`] make their counts the same.
 
 mod bar_width;
 mod encoded_column;
@@ -20,8 +20,8 @@ mod time;
 mod time_column;
 mod value;
 
-pub use bar_width::BARS_MAX;
-pub use facet::{FACET_BYTES_MAX, FACET_DISTINCT_MAX, FACET_VALUES_MAX, FacetValue, FieldFacet};
+pub use bar_width::{BARS_MAX, BarWidth};
+pub use facet::{FACET_BYTES_MAX, FACET_DISTINCT_MAX, FACET_VALUES_MAX, FACETS_BYTES_MAX, FacetValue, FieldFacet};
 pub use histogram::{HISTOGRAM_SERIES_MAX, HistogramBar, HistogramSeries, LogHistogram, SeriesName};
 pub use number_ranges::{NUMBER_RANGES_MAX, NumberRange, NumberRanges};
 pub use page::{

@@ -10,7 +10,7 @@ use arrow::error::ArrowError;
 use thiserror::Error;
 
 use super::encoded_column::EncodedColumn;
-use super::facet::{FACET_DISTINCT_MAX, FacetCounter, FieldFacet};
+use super::facet::{FacetCounter, FieldFacet};
 use super::histogram::{HistogramCounter, LogHistogram};
 use super::number_ranges::{NumberRangeCounter, NumberRanges};
 use super::page::{
@@ -125,7 +125,7 @@ impl LogScan {
         request.validate()?;
         let facet = |facet: &FacetRequest| match facet.ranges {
             Some(_) => AnyFacetCounter::Ranges(NumberRangeCounter::new()),
-            None => AnyFacetCounter::Values(FacetCounter::new(FACET_DISTINCT_MAX)),
+            None => AnyFacetCounter::Values(FacetCounter::new(request.facets.len())),
         };
         let histogram = request.histogram.as_ref();
         let context = request.context.as_ref().map(|context| {

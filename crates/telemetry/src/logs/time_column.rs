@@ -32,7 +32,8 @@ pub(super) fn time_column(array: &dyn Array) -> Option<Int64Array> {
                 .unary(|value: i64| value.saturating_mul(1_000_000))
         }
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => (0..array.len())
-            .map(|row| borrowed_text(array, row).and_then(|text| parse_time(TimeInput::Text(text), 0).ok()))
+            .map(|row| borrowed_text(array, row).filter(|text| is_absolute(text)))
+            .map(|text| parse_time(TimeInput::Text(text?), 0).ok())
             .collect(),
         DataType::Dictionary(_, value) => time_column(cast(array, value).ok()?.as_ref())?,
         kind if kind.is_integer() => {
@@ -49,6 +50,12 @@ pub(super) fn time_column(array: &dyn Array) -> Option<Int64Array> {
         }
         _ => return None,
     })
+}
+
+/// Whether `text` may be a date or an epoch number. Other forms, such as `now`, are no times of entries.
+fn is_absolute(text: &str) -> bool {
+    let text = text.trim();
+    text.as_bytes().get(4) == Some(&b'-') || text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 fn scaled<T: ArrowTimestampType + ArrowPrimitiveType<Native = i64>>(array: &dyn Array, nanos: i64) -> Int64Array {
@@ -79,6 +86,8 @@ mod tests {
         for (array, expected) in columns {
             assert_eq!(time_column(array.as_ref()).unwrap().value(0), expected, "{:?}", array.data_type());
         }
+        let relative = StringViewArray::from(vec!["now", "-15m", "12:30:00", "-5", "-"]);
+        assert_eq!(time_column(&relative).unwrap().null_count(), 5);
         assert!(time_column(&BooleanArray::from(vec![true])).is_none());
     }
 }

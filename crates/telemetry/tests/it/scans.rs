@@ -165,7 +165,7 @@ fn check_histogram(case: &Case, whole: &RecordBatch, matched: &[usize], histogra
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn a_scan_counts_what_a_naive_loop_counts(case in cases()) {

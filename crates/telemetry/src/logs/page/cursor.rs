@@ -75,7 +75,7 @@ impl LogCursor {
         self.seen.direction
     }
 
-    /// The time of the last entry before the cursor, in nanoseconds UTC. In the direction of the cursor, only entries
+    /// The time of the last entry before the cursor in nanoseconds UTC, or [`NO_TIME`](super::NO_TIME). In the direction of the cursor, only entries
     /// with this time and those after it are needed for the next page.
     pub fn time(&self) -> i64 {
         self.seen.time

@@ -1,4 +1,8 @@
 //! Pages of entries in a total order, and the cursors between them.
+//!
+//! A page is right if the scan receives every row with the time of the cursor and every row with the time of the last
+//! entry. A database that limits the rows itself must therefore include those with the same time as the last one
+//! (`FETCH FIRST … ROWS WITH TIES`).
 
 mod cursor;
 mod entry_order;
