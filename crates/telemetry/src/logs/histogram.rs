@@ -64,6 +64,17 @@ pub struct HistogramBar {
     pub rows: Vec<u64>,
 }
 
+/// The times of one cell: `end` is the first time after it.
+struct Cell {
+    index: i64,
+    start: i64,
+    end: i64,
+}
+
+impl Cell {
+    const EMPTY: Self = Self { index: 0, start: 0, end: 0 };
+}
+
 /// Counts rows over time.
 #[derive(Debug)]
 pub(super) struct HistogramCounter {
@@ -116,8 +127,9 @@ impl HistogramCounter {
 
     /// Adds rows of one batch: their times, and the number of the series of each.
     pub(super) fn add(&mut self, rows: impl Iterator<Item = (Option<i64>, usize)>) {
-        // Rows that follow each other are mostly in the same cell.
-        let mut run: Option<(i64, usize, u64)> = None;
+        // Rows that follow each other are mostly in the same cell, so that its counts are added together.
+        let mut counts: Vec<u64> = Vec::new();
+        let mut cell = Cell::EMPTY;
         for (time, series) in rows {
             let Some(time) = time else {
                 self.rows_without_time += 1;
@@ -125,23 +137,24 @@ impl HistogramCounter {
             };
             let (first, last) = self.seen.unwrap_or((time, time));
             self.seen = Some((first.min(time), last.max(time)));
-            let index = self.width.index(time);
-            match &mut run {
-                Some((same, same_series, count)) if (*same, *same_series) == (index, series) => *count += 1,
-                _ => {
-                    let width = self.width;
-                    self.add_run(run.take());
-                    let index = if self.width == width { index } else { self.width.index(time) };
-                    run = Some((index, series, 1));
-                }
+            if time < cell.start || time >= cell.end {
+                self.add_counts(cell.index, &mut counts);
+                // After the counts were added, because that may change the width.
+                let index = self.width.index(time);
+                cell = Cell { index, start: self.width.start(index), end: self.width.start(index.saturating_add(1)) };
             }
+            add_to(&mut counts, series, 1);
         }
-        self.add_run(run);
+        self.add_counts(cell.index, &mut counts);
     }
 
-    fn add_run(&mut self, run: Option<(i64, usize, u64)>) {
-        let Some((index, series, count)) = run else { return };
-        add_to(self.cells.entry(index).or_default(), series, count);
+    /// Moves counts to a cell.
+    fn add_counts(&mut self, index: i64, counts: &mut Vec<u64>) {
+        if counts.is_empty() {
+            return;
+        }
+        let cell = self.cells.entry(index).or_default();
+        counts.drain(..).enumerate().for_each(|(series, count)| add_to(cell, series, count));
         while self.cells.len() > CELLS_MAX && self.cell.is_some() {
             self.coarsen();
         }
@@ -235,5 +248,45 @@ fn add_to(counts: &mut Vec<u64>, index: usize, count: u64) {
     }
     if let Some(place) = counts.get_mut(index) {
         *place += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(30))]
+
+        /// More times than cells, so that cells are joined while rows are added.
+        #[test]
+        fn each_row_is_in_its_bar(
+            start in any::<i64>(),
+            spread in prop::sample::select(vec![1i64, 7, 1_000_003, 61_000_000_007, 3_600_000_000_000, 600_000_000_000_000]),
+            bars in 1usize..1_000,
+            step in 1i64..30_011,
+        ) {
+            // The steps have no factor in common with the number of rows, so that times come in no order.
+            let time = |row: i64| start.saturating_add(((row * step) % 30_011).saturating_mul(spread));
+            let mut histogram = HistogramCounter::new(TimeRange::default(), bars, 5, None);
+            for batch in 0..30 {
+                histogram.add((batch * 1_000..(batch + 1) * 1_000).map(|row| (Some(time(row)), 0)));
+            }
+            prop_assert!(histogram.cells.len() <= CELLS_MAX);
+            let histogram = histogram.finish(false);
+            let mut times: Vec<i64> = (0..30_000).map(time).collect();
+            times.sort_unstable();
+            for bar in &histogram.bars {
+                let before = |end: i64| times.partition_point(|time| *time < end) as u64;
+                let end = bar.start.checked_add(histogram.width);
+                let expected = end.map_or(times.len() as u64, before) - before(bar.start);
+                prop_assert_eq!(bar.rows[0], expected, "{:?}", bar);
+            }
+            prop_assert_eq!(histogram.series[0].rows, 30_000);
+            let width = BarWidth::choose(times[0], times[29_999], bars);
+            prop_assert_eq!(histogram.width, width.nanos());
+        }
     }
 }
