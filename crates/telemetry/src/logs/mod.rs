@@ -26,7 +26,7 @@ pub use histogram::{HISTOGRAM_SERIES_MAX, HistogramBar, HistogramSeries, LogHist
 pub use number_ranges::{NUMBER_RANGES_MAX, NumberRange, NumberRanges};
 pub use page::{
     CURSOR_CHARACTERS_MAX, CursorError, EntryKey, EntryPositions, LISTED_ROWS_MAX, LogCursor, LogDirection, LogEntry,
-    LogPage, NO_TIME, SourceId, TieBreak,
+    LogPage, NO_TIME, PAGE_BYTES_MAX, SourceId, TieBreak,
 };
 pub use patterns::{LogPattern, LogPatterns, PATTERNS_MAX, PatternChange, PatternWindow, compare_patterns};
 pub use request::{

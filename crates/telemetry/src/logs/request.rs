@@ -72,7 +72,7 @@ pub struct HistogramRequest {
 pub struct PageRequest {
     /// The direction. A cursor must have the same one.
     pub direction: LogDirection,
-    /// The maximum number of entries.
+    /// The maximum number of entries. A page of more than [`PAGE_BYTES_MAX`](super::PAGE_BYTES_MAX) bytes has fewer.
     pub limit: usize,
     /// Where the page begins; `None` for the newest or the oldest entry.
     pub cursor: Option<LogCursor>,

@@ -17,6 +17,10 @@ use super::entry_order::{EntryKey, EntryPositions, LogDirection, NO_TIME, RowHas
 use super::log_page::{LogEntry, LogPage};
 use super::seen_entries::{SeenEntries, SeenFilter};
 
+/// The maximum size of the entries of a page in bytes. A page with larger entries is shorter than its limit, and has more
+/// entries after it.
+pub const PAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// The rows of a batch that are offered to a page.
 #[derive(Clone, Copy)]
 pub(in crate::logs) struct BatchRows<'a> {
@@ -55,6 +59,8 @@ pub(in crate::logs) struct EntryPool {
     /// The number of entries after the cursor, in the page or behind it.
     remaining: u64,
     copied_rows: usize,
+    copied_bytes: usize,
+    bytes_max: usize,
 }
 
 impl EntryPool {
@@ -73,6 +79,8 @@ impl EntryPool {
             entries: 0,
             remaining: 0,
             copied_rows: 0,
+            copied_bytes: 0,
+            bytes_max: PAGE_BYTES_MAX,
         }
     }
 
@@ -87,6 +95,20 @@ impl EntryPool {
         }
         self.copy_offered(offered.batch)?;
         if self.copied_rows > 1_024 + 4 * self.groups.len() {
+            self.join_copies()?;
+        }
+        if self.copied_bytes > self.bytes_max {
+            self.shorten()?;
+        }
+        Ok(())
+    }
+
+    /// Drops the last entries until the others fit the maximum size.
+    fn shorten(&mut self) -> Result<(), ArrowError> {
+        self.join_copies()?;
+        while self.copied_bytes > self.bytes_max && self.limit > 1 {
+            self.limit = (self.entries.min(self.limit) / 2).max(1);
+            while self.drop_last() {}
             self.join_copies()?;
         }
         Ok(())
@@ -153,14 +175,19 @@ impl EntryPool {
         let new = || EntryGroup { count: 0, first_ordinal: ordinal, row: RowPlace::Offered(row) };
         self.groups.entry(key).or_insert_with(new).count += 1;
         self.entries += 1;
+        self.drop_last();
+    }
+
+    /// Drops the last rows with the same key if the others fill the page without them.
+    fn drop_last(&mut self) -> bool {
         let last = match self.direction {
             LogDirection::Forward => self.groups.last_entry(),
             LogDirection::Backward => self.groups.first_entry(),
         };
-        // The others fill the page without the last group.
-        if let Some(last) = last.filter(|last| self.entries - last.get().count >= self.limit) {
-            self.entries -= last.remove().count;
-        }
+        let last = last.filter(|last| self.entries - last.get().count >= self.limit);
+        let dropped = last.map(|last| last.remove().count);
+        self.entries -= dropped.unwrap_or(0);
+        dropped.is_some()
     }
 
     /// Copies the rows of the current batch that are in the page.
@@ -175,6 +202,7 @@ impl EntryPool {
         }
         self.copied_rows += rows.len();
         let copy = Arc::new(copy_rows(batch, rows, self.columns.as_deref())?);
+        self.copied_bytes += copy.get_array_memory_size();
         let offered = self.groups.values_mut().filter(|group| matches!(group.row, RowPlace::Offered(_)));
         for (index, group) in offered.enumerate() {
             group.row = RowPlace::Copied(copy.clone(), index);
@@ -191,11 +219,13 @@ impl EntryPool {
                 left.entry(Arc::as_ptr(&batch).addr()).or_insert((batch, Vec::new())).1.push(&mut group.row);
             }
         }
+        self.copied_bytes = 0;
         for (batch, places) in left.into_values() {
             let row = |place: &&mut RowPlace| match place {
                 RowPlace::Offered(row) | RowPlace::Copied(_, row) => *row as u64,
             };
             let copy = Arc::new(copy_rows(&batch, places.iter().map(row).collect(), None)?);
+            self.copied_bytes += copy.get_array_memory_size();
             for (index, place) in places.into_iter().enumerate() {
                 *place = RowPlace::Copied(copy.clone(), index);
             }
@@ -261,4 +291,45 @@ fn copy_rows(batch: &RecordBatch, rows: Vec<u64>, columns: Option<&[String]>) ->
     }
     let options = RecordBatchOptions::new().with_row_count(Some(count));
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), copies, &options)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::StringArray;
+
+    use super::*;
+
+    #[test]
+    fn a_page_with_large_entries_is_shorter_and_continues() {
+        let text = "x".repeat(10_000);
+        let texts: StringArray = (0..100).map(|_| Some(text.as_str())).collect();
+        let batch = RecordBatch::try_from_iter([("text", Arc::new(texts) as ArrayRef)]).unwrap();
+        let mut cursor: Option<LogCursor> = None;
+        let mut times = Vec::new();
+        loop {
+            let mut pool = EntryPool::new(LogDirection::Forward, 100, None, cursor.as_ref());
+            pool.bytes_max = 100_000;
+            for start in (0..100).step_by(10) {
+                let part_times: Int64Array = (start..start + 10).map(Some).collect();
+                let part = batch.slice(start as usize, 10);
+                let offered = BatchRows {
+                    batch: &part,
+                    times: &part_times,
+                    source: SourceId(0),
+                    positions: EntryPositions::From(start as u128),
+                    rows: &BooleanBuffer::new_set(10),
+                };
+                pool.offer(&offered).unwrap();
+                assert!(pool.copied_bytes <= 100_000);
+            }
+            let page = pool.finish();
+            assert!((1..10).contains(&page.entries.len()));
+            times.extend(page.entries.iter().map(|entry| entry.key.time));
+            cursor = page.next;
+            if !page.has_more {
+                break;
+            }
+        }
+        assert_eq!(times, (0..100).collect::<Vec<i64>>());
+    }
 }

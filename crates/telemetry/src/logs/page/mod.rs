@@ -12,6 +12,7 @@ mod seen_entries;
 
 pub use cursor::{CURSOR_CHARACTERS_MAX, CursorError, LogCursor};
 pub use entry_order::{EntryKey, EntryPositions, LogDirection, NO_TIME, SourceId, TieBreak};
+pub use entry_pool::PAGE_BYTES_MAX;
 pub use log_page::{LogEntry, LogPage};
 pub use seen_entries::LISTED_ROWS_MAX;
 
