@@ -19,6 +19,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-query", &["tidegate-core", "tidegate-runtime", "tidegate-sql", "tidegate-results"]),
     ("tidegate-transport", &["tidegate-core", "tidegate-runtime", "tidegate-mcp"]),
     ("tidegate-pgsql", &[]),
+    ("tidegate-telemetry", &["tidegate-core"]),
     ("tidegate-engines", &["tidegate-core", "tidegate-runtime", "tidegate-pgsql", "tidegate-query", "tidegate-sql"]),
     ("tidegate-postgres", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
     ("tidegate-postgres-handlers", &["tidegate-core", "tidegate-runtime", "tidegate-postgres", "tidegate-sql"]),
@@ -91,8 +92,15 @@ const LIBRARIES_ALLOWED_IN_TESTS: &[(&str, &str)] = &[
 ];
 
 /// Crates that build without the data side, so that work on them compiles in seconds.
-const WITHOUT_DATA: &[&str] =
-    &["tidegate-core", "tidegate-runtime", "tidegate-audit", "tidegate-auth", "tidegate-mcp", "tidegate-transport"];
+const WITHOUT_DATA: &[&str] = &[
+    "tidegate-core",
+    "tidegate-runtime",
+    "tidegate-audit",
+    "tidegate-auth",
+    "tidegate-mcp",
+    "tidegate-telemetry",
+    "tidegate-transport",
+];
 const DATA_SIDE: &[&str] = &["arrow", "arrow-*", "datafusion", "datafusion-*", "parquet", "sqlparser"];
 
 /// Crates that may stand in the lock file once only.
