@@ -22,6 +22,8 @@ pub(super) enum Cell {
     Growth { increase: f64, measured_ns: f64 },
     /// All values, or a sketch of them.
     Values(Box<ValueSet>),
+    /// The percentile of values that are not in memory any more.
+    Closed { value: f64, is_approximate: bool },
 }
 
 impl Cell {
@@ -85,14 +87,27 @@ impl Cell {
             *self = Self::Values(Box::default());
         }
         let Self::Values(values) = self else { return 0 };
-        let before = values.memory_bytes();
+        let before = if values.is_empty() { 0 } else { values.memory_bytes() };
         values.add(value);
         values.memory_bytes().saturating_sub(before)
     }
 
+    /// Replaces the values of a percentile by their result. Returns the freed memory in bytes.
+    pub(super) fn close(&mut self, aggregation: TimeAggregation) -> usize {
+        let Self::Values(values) = self else { return 0 };
+        let (freed_bytes, is_approximate) = (values.memory_bytes(), values.is_approximate());
+        let percentile = std::mem::take(values).percentile(aggregation.percentage().unwrap_or_default());
+        *self = percentile.map_or(Self::Empty, |value| Self::Closed { value, is_approximate });
+        freed_bytes
+    }
+
     /// Whether the value is approximate.
     pub(super) fn is_approximate(&self) -> bool {
-        matches!(self, Self::Values(values) if values.is_approximate())
+        match self {
+            Self::Values(values) => values.is_approximate(),
+            Self::Closed { is_approximate, .. } => *is_approximate,
+            _ => false,
+        }
     }
 
     /// The value over time; `None` without samples.
@@ -120,7 +135,7 @@ impl Cell {
         match self {
             Self::Empty => None,
             Self::Total { sum, .. } => Some(sum),
-            Self::Extreme(value) => Some(value),
+            Self::Extreme(value) | Self::Closed { value, .. } => Some(value),
             Self::Last(sample) => Some(sample.value),
             Self::Growth { increase, .. } => Some(increase),
             Self::Values(values) => values.percentile(percentage),

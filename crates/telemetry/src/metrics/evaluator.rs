@@ -3,7 +3,8 @@
 //! Samples of different series may be mixed in any way. Within a series they may arrive in any order, except for
 //! counters: there a sample may be at most 16 samples late. Later ones are counted and not used.
 //!
-//! The memory is bounded: one small cell for each series and bucket, and the values of percentiles.
+//! The memory is bounded: one small cell for each series and bucket, and the values of percentiles. If these need too
+//! much, the percentiles of past buckets are computed, and further samples of such a bucket are an error.
 
 use std::collections::HashMap;
 
@@ -153,6 +154,9 @@ impl MetricEvaluator {
                 Err(_) => self.counts.out_of_order += u64::from(is_within),
             }
         } else if is_within && let Some(cell) = state.cell(&query.grid, sample.time_ns) {
+            if matches!(cell, Cell::Closed { .. }) {
+                return Err(unordered_samples());
+            }
             bytes = cell.add_sample(query.aggregation, sample);
         }
         if !had_cells {
@@ -166,10 +170,27 @@ impl MetricEvaluator {
         if self.memory_bytes <= MEMORY_BYTES_MAX {
             return Ok(());
         }
+        // Only if much memory becomes free: closing all buckets again after few samples would take too long.
+        if self.close_past_buckets() && self.memory_bytes <= MEMORY_BYTES_MAX / 4 * 3 {
+            return Ok(());
+        }
         let (series, points, mebibytes) = (self.series.len(), self.query.grid.len(), MEMORY_BYTES_MAX >> 20);
         let message = format!("{series} series of {points} points need more than {mebibytes} MiB of memory");
         let hint = "Request fewer points, a shorter window, or fewer series by conditions on labels.";
         Err(Error::new(ErrorKind::TooLarge, message).with_hint(hint))
+    }
+
+    /// Computes the percentiles of all buckets but the latest two of each series, and removes their values. Returns
+    /// whether the query has such values.
+    fn close_past_buckets(&mut self) -> bool {
+        let aggregation = self.query.aggregation;
+        for state in &mut self.series {
+            let past = state.bucket.saturating_sub(1);
+            for cell in state.cells.iter_mut().take(past) {
+                self.memory_bytes = self.memory_bytes.saturating_sub(cell.close(aggregation));
+            }
+        }
+        aggregation.percentage().is_some()
     }
 
     /// The answer.
@@ -258,8 +279,76 @@ impl MetricEvaluator {
     }
 }
 
+/// The error for a sample of a bucket that was closed.
+fn unordered_samples() -> Error {
+    let mebibytes = MEMORY_BYTES_MAX >> 20;
+    let message =
+        format!("percentiles of samples that are not in order of time need more than {mebibytes} MiB of memory");
+    Error::new(ErrorKind::TooLarge, message).with_hint("Request fewer points, a shorter window, or fewer series.")
+}
+
 /// The duration in whole seconds, if it has any.
 fn round_duration(duration_ns: u64) -> u64 {
     const SECOND_NS: u64 = 1_000_000_000;
     if duration_ns < SECOND_NS { duration_ns } else { (duration_ns + SECOND_NS / 2) / SECOND_NS * SECOND_NS }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::aggregation::LabelAggregation;
+    use super::super::model::MetricKind;
+    use super::super::selection::LabelSelection;
+    use super::*;
+
+    fn evaluator(percentage: f64) -> MetricEvaluator {
+        MetricEvaluator::new(MetricQuery {
+            metric: "m".to_owned(),
+            unit: None,
+            kind: MetricKind::Gauge,
+            selection: LabelSelection::default(),
+            grid: TimeGrid::new(TimeWindow::new(0, 100), 10),
+            aggregation: TimeAggregation::Percentile(percentage),
+            label_aggregation: Some(LabelAggregation::Sum),
+            by: Vec::new(),
+            series_max: 10,
+            hold_ns: 0,
+        })
+    }
+
+    #[test]
+    fn samples_of_closed_buckets_are_an_error() {
+        let mut evaluator = evaluator(50.0);
+        let series = evaluator.series(&Labels::default()).unwrap().unwrap();
+        let mut push = |time_ns| evaluator.push(series, Sample { time_ns, value: 1.0 });
+        push(5).unwrap();
+        push(55).unwrap();
+        assert!(evaluator.close_past_buckets());
+        let mut push = |time_ns| evaluator.push(series, Sample { time_ns, value: 1.0 });
+        push(45).unwrap();
+        let error = push(6).unwrap_err();
+        assert!(error.message().contains("not in order of time"), "{error}");
+    }
+
+    proptest! {
+        /// Closing buckets at any time changes nothing for samples in order, and frees what was reserved.
+        #[test]
+        fn closed_buckets_keep_their_percentiles(values in prop::collection::vec((0_i64..3, -9.0..9.0, 0_u8..9), 1..300), percentage in 0.0..=100.0) {
+            let (mut closing, mut whole) = (evaluator(percentage), evaluator(percentage));
+            let mut time_ns = 0;
+            for (wait_ns, value, action) in values {
+                time_ns += wait_ns;
+                for evaluator in [&mut closing, &mut whole] {
+                    let series = evaluator.series(&Labels::default()).unwrap().unwrap();
+                    evaluator.push(series, Sample { time_ns, value }).unwrap();
+                }
+                if action == 0 {
+                    closing.close_past_buckets();
+                }
+                prop_assert!(closing.memory_bytes <= whole.memory_bytes);
+            }
+            prop_assert_eq!(closing.finish().unwrap().series, whole.finish().unwrap().series);
+        }
+    }
 }

@@ -33,7 +33,7 @@ impl ValueSet {
         if value.is_nan() {
             return;
         }
-        let is_first = self.values.is_empty() && self.centroids.is_empty();
+        let is_first = self.is_empty();
         self.min = if is_first { value } else { self.min.min(value) };
         self.max = if is_first { value } else { self.max.max(value) };
         self.values.push(value);
@@ -41,6 +41,11 @@ impl ValueSet {
         if self.values.len() > values_max {
             self.merge();
         }
+    }
+
+    /// Whether it has no values.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.centroids.is_empty()
     }
 
     /// Whether percentiles are approximate.

@@ -4,7 +4,7 @@ use serde_json::json;
 use tidegate_core::ErrorKind;
 use tidegate_telemetry::metrics::{LabelAggregation, Labels, MetricEvaluator, MetricRequest, Sample};
 
-use super::fixture::{S, aggregated, catalog, conditions, evaluate, labels, request, resolve, samples};
+use super::fixture::{NOW_NS, S, aggregated, catalog, conditions, evaluate, labels, request, resolve, samples};
 
 /// The values of the only series, over three buckets of 60 s.
 fn values(metric: &str, aggregation: &str, points: &[(i64, f64)]) -> Vec<Option<f64>> {
@@ -125,6 +125,31 @@ fn a_step_below_the_interval_of_the_samples_is_noted() {
     assert_eq!(answer.notes, [expected]);
     let answer = evaluate(resolve(&request("temperature", 0, 600, 10)), &samples(&labels("a", "1"), &points));
     assert!(answer.notes.is_empty());
+}
+
+#[test]
+fn percentiles_of_a_histogram() {
+    // 10 observations up to 1, 30 up to 2, 40 in all, in each of two instances.
+    let mut all = Vec::new();
+    for instance in ["1", "2"] {
+        for (bound, count) in [("1", 10.0), ("2", 30.0), ("+Inf", 40.0)] {
+            let labels = Labels::new([("instance", instance), ("le", bound)]);
+            all.extend(samples(&labels, &[(0, 5.0), (70, 5.0 + count)]));
+        }
+    }
+    let mut catalog = catalog();
+    catalog[0].labels = None;
+    let request = MetricRequest {
+        by: Some(vec!["le".to_owned()]),
+        ..aggregated(request("requests_total", 60, 240, 3), "increase")
+    };
+    let query = request.resolve(&catalog, NOW_NS).unwrap();
+    let answer = evaluate(query, &all).into_histogram_percentile(50.0, 10).unwrap();
+    assert_eq!(answer.series.len(), 1);
+    assert_eq!((answer.series[0].labels.len(), answer.series[0].values[0]), (0, Some(1.5)));
+    let few = MetricRequest { series: Some(2), ..request };
+    let error = evaluate(few.resolve(&catalog, NOW_NS).unwrap(), &all).into_histogram_percentile(50.0, 10).unwrap_err();
+    assert_eq!(error.message(), "the histogram has 1 more series than can be read");
 }
 
 #[test]
