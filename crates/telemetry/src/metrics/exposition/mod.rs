@@ -13,6 +13,8 @@ use super::model::{Labels, MetricKind};
 
 /// The maximum number of samples of one text.
 const SAMPLES_MAX: usize = 200_000;
+/// The maximum number of declared families.
+const FAMILIES_MAX: usize = 50_000;
 /// The maximum number of labels of one sample.
 const LABELS_MAX: usize = 128;
 /// The maximum length of a line, in bytes.
@@ -131,6 +133,9 @@ impl Exposition {
             return Ok(());
         }
         let (name, text) = line::parse_declared_name(rest)?;
+        if self.families.0.len() >= FAMILIES_MAX && !self.families.0.contains_key(&name) {
+            return Err(format!("there are more than {FAMILIES_MAX} names"));
+        }
         let family = self.families.family_mut(&name);
         match keyword {
             "TYPE" => {
@@ -235,6 +240,11 @@ untyped -Inf
         #[test]
         fn arbitrary_text_never_panics(text in "(#|[a-z{}=\",\\\\ 0-9.\n+-]|TYPE|HELP|NaN|é){0,60}") {
             let _ = Exposition::parse(&text);
+        }
+
+        #[test]
+        fn any_text_never_panics(text in any::<String>()) {
+            let _ = (Exposition::parse(&text), Exposition::parse(&format!("a{{b=\"{text}")), Exposition::parse(&format!("# TYPE {text}")));
         }
 
         #[test]

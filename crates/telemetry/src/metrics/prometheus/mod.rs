@@ -8,6 +8,7 @@
 //! - The first and the last bucket are not cut at the ends of the window.
 //! - `rate` and `increase` are extrapolated by the server, and need two samples within the range.
 //! - Regular expressions have the syntax of RE2.
+//! - A value is never held over buckets without samples.
 
 mod answer;
 mod promql;

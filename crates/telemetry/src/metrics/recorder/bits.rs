@@ -52,6 +52,19 @@ impl<'a> BitReader<'a> {
 
     /// The next `count` bits (at most 64); `None` behind the end.
     pub(super) fn read(&mut self, count: u32) -> Option<u64> {
+        if count == 0 {
+            return Some(0);
+        }
+        // Far from the end, one load has all bits.
+        if let Some(next) = self.bytes.get(self.position / 8..).and_then(|rest| rest.first_chunk::<16>()) {
+            let bits = u128::from_be_bytes(*next) << (self.position % 8) >> (128 - count);
+            self.position += count as usize;
+            return u64::try_from(bits).ok();
+        }
+        self.read_near_end(count)
+    }
+
+    fn read_near_end(&mut self, count: u32) -> Option<u64> {
         let (mut bits, mut open) = (0_u64, count);
         while open > 0 {
             let byte = u64::from(*self.bytes.get(self.position / 8)?);

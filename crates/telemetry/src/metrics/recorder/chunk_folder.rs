@@ -167,32 +167,42 @@ impl ChunkFolder {
             self.begin_file()?;
         }
         let (Some(file), Some(writer)) = (self.files.last_mut(), &mut self.writer) else { return Ok(()) };
-        let written = writer.write_all(&record);
-        file.bytes += record.len() as u64;
-        file.include(chunk);
-        if let Err(source) = written {
+        if let Err(source) = writer.write_all(&record) {
             let error = io_error(&file.path, "written", source);
-            // The file may end with a part of the record, and nothing may follow it.
-            self.writer = None;
+            // Nothing may follow a part of a record.
+            if writer.set_len(file.bytes).is_err() {
+                self.writer = None;
+            }
             return Err(error);
         }
+        file.bytes += record.len() as u64;
+        file.include(chunk);
         self.remove_excess()
     }
 
     fn begin_file(&mut self) -> Result<(), ChunkFolderError> {
         self.sync()?;
         self.writer = None;
-        let number = self.files.last().map_or(0, |file| file.number).saturating_add(1);
-        let mut file = ChunkFile::new(&self.path, number);
-        let created = OpenOptions::new().append(true).create_new(true).open(&file.path);
-        let mut writer = created.map_err(|source| io_error(&file.path, "created", source))?;
-        let written = writer.write_all(&FILE_MAGIC);
-        file.bytes = FILE_MAGIC.len() as u64;
-        let path = file.path.clone();
-        self.files.push(file);
-        written.map_err(|source| io_error(&path, "written", source))?;
-        self.writer = Some(writer);
-        Ok(())
+        let next = self.files.last().map_or(0, |file| file.number).saturating_add(1);
+        // Another process may have begun files in the same folder.
+        for number in next..next.saturating_add(FILES_MAX as u64) {
+            let mut file = ChunkFile::new(&self.path, number);
+            let mut writer = match OpenOptions::new().append(true).create_new(true).open(&file.path) {
+                Ok(writer) => writer,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(source) => return Err(io_error(&file.path, "created", source)),
+            };
+            if let Err(source) = writer.write_all(&FILE_MAGIC) {
+                // On a full disk, each attempt would leave an empty file. That it cannot be removed is the lesser error.
+                let _ = fs::remove_file(&file.path);
+                return Err(io_error(&file.path, "written", source));
+            }
+            file.bytes = FILE_MAGIC.len() as u64;
+            self.files.push(file);
+            self.writer = Some(writer);
+            return Ok(());
+        }
+        Err(ChunkFolderError::TooManyFiles { path: self.path.clone() })
     }
 
     /// Waits until all chunks are on the disk.

@@ -228,6 +228,18 @@ fn a_cut_tail_loses_only_the_last_chunk() {
 }
 
 #[test]
+fn two_processes_write_files_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut first, mut second) = (open(folder.path()), open(folder.path()));
+    append_seconds(&mut first, 0..120, |_| 1.0);
+    append_seconds(&mut second, 120..240, |_| 2.0);
+    append_seconds(&mut first, 240..360, |_| 3.0);
+    let samples = read(&open(folder.path()), ALL_TIMES);
+    // The chunk that the first one wrote last is in its first file, so the one of the second process is out of order.
+    assert_eq!((files(folder.path()).len(), samples["1"].len()), (2, 240));
+}
+
+#[test]
 fn other_files_and_missing_folders() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("000000000001.chunks"), "something else").unwrap();
