@@ -12,8 +12,13 @@ mod store;
 
 use std::path::Path;
 
+use tidegate_core::{Error, ErrorKind};
+
+use super::answer::MetricAnswer;
+use super::evaluator::MetricEvaluator;
 use super::exposition::Exposition;
 use super::model::{Labels, Sample, TimeWindow};
+use super::request::MetricQuery;
 use super::selection::LabelSelection;
 
 pub use chunk::{ChunkSamples, SampleChunk};
@@ -130,13 +135,13 @@ impl Recorder {
     /// those of a series are in order.
     ///
     /// # Errors
-    /// If a file cannot be read. Damaged parts of files are skipped.
+    /// If a file cannot be read, and the errors of `visit`. Damaged parts of files are skipped.
     pub fn read<E: From<ChunkFolderError>>(
         &self,
         metric: &str,
         selection: &LabelSelection,
         window: TimeWindow,
-        mut visit: impl FnMut(&Labels, Sample) -> Result<(), E>,
+        mut visit: impl FnMut(&Labels, &mut dyn Iterator<Item = Sample>) -> Result<(), E>,
     ) -> Result<(), E> {
         if let Some(folder) = self.folder.as_ref().filter(|_| self.store.begins_after(window.after_ns)) {
             folder.read(window, |name, labels, chunk| {
@@ -146,15 +151,34 @@ impl Recorder {
                 // What is in memory too is read from there.
                 let until_ns = self.store.first_ns(name, &labels).unwrap_or(i64::MAX).min(window.before_ns);
                 let part = TimeWindow::new(window.after_ns, until_ns);
-                chunk
-                    .samples()
-                    .filter(|sample| part.contains(sample.time_ns))
-                    .try_for_each(|sample| visit(&labels, sample))
+                visit(&labels, &mut chunk.samples().filter(|sample| part.contains(sample.time_ns)))
             })?;
         }
-        for series in self.store.select(Some(metric), selection) {
-            series.samples(window).try_for_each(|sample| visit(series.labels, sample))?;
-        }
-        Ok(())
+        let mut series = self.store.select(Some(metric), selection);
+        series.try_for_each(|series| visit(series.labels, &mut series.samples(window)))
+    }
+
+    /// The answer to a query over the recorded samples.
+    ///
+    /// # Errors
+    /// If a file cannot be read, and the errors of [`MetricEvaluator`].
+    pub fn evaluate(&self, query: MetricQuery) -> Result<MetricAnswer, Error> {
+        let (metric, selection, window) = (query.metric.clone(), query.selection.clone(), query.read_window());
+        let mut evaluator = MetricEvaluator::new(query);
+        self.read(&metric, &selection, window, |labels, samples| -> Result<(), Error> {
+            let Some(series) = evaluator.series(labels)? else { return Ok(()) };
+            for sample in samples {
+                evaluator.push(series, sample)?;
+            }
+            Ok(())
+        })?;
+        evaluator.finish()
+    }
+}
+
+impl From<ChunkFolderError> for Error {
+    /// The caller gets no path of the server.
+    fn from(error: ChunkFolderError) -> Self {
+        Self::new(ErrorKind::Unavailable, "the recorded metrics cannot be read").with_detail(error.to_string())
     }
 }

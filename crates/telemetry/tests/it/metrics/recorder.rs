@@ -12,7 +12,7 @@ use tidegate_telemetry::metrics::recorder::{
 };
 use tidegate_telemetry::metrics::{LabelSelection, MetricKind, Sample, TimeWindow};
 
-use super::fixture::{S, conditions, labels};
+use super::fixture::{NOW_NS, S, aggregated, conditions, labels, request};
 
 const ALL_TIMES: TimeWindow = TimeWindow { after_ns: i64::MIN, before_ns: i64::MAX };
 const DAY_S: i64 = 86_400;
@@ -36,9 +36,9 @@ fn append_seconds(recorder: &mut Recorder, times_s: std::ops::Range<i64>, value:
 fn read(recorder: &Recorder, window: TimeWindow) -> BTreeMap<String, Vec<(i64, f64)>> {
     let mut all: BTreeMap<String, Vec<(i64, f64)>> = BTreeMap::new();
     let result: Result<(), ChunkFolderError> =
-        recorder.read("m", &LabelSelection::default(), window, |labels, sample| {
+        recorder.read("m", &LabelSelection::default(), window, |labels, samples| {
             let instance = labels.get("instance").unwrap().to_owned();
-            all.entry(instance).or_default().push((sample.time_ns / S, sample.value));
+            all.entry(instance).or_default().extend(samples.map(|sample| (sample.time_ns / S, sample.value)));
             Ok(())
         });
     result.unwrap();
@@ -170,6 +170,24 @@ fn what_memory_does_not_hold_is_read_from_files() {
     recorder.flush().unwrap();
     drop(recorder);
     assert_eq!(read(&open(), ALL_TIMES)["1"], expected(0, 5_000));
+}
+
+#[test]
+fn queries_are_answered_from_memory_and_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = RecorderOptions { bytes_max: 12_000, ..RecorderOptions::default() };
+    let (mut recorder, _) = Recorder::open(options, folder.path(), FolderOptions::default()).unwrap();
+    let text = |total: i64| format!("# TYPE requests_total counter\nrequests_total{{job=\"a\"}} {total}\n");
+    let other = |value: i64| format!("noise {}\n", (value as f64).sin());
+    for time_s in 0..3_600 {
+        let exposition = Exposition::parse(&(text(time_s * 7) + &other(time_s))).unwrap();
+        recorder.record(&exposition, time_s * S).unwrap();
+    }
+    let catalog = recorder.store().catalog(LabelSelection::default());
+    let request = aggregated(request("requests_total", 600, 3_600, 50), "increase");
+    let answer = recorder.evaluate(request.resolve(&catalog, NOW_NS).unwrap()).unwrap();
+    assert_eq!(answer.series[0].values, vec![Some(420.0); 50]);
+    assert_eq!(answer.counts.samples, 3_000);
 }
 
 #[test]

@@ -92,15 +92,8 @@ const LIBRARIES_ALLOWED_IN_TESTS: &[(&str, &str)] = &[
 ];
 
 /// Crates that build without the data side, so that work on them compiles in seconds.
-const WITHOUT_DATA: &[&str] = &[
-    "tidegate-core",
-    "tidegate-runtime",
-    "tidegate-audit",
-    "tidegate-auth",
-    "tidegate-mcp",
-    "tidegate-telemetry",
-    "tidegate-transport",
-];
+const WITHOUT_DATA: &[&str] =
+    &["tidegate-core", "tidegate-runtime", "tidegate-audit", "tidegate-auth", "tidegate-mcp", "tidegate-transport"];
 const DATA_SIDE: &[&str] = &["arrow", "arrow-*", "datafusion", "datafusion-*", "parquet", "sqlparser"];
 
 /// Crates that may stand in the lock file once only.
