@@ -100,7 +100,7 @@ pub use entry::{EntryValue, ParsedEntry};
 pub use format::{LOG_FORMAT_NAMES, LogFormat, LogFormatNameError};
 pub use pattern::{DeclaredGroup, LinePattern, LinePatternError, PatternGroupType, PatternGroupTypeError};
 pub use reader::{EndOfInput, EntryBounds, EntryCounts, FinishedLogFile, LogFileReader};
-pub use roles::{RecognizedRoles, recognize_roles};
+pub use roles::{RecognizedRoles, is_time_name, recognize_roles};
 pub use rotation::{RotatedLog, group_rotated_logs};
 pub use schema::{
     ENTRY_OFFSET, ENTRY_TEXT, EntrySchema, NORMALIZED_SEVERITY, NORMALIZED_SEVERITY_NUMBER, OTHER_FIELDS, PARSE_ERROR,

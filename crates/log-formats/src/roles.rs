@@ -155,7 +155,7 @@ pub fn recognize_roles(columns: &[(&str, EntryColumnType)]) -> RecognizedRoles {
 }
 
 /// Whether the name is usual for the time of an entry.
-pub(crate) fn is_time_name(name: &str) -> bool {
+pub fn is_time_name(name: &str) -> bool {
     let normalized = normalized(name);
     TIME_NAMES.contains(&normalized.as_str()) || EPOCH_NAMES.contains(&normalized.as_str())
 }
