@@ -15,7 +15,7 @@ const LISTED_COLUMNS_MAX: usize = 40;
 /// Columns of log files that entries contain only on request.
 const HIDDEN_COLUMNS: [&str; 3] = [ENTRY_TEXT, ENTRY_OFFSET, NORMALIZED_SEVERITY_NUMBER];
 
-/// What the values of a column are, as far as the type tells.
+/// What the values of a column are, as far as their type defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldKind {
     Text,

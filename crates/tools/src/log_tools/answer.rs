@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 use serde_json::{Map, Value, json};
 use tidegate_core::{Budget, Error, ErrorKind};
 use tidegate_runtime::{BodyMetadata, Job, Metadata, ReplySender};
-use tidegate_telemetry::logs::{LogPage, LogPatterns, TimeRange, display_value, format_time};
+use tidegate_telemetry::logs::{LogPage, LogPatterns, NO_TIME, TimeRange, display_value, format_time};
 
 use super::facets::cut_text;
 use super::scan::ScanOutcome;
@@ -42,13 +42,21 @@ pub(crate) fn summary_json(outcome: &ScanOutcome, range: TimeRange, has_page: bo
 }
 
 /// The entries of a page: the names of their columns once, and a row of values for each. Columns without a value are left
-/// out. Only the first entries that fit `bytes_max` are returned, with their number.
-pub(crate) fn entries_json(page: &LogPage, bytes_max: Option<usize>) -> Result<(Value, usize), Error> {
+/// out, and times are in UTC. Only the first entries that fit `bytes_max` are returned, with their number.
+pub(crate) fn entries_json(
+    page: &LogPage,
+    time_column: &str,
+    bytes_max: Option<usize>,
+) -> Result<(Value, usize), Error> {
     let batch = page.to_batch().map_err(|error| Error::internal(format!("entries as a batch: {error}")))?;
     let mut rows: Vec<Vec<Value>> = Vec::with_capacity(batch.num_rows());
     let mut bytes = 0;
-    for row in 0..batch.num_rows() {
-        let cells: Vec<Value> = batch.columns().iter().map(|column| cell_json(column, row)).collect();
+    let time_index = batch.schema_ref().index_of(time_column).ok();
+    for (row, entry) in page.entries.iter().enumerate() {
+        let mut cells: Vec<Value> = batch.columns().iter().map(|column| cell_json(column, row)).collect();
+        if let Some(cell) = time_index.and_then(|index| cells.get_mut(index)).filter(|_| entry.key.time != NO_TIME) {
+            *cell = format_time(entry.key.time).into();
+        }
         bytes += cells.iter().filter(|cell| !cell.is_null()).map(|cell| cell_bytes(cell) + 1).sum::<usize>() + 3;
         if !rows.is_empty() && bytes_max.is_some_and(|max| bytes > max) {
             break;

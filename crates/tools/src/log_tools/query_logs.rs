@@ -85,7 +85,8 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
     let outcome = run_scan(&context, scan_input(request, fields, &mut search), &job).await?;
     job.count_rows(outcome.answer.returned);
     let bytes_max = job.inline_budget().bytes.filter(|_| job.format().is_none());
-    let json = answer_json(&outcome, range, has_page, scope, bytes_max)?;
+    let form = AnswerForm { range, has_page, scope, time_column: search.set.time, bytes_max };
+    let json = answer_json(&outcome, &form)?;
     send_json(json, &job, &reply).await
 }
 
@@ -275,15 +276,19 @@ fn range_after(range: TimeRange, cursor: Option<&LogCursor>) -> (TimeRange, bool
     }
 }
 
-fn answer_json(
-    outcome: &ScanOutcome,
+/// What the answer depends on besides the outcome.
+struct AnswerForm {
     range: TimeRange,
     has_page: bool,
     scope: u64,
+    time_column: String,
+    /// The inline budget of a model.
     bytes_max: Option<usize>,
-) -> Result<Map<String, Value>, Error> {
+}
+
+fn answer_json(outcome: &ScanOutcome, form: &AnswerForm) -> Result<Map<String, Value>, Error> {
     let answer = &outcome.answer;
-    let mut json = summary_json(outcome, range, has_page);
+    let mut json = summary_json(outcome, form.range, form.has_page);
     if !answer.facets.is_empty() {
         json.insert("facets".to_owned(), facets_json(&answer.facets));
     }
@@ -293,18 +298,21 @@ fn answer_json(
     if let Some(patterns) = &answer.patterns {
         json.insert("patterns".to_owned(), patterns_json(patterns));
     }
-    let bytes_max = bytes_max.map(|max| {
+    let bytes_max = form.bytes_max.map(|max| {
         let beside = Value::Object(json.clone()).to_string().len();
         max.saturating_sub(beside) / 10 * ENTRIES_BUDGET_TENTHS
     });
     if let Some((before, after)) = &answer.context {
         let mut oldest_first = before.clone();
         oldest_first.entries.reverse();
-        json.insert("before".to_owned(), entries_json(&oldest_first, bytes_max.map(|max| max / 2))?.0);
-        json.insert("after".to_owned(), entries_json(after, bytes_max.map(|max| max / 2))?.0);
+        json.insert(
+            "before".to_owned(),
+            entries_json(&oldest_first, &form.time_column, bytes_max.map(|max| max / 2))?.0,
+        );
+        json.insert("after".to_owned(), entries_json(after, &form.time_column, bytes_max.map(|max| max / 2))?.0);
     }
     let Some(page) = &answer.page else { return Ok(json) };
-    let (entries, count) = entries_json(page, bytes_max)?;
+    let (entries, count) = entries_json(page, &form.time_column, bytes_max)?;
     json.insert("returned".to_owned(), count.into());
     json.insert("entries".to_owned(), entries);
     // After a scan that ended early, a cursor would skip entries that were not read.
@@ -315,10 +323,10 @@ fn answer_json(
         let next =
             next.or_else(|| page.next.clone().filter(|_| page.has_more || page.direction == LogDirection::Forward));
         if let Some(next) = next {
-            json.insert("cursor".to_owned(), next.encode(scope).into());
+            json.insert("cursor".to_owned(), next.encode(form.scope).into());
         }
         if let Some(tail) = &page.tail {
-            json.insert("tail".to_owned(), tail.encode(scope).into());
+            json.insert("tail".to_owned(), tail.encode(form.scope).into());
         }
     }
     Ok(json)

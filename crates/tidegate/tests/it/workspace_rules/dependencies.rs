@@ -26,7 +26,18 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-postgres", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
     ("tidegate-postgres-handlers", &["tidegate-core", "tidegate-runtime", "tidegate-postgres", "tidegate-sql"]),
     ("tidegate-sqlite", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
-    ("tidegate-tools", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql", "tidegate-results"]),
+    (
+        "tidegate-tools",
+        &[
+            "tidegate-core",
+            "tidegate-runtime",
+            "tidegate-query",
+            "tidegate-sql",
+            "tidegate-results",
+            "tidegate-log-formats",
+            "tidegate-telemetry",
+        ],
+    ),
     ("tidegate-client", &["tidegate-core", "tidegate-runtime", "tidegate-mcp", "tidegate-query"]),
     ("tidegate-testkit", &["tidegate-auth", "tidegate-core", "tidegate-mcp", "tidegate-runtime"]),
 ];
