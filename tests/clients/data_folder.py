@@ -44,6 +44,8 @@ databases:
     files: {large}
   - name: ledger
     sqlite: {ledger}
+logs:
+  - {{name: notes, table: {database}.orders, time: placed_at, message: note}}
 tools:
   - name: largest
     description: The longest message that the default bounds allow, as CSV; its rows are also structured content.

@@ -7,6 +7,8 @@ mod arguments;
 mod catalog_tools;
 pub mod declared;
 mod discover_toolset;
+mod log_sources;
+mod log_tools;
 mod name_completer;
 mod operations;
 mod prompts;
@@ -21,6 +23,8 @@ mod tool_definition;
 use std::sync::Arc;
 
 pub use discover_toolset::DISCOVER_TOOLSET;
+pub use log_sources::{LogColumnProblem, LogSource, LogSources, RecognizedColumns};
+pub use log_tools::register_log_tools;
 use tidegate_core::AllowedNames;
 use tidegate_runtime::{Snapshot, SnapshotBuilder};
 pub use tool_context::{NodeIdentity, ToolContext};

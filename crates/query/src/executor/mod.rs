@@ -5,6 +5,7 @@ mod cache_replay;
 mod changed_rows;
 mod continuation;
 mod export;
+mod open_rows;
 mod query_id;
 mod row_stream;
 mod summary;

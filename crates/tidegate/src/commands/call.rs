@@ -1,10 +1,12 @@
 //! `tidegate call`: calls a tool and prints its answer.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::{Map, Value};
 use tidegate_client::fetch::Destination;
-use tidegate_core::{CallTarget, Caller};
-use tidegate_runtime::Call as CoreCall;
+use tidegate_core::{AnswerFormat, CallTarget, Caller, Error};
+use tidegate_runtime::{Call as CoreCall, Chunk, Outcome, ReplyEvent};
 
 use crate::command_error::CommandError;
 use crate::open_node::OpenNode;
@@ -99,6 +101,33 @@ impl ToolCaller {
         let written = self.shutdown.run_until_forced(output::write_reply(reply, destination)).await;
         self.node.close().await;
         written?
+    }
+
+    /// Calls `tool`, whose answer is one JSON value.
+    pub(super) async fn call_json(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, CommandError> {
+        let mut call = self.build_call(tool, arguments);
+        call.format = Some(AnswerFormat::Json);
+        let mut reply = self.node.node().registry().call(call)?;
+        let mut body = Vec::new();
+        while let Some(event) = reply.next().await {
+            match event {
+                ReplyEvent::Chunk(Chunk::Bytes(bytes)) => body.extend_from_slice(&bytes),
+                ReplyEvent::Chunk(_) => {}
+                ReplyEvent::End(Outcome::Done(_)) => break,
+                ReplyEvent::End(Outcome::Failed(error)) => return Err(CommandError::Query(error)),
+            }
+        }
+        let parsed = serde_json::from_slice(&body);
+        parsed.map_err(|error| CommandError::Query(Error::internal(format!("the answer of {tool}: {error}"))))
+    }
+
+    /// Whether the process receives a signal to stop within `time`.
+    pub(super) async fn is_stopped_within(&self, time: Duration) -> bool {
+        tokio::time::timeout(time, self.shutdown.graceful.cancelled()).await.is_ok()
+    }
+
+    pub(super) async fn close(self) {
+        self.node.close().await;
     }
 
     fn build_call(&self, tool: &str, arguments: Map<String, Value>) -> CoreCall {

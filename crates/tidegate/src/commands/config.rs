@@ -79,6 +79,7 @@ async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), Comman
     if !logging::contains_warnings(&options.log) {
         report.warnings.iter().try_for_each(|warning| output::print(format_args!("warning: {warning}\n")))?;
     }
+    report.notes.iter().try_for_each(|note| output::print(format_args!("{note}\n")))?;
     let warnings = match report.warnings.len() {
         0 => String::new(),
         1 => "; 1 warning above".to_owned(),

@@ -11,6 +11,7 @@ mod doctor;
 mod export;
 mod fetch;
 mod key;
+mod logs;
 mod pg;
 mod query;
 mod serve;
@@ -77,6 +78,7 @@ enum Command {
     Export(export::ExportCommand),
     Fetch(fetch::FetchCommand),
     Call(call::CallCommand),
+    Logs(logs::LogsCommand),
     Tools(tools::ToolsCommand),
     Client(client::ClientCommand),
     Doctor(doctor::DoctorCommand),
@@ -112,6 +114,7 @@ impl Command {
             Self::Export(export) => export.run(options).await,
             Self::Fetch(fetch) => fetch.run().await,
             Self::Call(call) => call.run(options).await,
+            Self::Logs(logs) => logs.run(options).await,
             Self::Tools(tools) => tools.run(options).await,
             Self::Client(client) => client.run(options),
             Self::Doctor(doctor) => doctor.run(options).await,

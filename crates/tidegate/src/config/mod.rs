@@ -12,6 +12,7 @@ mod handlers;
 mod import;
 mod includes;
 mod limits;
+mod logs;
 mod names;
 mod node_assembler;
 mod parsing;

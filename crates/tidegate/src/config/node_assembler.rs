@@ -15,6 +15,7 @@ use tidegate_postgres_handlers::{HandlerCatalog, HandlerWatcher};
 use tidegate_query::{Database, Databases};
 use tidegate_runtime::{CacheHint, SnapshotBuilder};
 use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, HttpProblem, PreparedResource};
+use tidegate_tools::register_log_tools;
 use tidegate_transport::http::SharedProtectedResource;
 use tokio::sync::watch;
 
@@ -24,7 +25,8 @@ use super::problem::{ConfigProblem, accept};
 use super::tls::RunningTls;
 use super::types::Config;
 use super::{
-    ConfigError, LoadedConfig, authentication, config_warnings, databases, declarations, limits, names, safeguards, tls,
+    ConfigError, LoadedConfig, authentication, config_warnings, databases, declarations, limits, logs, names,
+    safeguards, tls,
 };
 
 const PREPARED_AT_ONCE: usize = 8;
@@ -52,6 +54,8 @@ pub(crate) struct NodeAssembler {
 #[derive(Debug, Default)]
 pub(crate) struct ApplyReport {
     pub(crate) warnings: Vec<String>,
+    /// What was recognised in log sources, a line for each.
+    pub(crate) notes: Vec<String>,
     pub(crate) databases: usize,
     pub(crate) tools: usize,
 }
@@ -178,8 +182,12 @@ impl NodeAssembler {
         let previous = self.open_databases.lock().clone();
         let open = OpenDatabases::open(loaded, &previous, &reserved, &self.engine, &mut problems);
         let databases: Vec<_> = open.databases().chain(self.command_line_databases.iter().cloned()).collect();
-        let mut report =
-            ApplyReport { databases: databases.len(), warnings: loaded.deprecations(), tools: config.tools.len() };
+        let mut report = ApplyReport {
+            databases: databases.len(),
+            warnings: loaded.deprecations(),
+            notes: Vec::new(),
+            tools: config.tools.len(),
+        };
         open.inspect(&previous, &mut problems, &mut report.warnings).await;
         let built_in =
             config.built_in.as_ref().map_or(AllowedNames::Everything, |names| AllowedNames::matching(names.clone()));
@@ -195,6 +203,8 @@ impl NodeAssembler {
         let before = self.current_config();
         report.warnings.extend(safeguards::restart_warning(config, before.as_ref().map(|before| &before.config)));
         let list_cache = list_cache_hint(config, &mut problems);
+        let logs = logs::build_log_sources(config, &databases, &mut problems, &mut report.warnings).await;
+        report.notes = logs.notes;
         let databases = Databases::new(databases).with_tenancy(tenancy);
         let (title, instructions) = (config.server.title.clone(), safeguards::instructions(config));
         let mut state = self.node.new_described_state(databases, &built_in, title, instructions).entries(|entries| {
@@ -202,8 +212,11 @@ impl NodeAssembler {
             let entries = entries.list_all_arguments(config.advanced);
             entries.limits(limits).protection(protection).generation(generation)
         });
+        let view = state.view().clone();
+        let log_tools = |entries| register_log_tools(entries, &view, &logs.sources, &built_in);
+        state = state.entries(log_tools);
         let built_in_entries =
-            tidegate_tools::register_allowed(SnapshotBuilder::new(), state.view(), &built_in).build();
+            log_tools(tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, &built_in)).build();
         names::check_duplicates(config, &built_in_entries, &mut problems);
         state = names::add_toolsets(state, config, &mut problems);
         let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline), ..CallLimits::default() };

@@ -28,6 +28,7 @@ mod import;
 mod includes;
 mod irregular_files;
 mod log_messages;
+mod logs;
 mod operation;
 mod pg_handlers;
 mod pg_test_and_new;

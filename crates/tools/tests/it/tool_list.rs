@@ -1,10 +1,11 @@
 //! The tool list, and what it costs in every conversation.
 
 use serde_json::{Map, Value, json};
+use tidegate_core::AllowedNames;
 use tidegate_runtime::{SnapshotBuilder, Tool};
-use tidegate_tools::INSTRUCTIONS;
+use tidegate_tools::{INSTRUCTIONS, LogSource, LogSources, register_log_tools};
 
-use crate::fake::{call_tool, node, owner, shop};
+use crate::fake::{call_tool, node, owner, shop, view};
 
 /// The tokens that the list may cost.
 const LIST_TOKENS_MAX: usize = 1_300;
@@ -43,6 +44,34 @@ async fn the_tool_list_stays_cheap() {
     for tokenizer in [tiktoken_rs::o200k_base().unwrap(), tiktoken_rs::cl100k_base().unwrap()] {
         let tokens = tokenizer.encode_ordinary(&text).len();
         assert!(tokens < LIST_TOKENS_MAX, "{tokens} tokens");
+    }
+}
+
+/// The tokens that the four log tools may cost.
+const LOG_TOOLS_TOKENS_MAX: usize = 1_200;
+
+#[tokio::test]
+async fn the_log_tools_stay_cheap_and_exist_only_with_a_source() {
+    let view = view([shop()]);
+    let tools = |sources: Vec<LogSource>| {
+        let sources = LogSources::new(sources);
+        let builder = register_log_tools(SnapshotBuilder::new(), &view, &sources, &AllowedNames::Everything);
+        builder.build().tools(&owner()).map(|tool| listed(tool)).collect::<Vec<_>>()
+    };
+    let source = |database: &str| LogSource {
+        name: "app".to_owned(),
+        database: database.to_owned(),
+        table: "orders".to_owned(),
+        ..LogSource::default()
+    };
+    assert!(tools(Vec::new()).is_empty());
+    assert!(tools(vec![source("elsewhere")]).is_empty());
+    let listed = tools(vec![source("shop")]);
+    assert_eq!(listed.len(), 4);
+    let text = Value::Array(listed).to_string();
+    for tokenizer in [tiktoken_rs::o200k_base().unwrap(), tiktoken_rs::cl100k_base().unwrap()] {
+        let tokens = tokenizer.encode_ordinary(&text).len();
+        assert!(tokens < LOG_TOOLS_TOKENS_MAX, "{tokens} tokens");
     }
 }
 

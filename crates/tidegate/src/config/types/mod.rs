@@ -3,6 +3,7 @@
 mod databases;
 mod identity;
 mod limits;
+mod logs;
 mod resources_and_prompts;
 mod safeguards;
 mod server;
@@ -21,6 +22,7 @@ pub(crate) use databases::{
 };
 pub(crate) use identity::{AuthConfig, CertificateConfig, ProxyConfig, RoleConfig, TokensConfig};
 pub(crate) use limits::{CallLimitsConfig, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};
+pub(crate) use logs::LogSourceConfig;
 pub(crate) use resources_and_prompts::{MessageConfig, MessageRole, PromptConfig, ResourceConfig};
 pub(crate) use safeguards::{AuditConfig, SecretAction, SecretRuleConfig, SecretsConfig, WhenFullConfig};
 pub(crate) use server::{
@@ -50,6 +52,9 @@ pub(crate) struct Config {
     /// Named parts of the registry, as patterns of the names of tools, resources and prompts. Each toolset is served at
     /// /mcp/NAME and can be granted to roles. Default: none.
     pub(crate) toolsets: BTreeMap<String, Vec<String>>,
+    /// Log sources: tables whose rows are log entries. Callers with the right to one of them have four more tools.
+    /// Default: none. Since: 0.2.0.
+    pub(crate) logs: Vec<LogSourceConfig>,
     /// Declared resources. Default: none.
     pub(crate) resources: Vec<ResourceConfig>,
     /// Declared prompts. Default: none.

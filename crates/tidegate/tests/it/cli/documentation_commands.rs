@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 4] = ["tidegate ", "cargo ", "scripts/test", "bench/run"]
 const FROM_SOURCE: &str = "cargo run -- ";
 
 /// Commands that are not run, and why.
-const NOT_RUN: [(&str, &str); 34] = [
+const NOT_RUN: [(&str, &str); 36] = [
     ("bench/run", "takes hours, and measures nothing on a machine that works on something else"),
     ("bench/run load", "as bench/run"),
     ("bench/run latency", "as bench/run"),
@@ -63,6 +63,8 @@ const NOT_RUN: [(&str, &str); 34] = [
     ("tidegate call refund amount=5", "asks in a terminal; cli/elicitation.rs answers such questions"),
     ("tidegate client NAME", "NAME stands for any client; cli/client.rs and src/client/tests try each of them"),
     ("tidegate client NAME --write", "as tidegate client NAME"),
+    ("tidegate logs", "needs a log source; cli/logs.rs prints the entries of one"),
+    ("tidegate logs SOURCE QUERY", "as tidegate logs"),
     (
         "tidegate serve",
         "as in first-configuration.md where a step says so; elsewhere the text speaks of the running program",

@@ -20,6 +20,7 @@ fn help_snapshots() {
         Some("export"),
         Some("fetch"),
         Some("call"),
+        Some("logs"),
         Some("tools"),
         Some("config"),
         Some("key"),

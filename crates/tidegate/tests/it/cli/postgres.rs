@@ -1,6 +1,7 @@
 //! PostgreSQL from the command line and through a configuration, with a real server.
 
 mod changed_rows;
+mod logs;
 
 use std::process::Command;
 

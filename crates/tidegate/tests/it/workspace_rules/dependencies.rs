@@ -19,12 +19,26 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-query", &["tidegate-core", "tidegate-runtime", "tidegate-sql", "tidegate-results"]),
     ("tidegate-transport", &["tidegate-core", "tidegate-runtime", "tidegate-mcp"]),
     ("tidegate-memory-release", &[]),
+    ("tidegate-log-formats", &[]),
     ("tidegate-pgsql", &[]),
+    ("tidegate-system", &[]),
+    ("tidegate-telemetry", &["tidegate-core"]),
     ("tidegate-engines", &["tidegate-core", "tidegate-runtime", "tidegate-pgsql", "tidegate-query", "tidegate-sql"]),
     ("tidegate-postgres", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
     ("tidegate-postgres-handlers", &["tidegate-core", "tidegate-runtime", "tidegate-postgres", "tidegate-sql"]),
     ("tidegate-sqlite", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
-    ("tidegate-tools", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql", "tidegate-results"]),
+    (
+        "tidegate-tools",
+        &[
+            "tidegate-core",
+            "tidegate-runtime",
+            "tidegate-query",
+            "tidegate-sql",
+            "tidegate-results",
+            "tidegate-log-formats",
+            "tidegate-telemetry",
+        ],
+    ),
     ("tidegate-client", &["tidegate-core", "tidegate-runtime", "tidegate-mcp", "tidegate-query"]),
     ("tidegate-testkit", &["tidegate-auth", "tidegate-core", "tidegate-mcp", "tidegate-runtime"]),
 ];
@@ -69,6 +83,7 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
             "tidegate-pgsql",
             "tidegate-postgres",
             "tidegate-sqlite",
+            "tidegate-telemetry",
             "tidegate-tools",
             "tidegate-client",
             "tidegate-bench",
@@ -79,6 +94,7 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
     (&["rustls", "rustls-*"], &["tidegate-postgres", "tidegate-transport"]),
     (&["tokio-rustls", "x509-parser"], &["tidegate-transport"]),
     (&["rusqlite"], &["tidegate-sqlite"]),
+    (&["procfs", "nix"], &["tidegate-system"]),
 ];
 
 /// What examples and tests name: hosts of their own mount our router in theirs, a file has to be there to be asked, and
@@ -92,8 +108,16 @@ const LIBRARIES_ALLOWED_IN_TESTS: &[(&str, &str)] = &[
 ];
 
 /// Crates that build without the data side, so that work on them compiles in seconds.
-const WITHOUT_DATA: &[&str] =
-    &["tidegate-core", "tidegate-runtime", "tidegate-audit", "tidegate-auth", "tidegate-mcp", "tidegate-transport"];
+const WITHOUT_DATA: &[&str] = &[
+    "tidegate-core",
+    "tidegate-runtime",
+    "tidegate-audit",
+    "tidegate-auth",
+    "tidegate-mcp",
+    "tidegate-transport",
+    "tidegate-log-formats",
+    "tidegate-system",
+];
 const DATA_SIDE: &[&str] = &["arrow", "arrow-*", "datafusion", "datafusion-*", "parquet", "sqlparser"];
 
 /// Crates that may stand in the lock file once only.

@@ -1,0 +1,145 @@
+//! The formats of log files and their names.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::names::suggestion;
+use crate::pattern::LinePattern;
+
+/// The format of a log file: how its lines become entries.
+#[derive(Debug, Clone)]
+pub enum LogFormat {
+    /// The Common Log Format of web servers, optionally with a virtual host before and further fields after it.
+    Common,
+    /// The Common Log Format, then the referer and the user agent, optionally with further fields.
+    Combined,
+    /// RFC 3164, RFC 5424 and the lines of `/var/log/syslog`, recognised per line.
+    Syslog,
+    /// Pairs `key=value`, separated by blanks.
+    Logfmt,
+    /// One JSON object per line.
+    Json,
+    /// `csvlog` of PostgreSQL.
+    PostgresCsv,
+    /// `jsonlog` of PostgreSQL 15 and later.
+    PostgresJson,
+    /// A regular expression with named groups.
+    Pattern(Arc<LinePattern>),
+}
+
+/// The names of all formats, as the configuration writes them.
+pub const LOG_FORMAT_NAMES: [&str; 8] =
+    ["common", "combined", "syslog", "logfmt", "json", "csvlog", "jsonlog", "pattern"];
+
+/// Other names that are in use for the same formats.
+const ALIASES: &[(&str, &str)] = &[
+    ("clf", "common"),
+    ("nginx", "combined"),
+    ("apache", "combined"),
+    ("vhost_combined", "combined"),
+    ("rfc3164", "syslog"),
+    ("rfc5424", "syslog"),
+    ("jsonl", "json"),
+    ("ndjson", "json"),
+    ("postgres_csv", "csvlog"),
+    ("postgres_json", "jsonlog"),
+];
+
+/// A name that is no format, or not one alone.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LogFormatNameError {
+    /// No format has this name.
+    #[error("unknown log format \"{name}\"{suggestion}; the formats are {}", LOG_FORMAT_NAMES.join(", "))]
+    Unknown {
+        /// The name as it was given.
+        name: String,
+        /// A sentence part with the nearest name, or empty.
+        suggestion: String,
+    },
+    /// The format `pattern` has no meaning without its regular expression.
+    #[error(
+        "the log format \"pattern\" needs a regular expression with named groups, such as (?<time>\\S+) (?<message>.*)"
+    )]
+    PatternMissing,
+}
+
+impl LogFormat {
+    /// The format with this name, in any case. The format `pattern` is made of a [`LinePattern`] instead.
+    ///
+    /// # Errors
+    ///
+    /// If no format has the name, with the nearest name; and for `pattern`.
+    pub fn from_name(name: &str) -> Result<Self, LogFormatNameError> {
+        let lowered = name.trim().to_ascii_lowercase().replace('-', "_");
+        let canonical = ALIASES.iter().find(|(alias, _)| *alias == lowered).map_or(lowered.as_str(), |(_, name)| name);
+        Ok(match canonical {
+            "common" => Self::Common,
+            "combined" => Self::Combined,
+            "syslog" => Self::Syslog,
+            "logfmt" => Self::Logfmt,
+            "json" => Self::Json,
+            "csvlog" => Self::PostgresCsv,
+            "jsonlog" => Self::PostgresJson,
+            "pattern" => return Err(LogFormatNameError::PatternMissing),
+            _ => {
+                let candidates = LOG_FORMAT_NAMES.into_iter().chain(ALIASES.iter().map(|(alias, _)| *alias));
+                return Err(LogFormatNameError::Unknown {
+                    name: name.to_owned(),
+                    suggestion: suggestion(name.trim(), candidates),
+                });
+            }
+        })
+    }
+
+    /// The name of the format, one of [`LOG_FORMAT_NAMES`].
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Common => "common",
+            Self::Combined => "combined",
+            Self::Syslog => "syslog",
+            Self::Logfmt => "logfmt",
+            Self::Json => "json",
+            Self::PostgresCsv => "csvlog",
+            Self::PostgresJson => "jsonlog",
+            Self::Pattern(_) => "pattern",
+        }
+    }
+
+    /// Whether the columns depend on the content of the files, so that they are inferred from a sample.
+    /// Other formats have columns without a sample, and further members go into `other_fields`.
+    #[must_use]
+    pub fn needs_sample(&self) -> bool {
+        matches!(self, Self::Logfmt | Self::Json)
+    }
+
+    /// Whether entries have members beside the fixed columns of the format.
+    pub(crate) fn has_members(&self) -> bool {
+        !matches!(self, Self::Pattern(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_gives_its_format() {
+        for name in LOG_FORMAT_NAMES.iter().filter(|name| **name != "pattern") {
+            assert_eq!(LogFormat::from_name(name).expect("a format").name(), *name);
+        }
+        assert_eq!(LogFormat::from_name(" NDJSON").expect("an alias").name(), "json");
+    }
+
+    #[test]
+    fn errors_name_the_nearest_format() {
+        let error = LogFormat::from_name("combned").expect_err("no format");
+        assert_eq!(
+            error.to_string(),
+            "unknown log format \"combned\"; did you mean \"combined\"?; the formats are common, combined, syslog, \
+             logfmt, json, csvlog, jsonlog, pattern"
+        );
+        assert!(LogFormat::from_name("pattern").expect_err("incomplete").to_string().contains("regular expression"));
+    }
+}

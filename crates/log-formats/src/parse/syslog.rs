@@ -1,0 +1,223 @@
+//! syslog: RFC 5424, RFC 3164, and lines of `/var/log/syslog`, which have no priority.
+
+use super::{EntryText, structured_data};
+use crate::column::{EntryColumnRole as Role, EntryColumnType as Type, FixedColumn};
+use crate::defect::Misfit;
+use crate::entry::{EntryFields, Piece, Slot};
+use crate::time::{Cursor, TimeResolver};
+
+const TIME: usize = 0;
+const HOST: usize = 1;
+const APP: usize = 2;
+const PROCESS_ID: usize = 3;
+const MESSAGE_ID: usize = 4;
+const FACILITY: usize = 5;
+const SEVERITY: usize = 6;
+const PRIORITY: usize = 7;
+const MESSAGE: usize = 8;
+
+pub(crate) const COLUMNS: &[FixedColumn] = &[
+    ("time", Type::Timestamp, Role::Time),
+    ("host", Type::Text, Role::Field),
+    ("app", Type::Text, Role::Field),
+    ("process_id", Type::Text, Role::Field),
+    ("message_id", Type::Text, Role::Field),
+    ("facility", Type::Text, Role::Field),
+    ("severity", Type::Text, Role::Severity),
+    ("pri", Type::Integer, Role::Field),
+    ("message", Type::Text, Role::Message),
+];
+
+const FACILITIES: [&str; 24] = [
+    "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp", "ntp",
+    "audit", "alert", "clock", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7",
+];
+const SEVERITIES: [&str; 8] = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
+const PRIORITY_MAX: i64 = 191;
+/// Longer words before a colon are text and not the name of a program.
+const TAG_BYTES_MAX: usize = 96;
+
+pub(crate) fn parse(text: EntryText<'_>, times: &mut TimeResolver, fields: &mut EntryFields) -> Result<(), Misfit> {
+    let line = text.first_line;
+    let mut cursor = Cursor::new(line.as_bytes());
+    let priority = read_priority(&mut cursor);
+    if let Some(priority) = priority {
+        set_priority(priority, fields);
+        let mut ahead = cursor;
+        if ahead.number(1, 3) == Some(1) && ahead.take(b' ') {
+            return parse_rfc5424(text, ahead.position(), times, fields);
+        }
+    }
+    let after_priority = cursor.position();
+    cursor.skip_blanks();
+    // Some devices write a star or a dot before the time if their clock is not set.
+    if priority.is_some() {
+        cursor.take_any(b"*.");
+    }
+    match times.month_first_time(&mut cursor).or_else(|| times.iso_time(&mut cursor)) {
+        Some(time) => fields.set(TIME, Slot::Timestamp(time)),
+        None if priority.is_some() => {
+            fields.set_text(MESSAGE, after_priority, text.end_of_message());
+            return Ok(());
+        }
+        None => return Err(Misfit::expected("a priority such as <13>, or a time", 0)),
+    }
+    cursor.take(b':');
+    if !cursor.take(b' ') && !cursor.is_at_end() {
+        return Err(Misfit::expected("a blank after the time", cursor.position()));
+    }
+    cursor.skip_blanks();
+    set_host_tag_and_message(text, cursor.position(), fields);
+    Ok(())
+}
+
+/// `<34>` as 34.
+fn read_priority(cursor: &mut Cursor<'_>) -> Option<i64> {
+    let mut ahead = *cursor;
+    let priority = ahead.take(b'<').then(|| ahead.number(1, 3)).flatten()?;
+    if priority > PRIORITY_MAX || !ahead.take(b'>') {
+        return None;
+    }
+    *cursor = ahead;
+    Some(priority)
+}
+
+fn set_priority(priority: i64, fields: &mut EntryFields) {
+    fields.set(PRIORITY, Slot::Integer(priority));
+    let index = usize::try_from(priority).unwrap_or_default();
+    let names = [(FACILITY, FACILITIES.get(index / 8)), (SEVERITY, SEVERITIES.get(index % 8))];
+    for (column, name) in names {
+        let name = fields.write_scratch(|scratch| scratch.push_str(name.copied().unwrap_or_default()));
+        fields.set(column, Slot::Text(name));
+    }
+}
+
+/// After the time: `host app[12]: text`. A local program writes no host, and some write no tag.
+fn set_host_tag_and_message(text: EntryText<'_>, start: usize, fields: &mut EntryFields) {
+    let line = text.first_line;
+    let rest = line.get(start..).unwrap_or_default();
+    let first_end = start + memchr::memchr(b' ', rest.as_bytes()).unwrap_or(rest.len());
+    let is_tag = tag(line, start).is_some_and(|tag| tag.is_certain);
+    let mut position = start;
+    if !is_tag && first_end > start {
+        fields.set_text(HOST, start, first_end);
+        position = first_end;
+        while line.as_bytes().get(position) == Some(&b' ') {
+            position += 1;
+        }
+    }
+    if let Some(tag) = tag(line, position).filter(|tag| tag.is_certain) {
+        fields.set_text(APP, position, tag.name_end);
+        if let Some((start, end)) = tag.process_id {
+            fields.set_text(PROCESS_ID, start, end);
+        }
+        position = tag.end;
+    }
+    if line.as_bytes().get(position) == Some(&b' ') {
+        position += 1;
+    }
+    fields.set_text(MESSAGE, position, text.end_of_message());
+}
+
+struct Tag {
+    name_end: usize,
+    process_id: Option<(usize, usize)>,
+    end: usize,
+    /// Whether a colon or a process ID marks it as a tag.
+    is_certain: bool,
+}
+
+/// The tag `app:`, `app[12]:` or `app[12]` at `start`.
+fn tag(line: &str, start: usize) -> Option<Tag> {
+    let bytes = line.as_bytes();
+    let rest = bytes.get(start..)?;
+    let is_end = |byte: &u8| matches!(byte, b' ' | b'[' | b':');
+    let mut name_bytes = rest.iter().take(TAG_BYTES_MAX).take_while(|byte| !is_end(byte)).count();
+    // A colon within a word, as of an IPv6 address or `kernel::module`, ends no tag.
+    while rest.get(name_bytes) == Some(&b':') && !matches!(rest.get(name_bytes + 1), None | Some(b' ')) {
+        let more = rest.get(name_bytes + 1..)?.iter().take(TAG_BYTES_MAX).take_while(|byte| !is_end(byte)).count();
+        name_bytes += 1 + more;
+    }
+    if name_bytes == 0 || name_bytes > TAG_BYTES_MAX {
+        return None;
+    }
+    let name_end = start + name_bytes;
+    match bytes.get(name_end) {
+        Some(b':') => Some(Tag { name_end, process_id: None, end: name_end + 1, is_certain: true }),
+        Some(b'[') => {
+            let id_start = name_end + 1;
+            let id_bytes = memchr::memchr(b']', bytes.get(id_start..)?)?;
+            let id_end = id_start + id_bytes;
+            let has_blank = line.get(id_start..id_end)?.contains(' ');
+            let has_colon = bytes.get(id_end + 1) == Some(&b':');
+            let end = id_end + 1 + usize::from(has_colon);
+            (!has_blank).then_some(Tag { name_end, process_id: Some((id_start, id_end)), end, is_certain: true })
+        }
+        _ => Some(Tag { name_end, process_id: None, end: name_end, is_certain: false }),
+    }
+}
+
+/// After `<34>1 `.
+fn parse_rfc5424(
+    text: EntryText<'_>,
+    start: usize,
+    times: &mut TimeResolver,
+    fields: &mut EntryFields,
+) -> Result<(), Misfit> {
+    let line = text.first_line;
+    let bytes = line.as_bytes();
+    let mut position = start;
+    for (column, what) in [
+        (TIME, "a time of RFC 3339 or -"),
+        (HOST, "the host or -"),
+        (APP, "the name of the program or -"),
+        (PROCESS_ID, "the process ID or -"),
+        (MESSAGE_ID, "the message ID or -"),
+    ] {
+        let rest = bytes.get(position..).unwrap_or_default();
+        let length = memchr::memchr(b' ', rest).filter(|length| *length > 0);
+        let end = position + length.ok_or(Misfit::expected(what, position))?;
+        let word = line.get(position..end).unwrap_or_default();
+        if word != "-" {
+            let value = if column == TIME {
+                Slot::Timestamp(times.whole_iso_time(word).ok_or(Misfit::expected(what, position))?)
+            } else {
+                Slot::Text(Piece::of_text(position, end))
+            };
+            fields.set(column, value);
+        }
+        position = end + 1;
+    }
+    position = structured_data::parse(line, position, fields)?;
+    match bytes.get(position) {
+        None => return Ok(()),
+        Some(b' ') => position += 1,
+        Some(_) => return Err(Misfit::expected("a blank after the structured data", position)),
+    }
+    if line.get(position..).is_some_and(|message| message.starts_with('\u{feff}')) {
+        position += '\u{feff}'.len_utf8();
+    }
+    fields.set_text(MESSAGE, position, text.end_of_message());
+    Ok(())
+}
+
+/// Whether a line begins as an entry does: with a priority or a time.
+pub(crate) fn begins_entry(line: &[u8]) -> bool {
+    let mut cursor = Cursor::new(line);
+    if read_priority(&mut cursor).is_some() {
+        return true;
+    }
+    let mut ahead = cursor;
+    if ahead.month_name().is_some() && ahead.take(b' ') {
+        ahead.take(b' ');
+        return ahead.number(1, 2).is_some() && ahead.take(b' ');
+    }
+    cursor.number(4, 4).is_some()
+        && cursor.take(b'-')
+        && cursor.number(2, 2).is_some()
+        && cursor.take(b'-')
+        && cursor.number(2, 2).is_some()
+        && cursor.take_any(b"Tt ")
+        && cursor.number(2, 2).is_some()
+        && cursor.take(b':')
+}

@@ -1,0 +1,241 @@
+//! The columns of a file, and how the members of its entries get into them.
+
+use std::collections::HashMap;
+
+use crate::column::{EntryColumn, EntryColumnRole, EntryColumnType};
+use crate::entry::{EntryFields, EntryValue, ParsedEntry, Slot};
+use crate::format::LogFormat;
+use crate::infer::infer_members;
+use crate::parse::fixed_columns;
+use crate::parse::json_text::write_json_text;
+use crate::roles::recognize_roles;
+use crate::severity::SeverityNumberScale;
+use crate::time::{TimeContext, TimeResolver};
+use crate::value_types::{is_json_number, typed};
+
+/// The members without a column, as one JSON object.
+pub const OTHER_FIELDS: &str = "other_fields";
+/// The name of the normalized severity.
+pub const NORMALIZED_SEVERITY: &str = "normalized_severity";
+/// The number of the normalized severity, which grows with it.
+pub const NORMALIZED_SEVERITY_NUMBER: &str = "normalized_severity_number";
+/// The whole entry as text.
+pub const ENTRY_TEXT: &str = "entry_text";
+/// Why the entry did not fit, or null.
+pub const PARSE_ERROR: &str = "parse_error";
+/// The offset of the entry in its decompressed file, in bytes.
+pub const ENTRY_OFFSET: &str = "entry_offset";
+
+const RESERVED_NAMES: [&str; 6] =
+    [OTHER_FIELDS, NORMALIZED_SEVERITY, NORMALIZED_SEVERITY_NUMBER, ENTRY_TEXT, PARSE_ERROR, ENTRY_OFFSET];
+
+/// Whether the name belongs to a column that is made for every format.
+pub(crate) fn is_reserved_name(name: &str) -> bool {
+    RESERVED_NAMES.contains(&name)
+}
+
+/// The columns of a file: those of its format, those inferred for its members, and those that every file has.
+#[derive(Debug, Clone)]
+pub struct EntrySchema {
+    format: LogFormat,
+    columns: Vec<EntryColumn>,
+    /// The columns of members by name.
+    member_columns: HashMap<String, usize>,
+    other_fields: Option<usize>,
+    time: Option<usize>,
+    message: Option<usize>,
+    severity: Option<usize>,
+    severity_scale: SeverityNumberScale,
+    generated: GeneratedColumns,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct GeneratedColumns {
+    /// The index of the first.
+    first: usize,
+    normalized_severity: Option<usize>,
+    severity_number: Option<usize>,
+    text: usize,
+    parse_error: usize,
+    offset: usize,
+}
+
+impl EntrySchema {
+    /// The columns that do not depend on the content of files. Members go into `other_fields`.
+    #[must_use]
+    pub fn new(format: LogFormat) -> Self {
+        Self::with_members(format, Vec::new())
+    }
+
+    /// The columns of the format and of the members of the entries in `samples`, usually the first bytes of the oldest and
+    /// of the newest file. Members that are in no sample, or whose values do not have the type of their column, go into
+    /// `other_fields`.
+    #[must_use]
+    pub fn infer(format: LogFormat, samples: &[&[u8]], context: &TimeContext) -> Self {
+        if !format.has_members() {
+            return Self::new(format);
+        }
+        let base = Self::new(format.clone());
+        let members = infer_members(&base, samples, context);
+        Self::with_members(format, members)
+    }
+
+    fn with_members(format: LogFormat, members: Vec<(String, EntryColumnType)>) -> Self {
+        let mut columns: Vec<EntryColumn> = match &format {
+            LogFormat::Pattern(pattern) => pattern.columns().to_vec(),
+            _ => {
+                fixed_columns(&format).iter().map(|(name, kind, role)| EntryColumn::new(*name, *kind, *role)).collect()
+            }
+        };
+        let mut member_columns = HashMap::new();
+        for (name, role, column_type) in members_with_roles(&columns, members) {
+            member_columns.insert(name.clone(), columns.len());
+            columns.push(EntryColumn::new(name, column_type, role));
+        }
+        let with_role = |role| columns.iter().position(|column: &EntryColumn| column.role == role);
+        let time = with_role(EntryColumnRole::Time);
+        let message = with_role(EntryColumnRole::Message);
+        let severity = with_role(EntryColumnRole::Severity);
+        let severity_name = severity.and_then(|index| columns.get(index)).map_or("", |column| column.name.as_str());
+        let severity_scale = SeverityNumberScale::from_column_name(severity_name);
+        let mut push = |name: &str, column_type| {
+            columns.push(EntryColumn::new(name, column_type, EntryColumnRole::Field));
+            columns.len() - 1
+        };
+        let other_fields = format.has_members().then(|| push(OTHER_FIELDS, EntryColumnType::Text));
+        let normalized_severity = severity.map(|_| push(NORMALIZED_SEVERITY, EntryColumnType::Text));
+        let severity_number = severity.map(|_| push(NORMALIZED_SEVERITY_NUMBER, EntryColumnType::Integer));
+        let text = push(ENTRY_TEXT, EntryColumnType::Text);
+        let parse_error = push(PARSE_ERROR, EntryColumnType::Text);
+        let offset = push(ENTRY_OFFSET, EntryColumnType::Integer);
+        let first = normalized_severity.unwrap_or(text);
+        let generated = GeneratedColumns { first, normalized_severity, severity_number, text, parse_error, offset };
+        Self { format, columns, member_columns, other_fields, time, message, severity, severity_scale, generated }
+    }
+
+    /// The format of the file.
+    #[must_use]
+    pub fn format(&self) -> &LogFormat {
+        &self.format
+    }
+
+    /// All columns, in the order of the indexes that [`ParsedEntry::value`] takes.
+    #[must_use]
+    pub fn columns(&self) -> &[EntryColumn] {
+        &self.columns
+    }
+
+    /// The index of the column with this name.
+    #[must_use]
+    pub fn column_index(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+
+    /// The index of the time of the entries.
+    #[must_use]
+    pub fn time_column(&self) -> Option<usize> {
+        self.time
+    }
+
+    /// The index of the text for people.
+    #[must_use]
+    pub fn message_column(&self) -> Option<usize> {
+        self.message
+    }
+
+    /// The index of the severity as written.
+    #[must_use]
+    pub fn severity_column(&self) -> Option<usize> {
+        self.severity
+    }
+
+    /// What numbers in the column of the severity mean.
+    #[must_use]
+    pub fn severity_scale(&self) -> SeverityNumberScale {
+        self.severity_scale
+    }
+
+    /// The value of a column that every file has, or `None` if the column is another.
+    pub(crate) fn generated_value<'a>(&self, entry: &ParsedEntry<'a>, column: usize) -> Option<EntryValue<'a>> {
+        let generated = self.generated;
+        if column < generated.first {
+            return None;
+        }
+        let severity = || entry.fits().then(|| entry.severity()).flatten();
+        Some(if column == generated.text {
+            EntryValue::Text(entry.text())
+        } else if column == generated.parse_error {
+            entry.parse_error().map_or(EntryValue::Null, EntryValue::Text)
+        } else if column == generated.offset {
+            EntryValue::Integer(i64::try_from(entry.offset()).unwrap_or(i64::MAX))
+        } else if Some(column) == generated.normalized_severity {
+            severity().map_or(EntryValue::Null, |severity| EntryValue::Text(severity.name()))
+        } else if Some(column) == generated.severity_number {
+            severity().map_or(EntryValue::Null, |severity| EntryValue::Integer(severity.number()))
+        } else {
+            EntryValue::Null
+        })
+    }
+
+    /// Gives the members of the entry to their columns, and the others to `other_fields`.
+    pub(crate) fn assign_members(&self, text: &str, fields: &mut EntryFields, times: &mut TimeResolver) {
+        let mut others = String::new();
+        for index in 0..fields.members() {
+            let Some(member) = fields.member(index) else { break };
+            let column = self.member_columns.get(fields.resolve(member.name, text)).copied();
+            let column = column.and_then(|index| Some((index, self.columns.get(index)?.column_type)));
+            let value = column.and_then(|(index, column_type)| {
+                typed(member.value, column_type, text, fields, times).map(|value| (index, value))
+            });
+            if let Some((index, value)) = value {
+                fields.set(index, value);
+                continue;
+            }
+            if member.value != Slot::Null {
+                others.push(if others.is_empty() { '{' } else { ',' });
+                write_json_text(fields.resolve(member.name, text), &mut others);
+                others.push(':');
+                write_json_value(member.value, text, fields, &mut others);
+            }
+        }
+        if let Some(column) = self.other_fields.filter(|_| !others.is_empty()) {
+            others.push('}');
+            let piece = fields.write_scratch(|scratch| scratch.push_str(&others));
+            fields.set(column, Slot::Text(piece));
+        }
+    }
+}
+
+/// The members that become columns. Those with a role come first; the fixed columns of a format keep their roles.
+fn members_with_roles(
+    fixed: &[EntryColumn],
+    members: Vec<(String, EntryColumnType)>,
+) -> Vec<(String, EntryColumnRole, EntryColumnType)> {
+    let is_free = |name: &str| !is_reserved_name(name) && fixed.iter().all(|column| column.name != name);
+    let members: Vec<_> = members.into_iter().filter(|(name, _)| is_free(name)).collect();
+    let mut roles = Vec::new();
+    if fixed.is_empty() {
+        let described: Vec<_> = members.iter().map(|(name, column_type)| (name.as_str(), *column_type)).collect();
+        let is_certain = |(index, role): &(usize, EntryColumnRole)| {
+            *role != EntryColumnRole::Time
+                || members.get(*index).is_some_and(|(_, column_type)| *column_type == EntryColumnType::Timestamp)
+        };
+        roles.extend(recognize_roles(&described).in_order().filter(is_certain));
+    }
+    let rest = (0..members.len()).filter(|index| roles.iter().all(|(with_role, _)| with_role != index));
+    let rest: Vec<_> = rest.map(|index| (index, EntryColumnRole::Field)).collect();
+    let order = roles.into_iter().chain(rest);
+    order.filter_map(|(index, role)| members.get(index).map(|(name, kind)| (name.clone(), role, *kind))).collect()
+}
+
+fn write_json_value(value: Slot, text: &str, fields: &EntryFields, out: &mut String) {
+    match value {
+        Slot::Json(piece) => out.push_str(fields.resolve(piece, text)),
+        Slot::Number(piece) if is_json_number(fields.resolve(piece, text)) => {
+            out.push_str(fields.resolve(piece, text));
+        }
+        Slot::Number(piece) | Slot::Text(piece) => write_json_text(fields.resolve(piece, text), out),
+        Slot::Boolean(boolean) => out.push_str(if boolean { "true" } else { "false" }),
+        Slot::Null | Slot::Integer(_) | Slot::Float(_) | Slot::Timestamp(_) => out.push_str("null"),
+    }
+}

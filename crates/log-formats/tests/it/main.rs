@@ -1,0 +1,27 @@
+//! Log files, through the public API of the crate.
+//!
+//! - `fixture`: reads files and shows their entries.
+//! - `access`, `syslog`, `structured`, `postgres`, `pattern`: known lines of each format.
+//! - `reader`: pieces, entries of several lines, bounds, growing files, and bytes that are no text.
+//! - `detection`: logs are recognised, and other files are not.
+//! - `properties`: pieces of any size give the same entries, which cover every byte, and no input panics.
+//! - `speed`: a measurement that runs on request.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on fails"
+)]
+
+mod access;
+mod detection;
+mod fixture;
+mod pattern;
+mod postgres;
+mod properties;
+mod reader;
+mod speed;
+mod structured;
+mod syslog;

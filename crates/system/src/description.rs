@@ -1,0 +1,189 @@
+//! Descriptions of tables as data: what a model reads before it calls, and what a request is checked against.
+
+use std::borrow::Cow;
+
+use crate::function::alternatives;
+use crate::value::SystemValue;
+
+/// The type of a column or parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum SystemColumnType {
+    /// Text.
+    Text,
+    /// A signed 64-bit number.
+    Integer,
+    /// An unsigned 64-bit number.
+    Unsigned,
+    /// A 64-bit number with a fraction.
+    Float,
+    /// True or false.
+    Boolean,
+    /// A time in UTC with microseconds.
+    Timestamp,
+    /// A duration in seconds, with a fraction.
+    Duration,
+}
+
+impl SystemColumnType {
+    /// The name of the type, such as `unsigned`.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether the values are numbers.
+    pub fn is_number(self) -> bool {
+        matches!(self, Self::Integer | Self::Unsigned | Self::Float | Self::Duration)
+    }
+
+    /// Whether `value` is null or of this type.
+    pub fn accepts(self, value: &SystemValue) -> bool {
+        match value {
+            SystemValue::Null => true,
+            SystemValue::Text(_) => self == Self::Text,
+            SystemValue::Integer(_) => self == Self::Integer,
+            SystemValue::Unsigned(_) => self == Self::Unsigned,
+            SystemValue::Float(_) => matches!(self, Self::Float | Self::Duration),
+            SystemValue::Boolean(_) => self == Self::Boolean,
+            SystemValue::Timestamp(_) => self == Self::Timestamp,
+        }
+    }
+}
+
+/// One column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemColumn {
+    /// The name, in snake case; it ends in the unit where one is needed.
+    pub name: Cow<'static, str>,
+    /// The type of the values.
+    pub column_type: SystemColumnType,
+    /// The unit, such as `bytes` or `percent`.
+    pub unit: Option<Cow<'static, str>>,
+    /// What the values mean.
+    pub description: Cow<'static, str>,
+    /// Whether values are masked for readers without the grant.
+    pub is_sensitive: bool,
+    /// Whether conditions on this column usually leave few rows.
+    pub is_good_filter: bool,
+}
+
+impl SystemColumn {
+    /// A column without a unit that everybody may read.
+    pub fn new(
+        name: impl Into<Cow<'static, str>>,
+        column_type: SystemColumnType,
+        description: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            column_type,
+            unit: None,
+            description: description.into(),
+            is_sensitive: false,
+            is_good_filter: false,
+        }
+    }
+
+    /// The same column with a unit.
+    pub fn with_unit(self, unit: impl Into<Cow<'static, str>>) -> Self {
+        Self { unit: Some(unit.into()), ..self }
+    }
+
+    /// The same column, masked unless granted.
+    pub fn sensitive(self) -> Self {
+        Self { is_sensitive: true, ..self }
+    }
+
+    /// The same column, named as a good filter when an answer is too large.
+    pub fn good_filter(self) -> Self {
+        Self { is_good_filter: true, ..self }
+    }
+}
+
+/// One parameter of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemParameter {
+    /// The name, in snake case.
+    pub name: Cow<'static, str>,
+    /// The type of the value.
+    pub parameter_type: SystemColumnType,
+    /// What the parameter changes, and its default.
+    pub description: Cow<'static, str>,
+    /// Whether a request without it is invalid.
+    pub is_required: bool,
+    /// The only valid texts; empty if every value of the type is valid.
+    pub options: Vec<Cow<'static, str>>,
+}
+
+impl SystemParameter {
+    /// An optional parameter with any value of its type.
+    pub fn new(
+        name: impl Into<Cow<'static, str>>,
+        parameter_type: SystemColumnType,
+        description: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            parameter_type,
+            description: description.into(),
+            is_required: false,
+            options: Vec::new(),
+        }
+    }
+
+    /// The same parameter, required in each request.
+    pub fn required(self) -> Self {
+        Self { is_required: true, ..self }
+    }
+
+    /// The same parameter with these options.
+    pub fn with_options<T: Into<Cow<'static, str>>>(self, options: impl IntoIterator<Item = T>) -> Self {
+        Self { options: options.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// What is wrong with `value`, and what would be right.
+    pub(crate) fn problem(&self, value: &SystemValue) -> Option<String> {
+        if value.is_null() || !self.parameter_type.accepts(value) {
+            return Some(format!("must be of type {}", self.parameter_type.name()));
+        }
+        let is_option = |text| self.options.is_empty() || self.options.iter().any(|option| option == text);
+        let text = value.as_text()?;
+        (!is_option(text)).then(|| format!("must be {}", self.option_list()))
+    }
+
+    /// `"a", "b" or "c"`.
+    pub(crate) fn option_list(&self) -> String {
+        let options: Vec<&str> = self.options.iter().map(AsRef::as_ref).collect();
+        alternatives(&options)
+    }
+}
+
+/// A table, described for a model and for the validation of requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemTableDescription {
+    /// The name.
+    pub name: Cow<'static, str>,
+    /// One sentence that says what a row is, and when to use the table.
+    pub description: Cow<'static, str>,
+    /// The columns, in the order of the values of a row.
+    pub columns: Vec<SystemColumn>,
+    /// The parameters.
+    pub parameters: Vec<SystemParameter>,
+}
+
+impl SystemTableDescription {
+    /// The position of a column and the column.
+    pub fn column(&self, name: &str) -> Option<(usize, &SystemColumn)> {
+        self.columns.iter().enumerate().find(|(_, column)| column.name == name)
+    }
+
+    /// A parameter.
+    pub fn parameter(&self, name: &str) -> Option<&SystemParameter> {
+        self.parameters.iter().find(|parameter| parameter.name == name)
+    }
+
+    /// The names of the columns.
+    pub fn column_names(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|column| column.name.as_ref())
+    }
+}

@@ -1,0 +1,134 @@
+//! Reads the tables on Linux, from `/proc`, `/sys`, `/etc/passwd`, unit files and control groups.
+//!
+//! Each table has a list of columns with the function that produces the value from one source, such as one process. The
+//! functions of columns that are not needed do not run.
+
+mod connections;
+mod disks;
+mod interfaces;
+mod load;
+mod memory;
+mod mounts;
+mod processes;
+mod row_writer;
+mod services;
+mod text_files;
+mod users;
+
+use std::fmt::Display;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use parking_lot::Mutex;
+use procfs::{Current as _, Uptime};
+
+use crate::catalog::SystemTable;
+use crate::cpu_sampler::CpuSampler;
+use crate::error::SystemError;
+use crate::read::{ReadOptions, ReadSummary};
+use crate::value::SystemValue;
+
+/// Receives rows.
+type RowCallback<'a> = &'a mut dyn FnMut(Vec<SystemValue>) -> ControlFlow<()>;
+
+const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
+
+/// Where the files are. Tests use folders of their own for all but `/proc`.
+#[derive(Debug, Clone)]
+struct SystemPaths {
+    sys: PathBuf,
+    passwd: PathBuf,
+    run: PathBuf,
+    /// The folders of unit files, the most important first.
+    unit_folders: Vec<PathBuf>,
+}
+
+impl Default for SystemPaths {
+    fn default() -> Self {
+        let unit_folders = [
+            "/etc/systemd/system",
+            "/run/systemd/system",
+            "/run/systemd/generator",
+            "/usr/local/lib/systemd/system",
+            "/usr/lib/systemd/system",
+            "/lib/systemd/system",
+            "/run/systemd/generator.late",
+        ];
+        Self {
+            sys: "/sys".into(),
+            passwd: "/etc/passwd".into(),
+            run: "/run".into(),
+            unit_folders: unit_folders.map(PathBuf::from).to_vec(),
+        }
+    }
+}
+
+/// Reads `table` with options that fit it.
+pub(crate) fn read(
+    table: SystemTable,
+    sampler: &Mutex<CpuSampler>,
+    options: &ReadOptions,
+    on_row: RowCallback<'_>,
+) -> Result<ReadSummary, SystemError> {
+    let paths = SystemPaths::default();
+    match table {
+        SystemTable::Processes => processes::read(&paths, sampler, options, on_row),
+        SystemTable::Connections => connections::read(&paths, table, options, on_row),
+        SystemTable::ListeningPorts => connections::read(&paths, table, options, on_row),
+        SystemTable::Mounts => mounts::read(options, on_row),
+        SystemTable::Disks => disks::read(&paths, options, on_row),
+        SystemTable::Interfaces => interfaces::read(&paths, options, on_row),
+        SystemTable::Services => services::read(&paths, options, on_row),
+        SystemTable::Users => users::read(&paths, options, on_row),
+        SystemTable::Load => load::read(sampler, options, on_row),
+        SystemTable::Memory => memory::read(options, on_row),
+    }
+}
+
+fn unreadable(table: SystemTable, origin: &Path, reason: impl Display) -> SystemError {
+    SystemError::Unreadable { table, origin: origin.display().to_string(), reason: reason.to_string() }
+}
+
+/// The start of the machine, and how to turn the clock ticks of the kernel into time.
+#[derive(Debug, Clone, Copy)]
+struct KernelClock {
+    ticks_per_second: f64,
+    boot_microseconds: Option<i64>,
+    uptime_seconds: Option<f64>,
+}
+
+impl KernelClock {
+    fn read() -> Self {
+        Self {
+            ticks_per_second: procfs::ticks_per_second().max(1) as f64,
+            boot_microseconds: boot_microseconds(),
+            uptime_seconds: Uptime::current().ok().map(|uptime| uptime.uptime),
+        }
+    }
+
+    fn seconds(&self, ticks: u64) -> f64 {
+        ticks as f64 / self.ticks_per_second
+    }
+
+    /// The time of an event that many ticks after the start of the machine.
+    fn time(&self, ticks: u64) -> Option<i64> {
+        let since_boot = (self.seconds(ticks) * MICROSECONDS_PER_SECOND as f64) as i64;
+        self.boot_microseconds?.checked_add(since_boot)
+    }
+
+    /// The seconds since that event.
+    fn seconds_since(&self, ticks: u64) -> Option<f64> {
+        Some((self.uptime_seconds? - self.seconds(ticks)).max(0.0))
+    }
+}
+
+/// The start of the machine in whole seconds, as the kernel reports it, so that it is the same in each reading.
+fn boot_microseconds() -> Option<i64> {
+    let seconds = i64::try_from(procfs::boot_time_secs().ok()?).ok()?;
+    seconds.checked_mul(MICROSECONDS_PER_SECOND)
+}
+
+/// `part` of `whole` in percent; `None` for a part of nothing.
+fn percentage(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
+}

@@ -1,0 +1,292 @@
+//! The number of rows over time, in bars of a round width, in one pass without knowing the times before.
+//!
+//! Unless both ends of the range of time are known, rows are counted in short cells, which are joined when there are too
+//! many of them. Each cell divides the round widths that are possible at the end.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::bar_width::BarWidth;
+use super::severity::SeverityScale;
+use super::time::TimeRange;
+
+/// The maximum number of series in an answer, without the one for other values.
+pub const HISTOGRAM_SERIES_MAX: usize = 30;
+/// The number of values of the field that are counted as series; the first ones that occur.
+const TRACKED_SERIES_MAX: usize = 32;
+/// The maximum number of cells. It exceeds the maximum number of bars as often as a cell fits into the next longer one.
+const CELLS_MAX: usize = 12_100;
+
+/// The number of rows over time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogHistogram {
+    /// The width of a bar in nanoseconds.
+    pub width: i64,
+    /// The series, those with the most rows first, and [`SeriesName::Other`] last.
+    pub series: Vec<HistogramSeries>,
+    /// The bars in the order of time, also those without rows.
+    pub bars: Vec<HistogramBar>,
+    /// The number of rows that match and have no time.
+    pub rows_without_time: u64,
+    /// Whether a value with many rows may be among the others, because the field has more values than are counted.
+    pub is_ranking_inexact: bool,
+}
+
+/// A series of a histogram.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistogramSeries {
+    /// What it counts.
+    pub name: SeriesName,
+    /// A name to show beside the value, such as `info` for priority 6.
+    pub display_name: Option<&'static str>,
+    /// The number of its rows.
+    pub rows: u64,
+}
+
+/// What a series of a histogram counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SeriesName {
+    /// All rows: the histogram has no field.
+    All,
+    /// Rows with this value in its display form.
+    Value(String),
+    /// Rows with other values than those of the other series.
+    Other,
+}
+
+/// The rows of a part of the time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistogramBar {
+    /// The first time of the bar in nanoseconds UTC.
+    pub start: i64,
+    /// The number of rows for each series.
+    pub rows: Vec<u64>,
+}
+
+/// The times of one cell: `end` is the first time after it.
+struct Cell {
+    index: i64,
+    start: i64,
+    end: i64,
+}
+
+impl Cell {
+    const EMPTY: Self = Self { index: 0, start: 0, end: 0 };
+}
+
+/// Counts rows over time.
+#[derive(Debug)]
+pub(super) struct HistogramCounter {
+    range: TimeRange,
+    bars: usize,
+    series_max: usize,
+    scale: Option<SeverityScale>,
+    width: BarWidth,
+    /// The index of the width among those of cells; `None` if it is final.
+    cell: Option<usize>,
+    cells: HashMap<i64, Vec<u64>, RandomState>,
+    /// The number of each value's series; series 0 counts other values, or all rows.
+    series: HashMap<Box<str>, usize, RandomState>,
+    seen: Option<(i64, i64)>,
+    rows_without_time: u64,
+    has_untracked_values: bool,
+}
+
+impl HistogramCounter {
+    pub(super) fn new(range: TimeRange, bars: usize, series_max: usize, scale: Option<SeverityScale>) -> Self {
+        let fixed = range.start.zip(range.end).map(|(start, end)| BarWidth::choose(start, end.saturating_sub(1), bars));
+        Self {
+            range,
+            bars,
+            series_max: series_max.clamp(1, HISTOGRAM_SERIES_MAX),
+            scale,
+            width: fixed.unwrap_or(BarWidth::SHORTEST),
+            cell: fixed.is_none().then_some(0),
+            cells: HashMap::default(),
+            series: HashMap::default(),
+            seen: None,
+            rows_without_time: 0,
+            has_untracked_values: false,
+        }
+    }
+
+    /// The number of the series for a value; 0 if it is counted among the others.
+    pub(super) fn series(&mut self, value: &str) -> usize {
+        if let Some(series) = self.series.get(value) {
+            return *series;
+        }
+        if self.series.len() >= TRACKED_SERIES_MAX {
+            self.has_untracked_values = true;
+            return 0;
+        }
+        let series = self.series.len() + 1;
+        self.series.insert(value.into(), series);
+        series
+    }
+
+    /// Adds rows of one batch: their times, and the number of the series of each.
+    pub(super) fn add(&mut self, rows: impl Iterator<Item = (Option<i64>, usize)>) {
+        // Rows that follow each other are mostly in the same cell, so that its counts are added together.
+        let mut counts: Vec<u64> = Vec::new();
+        let mut cell = Cell::EMPTY;
+        for (time, series) in rows {
+            let Some(time) = time else {
+                self.rows_without_time += 1;
+                continue;
+            };
+            let (first, last) = self.seen.unwrap_or((time, time));
+            self.seen = Some((first.min(time), last.max(time)));
+            if time < cell.start || time >= cell.end {
+                self.add_counts(cell.index, &mut counts);
+                // After the counts were added, because that may change the width.
+                let index = self.width.index(time);
+                cell = Cell { index, start: self.width.start(index), end: self.width.start(index.saturating_add(1)) };
+            }
+            add_to(&mut counts, series, 1);
+        }
+        self.add_counts(cell.index, &mut counts);
+    }
+
+    /// Moves counts to a cell.
+    fn add_counts(&mut self, index: i64, counts: &mut Vec<u64>) {
+        if counts.is_empty() {
+            return;
+        }
+        let cell = self.cells.entry(index).or_default();
+        counts.drain(..).enumerate().for_each(|(series, count)| add_to(cell, series, count));
+        while self.cells.len() > CELLS_MAX && self.cell.is_some() {
+            self.coarsen();
+        }
+    }
+
+    fn coarsen(&mut self) {
+        self.cell = self.cell.map(|cell| cell + 1).filter(|cell| BarWidth::from_cell(*cell).is_some());
+        let Some(width) = self.cell.and_then(BarWidth::from_cell) else { return };
+        self.join_cells(width);
+    }
+
+    fn join_cells(&mut self, width: BarWidth) {
+        let mut joined: HashMap<i64, Vec<u64>, RandomState> = HashMap::default();
+        for (index, counts) in self.cells.drain() {
+            let bar = joined.entry(width.index(self.width.start(index))).or_default();
+            counts.into_iter().enumerate().for_each(|(series, count)| add_to(bar, series, count));
+        }
+        self.cells = joined;
+        self.width = width;
+    }
+
+    pub(super) fn finish(mut self, has_field: bool) -> LogHistogram {
+        let first = self.range.start.or(self.seen.map(|(first, _)| first));
+        let last = self.range.end.map(|end| end.saturating_sub(1)).or(self.seen.map(|(_, last)| last));
+        // A bound of the range may be on the other side of all rows.
+        let ends = first.zip(last).filter(|(first, last)| first <= last);
+        if let (Some((first, last)), Some(_)) = (ends, self.cell) {
+            let width = BarWidth::choose(first, last, self.bars);
+            self.join_cells(width);
+        }
+        let (series, order) = self.ranked_series(has_field);
+        let bars = ends.map_or_else(Vec::new, |(first, last)| {
+            let bar = |index| {
+                let mut rows = vec![0; series.len()];
+                for (count, place) in self.cells.get(&index).into_iter().flatten().zip(&order) {
+                    add_to(&mut rows, *place, *count);
+                }
+                HistogramBar { start: self.width.start(index), rows }
+            };
+            (self.width.index(first)..=self.width.index(last)).map(bar).collect()
+        });
+        LogHistogram {
+            width: self.width.nanos(),
+            series,
+            bars,
+            rows_without_time: self.rows_without_time,
+            is_ranking_inexact: self.has_untracked_values,
+        }
+    }
+
+    /// The series of the answer, and the place in it of each series that was counted.
+    fn ranked_series(&self, has_field: bool) -> (Vec<HistogramSeries>, Vec<usize>) {
+        let mut totals = vec![0; self.series.len() + 1];
+        for counts in self.cells.values() {
+            counts.iter().enumerate().for_each(|(series, count)| add_to(&mut totals, series, *count));
+        }
+        let total = |series: usize| totals.get(series).copied().unwrap_or(0);
+        if !has_field {
+            return (vec![HistogramSeries { name: SeriesName::All, display_name: None, rows: total(0) }], vec![0]);
+        }
+        let mut values: Vec<(&str, usize)> = self.series.iter().map(|(value, series)| (&**value, *series)).collect();
+        values.sort_unstable_by(|(value, series), (other, other_series)| {
+            total(*other_series).cmp(&total(*series)).then_with(|| value.cmp(other))
+        });
+        let mut order = vec![values.len().min(self.series_max); totals.len()];
+        let mut ranked = Vec::new();
+        let mut other = total(0);
+        for (place, (value, series)) in values.into_iter().enumerate() {
+            let rows = total(series);
+            if place >= self.series_max {
+                other += rows;
+                continue;
+            }
+            if let Some(entry) = order.get_mut(series) {
+                *entry = place;
+            }
+            let display_name = self.scale.and_then(|scale| scale.display_name(value));
+            ranked.push(HistogramSeries { name: SeriesName::Value(value.to_owned()), display_name, rows });
+        }
+        if other > 0 {
+            ranked.push(HistogramSeries { name: SeriesName::Other, display_name: None, rows: other });
+        }
+        (ranked, order)
+    }
+}
+
+/// Adds to a count. A list that is too short becomes longer, so that cells have no counts for series they lack.
+fn add_to(counts: &mut Vec<u64>, index: usize, count: u64) {
+    if counts.len() <= index && count > 0 {
+        counts.resize(index + 1, 0);
+    }
+    if let Some(place) = counts.get_mut(index) {
+        *place += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(30))]
+
+        /// More times than cells, so that cells are joined while rows are added.
+        #[test]
+        fn each_row_is_in_its_bar(
+            start in any::<i64>(),
+            spread in prop::sample::select(vec![1i64, 7, 1_000_003, 61_000_000_007, 3_600_000_000_000, 600_000_000_000_000]),
+            bars in 1usize..1_000,
+            step in 1i64..30_011,
+        ) {
+            // The steps have no factor in common with the number of rows, so that times come in no order.
+            let time = |row: i64| start.saturating_add(((row * step) % 30_011).saturating_mul(spread));
+            let mut histogram = HistogramCounter::new(TimeRange::default(), bars, 5, None);
+            for batch in 0..30 {
+                histogram.add((batch * 1_000..(batch + 1) * 1_000).map(|row| (Some(time(row)), 0)));
+            }
+            prop_assert!(histogram.cells.len() <= CELLS_MAX);
+            let histogram = histogram.finish(false);
+            let mut times: Vec<i64> = (0..30_000).map(time).collect();
+            times.sort_unstable();
+            for bar in &histogram.bars {
+                let before = |end: i64| times.partition_point(|time| *time < end) as u64;
+                let end = bar.start.checked_add(histogram.width);
+                let expected = end.map_or(times.len() as u64, before) - before(bar.start);
+                prop_assert_eq!(bar.rows[0], expected, "{:?}", bar);
+            }
+            prop_assert_eq!(histogram.series[0].rows, 30_000);
+            let width = BarWidth::choose(times[0], times[29_999], bars);
+            prop_assert_eq!(histogram.width, width.nanos());
+        }
+    }
+}

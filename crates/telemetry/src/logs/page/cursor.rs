@@ -1,0 +1,274 @@
+//! Cursors as text: a position in the total order of entries, with a direction.
+//!
+//! The text is base64url over a version, the position, and a checksum. The checksum finds damage and cursors of another
+//! request; it is no signature, and a cursor gives no rights.
+
+use std::collections::BTreeMap;
+use std::hash::Hasher;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use siphasher::sip::SipHasher13;
+use thiserror::Error;
+
+use super::entry_order::{EntryKey, LogDirection, SourceId, TieBreak};
+use super::seen_entries::{LISTED_ROWS_MAX, SeenAtTime, SeenEntries};
+
+/// The maximum length of a cursor as text.
+pub const CURSOR_CHARACTERS_MAX: usize = 16_384;
+
+const VERSION: u8 = 1;
+const CHECKSUM_BYTES: usize = 6;
+const KIND_POSITION: u8 = 0;
+const KIND_ROWS: u8 = 1;
+const KIND_UP_TO_ROW: u8 = 2;
+
+/// A position between two entries, from which a page continues. Entries that are added later are neither skipped nor
+/// repeated if they are newer, or have the time of the cursor and come later in their source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogCursor {
+    seen: SeenEntries,
+}
+
+/// A text that is no cursor of this request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum CursorError {
+    /// The text was changed, cut, or never was a cursor.
+    #[error("the cursor is damaged; send it exactly as an answer contained it, or leave it out to start again")]
+    Damaged,
+    /// The cursor has another version of the format.
+    #[error("the cursor is of version {0}, which this server does not read; leave it out to start again")]
+    Version(u8),
+    /// The cursor belongs to another source or search.
+    #[error("the cursor belongs to another request; repeat the request that it came from, or leave it out")]
+    OtherRequest,
+}
+
+impl LogCursor {
+    /// The position at an entry: what follows it in the direction. `ordinal` is its number among rows with the same key.
+    /// In a source without positions, rows that are added later with the time of the entry may be on either side of it; a
+    /// cursor of a page does not have this limit.
+    pub fn at_entry(direction: LogDirection, key: EntryKey, ordinal: u64) -> Self {
+        let at_time = match key.tie {
+            TieBreak::Position(position) => SeenAtTime::Position(position),
+            TieBreak::RowHash(hash) => SeenAtTime::UpToRow { hash, ordinal },
+        };
+        let sources = BTreeMap::from([(key.source, at_time)]);
+        Self { seen: SeenEntries { direction, time: key.time, sources } }
+    }
+
+    /// The position before all entries at `time` in nanoseconds UTC.
+    pub fn at_time(direction: LogDirection, time: i64) -> Self {
+        Self { seen: SeenEntries::new(direction, time) }
+    }
+
+    pub(in crate::logs) fn from_seen(seen: SeenEntries) -> Self {
+        Self { seen }
+    }
+
+    pub(in crate::logs) fn seen(&self) -> &SeenEntries {
+        &self.seen
+    }
+
+    /// The direction in which the cursor continues.
+    pub fn direction(&self) -> LogDirection {
+        self.seen.direction
+    }
+
+    /// The time of the last entry before the cursor in nanoseconds UTC, or [`NO_TIME`](super::NO_TIME). In the direction of the cursor, only entries
+    /// with this time and those after it are needed for the next page.
+    pub fn time(&self) -> i64 {
+        self.seen.time
+    }
+
+    /// The cursor as text. `scope` identifies the request, for example as a hash of its sources and its filters.
+    pub fn encode(&self, scope: u64) -> String {
+        let mut bytes = vec![VERSION, u8::from(self.seen.direction == LogDirection::Forward)];
+        bytes.extend(scope_tag(scope));
+        bytes.extend(self.seen.time.to_be_bytes());
+        for (source, seen) in &self.seen.sources {
+            bytes.extend(source.0.to_be_bytes());
+            match seen {
+                SeenAtTime::Position(position) => {
+                    bytes.push(KIND_POSITION);
+                    write_number(*position, &mut bytes);
+                }
+                SeenAtTime::Rows(rows) => {
+                    bytes.push(KIND_ROWS);
+                    write_number(rows.len() as u128, &mut bytes);
+                    for (hash, count) in rows {
+                        bytes.extend(hash.to_be_bytes());
+                        write_number(u128::from(*count), &mut bytes);
+                    }
+                }
+                SeenAtTime::UpToRow { hash, ordinal } => {
+                    bytes.push(KIND_UP_TO_ROW);
+                    bytes.extend(hash.to_be_bytes());
+                    write_number(u128::from(*ordinal), &mut bytes);
+                }
+            }
+        }
+        bytes.extend(checksum(&bytes));
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// Reads a cursor that [`Self::encode`] wrote with the same `scope`.
+    ///
+    /// # Errors
+    /// If the text is no cursor, or one of another request or version.
+    pub fn decode(text: &str, scope: u64) -> Result<Self, CursorError> {
+        let text = text.trim();
+        if text.len() > CURSOR_CHARACTERS_MAX {
+            return Err(CursorError::Damaged);
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| CursorError::Damaged)?;
+        let body = bytes.len().checked_sub(CHECKSUM_BYTES).and_then(|length| bytes.split_at_checked(length));
+        let (body, _) = body.filter(|(body, sum)| checksum(body) == *sum).ok_or(CursorError::Damaged)?;
+        let mut reader = Reader(body);
+        match reader.byte() {
+            Some(VERSION) => {}
+            Some(version) => return Err(CursorError::Version(version)),
+            None => return Err(CursorError::Damaged),
+        }
+        let direction = match reader.byte() {
+            Some(0) => LogDirection::Backward,
+            Some(1) => LogDirection::Forward,
+            _ => return Err(CursorError::Damaged),
+        };
+        if reader.array() != Some(scope_tag(scope)) {
+            return Err(CursorError::OtherRequest);
+        }
+        reader.read_seen(direction).map(|seen| Self { seen }).ok_or(CursorError::Damaged)
+    }
+}
+
+fn scope_tag(scope: u64) -> [u8; 4] {
+    let [.., a, b, c, d] = (scope ^ (scope >> 32)).to_be_bytes();
+    [a, b, c, d]
+}
+
+fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let mut hasher = SipHasher13::new_with_keys(1, u64::from(VERSION));
+    hasher.write(bytes);
+    let [a, b, c, d, e, f, ..] = hasher.finish().to_be_bytes();
+    [a, b, c, d, e, f]
+}
+
+/// Seven bits per byte, the lowest first; the eighth bit marks that another byte follows.
+fn write_number(mut number: u128, bytes: &mut Vec<u8>) {
+    while number >= 0x80 {
+        // The lowest seven bits fit a byte.
+        bytes.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn number(&mut self) -> Option<u128> {
+        let mut number: u128 = 0;
+        for shift in (0..u128::BITS).step_by(7) {
+            let byte = self.byte()?;
+            number |= u128::from(byte & 0x7f).checked_shl(shift)?;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn count(&mut self) -> Option<u64> {
+        u64::try_from(self.number()?).ok()
+    }
+
+    fn read_seen(&mut self, direction: LogDirection) -> Option<SeenEntries> {
+        let time = i64::from_be_bytes(self.array()?);
+        let mut sources = BTreeMap::new();
+        while !self.0.is_empty() {
+            let source = SourceId(u64::from_be_bytes(self.array()?));
+            let seen = match self.byte()? {
+                KIND_POSITION => SeenAtTime::Position(self.number()?),
+                KIND_ROWS => SeenAtTime::Rows(self.rows()?),
+                KIND_UP_TO_ROW => {
+                    SeenAtTime::UpToRow { hash: u128::from_be_bytes(self.array()?), ordinal: self.count()? }
+                }
+                _ => return None,
+            };
+            sources.insert(source, seen);
+        }
+        Some(SeenEntries { direction, time, sources })
+    }
+
+    fn rows(&mut self) -> Option<BTreeMap<u128, u64>> {
+        let length = self.count()?;
+        if length > LISTED_ROWS_MAX as u64 {
+            return None;
+        }
+        (0..length).map(|_| Some((u128::from_be_bytes(self.array()?), self.count()?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn cursors() -> impl Strategy<Value = LogCursor> {
+        let seen = prop_oneof![
+            any::<u128>().prop_map(SeenAtTime::Position),
+            prop::collection::btree_map(any::<u128>(), any::<u64>(), 0..8).prop_map(SeenAtTime::Rows),
+            (any::<u128>(), any::<u64>()).prop_map(|(hash, ordinal)| SeenAtTime::UpToRow { hash, ordinal }),
+        ];
+        let sources = prop::collection::btree_map(any::<u64>().prop_map(SourceId), seen, 0..4);
+        (any::<bool>(), any::<i64>(), sources).prop_map(|(forward, time, sources)| {
+            let direction = if forward { LogDirection::Forward } else { LogDirection::Backward };
+            LogCursor { seen: SeenEntries { direction, time, sources } }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn cursors_are_read_back(cursor in cursors(), scope in any::<u64>()) {
+            prop_assert_eq!(LogCursor::decode(&cursor.encode(scope), scope), Ok(cursor));
+        }
+
+        #[test]
+        fn damage_is_found(cursor in cursors(), index in any::<prop::sample::Index>(), letter in "[A-Za-z0-9_-]") {
+            let text = cursor.encode(7);
+            let mut damaged: Vec<char> = text.chars().collect();
+            damaged[index.index(text.len())] = letter.chars().next().unwrap();
+            let damaged: String = damaged.into_iter().collect();
+            if damaged != text {
+                prop_assert_eq!(LogCursor::decode(&damaged, 7), Err(CursorError::Damaged));
+            }
+        }
+
+        #[test]
+        fn no_text_panics(text in "[A-Za-z0-9_=+/ -]{0,60}") {
+            prop_assert!(LogCursor::decode(&text, 0).is_err());
+        }
+    }
+
+    #[test]
+    fn a_cursor_is_short_and_belongs_to_its_request() {
+        let key = EntryKey { time: 5, source: SourceId(1), tie: TieBreak::Position(1_000_000) };
+        let text = LogCursor::at_entry(LogDirection::Forward, key, 0).encode(1);
+        assert_eq!(text.len(), 43);
+        assert_eq!(LogCursor::decode(&text, 2), Err(CursorError::OtherRequest));
+    }
+}

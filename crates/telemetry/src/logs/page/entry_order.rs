@@ -1,0 +1,115 @@
+//! The total order of entries: by time, then by source, then by the position within the source.
+//!
+//! Where a source has no positions, a hash of the row takes their place. Rows with the same values have the same hash;
+//! they are numbered, and cannot be distinguished otherwise.
+
+use std::hash::Hasher;
+
+use arrow::array::{Array, RecordBatch, UInt64Array};
+use siphasher::sip128::{Hasher128, SipHasher13};
+
+use crate::logs::value::{is_missing, write_display_value};
+
+/// The time in the order of an entry without one: before all others.
+pub const NO_TIME: i64 = i64::MIN;
+
+/// The identity of a source in cursors. It must be the same for each page, for example a hash of the source's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct SourceId(pub u64);
+
+/// The order in which entries are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogDirection {
+    /// The newest entries first.
+    #[default]
+    Backward,
+    /// The oldest entries first.
+    Forward,
+}
+
+/// What orders the entries of one source that have the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TieBreak {
+    /// The position within the source, such as the offset in a file. It is unique, and new entries have larger ones.
+    Position(u128),
+    /// A hash of the row's values.
+    RowHash(u128),
+}
+
+/// The place of an entry in the total order. Rows with the same values in a source without positions have the same key,
+/// and are numbered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryKey {
+    /// The time in nanoseconds UTC, or [`NO_TIME`].
+    pub time: i64,
+    /// The source.
+    pub source: SourceId,
+    /// The order within the source.
+    pub tie: TieBreak,
+}
+
+/// The positions of the rows of a batch.
+#[derive(Debug, Clone, Copy)]
+pub enum EntryPositions<'a> {
+    /// Row `n` has this position plus `n`.
+    From(u128),
+    /// A column with the positions. A row where it is null has position 0.
+    Column(&'a UInt64Array),
+    /// The source has no positions. Each page must then be read from batches with the same columns.
+    RowHash,
+}
+
+/// Hashes the rows of a batch. The hash depends on the names of the columns and the display form of the values, but not
+/// on the order of the columns, their types or the division into batches. A missing value is the same as no column.
+pub(in crate::logs) struct RowHasher<'a> {
+    batch: &'a RecordBatch,
+    text: String,
+}
+
+impl<'a> RowHasher<'a> {
+    pub(in crate::logs) fn new(batch: &'a RecordBatch) -> Self {
+        Self { batch, text: String::new() }
+    }
+
+    pub(in crate::logs) fn hash(&mut self, row: usize) -> u128 {
+        let mut sum: u128 = 0;
+        for (field, array) in self.batch.schema_ref().fields().iter().zip(self.batch.columns()) {
+            self.text.clear();
+            write_display_value(array.as_ref(), row, &mut self.text);
+            if is_missing(&self.text) {
+                continue;
+            }
+            // The keys are part of the format of cursors: the hash must be the same in every process.
+            let mut hasher = SipHasher13::new_with_keys(0, 0);
+            hasher.write(field.name().as_bytes());
+            hasher.write_u8(0xff);
+            hasher.write(self.text.as_bytes());
+            sum = sum.wrapping_add(hasher.finish128().as_u128());
+        }
+        sum
+    }
+}
+
+impl EntryPositions<'_> {
+    /// What orders `row` within its source.
+    pub(in crate::logs) fn tie(&self, row: usize, hasher: &mut RowHasher<'_>) -> TieBreak {
+        match self {
+            Self::From(first) => TieBreak::Position(first.saturating_add(row as u128)),
+            Self::Column(positions) if row < positions.len() && positions.is_valid(row) => {
+                TieBreak::Position(u128::from(positions.value(row)))
+            }
+            Self::Column(_) => TieBreak::Position(0),
+            Self::RowHash => TieBreak::RowHash(hasher.hash(row)),
+        }
+    }
+}
+
+impl LogDirection {
+    /// Whether `one` comes before `other` when entries are read in this direction.
+    pub(in crate::logs) fn is_before<T: Ord>(self, one: &T, other: &T) -> bool {
+        match self {
+            Self::Backward => one > other,
+            Self::Forward => one < other,
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The best entries of a scan in a direction, in memory that depends on the size of the page only.
+//!
+//! From each batch, only the rows that may be in the page are copied. Their copies are joined from time to time, so that a
+//! batch of which one row is left does not stay.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::{cast, take};
+use arrow::datatypes::{DataType, Field, Schema};
+use arrow::error::ArrowError;
+
+use super::cursor::LogCursor;
+use super::entry_order::{EntryKey, EntryPositions, LogDirection, NO_TIME, RowHasher, SourceId};
+use super::log_page::{LogEntry, LogPage};
+use super::seen_entries::{SeenEntries, SeenFilter};
+
+/// The maximum size of the entries of a page in bytes. A page with larger entries is shorter than its limit, and has more
+/// entries after it.
+pub const PAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The rows of a batch that are offered to a page.
+#[derive(Clone, Copy)]
+pub(in crate::logs) struct BatchRows<'a> {
+    pub(in crate::logs) batch: &'a RecordBatch,
+    pub(in crate::logs) times: &'a Int64Array,
+    pub(in crate::logs) source: SourceId,
+    pub(in crate::logs) positions: EntryPositions<'a>,
+    pub(in crate::logs) rows: &'a BooleanBuffer,
+}
+
+/// Rows with the same key.
+#[derive(Debug)]
+struct EntryGroup {
+    count: u64,
+    /// The number of the first of them among all rows with this key.
+    first_ordinal: u64,
+    row: RowPlace,
+}
+
+#[derive(Debug, Clone)]
+enum RowPlace {
+    /// In the batch that is being offered.
+    Offered(usize),
+    Copied(Arc<RecordBatch>, usize),
+}
+
+/// Collects the first `limit` entries after a cursor, in a direction.
+#[derive(Debug)]
+pub(in crate::logs) struct EntryPool {
+    direction: LogDirection,
+    limit: u64,
+    columns: Option<Vec<String>>,
+    filter: Option<SeenFilter>,
+    groups: BTreeMap<EntryKey, EntryGroup>,
+    entries: u64,
+    /// The number of entries after the cursor, in the page or behind it.
+    remaining: u64,
+    copied_rows: usize,
+    copied_bytes: usize,
+    bytes_max: usize,
+}
+
+impl EntryPool {
+    pub(in crate::logs) fn new(
+        direction: LogDirection,
+        limit: usize,
+        columns: Option<Vec<String>>,
+        cursor: Option<&LogCursor>,
+    ) -> Self {
+        Self {
+            direction,
+            limit: limit as u64,
+            columns,
+            filter: cursor.map(|cursor| SeenFilter::new(cursor.seen().clone())),
+            groups: BTreeMap::new(),
+            entries: 0,
+            remaining: 0,
+            copied_rows: 0,
+            copied_bytes: 0,
+            bytes_max: PAGE_BYTES_MAX,
+        }
+    }
+
+    /// Offers the rows of a batch.
+    pub(in crate::logs) fn offer(&mut self, offered: &BatchRows<'_>) -> Result<(), ArrowError> {
+        let mut hasher = RowHasher::new(offered.batch);
+        let mut candidates = self.candidates(offered, &mut hasher);
+        self.drop_late_candidates(&mut candidates);
+        for (time, row, ordinal) in candidates {
+            let tie = offered.positions.tie(row, &mut hasher);
+            self.insert(EntryKey { time, source: offered.source, tie }, row, ordinal);
+        }
+        self.copy_offered(offered.batch)?;
+        if self.copied_rows > 1_024 + 4 * self.groups.len() {
+            self.join_copies()?;
+        }
+        if self.copied_bytes > self.bytes_max {
+            self.shorten()?;
+        }
+        Ok(())
+    }
+
+    /// Drops the last entries until the others fit the maximum size.
+    fn shorten(&mut self) -> Result<(), ArrowError> {
+        self.join_copies()?;
+        while self.copied_bytes > self.bytes_max && self.limit > 1 {
+            self.limit = (self.entries.min(self.limit) / 2).max(1);
+            while self.drop_last() {}
+            self.join_copies()?;
+        }
+        Ok(())
+    }
+
+    /// The rows that come after the cursor and may be in the page: time, row, and number among rows with the same key.
+    fn candidates(&mut self, offered: &BatchRows<'_>, hasher: &mut RowHasher<'_>) -> Vec<(i64, usize, u64)> {
+        let direction = self.direction;
+        let last_time = self.last_time();
+        let mut candidates = Vec::new();
+        for row in offered.rows.set_indices() {
+            let time = if offered.times.is_valid(row) { offered.times.value(row) } else { NO_TIME };
+            let mut ordinal = 0;
+            if let Some(filter) = &mut self.filter {
+                let cursor_time = filter.seen().time;
+                if direction.is_before(&time, &cursor_time) {
+                    continue;
+                }
+                if time == cursor_time {
+                    let tie = offered.positions.tie(row, hasher);
+                    let Some(admitted) = filter.admit(offered.source, tie) else { continue };
+                    ordinal = admitted;
+                }
+            }
+            self.remaining += 1;
+            if last_time.is_none_or(|last| !direction.is_before(&last, &time)) {
+                candidates.push((time, row, ordinal));
+            }
+        }
+        candidates
+    }
+
+    /// The time of the last entry, if the page is full.
+    fn last_time(&self) -> Option<i64> {
+        if self.entries < self.limit {
+            return None;
+        }
+        let last = match self.direction {
+            LogDirection::Forward => self.groups.last_key_value(),
+            LogDirection::Backward => self.groups.first_key_value(),
+        };
+        last.map(|(key, _)| key.time)
+    }
+
+    /// Drops candidates for which this batch alone has enough better ones, before keys are made for them.
+    fn drop_late_candidates(&self, candidates: &mut Vec<(i64, usize, u64)>) {
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        if limit == 0 {
+            return candidates.clear();
+        }
+        if candidates.len() <= limit {
+            return;
+        }
+        let mut times: Vec<i64> = candidates.iter().map(|(time, ..)| *time).collect();
+        let order = |one: &i64, other: &i64| match self.direction {
+            LogDirection::Forward => one.cmp(other),
+            LogDirection::Backward => other.cmp(one),
+        };
+        let last = *times.select_nth_unstable_by(limit - 1, order).1;
+        candidates.retain(|(time, ..)| !self.direction.is_before(&last, time));
+    }
+
+    fn insert(&mut self, key: EntryKey, row: usize, ordinal: u64) {
+        let new = || EntryGroup { count: 0, first_ordinal: ordinal, row: RowPlace::Offered(row) };
+        self.groups.entry(key).or_insert_with(new).count += 1;
+        self.entries += 1;
+        self.drop_last();
+    }
+
+    /// Drops the last rows with the same key if the others fill the page without them.
+    fn drop_last(&mut self) -> bool {
+        let last = match self.direction {
+            LogDirection::Forward => self.groups.last_entry(),
+            LogDirection::Backward => self.groups.first_entry(),
+        };
+        let last = last.filter(|last| self.entries - last.get().count >= self.limit);
+        let dropped = last.map(|last| last.remove().count);
+        self.entries -= dropped.unwrap_or(0);
+        dropped.is_some()
+    }
+
+    /// Copies the rows of the current batch that are in the page.
+    fn copy_offered(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
+        let places = self.groups.values().filter_map(|group| match group.row {
+            RowPlace::Offered(row) => Some(row as u64),
+            RowPlace::Copied(..) => None,
+        });
+        let rows: Vec<u64> = places.collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.copied_rows += rows.len();
+        let copy = Arc::new(copy_rows(batch, rows, self.columns.as_deref())?);
+        self.copied_bytes += copy.get_array_memory_size();
+        let offered = self.groups.values_mut().filter(|group| matches!(group.row, RowPlace::Offered(_)));
+        for (index, group) in offered.enumerate() {
+            group.row = RowPlace::Copied(copy.clone(), index);
+        }
+        Ok(())
+    }
+
+    /// Copies the rows that are left of each copy, so that the memory of the others is freed.
+    fn join_copies(&mut self) -> Result<(), ArrowError> {
+        let mut left: BTreeMap<usize, (Arc<RecordBatch>, Vec<&mut RowPlace>)> = BTreeMap::new();
+        for group in self.groups.values_mut() {
+            if let RowPlace::Copied(batch, _) = &group.row {
+                let batch = batch.clone();
+                left.entry(Arc::as_ptr(&batch).addr()).or_insert((batch, Vec::new())).1.push(&mut group.row);
+            }
+        }
+        self.copied_bytes = 0;
+        for (batch, places) in left.into_values() {
+            let row = |place: &&mut RowPlace| match place {
+                RowPlace::Offered(row) | RowPlace::Copied(_, row) => *row as u64,
+            };
+            let copy = Arc::new(copy_rows(&batch, places.iter().map(row).collect(), None)?);
+            self.copied_bytes += copy.get_array_memory_size();
+            for (index, place) in places.into_iter().enumerate() {
+                *place = RowPlace::Copied(copy.clone(), index);
+            }
+        }
+        self.copied_rows = self.groups.len();
+        Ok(())
+    }
+
+    /// The page, and the cursor after it.
+    pub(in crate::logs) fn finish(self) -> LogPage {
+        let direction = self.direction;
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        let mut entries: Vec<LogEntry> = Vec::new();
+        let groups: Box<dyn Iterator<Item = (EntryKey, EntryGroup)>> = match direction {
+            LogDirection::Forward => Box::new(self.groups.into_iter()),
+            LogDirection::Backward => Box::new(self.groups.into_iter().rev()),
+        };
+        for (key, group) in groups {
+            let RowPlace::Copied(batch, row) = group.row else { continue };
+            let count = group.count.min((limit - entries.len()) as u64);
+            entries.extend((0..count).map(|index| {
+                let from_first = if direction == LogDirection::Forward { index } else { group.count - 1 - index };
+                LogEntry { key, ordinal: group.first_ordinal + from_first, batch: batch.clone(), row }
+            }));
+        }
+        let has_more = self.remaining > entries.len() as u64;
+        let next = next_cursor(direction, &entries, self.filter.as_ref().map(SeenFilter::seen));
+        LogPage { direction, entries, next, has_more, tail: None }
+    }
+}
+
+fn next_cursor(direction: LogDirection, entries: &[LogEntry], previous: Option<&SeenEntries>) -> Option<LogCursor> {
+    let Some(last) = entries.last() else { return previous.cloned().map(LogCursor::from_seen) };
+    let continued = previous.filter(|previous| previous.time == last.key.time);
+    let mut seen = continued.cloned().unwrap_or_else(|| SeenEntries::new(direction, last.key.time));
+    for entry in entries.iter().filter(|entry| entry.key.time == last.key.time) {
+        seen.add(entry.key.source, entry.key.tie, entry.ordinal);
+    }
+    Some(LogCursor::from_seen(seen))
+}
+
+/// The given rows and columns of a batch, without memory that they share with it.
+fn copy_rows(batch: &RecordBatch, rows: Vec<u64>, columns: Option<&[String]>) -> Result<RecordBatch, ArrowError> {
+    let count = rows.len();
+    let rows = UInt64Array::from(rows);
+    let mut fields = Vec::new();
+    let mut copies: Vec<ArrayRef> = Vec::new();
+    for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        if columns.is_some_and(|columns| !columns.contains(field.name())) {
+            continue;
+        }
+        let taken = take(array.as_ref(), &rows, None)?;
+        let copy = match taken.data_type() {
+            // Both would keep the values of all rows alive.
+            DataType::Utf8View => Arc::new(taken.as_string_view().gc()) as ArrayRef,
+            DataType::BinaryView => Arc::new(taken.as_binary_view().gc()) as ArrayRef,
+            DataType::Dictionary(_, value) => cast(&taken, value)?,
+            _ => taken,
+        };
+        let field = Field::new(field.name(), copy.data_type().clone(), true).with_metadata(field.metadata().clone());
+        fields.push(field);
+        copies.push(copy);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(count));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), copies, &options)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::StringArray;
+
+    use super::*;
+
+    #[test]
+    fn a_page_with_large_entries_is_shorter_and_continues() {
+        let text = "x".repeat(10_000);
+        let texts: StringArray = (0..100).map(|_| Some(text.as_str())).collect();
+        let batch = RecordBatch::try_from_iter([("text", Arc::new(texts) as ArrayRef)]).unwrap();
+        let mut cursor: Option<LogCursor> = None;
+        let mut times = Vec::new();
+        loop {
+            let mut pool = EntryPool::new(LogDirection::Forward, 100, None, cursor.as_ref());
+            pool.bytes_max = 100_000;
+            for start in (0..100).step_by(10) {
+                let part_times: Int64Array = (start..start + 10).map(Some).collect();
+                let part = batch.slice(start as usize, 10);
+                let offered = BatchRows {
+                    batch: &part,
+                    times: &part_times,
+                    source: SourceId(0),
+                    positions: EntryPositions::From(start as u128),
+                    rows: &BooleanBuffer::new_set(10),
+                };
+                pool.offer(&offered).unwrap();
+                assert!(pool.copied_bytes <= 100_000);
+            }
+            let page = pool.finish();
+            assert!((1..10).contains(&page.entries.len()));
+            times.extend(page.entries.iter().map(|entry| entry.key.time));
+            cursor = page.next;
+            if !page.has_more {
+                break;
+            }
+        }
+        assert_eq!(times, (0..100).collect::<Vec<i64>>());
+    }
+}

@@ -1,0 +1,370 @@
+//! One pass over the batches of a log: facets, a histogram, a page, patterns and context, all over the same rows.
+//!
+//! The batches may come in any order. Memory depends on the request and its bounds, and not on the number of rows.
+
+use std::collections::HashMap;
+
+use arrow::array::{Array, BooleanArray, Int64Array, RecordBatch};
+use arrow::buffer::BooleanBuffer;
+use arrow::error::ArrowError;
+use thiserror::Error;
+
+use super::encoded_column::EncodedColumn;
+use super::facet::{FacetCounter, FieldFacet};
+use super::histogram::{HistogramCounter, LogHistogram};
+use super::number_ranges::{NumberRangeCounter, NumberRanges};
+use super::page::{
+    BatchRows, EntryPool, EntryPositions, LogCursor, LogDirection, LogPage, NO_TIME, RowHasher, SeenEntries, SourceId,
+};
+use super::patterns::{LogPatterns, PatternCollector};
+use super::request::{FacetRequest, LogRequestError, LogScanRequest};
+use super::search::ConditionMatcher;
+use super::time_column::time_column;
+use super::value::{borrowed_text, is_missing, write_display_value};
+
+/// A batch of a source.
+#[derive(Debug, Clone, Copy)]
+pub struct LogBatch<'a> {
+    /// The rows.
+    pub batch: &'a RecordBatch,
+    /// The source that they come from.
+    pub source: SourceId,
+    /// Their positions within the source.
+    pub positions: EntryPositions<'a>,
+    /// A further condition; rows where it is false or null do not match.
+    pub condition: Option<&'a BooleanArray>,
+}
+
+/// A batch that cannot be scanned.
+#[derive(Debug, Error)]
+pub enum LogScanError {
+    /// The batch has no column with the name of the time column, or its type has no times.
+    #[error("the column {column:?} {problem}; the columns are {columns}")]
+    TimeColumn {
+        /// The time column.
+        column: String,
+        /// What is wrong with it.
+        problem: String,
+        /// The columns of the batch.
+        columns: String,
+    },
+    /// The condition has another number of rows than the batch.
+    #[error("the condition of a batch has {condition} rows, and the batch {batch}")]
+    ConditionLength {
+        /// The rows of the condition.
+        condition: usize,
+        /// The rows of the batch.
+        batch: usize,
+    },
+    /// Arrow cannot copy a row.
+    #[error("a row of the log cannot be copied")]
+    Arrow(#[from] ArrowError),
+}
+
+/// What a scan computed.
+#[derive(Debug, Clone)]
+pub struct LogScanAnswer {
+    /// The number of rows that were scanned.
+    pub evaluated: u64,
+    /// The number of rows that match.
+    pub matched: u64,
+    /// The number of rows in the page.
+    pub returned: u64,
+    /// The time of the first and the last row that was scanned in the range, in nanoseconds UTC.
+    pub seen_times: Option<(i64, i64)>,
+    /// The values of each field, in the order of the request.
+    pub facets: Vec<FacetAnswer>,
+    /// The number of rows over time.
+    pub histogram: Option<LogHistogram>,
+    /// The page.
+    pub page: Option<LogPage>,
+    /// The patterns of messages.
+    pub patterns: Option<LogPatterns>,
+    /// The entries before the one of the context, nearest first, and those after it.
+    pub context: Option<(LogPage, LogPage)>,
+}
+
+/// The values of a field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FacetAnswer {
+    /// Single values.
+    Values(FieldFacet),
+    /// Ranges of numbers.
+    Ranges(NumberRanges),
+}
+
+#[derive(Debug)]
+enum AnyFacetCounter {
+    Values(FacetCounter),
+    Ranges(NumberRangeCounter),
+}
+
+/// A scan in progress.
+#[derive(Debug)]
+pub struct LogScan {
+    request: LogScanRequest,
+    condition: Option<ConditionMatcher>,
+    facets: Vec<AnyFacetCounter>,
+    histogram: Option<HistogramCounter>,
+    page: Option<EntryPool>,
+    /// The newest matching rows, for the cursor to what is added later.
+    newest: Option<SeenEntries>,
+    patterns: Option<PatternCollector>,
+    context: Option<(EntryPool, EntryPool)>,
+    evaluated: u64,
+    matched: u64,
+    seen_times: Option<(i64, i64)>,
+}
+
+impl LogScan {
+    /// Starts a scan.
+    ///
+    /// # Errors
+    /// If the request exceeds a bound or contradicts itself.
+    pub fn new(request: LogScanRequest) -> Result<Self, LogRequestError> {
+        request.validate()?;
+        let facet = |facet: &FacetRequest| match facet.ranges {
+            Some(_) => AnyFacetCounter::Ranges(NumberRangeCounter::new()),
+            None => AnyFacetCounter::Values(FacetCounter::new(request.facets.len())),
+        };
+        let histogram = request.histogram.as_ref();
+        let context = request.context.as_ref().map(|context| {
+            let pool = |direction, limit| {
+                let cursor = LogCursor::at_entry(direction, context.key, context.ordinal);
+                EntryPool::new(direction, limit, context.columns.clone(), Some(&cursor))
+            };
+            (pool(LogDirection::Backward, context.before), pool(LogDirection::Forward, context.after))
+        });
+        let page = request.page.as_ref();
+        let is_first_backward =
+            page.is_some_and(|page| page.direction == LogDirection::Backward && page.cursor.is_none());
+        Ok(Self {
+            condition: request.condition.as_ref().map(ConditionMatcher::new),
+            facets: request.facets.iter().map(facet).collect(),
+            histogram: histogram.map(|histogram| {
+                HistogramCounter::new(request.range, histogram.bars, histogram.series_max, histogram.scale)
+            }),
+            page: page
+                .map(|page| EntryPool::new(page.direction, page.limit, page.columns.clone(), page.cursor.as_ref())),
+            newest: is_first_backward.then(|| SeenEntries::new(LogDirection::Forward, NO_TIME)),
+            patterns: request.patterns.map(|_| PatternCollector::new()),
+            context,
+            evaluated: 0,
+            matched: 0,
+            seen_times: None,
+            request,
+        })
+    }
+
+    /// Scans the rows of a batch.
+    ///
+    /// # Errors
+    /// If the batch has no times or its condition has another length. The scan can go on with other batches.
+    pub fn push(&mut self, input: &LogBatch<'_>) -> Result<(), LogScanError> {
+        let times = self.times(input.batch)?;
+        let candidates = self.candidates(input, &times)?;
+        let encoded = self.encode_fields(input.batch, &candidates);
+        let selected: Vec<(&str, BooleanBuffer)> = self
+            .request
+            .selections
+            .iter()
+            .filter_map(|(field, values)| {
+                Some((field, encoded.get(field)?.filter(&candidates, |value| values.contains(value))))
+            })
+            .collect();
+        let all_but = |field: Option<&str>| {
+            let others = selected.iter().filter(|(other, _)| Some(*other) != field);
+            others.fold(candidates.clone(), |rows, (_, selected)| &rows & selected)
+        };
+        let rows = all_but(None);
+        self.evaluated += input.batch.num_rows() as u64;
+        self.matched += rows.count_set_bits() as u64;
+        for (request, counter) in self.request.facets.iter().zip(&mut self.facets) {
+            let Some(encoded) = encoded.get(request.field.as_str()) else { continue };
+            let has_selection = selected.iter().any(|(field, _)| *field == request.field);
+            let counts =
+                if has_selection { encoded.count(&all_but(Some(&request.field))) } else { encoded.count(&rows) };
+            for (value, count) in encoded.values().iter().zip(counts).filter(|(_, count)| *count > 0) {
+                counter.add(value, count);
+            }
+        }
+        self.count_bars(&rows, &times, &encoded);
+        self.collect_patterns(input.batch, &rows, &times);
+        let offered = BatchRows {
+            batch: input.batch,
+            times: &times,
+            source: input.source,
+            positions: input.positions,
+            rows: &rows,
+        };
+        self.offer_entries(&offered)?;
+        Ok(())
+    }
+
+    fn times(&self, batch: &RecordBatch) -> Result<Int64Array, LogScanError> {
+        let column = &self.request.time_column;
+        let array = batch.column_by_name(column);
+        array.and_then(|array| time_column(array.as_ref())).ok_or_else(|| {
+            let names: Vec<&str> = batch.schema_ref().fields().iter().map(|field| field.name().as_str()).collect();
+            let problem = match array {
+                Some(array) => format!("has the type {}, which has no times", array.data_type()),
+                None => "does not exist".to_owned(),
+            };
+            LogScanError::TimeColumn { column: column.clone(), problem, columns: names.join(", ") }
+        })
+    }
+
+    /// The rows that match everything but the selections.
+    fn candidates(&mut self, input: &LogBatch<'_>, times: &Int64Array) -> Result<BooleanBuffer, LogScanError> {
+        let (range, batch) = (self.request.range, input.batch);
+        let length = batch.num_rows();
+        let mut rows = if range.is_unbounded() {
+            BooleanBuffer::new_set(length)
+        } else {
+            let values = times.values();
+            let is_inside = |row: usize| values.get(row).is_some_and(|time| range.contains(*time));
+            let inside = BooleanBuffer::collect_bool(length, is_inside);
+            times.nulls().map_or(inside.clone(), |nulls| &inside & nulls.inner())
+        };
+        for row in rows.set_indices().filter(|row| times.is_valid(*row)) {
+            let time = times.value(row);
+            let (first, last) = self.seen_times.unwrap_or((time, time));
+            self.seen_times = Some((first.min(time), last.max(time)));
+        }
+        if let Some(condition) = input.condition {
+            if condition.len() != length {
+                return Err(LogScanError::ConditionLength { condition: condition.len(), batch: length });
+            }
+            rows = &rows & condition.values();
+            rows = condition.nulls().map_or(rows.clone(), |nulls| &rows & nulls.inner());
+        }
+        Ok(match &self.condition {
+            Some(matcher) if rows.count_set_bits() > 0 => matcher.matching_rows(batch, &rows),
+            _ => rows,
+        })
+    }
+
+    /// Each field of the request once, with the display values of the rows.
+    fn encode_fields<'b>(&self, batch: &'b RecordBatch, rows: &BooleanBuffer) -> HashMap<String, EncodedColumn<'b>> {
+        let selected = self.request.selections.iter().map(|(field, _)| field);
+        let facets = self.request.facets.iter().map(|facet| facet.field.as_str());
+        let series = self.request.histogram.iter().filter_map(|histogram| histogram.field.as_deref());
+        let mut encoded = HashMap::new();
+        for field in selected.chain(facets).chain(series) {
+            if !encoded.contains_key(field) {
+                encoded.insert(field.to_owned(), EncodedColumn::from_batch(batch, field, rows));
+            }
+        }
+        encoded
+    }
+
+    fn count_bars(&mut self, rows: &BooleanBuffer, times: &Int64Array, encoded: &HashMap<String, EncodedColumn<'_>>) {
+        let Some(histogram) = &mut self.histogram else { return };
+        let time = |row| times.is_valid(row).then(|| times.value(row));
+        let field = self.request.histogram.as_ref().and_then(|histogram| histogram.field.as_deref());
+        let Some(encoded) = field.and_then(|field| encoded.get(field)) else {
+            return histogram.add(rows.set_indices().map(|row| (time(row), 0)));
+        };
+        // Only values of rows that match become series.
+        let counts = encoded.count(rows);
+        let series: Vec<usize> = encoded
+            .values()
+            .iter()
+            .zip(counts)
+            .map(|(value, count)| if count > 0 { histogram.series(value) } else { 0 })
+            .collect();
+        let series = |row| encoded.code(row).and_then(|code| series.get(code)).copied().unwrap_or(0);
+        histogram.add(rows.set_indices().map(|row| (time(row), series(row))));
+    }
+
+    fn collect_patterns(&mut self, batch: &RecordBatch, rows: &BooleanBuffer, times: &Int64Array) {
+        let (Some(patterns), Some(column)) = (&mut self.patterns, &self.request.message_column) else { return };
+        let Some(messages) = batch.column_by_name(column) else { return };
+        let mut buffer = String::new();
+        for row in rows.set_indices() {
+            let time = times.is_valid(row).then(|| times.value(row));
+            let text = borrowed_text(messages.as_ref(), row).unwrap_or_else(|| {
+                buffer.clear();
+                write_display_value(messages.as_ref(), row, &mut buffer);
+                &buffer
+            });
+            patterns.add(text, time);
+        }
+    }
+
+    fn offer_entries(&mut self, offered: &BatchRows<'_>) -> Result<(), ArrowError> {
+        if let Some(page) = &mut self.page {
+            page.offer(offered)?;
+        }
+        if let Some(newest) = &mut self.newest {
+            note_newest(newest, offered);
+        }
+        let Some((before, after)) = &mut self.context else { return Ok(()) };
+        if self.request.context.as_ref().is_some_and(|context| context.key.source == offered.source) {
+            let all = BooleanBuffer::new_set(offered.batch.num_rows());
+            let offered = BatchRows { rows: &all, ..*offered };
+            before.offer(&offered)?;
+            after.offer(&offered)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the scan.
+    pub fn finish(self) -> LogScanAnswer {
+        let request = self.request;
+        let facets = request.facets.into_iter().zip(self.facets).map(|(facet, counter)| counter.finish(facet));
+        let has_series = request.histogram.is_some_and(|histogram| histogram.field.is_some());
+        // Without a row that matches, the tail begins at the last row of all.
+        let (matched, last) = (self.matched, self.seen_times.map_or(NO_TIME, |(_, last)| last));
+        let newest = self.newest.map(|newest| {
+            if matched == 0 { LogCursor::at_time(LogDirection::Forward, last) } else { LogCursor::from_seen(newest) }
+        });
+        let page = self.page.map(|pool| LogPage { tail: newest, ..pool.finish() });
+        LogScanAnswer {
+            evaluated: self.evaluated,
+            matched: self.matched,
+            returned: page.as_ref().map_or(0, |page| page.entries.len() as u64),
+            seen_times: self.seen_times,
+            facets: facets.collect(),
+            histogram: self.histogram.map(|histogram| histogram.finish(has_series)),
+            page,
+            patterns: self.patterns.map(|patterns| patterns.finish(request.patterns.unwrap_or(0))),
+            context: self.context.map(|(before, after)| (before.finish(), after.finish())),
+        }
+    }
+}
+
+impl AnyFacetCounter {
+    fn add(&mut self, value: &str, rows: u64) {
+        match self {
+            Self::Values(counter) => counter.add(value, rows),
+            Self::Ranges(counter) if is_missing(value) => counter.add_missing(rows),
+            Self::Ranges(counter) => counter.add(value, rows),
+        }
+    }
+
+    fn finish(self, request: FacetRequest) -> FacetAnswer {
+        match self {
+            Self::Values(counter) => {
+                FacetAnswer::Values(counter.finish(request.field, request.values_max, request.scale))
+            }
+            Self::Ranges(counter) => FacetAnswer::Ranges(counter.finish(request.field, request.ranges.unwrap_or(1))),
+        }
+    }
+}
+
+/// Keeps the rows with the newest time of all.
+fn note_newest(newest: &mut SeenEntries, offered: &BatchRows<'_>) {
+    let time = |row: usize| if offered.times.is_valid(row) { offered.times.value(row) } else { NO_TIME };
+    let Some(last) = offered.rows.set_indices().map(time).max() else { return };
+    if last < newest.time() {
+        return;
+    }
+    if last > newest.time() {
+        *newest = SeenEntries::new(LogDirection::Forward, last);
+    }
+    let mut hasher = RowHasher::new(offered.batch);
+    for row in offered.rows.set_indices().filter(|row| time(*row) == last) {
+        newest.add_next(offered.source, offered.positions.tie(row, &mut hasher));
+    }
+}

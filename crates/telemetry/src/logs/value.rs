@@ -1,0 +1,235 @@
+//! The display form of a value: the text by which facets count values and selections compare them.
+//!
+//! It is the form that answers show, so that a caller can send a value of an answer back as a selection.
+
+use std::fmt::Write as _;
+
+use arrow::array::timezone::Tz;
+use arrow::array::{Array, ArrowPrimitiveType, AsArray, RunArray};
+use arrow::datatypes::{
+    ArrowNativeType, ArrowTimestampType, DataType, Date32Type, Decimal32Type, Decimal64Type, Decimal128Type,
+    Decimal256Type, DecimalType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    RunEndIndexType, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow::temporal_conversions::{as_datetime, as_datetime_with_timezone, date32_to_datetime};
+use arrow::util::display::array_value_to_string;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// The display form of a missing value. Many log formats write the same sign, so text `-` is a missing value too.
+pub const MISSING: &str = "-";
+
+/// The display form of the value in `row`: numbers with all digits, floats with a point or an exponent, timestamps as
+/// ISO 8601, bytes as base64, and [`MISSING`] for null and for a row that does not exist.
+pub fn display_value(array: &dyn Array, row: usize) -> String {
+    let mut text = String::new();
+    write_display_value(array, row, &mut text);
+    text
+}
+
+/// Appends [`display_value`] to `out`.
+pub fn write_display_value(array: &dyn Array, row: usize, out: &mut String) {
+    if row >= array.len() || array.is_null(row) {
+        return out.push_str(MISSING);
+    }
+    // Writing to a String cannot fail; below too.
+    match array.data_type() {
+        DataType::Utf8 => out.push_str(array.as_string::<i32>().value(row)),
+        DataType::LargeUtf8 => out.push_str(array.as_string::<i64>().value(row)),
+        DataType::Utf8View => out.push_str(array.as_string_view().value(row)),
+        DataType::Boolean => out.push_str(if array.as_boolean().value(row) { "true" } else { "false" }),
+        DataType::Int8 => write_integer::<Int8Type>(array, row, out),
+        DataType::Int16 => write_integer::<Int16Type>(array, row, out),
+        DataType::Int32 => write_integer::<Int32Type>(array, row, out),
+        DataType::Int64 => write_integer::<Int64Type>(array, row, out),
+        DataType::UInt8 => write_integer::<UInt8Type>(array, row, out),
+        DataType::UInt16 => write_integer::<UInt16Type>(array, row, out),
+        DataType::UInt32 => write_integer::<UInt32Type>(array, row, out),
+        DataType::UInt64 => write_integer::<UInt64Type>(array, row, out),
+        DataType::Float16 => {
+            let value = array.as_primitive::<Float16Type>().value(row).to_f32();
+            write_float(f64::from(value), &value, out);
+        }
+        DataType::Float32 => {
+            let value = array.as_primitive::<Float32Type>().value(row);
+            write_float(f64::from(value), &value, out);
+        }
+        DataType::Float64 => {
+            let value = array.as_primitive::<Float64Type>().value(row);
+            write_float(value, &value, out);
+        }
+        DataType::Decimal32(..) => write_decimal::<Decimal32Type>(array, row, out),
+        DataType::Decimal64(..) => write_decimal::<Decimal64Type>(array, row, out),
+        DataType::Decimal128(..) => write_decimal::<Decimal128Type>(array, row, out),
+        DataType::Decimal256(..) => write_decimal::<Decimal256Type>(array, row, out),
+        DataType::Timestamp(..) | DataType::Date32 => write_time(array, row, out),
+        DataType::Binary => STANDARD.encode_string(array.as_binary::<i32>().value(row), out),
+        DataType::LargeBinary => STANDARD.encode_string(array.as_binary::<i64>().value(row), out),
+        DataType::BinaryView => STANDARD.encode_string(array.as_binary_view().value(row), out),
+        DataType::FixedSizeBinary(_) => STANDARD.encode_string(array.as_fixed_size_binary().value(row), out),
+        _ => write_nested(array, row, out),
+    }
+}
+
+/// Whether the value in `row` is missing.
+pub(super) fn is_missing(text: &str) -> bool {
+    text == MISSING
+}
+
+/// The text in `row` where the array itself contains it, without a copy.
+pub(super) fn borrowed_text(array: &dyn Array, row: usize) -> Option<&str> {
+    if row >= array.len() || array.is_null(row) {
+        return Some(MISSING);
+    }
+    match array.data_type() {
+        DataType::Utf8 => Some(array.as_string::<i32>().value(row)),
+        DataType::LargeUtf8 => Some(array.as_string::<i64>().value(row)),
+        DataType::Utf8View => Some(array.as_string_view().value(row)),
+        _ => None,
+    }
+}
+
+/// The index into the values of a dictionary that `keys` has in `row`; `None` for null.
+pub(super) fn dictionary_key(keys: &dyn Array, row: usize) -> Option<usize> {
+    fn key<T: ArrowPrimitiveType>(keys: &dyn Array, row: usize) -> Option<usize> {
+        keys.as_primitive::<T>().value(row).to_usize()
+    }
+    if row >= keys.len() || keys.is_null(row) {
+        return None;
+    }
+    match keys.data_type() {
+        DataType::Int8 => key::<Int8Type>(keys, row),
+        DataType::Int16 => key::<Int16Type>(keys, row),
+        DataType::Int32 => key::<Int32Type>(keys, row),
+        DataType::Int64 => key::<Int64Type>(keys, row),
+        DataType::UInt8 => key::<UInt8Type>(keys, row),
+        DataType::UInt16 => key::<UInt16Type>(keys, row),
+        DataType::UInt32 => key::<UInt32Type>(keys, row),
+        DataType::UInt64 => key::<UInt64Type>(keys, row),
+        _ => None,
+    }
+}
+
+fn write_nested(array: &dyn Array, row: usize, out: &mut String) {
+    if let Some(dictionary) = array.as_any_dictionary_opt() {
+        return match dictionary_key(dictionary.keys(), row) {
+            Some(key) => write_display_value(dictionary.values().as_ref(), key, out),
+            None => out.push_str(MISSING),
+        };
+    }
+    if let DataType::RunEndEncoded(ends, _) = array.data_type() {
+        return match ends.data_type() {
+            DataType::Int16 => write_run::<Int16Type>(array, row, out),
+            DataType::Int32 => write_run::<Int32Type>(array, row, out),
+            _ => write_run::<Int64Type>(array, row, out),
+        };
+    }
+    match array_value_to_string(array, row) {
+        Ok(text) => out.push_str(&text),
+        Err(error) => drop(write!(out, "{error}")),
+    }
+}
+
+fn write_run<T: RunEndIndexType>(array: &dyn Array, row: usize, out: &mut String) {
+    match array.as_any().downcast_ref::<RunArray<T>>() {
+        Some(run) => write_display_value(run.values().as_ref(), run.get_physical_index(row), out),
+        None => out.push_str(MISSING),
+    }
+}
+
+fn write_integer<T: ArrowPrimitiveType<Native: std::fmt::Display>>(array: &dyn Array, row: usize, out: &mut String) {
+    let _ = write!(out, "{}", array.as_primitive::<T>().value(row));
+}
+
+/// `shortest` has the digits of the original type, which a conversion to `f64` would extend.
+fn write_float(value: f64, shortest: &dyn std::fmt::Debug, out: &mut String) {
+    if value.is_nan() {
+        out.push_str("NaN");
+    } else if value.is_infinite() {
+        out.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
+    } else {
+        let _ = write!(out, "{shortest:?}");
+    }
+}
+
+fn write_decimal<T: DecimalType + ArrowPrimitiveType>(array: &dyn Array, row: usize, out: &mut String) {
+    let array = array.as_primitive::<T>();
+    out.push_str(&T::format_decimal(array.value(row), array.precision(), array.scale()));
+}
+
+fn write_time(array: &dyn Array, row: usize, out: &mut String) {
+    match array.data_type() {
+        DataType::Timestamp(unit, zone) => match unit {
+            TimeUnit::Second => write_timestamp::<TimestampSecondType>(array, row, zone.as_deref(), out),
+            TimeUnit::Millisecond => write_timestamp::<TimestampMillisecondType>(array, row, zone.as_deref(), out),
+            TimeUnit::Microsecond => write_timestamp::<TimestampMicrosecondType>(array, row, zone.as_deref(), out),
+            TimeUnit::Nanosecond => write_timestamp::<TimestampNanosecondType>(array, row, zone.as_deref(), out),
+        },
+        _ => {
+            let days = array.as_primitive::<Date32Type>().value(row);
+            match date32_to_datetime(days) {
+                Some(time) => drop(write!(out, "{:?}", time.date())),
+                None => drop(write!(out, "{days}")),
+            }
+        }
+    }
+}
+
+fn write_timestamp<T: ArrowTimestampType>(array: &dyn Array, row: usize, zone: Option<&str>, out: &mut String) {
+    let value = array.as_primitive::<T>().value(row);
+    let other_zone = zone.filter(|zone| !is_utc(zone)).and_then(|zone| zone.parse::<Tz>().ok());
+    if let Some(time) = other_zone.and_then(|zone| as_datetime_with_timezone::<T>(value, zone)) {
+        return out.push_str(&time.to_rfc3339());
+    }
+    match as_datetime::<T>(value) {
+        // UTC, or an unknown zone: the moment is the same.
+        Some(time) => drop(write!(out, "{time:?}{}", if zone.is_some() { "Z" } else { "" })),
+        None => drop(write!(out, "{value}")),
+    }
+}
+
+fn is_utc(zone: &str) -> bool {
+    ["UTC", "Etc/UTC", "Z", "+00:00", "+0000", "+00", "-00:00", "GMT"].contains(&zone)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{
+        ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, Float32Array, Float64Array, Int64Array, StringArray,
+        StringViewArray, TimestampMillisecondArray, TimestampSecondArray,
+    };
+
+    use super::*;
+
+    fn all(array: ArrayRef) -> Vec<String> {
+        (0..array.len()).map(|row| display_value(array.as_ref(), row)).collect()
+    }
+
+    #[test]
+    fn each_type_has_its_display_form() {
+        assert_eq!(all(Arc::new(Int64Array::from(vec![Some(-5), None]))), ["-5", "-"]);
+        assert_eq!(all(Arc::new(Float64Array::from(vec![1.0, f64::NAN, -1e300]))), ["1.0", "NaN", "-1e300"]);
+        assert_eq!(all(Arc::new(Float32Array::from(vec![0.1]))), ["0.1"]);
+        assert_eq!(all(Arc::new(BooleanArray::from(vec![true, false]))), ["true", "false"]);
+        assert_eq!(all(Arc::new(StringViewArray::from(vec![Some("a"), None]))), ["a", "-"]);
+        let decimals = Decimal128Array::from(vec![1_250]).with_precision_and_scale(10, 2).unwrap();
+        assert_eq!(all(Arc::new(decimals)), ["12.50"]);
+        let dictionary: DictionaryArray<Int8Type> = vec![Some("b"), None, Some("b")].into_iter().collect();
+        assert_eq!(all(Arc::new(dictionary)), ["b", "-", "b"]);
+        assert_eq!(display_value(&StringArray::from(vec!["a"]), 5), "-");
+    }
+
+    #[test]
+    fn timestamps_are_iso_8601() {
+        let plain = TimestampMillisecondArray::from(vec![1_500]);
+        assert_eq!(display_value(&plain, 0), "1970-01-01T00:00:01.500");
+        assert_eq!(display_value(&plain.clone().with_timezone("UTC"), 0), "1970-01-01T00:00:01.500Z");
+        let berlin = TimestampSecondArray::from(vec![0]).with_timezone("Europe/Berlin");
+        assert_eq!(display_value(&berlin, 0), "1970-01-01T01:00:00+01:00");
+        let late = TimestampSecondArray::from(vec![i64::MAX]);
+        assert_eq!(display_value(&late, 0), i64::MAX.to_string());
+    }
+}

@@ -1,0 +1,175 @@
+//! `tidegate logs`: entries of a log source, for people.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+use tidegate_telemetry::logs::Severity;
+
+use super::call::ToolCaller;
+use crate::command_error::CommandError;
+use crate::options::GlobalOptions;
+
+/// How often new entries are read with `-f`.
+const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
+/// The maximum number of new entries that are printed at once with `-f`.
+const FOLLOWED_ENTRIES_MAX: u64 = 1_000;
+const RESET: &str = "\x1b[0m";
+const DIMMED: &str = "\x1b[2m";
+
+/// Print entries of a log source, the newest last
+#[derive(Debug, Args)]
+pub(crate) struct LogsCommand {
+    /// The log source; `tidegate call list_logs_sources` lists them [default: the only one]
+    source: Option<String>,
+
+    /// Full text that entries must match: timeout "a phrase" | or !not field:value
+    query: Option<String>,
+
+    /// Only entries from this time on: -15m, today, 2026-03-01T12:00:00Z
+    #[arg(long)]
+    after: Option<String>,
+
+    /// Only entries before this time
+    #[arg(long)]
+    before: Option<String>,
+
+    /// The maximum number of entries
+    #[arg(long, short = 'n', default_value_t = 50)]
+    limit: u64,
+
+    /// Count the values of this field instead; may be repeated
+    #[arg(long, value_name = "FIELD")]
+    facets: Vec<String>,
+
+    /// Print new entries as they come
+    #[arg(long, short, conflicts_with = "facets")]
+    follow: bool,
+}
+
+impl LogsCommand {
+    pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
+        let caller = ToolCaller::open(&[], options).await?;
+        let printed = self.print(&caller).await;
+        caller.close().await;
+        printed
+    }
+
+    async fn print(&self, caller: &ToolCaller) -> Result<(), CommandError> {
+        let mut arguments = self.arguments();
+        let mut answer = caller.call_json("query_logs", arguments.clone()).await?;
+        if !self.facets.is_empty() {
+            return print_facets(&answer);
+        }
+        print_entries(&answer, true)?;
+        note_partial(&answer);
+        let mut tail = answer["tail"].as_str().map(str::to_owned);
+        arguments.insert("limit".to_owned(), FOLLOWED_ENTRIES_MAX.into());
+        while let Some(cursor) = tail.filter(|_| self.follow) {
+            if caller.is_stopped_within(FOLLOW_INTERVAL).await {
+                return Ok(());
+            }
+            arguments.insert("cursor".to_owned(), cursor.clone().into());
+            answer = caller.call_json("query_logs", arguments.clone()).await?;
+            print_entries(&answer, false)?;
+            tail = Some(answer["cursor"].as_str().map_or(cursor, str::to_owned));
+        }
+        Ok(())
+    }
+
+    fn arguments(&self) -> Map<String, Value> {
+        let mut arguments = Map::new();
+        let texts =
+            [("source", &self.source), ("query", &self.query), ("after", &self.after), ("before", &self.before)];
+        for (name, value) in texts {
+            if let Some(value) = value {
+                arguments.insert(name.to_owned(), value.clone().into());
+            }
+        }
+        let limit = if self.facets.is_empty() { self.limit } else { 0 };
+        arguments.insert("limit".to_owned(), limit.into());
+        if !self.facets.is_empty() {
+            arguments.insert("facets".to_owned(), json!(self.facets));
+        }
+        arguments
+    }
+}
+
+/// Prints the entries of an answer, the oldest first.
+fn print_entries(answer: &Value, is_newest_first: bool) -> Result<(), CommandError> {
+    let columns: Vec<&str> =
+        answer["entries"]["columns"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let mut rows: Vec<&Value> = answer["entries"]["rows"].as_array().into_iter().flatten().collect();
+    if is_newest_first {
+        rows.reverse();
+    }
+    let mut output = anstream::stdout().lock();
+    for row in rows {
+        let cells: Vec<&Value> = row.as_array().into_iter().flatten().collect();
+        writeln!(output, "{}", render_entry(&columns, &cells))?;
+    }
+    Ok(output.flush()?)
+}
+
+/// The time, the severity, the message, then the further fields by name. The answer has them in this order.
+fn render_entry(columns: &[&str], cells: &[&Value]) -> String {
+    let mut line = String::new();
+    let mut cells = columns.iter().zip(cells).peekable();
+    if let Some((_, time)) = cells.next() {
+        let _ = write!(line, "{DIMMED}{}{RESET}", text(time));
+    }
+    let severity = cells.peek().and_then(|(_, cell)| Severity::from_word(&text(cell)));
+    if let Some((_, cell)) = cells.next_if(|_| severity.is_some()) {
+        let _ = write!(line, " {}{:<7}{RESET}", severity.map_or("", color), text(cell));
+    }
+    if let Some((_, message)) = cells.next() {
+        let _ = write!(line, " {}", text(message));
+    }
+    for (name, cell) in cells.filter(|(_, cell)| !cell.is_null()) {
+        let _ = write!(line, " {DIMMED}{name}={RESET}{}", text(cell));
+    }
+    line
+}
+
+fn color(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Trace | Severity::Debug => "\x1b[34m",
+        Severity::Info | Severity::Notice => "\x1b[32m",
+        Severity::Warning => "\x1b[33m",
+        Severity::Error => "\x1b[31m",
+        Severity::Critical | Severity::Alert | Severity::Emergency => "\x1b[1;31m",
+    }
+}
+
+fn text(cell: &Value) -> String {
+    match cell {
+        Value::String(text) => text.clone(),
+        Value::Null => "-".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn print_facets(answer: &Value) -> Result<(), CommandError> {
+    let mut output = anstream::stdout().lock();
+    for (field, facet) in answer["facets"].as_object().into_iter().flatten() {
+        writeln!(output, "{field}")?;
+        for value in facet["values"].as_array().into_iter().flatten() {
+            let name = value[2].as_str().map(|name| format!(" ({name})")).unwrap_or_default();
+            writeln!(output, "{:>10}  {}{name}", text(&value[1]), text(&value[0]))?;
+        }
+        if let Some(rows) = facet["more"]["rows"].as_u64() {
+            writeln!(output, "{rows:>10}  in {} further values", text(&facet["more"]["values"]))?;
+        }
+    }
+    output.flush()?;
+    note_partial(answer);
+    Ok(())
+}
+
+fn note_partial(answer: &Value) {
+    if let Some(reason) = answer["reason"].as_str() {
+        crate::output::print_note(format_args!("{reason}\n"));
+    }
+}

@@ -1,0 +1,102 @@
+//! Log sources: their tables, and the columns that are recognised in them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tidegate_core::{ErrorKind, Principal, nearest_names};
+use tidegate_query::Database;
+use tidegate_tools::{LogSource, LogSources};
+
+use super::problem::ConfigProblem;
+use super::types::{Config, LogSourceConfig};
+
+/// The maximum number of names in a message.
+const CHOICES_MAX: usize = 20;
+
+/// What was found out about the log sources.
+#[derive(Debug, Default)]
+pub(super) struct LogSourceReport {
+    pub(super) sources: LogSources,
+    /// What was recognised, a line for each source.
+    pub(super) notes: Vec<String>,
+}
+
+/// Builds the sources of `config`, and checks their tables and columns in `databases`. A database that is unreachable is a
+/// warning.
+pub(super) async fn build_log_sources(
+    config: &Config,
+    databases: &[Arc<dyn Database>],
+    problems: &mut Vec<ConfigProblem>,
+    warnings: &mut Vec<String>,
+) -> LogSourceReport {
+    check_names(&config.logs, problems);
+    let (mut sources, mut notes) = (Vec::new(), Vec::new());
+    for (index, entry) in config.logs.iter().enumerate() {
+        let path = format!("logs[{index}]");
+        let Some((database, table)) = split_table(&entry.table, databases) else {
+            problems.push(ConfigProblem::new(format!("{path}.table"), unknown_database(&entry.table, databases)));
+            continue;
+        };
+        let source = LogSource {
+            name: entry.name.clone(),
+            database: database.name().to_owned(),
+            table,
+            time: entry.time.clone(),
+            message: entry.message.clone(),
+            severity: entry.severity.clone(),
+            fields: entry.fields.clone(),
+            access: entry.access.clone(),
+        };
+        match source.recognize_columns(&**database, &Principal::process_user()).await {
+            Ok(Ok(columns)) => notes.push(format!("log source {}: {columns}", source.name)),
+            Ok(Err(found)) => problems.extend(
+                found.into_iter().map(|found| ConfigProblem::new(format!("{path}.{}", found.key), found.message)),
+            ),
+            Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut) => {
+                warnings.push(format!("log source {}: {error}", source.name));
+            }
+            Err(error) => problems.push(ConfigProblem::new(format!("{path}.table"), error.to_string())),
+        }
+        sources.push(source);
+    }
+    LogSourceReport { sources: LogSources::new(sources), notes }
+}
+
+/// The database that the name of a table begins with, and the rest of the name.
+fn split_table<'a>(name: &str, databases: &'a [Arc<dyn Database>]) -> Option<(&'a Arc<dyn Database>, String)> {
+    let tables = databases.iter().filter_map(|database| {
+        let table = name.strip_prefix(database.name())?.strip_prefix('.').filter(|table| !table.is_empty())?;
+        Some((database, table.to_owned()))
+    });
+    tables.max_by_key(|(database, _)| database.name().len())
+}
+
+fn unknown_database(table: &str, databases: &[Arc<dyn Database>]) -> String {
+    let names = || databases.iter().map(|database| database.name());
+    let Some((database, _)) = table.split_once('.') else {
+        return format!("{table:?} has no database; write database.table");
+    };
+    let near = nearest_names(database, names());
+    let advice = match near.is_empty() {
+        true => format!("there are {}", names().take(CHOICES_MAX).collect::<Vec<_>>().join(", ")),
+        false => format!("nearest: {}", near.join(", ")),
+    };
+    format!("there is no database {database:?}; {advice}")
+}
+
+fn check_names(sources: &[LogSourceConfig], problems: &mut Vec<ConfigProblem>) {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, source) in sources.iter().enumerate() {
+        let path = format!("logs[{index}].name");
+        let is_word = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
+        if source.name.is_empty() || !source.name.chars().all(is_word) {
+            let message = format!("{:?} is no name of a log source: letters, digits, dots, _ and -", source.name);
+            problems.push(ConfigProblem::new(path, message));
+        } else if let Some(first) = seen.get(source.name.as_str()) {
+            let message = format!("{} is the name of another", source.name);
+            problems.push(ConfigProblem::new(path, message).related_to(format!("logs[{first}].name")));
+        } else {
+            seen.insert(&source.name, index);
+        }
+    }
+}

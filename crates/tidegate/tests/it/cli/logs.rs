@@ -1,0 +1,214 @@
+//! Log sources: their configuration, and the tools that read them.
+
+use serde_json::Value;
+
+use super::ConfiguredFolder;
+
+/// Entries of a small service; the last five have the same time.
+pub(super) const EVENTS: &str = "created_at,level,service,body,status
+2026-03-01 12:00:00,info,web,GET /a took 12 ms,200
+2026-03-01 12:00:10,error,web,connection to db1 timed out,500
+2026-03-01 12:00:20,info,web,GET /b took 40 ms,200
+2026-03-01 12:01:00,warning,worker,job 7 is slow,
+2026-03-01 12:02:00,error,worker,job 8 failed: connection refused,
+2026-03-01 12:03:00,info,web,tie one,200
+2026-03-01 12:03:00,info,web,tie two,200
+2026-03-01 12:03:00,info,web,tie three,200
+2026-03-01 12:03:00,info,worker,tie four,200
+2026-03-01 12:03:00,info,worker,tie five,200
+";
+
+const SOURCE: &str = "databases: [{name: shop, files: shop}]\nlogs: [{name: app, table: shop.events}]\n";
+
+fn folder(configuration: &str) -> ConfiguredFolder {
+    let configured = ConfiguredFolder::new(configuration);
+    std::fs::write(configured.folder().join("shop/events.csv"), EVENTS).unwrap();
+    configured
+}
+
+/// The answer of a tool as JSON.
+fn call(configured: &ConfiguredFolder, arguments: &[&str]) -> Value {
+    let ran = configured.run(&[&["call"], arguments].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
+fn messages(answer: &Value) -> Vec<String> {
+    let place = answer["entries"]["columns"].as_array().unwrap().iter().position(|column| column == "body").unwrap();
+    let rows = answer["entries"]["rows"].as_array().unwrap().iter();
+    rows.map(|row| row[place].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn config_check_says_what_is_recognised() {
+    let ran = folder(SOURCE).run(&["config", "check"]);
+    let expected = "log source app: time created_at, message body, severity level, 2 further fields\n";
+    assert!(ran.code == Some(0) && ran.stdout.starts_with(expected), "{ran:?}");
+    let wrong = "databases: [{name: shop, files: shop}]\nlogs:
+  - {name: app, table: shop.event}
+  - {name: app, table: shp.events}
+  - {name: b, table: shop.events, time: create_at, fields: [leve]}
+  - {name: c, table: shop.customers}\n";
+    let configured = folder(wrong);
+    std::fs::write(configured.folder().join("shop/customers.csv"), "name,city\nAnn,Oslo\n").unwrap();
+    let text = configured.usage_error(&["config", "check"]);
+    for part in [
+        "logs[0].table: there is no table \"event\"",
+        "logs[1].name: app is the name of another",
+        "logs[1].table: there is no database \"shp\"; nearest: shop",
+        "logs[2].time: there is no column \"create_at\" in the table \"events\"; nearest: created_at",
+        "logs[2].fields[0]: there is no column \"leve\" in the table \"events\"; nearest: level",
+        "logs[3].time: no column of the table \"customers\" is recognised as the time of an entry; name one of name, city",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
+#[test]
+fn sources_and_fields_are_listed() {
+    let configured = folder(SOURCE);
+    let csv = |arguments: &[&str]| configured.run(&[&["call"], arguments, &["format=csv"]].concat()).stdout;
+    let sources = csv(&["list_logs_sources"]).replace('\r', "");
+    assert!(sources.contains("app,files,shop.events,"), "{sources}");
+    assert!(sources.contains(",2026-03-01T12:00:00Z,2026-03-01T12:03:00Z,"), "{sources}");
+    let fields = csv(&["list_logs_fields"]).replace('\r', "");
+    assert!(fields.contains("level,text,severity,3,info\n"), "{fields}");
+    assert!(fields.contains("service,text,,2,web\n"), "{fields}");
+}
+
+#[test]
+fn one_call_has_entries_facets_histogram_and_patterns() {
+    let configured = folder(SOURCE);
+    let answer = call(
+        &configured,
+        &["query_logs", "query=connection", r#"facets=["level", "service"]"#, "histogram={\"bars\": 2}", "patterns=5"],
+    );
+    assert_eq!((&answer["matched"], &answer["returned"], &answer["partial"]), (&2.into(), &2.into(), &false.into()));
+    assert_eq!(messages(&answer), ["job 8 failed: connection refused", "connection to db1 timed out"]);
+    assert_eq!(answer["entries"]["columns"][0], "created_at");
+    assert_eq!(answer["entries"]["rows"][1][0], "2026-03-01T12:00:10Z");
+    assert_eq!(answer["facets"]["level"]["values"], serde_json::json!([["error", 2]]));
+    assert_eq!(answer["facets"]["service"]["values"], serde_json::json!([["web", 1], ["worker", 1]]));
+    let bars = answer["histogram"]["series"][0]["rows"].as_array().unwrap();
+    assert_eq!(bars.iter().filter_map(Value::as_u64).sum::<u64>(), 2);
+    assert_eq!(answer["patterns"]["rows"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_facet_ignores_its_own_selection() {
+    let answer = call(
+        &folder(SOURCE),
+        &[
+            "list_logs_fields_values",
+            r#"fields=["level", "service", "status"]"#,
+            r#"selections={"level": ["error"], "service": ["web"]}"#,
+            "after=2026-03-01",
+        ],
+    );
+    assert_eq!(answer["matched"], 1);
+    assert_eq!(answer["facets"]["level"]["values"], serde_json::json!([["info", 5], ["error", 1]]));
+    assert_eq!(answer["facets"]["service"]["values"], serde_json::json!([["web", 1], ["worker", 1]]));
+    assert_eq!(answer["facets"]["status"]["values"], serde_json::json!([["500", 1]]));
+}
+
+#[test]
+fn pages_of_entries_with_equal_times_neither_repeat_nor_lose_any() {
+    let configured = folder(SOURCE);
+    let mut seen = Vec::new();
+    let mut answer = call(&configured, &["query_logs", "limit=2"]);
+    let tail = format!("cursor={}", answer["tail"].as_str().unwrap());
+    loop {
+        seen.extend(messages(&answer));
+        let Some(cursor) = answer["cursor"].as_str() else { break };
+        answer = call(&configured, &["query_logs", "limit=2", &format!("cursor={cursor}")]);
+    }
+    seen.sort();
+    let mut all: Vec<&str> = EVENTS.lines().skip(1).filter_map(|line| line.split(',').nth(3)).collect();
+    all.sort_unstable();
+    assert_eq!(seen, all);
+    let more = format!("{EVENTS}2026-03-01 12:03:00,info,web,late tie,200\n2026-03-01 12:04:00,info,web,new,200\n");
+    std::fs::write(configured.folder().join("shop/events.csv"), more).unwrap();
+    assert_eq!(messages(&call(&configured, &["query_logs", &tail])), ["late tie", "new"]);
+}
+
+#[test]
+fn context_has_the_lines_around_a_time() {
+    let context = r#"context={"time": "2026-03-01T12:01:00Z", "before": 1, "after": 2}"#;
+    let answer = call(&folder(SOURCE), &["query_logs", "query=slow", context]);
+    let body = |part: &str, row: usize| {
+        let place = answer[part]["columns"].as_array().unwrap().iter().position(|column| column == "body").unwrap();
+        answer[part]["rows"][row][place].as_str().unwrap().to_owned()
+    };
+    assert_eq!(body("before", 0), "GET /b took 40 ms");
+    assert_eq!([body("after", 0), body("after", 1)], ["job 7 is slow", "job 8 failed: connection refused"]);
+}
+
+#[test]
+fn all_violations_are_reported_at_once() {
+    let ran = folder(SOURCE).run(&[
+        "call",
+        "query_logs",
+        "after=2026-03-02",
+        "before=2026-03-01",
+        "query=\"open",
+        r#"facets=["levle"]"#,
+        r#"selections={"servce": ["web"]}"#,
+        r#"conditions={"column": "bdy", "op": "=", "value": 1}"#,
+    ]);
+    for part in [
+        "is not earlier than before",
+        "the source covers 2026-03-01T12:00:00Z to 2026-03-01T12:03:00Z",
+        "the quote at character 1 is not closed",
+        "there is no field \"levle\"; nearest: level",
+        "there is no field \"servce\"; nearest: service",
+        "there is no column \"bdy\"",
+    ] {
+        assert!(ran.stderr.contains(part), "{part}\n{}", ran.stderr);
+    }
+    let ran = folder(SOURCE).run(&["call", "query_logs", "source=ap"]);
+    assert!(ran.stderr.contains("there is no log source \"ap\"; nearest: app"), "{}", ran.stderr);
+}
+
+#[test]
+fn several_sources_are_searched_together() {
+    let configured = folder(
+        "databases: [{name: shop, files: shop}]\nlogs: [{name: app, table: shop.events}, {name: other, table: shop.more}]\n",
+    );
+    let more = "ts,severity,msg\n2026-03-01 12:00:30,error,connection to db2 lost\n";
+    std::fs::write(configured.folder().join("shop/more.csv"), more).unwrap();
+    let answer = call(
+        &configured,
+        &["query_logs", r#"source=["app", "other"]"#, "query=connection", r#"facets=["source", "severity"]"#],
+    );
+    assert_eq!(answer["matched"], 3);
+    assert_eq!(answer["facets"]["source"]["values"], serde_json::json!([["app", 2], ["other", 1]]));
+    assert_eq!(answer["facets"]["severity"]["values"], serde_json::json!([["error", 3]]));
+    assert_eq!(answer["entries"]["rows"][1][2], "connection to db2 lost");
+}
+
+#[test]
+fn a_source_needs_its_access_names() {
+    let configured = folder(
+        "databases: [{name: shop, files: shop}]
+logs: [{name: app, table: shop.events, access: [logs.read]}]
+roles: [{name: reader, toolsets: ['*'], databases: ['*']}, {name: auditor, toolsets: ['*'], databases: ['*'], access: ['logs.*']}, {name: elsewhere, toolsets: ['*'], access: ['*']}]
+auth: {keys: keys.json}
+",
+    );
+    let reaches = |role: &str| {
+        let ran = configured.run(&["access", "explain", "--role", role]);
+        ran.stdout.lines().filter(|line| line.starts_with("yes  tool") && line.contains("logs")).count()
+    };
+    assert_eq!([reaches("reader"), reaches("elsewhere"), reaches("auditor")], [0, 0, 4]);
+}
+
+#[test]
+fn the_command_prints_entries_and_facets() {
+    let configured = folder(SOURCE);
+    let ran = configured.run(&["logs", "app", "connection"]);
+    let expected = "2026-03-01T12:00:10Z error   connection to db1 timed out service=web status=500\n\
+                    2026-03-01T12:02:00Z error   job 8 failed: connection refused service=worker\n";
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), expected), "{ran:?}");
+    let ran = configured.run(&["logs", "--facets", "level"]);
+    assert_eq!(ran.stdout, "level\n         7  info\n         2  error\n         1  warning\n");
+}

@@ -1,0 +1,100 @@
+//! `list_logs_fields`: the fields of a log source, with what their values look like.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::json;
+use tidegate_core::Error;
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
+use tidegate_telemetry::logs::{FACET_FIELDS_MAX, FacetAnswer, FacetRequest, FieldFacet, LogScanRequest, MISSING};
+
+use super::LogContext;
+use super::facets::cut_text;
+use super::scan::{ScanInput, run_scan};
+use super::search::{LogSearch, SearchArguments, reject};
+use crate::arguments::{OutputArguments, parse_arguments};
+use crate::table_builder::{TableBuilder, count_column, text_column};
+use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+
+/// The number of rows whose values are counted.
+const SAMPLED_ROWS_MAX: u64 = 20_000;
+/// The maximum number of characters of an example.
+const EXAMPLE_CHARACTERS_MAX: usize = 80;
+
+pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
+    let schema = InputSchemaBuilder::new().with("source", json!({"type": ["string", "array"]})).with_output_arguments();
+    let context = context.clone();
+    read_only_tool(
+        "list_logs_fields",
+        "List log fields",
+        "Fields of log sources: type, role, distinct values in a sample of rows, an example.",
+        schema,
+        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+    )
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    #[serde(flatten)]
+    search: SearchArguments,
+    #[serde(flatten)]
+    output: OutputArguments,
+}
+
+async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let arguments: Arguments = parse_arguments(&job)?;
+    let mut violations = Vec::new();
+    let mut search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;
+    reject(violations, &search)?;
+    let fields: Vec<String> = search.set.field_names().into_iter().map(str::to_owned).collect();
+    let facet = |field: &String| FacetRequest { field: field.clone(), values_max: 2, ranges: None, scale: None };
+    let request = LogScanRequest {
+        time_column: search.set.time.clone(),
+        facets: fields.iter().take(FACET_FIELDS_MAX).map(facet).collect(),
+        ..LogScanRequest::default()
+    };
+    let input = ScanInput {
+        request,
+        fields: fields.clone(),
+        range: search.range,
+        includes_no_time: false,
+        reads_all_rows: true,
+        rows_max: SAMPLED_ROWS_MAX,
+        search: &mut search,
+    };
+    let outcome = run_scan(&context, input, &job).await?;
+    let counted: Vec<Option<&FieldFacet>> = fields
+        .iter()
+        .map(|field| {
+            outcome.answer.facets.iter().find_map(|facet| match facet {
+                FacetAnswer::Values(facet) if facet.field == *field => Some(facet),
+                _ => None,
+            })
+        })
+        .collect();
+    let columns: Vec<(Option<String>, Option<&'static str>)> =
+        fields.iter().map(|field| describe(&search, field)).collect();
+    let values = counted.iter().map(|facet| {
+        facet.map(|facet| facet.distinct_values - u64::from(facet.values.iter().any(|value| value.value == MISSING)))
+    });
+    let example = counted.iter().map(|facet| {
+        let value = facet.and_then(|facet| facet.values.iter().find(|value| value.value != MISSING))?;
+        Some(cut_text(&value.value, EXAMPLE_CHARACTERS_MAX))
+    });
+    let table = TableBuilder::new()
+        .with_column("field", text_column(fields.iter().map(|field| Some(field.clone()))))
+        .with_column("type", text_column(columns.iter().map(|(type_name, _)| type_name.clone())))
+        .with_column("role", text_column(columns.iter().map(|(_, role)| role.map(str::to_owned))))
+        .with_column("values", count_column(values))
+        .with_column("example", text_column(example));
+    context.node.executor.answer_rows(table.into_rows()?, arguments.output.output_options("")?, &job, &reply).await
+}
+
+/// The type and the role of a field in the first source that has it.
+fn describe(search: &LogSearch, field: &str) -> (Option<String>, Option<&'static str>) {
+    let found = search.set.sources.iter().find_map(|source| {
+        let (_, column) = search.set.fields(source).find(|(name, _)| *name == field)?;
+        Some((Some(column.type_name.to_lowercase()), source.columns.role(&column.name)))
+    });
+    found.unwrap_or((Some("text".to_owned()), None))
+}

@@ -1,0 +1,78 @@
+//! `list_logs_fields_values`: facets.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::json;
+use tidegate_core::Error;
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
+use tidegate_telemetry::logs::{FACET_VALUES_MAX, LogScanRequest, NUMBER_RANGES_MAX};
+
+use super::LogContext;
+use super::answer::{send_json, summary_json};
+use super::facets::{VALUES_DEFAULT, facet_requests, facets_json};
+use super::scan::{SCAN_ROWS_MAX, ScanInput, run_scan};
+use super::search::{LogSearch, SearchArguments, reject, with_search_arguments};
+use crate::arguments::parse_arguments;
+use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+
+pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
+    let schema = with_search_arguments(InputSchemaBuilder::new())
+        .with_required("fields", json!({"type": "array", "items": {"type": "string"}, "minItems": 1}))
+        .with("limit", json!({"type": "integer", "minimum": 1, "maximum": FACET_VALUES_MAX, "default": VALUES_DEFAULT}))
+        .with(
+            "ranges",
+            json!({"type": "integer", "minimum": 2, "maximum": NUMBER_RANGES_MAX, "description": "Numbers as ranges"}),
+        );
+    let context = context.clone();
+    read_only_tool(
+        "list_logs_fields_values",
+        "Count log values",
+        "Values of fields with their rows; each under the selections of all other fields.",
+        schema,
+        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+    )
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    #[serde(flatten)]
+    search: SearchArguments,
+    fields: Vec<String>,
+    limit: Option<usize>,
+    ranges: Option<usize>,
+}
+
+async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let arguments: Arguments = parse_arguments(&job)?;
+    let mut violations = Vec::new();
+    let mut search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;
+    let values_max = arguments.limit.unwrap_or(VALUES_DEFAULT);
+    let facets = facet_requests(&search, "fields", &arguments.fields, values_max, arguments.ranges, &mut violations);
+    reject(violations, &search)?;
+    let range = search.range;
+    let request = LogScanRequest {
+        time_column: search.set.time.clone(),
+        range,
+        condition: search.condition.clone(),
+        selections: search.selections.clone(),
+        facets,
+        ..LogScanRequest::default()
+    };
+    let mut fields: Vec<String> = search.condition_fields.clone();
+    fields.extend(search.selections.iter().map(|(field, _)| field.to_owned()));
+    fields.extend(arguments.fields);
+    let input = ScanInput {
+        request,
+        fields,
+        range,
+        includes_no_time: false,
+        reads_all_rows: false,
+        rows_max: SCAN_ROWS_MAX,
+        search: &mut search,
+    };
+    let outcome = run_scan(&context, input, &job).await?;
+    let mut json = summary_json(&outcome, range, false);
+    json.insert("facets".to_owned(), facets_json(&outcome.answer.facets));
+    send_json(json, &job, &reply).await
+}

@@ -1,0 +1,80 @@
+//! `list_logs_sources`: the log sources of the caller, and the time that they cover.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
+use tidegate_telemetry::logs::format_time;
+
+use super::LogContext;
+use super::covered_time::covered_time;
+use crate::arguments::{OutputArguments, parse_arguments};
+use crate::log_sources::{LogSource, ResolvedSource};
+use crate::table_builder::{TableBuilder, count_column, text_column};
+use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+
+/// The sources that are read concurrently.
+const READ_AT_ONCE: usize = 4;
+
+pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
+    let context = context.clone();
+    read_only_tool(
+        "list_logs_sources",
+        "List log sources",
+        "Tables with logs, and the time they cover. Begin here, then query_logs.",
+        InputSchemaBuilder::new().with_output_arguments(),
+        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+    )
+}
+
+struct SourceRow {
+    rows: Option<u64>,
+    times: Option<(i64, i64)>,
+    roles: Option<String>,
+    error: Option<String>,
+}
+
+async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let shape: OutputArguments = parse_arguments(&job)?;
+    let databases = &context.node.databases;
+    let visible = context.sources.visible_to(databases, job.principal());
+    let described = visible.iter().map(|source| describe(&context, source, &job));
+    let described: Vec<Result<SourceRow, Error>> =
+        futures::stream::iter(described.collect::<Vec<_>>()).buffered(READ_AT_ONCE).collect().await;
+    let rows: Vec<SourceRow> = described.into_iter().collect::<Result<_, _>>()?;
+    let kind = |source: &&LogSource| {
+        databases.get(Some(&source.database), job.principal()).ok().map(|database| database.kind().to_owned())
+    };
+    let text = |value: &dyn Fn(&LogSource) -> String| text_column(visible.iter().map(|source| Some(value(source))));
+    let time = |pick: fn((i64, i64)) -> i64| text_column(rows.iter().map(|row| row.times.map(pick).map(format_time)));
+    let mut table = TableBuilder::new()
+        .with_column("name", text(&|source| source.name.clone()))
+        .with_column("kind", text_column(visible.iter().map(kind)))
+        .with_column("table", text(&|source| format!("{}.{}", source.database, source.table)))
+        .with_column("rows", count_column(rows.iter().map(|row| row.rows)))
+        .with_column("first", time(|(first, _)| first))
+        .with_column("last", time(|(_, last)| last))
+        .with_column("roles", text_column(rows.iter().map(|row| row.roles.clone())));
+    if rows.iter().any(|row| row.error.is_some()) {
+        table = table.with_column("error", text_column(rows.iter().map(|row| row.error.clone())));
+    }
+    context.node.executor.answer_rows(table.into_rows()?, shape.output_options("")?, &job, &reply).await
+}
+
+async fn describe(context: &LogContext, source: &LogSource, job: &Arc<Job>) -> Result<SourceRow, Error> {
+    let principal = job.principal();
+    let resolved = match ResolvedSource::resolve(source, &context.node.databases, principal).await {
+        Ok(resolved) => resolved,
+        Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+        Err(error) => {
+            return Ok(SourceRow { rows: None, times: None, roles: None, error: Some(error.to_string()) });
+        }
+    };
+    let catalog = resolved.database.catalog(principal).await;
+    let entry = catalog.ok().and_then(|catalog| {
+        catalog.tables.iter().find(|table| table.name == source.table).and_then(|table| table.rows)
+    });
+    let times = covered_time(&context.node, &resolved, job).await?;
+    Ok(SourceRow { rows: entry, times, roles: Some(resolved.columns.to_string()), error: None })
+}

@@ -1,0 +1,56 @@
+//! Log tools: sources, fields, facets, and entries with everything that is computed over them.
+
+mod answer;
+mod covered_time;
+mod facets;
+mod list_logs_fields;
+mod list_logs_fields_values;
+mod list_logs_sources;
+mod query_logs;
+mod scan;
+mod search;
+mod statement;
+
+use std::sync::Arc;
+
+use tidegate_core::{Access, AllowedNames, PrincipalRule};
+use tidegate_runtime::{SnapshotBuilder, Tool};
+
+use crate::log_sources::LogSources;
+use crate::tool_context::ToolContext;
+
+/// What the log tools need: the node and its sources.
+pub(crate) struct LogContext {
+    pub(crate) node: Arc<ToolContext>,
+    pub(crate) sources: LogSources,
+}
+
+/// Adds the log tools to `builder`, as far as `allowed` includes their names. A caller has them only if it may read one of
+/// `sources`; without sources, nobody has them.
+pub fn register_log_tools(
+    builder: SnapshotBuilder,
+    node: &Arc<ToolContext>,
+    sources: &LogSources,
+    allowed: &AllowedNames,
+) -> SnapshotBuilder {
+    if sources.is_empty() {
+        return builder;
+    }
+    let context = Arc::new(LogContext { node: node.clone(), sources: sources.clone() });
+    let tools = [
+        list_logs_sources::tool(&context),
+        list_logs_fields::tool(&context),
+        list_logs_fields_values::tool(&context),
+        query_logs::tool(&context),
+    ];
+    let rule_context = context.clone();
+    let rule = PrincipalRule::new(move |principal| {
+        !rule_context.sources.visible_to(&rule_context.node.databases, principal).is_empty()
+    });
+    let access = Access { principal_rule: Some(rule), ..Access::default() };
+    tools
+        .into_iter()
+        .filter(|tool| allowed.includes(&tool.name))
+        .map(|tool: Tool| tool.with_access(access.clone()))
+        .fold(builder, SnapshotBuilder::tool)
+}

@@ -1,0 +1,333 @@
+//! `query_logs`: entries of logs, with facets, a histogram and patterns over everything that matches.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tidegate_core::{Error, Violation};
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
+use tidegate_telemetry::logs::{
+    BARS_MAX, ContextRequest, EntryKey, HistogramRequest, LogCursor, LogDirection, LogScanRequest, NO_TIME,
+    PAGE_ENTRIES_MAX, PATTERNS_MAX, PageRequest, SeverityScale, TieBreak, TimeInput, TimeRange, parse_time,
+};
+
+use super::LogContext;
+use super::answer::{entries_json, patterns_json, send_json, summary_json};
+use super::facets::{SERIES_MAX, VALUES_DEFAULT, facet_requests, facets_json, histogram_json};
+use super::scan::{SCAN_ROWS_MAX, ScanInput, ScanOutcome, run_scan};
+use super::search::{LogSearch, SearchArguments, now_nanos, reject, violation, with_search_arguments};
+use crate::arguments::parse_arguments;
+use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+
+/// The default number of entries.
+const LIMIT_DEFAULT: usize = 50;
+/// The default number of bars of a histogram.
+const BARS_DEFAULT: usize = 20;
+/// The default number of entries before and after a time.
+const CONTEXT_DEFAULT: usize = 10;
+/// The part of the inline budget that entries may use, in tenths; the rest is for what is beside them.
+const ENTRIES_BUDGET_TENTHS: usize = 8;
+
+pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
+    let schema = with_search_arguments(InputSchemaBuilder::new())
+        .with("direction", json!({"enum": ["backward", "forward"], "description": "backward (default): newest first"}))
+        .with("limit", json!({"type": "integer", "minimum": 0, "maximum": PAGE_ENTRIES_MAX, "default": LIMIT_DEFAULT}))
+        .with("columns", json!({"type": "array", "items": {"type": "string"}}))
+        .with(
+            "cursor",
+            json!({"type": "string", "description": "cursor of an answer: the next page; its tail: what came since"}),
+        )
+        .with("facets", json!({"type": "array", "items": {"type": "string"}, "description": "Fields to count by value"}))
+        .with("histogram", json!({"type": "object", "description": "{field?, bars?}: rows over time"}))
+        .with(
+            "patterns",
+            json!({"type": "integer", "minimum": 1, "maximum": PATTERNS_MAX, "description": "Group messages by template"}),
+        )
+        .with(
+            "context",
+            json!({"type": "object", "description": "{time, before?, after?}: the lines around a time instead"}),
+        );
+    let context = context.clone();
+    read_only_tool(
+        "query_logs",
+        "Search logs",
+        "Log entries; facets, histogram and patterns over all that match. limit 0 for those alone.",
+        schema,
+        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+    )
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    #[serde(flatten)]
+    search: SearchArguments,
+    direction: Option<String>,
+    limit: Option<usize>,
+    columns: Option<Vec<String>>,
+    cursor: Option<String>,
+    #[serde(default)]
+    facets: Vec<String>,
+    histogram: Option<Map<String, Value>>,
+    patterns: Option<usize>,
+    context: Option<Map<String, Value>>,
+}
+
+async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let arguments: Arguments = parse_arguments(&job)?;
+    let mut violations = Vec::new();
+    let mut search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;
+    let fields = fields_to_read(&search, &arguments);
+    let scope = search.scope(&fields);
+    let request = build_request(&search, &arguments, scope, &mut violations);
+    reject(violations, &search)?;
+    let range = search.range;
+    let has_page = request.page.is_some();
+    let outcome = run_scan(&context, scan_input(request, fields, &mut search), &job).await?;
+    job.count_rows(outcome.answer.returned);
+    let bytes_max = job.inline_budget().bytes.filter(|_| job.format().is_none());
+    let form = AnswerForm { range, has_page, scope, time_column: search.set.time, bytes_max };
+    let json = answer_json(&outcome, &form)?;
+    send_json(json, &job, &reply).await
+}
+
+fn build_request(
+    search: &LogSearch,
+    arguments: &Arguments,
+    scope: u64,
+    violations: &mut Vec<Violation>,
+) -> LogScanRequest {
+    for (index, column) in arguments.columns.iter().flatten().enumerate() {
+        search.check_field(&format!("columns[{index}]"), column, violations);
+    }
+    let columns = arguments.columns.as_ref().map(|columns| {
+        let always = std::iter::once(search.set.time.clone());
+        always.chain(columns.iter().filter(|column| **column != search.set.time).cloned()).collect::<Vec<_>>()
+    });
+    let facets = facet_requests(search, "facets", &arguments.facets, VALUES_DEFAULT, None, violations);
+    let histogram = read_histogram(search, arguments.histogram.as_ref(), violations);
+    if arguments.patterns.is_some() && search.set.message.is_none() && !search.set.sources.is_empty() {
+        violations.push(violation("patterns", "needs a column with the message, and the source has none"));
+    }
+    let context = read_context(search, arguments, violations);
+    let page = read_page(arguments, scope, violations).filter(|_| context.is_none());
+    let columns = columns.or_else(|| Some(entry_columns(search)));
+    LogScanRequest {
+        time_column: search.set.time.clone(),
+        message_column: search.set.message.clone(),
+        range: search.range,
+        condition: search.condition.clone(),
+        selections: search.selections.clone(),
+        facets,
+        histogram,
+        page: page.map(|page| PageRequest { columns: columns.clone(), ..page }),
+        patterns: arguments.patterns,
+        context: context.map(|context| ContextRequest { columns, ..context }),
+    }
+}
+
+/// The columns of entries if the caller names none.
+fn entry_columns(search: &LogSearch) -> Vec<String> {
+    let mut columns: Vec<String> = Vec::new();
+    for source in &search.set.sources {
+        for (name, column) in search.set.fields(source) {
+            if !source.columns.is_hidden(&column.name) && !columns.iter().any(|known| known == name) {
+                columns.push(name.to_owned());
+            }
+        }
+    }
+    if !search.set.is_single() {
+        columns.push(crate::log_sources::SOURCE_FIELD.to_owned());
+    }
+    columns
+}
+
+fn read_page(arguments: &Arguments, scope: u64, violations: &mut Vec<Violation>) -> Option<PageRequest> {
+    let cursor = arguments.cursor.as_deref().map(|text| LogCursor::decode(text, scope)).transpose();
+    let cursor = cursor.unwrap_or_else(|error| {
+        violations.push(violation("cursor", error.to_string()));
+        None
+    });
+    let direction = match (arguments.direction.as_deref(), &cursor) {
+        (None, Some(cursor)) => cursor.direction(),
+        (Some("forward"), _) => LogDirection::Forward,
+        _ => LogDirection::Backward,
+    };
+    if cursor.as_ref().is_some_and(|cursor| cursor.direction() != direction) {
+        violations.push(violation("direction", "the cursor has the other direction; leave direction out"));
+    }
+    let limit = arguments.limit.unwrap_or(LIMIT_DEFAULT);
+    (limit > 0).then_some(PageRequest { direction, limit, cursor, columns: None })
+}
+
+fn read_histogram(
+    search: &LogSearch,
+    histogram: Option<&Map<String, Value>>,
+    violations: &mut Vec<Violation>,
+) -> Option<HistogramRequest> {
+    let histogram = histogram?;
+    check_members("histogram", histogram, &["field", "bars"], violations);
+    let field = histogram.get("field").and_then(Value::as_str).map(str::to_owned);
+    if let Some(field) = &field {
+        search.check_field("histogram.field", field, violations);
+    }
+    let bars = read_count("histogram.bars", histogram.get("bars"), BARS_DEFAULT, 1..=BARS_MAX, violations);
+    let scale = field.as_deref().and_then(SeverityScale::from_column_name);
+    Some(HistogramRequest { field, bars, series_max: SERIES_MAX, scale })
+}
+
+fn read_context(search: &LogSearch, arguments: &Arguments, violations: &mut Vec<Violation>) -> Option<ContextRequest> {
+    let context = arguments.context.as_ref()?;
+    check_members("context", context, &["time", "before", "after"], violations);
+    if arguments.cursor.is_some() {
+        violations.push(violation("cursor", "cannot be combined with context"));
+    }
+    let input = match context.get("time") {
+        Some(Value::String(text)) => Some(TimeInput::Text(text)),
+        Some(Value::Number(number)) => number.as_i64().map(TimeInput::Integer),
+        _ => None,
+    };
+    let time = match input.map(|input| parse_time(input, now_nanos())) {
+        Some(Ok(time)) => time,
+        Some(Err(error)) => {
+            violations.push(violation("context.time", error.to_string()));
+            return None;
+        }
+        None => {
+            violations.push(violation("context.time", "is missing; write the time of an entry as an answer has it"));
+            return None;
+        }
+    };
+    let [source] = search.set.sources.as_slice() else {
+        violations.push(violation("source", "context needs exactly one source"));
+        return None;
+    };
+    let mut count = |name: &str| {
+        read_count(&format!("context.{name}"), context.get(name), CONTEXT_DEFAULT, 0..=PAGE_ENTRIES_MAX, violations)
+    };
+    // The position after everything that is older: the entries with the time itself are after it.
+    let key = EntryKey { time: time.saturating_sub(1), source: source.id(), tie: TieBreak::RowHash(u128::MAX) };
+    Some(ContextRequest { key, ordinal: u64::MAX, before: count("before"), after: count("after"), columns: None })
+}
+
+fn check_members(path: &str, object: &Map<String, Value>, known: &[&str], violations: &mut Vec<Violation>) {
+    for name in object.keys().filter(|name| !known.contains(&name.as_str())) {
+        violations.push(violation(format!("{path}.{name}"), tidegate_core::unknown_name(name, known)));
+    }
+}
+
+fn read_count(
+    path: &str,
+    value: Option<&Value>,
+    default: usize,
+    range: std::ops::RangeInclusive<usize>,
+    violations: &mut Vec<Violation>,
+) -> usize {
+    let Some(value) = value.filter(|value| !value.is_null()) else { return default };
+    let number = value.as_u64().and_then(|number| usize::try_from(number).ok()).filter(|number| range.contains(number));
+    number.unwrap_or_else(|| {
+        let message = format!("expected a number from {} to {}; got {value}", range.start(), range.end());
+        violations.push(violation(path, message));
+        default
+    })
+}
+
+/// The fields that are read, each once. Entries without position are distinguished by all of them, so that they are part of
+/// the identity of a request in cursors.
+fn fields_to_read(search: &LogSearch, arguments: &Arguments) -> Vec<String> {
+    let mut fields: Vec<String> = search.condition_fields.clone();
+    fields.extend(search.selections.iter().map(|(field, _)| field.to_owned()));
+    fields.extend(arguments.facets.iter().cloned());
+    let histogram = arguments.histogram.as_ref().and_then(|histogram| histogram.get("field"));
+    fields.extend(histogram.and_then(Value::as_str).map(str::to_owned));
+    if arguments.patterns.is_some() {
+        fields.extend(search.set.message.clone());
+    }
+    if arguments.limit != Some(0) || arguments.context.is_some() {
+        fields.extend(arguments.columns.clone().unwrap_or_else(|| entry_columns(search)));
+    }
+    fields.sort_unstable();
+    fields.dedup();
+    fields
+}
+
+/// What is read for `request`: fewer rows if only those after a cursor matter.
+fn scan_input(request: LogScanRequest, fields: Vec<String>, search: &mut LogSearch) -> ScanInput<'_> {
+    let is_page_alone = request.facets.is_empty() && request.histogram.is_none() && request.patterns.is_none();
+    let cursor = request.page.as_ref().and_then(|page| page.cursor.as_ref()).filter(|_| is_page_alone);
+    let (range, includes_no_time) = range_after(request.range, cursor);
+    let reads_all_rows = request.context.is_some();
+    ScanInput { request, fields, range, includes_no_time, reads_all_rows, rows_max: SCAN_ROWS_MAX, search }
+}
+
+/// The part of `range` in which entries after `cursor` may be, and whether entries without a time may come after it.
+fn range_after(range: TimeRange, cursor: Option<&LogCursor>) -> (TimeRange, bool) {
+    let Some(cursor) = cursor.filter(|cursor| cursor.time() != NO_TIME) else { return (range, false) };
+    let time = cursor.time();
+    match cursor.direction() {
+        LogDirection::Forward => {
+            let start = range.start.map_or(time, |start| start.max(time));
+            (TimeRange { start: Some(start), ..range }, false)
+        }
+        LogDirection::Backward => {
+            let end = time.saturating_add(1);
+            let end = range.end.map_or(end, |before| before.min(end));
+            (TimeRange { end: Some(end), ..range }, range.is_unbounded())
+        }
+    }
+}
+
+/// What the answer depends on besides the outcome.
+struct AnswerForm {
+    range: TimeRange,
+    has_page: bool,
+    scope: u64,
+    time_column: String,
+    /// The inline budget of a model.
+    bytes_max: Option<usize>,
+}
+
+fn answer_json(outcome: &ScanOutcome, form: &AnswerForm) -> Result<Map<String, Value>, Error> {
+    let answer = &outcome.answer;
+    let mut json = summary_json(outcome, form.range, form.has_page);
+    if !answer.facets.is_empty() {
+        json.insert("facets".to_owned(), facets_json(&answer.facets));
+    }
+    if let Some(histogram) = &answer.histogram {
+        json.insert("histogram".to_owned(), histogram_json(histogram));
+    }
+    if let Some(patterns) = &answer.patterns {
+        json.insert("patterns".to_owned(), patterns_json(patterns));
+    }
+    let bytes_max = form.bytes_max.map(|max| {
+        let beside = Value::Object(json.clone()).to_string().len();
+        max.saturating_sub(beside) / 10 * ENTRIES_BUDGET_TENTHS
+    });
+    if let Some((before, after)) = &answer.context {
+        let mut oldest_first = before.clone();
+        oldest_first.entries.reverse();
+        json.insert(
+            "before".to_owned(),
+            entries_json(&oldest_first, &form.time_column, bytes_max.map(|max| max / 2))?.0,
+        );
+        json.insert("after".to_owned(), entries_json(after, &form.time_column, bytes_max.map(|max| max / 2))?.0);
+    }
+    let Some(page) = &answer.page else { return Ok(json) };
+    let (entries, count) = entries_json(page, &form.time_column, bytes_max)?;
+    json.insert("returned".to_owned(), count.into());
+    json.insert("entries".to_owned(), entries);
+    // After a scan that ended early, a cursor would skip entries that were not read.
+    if outcome.partial.is_none() {
+        let is_cut = count < page.entries.len();
+        let last = page.entries.get(count.wrapping_sub(1)).filter(|_| is_cut);
+        let next = last.map(|entry| entry.cursor(page.direction));
+        let next =
+            next.or_else(|| page.next.clone().filter(|_| page.has_more || page.direction == LogDirection::Forward));
+        if let Some(next) = next {
+            json.insert("cursor".to_owned(), next.encode(form.scope).into());
+        }
+        if let Some(tail) = &page.tail {
+            json.insert("tail".to_owned(), tail.encode(form.scope).into());
+        }
+    }
+    Ok(json)
+}

@@ -1,0 +1,169 @@
+//! Reads the rows of the sources of a search into one scan, up to its bounds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{Array, AsArray, RecordBatch, UInt64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, UInt64Type};
+use futures::StreamExt;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_log_formats::ENTRY_OFFSET;
+use tidegate_query::batch_bytes;
+use tidegate_runtime::Job;
+use tidegate_telemetry::logs::{EntryPositions, LogBatch, LogScan, LogScanAnswer, LogScanRequest, TimeRange};
+use tokio::time::Instant;
+
+use super::LogContext;
+use super::search::LogSearch;
+use super::statement::{RowSelection, build_query};
+use crate::log_sources::ResolvedSource;
+
+/// The maximum number of rows that one call reads.
+pub(crate) const SCAN_ROWS_MAX: u64 = 100_000_000;
+/// The maximum size of the rows that one call reads, in memory.
+pub(crate) const SCAN_BYTES_MAX: u64 = 32 * 1024 * 1024 * 1024;
+/// The maximum time that one call reads.
+const SCAN_TIME_MAX: Duration = Duration::from_secs(20);
+/// The time that is left for the answer when the time limit of the call is near.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
+
+/// What a search found.
+pub(crate) struct ScanOutcome {
+    pub(crate) answer: LogScanAnswer,
+    /// Why the scan ended before its end.
+    pub(crate) partial: Option<String>,
+    /// The sources that cannot be read, with the reason.
+    pub(crate) failures: Vec<(String, Error)>,
+}
+
+/// Which rows and columns are read.
+pub(crate) struct ScanInput<'a> {
+    pub(crate) request: LogScanRequest,
+    /// The fields that are read, besides the time.
+    pub(crate) fields: Vec<String>,
+    /// A range that is smaller than that of the request, where only these rows are needed.
+    pub(crate) range: TimeRange,
+    pub(crate) includes_no_time: bool,
+    /// Whether rows are needed that do not match the selections and conditions.
+    pub(crate) reads_all_rows: bool,
+    /// The maximum number of rows.
+    pub(crate) rows_max: u64,
+    pub(crate) search: &'a mut LogSearch,
+}
+
+struct ScanBounds {
+    deadline: Instant,
+    rows: u64,
+    rows_max: u64,
+    bytes: u64,
+}
+
+impl ScanBounds {
+    /// Counts `batch`; the reason to stop, if a bound is reached.
+    fn count(&mut self, batch: &RecordBatch) -> Option<String> {
+        self.rows += batch.num_rows() as u64;
+        self.bytes += batch_bytes(batch) as u64;
+        if self.rows >= self.rows_max {
+            return Some(format!("the scan ended after {} rows, its maximum", self.rows));
+        }
+        (self.bytes >= SCAN_BYTES_MAX).then(|| format!("the scan ended after {} bytes, its maximum", self.bytes))
+    }
+}
+
+/// Runs the scan. If a source fails, the others answer.
+///
+/// # Errors
+/// If no source can be read, or the request is refused.
+pub(crate) async fn run_scan(context: &LogContext, input: ScanInput<'_>, job: &Arc<Job>) -> Result<ScanOutcome, Error> {
+    let ScanInput { request, fields, range, includes_no_time, reads_all_rows, rows_max, search } = input;
+    let facet_fields: Vec<String> = request.facets.iter().map(|facet| facet.field.clone()).collect();
+    let mut scan = LogScan::new(request).map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
+    let deadline =
+        (Instant::now() + SCAN_TIME_MAX).min(job.deadline().checked_sub(ANSWER_TIME).unwrap_or(job.deadline()));
+    let mut bounds = ScanBounds { deadline, rows: 0, rows_max, bytes: 0 };
+    let mut failures = std::mem::take(&mut search.failures);
+    let mut partial = None;
+    let rows = RowSelection {
+        range,
+        includes_no_time,
+        selections: if reads_all_rows { &Default::default() } else { &search.selections },
+        excepted_fields: &facet_fields,
+        conditions: search.conditions.as_ref().filter(|_| !reads_all_rows),
+    };
+    for source in &search.set.sources {
+        let columns = columns_to_read(search, source, &fields);
+        let read = read_source(context, search, source, (&columns, &rows), &mut scan, &mut bounds, job);
+        match read.await {
+            Ok(None) => {}
+            Ok(Some(reason)) => {
+                partial = Some(reason);
+                break;
+            }
+            Err(error) if error.kind() == ErrorKind::Cancelled || search.set.is_single() => return Err(error),
+            Err(error) => failures.push((source.name.clone(), error)),
+        }
+    }
+    match failures.first() {
+        Some((_, error)) if bounds.rows == 0 && failures.len() > search.set.sources.len() => Err(error.clone()),
+        _ => Ok(ScanOutcome { answer: scan.finish(), partial, failures }),
+    }
+}
+
+/// The columns of `source` that are read.
+fn columns_to_read<'a>(search: &'a LogSearch, source: &'a ResolvedSource, fields: &[String]) -> Vec<&'a str> {
+    let is_needed = |name: &str, column: &str| {
+        column == source.columns.time || column == ENTRY_OFFSET || fields.iter().any(|field| field == name)
+    };
+    let named = search.set.fields(source);
+    named.filter(|(name, column)| is_needed(name, &column.name)).map(|(_, column)| column.name.as_str()).collect()
+}
+
+async fn read_source(
+    context: &LogContext,
+    search: &LogSearch,
+    source: &ResolvedSource,
+    (columns, rows): (&[&str], &RowSelection<'_>),
+    scan: &mut LogScan,
+    bounds: &mut ScanBounds,
+    job: &Arc<Job>,
+) -> Result<Option<String>, Error> {
+    let ended = || Some("the scan ended at its time limit".to_owned());
+    let statement = async {
+        let spec = build_query(&search.set, source, columns, rows)?;
+        let statement = spec.render(&*source.database, job.principal()).await?;
+        context.node.executor.open_rows(&*source.database, &statement, job).await
+    };
+    let Ok(opened) = tokio::time::timeout_at(bounds.deadline, statement).await else { return Ok(ended()) };
+    let mut batches = opened?.batches;
+    loop {
+        let next = tokio::select! {
+            biased;
+            () = job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+            next = tokio::time::timeout_at(bounds.deadline, batches.next()) => next,
+        };
+        let Ok(next) = next else { return Ok(ended()) };
+        let Some(batch) = next.transpose()? else { return Ok(None) };
+        let renamed = search.set.rename(source, &batch)?;
+        let offsets = entry_offsets(&renamed);
+        let positions = offsets.as_ref().map_or(EntryPositions::RowHash, EntryPositions::Column);
+        let input = LogBatch { batch: &renamed, source: source.id(), positions, condition: None };
+        scan.push(&input).map_err(|error| {
+            Error::new(ErrorKind::Unavailable, format!("the log source {:?} cannot be searched: {error}", source.name))
+        })?;
+        if let Some(reason) = bounds.count(&batch) {
+            // The last row may have been the last of all.
+            let is_last = matches!(tokio::time::timeout_at(bounds.deadline, batches.next()).await, Ok(None));
+            return Ok((!is_last).then_some(reason));
+        }
+    }
+}
+
+/// The position of each entry in its file.
+fn entry_offsets(batch: &RecordBatch) -> Option<UInt64Array> {
+    let column = batch.column_by_name(ENTRY_OFFSET)?;
+    if !column.data_type().is_integer() || column.null_count() > 0 {
+        return None;
+    }
+    Some(cast(column, &DataType::UInt64).ok()?.as_primitive::<UInt64Type>().clone())
+}

@@ -1,0 +1,384 @@
+//! The arguments that all searches of logs share: sources, time, query, selections and conditions.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tidegate_core::{Error, ErrorKind, Violation, nearest_names};
+use tidegate_query::StableHasher;
+use tidegate_runtime::Job;
+use tidegate_telemetry::logs::{
+    FieldSelections, LogCondition, QueryNode, SearchColumns, TextQuery, TimeInput, TimeRange, TimeRangeError,
+};
+
+use super::LogContext;
+use super::covered_time::covered_time;
+use super::statement::parse_conditions;
+use crate::log_sources::{ResolvedSource, SourceSet, no_sources_error, unknown_source_message};
+use crate::tool_definition::InputSchemaBuilder;
+
+/// The maximum number of sources in one call.
+const SOURCES_MAX: usize = 16;
+/// The maximum number of names in an error.
+const CHOICES_MAX: usize = 40;
+
+/// The common arguments of a search.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct SearchArguments {
+    source: Option<NameOrNames>,
+    after: Option<Value>,
+    before: Option<Value>,
+    query: Option<String>,
+    #[serde(default)]
+    all_fields: bool,
+    #[serde(default)]
+    case_sensitive: bool,
+    #[serde(default)]
+    selections: Map<String, Value>,
+    conditions: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum NameOrNames {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl NameOrNames {
+    pub(crate) fn to_vec(&self) -> Vec<String> {
+        match self {
+            Self::One(name) => vec![name.clone()],
+            Self::Many(names) => names.clone(),
+        }
+    }
+}
+
+/// A search whose arguments are checked.
+pub(crate) struct LogSearch {
+    pub(crate) set: SourceSet,
+    pub(crate) range: TimeRange,
+    pub(crate) condition: Option<LogCondition>,
+    /// The fields that `condition` reads.
+    pub(crate) condition_fields: Vec<String>,
+    pub(crate) selections: FieldSelections,
+    pub(crate) conditions: Option<Value>,
+    /// The sources that cannot be read, with the reason.
+    pub(crate) failures: Vec<(String, Error)>,
+    /// Identifies the search in cursors.
+    scope: StableHasher,
+}
+
+/// Adds the common arguments to a schema.
+pub(crate) fn with_search_arguments(schema: InputSchemaBuilder) -> InputSchemaBuilder {
+    schema
+        .with("source", json!({"type": ["string", "array"], "description": "One or several; default: the only one"}))
+        .with(
+            "after",
+            json!({"type": ["string", "number"], "description": "-15m, today, RFC 3339, epoch; default: all"}),
+        )
+        .with("before", json!({"type": ["string", "number"]}))
+        .with(
+            "query",
+            json!({"type": "string", "description": "Full text: timeout \"a phrase\" | or !not field:value wild*"}),
+        )
+        .with(
+            "all_fields",
+            json!({"type": "boolean", "description": "query searches all fields, not the message only"}),
+        )
+        .with("case_sensitive", json!({"type": "boolean"}))
+        .with("selections", json!({"type": "object", "description": "{field: [values]}; - for missing"}))
+        .with("conditions", json!({"type": ["object", "string", "array"], "description": "Like where of query"}))
+}
+
+/// The current time in nanoseconds since 1970.
+pub(crate) fn now_nanos() -> i64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(elapsed.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// Fails with all `violations`, if there are any.
+pub(crate) fn reject(violations: Vec<Violation>, search: &LogSearch) -> Result<(), Error> {
+    if violations.is_empty() {
+        return Ok(());
+    }
+    let error = Error::invalid_arguments("the arguments do not fit the log sources:", violations);
+    let fields = search.set.field_names();
+    if fields.is_empty() {
+        return Err(error);
+    }
+    let more = if fields.len() > CHOICES_MAX { ", …" } else { "" };
+    let listed: Vec<&str> = fields.into_iter().take(CHOICES_MAX).collect();
+    Err(error.with_hint(format!("Fields: {}{more}", listed.join(", "))))
+}
+
+pub(crate) fn violation(path: impl Into<String>, message: impl Into<String>) -> Violation {
+    Violation { path: path.into(), message: message.into() }
+}
+
+impl LogSearch {
+    /// Checks the arguments; what is wrong is added to `violations`.
+    ///
+    /// # Errors
+    /// If no source can be read.
+    pub(crate) async fn resolve(
+        context: &LogContext,
+        arguments: &SearchArguments,
+        job: &Arc<Job>,
+        violations: &mut Vec<Violation>,
+    ) -> Result<Self, Error> {
+        let (sources, failures) = resolve_sources(context, arguments.source.as_ref(), job, violations).await?;
+        let set = SourceSet::new(sources);
+        let range = read_range(context, arguments, &set, job, violations).await?;
+        let mut search = Self {
+            set,
+            range,
+            condition: None,
+            condition_fields: Vec::new(),
+            selections: FieldSelections::default(),
+            conditions: arguments.conditions.clone().filter(|conditions| !conditions.is_null()),
+            failures,
+            scope: StableHasher::default(),
+        };
+        search.read_query(arguments, violations);
+        search.read_selections(&arguments.selections, violations);
+        search.check_conditions(job, violations).await;
+        search.add_to_scope(arguments);
+        Ok(search)
+    }
+
+    /// Adds a violation if `field` does not exist.
+    pub(crate) fn check_field(&self, path: &str, field: &str, violations: &mut Vec<Violation>) {
+        let names = self.set.field_names();
+        if names.is_empty() || names.contains(&field) {
+            return;
+        }
+        let near = nearest_names(field, names);
+        let advice = if near.is_empty() { String::new() } else { format!("; nearest: {}", near.join(", ")) };
+        violations.push(violation(path, format!("there is no field {field:?}{advice}")));
+    }
+
+    /// The identity of the search with `columns` in cursors. The range is no part of it, so that `-15m` may move on.
+    pub(crate) fn scope(&self, columns: &[String]) -> u64 {
+        let mut scope = self.scope.clone();
+        for column in columns {
+            scope.add(column);
+        }
+        scope.finish()
+    }
+
+    /// Checks the conditions against the columns of each source.
+    async fn check_conditions(&self, job: &Arc<Job>, violations: &mut Vec<Violation>) {
+        let Some(conditions) = &self.conditions else { return };
+        let tables: Vec<&ResolvedSource> = self.set.sources.iter().collect();
+        if tables.is_empty() {
+            let parsed = parse_conditions("logs", Some(conditions));
+            violations.extend(parsed.err().iter().flat_map(conditions_violations));
+        }
+        for source in tables {
+            let checked = match parse_conditions(&source.table, Some(conditions)) {
+                Ok(spec) => spec.render(&*source.database, job.principal()).await.map(|_| ()),
+                Err(error) => Err(error),
+            };
+            for found in checked.err().iter().flat_map(conditions_violations) {
+                if !violations.contains(&found) {
+                    violations.push(found);
+                }
+            }
+        }
+    }
+
+    fn add_to_scope(&mut self, arguments: &SearchArguments) {
+        for source in &self.set.sources {
+            self.scope.add(&source.name);
+        }
+        self.scope.add(arguments.query.as_deref().unwrap_or(""));
+        self.scope.add([u8::from(arguments.all_fields), u8::from(arguments.case_sensitive)]);
+        self.scope.add(Value::Object(arguments.selections.clone()).to_string());
+        self.scope.add(self.conditions.as_ref().map(Value::to_string).unwrap_or_default());
+    }
+
+    fn read_query(&mut self, arguments: &SearchArguments, violations: &mut Vec<Violation>) {
+        let Some(text) = arguments.query.as_deref().filter(|text| !text.trim().is_empty()) else { return };
+        let query = match TextQuery::parse(text) {
+            Ok(query) => query,
+            Err(error) => return violations.push(violation("query", error.to_string())),
+        };
+        let names: Vec<String> = self.set.field_names().into_iter().map(str::to_owned).collect();
+        for term in query.field_terms() {
+            let field = term.field.as_deref().unwrap_or_default();
+            self.check_field("query", field, violations);
+            self.condition_fields.push(field.to_owned());
+        }
+        let message: Vec<String> = self.set.message.clone().into_iter().collect();
+        // Without a message there is nothing else to search.
+        let searches_all = arguments.all_fields || message.is_empty();
+        let further: Vec<String> = names.into_iter().filter(|name| searches_all && !message.contains(name)).collect();
+        if has_text_term(query.root()) {
+            self.condition_fields.extend(message.iter().chain(&further).cloned());
+        }
+        let columns = SearchColumns { message, further, is_case_sensitive: arguments.case_sensitive };
+        self.condition = Some(query.to_condition(&columns)).filter(|condition| !condition.is_always_true());
+    }
+
+    fn read_selections(&mut self, selections: &Map<String, Value>, violations: &mut Vec<Violation>) {
+        let mut fields = Vec::new();
+        for (field, values) in selections {
+            let path = format!("selections.{field}");
+            self.check_field(&path, field, violations);
+            let values: Vec<&Value> = match values {
+                Value::Array(values) => values.iter().collect(),
+                value => vec![value],
+            };
+            let text = |value: &&Value| match value {
+                Value::Null => Some(None),
+                Value::String(text) => Some(Some(text.clone())),
+                Value::Number(_) | Value::Bool(_) => Some(Some(value.to_string())),
+                _ => None,
+            };
+            match values.iter().map(text).collect::<Option<Vec<_>>>() {
+                Some(values) => fields.push((field.clone(), values)),
+                None => {
+                    violations.push(violation(path, "expected a list of values: texts, numbers, true, false or null"))
+                }
+            }
+        }
+        match FieldSelections::new(fields) {
+            Ok(selections) => self.selections = selections,
+            Err(error) => violations.push(violation("selections", error.to_string())),
+        }
+    }
+}
+
+fn has_text_term(node: &QueryNode) -> bool {
+    match node {
+        QueryNode::Term(term) => term.field.is_none(),
+        QueryNode::Not(inner) => has_text_term(inner),
+        QueryNode::And(parts) | QueryNode::Or(parts) => parts.iter().any(has_text_term),
+    }
+}
+
+/// The violations of an error about `where`, as those of `conditions`.
+fn conditions_violations(error: &Error) -> Vec<Violation> {
+    if error.violations().is_empty() {
+        return vec![violation("conditions", error.message())];
+    }
+    let rename = |path: &str| path.strip_prefix("where").map_or(path.to_owned(), |rest| format!("conditions{rest}"));
+    error.violations().iter().map(|found| violation(rename(&found.path), found.message.clone())).collect()
+}
+
+/// The named sources, or the only one.
+async fn resolve_sources(
+    context: &LogContext,
+    named: Option<&NameOrNames>,
+    job: &Arc<Job>,
+    violations: &mut Vec<Violation>,
+) -> Result<(Vec<ResolvedSource>, Vec<(String, Error)>), Error> {
+    let (node, principal) = (&context.node, job.principal());
+    let visible = context.sources.visible_to(&node.databases, principal);
+    let mut names: Vec<String> = named.map(NameOrNames::to_vec).unwrap_or_default();
+    match (names.is_empty(), visible.as_slice()) {
+        (_, []) => return Err(no_sources_error()),
+        (true, [only]) => names.push(only.name.clone()),
+        (true, several) => {
+            let choices: Vec<&str> = several.iter().take(CHOICES_MAX).map(|source| source.name.as_str()).collect();
+            violations.push(violation("source", format!("name one or several of {}", choices.join(", "))));
+        }
+        _ => {}
+    }
+    if names.len() > SOURCES_MAX {
+        let count = names.len();
+        violations.push(violation("source", format!("names {count} sources; the maximum is {SOURCES_MAX}")));
+        names.truncate(SOURCES_MAX);
+    }
+    let (mut sources, mut failures): (Vec<ResolvedSource>, _) = (Vec::new(), Vec::new());
+    for name in names {
+        let Some(source) = visible.iter().find(|source| source.name == name) else {
+            violations.push(violation("source", unknown_source_message(&name, &visible)));
+            continue;
+        };
+        if sources.iter().any(|known| known.name == name) {
+            continue;
+        }
+        match ResolvedSource::resolve(source, &node.databases, principal).await {
+            Ok(source) => sources.push(source),
+            Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+            Err(error) => failures.push((name, error)),
+        }
+    }
+    match failures.first() {
+        Some((name, error)) if sources.is_empty() && violations.is_empty() => {
+            Err(Error::new(error.kind(), format!("the log source {name:?} cannot be read: {error}")))
+        }
+        _ => Ok((sources, failures)),
+    }
+}
+
+/// The range of time. If it is wrong, the message has the time that the sources cover.
+async fn read_range(
+    context: &LogContext,
+    arguments: &SearchArguments,
+    set: &SourceSet,
+    job: &Arc<Job>,
+    violations: &mut Vec<Violation>,
+) -> Result<TimeRange, Error> {
+    let mut input = |path: &str, value: &'_ Option<Value>| match value {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => Some(OwnedTime::Text(text.clone())),
+        Some(Value::Number(number)) => {
+            number.as_i64().map(OwnedTime::Integer).or_else(|| number.as_f64().map(OwnedTime::Decimal))
+        }
+        Some(other) => {
+            violations.push(violation(path, format!("{other} is not a time; expected text or a number")));
+            None
+        }
+    };
+    let (after, before) = (input("after", &arguments.after), input("before", &arguments.before));
+    let parse = |covered| {
+        let (after, before) = (after.as_ref().map(OwnedTime::as_input), before.as_ref().map(OwnedTime::as_input));
+        TimeRange::parse(after, before, now_nanos(), covered)
+    };
+    let error = match parse(None) {
+        Ok(range) => return Ok(range),
+        Err(error @ TimeRangeError::Bound { .. }) => error,
+        Err(error) => {
+            let covered = covered_time_of_all(context, set, job).await?;
+            parse(covered).err().unwrap_or(error)
+        }
+    };
+    let path = if matches!(&error, TimeRangeError::Bound { bound: "before", .. }) { "before" } else { "after" };
+    violations.push(violation(path, error.to_string()));
+    Ok(TimeRange::default())
+}
+
+enum OwnedTime {
+    Text(String),
+    Integer(i64),
+    Decimal(f64),
+}
+
+impl OwnedTime {
+    fn as_input(&self) -> TimeInput<'_> {
+        match self {
+            Self::Text(text) => TimeInput::Text(text),
+            Self::Integer(number) => TimeInput::Integer(*number),
+            Self::Decimal(number) => TimeInput::Decimal(*number),
+        }
+    }
+}
+
+async fn covered_time_of_all(
+    context: &LogContext,
+    set: &SourceSet,
+    job: &Arc<Job>,
+) -> Result<Option<(i64, i64)>, Error> {
+    let mut all: Option<(i64, i64)> = None;
+    for source in &set.sources {
+        if let Some((first, last)) = covered_time(&context.node, source, job).await? {
+            let (start, end) = all.unwrap_or((first, last));
+            all = Some((start.min(first), end.max(last)));
+        }
+    }
+    Ok(all)
+}

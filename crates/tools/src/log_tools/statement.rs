@@ -1,0 +1,116 @@
+//! The statement that reads the rows of a source. It may return more rows than match, because each row is checked again.
+
+use serde_json::{Map, Value, json};
+use tidegate_core::Error;
+use tidegate_query::{Comparison, ComparisonOperator, Operand, QueryCondition, QuerySpec, Selection};
+use tidegate_sql::{Parameter, SqlDialect};
+use tidegate_telemetry::logs::{FieldSelections, NO_TIME, TimeRange, format_time};
+
+use crate::log_sources::{FieldKind, ResolvedSource, SourceSet};
+
+/// PostgreSQL has times to the microsecond.
+const NANOS_PER_MICROSECOND: i64 = 1_000;
+/// The values of a selection that become a part of the statement.
+const PUSHED_VALUES_MAX: usize = 200;
+
+/// What the rows of a source must be.
+pub(crate) struct RowSelection<'a> {
+    /// The range of time.
+    pub(crate) range: TimeRange,
+    /// Whether rows without a time are needed although there is a range.
+    pub(crate) includes_no_time: bool,
+    /// The selections that apply to everything that is computed.
+    pub(crate) selections: &'a FieldSelections,
+    /// The fields whose selections do not apply to everything.
+    pub(crate) excepted_fields: &'a [String],
+    /// The caller's conditions.
+    pub(crate) conditions: Option<&'a Value>,
+}
+
+/// A query over `table` with the caller's conditions.
+pub(crate) fn parse_conditions(table: &str, conditions: Option<&Value>) -> Result<QuerySpec, Error> {
+    let mut arguments = Map::from_iter([("table".to_owned(), json!(table))]);
+    if let Some(conditions) = conditions {
+        arguments.insert("where".to_owned(), conditions.clone());
+    }
+    QuerySpec::from_json(&arguments)
+}
+
+/// The query for the columns `columns` of `source`.
+pub(crate) fn build_query(
+    set: &SourceSet,
+    source: &ResolvedSource,
+    columns: &[&str],
+    rows: &RowSelection<'_>,
+) -> Result<QuerySpec, Error> {
+    let mut spec = parse_conditions(&source.table, rows.conditions)?;
+    let column = |name: &&str| Selection::Column { column: (*name).to_owned(), alias: None };
+    spec.select = columns.iter().map(column).collect();
+    spec.limit = QuerySpec::UNLIMITED;
+    let filters =
+        spec.filter.take().into_iter().chain(time_filter(source, rows)).chain(selection_filters(set, source, rows));
+    let mut filters: Vec<QueryCondition> = filters.collect();
+    spec.filter = match filters.len() {
+        0 => None,
+        1 => filters.pop(),
+        _ => Some(QueryCondition::And(filters)),
+    };
+    Ok(spec)
+}
+
+/// The range of time, where the database compares the column as a time.
+fn time_filter(source: &ResolvedSource, rows: &RowSelection<'_>) -> Option<QueryCondition> {
+    let name = &source.columns.time;
+    let kind = source.columns.columns.iter().find(|column| column.name == *name)?.kind;
+    let has_times = source.database.dialect() != SqlDialect::Sqlite;
+    if !has_times || !matches!(kind, FieldKind::Moment | FieldKind::LocalTime) {
+        return None;
+    }
+    let compare = |operator, time: i64| {
+        let text = format_time(time);
+        let text = if kind == FieldKind::LocalTime { text.trim_end_matches('Z').to_owned() } else { text };
+        let operand = Operand::One(Parameter::Text(text));
+        QueryCondition::Comparison(Comparison { column: name.clone(), operator, operand })
+    };
+    let is_time = |time: &i64| *time > NO_TIME && *time < i64::MAX - NANOS_PER_MICROSECOND;
+    let floor = |time: i64| time.saturating_sub(time.rem_euclid(NANOS_PER_MICROSECOND));
+    let start = rows.range.start.map(floor).filter(is_time);
+    let end = rows.range.end.filter(is_time).map(|end| floor(end.saturating_add(NANOS_PER_MICROSECOND - 1)));
+    let start = start.map(|start| compare(ComparisonOperator::GreaterOrEqual, start));
+    let end = end.map(|end| compare(ComparisonOperator::Less, end));
+    let bounds: Vec<QueryCondition> = start.into_iter().chain(end).collect();
+    if bounds.is_empty() {
+        return None;
+    }
+    let bounded = QueryCondition::And(bounds);
+    if !rows.includes_no_time {
+        return Some(bounded);
+    }
+    let is_null = Comparison { column: name.clone(), operator: ComparisonOperator::IsNull, operand: Operand::None };
+    Some(QueryCondition::Or(vec![bounded, QueryCondition::Comparison(is_null)]))
+}
+
+/// The selections of text columns.
+fn selection_filters(set: &SourceSet, source: &ResolvedSource, rows: &RowSelection<'_>) -> Vec<QueryCondition> {
+    let mut filters = Vec::new();
+    for (field, values) in rows.selections.iter() {
+        let values_sorted = values.to_sorted();
+        if values.selects_missing()
+            || values_sorted.len() > PUSHED_VALUES_MAX
+            || rows.excepted_fields.iter().any(|excepted| excepted == field)
+        {
+            continue;
+        }
+        let Some((_, column)) = set.fields(source).find(|(name, _)| *name == field) else { continue };
+        if column.kind != FieldKind::Text {
+            continue;
+        }
+        let list = values_sorted.into_iter().map(|value| Parameter::Text(value.to_owned())).collect();
+        filters.push(QueryCondition::Comparison(Comparison {
+            column: column.name.clone(),
+            operator: ComparisonOperator::In,
+            operand: Operand::List(list),
+        }));
+    }
+    filters
+}
