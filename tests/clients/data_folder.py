@@ -44,6 +44,8 @@ databases:
     files: {large}
   - name: ledger
     sqlite: {ledger}
+  - name: system
+    system: {{}}
 tools:
   - name: largest
     description: The longest message that the default bounds allow, as CSV; its rows are also structured content.

@@ -27,6 +27,7 @@ mod file_limit;
 mod log_writer;
 mod logging;
 mod node;
+mod node_tables;
 mod open_node;
 mod options;
 mod output;
@@ -38,6 +39,7 @@ mod shutdown;
 mod source;
 mod startup_checks;
 mod startup_help;
+mod system_functions;
 mod terminal;
 
 /// The command line, for the binary and for its reference page. Not part of the stable interface.

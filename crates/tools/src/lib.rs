@@ -7,6 +7,7 @@ mod arguments;
 mod catalog_tools;
 pub mod declared;
 mod discover_toolset;
+mod function_tools;
 mod name_completer;
 mod operations;
 mod prompts;
@@ -21,6 +22,7 @@ mod tool_definition;
 use std::sync::Arc;
 
 pub use discover_toolset::DISCOVER_TOOLSET;
+pub use function_tools::{FunctionRows, FunctionSource};
 use tidegate_core::AllowedNames;
 use tidegate_runtime::{Snapshot, SnapshotBuilder};
 pub use tool_context::{NodeIdentity, ToolContext};
@@ -66,6 +68,7 @@ pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<ToolContext>, allow
         operations::node_status::tool(node),
         operations::server_info::tool(node),
     ];
+    let tools = tools.into_iter().chain(function_tools::tools(node));
     let own = [resources::database::template(node), resources::table::template(node), resources::job::template(node)];
     let templates = own.into_iter().chain(resources::result::templates(node));
     let prompts = [
@@ -75,7 +78,7 @@ pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<ToolContext>, allow
         prompts::summarise_table::prompt(node),
     ];
     let builder = discover_toolset::register(builder, node);
-    let builder = tools.into_iter().filter(|tool| allowed.includes(&tool.name)).fold(builder, SnapshotBuilder::tool);
+    let builder = tools.filter(|tool| allowed.includes(&tool.name)).fold(builder, SnapshotBuilder::tool);
     let templates = templates.into_iter().filter(|template| allowed.includes(&template.name));
     let builder = templates.fold(builder, SnapshotBuilder::template);
     prompts.into_iter().filter(|prompt| allowed.includes(&prompt.name)).fold(builder, SnapshotBuilder::prompt)

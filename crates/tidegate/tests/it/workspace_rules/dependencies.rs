@@ -22,11 +22,17 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-pgsql", &[]),
     ("tidegate-system", &[]),
     ("tidegate-telemetry", &["tidegate-core"]),
-    ("tidegate-engines", &["tidegate-core", "tidegate-runtime", "tidegate-pgsql", "tidegate-query", "tidegate-sql"]),
+    (
+        "tidegate-engines",
+        &["tidegate-core", "tidegate-runtime", "tidegate-pgsql", "tidegate-query", "tidegate-sql", "tidegate-system"],
+    ),
     ("tidegate-postgres", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
     ("tidegate-postgres-handlers", &["tidegate-core", "tidegate-runtime", "tidegate-postgres", "tidegate-sql"]),
     ("tidegate-sqlite", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
-    ("tidegate-tools", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql", "tidegate-results"]),
+    (
+        "tidegate-tools",
+        &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql", "tidegate-results", "tidegate-system"],
+    ),
     ("tidegate-client", &["tidegate-core", "tidegate-runtime", "tidegate-mcp", "tidegate-query"]),
     ("tidegate-testkit", &["tidegate-auth", "tidegate-core", "tidegate-mcp", "tidegate-runtime"]),
 ];
