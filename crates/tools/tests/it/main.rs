@@ -17,6 +17,7 @@ mod declared_http;
 mod declared_resources;
 mod discover;
 mod fake;
+mod function_tools;
 mod operations;
 mod prompts;
 mod query_tools;

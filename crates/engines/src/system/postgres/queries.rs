@@ -118,7 +118,7 @@ impl ActivityQuery {
 pub(super) static QUERIES: [ActivityQuery; 5] = [
     ActivityQuery {
         suffix: "activity",
-        description: "server processes with their state, what they wait for, and their current or last statement.",
+        description: "server processes (without the one that reads this) with their state, what they wait for, and their current or last statement.",
         columns: &[
             integer("pid", "a.pid::bigint", "The process id of the server process.").good_filter(),
             text("database_name", "a.datname::text", "The database of the session.").good_filter(),
@@ -151,7 +151,7 @@ pub(super) static QUERIES: [ActivityQuery; 5] = [
             time("session_start", "a.backend_start", "The start of the session."),
             time("state_change", "a.state_change", "The last change of the state."),
         ],
-        source: "FROM pg_catalog.pg_stat_activity a",
+        source: "FROM pg_catalog.pg_stat_activity a WHERE a.pid <> pg_backend_pid()",
         needs_extension: false,
     },
     ActivityQuery {
@@ -202,7 +202,8 @@ pub(super) static QUERIES: [ActivityQuery; 5] = [
                 "The time since the start of the transaction.",
             ),
         ],
-        source: "FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid",
+        source: "FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid \
+                 WHERE l.pid IS DISTINCT FROM pg_backend_pid()",
         needs_extension: false,
     },
     ActivityQuery {

@@ -1,5 +1,6 @@
 //! PostgreSQL from the command line and through a configuration, with a real server.
 
+mod activity;
 mod changed_rows;
 
 use std::process::Command;

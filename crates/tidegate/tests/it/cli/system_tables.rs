@@ -168,6 +168,38 @@ async fn functions_are_listed_and_executed() {
     assert_eq!(node.call(&node.clerk, "execute_function", ports).await, format!("pid\n{pid}\n"));
 }
 
+/// The text of a tool over MCP, where answers have a budget.
+async fn call_as_model(node: &SystemServer, tool: &str, arguments: Value) -> String {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+    let request = node.client.post(&node.server.url).bearer_auth(&node.admin);
+    let request = request
+        .header("Accept", "application/json, text/event-stream")
+        .header("MCP-Protocol-Version", "2026-07-28")
+        .header("Mcp-Method", "tools/call")
+        .header("Mcp-Name", tool)
+        .json(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}));
+    let answer: Value = request.send().await.unwrap().json().await.unwrap();
+    let content = answer["result"]["content"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    content.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn a_function_answer_that_is_too_large_is_one_example() {
+    let node = SystemServer::start();
+    // A machine with few processes has an answer that fits.
+    let all = json!({"function": "processes", "limit": 5000, "sort": [{"column": "pid"}]});
+    let text = call_as_model(&node, "execute_function", all).await;
+    let is_small = text.starts_with('[');
+    assert!(is_small || text.contains("One row as an example") && text.contains("Good filters:"), "{text}");
+    let one = json!({"function": "processes", "columns": ["pid"], "limit": 1});
+    let text = call_as_model(&node, "execute_function", one).await;
+    assert!(text.contains("1 of ") && text.contains(" rows that match."), "{text}");
+}
+
 #[tokio::test]
 async fn all_violations_of_a_function_are_reported_at_once() {
     let node = SystemServer::start();
