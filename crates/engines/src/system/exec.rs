@@ -24,8 +24,8 @@ use super::live_table::ReadContext;
 use super::provider::LiveTableProvider;
 use crate::embedded::delegation::operator_methods;
 
-/// Rows of a batch at most. Small batches show the first processes of a long list early.
-const BATCH_ROWS_MAX: usize = 1_024;
+/// Rows of a batch at most: most tables fit into the channel, so that a slow reader does not occupy their thread.
+const BATCH_ROWS_MAX: usize = 8_192;
 /// Bytes of text after which a batch is sent.
 const BATCH_TEXT_BYTES: usize = 1 << 20;
 

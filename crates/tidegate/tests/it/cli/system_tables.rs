@@ -14,6 +14,7 @@ databases:
   - name: system
     system: {sensitive: machine.secrets, access: {users: [machine.users]}}
   - {name: all, federated: [shop, system]}
+limits: {inline_bytes: 1KiB}
 roles:
   - {name: admin, toolsets: ['*'], databases: ['*'], access: [machine.*], claims: {groups: admins}}
   - {name: clerk, toolsets: ['*'], databases: [system, all], claims: {groups: clerks}}
@@ -190,11 +191,10 @@ async fn call_as_model(node: &SystemServer, tool: &str, arguments: Value) -> Str
 #[tokio::test]
 async fn a_function_answer_that_is_too_large_is_one_example() {
     let node = SystemServer::start();
-    // A machine with few processes has an answer that fits.
+    // More than two processes run: the test and the server.
     let all = json!({"function": "processes", "limit": 5000, "sort": [{"column": "pid"}]});
     let text = call_as_model(&node, "execute_function", all).await;
-    let is_small = text.starts_with('[');
-    assert!(is_small || text.contains("One row as an example") && text.contains("Good filters:"), "{text}");
+    assert!(text.contains("One row as an example:\n{\"pid\": ") && text.contains("Good filters:"), "{text}");
     let one = json!({"function": "processes", "columns": ["pid"], "limit": 1});
     let text = call_as_model(&node, "execute_function", one).await;
     assert!(text.contains("1 of ") && text.contains(" rows that match."), "{text}");
