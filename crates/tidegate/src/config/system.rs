@@ -118,8 +118,11 @@ fn select_tables(
     let mut check = |name: &String, member: String| {
         if !by_name.contains_key(name) {
             let near = nearest_names(name, by_name.keys().map(String::as_str));
-            let names = if near.is_empty() { by_name.keys().cloned().collect() } else { near };
-            let message = format!("there is no system table {name:?}; there is {}", names.join(", "));
+            let advice = match near.first() {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => format!("there are {}", by_name.keys().cloned().collect::<Vec<_>>().join(", ")),
+            };
+            let message = format!("there is no system table {name:?}; {advice}");
             problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
         }
     };

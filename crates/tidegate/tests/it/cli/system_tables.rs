@@ -126,8 +126,8 @@ async fn sensitive_columns_are_masked_unless_granted() {
         async move { node.call(&token, "get_schema", json!({"database": "system", "table": "processes"})).await }
     };
     let line = |schema: String| schema.lines().find(|line| line.starts_with("command_line")).unwrap().to_owned();
-    assert_snapshot!(line(schema(node.clerk.clone()).await), @"");
-    assert_snapshot!(line(schema(node.admin.clone()).await), @"");
+    assert_snapshot!(line(schema(node.clerk.clone()).await), @"command_line,text,true,The program with its arguments. Null for kernel threads. Masked for you.");
+    assert_snapshot!(line(schema(node.admin.clone()).await), @"command_line,text,true,The program with its arguments. Null for kernel threads.");
 }
 
 #[tokio::test]
@@ -137,7 +137,19 @@ async fn tables_without_access_do_not_exist() {
         let node = &node;
         async move { node.call(&token, "list_tables", json!({"database": "system", "extract": "name"})).await }
     };
-    assert_snapshot!(tables(node.clerk.clone()).await, @"");
+    assert_snapshot!(tables(node.clerk.clone()).await, @"
+    connections
+    disks
+    interfaces
+    jobs
+    listening_ports
+    load
+    memory
+    mounts
+    pools
+    processes
+    services
+    ");
     assert!(tables(node.admin.clone()).await.contains("users"));
     let (hidden, absent) = (
         node.sql(&node.clerk, "system", "SELECT * FROM users").await,
@@ -154,10 +166,27 @@ async fn functions_are_listed_and_executed() {
     let node = SystemServer::start();
     let pid = node.server.pid();
     let listed = node.call(&node.clerk, "list_functions", json!({"extract": "function"})).await;
-    assert_snapshot!(listed, @"");
+    assert_snapshot!(listed, @"
+    connections
+    disks
+    interfaces
+    jobs
+    listening_ports
+    load
+    memory
+    mounts
+    pools
+    processes
+    services
+    ");
     let details = node.call(&node.clerk, "list_functions", json!({"function": "connections"})).await;
     let first: Vec<&str> = details.lines().take(4).collect();
-    assert_snapshot!(first.join("\n"), @"");
+    assert_snapshot!(first.join("\n"), @r#"
+    kind,name,type,unit,description
+    parameter,protocol,text,,"Only this protocol. Default: both. Options: tcp, udp."
+    column,protocol,text,,tcp or udp.
+    column,network_type,text,,ipv4 or ipv6. IPv4 addresses within IPv6 sockets count as ipv4.
+    "#);
     let own = json!({"function": "processes", "columns": ["pid", "name", "command_line"], "limit": 1,
         "conditions": [["pid", "=", pid], ["name", "match", "tide*|nginx"]]});
     let masked = node.call(&node.clerk, "execute_function", own.clone()).await;
@@ -205,9 +234,20 @@ async fn all_violations_of_a_function_are_reported_at_once() {
     let node = SystemServer::start();
     let wrong = json!({"function": "connections", "columns": ["local_prot", "state"], "sort": ["stat"],
         "conditions": [["pid", "=", "x"], ["state", "like", "a"]], "parameters": {"protocol": "sctp", "user": 1}});
-    assert_snapshot!(detail(&node.call(&node.clerk, "execute_function", wrong).await), @"");
+    assert_snapshot!(detail(&node.call(&node.clerk, "execute_function", wrong).await), @r#"
+    the request for "connections" has 6 problems:
+    columns[0]: unknown column "local_prot" in table "connections"; did you mean "local_port"?
+    sort[0]: unknown column "stat" in table "connections"; did you mean "state"?
+    conditions[0][2]: must be a number, as column "pid" has the type integer, not the text "x"
+    conditions[1][1]: unknown operator "like"; valid are "=", "!=", "match" or "not match"
+    parameters.user: unknown parameter "user"; valid are "protocol"
+    parameters.protocol: must be one of "tcp" or "udp", not the text "sctp"
+    "#);
     let masked = json!({"function": "processes", "conditions": [["environment", "match", "*SECRET*"]]});
-    assert_snapshot!(detail(&node.call(&node.clerk, "execute_function", masked).await), @"");
+    assert_snapshot!(detail(&node.call(&node.clerk, "execute_function", masked).await), @r#"
+    the request for "processes" has 1 problem:
+    conditions[0][0]: column "environment" is masked for you, so that it can only be selected
+    "#);
     let hidden = detail(&node.call(&node.clerk, "execute_function", json!({"function": "users"})).await);
     let absent = detail(&node.call(&node.clerk, "execute_function", json!({"function": "usres"})).await);
     assert_eq!(hidden.replace("users", "usres"), absent);
@@ -228,7 +268,7 @@ async fn the_node_shows_its_jobs_and_pools() {
 #[test]
 fn the_command_line_reads_everything_but_masks() {
     let configured = ConfiguredFolder::new("databases: [{name: system, system: {}}]");
-    let query = |sql: &str| configured.run(&["query", sql]).stdout;
+    let query = |sql: &str| configured.run(&["query", sql]).stdout.replace('\r', "");
     assert_eq!(query("SELECT environment FROM processes GROUP BY 1"), "environment\n***\n");
     assert_eq!(query("SELECT name FROM caches WHERE name = 'query_memory'"), "name\nquery_memory\n");
     let oversized = configured.run(&["call", "execute_function", "function=processes", "limit=5000"]);
@@ -246,7 +286,7 @@ fn policies_hold_for_system_tables() {
     );
     let query = |sql: &str| {
         let ran = configured.run(&["query", sql]);
-        format!("{}{}", ran.stdout, ran.stderr)
+        format!("{}{}", ran.stdout, ran.stderr).replace('\r', "")
     };
     assert_eq!(query("SELECT pid, user_name FROM processes"), "pid,user_name\n1,\n");
     let denied = query("SELECT executable_path FROM processes");
@@ -265,8 +305,18 @@ fn configuration_is_checked() {
   - {name: four, system: {}, cache: 1s}
 ",
     );
-    assert_snapshot!(configured.usage_error(&["config", "check"]), @"");
+    assert_snapshot!(configured.usage_error(&["config", "check"]), @r#"
+    error: the configuration cannot be used
+    tidegate.yaml:2:35: databases[0].system.tables[0]: there is no system table "proceses"; did you mean "processes"?
+    tidegate.yaml:2:63: databases[0].system.access.loads: there is no system table "loads"; did you mean "load"?
+    tidegate.yaml:3:5: databases[1]: is a second database of system tables, and one is enough
+    tidegate.yaml:4:5: databases[2]: is a second database of system tables, and one is enough
+    tidegate.yaml:5:5: databases[3]: is a second database of system tables, and one is enough
+    "#);
     configured.write("databases: [{name: system, system: {tables: [memory, load]}}]");
     let ran = configured.run(&["call", "list_tables", "extract=name", "format=csv"]);
-    assert_snapshot!(ran.stdout, @"");
+    assert_snapshot!(ran.stdout, @"
+    load
+    memory
+    ");
 }

@@ -21,7 +21,7 @@ fn activity_of_postgres_is_in_live_tables() {
     let query = |configured: &ConfiguredFolder, sql: &str| {
         let ran = configured.run(&["query", sql, "--database", "system"]);
         let errors = ran.stderr.lines().filter(|line| !line.contains("WARN")).collect::<Vec<_>>().join("\n");
-        format!("{}{errors}", ran.stdout)
+        format!("{}{errors}", ran.stdout).replace('\r', "")
     };
     assert_snapshot!(query(&masked, "SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'shop%'"), @"
     table_name
