@@ -92,7 +92,7 @@ pub(crate) struct SystemConfig {
     /// are masked for all others. Default: none; they are masked for all callers. Since: 0.2.0.
     pub(crate) sensitive: Option<String>,
     /// Access names that a caller needs to see a table, all of them, by the name of the table: {processes: [admin]}.
-    /// Default: none. Since: 0.2.0.
+    /// Default: operator for caches and tables of PostgreSQL, else none. Since: 0.2.0.
     pub(crate) access: BTreeMap<String, Vec<String>>,
 }
 
