@@ -44,6 +44,8 @@ databases:
     files: {large}
   - name: ledger
     sqlite: {ledger}
+  - name: system
+    system: {{}}
 logs:
   - {{name: notes, table: {database}.orders, time: placed_at, message: note}}
 tools:

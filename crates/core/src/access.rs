@@ -48,7 +48,8 @@ impl PrincipalRule {
         Self::new(move |principal| self.allows_principal(principal) && rule(principal))
     }
 
-    fn allows_principal(&self, principal: &Principal) -> bool {
+    /// Whether the rule allows `principal`.
+    pub fn allows_principal(&self, principal: &Principal) -> bool {
         (self.0)(principal)
     }
 }

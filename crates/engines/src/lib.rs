@@ -1,13 +1,17 @@
-//! DataFusion engines that run SQL: embedded (over files) and federated (joins across databases).
+//! DataFusion engines that run SQL: embedded (over files), federated (joins across databases) and system (live tables).
 //!
 //! Each engine implements [`tidegate_query::Database`] and is independent of protocols. Only this crate and the crate
 //! of PostgreSQL's SQL depend on DataFusion.
 
 pub mod embedded;
 mod federated;
+mod system;
 
 pub use embedded::{
     ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, NumberFormat, RaggedRows, TextEncoding,
     TextTableOptions, glob_folder,
 };
 pub use federated::FederatedDatabase;
+pub use system::{
+    FunctionAnswer, LiveTable, MachineTable, OfferedTable, PostgresTable, ReadContext, RowCallback, SystemDatabase,
+};

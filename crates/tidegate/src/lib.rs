@@ -28,6 +28,7 @@ mod idle_memory;
 mod log_writer;
 mod logging;
 mod node;
+mod node_tables;
 mod open_node;
 mod options;
 mod output;
@@ -39,6 +40,7 @@ mod shutdown;
 mod source;
 mod startup_checks;
 mod startup_help;
+mod system_functions;
 mod terminal;
 
 /// The command line, for the binary and for its reference page. Not part of the stable interface.

@@ -11,7 +11,7 @@ use tidegate_runtime::{
     Auditor, Registry, SnapshotBuilder,
     event::{ClientLogSubscriber, EventDispatcher, LogSubscriber, Subscriber},
 };
-use tidegate_tools::{FENCE_INSTRUCTIONS, INSTRUCTIONS, NodeIdentity, ToolContext};
+use tidegate_tools::{FENCE_INSTRUCTIONS, FunctionSource, INSTRUCTIONS, NodeIdentity, ToolContext};
 use tidegate_transport::Metrics;
 
 /// A node, ready to be served over any transport.
@@ -93,14 +93,15 @@ impl Node {
     /// A new state over `databases`, with the built-in entries whose names `built_in` allows.
     pub fn new_state(&self, databases: Databases, built_in: &AllowedNames) -> NodeState {
         let description = self.service.description();
-        self.new_described_state(databases, built_in, description.title, description.instructions)
+        self.new_described_state(databases, built_in, None, description.title, description.instructions)
     }
 
-    /// The same with another title for people and other instructions for models.
+    /// The same with tables that are offered as functions, another title for people and other instructions for models.
     pub fn new_described_state(
         &self,
         databases: Databases,
         built_in: &AllowedNames,
+        functions: Option<Arc<dyn FunctionSource>>,
         title: Option<String>,
         instructions: Option<String>,
     ) -> NodeState {
@@ -110,7 +111,7 @@ impl Node {
         let mut identity = self.identity.clone();
         identity.title = title.unwrap_or(identity.title);
         let description = describe(&identity, instructions.unwrap_or_else(|| INSTRUCTIONS.to_owned()));
-        let view = ToolContext::new(databases, executor, identity);
+        let view = ToolContext::with_functions(databases, executor, identity, functions);
         view.attach(&self.registry);
         let entries = tidegate_tools::register_allowed(builder, &view, built_in);
         NodeState { view, entries, description }

@@ -7,6 +7,7 @@ mod arguments;
 mod catalog_tools;
 pub mod declared;
 mod discover_toolset;
+mod function_tools;
 mod log_sources;
 mod log_tools;
 mod name_completer;
@@ -23,6 +24,7 @@ mod tool_definition;
 use std::sync::Arc;
 
 pub use discover_toolset::DISCOVER_TOOLSET;
+pub use function_tools::{FunctionRows, FunctionSource};
 pub use log_sources::{LogColumnProblem, LogSource, LogSources, RecognizedColumns};
 pub use log_tools::register_log_tools;
 use tidegate_core::AllowedNames;
@@ -70,6 +72,7 @@ pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<ToolContext>, allow
         operations::node_status::tool(node),
         operations::server_info::tool(node),
     ];
+    let tools = tools.into_iter().chain(function_tools::tools(node));
     let own = [resources::database::template(node), resources::table::template(node), resources::job::template(node)];
     let templates = own.into_iter().chain(resources::result::templates(node));
     let prompts = [
@@ -79,7 +82,7 @@ pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<ToolContext>, allow
         prompts::summarise_table::prompt(node),
     ];
     let builder = discover_toolset::register(builder, node);
-    let builder = tools.into_iter().filter(|tool| allowed.includes(&tool.name)).fold(builder, SnapshotBuilder::tool);
+    let builder = tools.filter(|tool| allowed.includes(&tool.name)).fold(builder, SnapshotBuilder::tool);
     let templates = templates.into_iter().filter(|template| allowed.includes(&template.name));
     let builder = templates.fold(builder, SnapshotBuilder::template);
     prompts.into_iter().filter(|prompt| allowed.includes(&prompt.name)).fold(builder, SnapshotBuilder::prompt)

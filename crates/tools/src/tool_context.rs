@@ -9,6 +9,8 @@ use tidegate_results::StoredResult;
 use tidegate_runtime::{Jobs, Registry};
 use tidegate_sql::StatementCache;
 
+use crate::function_tools::FunctionSource;
+
 /// Tools with which callers query databases by their own rights; a declared tool has the right to its own database.
 const CALLER_QUERY_TOOLS: [&str; 2] = ["query", "sql"];
 
@@ -34,6 +36,8 @@ pub struct ToolContext {
     pub executor: Executor,
     /// Name and version of the node.
     pub identity: NodeIdentity,
+    /// The tables that are offered as functions, if there are any.
+    pub(crate) functions: Option<Arc<dyn FunctionSource>>,
     pub(crate) statements: StatementCache,
     started_at: Instant,
     // Weak, because the registry owns the tools, which own this view.
@@ -43,10 +47,21 @@ pub struct ToolContext {
 impl ToolContext {
     /// A view of a node that starts now.
     pub fn new(databases: Databases, executor: Executor, identity: NodeIdentity) -> Arc<Self> {
+        Self::with_functions(databases, executor, identity, None)
+    }
+
+    /// The same with `functions`, whose tools are then registered.
+    pub fn with_functions(
+        databases: Databases,
+        executor: Executor,
+        identity: NodeIdentity,
+        functions: Option<Arc<dyn FunctionSource>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             databases,
             executor,
             identity,
+            functions,
             statements: StatementCache::default(),
             started_at: Instant::now(),
             registry: OnceLock::new(),

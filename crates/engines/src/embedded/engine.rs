@@ -217,6 +217,11 @@ impl Engine {
         &self.inner.shutdown
     }
 
+    /// Starts `work`, which may block, on a thread for file system access.
+    pub(crate) fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
+        self.inner.tasks.spawn_blocking_on(work, &self.inner.runtime.handle);
+    }
+
     pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,

@@ -23,3 +23,4 @@ pub(crate) use plan::{
     describe_statement, find_tables, optimize_statement, to_core_error, with_cancellation,
 };
 pub use plan::{EngineFunction, FunctionKind};
+pub(crate) use security_barrier::{PrincipalPolicies, RowPolicyTable, check_table_policies};

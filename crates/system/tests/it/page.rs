@@ -11,7 +11,8 @@ const INTRODUCTION: &str = "\
 # System tables
 
 The tables of this page contain the state of the machine that the server runs on. Their rows are produced when they are read, on Linux only. On
-other systems, reading fails with `not available on this system`.
+other systems, reading fails with `not available on this system`. [Ask about the machine](../how-to/ask-about-the-machine.md) describes how to turn
+them on, who sees them, and the tables of the server and of PostgreSQL.
 
 - A value is null if it is unknown, does not apply, or may not be read by the user that the server runs as. A process that ends while the table is
   read leaves null or no row.

@@ -136,6 +136,7 @@ fn explain_empty_database(kind: &str) -> &'static str {
             "none that its role may read; tidegate pg role prints what to grant, and schemas may leave some out"
         }
         "sqlite" => "none was made in its files",
+        "system" => "each one demands an access name that you do not have, or tables is empty",
         _ => "no CSV, TSV, Parquet, JSON, NDJSON, Arrow, .xlsx or .ods file",
     }
 }

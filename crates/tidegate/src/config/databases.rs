@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use tidegate_core::{DatabaseTenants, nearest_names};
-use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, FileLimits};
+use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, FileLimits, SystemDatabase};
 use tidegate_postgres::PostgresDatabase;
 use tidegate_postgres_handlers::DatabaseHandlers;
 use tidegate_query::Database;
@@ -16,29 +16,31 @@ use super::problem::{ConfigProblem, accept, checked};
 use super::quantities::SecretText;
 use super::types::{Config, DatabaseConfig};
 use super::{LoadedConfig, policies, postgres, tables};
+use crate::node_tables::NodeTables;
 
-const ONE_KIND_MESSAGE: &str = "needs exactly one of files, sqlite, postgres and federated";
+pub(super) const ONE_KIND_MESSAGE: &str = "needs exactly one of files, sqlite, postgres, federated and system";
 
 #[derive(Clone, Default)]
 pub(super) struct OpenDatabases {
-    by_name: BTreeMap<String, OpenedDatabase>,
+    pub(super) by_name: BTreeMap<String, OpenedDatabase>,
 }
 
 #[derive(Clone)]
-struct OpenedDatabase {
-    entry: DatabaseConfig,
-    path: String,
-    policies_key: Option<SecretText>,
-    database: Arc<dyn Database>,
-    engine: DatabaseEngine,
+pub(super) struct OpenedDatabase {
+    pub(super) entry: DatabaseConfig,
+    pub(super) path: String,
+    pub(super) policies_key: Option<SecretText>,
+    pub(super) database: Arc<dyn Database>,
+    pub(super) engine: DatabaseEngine,
 }
 
 #[derive(Clone)]
-enum DatabaseEngine {
+pub(super) enum DatabaseEngine {
     Files(Arc<FileDatabase>),
     Postgres(Arc<PostgresDatabase>, Option<Arc<DatabaseHandlers>>),
     Sqlite(Arc<SqliteDatabase>),
     Federated,
+    System(Arc<SystemDatabase>),
 }
 
 impl OpenDatabases {
@@ -48,11 +50,12 @@ impl OpenDatabases {
         previous: &Self,
         reserved: &[&str],
         engine: &Engine,
+        node_tables: &NodeTables,
         problems: &mut Vec<ConfigProblem>,
     ) -> Self {
         let mut all = Self::default();
         let mut names: BTreeMap<&str, Option<usize>> = reserved.iter().map(|name| (*name, None)).collect();
-        let mut federated = Vec::new();
+        let (mut federated, mut of_system) = (Vec::new(), Vec::new());
         for (index, entry) in loaded.config.databases.iter().enumerate() {
             let path = format!("databases[{index}]");
             if let Some(first) = names.get(entry.name.as_str()) {
@@ -69,6 +72,10 @@ impl OpenDatabases {
                 federated.push((path, entry, members));
                 continue;
             }
+            if entry.system.is_some() {
+                of_system.push((path, entry));
+                continue;
+            }
             let is_same = |opened: &&OpenedDatabase| {
                 opened.entry == *entry
                     && (entry.policies.is_empty() || opened.policies_key == loaded.config.policies_key)
@@ -77,6 +84,13 @@ impl OpenDatabases {
             let opened = match unchanged {
                 Some(opened) => Ok(opened.clone()),
                 None => open_database(loaded, entry, path, engine),
+            };
+            all.add(opened, problems);
+        }
+        for (index, (path, entry)) in of_system.into_iter().enumerate() {
+            let opened = match index {
+                0 => all.open_system(entry, path, previous, loaded, node_tables),
+                _ => Err(vec![ConfigProblem::new(path, "is a second database of system tables, and one is enough")]),
             };
             all.add(opened, problems);
         }
@@ -104,7 +118,7 @@ impl OpenDatabases {
         engine: &Engine,
     ) -> Result<OpenedDatabase, Vec<ConfigProblem>> {
         check_keys_of_kind(entry, &path)?;
-        if entry.files.is_some() || entry.sqlite.is_some() || entry.postgres.is_some() {
+        if entry.files.is_some() || entry.sqlite.is_some() || entry.postgres.is_some() || entry.system.is_some() {
             return Err(vec![ConfigProblem::new(path, ONE_KIND_MESSAGE)]);
         }
         let mut problems = Vec::new();
@@ -115,7 +129,7 @@ impl OpenDatabases {
                 None => {
                     let near = nearest_names(name, self.by_name.keys().map(String::as_str));
                     let meant = near.first().map(|near| format!("; {near} is")).unwrap_or_default();
-                    let message = format!("{name} is no database of files, postgres or sqlite{meant}");
+                    let message = format!("{name} is no database of files, postgres, sqlite or system{meant}");
                     problems.push(ConfigProblem::new(format!("{path}.federated[{index}]"), message));
                 }
             }
@@ -177,7 +191,10 @@ impl OpenDatabases {
         }
         let new = self.by_name.values().filter(is_new).filter_map(|opened| match &opened.engine {
             DatabaseEngine::Postgres(postgres, _) => Some((opened, postgres)),
-            DatabaseEngine::Files(_) | DatabaseEngine::Sqlite(_) | DatabaseEngine::Federated => None,
+            DatabaseEngine::Files(_)
+            | DatabaseEngine::Sqlite(_)
+            | DatabaseEngine::Federated
+            | DatabaseEngine::System(_) => None,
         });
         let inspections = new.map(|(opened, postgres)| async move { (opened, postgres.inspect().await) });
         for (opened, outcome) in join_all(inspections).await {
@@ -206,6 +223,7 @@ impl OpenedDatabase {
         let checked = match &self.engine {
             DatabaseEngine::Files(files) => files.check_policies().await,
             DatabaseEngine::Sqlite(sqlite) => sqlite.check_policies().await,
+            DatabaseEngine::System(system) => Ok(system.check_policies()),
             DatabaseEngine::Postgres(..) | DatabaseEngine::Federated => return,
         };
         match checked {
@@ -259,7 +277,7 @@ fn open_database(
     Ok(OpenedDatabase { entry: entry.clone(), path, policies_key, database, engine })
 }
 
-fn check_keys_of_kind(entry: &DatabaseConfig, path: &str) -> Result<(), Vec<ConfigProblem>> {
+pub(super) fn check_keys_of_kind(entry: &DatabaseConfig, path: &str) -> Result<(), Vec<ConfigProblem>> {
     let postgres_keys = [
         ("role", entry.role.is_some()),
         ("claims", entry.claims.is_some()),
@@ -287,7 +305,7 @@ fn check_keys_of_kind(entry: &DatabaseConfig, path: &str) -> Result<(), Vec<Conf
         problems.push(ConfigProblem::new(format!("{path}.tables"), "is for files, and this database has none"));
     }
     for (member, is_set) in [("connections", entry.connections.is_some()), ("cache", entry.cache.is_some())] {
-        if is_set && (entry.files.is_some() || entry.federated.is_some()) {
+        if is_set && (entry.files.is_some() || entry.federated.is_some() || entry.system.is_some()) {
             let message = "is for PostgreSQL and SQLite, and this database is neither";
             problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
         }

@@ -22,6 +22,7 @@ mod problem;
 mod quantities;
 mod renamed_keys;
 mod safeguards;
+mod system;
 mod tables;
 mod templates;
 mod tls;

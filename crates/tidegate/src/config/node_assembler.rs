@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::node::{Node, NodeState};
+use crate::node_tables::NodeTables;
 use futures::StreamExt as _;
 use parking_lot::Mutex;
 use tidegate_auth::{ReloadableAuthenticator, Role};
@@ -180,7 +181,12 @@ impl NodeAssembler {
         let mut problems = Vec::new();
         let reserved: Vec<&str> = self.command_line_databases.iter().map(|database| database.name()).collect();
         let previous = self.open_databases.lock().clone();
-        let open = OpenDatabases::open(loaded, &previous, &reserved, &self.engine, &mut problems);
+        let node_tables = NodeTables {
+            jobs: self.node.registry().jobs().clone(),
+            store: self.node.store().cloned(),
+            engine: self.engine.clone(),
+        };
+        let open = OpenDatabases::open(loaded, &previous, &reserved, &self.engine, &node_tables, &mut problems);
         let databases: Vec<_> = open.databases().chain(self.command_line_databases.iter().cloned()).collect();
         let mut report = ApplyReport {
             databases: databases.len(),
@@ -207,7 +213,8 @@ impl NodeAssembler {
         report.notes = logs.notes;
         let databases = Databases::new(databases).with_tenancy(tenancy);
         let (title, instructions) = (config.server.title.clone(), safeguards::instructions(config));
-        let mut state = self.node.new_described_state(databases, &built_in, title, instructions).entries(|entries| {
+        let state = self.node.new_described_state(databases, &built_in, open.functions(), title, instructions);
+        let mut state = state.entries(|entries| {
             let entries = entries.cache_hint(list_cache).allow_shared_caches(!has_authentication);
             let entries = entries.list_all_arguments(config.advanced);
             entries.limits(limits).protection(protection).generation(generation)

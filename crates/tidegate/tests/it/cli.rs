@@ -46,6 +46,7 @@ mod signals;
 mod spilling;
 mod stdio;
 mod subscriptions;
+mod system_tables;
 mod tasks;
 mod tenant_isolation;
 mod tls;

@@ -3,7 +3,7 @@
 //! - `fake`: those databases, and a registry over them.
 //! - `tool_list`: the tool list, and its size.
 //! - `token_cost`: the tokens of a catalog of a hundred tables.
-//! - `discover`, `query_tools`, `operations`: the tools by purpose.
+//! - `discover`, `query_tools`, `operations`, `function_tools`: the tools by purpose.
 //! - `resources`, `prompts`: the other entries; `stored_results`: stored answers; `toolset`: tools that another tool
 //!   calls.
 //! - `declared_http`, `declared_resources`: declared entries; `declared_files`: large files; `declared_elicitation`:
@@ -17,6 +17,7 @@ mod declared_http;
 mod declared_resources;
 mod discover;
 mod fake;
+mod function_tools;
 mod operations;
 mod prompts;
 mod query_tools;

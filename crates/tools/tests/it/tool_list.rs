@@ -11,7 +11,7 @@ use crate::fake::{call_tool, node, owner, shop, view};
 const LIST_TOKENS_MAX: usize = 1_300;
 
 /// A tool as in `tools/list`.
-fn listed(tool: &Tool) -> Value {
+pub(crate) fn listed(tool: &Tool) -> Value {
     let hints = tool.annotations.clone().unwrap();
     let hints: Map<String, Value> = [
         ("readOnlyHint", hints.read_only),

@@ -36,12 +36,17 @@ impl PrincipalPolicies {
         snapshot: &FileTablesSnapshot,
         table: &FileTable,
     ) -> Result<Option<RestrictedView>, Error> {
+        self.view_of_columns(&snapshot.possible_names(&table.name), table.columns())
+    }
+
+    /// The view of the table that has or may have one of `names`, with the columns of `schema`, or `None` if the
+    /// principal may see all of it.
+    pub(crate) fn view_of_columns(&self, names: &[&str], schema: &SchemaRef) -> Result<Option<RestrictedView>, Error> {
         if self.policies.is_empty() {
             return Ok(None);
         }
-        let fields = table.columns().fields();
-        let names = snapshot.possible_names(&table.name);
-        let Some(view) = self.policies.view(&names, &policy_columns(table.columns()), &self.principal)? else {
+        let fields = schema.fields();
+        let Some(view) = self.policies.view(names, &policy_columns(schema), &self.principal)? else {
             return Ok(None);
         };
         let positions: Vec<usize> = view.visible_columns().collect();
@@ -49,7 +54,7 @@ impl PrincipalPolicies {
             let field = fields[*position].as_ref();
             match view.masks[*position] {
                 None => field.clone(),
-                Some(mask) if mask.makes_text() => Field::new(field.name(), text_type(table.columns()), true),
+                Some(mask) if mask.makes_text() => Field::new(field.name(), text_type(schema), true),
                 Some(_) => Field::new(field.name(), field.data_type().clone(), true),
             }
         });
@@ -114,6 +119,15 @@ pub(crate) fn check_policies(policies: &RowPolicies, snapshot: &FileTablesSnapsh
         .collect();
     let tables: Vec<PolicyTable<'_>> =
         tables.iter().map(|(names, columns)| PolicyTable { names, columns: columns.as_deref() }).collect();
+    policies.find_problems(&tables)
+}
+
+/// Returns the policies that do not fit `tables`, which have a name and columns each.
+pub(crate) fn check_table_policies(policies: &RowPolicies, tables: &[(&str, SchemaRef)]) -> Vec<PolicyProblem> {
+    let tables: Vec<([&str; 1], Vec<PolicyColumn<'_>>)> =
+        tables.iter().map(|(name, schema)| ([*name], policy_columns(schema))).collect();
+    let tables: Vec<PolicyTable<'_>> =
+        tables.iter().map(|(names, columns)| PolicyTable { names, columns: Some(columns) }).collect();
     policies.find_problems(&tables)
 }
 

@@ -1,4 +1,4 @@
-//! Configuration of databases: files, PostgreSQL, SQLite, federated databases, and row policies.
+//! Configuration of databases: files, PostgreSQL, SQLite, federated databases, live system tables, and row policies.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::config::quantities::{OneOrMany, SecretText, Size, Time};
 
-/// A database. Exactly one of files, postgres, sqlite and federated sets its kind.
+/// A database. Exactly one of files, postgres, sqlite, federated and system sets its kind.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DatabaseConfig {
@@ -26,12 +26,15 @@ pub(crate) struct DatabaseConfig {
     /// Connection string of PostgreSQL, in the syntax of psql: a URI or keywords. The service file, PG* variables and
     /// .pgpass supply missing parts. Write it as ${VARIABLE} if it contains a password. Default: none.
     pub(crate) postgres: Option<SecretText>,
-    /// Row and column policies. For files and SQLite only; PostgreSQL has row-level security. Default: none.
+    /// Row and column policies. For files, SQLite and system tables; PostgreSQL has row-level security. Default: none.
     #[serde(default)]
     pub(crate) policies: Vec<PolicyConfig>,
     /// Names of other databases whose tables are joined here, as database.table. A caller that may query this database
     /// may query all of them through it. Default: none.
     pub(crate) federated: Option<Vec<String>>,
+    /// Live tables of the machine that the server runs on: processes, connections, disks and others. Rows are produced
+    /// when they are read. {} offers all tables. Default: none. Since: 0.2.0.
+    pub(crate) system: Option<SystemConfig>,
     /// PostgreSQL: the role that calls run as. Default: the login role.
     pub(crate) role: Option<RoleChoice>,
     /// PostgreSQL: the setting that receives all claims of the caller as one JSON object, such as request.jwt.claims.
@@ -77,6 +80,20 @@ pub(crate) struct DatabaseConfig {
     /// PostgreSQL and SQLite: how long the answer to a statement is reused for the same caller. Default: never. Answers
     /// from files are reused until a file changes.
     pub(crate) cache: Option<Time>,
+}
+
+/// Live system tables.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SystemConfig {
+    /// Names of the tables that are offered. Default: all. Since: 0.2.0.
+    pub(crate) tables: Option<Vec<String>>,
+    /// Access name that a caller needs to read sensitive columns, such as command lines and environment variables. They
+    /// are masked for all others. Default: none; they are masked for all callers. Since: 0.2.0.
+    pub(crate) sensitive: Option<String>,
+    /// Access names that a caller needs to see a table, all of them, by the name of the table: {processes: [admin]}.
+    /// Default: operator for caches and tables of PostgreSQL, else none. Since: 0.2.0.
+    pub(crate) access: BTreeMap<String, Vec<String>>,
 }
 
 /// The PostgreSQL role that calls run as.

@@ -18,7 +18,7 @@ use super::quantities::{OneOrMany, SecretText, Size, Time};
 
 pub(crate) use databases::{
     DatabaseConfig, HandlerSchemaConfig, HandlersConfig, MaskConfig, NamedMask, PolicyConfig, RaggedConfig, RoleChoice,
-    TableConfig, TenancyConfig,
+    SystemConfig, TableConfig, TenancyConfig,
 };
 pub(crate) use identity::{AuthConfig, CertificateConfig, ProxyConfig, RoleConfig, TokensConfig};
 pub(crate) use limits::{CallLimitsConfig, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};

@@ -22,6 +22,16 @@ several databases, the [federated database](federated.md) joins them.
 
 ";
 
+const FUNCTIONS: &str = "\
+## Tools for the machine
+
+A server with a database of [system tables](../how-to/ask-about-the-machine.md) has two more tools, for callers that may query this database.
+
+";
+
+/// A configuration with system tables.
+const SYSTEM_CONFIGURATION: &str = "databases: [{name: system, system: {}}]";
+
 const DISCOVERY: &str = "\
 ## Tools of /mcp/discover
 
@@ -30,14 +40,16 @@ The endpoint `/mcp/discover` offers two tools instead, for servers with too many
 ";
 
 /// Parameters without a description in the schemas, which are kept short for models.
-const PARAMETERS: [(&str, &str); 17] = [
+const PARAMETERS: [(&str, &str); 19] = [
     ("arguments", "Arguments of the tool"),
+    ("columns", "Columns of the answer; by default all that are not masked"),
     ("cursor", "Cursor of the next page"),
     ("database", "Database; optional where the caller can access only one"),
     ("delivery", "`inline`, or `blocks` for a stored result with a preview"),
     ("distinct", "Return equal rows once"),
     ("extract", "Return only the unique sorted values of this column"),
     ("format", "Format of the answer"),
+    ("function", "Name of the function"),
     ("id", "Id of the job"),
     ("limit", "Maximum number of rows"),
     ("max_rows", "Maximum number of rows"),
@@ -45,7 +57,7 @@ const PARAMETERS: [(&str, &str); 17] = [
     ("name", "Name of the tool"),
     ("no_cache", "Run the query again, even if its answer is stored"),
     ("offset", "Number of rows to skip; with `order_by`, the same rows each time"),
-    ("parameters", "Values of $1, $2, …"),
+    ("parameters", "Values of $1, $2, …; of execute_function: the parameters of the function"),
     ("sql", "SQL statement"),
     ("table", "Name of the table, as in list_tables"),
 ];
@@ -154,6 +166,16 @@ async fn tools_page_is_current() {
         let address = format!("{}/rest/tools/{}/schema", url.trim_end_matches("/mcp"), text(&tool["name"]));
         let schema: Value = reqwest::get(address).await.unwrap().json().await.unwrap();
         page.push_str(&render_tool(&tool, &schema));
+    }
+    page.push_str(FUNCTIONS);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tidegate.yaml"), SYSTEM_CONFIGURATION).unwrap();
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--log", "error"];
+    let system = Server::start(tidegate().current_dir(folder.path()).args(arguments));
+    for tool in list(&system.url, "tools/list", "tools").await {
+        if text(&tool["name"]).ends_with("_function") || text(&tool["name"]).ends_with("_functions") {
+            page.push_str(&render_tool(&tool, &tool["inputSchema"]));
+        }
     }
     page.push_str(DISCOVERY);
     for tool in list(&format!("{url}/discover"), "tools/list", "tools").await {

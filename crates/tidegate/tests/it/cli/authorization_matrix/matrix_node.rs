@@ -24,6 +24,7 @@ databases:
     policies:
       - {table: people, rows: "tenant = :tenant OR tenant = 'all'", columns: {phone: deny}, except_roles: [admin]}
   - {name: both, federated: [sales, crm]}
+  - {name: machine, system: {tables: [memory]}}
 logs:
   - {name: sales_log, table: sales.orders, time: id}
   - {name: vault_log, table: vault.orders, time: id, access: [operator]}
@@ -55,7 +56,7 @@ toolsets:
   operations: [list_jobs, cancel_job, node_status]
 roles:
   - {name: admin, toolsets: ['*'], access: ['*'], databases: ['*']}
-  - {name: analyst, toolsets: ['*'], databases: [shop, crm]}
+  - {name: analyst, toolsets: ['*'], databases: [shop, crm, machine]}
   - {name: northern, toolsets: ['*'], access: [operator], databases: [shop, sales, vault, crm, both]}
   - {name: southern, toolsets: ['*'], access: [operator], databases: [shop, sales, vault, crm, both]}
   - {name: curated, toolsets: [orders, discover], access: [orders.*]}
@@ -167,9 +168,9 @@ fn tenant_of(role: &str) -> Option<&'static str> {
 /// The databases that a role has, on the node that serves everybody or on its holder's own.
 pub(super) fn databases_of(role: &str, transport: Transport) -> &'static [&'static str] {
     match (role, transport.reaches_the_server()) {
-        ("admin", true) => &["shop", "other", "crm"],
-        ("admin", false) => &["shop", "other", "sales", "vault", "crm", "both"],
-        ("analyst", _) => &["shop", "crm"],
+        ("admin", true) => &["shop", "other", "crm", "machine"],
+        ("admin", false) => &["shop", "other", "sales", "vault", "crm", "both", "machine"],
+        ("analyst", _) => &["shop", "crm", "machine"],
         ("northern", _) | ("southern", false) => &["shop", "sales", "vault", "crm", "both"],
         ("southern", true) => &["shop", "sales", "crm", "both"],
         ("visitor", _) => &["other"],

@@ -1,0 +1,276 @@
+//! A database of live tables.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use object_store::memory::InMemory;
+use tidegate_core::{Error, Principal};
+use tidegate_pgsql::{VisibleObjects, VisibleTable};
+use tidegate_query::{
+    Catalog, ColumnEntry, Database, Plan, PolicyProblem, RowPolicies, StableHasher, TableEntry, TableStatus, type_name,
+};
+use tidegate_sql::{SqlDialect, Statement};
+use tokio::runtime::Handle;
+
+use super::columns::{column_comment, table_schema};
+use super::live_table::LiveTable;
+use super::provider::{LiveTableProvider, ReadingStatement};
+use super::tables::{LiveTables, no_such_table};
+use crate::embedded::{
+    Engine, PrincipalPolicies, QueryCancellation, RowPolicyTable, SessionFactory, StatementSession, SystemCatalogs,
+    build_plan, check_table_policies, describe_statement, optimize_statement, to_core_error, with_cancellation,
+};
+
+/// Part of a fingerprint: a table does not exist for the caller.
+const HIDDEN: u64 = 1;
+/// Part of a fingerprint: the caller reads what is masked for others.
+const GRANTED: u64 = 2;
+
+/// A live table, and what it demands of callers.
+#[derive(Clone)]
+pub struct OfferedTable {
+    /// The table.
+    pub table: Arc<dyn LiveTable>,
+    /// The access names that a caller must hold, all of them. For callers without them, the table does not exist.
+    pub access_names: Vec<String>,
+}
+
+/// A table with what is computed from its description.
+pub(super) struct StoredTable {
+    pub(super) offered: OfferedTable,
+    schema: SchemaRef,
+}
+
+/// A database whose rows are produced when they are read. Answers are never cached.
+pub struct SystemDatabase {
+    name: Arc<str>,
+    pub(super) engine: Engine,
+    sessions: Arc<SessionFactory>,
+    tables: BTreeMap<String, StoredTable>,
+    sensitive_access: Option<String>,
+    policies: RowPolicies,
+}
+
+impl SystemDatabase {
+    /// Creates a database called `name` with `tables`. Sensitive columns are masked for callers without the access name
+    /// `sensitive_access`; without one, for all callers.
+    ///
+    /// # Errors
+    /// `Internal` when the session cannot be created.
+    pub fn new(
+        name: impl Into<String>,
+        tables: Vec<OfferedTable>,
+        sensitive_access: Option<String>,
+        engine: &Engine,
+    ) -> Result<Self, Error> {
+        let name: Arc<str> = name.into().into();
+        let sessions = SessionFactory::new(&name, engine).map_err(|error| Error::internal(error.to_string()))?;
+        let stored = |offered: OfferedTable| {
+            let description = offered.table.description();
+            let (name, schema) = (description.name.clone().into_owned(), table_schema(description));
+            (name, StoredTable { offered, schema })
+        };
+        Ok(Self {
+            tables: tables.into_iter().map(stored).collect(),
+            sessions: Arc::new(sessions),
+            engine: engine.clone(),
+            policies: RowPolicies::default(),
+            sensitive_access,
+            name,
+        })
+    }
+
+    /// Applies `policies` to the tables.
+    #[must_use]
+    pub fn with_row_policies(self, policies: RowPolicies) -> Self {
+        Self { policies, ..self }
+    }
+
+    /// The row policies that do not fit the tables.
+    pub fn check_policies(&self) -> Vec<PolicyProblem> {
+        let tables: Vec<(&str, SchemaRef)> =
+            self.tables.iter().map(|(name, table)| (name.as_str(), table.schema.clone())).collect();
+        if self.policies.is_empty() { Vec::new() } else { check_table_policies(&self.policies, &tables) }
+    }
+
+    /// Whether sensitive columns have their values for `principal`.
+    pub(super) fn grants_sensitive(&self, principal: &Principal) -> bool {
+        self.sensitive_access.as_ref().is_some_and(|name| principal.grants.access.includes(name))
+    }
+
+    /// The tables that `principal` may read, by name.
+    pub(super) fn visible_tables(&self, principal: &Principal) -> impl Iterator<Item = (&str, &StoredTable)> + Clone {
+        let holds = |name: &String| principal.grants.access.includes(name);
+        let visible = self.tables.iter().filter(move |(_, StoredTable { offered, .. })| {
+            offered.access_names.iter().all(holds) && offered.table.is_visible_to(principal)
+        });
+        visible.map(|(name, table)| (name.as_str(), table))
+    }
+
+    /// The table called `name`, which may have the name of the database before it.
+    pub(super) fn visible_table(&self, name: &str, principal: &Principal) -> Result<(&str, &StoredTable), Error> {
+        let bare = name.strip_prefix(&format!("{}.", self.name)).unwrap_or(name);
+        let mut tables = self.visible_tables(principal);
+        let names = tables.clone().map(|(name, _)| name);
+        tables.find(|(name, _)| *name == bare).ok_or_else(|| no_such_table(bare, &self.name, names))
+    }
+
+    fn principal_policies(&self, principal: &Principal) -> PrincipalPolicies {
+        PrincipalPolicies { policies: self.policies.clone(), principal: Arc::new(principal.clone()) }
+    }
+
+    pub(super) fn is_restricted(&self, name: &str, principal: &Principal) -> bool {
+        !self.policies.is_empty() && self.policies.applies(&[name], principal)
+    }
+
+    fn create_provider(
+        &self,
+        name: &str,
+        table: &StoredTable,
+        policies: &PrincipalPolicies,
+        statement: &ReadingStatement,
+    ) -> Result<Arc<dyn TableProvider>, Error> {
+        let view = policies.view_of_columns(&[name], &table.schema)?;
+        let provider = Arc::new(LiveTableProvider {
+            table: table.offered.table.clone(),
+            schema: table.schema.clone(),
+            grants_sensitive: self.grants_sensitive(&policies.principal),
+            statement: statement.clone(),
+        });
+        let Some(view) = view else { return Ok(provider) };
+        let key = self.policies.key().clone();
+        Ok(Arc::new(RowPolicyTable::new(name.to_owned(), provider, view, key)))
+    }
+
+    fn load_tables(&self, sql: &Statement, statement: &ReadingStatement) -> Result<LiveTables, Error> {
+        let policies = PrincipalPolicies { policies: self.policies.clone(), principal: statement.principal.clone() };
+        let visible = self.visible_tables(&statement.principal);
+        let provider = |(name, table)| (str::to_owned(name), self.create_provider(name, table, &policies, statement));
+        let tables: BTreeMap<String, _> = visible.map(provider).collect();
+        let catalogs = match SystemCatalogs::find_needs(sql) {
+            Some(needs) => {
+                let objects = self.visible_objects(&tables, &statement.principal);
+                SystemCatalogs::new(&needs, objects).map_err(|error| to_core_error(&error, &self.name))?
+            }
+            None => SystemCatalogs::default(),
+        };
+        Ok(LiveTables { database: self.name.clone(), tables: Arc::new(tables), catalogs })
+    }
+
+    /// The tables for the system catalogs of PostgreSQL.
+    fn visible_objects(
+        &self,
+        providers: &BTreeMap<String, Result<Arc<dyn TableProvider>, Error>>,
+        principal: &Principal,
+    ) -> VisibleObjects {
+        let table = |(name, stored): (&str, &StoredTable)| {
+            let mut table = VisibleTable::new(tidegate_pgsql::PUBLIC_SCHEMA, name);
+            table.comment = Some(stored.offered.table.description().description.clone().into_owned());
+            if let Some(Ok(provider)) = providers.get(name) {
+                table.columns = provider.schema().fields().to_vec();
+            }
+            table
+        };
+        let tables = self.visible_tables(principal).map(table).collect();
+        VisibleObjects::new(&*self.name, &principal.subject, tables)
+    }
+
+    fn reading_statement(&self, principal: &Principal) -> ReadingStatement {
+        ReadingStatement {
+            engine: self.engine.clone(),
+            principal: Arc::new(principal.clone()),
+            cancellation: QueryCancellation::new(self.engine.shutdown_token()),
+            runtime: Handle::current(),
+        }
+    }
+
+    fn create_session(&self, tables: &LiveTables, principal: &Principal) -> StatementSession {
+        let store = Arc::new(InMemory::new());
+        self.sessions.create_session_for(principal, Arc::new(tables.clone()), store)
+    }
+}
+
+#[async_trait]
+impl Database for SystemDatabase {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> &'static str {
+        "system"
+    }
+
+    fn dialect(&self) -> SqlDialect {
+        SqlDialect::DataFusion
+    }
+
+    async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
+        let entry = |(name, table): (&str, &StoredTable)| TableEntry {
+            name: name.to_owned(),
+            rows: None,
+            comment: Some(table.offered.table.description().description.clone().into_owned()),
+            status: TableStatus::Readable,
+        };
+        Ok(Arc::new(Catalog::from_tables(self.visible_tables(principal).map(entry).collect())))
+    }
+
+    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
+        let (name, table) = self.visible_table(table, principal)?;
+        let view = self.principal_policies(principal).view_of_columns(&[name], &table.schema)?;
+        let description = table.offered.table.description();
+        let positions = match &view {
+            Some(view) => view.positions.clone(),
+            None => (0..description.columns.len()).collect(),
+        };
+        let fields = view.map_or_else(|| table.schema.fields().clone(), |view| view.schema.fields().clone());
+        let is_granted = self.grants_sensitive(principal);
+        let columns = positions.into_iter().zip(&fields).filter_map(|(position, field)| {
+            let column = description.columns.get(position)?;
+            Some(ColumnEntry {
+                name: field.name().clone(),
+                type_name: type_name(field.data_type()),
+                nullable: true,
+                comment: Some(column_comment(column, column.is_sensitive && !is_granted)),
+            })
+        });
+        Ok(columns.collect())
+    }
+
+    /// Covers row policies, hidden tables and masks.
+    fn row_policy_fingerprint(&self, principal: &Principal) -> u64 {
+        let visible: Vec<&str> = self.visible_tables(principal).map(|(name, _)| name).collect();
+        let hidden = self.tables.keys().filter(|name| !visible.contains(&name.as_str()));
+        let hidden = hidden.map(|name| (name.as_str(), HIDDEN));
+        let granted = self.grants_sensitive(principal).then_some(("sensitive columns", GRANTED));
+        let policies = [("row policies", self.policies.fingerprint(principal))];
+        StableHasher::combine_named(policies.into_iter().chain(granted).chain(hidden))
+    }
+
+    async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
+        let reading = self.reading_statement(principal);
+        let tables = self.load_tables(statement, &reading)?;
+        let session = with_cancellation(self.create_session(&tables, principal), &reading.cancellation);
+        // Dropping this future before the plan is complete cancels the functions that run during planning.
+        let cancel_on_drop = reading.cancellation.token().clone().drop_guard();
+        let worker_pool = self.engine.worker_pool(principal)?;
+        let (statement, of_plan) = (statement.clone(), worker_pool.clone());
+        let planning = async move {
+            let logical = optimize_statement(&statement, &session, &tables).await?;
+            build_plan(logical, session, &tables, of_plan, reading.cancellation).await
+        };
+        let plan = worker_pool.run(planning).await?;
+        cancel_on_drop.disarm();
+        Ok(Box::new(plan))
+    }
+
+    async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
+        let tables = self.load_tables(statement, &self.reading_statement(principal))?;
+        let session = self.create_session(&tables, principal);
+        let statement = statement.clone();
+        let describing = async move { describe_statement(&statement, &session, &tables).await };
+        self.engine.worker_pool(principal)?.run(describing).await
+    }
+}

@@ -1,0 +1,79 @@
+//! A live table, and those of the machine.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_runtime::Job;
+use tidegate_system::{
+    ReadOptions, ReadSummary, SystemError, SystemReader, SystemTable, SystemTableDescription, SystemValue,
+};
+use tokio::runtime::Handle;
+
+/// Receives rows, and may stop the reading.
+pub type RowCallback<'a> = &'a mut dyn FnMut(Vec<SystemValue>) -> ControlFlow<()>;
+
+/// Who reads a table, and in which job.
+#[derive(Debug, Clone)]
+pub struct ReadContext {
+    /// The caller.
+    pub principal: Arc<Principal>,
+    /// The job that needs the rows.
+    pub job: Arc<Job>,
+    /// The caller's runtime, for tables whose rows come over the network.
+    pub runtime: Handle,
+}
+
+/// A table whose rows are produced when it is read.
+pub trait LiveTable: Send + Sync + 'static {
+    /// The description.
+    fn description(&self) -> &SystemTableDescription;
+
+    /// Whether the table exists for `principal`, if that does not only depend on access names.
+    fn is_visible_to(&self, _principal: &Principal) -> bool {
+        true
+    }
+
+    /// Produces the rows and passes each to `on_row`: a value for each column of the description, in its order. Columns
+    /// that `options` do not need are null. Sensitive columns are masked unless `options` grant them. Blocks the
+    /// thread, which is not one of an asynchronous runtime.
+    ///
+    /// # Errors
+    /// When the table cannot be read as a whole.
+    fn read(&self, context: &ReadContext, options: &ReadOptions, on_row: RowCallback<'_>)
+    -> Result<ReadSummary, Error>;
+}
+
+/// A table of the machine.
+#[derive(Debug)]
+pub struct MachineTable {
+    table: SystemTable,
+    reader: Arc<SystemReader>,
+}
+
+impl MachineTable {
+    /// All tables of the machine. They share a reader, because CPU percentages compare with its earlier readings.
+    pub fn all() -> Vec<Arc<dyn LiveTable>> {
+        let reader = Arc::new(SystemReader::new());
+        let table = |table: &SystemTable| Arc::new(Self { table: *table, reader: reader.clone() });
+        SystemTable::ALL.iter().map(|name| table(name) as Arc<dyn LiveTable>).collect()
+    }
+}
+
+impl LiveTable for MachineTable {
+    fn description(&self) -> &SystemTableDescription {
+        self.table.description()
+    }
+
+    fn read(&self, _: &ReadContext, options: &ReadOptions, on_row: RowCallback<'_>) -> Result<ReadSummary, Error> {
+        self.reader.read(self.table, options, &mut |row| on_row(row)).map_err(|error| to_core_error(&error))
+    }
+}
+
+fn to_core_error(error: &SystemError) -> Error {
+    let kind = match error {
+        SystemError::NotAvailable { .. } | SystemError::Unreadable { .. } => ErrorKind::Unavailable,
+        SystemError::UnknownColumn { .. } | SystemError::InvalidParameter { .. } => ErrorKind::InvalidArguments,
+    };
+    Error::new(kind, error.to_string())
+}

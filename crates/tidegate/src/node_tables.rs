@@ -1,0 +1,191 @@
+//! The node's own tables in the database of system tables: jobs, connection pools and what is stored.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tidegate_core::{DatabaseTenants, Error, Principal, PrincipalRule, StoredResults as _};
+use tidegate_engines::{Engine, LiveTable, ReadContext, RowCallback};
+use tidegate_postgres::PostgresDatabase;
+use tidegate_query::Database as _;
+use tidegate_results::ResultStore;
+use tidegate_runtime::{JobStatus, Jobs};
+use tidegate_sqlite::SqliteDatabase;
+use tidegate_system::{ReadOptions, ReadSummary, SystemColumn, SystemColumnType, SystemTableDescription, SystemValue};
+
+/// What the tables of the node read.
+#[derive(Clone)]
+pub(crate) struct NodeTables {
+    pub(crate) jobs: Arc<Jobs>,
+    pub(crate) store: Option<Arc<ResultStore>>,
+    pub(crate) engine: Engine,
+}
+
+/// The connections of a database.
+pub(crate) enum ConnectionPool {
+    Postgres(Arc<PostgresDatabase>),
+    Sqlite(Arc<SqliteDatabase>),
+}
+
+/// A small table whose rows are all produced at once.
+struct SmallTable<F> {
+    description: SystemTableDescription,
+    produce: F,
+}
+
+impl<F> LiveTable for SmallTable<F>
+where
+    F: Fn(&ReadContext) -> Vec<Vec<SystemValue>> + Send + Sync + 'static,
+{
+    fn description(&self) -> &SystemTableDescription {
+        &self.description
+    }
+
+    fn read(
+        &self,
+        context: &ReadContext,
+        options: &ReadOptions,
+        on_row: RowCallback<'_>,
+    ) -> Result<ReadSummary, Error> {
+        let mut summary = ReadSummary { rows: 0, is_truncated: false };
+        for row in (self.produce)(context) {
+            if summary.rows >= options.rows_max {
+                summary.is_truncated = true;
+                break;
+            }
+            summary.rows += 1;
+            if on_row(row) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(summary)
+    }
+}
+
+fn table(
+    name: &'static str,
+    description: &'static str,
+    columns: Vec<SystemColumn>,
+    produce: impl Fn(&ReadContext) -> Vec<Vec<SystemValue>> + Send + Sync + 'static,
+) -> Arc<dyn LiveTable> {
+    let (name, description): (Cow<'static, str>, Cow<'static, str>) = (name.into(), description.into());
+    let description = SystemTableDescription { name, description, columns, parameters: Vec::new() };
+    Arc::new(SmallTable { description, produce })
+}
+
+fn text(name: &'static str, description: &'static str) -> SystemColumn {
+    SystemColumn::new(name, SystemColumnType::Text, description)
+}
+
+fn count(name: &'static str, description: &'static str) -> SystemColumn {
+    SystemColumn::new(name, SystemColumnType::Unsigned, description)
+}
+
+impl NodeTables {
+    /// The tables. `pools` are those of the databases, which `tenants` may hide from a caller.
+    pub(crate) fn all(&self, pools: Vec<ConnectionPool>, tenants: DatabaseTenants) -> Vec<Arc<dyn LiveTable>> {
+        vec![self.jobs(), pools_table(pools, tenants), self.caches()]
+    }
+
+    fn jobs(&self) -> Arc<dyn LiveTable> {
+        let columns = vec![
+            text("id", "The id of the job.").good_filter(),
+            text("kind", "tool, resource, prompt or completion.").good_filter(),
+            text("target", "The name of what was called.").good_filter(),
+            text("status", "waiting, running, done, or the kind of the error.").good_filter(),
+            text("subject", "The caller.").good_filter(),
+            text("transport", "How the call came.").good_filter(),
+            SystemColumn::new("started_at", SystemColumnType::Timestamp, "The time when the call was accepted."),
+            SystemColumn::new("elapsed_seconds", SystemColumnType::Duration, "The time so far, or in total.")
+                .with_unit("seconds")
+                .good_filter(),
+            count("rows", "The rows so far."),
+            count("bytes", "The bytes of text so far.").with_unit("bytes"),
+            text("result", "The URI of its stored result."),
+        ];
+        let jobs = self.jobs.clone();
+        let description = "Calls of this server that run, wait or ended recently, as far as you may see them: your own, \
+                           or those of your tenant for operators.";
+        table("jobs", description, columns, move |context| {
+            jobs.list(context.job.caller()).iter().map(job_row).collect()
+        })
+    }
+
+    fn caches(&self) -> Arc<dyn LiveTable> {
+        let columns = vec![
+            text("name", "stored_results, query_memory, decoded_parquet or spilled_rows.").good_filter(),
+            count("entries", "The number of entries; null where it has none."),
+            count("used_bytes", "The size now.").with_unit("bytes"),
+        ];
+        let (store, engine) = (self.store.clone(), self.engine.clone());
+        let produce = move |_: &ReadContext| {
+            let size = |name: &str, entries: SystemValue, bytes: u64| vec![name.into(), entries, bytes.into()];
+            let stored = store.as_ref().map(|store| store.stats());
+            let stored = stored.map(|stats| size("stored_results", stats.results.into(), stats.bytes));
+            let of_engine = [
+                size("query_memory", SystemValue::Null, engine.memory_used_bytes() as u64),
+                size("decoded_parquet", SystemValue::Null, engine.decoding_bytes() as u64),
+                size("spilled_rows", SystemValue::Null, engine.spilled_bytes()),
+            ];
+            stored.into_iter().chain(of_engine).collect()
+        };
+        table("caches", "Memory and disk that this server uses for results and running queries.", columns, produce)
+    }
+}
+
+fn job_row(job: &JobStatus) -> Vec<SystemValue> {
+    let caller = &job.caller;
+    vec![
+        job.id.to_string().into(),
+        job.target.0.into(),
+        job.target.1.as_str().into(),
+        job.state.name().into(),
+        caller.principal.subject.as_str().into(),
+        caller.origin.transport.name().into(),
+        timestamp(job.started_at),
+        job.elapsed.as_secs_f64().into(),
+        job.rows.into(),
+        job.bytes.into(),
+        job.result.as_deref().map_or(SystemValue::Null, Into::into),
+    ]
+}
+
+fn timestamp(time: SystemTime) -> SystemValue {
+    let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since_epoch.as_micros()).map_or(SystemValue::Null, SystemValue::Timestamp)
+}
+
+/// The rule that allows principals that may query `database`.
+pub(crate) fn may_query(database: &str, tenants: &DatabaseTenants) -> PrincipalRule {
+    let (database, tenants) = (database.to_owned(), tenants.clone());
+    PrincipalRule::new(move |principal: &Principal| {
+        principal.grants.databases.includes(&database) && tenants.admits(&database, principal)
+    })
+}
+
+fn pools_table(pools: Vec<ConnectionPool>, tenants: DatabaseTenants) -> Arc<dyn LiveTable> {
+    let columns = vec![
+        text("database", "The name of the database.").good_filter(),
+        text("kind", "postgres or sqlite.").good_filter(),
+        count("connections_in_use", "Connections that calls hold now; null for SQLite."),
+        count("connections_free", "Connections on which a query could start now; null for PostgreSQL."),
+    ];
+    let produce = move |context: &ReadContext| {
+        let row = |pool: &ConnectionPool| {
+            let (name, kind, in_use, free) = match pool {
+                ConnectionPool::Postgres(database) => {
+                    (database.name(), database.kind(), Some(database.connections_in_use()), None)
+                }
+                ConnectionPool::Sqlite(database) => {
+                    (database.name(), database.kind(), None, Some(database.free_connections()))
+                }
+            };
+            let number = |number: Option<usize>| number.map_or(SystemValue::Null, |number| (number as u64).into());
+            let is_visible = may_query(name, &tenants).allows_principal(&context.principal);
+            is_visible.then(|| vec![name.into(), kind.into(), number(in_use), number(free)])
+        };
+        pools.iter().filter_map(row).collect()
+    };
+    table("pools", "Connections of this server to the databases that you may query.", columns, produce)
+}
