@@ -44,8 +44,6 @@ fn targets() -> Vec<Target> {
         Target::Tool("list_jobs", json!({})),
         Target::Tool("node_status", json!({})),
         Target::Tool("server_info", json!({})),
-        Target::Tool("list_logs_sources", json!({})),
-        Target::Tool("query_logs", json!({"source": "sales_log"})),
         Target::Tool("orders_all", json!({})),
         Target::Tool("orders_other", json!({})),
         Target::Tool("orders_sales", json!({})),

@@ -24,9 +24,6 @@ databases:
     policies:
       - {table: people, rows: "tenant = :tenant OR tenant = 'all'", columns: {phone: deny}, except_roles: [admin]}
   - {name: both, federated: [sales, crm]}
-logs:
-  - {name: sales_log, table: sales.orders, time: id}
-  - {name: vault_log, table: vault.orders, time: id, access: [operator]}
 tools:
   - {name: orders_all, description: O, database: shop, sql: SELECT id FROM orders ORDER BY id}
   - {name: orders_other, description: O, database: other, sql: SELECT id FROM orders ORDER BY id}
