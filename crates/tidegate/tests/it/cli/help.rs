@@ -20,7 +20,6 @@ fn help_snapshots() {
         Some("export"),
         Some("fetch"),
         Some("call"),
-        Some("logs"),
         Some("tools"),
         Some("config"),
         Some("key"),
