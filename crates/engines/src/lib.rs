@@ -7,7 +7,7 @@ pub mod embedded;
 mod federated;
 
 pub use embedded::{
-    ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, NumberFormat, RaggedRows, TextEncoding,
-    TextTableOptions, glob_folder,
+    ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, LogOptionProblem, LogTableOptions, NumberFormat,
+    RaggedRows, TextEncoding, TextTableOptions, glob_folder,
 };
 pub use federated::FederatedDatabase;

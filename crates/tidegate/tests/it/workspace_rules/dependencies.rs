@@ -22,7 +22,17 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-pgsql", &[]),
     ("tidegate-system", &[]),
     ("tidegate-telemetry", &["tidegate-core"]),
-    ("tidegate-engines", &["tidegate-core", "tidegate-runtime", "tidegate-pgsql", "tidegate-query", "tidegate-sql"]),
+    (
+        "tidegate-engines",
+        &[
+            "tidegate-core",
+            "tidegate-log-formats",
+            "tidegate-runtime",
+            "tidegate-pgsql",
+            "tidegate-query",
+            "tidegate-sql",
+        ],
+    ),
     ("tidegate-postgres", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
     ("tidegate-postgres-handlers", &["tidegate-core", "tidegate-runtime", "tidegate-postgres", "tidegate-sql"]),
     ("tidegate-sqlite", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
