@@ -56,9 +56,8 @@ async fn logs_of_postgresql_with_the_name_of_a_log() {
     folder.write("pgjson.log", std::fs::read(format!("{DATA}postgresql-15.json")).unwrap());
     let node = folder.database();
     for table in ["pg", "pgjson"] {
-        let rows =
-            node.rows(&format!("SELECT count(*), count(*) FILTER (WHERE normalized_severity = 'error') FROM {table}"));
-        assert_eq!(rows.await, "17|1", "{table}");
+        let sql = format!("SELECT count(*), count(*) FILTER (WHERE normalized_severity = 'error') FROM {table}");
+        assert_eq!(node.rows(&sql).await, "17|1", "{table}");
     }
 }
 
