@@ -8,8 +8,8 @@ mod federated;
 mod system;
 
 pub use embedded::{
-    ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, NumberFormat, RaggedRows, TextEncoding,
-    TextTableOptions, glob_folder,
+    ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, LogOptionProblem, LogTableOptions, NumberFormat,
+    RaggedRows, TextEncoding, TextTableOptions, glob_folder,
 };
 pub use federated::FederatedDatabase;
 pub use system::{

@@ -27,6 +27,15 @@ impl EntryColumnType {
             Self::Boolean => "boolean",
         }
     }
+
+    /// The type that holds the values of both.
+    pub(crate) fn widened_to(self, other: Self) -> Self {
+        match (self, other) {
+            _ if self == other => self,
+            (Self::Integer | Self::Float, Self::Integer | Self::Float) => Self::Float,
+            _ => Self::Text,
+        }
+    }
 }
 
 /// What a column means for a search over logs.

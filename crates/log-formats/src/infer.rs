@@ -12,7 +12,7 @@ use crate::time::{EPOCH_SECONDS_MIN, TimeContext, TimeResolver};
 use crate::value_types::{is_integer, is_json_number};
 
 /// The maximum number of columns for members. The most frequent members get them.
-const MEMBER_COLUMNS_MAX: usize = 200;
+pub(crate) const MEMBER_COLUMNS_MAX: usize = 200;
 /// The maximum number of names that are counted.
 const NAMES_MAX: usize = 5_000;
 /// Longer names get no column.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::column::{EntryColumn, EntryColumnRole, EntryColumnType};
 use crate::entry::{EntryFields, EntryValue, ParsedEntry, Slot};
 use crate::format::LogFormat;
-use crate::infer::infer_members;
+use crate::infer::{MEMBER_COLUMNS_MAX, infer_members};
 use crate::parse::fixed_columns;
 use crate::parse::json_text::write_json_text;
 use crate::roles::recognize_roles;
@@ -78,6 +78,29 @@ impl EntrySchema {
         let base = Self::new(format.clone());
         let members = infer_members(&base, samples, context);
         Self::with_members(format, members)
+    }
+
+    /// The columns of several files of one format: those of the first schema, then those that only the next ones have. A
+    /// column whose types differ is a float if all of them are numbers, else text. Members beyond the maximum of one
+    /// schema get no column. `None` if there is no schema.
+    #[must_use]
+    pub fn merge(schemas: &[&Self]) -> Option<Self> {
+        let first = schemas.first()?;
+        let mut members: Vec<(String, EntryColumnType)> = Vec::new();
+        let mut positions: HashMap<&str, usize> = HashMap::new();
+        for schema in schemas {
+            for column in schema.columns.iter().filter(|column| schema.member_columns.contains_key(&column.name)) {
+                if let Some(position) = positions.get(column.name.as_str()) {
+                    if let Some((_, column_type)) = members.get_mut(*position) {
+                        *column_type = column_type.widened_to(column.column_type);
+                    }
+                } else if members.len() < MEMBER_COLUMNS_MAX {
+                    positions.insert(&column.name, members.len());
+                    members.push((column.name.clone(), column.column_type));
+                }
+            }
+        }
+        Some(Self::with_members(first.format.clone(), members))
     }
 
     fn with_members(format: LogFormat, members: Vec<(String, EntryColumnType)>) -> Self {

@@ -17,7 +17,10 @@ mod worker_pools;
 
 pub use database::FileDatabase;
 pub use engine::{Engine, EngineOptions};
-pub use files::{ColumnType, FileLimits, NumberFormat, RaggedRows, TextEncoding, TextTableOptions, glob_folder};
+pub use files::{
+    ColumnType, FileLimits, LogOptionProblem, LogTableOptions, NumberFormat, RaggedRows, TextEncoding,
+    TextTableOptions, glob_folder,
+};
 pub(crate) use plan::{
     CATALOG, QueryCancellation, SessionFactory, StatementScope, StatementSession, SystemCatalogs, build_plan,
     describe_statement, find_tables, optimize_statement, to_core_error, with_cancellation,

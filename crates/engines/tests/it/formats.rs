@@ -13,7 +13,7 @@ const ANSWER: &str = "1|a|1.5|2024-01-31|true\n2|null|2.0|2024-02-29|false";
 const TYPES: &str = "id bigint, name text, price double, when date, ok boolean";
 
 /// Compresses with the usual command-line tool. `None` if it is not installed.
-fn compressed(tool: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn compressed(tool: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     let started = Command::new(tool).arg("-c").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = started.ok()?;
     child.stdin.take().unwrap().write_all(bytes).unwrap();

@@ -13,6 +13,7 @@
 //! - `policies`: row policies: what is visible, and that nothing reveals the rest.
 //! - `streams`: order, back-pressure, cancellation.
 //! - `messy`: irregular files, and files that are replaced while they are read.
+//! - `logs`: log files: formats, rotation, options.
 //! - `memory`: limits of memory and disk.
 //! - `sorts`: sorts with little memory, and the folder that they spill to.
 //! - `patterns`: limits of `LIKE`, of regular expressions, and of `||`.
@@ -31,6 +32,7 @@ mod formats;
 mod functions;
 mod globs;
 mod layout;
+mod logs;
 mod memory;
 mod messy;
 mod patterns;

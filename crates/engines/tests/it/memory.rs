@@ -181,7 +181,7 @@ async fn a_scan_holds_some_batches_and_not_the_file() {
 
 /// Anonymous memory of this process.
 #[cfg(target_os = "linux")]
-fn anonymous_bytes() -> usize {
+pub(crate) fn anonymous_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().trim_end_matches("kB").trim().parse::<usize>().unwrap() * 1_024

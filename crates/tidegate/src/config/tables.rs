@@ -1,8 +1,10 @@
-//! Options of tables of CSV files.
+//! Options of tables of CSV files and of logs.
 
 use std::collections::BTreeMap;
 
-use tidegate_engines::{ColumnType, NumberFormat, RaggedRows, TextEncoding, TextTableOptions};
+use tidegate_engines::{
+    ColumnType, LogOptionProblem, LogTableOptions, NumberFormat, RaggedRows, TextEncoding, TextTableOptions,
+};
 
 use super::problem::{ConfigProblem, checked};
 use super::quantities::OneOrMany;
@@ -58,6 +60,7 @@ fn text_table(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>
             }
         }
     }
+    let log = log_options(entry, path, problems);
     TextTableOptions {
         delimiter,
         quote,
@@ -73,7 +76,31 @@ fn text_table(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>
         one_table: entry.one_table,
         comment,
         columns,
+        log,
     }
+}
+
+fn log_options(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> LogTableOptions {
+    let TableConfig { format, pattern, groups, time_zone, .. } = entry;
+    let parsed = LogTableOptions::parse(format.as_deref(), pattern.as_deref(), groups, time_zone.as_deref());
+    let log = parsed.unwrap_or_else(|wrong| {
+        let problem = |one: LogOptionProblem| ConfigProblem::new(format!("{path}.{}", one.key), one.message);
+        problems.extend(wrong.into_iter().map(problem));
+        LogTableOptions::default()
+    });
+    let of_other_tables = TableConfig {
+        format: format.clone(),
+        pattern: pattern.clone(),
+        groups: groups.clone(),
+        time_zone: time_zone.clone(),
+        ..TableConfig::default()
+    };
+    if !log.is_empty() && *entry != of_other_tables {
+        let message = "has options of a log (format, pattern, groups, time_zone) and options of CSV files or sheets; write \
+                       only those of one kind";
+        problems.push(ConfigProblem::new(path.to_owned(), message));
+    }
+    log
 }
 
 fn number_format(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> Option<NumberFormat> {

@@ -1,5 +1,7 @@
 //! Format and compression of a file, from its name.
 
+use super::rotated_logs::is_log_name;
+
 pub(crate) use datafusion::common::parsers::CompressionTypeVariant as Compression;
 
 /// The format that a file name indicates. The contents determine the details.
@@ -17,11 +19,13 @@ pub(crate) enum NamedFormat {
     Arrow,
     Xlsx,
     Ods,
+    /// A log file. Its name may also belong to other text.
+    Log,
 }
 
 impl NamedFormat {
     pub(crate) fn may_grow(self) -> bool {
-        matches!(self, Self::Csv | Self::Tsv | Self::Json | Self::JsonLines)
+        matches!(self, Self::Csv | Self::Tsv | Self::Json | Self::JsonLines | Self::Log)
     }
 
     pub(crate) fn is_workbook(self) -> bool {
@@ -56,10 +60,26 @@ const COMPRESSIONS: &[(Compression, &[&str])] = &[
 /// Splits a file name into the part before its extensions and the kind that the extensions indicate. `None` for files
 /// that are not tables.
 pub(crate) fn parse_file_name(file_name: &str) -> Option<(&str, FileKind)> {
-    let (name, compression) =
-        split_extension(file_name, COMPRESSIONS).unwrap_or((file_name, Compression::UNCOMPRESSED));
-    let (stem, format) = split_extension(name, FORMATS)?;
-    (!stem.is_empty()).then_some((stem, FileKind { format, compression }))
+    let (name, compression) = split_compression(file_name);
+    match split_extension(name, FORMATS) {
+        Some((stem, format)) => (!stem.is_empty()).then_some((stem, FileKind { format, compression })),
+        None => {
+            let base_name = name.rsplit('/').next().unwrap_or(name);
+            is_log_name(base_name).then_some((name, FileKind { format: NamedFormat::Log, compression }))
+        }
+    }
+}
+
+/// The kind of a file that the configuration declares as a log. `None` if it has a format that is no text.
+pub(crate) fn declared_log_kind(file_name: &str) -> Option<FileKind> {
+    let (name, compression) = split_compression(file_name);
+    let is_text = split_extension(name, FORMATS).is_none_or(|(_, format)| format.may_grow());
+    is_text.then_some(FileKind { format: NamedFormat::Log, compression })
+}
+
+/// Splits a file name into the part before the ending of its compression, and the compression.
+pub(crate) fn split_compression(file_name: &str) -> (&str, Compression) {
+    split_extension(file_name, COMPRESSIONS).unwrap_or((file_name, Compression::UNCOMPRESSED))
 }
 
 fn split_extension<'a, T: Copy>(name: &'a str, meanings: &[(T, &[&str])]) -> Option<(&'a str, T)> {
@@ -78,6 +98,11 @@ mod tests {
         assert_eq!(parse_file_name("a.csv"), Some(("a", kind(NamedFormat::Csv, Compression::UNCOMPRESSED))));
         assert_eq!(parse_file_name("a.b.TSV.Gz"), Some(("a.b", kind(NamedFormat::Tsv, Compression::GZIP))));
         assert_eq!(parse_file_name("x.jsonl.zst"), Some(("x", kind(NamedFormat::JsonLines, Compression::ZSTD))));
+        assert_eq!(parse_file_name("a.log.2.gz"), Some(("a.log.2", kind(NamedFormat::Log, Compression::GZIP))));
+        assert_eq!(
+            parse_file_name("var/syslog"),
+            Some(("var/syslog", kind(NamedFormat::Log, Compression::UNCOMPRESSED)))
+        );
         for other in ["README.md", "csv", ".csv", "a.gz", "a.csv.tmp", ""] {
             assert_eq!(parse_file_name(other), None, "{other}");
         }

@@ -30,6 +30,11 @@ impl FileVersion {
         }
     }
 
+    /// Identifies the file, whatever its name is. `None` if the system has no such identifier.
+    pub(crate) fn file_id(&self) -> Option<u64> {
+        (self.identity.0 != 0).then_some(self.identity.0)
+    }
+
     pub(crate) fn may_have_grown_to(&self, later: &Self) -> bool {
         self.identity.0 == later.identity.0 && self.bytes <= later.bytes
     }
@@ -58,6 +63,22 @@ impl FileIdentity {
     /// For a file whose recorded positions are only valid if it does not change at all.
     pub(crate) fn exact(version: FileVersion) -> Self {
         Self { version, beginning: None }
+    }
+
+    /// For a file that was not read, and at whose end rows may be added later.
+    pub(crate) fn growing(version: FileVersion) -> Self {
+        Self { version, beginning: Some((0, DefaultHasher::new().finish())) }
+    }
+
+    /// Whether `metadata` is that of the probed file, which may have another name now.
+    pub(crate) fn is_same_file(&self, metadata: &Metadata) -> bool {
+        self.version.may_have_grown_to(&FileVersion::from_metadata(metadata))
+    }
+
+    /// Whether the open `file` begins with what was probed, and is at least as long. Another file may be a copy.
+    pub(crate) fn is_copy(&self, file: &File) -> io::Result<bool> {
+        let Some((bytes, hash)) = self.beginning.filter(|(bytes, _)| *bytes > 0) else { return Ok(false) };
+        Ok(file.metadata()?.len() >= self.version.bytes && hash_beginning(file, bytes)? == hash)
     }
 
     /// The identity of an open file. With `may_grow`, rows may be added at its end later. Rewinds the file.

@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -22,9 +22,11 @@ use object_store::{
 };
 
 use super::file_version::FileIdentity;
-use super::path_sandbox::{PathSandbox, io_error_reason};
+use super::path_sandbox::{OpenRefusal, PathSandbox, io_error_reason};
 
 const STORE_NAME: &str = "files";
+/// How many files of a folder are compared with a file that was renamed.
+const RENAMED_ENTRIES_MAX: usize = 10_000;
 /// What object_store writes before the messages of this store.
 pub(crate) const STORE_ERROR_PREFIX: &str = "Generic files error: ";
 
@@ -33,6 +35,8 @@ pub(crate) struct PinnedFile {
     pub(crate) path: PathBuf,
     /// The identity that the file must have. `None` for text files that were not probed.
     pub(crate) identity: Option<FileIdentity>,
+    /// Whether the file is searched in its folder if another one has its name now, because logs are rotated.
+    pub(crate) may_be_renamed: bool,
 }
 
 #[derive(Clone)]
@@ -48,13 +52,17 @@ impl FilesObjectStore {
     fn open(&self, location: &Location) -> Result<File> {
         let failed = |reason: String| generic_error(format!("the file {location} cannot be read: {reason}"));
         let stored = self.files.get(location).ok_or_else(|| failed("it is not in the catalog".to_owned()))?;
-        let file = self.sandbox.open(&stored.path).map_err(|refusal| failed(refusal.reason()))?;
-        if let Some(identity) = &stored.identity
-            && !identity.matches_file(&file).map_err(|error| failed(io_error_reason(&error)))?
-        {
-            return Err(failed(CHANGED_WHILE_READ.to_owned()));
+        let opened = self.sandbox.open(&stored.path);
+        let Some(identity) = &stored.identity else { return opened.map_err(|refusal| failed(refusal.reason())) };
+        match opened {
+            Ok(file) if identity.matches_file(&file).map_err(|error| failed(io_error_reason(&error)))? => Ok(file),
+            Ok(_) | Err(OpenRefusal::Vanished) if stored.may_be_renamed => {
+                let renamed = find_renamed(&self.sandbox, &stored.path, identity);
+                renamed.ok_or_else(|| failed(CHANGED_WHILE_READ.to_owned()))
+            }
+            Ok(_) => Err(failed(CHANGED_WHILE_READ.to_owned())),
+            Err(refusal) => Err(failed(refusal.reason())),
         }
-        Ok(file)
     }
 
     fn get(&self, location: &Location, options: &GetOptions) -> Result<GetResult> {
@@ -82,6 +90,28 @@ impl FilesObjectStore {
         let bytes = file.metadata().map_err(|error| generic_error(io_error_reason(&error)))?.len();
         ranges.iter().map(|range| read_range(&mut file, bytes, range)).collect()
     }
+}
+
+/// The file that was at `path`, under another name of its folder; or else a copy of it that is at least as long, because
+/// some rotations copy the file and then truncate it.
+fn find_renamed(sandbox: &PathSandbox, path: &Path, identity: &FileIdentity) -> Option<File> {
+    let mut entries: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(path.parent()?).ok()?.take(RENAMED_ENTRIES_MAX).flatten() {
+        let other = entry.path();
+        if entry.metadata().is_ok_and(|metadata| metadata.is_file() && identity.is_same_file(&metadata))
+            && let Ok(file) = sandbox.open(&other)
+            && identity.matches_file(&file).is_ok_and(|matches| matches)
+        {
+            return Some(file);
+        }
+        entries.push(other);
+    }
+    let stem = path.file_stem()?.to_string_lossy().into_owned();
+    let has_stem = |other: &PathBuf| other.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&stem));
+    let candidates = entries.into_iter().filter(|other| other != path && has_stem(other));
+    candidates
+        .filter_map(|other| sandbox.open(&other).ok())
+        .find(|file| identity.is_copy(file).is_ok_and(|is_copy| is_copy))
 }
 
 fn read_range(file: &mut File, file_bytes: u64, range: &Range<u64>) -> Result<Bytes> {

@@ -7,11 +7,14 @@
 //! - A folder with subfolders named `key=value` is one table with all files below it, and the keys are columns. The
 //!   same applies to the top of a path with such folders, or with only files named `part-…`, as Spark and others write
 //!   them.
+//! - The log files of a folder are tables as their rotation says: `access.log`, `access.log.1` and `access.log.2.gz` are
+//!   one table, from the oldest to the newest.
 //! - Other subfolders follow the same rules, with names such as `folder.inner`.
 //! - Names that begin with a dot, and folders whose names begin with an underscore, are skipped.
 
-use super::file_kind::FileKind;
+use super::file_kind::{FileKind, NamedFormat};
 use super::partitions::parse_partition;
+use super::rotated_logs::take_logs;
 use super::skipped_files::SkippedFiles;
 use super::walk::{DataFile, DataFolder};
 
@@ -37,6 +40,8 @@ pub(crate) enum CandidateOrigin {
     Partitioned,
     /// The files of a folder with `one_table: false`. Each is a table.
     SeparateFiles,
+    /// The rotated files of a log in a folder. They always form one table, if they are a log.
+    RotatedLog,
 }
 
 /// Something that cannot be a table, with the reason.
@@ -67,6 +72,7 @@ impl Layout {
         root.problem.iter().for_each(|problem| self.add_problem(&root.name, problem));
         let partitions = take_partitions(&mut root);
         self.add_partitioned(&root.name, partitions);
+        self.add_logs(&mut root.files, "");
         root.files.into_iter().for_each(|file| self.add_file(file, ""));
         root.folders.into_iter().for_each(|folder| self.add_folder(folder, ""));
     }
@@ -83,6 +89,9 @@ impl Layout {
         let name = format!("{prefix}{}", folder.name);
         let inner_prefix = format!("{name}.");
         let partitions = take_partitions(&mut folder);
+        if folder.problem.is_none() {
+            self.add_logs(&mut folder.files, &inner_prefix);
+        }
         if let Some(problem) = &folder.problem {
             // A table without some of its files would give wrong results.
             self.add_problem(&name, problem);
@@ -108,7 +117,7 @@ impl Layout {
         }
         let Some(((file, partitions), rest)) = files.split_first() else { return };
         let kind = file.kind;
-        if rest.iter().any(|(file, _)| file.kind != kind) {
+        if rest.iter().any(|(file, _)| !is_same_kind(file.kind, kind)) {
             return self.add_problem(name, "its partitions contain files of different formats");
         }
         let has_same_keys =
@@ -118,6 +127,16 @@ impl Layout {
         }
         let origin = CandidateOrigin::Partitioned;
         self.candidates.push(TableCandidate { name: name.to_owned(), kind, files, origin });
+    }
+
+    /// Adds the log files among `files` and removes them from `files`.
+    fn add_logs(&mut self, files: &mut Vec<DataFile>, prefix: &str) {
+        for log in take_logs(files) {
+            let Some(newest) = log.files.last() else { continue };
+            let (name, kind) = (format!("{prefix}{}", log.table), newest.kind);
+            let files = log.files.into_iter().map(|file| (file, Partitions::new())).collect();
+            self.candidates.push(TableCandidate { name, kind, files, origin: CandidateOrigin::RotatedLog });
+        }
     }
 
     /// Adds a table with this file only.
@@ -150,7 +169,12 @@ fn take_partitions(folder: &mut DataFolder) -> Vec<DataFolder> {
 
 fn common_kind(files: &[DataFile]) -> Option<FileKind> {
     let (first, rest) = files.split_first()?;
-    rest.iter().all(|file| file.kind == first.kind).then_some(first.kind)
+    rest.iter().all(|file| is_same_kind(file.kind, first.kind)).then_some(first.kind)
+}
+
+/// Rotated logs are compressed when they are old.
+fn is_same_kind(a: FileKind, b: FileKind) -> bool {
+    a == b || (a.format == b.format && a.format == NamedFormat::Log)
 }
 
 fn collect_files(
@@ -162,7 +186,9 @@ fn collect_files(
     if let (None, Some(problem)) = (&unread, folder.problem) {
         *unread = Some(problem);
     }
-    files.extend(folder.files.into_iter().map(|file| (file, within.clone())));
+    let mut others = folder.files;
+    let logs = take_logs(&mut others).into_iter().flat_map(|log| log.files);
+    files.extend(logs.chain(others).map(|file| (file, within.clone())));
     for inner in folder.folders {
         let mut partitions = within.clone();
         partitions.extend(parse_partition(&inner.name));

@@ -96,8 +96,8 @@ impl FileSnapshots {
         if self.declarations.is_empty() {
             return Ok(Vec::new());
         }
-        let (paths, limits) = (self.paths.clone(), self.limits);
-        let scan = self.engine.run_blocking(move || scan_paths(&paths, limits)).await?;
+        let (paths, limits, declarations) = (self.paths.clone(), self.limits, self.declarations.clone());
+        let scan = self.engine.run_blocking(move || scan_paths(&paths, limits, &declarations)).await?;
         Ok(self.declarations.unused(scan.layout.files().map(|file| file.location.as_str())))
     }
 
@@ -110,7 +110,7 @@ impl FileSnapshots {
             let Ok(real) = std::fs::canonicalize(glob.folder()) else { return true };
             let sandbox = PathSandbox::new(vec![real.clone()]);
             let mut layout = Layout::default();
-            layout.add_root(Walker::new(&sandbox, self.limits).walk_glob(glob, &real, "", ""));
+            layout.add_root(Walker::new(&sandbox, self.limits, &self.declarations).walk_glob(glob, &real, "", ""));
             layout.files().next().is_none()
         };
         globs.filter(is_idle).map(|glob| glob.pattern().to_owned()).collect()
@@ -134,7 +134,8 @@ impl FileSnapshots {
             return Ok(snapshot.clone());
         }
         let (began, paths, limits) = (Instant::now(), self.paths.clone(), self.limits);
-        let scan = self.engine.run_blocking(move || scan_paths(&paths, limits)).await?;
+        let declarations = self.declarations.clone();
+        let scan = self.engine.run_blocking(move || scan_paths(&paths, limits, &declarations)).await?;
         let pause = match limits.rescan_after {
             Duration::ZERO => Duration::ZERO,
             least => least.max(began.elapsed() * PAUSE_PER_SCAN),
@@ -218,7 +219,7 @@ impl FileSnapshots {
     }
 }
 
-fn scan_paths(paths: &[FilesPath], limits: FileLimits) -> Result<FolderScan, Error> {
+fn scan_paths(paths: &[FilesPath], limits: FileLimits, declarations: &TableDeclarations) -> Result<FolderScan, Error> {
     let real: Vec<Option<PathBuf>> = paths.iter().map(|path| std::fs::canonicalize(path.root()).ok()).collect();
     if !paths.is_empty() && real.iter().all(Option::is_none) {
         let first = paths[0].root();
@@ -227,7 +228,7 @@ fn scan_paths(paths: &[FilesPath], limits: FileLimits) -> Result<FolderScan, Err
         return Err(Error::new(ErrorKind::Unavailable, "the files of the database cannot be found").with_detail(detail));
     }
     let sandbox = PathSandbox::new(real.iter().flatten().cloned().collect());
-    let mut walker = Walker::new(&sandbox, limits);
+    let mut walker = Walker::new(&sandbox, limits, declarations);
     let mut layout = Layout::default();
     let several = paths.len() > 1;
     for (index, (path, real)) in paths.iter().zip(&real).enumerate() {

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 
+use super::table_options::suggest_pattern;
+
 const NOTES_MAX: usize = 20;
 const NAMES_LISTED_MAX: usize = 3;
 const OPENED_MAX: usize = 64;
@@ -17,6 +19,7 @@ enum SkippedKind {
     Archive,
     Document,
     Database,
+    Log,
     Unknown,
 }
 
@@ -35,6 +38,7 @@ impl SkippedKind {
             Self::Archive => "archive, not read; unpack it",
             Self::Document => "document, not a table",
             Self::Database => "unsupported database format; export its tables as CSV or Parquet",
+            Self::Log => return format!("unknown log format; declare one: {}", suggest_pattern(first)),
             Self::Unknown => "unsupported format",
         };
         text.to_owned()
@@ -88,6 +92,15 @@ impl SkippedFiles {
         }
         let named = EXTENSIONS.iter().find(|(_, extensions)| extensions.contains(&extension)).map(|(kind, _)| *kind);
         let kind = named.unwrap_or_else(|| self.detect_kind(open));
+        self.count(kind, location);
+    }
+
+    /// Counts a file with the name of a log whose format is unknown.
+    pub(crate) fn add_unrecognized_log(&mut self, location: &str) {
+        self.count(SkippedKind::Log, location);
+    }
+
+    fn count(&mut self, kind: SkippedKind, location: &str) {
         let files = self.by_kind.entry(kind).or_default();
         files.count += 1;
         files.names.insert(location.to_owned());

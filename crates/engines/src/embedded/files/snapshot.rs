@@ -7,13 +7,16 @@ use object_store::path::Path as Location;
 use tidegate_core::{Error, ErrorKind, nearest_names};
 use tidegate_query::{Catalog, TableEntry, TableStatus};
 
+use super::file_kind::NamedFormat;
 use super::file_version::FileIdentity;
 use super::files_object_store::{FilesObjectStore, PinnedFile};
 use super::layout::{CandidateOrigin, Layout, LayoutProblem, Partitions, TableCandidate};
 use super::limits::FileLimits;
+use super::log_table::{build_log_table, describe_log, is_unrecognized};
 use super::names::{NameRequest, assign_names};
 use super::path_sandbox::PathSandbox;
 use super::probe::{ContentFormat, FileProfile};
+use super::skipped_files::SkippedFiles;
 use super::table::{ColumnCorrections, FileTable};
 use super::table_builder::{ProbedFile, build_table, to_location};
 use super::table_options::TableDeclarations;
@@ -96,8 +99,13 @@ impl FileSnapshotBuilder {
     /// The snapshot, or the files that must be probed first because their folder is split into separate tables.
     pub(crate) fn assemble(&self, layout: Layout, sandbox: PathSandbox) -> Result<FileTablesSnapshot, Vec<DataFile>> {
         let (mut all, mut missing, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut skipped = layout.skipped;
         for candidate in layout.candidates {
-            self.add_candidate(candidate, &mut all, &mut missing, &mut notes);
+            if candidate.kind.format == NamedFormat::Log {
+                self.add_log(candidate, &mut all, &mut skipped);
+            } else {
+                self.add_candidate(candidate, &mut all, &mut missing, &mut notes);
+            }
         }
         if !missing.is_empty() {
             return Err(missing);
@@ -112,14 +120,13 @@ impl FileSnapshotBuilder {
             stable_names.insert(name.clone(), request.stable_names());
             let table = table.map(|mut table| {
                 table.name.clone_from(&name);
-                let exact = !table.format.is_text();
-                let stored = |(file, probed): FileWithProfile| to_stored_file(file, probed.as_deref(), exact);
+                let stored = |(file, probed): FileWithProfile| to_stored_file(file, probed.as_deref(), &table.format);
                 files.extend(found.into_iter().filter_map(stored));
                 Arc::new(table)
             });
             by_name.insert(name, table);
         }
-        layout.skipped.add_notes(&mut notes);
+        skipped.add_notes(&mut notes);
         Ok(FileTablesSnapshot {
             catalog: Arc::new(build_catalog(&by_name, notes)),
             tables: by_name,
@@ -179,6 +186,45 @@ impl FileSnapshotBuilder {
         let (suffix, location) =
             if is_folder { ("folder".to_owned(), candidate.name.clone()) } else { (extension(first), first.clone()) };
         let request = NameRequest { name: candidate.name.clone(), suffix, location };
+        all.push((request, table, readable.into_iter().map(|(file, _, probed)| (file, probed)).collect()));
+    }
+
+    /// Adds the table of a log. Files in a folder that have the name of a log, but are none, are only mentioned.
+    fn add_log(&self, candidate: TableCandidate, all: &mut Vec<NamedTable>, skipped: &mut SkippedFiles) {
+        let (readable, unreadable) = self.probed_files(&candidate);
+        if candidate.origin == CandidateOrigin::RotatedLog && is_unrecognized(&readable) {
+            return candidate.files.iter().for_each(|(file, _)| skipped.add_unrecognized_log(&file.location));
+        }
+        let location = candidate.files.last().map(|(file, _)| file.location.clone()).unwrap_or_default();
+        let declared = self.declarations.options_for_log(&location);
+        if candidate.origin == CandidateOrigin::RotatedLog
+            && readable.is_empty()
+            && unreadable.is_empty()
+            && declared.log.format().is_none()
+        {
+            // All files are empty.
+            return;
+        }
+        let mut table = build_log_table(&candidate, &readable, &declared.log, self.batch_rows);
+        if let (Err(reason), Some((_, of_file))) = (&mut table, unreadable.first())
+            && readable.is_empty()
+        {
+            reason.clone_from(of_file);
+        }
+        if let Ok(table) = &mut table {
+            if let ContentFormat::Log(dialect) = &table.format {
+                table.comment = Some(describe_log(dialect, table.files.len(), unreadable.len()));
+            }
+            for (file, reason) in unreadable {
+                let name = file.location.replace('/', ".");
+                all.push((
+                    NameRequest { name, suffix: "file".to_owned(), location: file.location },
+                    Err(reason),
+                    Vec::new(),
+                ));
+            }
+        }
+        let request = NameRequest { name: candidate.name.clone(), suffix: "log".to_owned(), location };
         all.push((request, table, readable.into_iter().map(|(file, _, probed)| (file, probed)).collect()));
     }
 
@@ -261,6 +307,7 @@ fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool, read: &[
         ContentFormat::Parquet => "Parquet",
         ContentFormat::ArrowFile | ContentFormat::ArrowStream => "Arrow",
         ContentFormat::Sheet(..) => "workbook",
+        ContentFormat::Log(_) | ContentFormat::UnrecognizedLog => "log",
     };
     let files = table.files.len();
     let mut comment = match (is_folder, left_out, &table.format) {
@@ -294,11 +341,18 @@ fn extension(location: &str) -> String {
     file_name[stem.len()..].trim_start_matches('.').to_lowercase().replace('.', "_")
 }
 
-fn to_stored_file(file: DataFile, probed: Option<&FileProfile>, exact: bool) -> Option<(Location, PinnedFile)> {
+fn to_stored_file(
+    file: DataFile,
+    probed: Option<&FileProfile>,
+    format: &ContentFormat,
+) -> Option<(Location, PinnedFile)> {
     let version = file.version.ok()?;
-    let looked_into = probed.and_then(|probed| probed.identity);
-    let identity = looked_into.or_else(|| exact.then(|| FileIdentity::exact(version)));
-    Some((to_location(&file.location), PinnedFile { path: file.path, identity }))
+    let may_be_renamed = matches!(format, ContentFormat::Log(_));
+    let identity = probed.and_then(|probed| probed.identity).or_else(|| match format {
+        ContentFormat::Log(_) => Some(FileIdentity::growing(version)),
+        format => (!format.is_text()).then(|| FileIdentity::exact(version)),
+    });
+    Some((to_location(&file.location), PinnedFile { path: file.path, identity, may_be_renamed }))
 }
 
 fn build_catalog(tables: &HashMap<String, Result<Arc<FileTable>, String>>, notes: Vec<String>) -> Catalog {

@@ -20,7 +20,7 @@ use super::type_widening::{CoercionMode, merge_fields, replace_null_types, wider
 use super::walk::DataFile;
 
 /// Typical ratio of the size of text to its compressed size.
-const COMPRESSION_RATIO: u64 = 5;
+pub(super) const COMPRESSION_RATIO: u64 = 5;
 
 /// A file of a candidate with its profile. `None` if it was not probed.
 pub(crate) type ProbedFile = (DataFile, Partitions, Option<Arc<FileProfile>>);
@@ -119,7 +119,12 @@ fn merge_file_fields(format: &ContentFormat, a: &Fields, b: &Fields) -> Result<F
         ContentFormat::Json => merge_fields(a, b, CoercionMode::ToText).map_err(differ),
         ContentFormat::Parquet => merge_fields(a, b, CoercionMode::NumbersOnly).map_err(differ),
         // Rows of these formats are read by position.
-        ContentFormat::Csv(_) | ContentFormat::ArrowFile | ContentFormat::ArrowStream | ContentFormat::Sheet(..) => {
+        ContentFormat::Csv(_)
+        | ContentFormat::ArrowFile
+        | ContentFormat::ArrowStream
+        | ContentFormat::Sheet(..)
+        | ContentFormat::Log(_)
+        | ContentFormat::UnrecognizedLog => {
             let same_names = a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name() == b.name());
             let same = same_names && (format.is_text() || a == b);
             if same {
@@ -143,11 +148,11 @@ fn apply_corrections(fields: &Fields, file_corrections: &BTreeMap<String, Column
     fields.iter().map(apply).collect()
 }
 
-type PartitionColumns = Vec<datafusion::arrow::datatypes::FieldRef>;
+pub(super) type PartitionColumns = Vec<datafusion::arrow::datatypes::FieldRef>;
 
 /// The partition columns and the values of each file. If a key is also a column in the files, the column in the files
 /// has precedence.
-fn build_partitions(
+pub(super) fn build_partitions(
     file_schema: &Schema,
     files: &[ProbedFile],
 ) -> Result<(PartitionColumns, impl Iterator<Item = Vec<ScalarValue>> + use<>), String> {
@@ -180,7 +185,7 @@ pub(crate) fn version_of(file: &DataFile, probed: Option<&FileProfile>) -> Optio
 }
 
 /// The metadata that DataFusion reads the file by. It contains the location in the database, not the path.
-fn object_meta(file: &DataFile, probed: Option<&FileProfile>) -> ObjectMeta {
+pub(super) fn object_meta(file: &DataFile, probed: Option<&FileProfile>) -> ObjectMeta {
     let (size, modified) = match version_of(file, probed) {
         Some(version) => (version.bytes, version.modified),
         None => (0, std::time::SystemTime::UNIX_EPOCH),
@@ -221,7 +226,7 @@ fn file_statistics(probed: &FileProfile, table_columns: &Schema) -> Option<Arc<S
     }))
 }
 
-fn average(values: impl Iterator<Item = u64>) -> Option<u64> {
+pub(super) fn average(values: impl Iterator<Item = u64>) -> Option<u64> {
     let (sum, count) = values.fold((0_u64, 0_u64), |(sum, count), value| (sum + value, count + 1));
     sum.checked_div(count)
 }

@@ -7,9 +7,11 @@ use datafusion::arrow::datatypes::DataType;
 use tidegate_core::misspelled_name;
 
 use super::encoding::TextEncoding;
-use super::file_kind::parse_file_name;
+use super::file_kind::{FileKind, NamedFormat, declared_log_kind, parse_file_name};
+use super::log_options::LogTableOptions;
 use super::number_format::NumberFormat;
 use super::ragged_rows::RaggedRows;
+use super::rotated_logs::log_table_name;
 use super::text_reader::TextDecoding;
 use super::type_widening::TEXT_TIMESTAMP;
 
@@ -39,6 +41,8 @@ pub struct TextTableOptions {
     pub comment: Option<u8>,
     /// Column types by column name. A value that does not fit is an error; it does not change the type.
     pub columns: BTreeMap<String, ColumnType>,
+    /// How a log file is read. A declared format makes any text file a log.
+    pub log: LogTableOptions,
 }
 
 impl TextTableOptions {
@@ -148,7 +152,8 @@ impl TableDeclarations {
 
     /// The names that are those of no table of the files at `locations`, each with a similar name if there is one.
     pub(crate) fn unused<'a>(&self, locations: impl Iterator<Item = &'a str>) -> Vec<String> {
-        let stems: Vec<String> = locations.map(table_name_for_file).collect();
+        let stems: Vec<String> =
+            locations.flat_map(|location| [table_name_for_file(location), log_name_for_file(location)]).collect();
         let is_used = |name: &str| {
             let is_sheet = |stem: &String| name.strip_prefix(stem.as_str()).is_some_and(|sheet| sheet.starts_with('_'));
             stems.iter().any(|stem| is_table_or_folder(name, stem) || is_sheet(stem))
@@ -167,6 +172,20 @@ impl TableDeclarations {
         self.options_for_table(&table_name_for_file(location))
     }
 
+    /// The options of the log that the file at `location` belongs to.
+    pub(crate) fn options_for_log(&self, location: &str) -> Arc<TextTableOptions> {
+        let of_log = self.options_for_table(&log_name_for_file(location));
+        if *of_log == TextTableOptions::default() { self.options_for_file(location) } else { of_log }
+    }
+
+    /// The kind of the file at `location`, if the configuration declares its format as that of a log.
+    pub(crate) fn declared_log_kind(&self, location: &str) -> Option<FileKind> {
+        if self.is_empty() || self.options_for_log(location).log.format().is_none() {
+            return None;
+        }
+        declared_log_kind(location)
+    }
+
     /// The options of a sheet of the workbook at `location`: those of the table of the sheet, or else of the workbook.
     pub(crate) fn options_for_sheet(&self, location: &str, sheet: &str) -> Arc<TextTableOptions> {
         let name = format!("{}_{sheet}", table_name_for_file(location));
@@ -180,13 +199,24 @@ impl TableDeclarations {
     }
 }
 
+/// The name of the table if the file at `location` is a log.
+fn log_name_for_file(location: &str) -> String {
+    let (folder, file_name) = location.rsplit_once('/').map_or(("", location), |(folder, name)| (folder, name));
+    let table = log_table_name(file_name);
+    if folder.is_empty() { table } else { format!("{}.{table}", folder.replace('/', ".")) }
+}
+
 /// Whether `name` is the table called `stem`, or a folder that contains it.
 fn is_table_or_folder(name: &str, stem: &str) -> bool {
     stem.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 fn table_name_for_file(location: &str) -> String {
-    parse_file_name(location).map_or(location, |(stem, _)| stem).replace('/', ".")
+    match parse_file_name(location) {
+        Some((_, kind)) if kind.format == NamedFormat::Log => log_name_for_file(location),
+        Some((stem, _)) => stem.replace('/', "."),
+        None => location.replace('/', "."),
+    }
 }
 
 /// Where the configuration declares `option` for the table of the file at `location`.
@@ -195,6 +225,11 @@ pub(crate) fn suggest_yaml(location: &str, option: &str) -> String {
     let is_plain = name.chars().all(|character| character.is_alphanumeric() || character == '_');
     let name = if is_plain { name } else { format!("{name:?}") };
     format!("in tidegate.yaml, under its database, tables: {{{name}: {{{option}}}}}")
+}
+
+/// Where the configuration declares the pattern of the log file at `location`.
+pub(super) fn suggest_pattern(location: &str) -> String {
+    suggest_yaml(location, "pattern: '^(?<time>\\S+) (?<message>.*)$'")
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ pub(crate) fn read_beginning(file: File, compression: Compression, bytes_max: u6
     Ok(bytes)
 }
 
-fn open_decompressed(file: File, compression: Compression) -> Result<Box<dyn Read + Send>, String> {
+pub(crate) fn open_decompressed(file: File, compression: Compression) -> Result<Box<dyn Read + Send>, String> {
     FileCompressionType::from(compression).convert_read(file).map_err(|error| error.strip_backtrace().to_string())
 }
 

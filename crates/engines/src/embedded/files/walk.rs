@@ -3,12 +3,14 @@
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 
-use super::file_kind::{FileKind, parse_file_name};
+use super::file_kind::{FileKind, NamedFormat, parse_file_name};
 use super::file_version::FileVersion;
 use super::glob::Glob;
 use super::limits::FileLimits;
 use super::path_sandbox::{OpenRefusal, PathSandbox, io_error_reason};
+use super::rotated_logs::log_table_name;
 use super::skipped_files::SkippedFiles;
+use super::table_options::TableDeclarations;
 
 #[derive(Debug, Clone)]
 pub(crate) struct DataFile {
@@ -20,6 +22,15 @@ pub(crate) struct DataFile {
     /// The version of the file, or why its metadata cannot be read.
     pub(crate) version: Result<FileVersion, String>,
 }
+
+impl DataFile {
+    pub(crate) fn file_name(&self) -> &str {
+        self.location.rsplit('/').next().unwrap_or(&self.location)
+    }
+}
+
+/// How often folders with logs are read again in one walk.
+const ROTATION_RETRIES_MAX: usize = 8;
 
 /// A folder with its contents, sorted by name.
 #[derive(Debug, Default)]
@@ -35,10 +46,13 @@ pub(crate) struct DataFolder {
 pub(crate) struct Walker<'a> {
     sandbox: &'a PathSandbox,
     limits: FileLimits,
+    declarations: &'a TableDeclarations,
     files_left: usize,
     entries_left: usize,
     /// The real paths of the current folder and its parents. A link to one of them is a loop.
     open_folders: Vec<PathBuf>,
+    /// How often a folder may be read again because it changed meanwhile.
+    rotation_retries_left: usize,
     /// The glob that files must match, and the length of the prefix of their locations. `None`: all files.
     glob: Option<(&'a Glob, usize)>,
     /// The files that are not tables.
@@ -46,9 +60,20 @@ pub(crate) struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    pub(crate) fn new(sandbox: &'a PathSandbox, limits: FileLimits) -> Self {
+    pub(crate) fn new(sandbox: &'a PathSandbox, limits: FileLimits, declarations: &'a TableDeclarations) -> Self {
         let (files_left, entries_left, skipped) = (limits.files_max, limits.entries_max, SkippedFiles::default());
-        Self { sandbox, limits, files_left, entries_left, open_folders: Vec::new(), glob: None, skipped }
+        let (open_folders, rotation_retries_left) = (Vec::new(), ROTATION_RETRIES_MAX);
+        Self {
+            sandbox,
+            limits,
+            declarations,
+            files_left,
+            entries_left,
+            open_folders,
+            rotation_retries_left,
+            glob: None,
+            skipped,
+        }
     }
 
     /// Walks over the folder at the real path `root`, with only the files that match `glob`.
@@ -61,11 +86,21 @@ impl<'a> Walker<'a> {
 
     /// Walks over the folder at the real path `root`. Locations in it begin with `prefix`.
     pub(crate) fn walk_folder(&mut self, root: &Path, name: &str, prefix: &str) -> DataFolder {
-        let mut folder = DataFolder { name: name.to_owned(), ..DataFolder::default() };
         self.open_folders.push(root.to_path_buf());
-        if let Err(problem) = self.read_folder(&mut folder, root, prefix) {
-            folder.problem = Some(problem);
-        }
+        let mut folder = loop {
+            let (modified, counts) = (modified(root), (self.files_left, self.entries_left, self.skipped.clone()));
+            let mut folder = DataFolder { name: name.to_owned(), ..DataFolder::default() };
+            if let Err(problem) = self.read_folder(&mut folder, root, prefix) {
+                folder.problem = Some(problem);
+            }
+            // Files may have been renamed by a rotation, so that one is missing or there twice.
+            let has_logs = folder.files.iter().any(|file| file.kind.format == NamedFormat::Log);
+            if !has_logs || self.rotation_retries_left == 0 || modified == self::modified(root) {
+                break folder;
+            }
+            self.rotation_retries_left -= 1;
+            (self.files_left, self.entries_left, self.skipped) = counts;
+        };
         self.open_folders.pop();
         folder.files.sort_by(|a, b| a.location.cmp(&b.location));
         folder.folders.sort_by(|a, b| a.name.cmp(&b.name));
@@ -75,9 +110,19 @@ impl<'a> Walker<'a> {
     /// The single file at `path`, whatever its name.
     pub(crate) fn find_file(&mut self, path: &Path, location: String) -> Option<DataFile> {
         let file_name = path.file_name()?.to_string_lossy().into_owned();
-        let (stem, kind) = parse_file_name(&file_name)?;
+        let kind = self.kind_of(&location, &file_name)?;
+        let stem = match kind.format {
+            NamedFormat::Log => log_table_name(&file_name),
+            _ => parse_file_name(&file_name)?.0.to_owned(),
+        };
         let version = self.read_version(path);
-        Some(DataFile { stem: stem.to_owned(), kind, location, path: path.to_path_buf(), version })
+        Some(DataFile { stem, kind, location, path: path.to_path_buf(), version })
+    }
+
+    /// What the configuration declares, or else what the name indicates.
+    fn kind_of(&self, location: &str, file_name: &str) -> Option<FileKind> {
+        let declared = self.declarations.declared_log_kind(location);
+        declared.or_else(|| parse_file_name(file_name).map(|(_, kind)| kind))
     }
 
     fn read_folder(&mut self, folder: &mut DataFolder, path: &Path, prefix: &str) -> Result<(), String> {
@@ -122,7 +167,7 @@ impl<'a> Walker<'a> {
         if !self.matches_glob(&location, Glob::includes) {
             return Ok(());
         }
-        if parse_file_name(&name).is_none() {
+        if self.kind_of(&location, &name).is_none() {
             let sandbox = self.sandbox;
             self.skipped.add(&location, || sandbox.open(&path).ok());
             return Ok(());
@@ -166,4 +211,8 @@ impl<'a> Walker<'a> {
         };
         inspect().map_err(|refusal| refusal.reason())
     }
+}
+
+fn modified(folder: &Path) -> Option<std::time::SystemTime> {
+    fs::metadata(folder).ok()?.modified().ok()
 }

@@ -2,6 +2,7 @@
 
 mod footer;
 mod json_integers;
+mod log_rows;
 mod provider;
 mod read_failure;
 mod text_conversion;

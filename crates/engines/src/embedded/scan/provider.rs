@@ -67,9 +67,11 @@ impl FileTableProvider {
     fn source(&self, state: &dyn Session) -> Result<Arc<dyn FileSource>> {
         let schema = self.table.schema.clone();
         Ok(match &self.table.format {
-            ContentFormat::Csv(_) | ContentFormat::Json | ContentFormat::Sheet(..) => {
-                Arc::new(TextSource::new(self.table.clone(), &self.files))
-            }
+            ContentFormat::Csv(_)
+            | ContentFormat::Json
+            | ContentFormat::Sheet(..)
+            | ContentFormat::Log(_)
+            | ContentFormat::UnrecognizedLog => Arc::new(TextSource::new(self.table.clone(), &self.files)),
             ContentFormat::ArrowFile => Arc::new(ArrowSource::new_file_source(schema)),
             ContentFormat::ArrowStream => Arc::new(ArrowSource::new_stream_file_source(schema)),
             ContentFormat::Parquet => {

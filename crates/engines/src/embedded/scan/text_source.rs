@@ -1,4 +1,4 @@
-//! Reads CSV and JSON files row by row, in order.
+//! Reads CSV, JSON and log files row by row, in order.
 //!
 //! This replaces DataFusion's sources for four reasons: a file of a folder with a different header is refused instead
 //! of read by position; an error names file, row and column, and corrects the type of the column; the length of a row
@@ -26,13 +26,14 @@ use futures::StreamExt;
 use object_store::{GetOptions, GetResultPayload, ObjectStore};
 
 use super::json_integers::{parse_numbers, with_numbers_as_text};
+use super::log_rows::{LogFile, LogRows};
 use super::read_failure::{ReadContext, ReadFailure, explain_read_error};
 use super::text_conversion::TextConversion;
 use crate::embedded::files::CHANGED_WHILE_READ;
 use crate::embedded::files::{
-    ArrayElements, ColumnCorrections, ContentFormat, CsvDialect, FileSnapshots, FileTable, NamedFormat, ReadBudget,
-    TableDeclarations, TextDecoding, column_names, configure_reader, open_rows, open_text, peek_first_byte,
-    read_header, read_workbook,
+    ArrayElements, ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, LogDialect,
+    NamedFormat, ReadBudget, TableDeclarations, TextDecoding, column_names, configure_reader, open_rows, open_text,
+    peek_first_byte, read_header, read_workbook, split_compression,
 };
 
 #[derive(Clone)]
@@ -98,6 +99,7 @@ impl FileSource for TextSource {
         match &self.table.format {
             ContentFormat::Csv(_) => "csv",
             ContentFormat::Sheet(..) => "sheet",
+            ContentFormat::Log(_) => "log",
             _ => "json",
         }
     }
@@ -150,6 +152,7 @@ impl TextSource {
         let batches = match &self.table.format {
             ContentFormat::Csv(dialect) => self.csv_rows(file, dialect, location, &budget)?,
             ContentFormat::Sheet(format, sheet) => self.sheet_rows(file, *format, sheet, location)?,
+            ContentFormat::Log(dialect) => self.log_rows(file, dialect, location)?,
             _ => self.json_rows(file, location, &budget)?,
         };
         let (source, location) = (self.clone(), location.to_owned());
@@ -204,6 +207,29 @@ impl TextSource {
         Ok(Box::new(starts.map(move |start| Ok(rows.slice(start, batch_rows.min(rows.num_rows() - start))))))
     }
 
+    /// Reads the entries of a log up to the size that the file had in the snapshot.
+    fn log_rows(&self, file: File, dialect: &LogDialect, location: &str) -> Result<BatchIterator<ArrowError>> {
+        let version = self.table.version_of(location);
+        let modified = match version {
+            Some(version) => version.modified,
+            None => file.metadata()?.modified()?,
+        };
+        let log =
+            LogFile { bytes: version.map(|version| version.bytes), compression: self.compression(location), modified };
+        let schema: SchemaRef = Arc::new(self.table.schema.file_schema().project(self.columns())?);
+        let rows = LogRows::open(file, &log, dialect, schema, self.columns(), self.batch_rows)
+            .map_err(|reason| unreadable_error(location, &reason))?;
+        Ok(Box::new(rows))
+    }
+
+    /// The files of a log have different compressions.
+    fn compression(&self, location: &str) -> Compression {
+        match &self.table.format {
+            ContentFormat::Log(_) => split_compression(location).1,
+            _ => self.table.compression,
+        }
+    }
+
     fn json_rows(&self, file: File, location: &str, budget: &ReadBudget) -> Result<BatchIterator<ArrowError>> {
         let mut text = open_text(file, self.table.compression, TextDecoding::default(), budget.clone())
             .map_err(|reason| unreadable_error(location, &reason))?;
@@ -247,7 +273,7 @@ impl TextSource {
             location,
             file: self.table.version_of(location),
             schema: self.table.schema.file_schema(),
-            compression: self.table.compression,
+            compression: self.compression(location),
             numbers: self.table.numbers(),
             corrections: &self.corrections,
             options: &self.declarations.options_for_file(location),

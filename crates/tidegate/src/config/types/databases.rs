@@ -18,7 +18,7 @@ pub(crate) struct DatabaseConfig {
     pub(crate) tenants: Option<Vec<String>>,
     /// Folder, file or glob (data/2024-*.csv), or a list of these, relative to this file. Default: none.
     pub(crate) files: Option<OneOrMany>,
-    /// How CSV files and sheets are read, by table name. Default: detected.
+    /// How CSV files, sheets and log files are read, by table name. Default: detected.
     #[serde(default)]
     pub(crate) tables: BTreeMap<String, TableConfig>,
     /// SQLite file, or a list of them, relative to this file. Default: none.
@@ -155,7 +155,7 @@ pub(crate) enum TenancyConfig {
     Settings,
 }
 
-/// How a table of CSV files, or of a sheet, is read. Options that are not set are detected.
+/// How a table of CSV files, of a sheet, or of log files is read. Options that are not set are detected.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TableConfig {
@@ -186,6 +186,19 @@ pub(crate) struct TableConfig {
     pub(crate) comment: Option<String>,
     /// Types of columns by name: string, integer, number, decimal(P,S), boolean, date or timestamp. Default: detected.
     pub(crate) columns: BTreeMap<String, String>,
+    /// Log files: the format of their lines: combined, common, syslog, logfmt, json, csvlog or jsonlog of PostgreSQL, or
+    /// pattern. A file with a format is a log, whatever its name is. Default: detected in files with the name of a log.
+    /// Since: 0.2.0.
+    pub(crate) format: Option<String>,
+    /// Log files: a regular expression whose named groups become columns. It is the format pattern. Default: none. Since:
+    /// 0.2.0.
+    pub(crate) pattern: Option<String>,
+    /// Log files: types of the groups of the pattern by name: text, integer, float, boolean, or time with its form as
+    /// strftime writes it: time %Y-%m-%d %H:%M:%S. Default: text; times in any usual form if the group has the name of a
+    /// time. Since: 0.2.0.
+    pub(crate) groups: BTreeMap<String, String>,
+    /// Log files: the zone of times that name none, such as Europe/Berlin or +02:00. Default: UTC. Since: 0.2.0.
+    pub(crate) time_zone: Option<String>,
 }
 
 /// How rows with fewer or more values than columns are read.

@@ -1,4 +1,4 @@
-//! Tables of CSV files as a configuration says that they are read.
+//! Tables of CSV files and of logs as a configuration says that they are read.
 
 use super::ConfiguredFolder;
 
@@ -36,5 +36,24 @@ fn reports_invalid_csv_options() {
     error: the configuration cannot be used
     tidegate.yaml:4:23: databases[0].tables.orders.delimiter: "||" is not one ASCII character; write one, or tab
     tidegate.yaml:4:50: databases[0].tables.orders.columns.id: there is no type "int"; there are string, integer, number, decimal(P,S), boolean, date, timestamp
+    "#);
+}
+
+#[test]
+fn log_options_are_applied() {
+    let tables = r"{app: {pattern: '^(?<time>\S+ \S+) (?<level>\w+) (?<took>\d+) (?<message>.*)$', groups: {took: integer}, time_zone: '+02:00'}}";
+    let app = configured(tables);
+    std::fs::write(app.folder().join("shop/app.txt"), "2024-03-01 12:00:00 WARN 7 slow\nmore\n").unwrap();
+    insta::assert_snapshot!(query(&app, "SELECT time, took * 2 AS twice, message FROM app"), @r#"[{"time":"2024-03-01T10:00:00Z","twice":14,"message":"slow\nmore"}]"#);
+}
+
+#[test]
+fn reports_invalid_log_options() {
+    let wrong = configured("{orders: {format: combned, time_zone: Europe/Berln}, odd: {format: json, delimiter: ','}}");
+    insta::assert_snapshot!(wrong.usage_error(&["config", "check"]), @r#"
+    error: the configuration cannot be used
+    tidegate.yaml:4:23: databases[0].tables.orders.format: unknown log format "combned"; did you mean "combined"?; the formats are common, combined, syslog, logfmt, json, csvlog, jsonlog, pattern
+    tidegate.yaml:4:40: databases[0].tables.orders.time_zone: unknown time zone "Europe/Berln"; did you mean "Europe/Berlin"?; write a name of the IANA database such as Europe/Berlin, or an offset such as +02:00
+    tidegate.yaml:4:66: databases[0].tables.odd: has options of a log (format, pattern, groups, time_zone) and options of CSV files or sheets; write only those of one kind
     "#);
 }

@@ -25,7 +25,15 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-telemetry", &["tidegate-core"]),
     (
         "tidegate-engines",
-        &["tidegate-core", "tidegate-runtime", "tidegate-pgsql", "tidegate-query", "tidegate-sql", "tidegate-system"],
+        &[
+            "tidegate-core",
+            "tidegate-log-formats",
+            "tidegate-runtime",
+            "tidegate-pgsql",
+            "tidegate-query",
+            "tidegate-sql",
+            "tidegate-system",
+        ],
     ),
     ("tidegate-postgres", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
     ("tidegate-postgres-handlers", &["tidegate-core", "tidegate-runtime", "tidegate-postgres", "tidegate-sql"]),

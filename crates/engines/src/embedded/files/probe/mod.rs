@@ -3,6 +3,7 @@
 mod columnar;
 mod csv;
 mod json;
+mod log;
 mod type_inference;
 
 use std::collections::BTreeSet;
@@ -16,6 +17,7 @@ use datafusion::common::Statistics;
 use super::file_kind::{Compression, FileKind, NamedFormat};
 use super::file_version::FileIdentity;
 use super::limits::FileLimits;
+use super::log_table::LogDialect;
 use super::path_sandbox::{PathSandbox, io_error_reason};
 use super::sheets::read_workbook;
 use super::table_options::{CsvDialect, TableDeclarations};
@@ -24,7 +26,7 @@ use super::walk::DataFile;
 pub(crate) use csv::{configure_reader, open_rows, read_header};
 pub(crate) use type_inference::infer_type;
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ContentFormat {
     Csv(CsvDialect),
     /// Objects, in an array or one after the other.
@@ -36,12 +38,16 @@ pub(crate) enum ContentFormat {
     ArrowStream,
     /// The sheet with this name in a workbook.
     Sheet(NamedFormat, Arc<str>),
+    /// Entries of a log.
+    Log(LogDialect),
+    /// A file with the name of a log, whose format is unknown.
+    UnrecognizedLog,
 }
 
 impl ContentFormat {
     /// Whether the types are inferred from rows, not read from the file's metadata.
     pub(crate) fn is_text(&self) -> bool {
-        matches!(self, Self::Csv(_) | Self::Json)
+        matches!(self, Self::Csv(_) | Self::Json | Self::Log(_) | Self::UnrecognizedLog)
     }
 }
 
@@ -101,6 +107,10 @@ pub(crate) fn probe_file(
             csv::probe_csv(&file, limits)
         }
         NamedFormat::Json | NamedFormat::JsonLines => json::probe_json(open()?, compression, limits),
+        NamedFormat::Log => {
+            let declared = table_declarations.options_for_log(&file.location);
+            log::probe_log(open()?, file.file_name(), compression, &declared.log)
+        }
         _ if !format.may_grow() && compression != Compression::UNCOMPRESSED => {
             Err("files of this format cannot be compressed as a whole; unpack it".to_owned())
         }

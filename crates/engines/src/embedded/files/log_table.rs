@@ -1,0 +1,187 @@
+//! The table of a log: its columns from several files, and its files from the oldest to the newest.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use datafusion::common::ScalarValue;
+use datafusion::datasource::table_schema::TableSchema;
+use tidegate_log_formats::{EntryColumnType, EntryCounts, EntrySchema, LogFormat, LogTimeZone};
+
+use super::file_kind::{Compression, split_compression};
+use super::layout::TableCandidate;
+use super::log_options::LogTableOptions;
+use super::probe::ContentFormat;
+use super::table::{FileTable, TableFile};
+use super::table_builder::{COMPRESSION_RATIO, ProbedFile, average, build_partitions, object_meta, version_of};
+use super::table_options::suggest_pattern;
+
+/// The column with the name of the file that an entry is in.
+const ENTRY_FILE: &str = "entry_file";
+
+/// How the files of a log are read.
+#[derive(Debug, Clone)]
+pub(crate) struct LogDialect {
+    pub(crate) schema: Arc<EntrySchema>,
+    /// The zone of times that name none.
+    pub(crate) time_zone: LogTimeZone,
+    /// The entries in the sample.
+    pub(crate) counts: EntryCounts,
+}
+
+impl LogDialect {
+    fn without_sample(format: LogFormat, time_zone: LogTimeZone) -> Self {
+        Self { schema: Arc::new(EntrySchema::new(format)), time_zone, counts: EntryCounts::default() }
+    }
+
+    pub(crate) fn format_name(&self) -> &'static str {
+        self.schema.format().name()
+    }
+
+    pub(crate) fn arrow_schema(&self) -> SchemaRef {
+        let field = |column: &tidegate_log_formats::EntryColumn| {
+            let is_always_there =
+                matches!(column.name.as_str(), tidegate_log_formats::ENTRY_TEXT | tidegate_log_formats::ENTRY_OFFSET);
+            Field::new(&column.name, arrow_type(column.column_type), !is_always_there)
+        };
+        Arc::new(Schema::new(self.schema.columns().iter().map(field).collect::<Vec<Field>>()))
+    }
+
+    fn is_same_format(&self, other: &Self) -> bool {
+        match (self.schema.format(), other.schema.format()) {
+            (LogFormat::Pattern(a), LogFormat::Pattern(b)) => a.as_str() == b.as_str(),
+            (a, b) => a.name() == b.name(),
+        }
+    }
+}
+
+impl PartialEq for LogDialect {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_same_format(other)
+            && self.time_zone == other.time_zone
+            && self.schema.columns() == other.schema.columns()
+    }
+}
+
+impl Eq for LogDialect {}
+
+fn arrow_type(column_type: EntryColumnType) -> DataType {
+    match column_type {
+        EntryColumnType::Text => DataType::Utf8,
+        EntryColumnType::Integer => DataType::Int64,
+        EntryColumnType::Float => DataType::Float64,
+        EntryColumnType::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        EntryColumnType::Boolean => DataType::Boolean,
+    }
+}
+
+/// Builds the table of a log. Files that were not recognised, or that have another format, are read by the format of the
+/// newest file: their lines do not fit, and are kept.
+pub(super) fn build_log_table(
+    candidate: &TableCandidate,
+    files: &[ProbedFile],
+    options: &LogTableOptions,
+    batch_rows_max: usize,
+) -> Result<FileTable, String> {
+    // A log whose files are all empty has only the columns of its declared format.
+    let declared = || options.format().map(|format| LogDialect::without_sample(format.clone(), options.time_zone()));
+    let dialect = merge_dialects(files).or_else(declared).ok_or_else(|| unrecognized_reason(candidate))?;
+    let file_schema = dialect.arrow_schema();
+    let (mut partition_columns, mut partition_values) = build_partitions(&file_schema, files)?;
+    let name_column = file_name_column(&file_schema)
+        .filter(|name| partition_columns.iter().all(|column| column.name() != name.name()));
+    partition_columns.extend(name_column.clone());
+    let row_bytes = average(files.iter().filter_map(|(_, _, probed)| probed.as_ref()?.row_bytes));
+    let table_files: Vec<TableFile> = files
+        .iter()
+        .map(|(file, _, probed)| {
+            let mut values = partition_values.next().unwrap_or_default();
+            values.extend(name_column.as_ref().map(|_| file_name_value(file.file_name())));
+            TableFile {
+                meta: object_meta(file, probed.as_deref()),
+                version: version_of(file, probed.as_deref()),
+                partition_values: values,
+                statistics: None,
+            }
+        })
+        .collect();
+    let text_bytes: u64 = table_files.iter().map(estimated_text_bytes).sum();
+    Ok(FileTable {
+        name: candidate.name.clone(),
+        format: ContentFormat::Log(dialect),
+        compression: candidate.kind.compression,
+        rows: None,
+        estimated_rows: row_bytes.map(|row_bytes| text_bytes / row_bytes.max(1)),
+        row_bytes,
+        batch_rows_max: batch_rows_max.max(1),
+        comment: None,
+        null_marker_columns: BTreeSet::new(),
+        files: table_files,
+        schema: TableSchema::builder(file_schema).with_table_partition_cols(partition_columns).build(),
+    })
+}
+
+fn estimated_text_bytes(file: &TableFile) -> u64 {
+    match split_compression(file.meta.location.as_ref()).1 {
+        Compression::UNCOMPRESSED => file.meta.size,
+        _ => file.meta.size * COMPRESSION_RATIO,
+    }
+}
+
+/// The dialect of a log whose files were probed: that of the newest file whose format was recognised, with the columns
+/// of all files of this format. `None` if none was recognised.
+fn merge_dialects(files: &[ProbedFile]) -> Option<LogDialect> {
+    let dialect_of = |(_, _, probed): &ProbedFile| match &probed.as_ref()?.format {
+        ContentFormat::Log(dialect) => Some(dialect.clone()),
+        _ => None,
+    };
+    let dialects: Vec<LogDialect> = files.iter().rev().filter_map(dialect_of).collect();
+    let newest = dialects.first()?;
+    let alike: Vec<&LogDialect> = dialects.iter().filter(|dialect| dialect.is_same_format(newest)).collect();
+    let schemas: Vec<&EntrySchema> = alike.iter().map(|dialect| dialect.schema.as_ref()).collect();
+    let counts = alike.iter().fold(EntryCounts::default(), |sum, dialect| EntryCounts {
+        entries: sum.entries + dialect.counts.entries,
+        misfits: sum.misfits + dialect.counts.misfits,
+        repaired: sum.repaired + dialect.counts.repaired,
+    });
+    Some(LogDialect { schema: Arc::new(EntrySchema::merge(&schemas)?), time_zone: newest.time_zone, counts })
+}
+
+/// Whether files were probed, and none of them is a log of a known format.
+pub(super) fn is_unrecognized(files: &[ProbedFile]) -> bool {
+    let is_unrecognized =
+        |(_, _, probed): &ProbedFile| probed.as_ref().is_none_or(|one| one.format == ContentFormat::UnrecognizedLog);
+    !files.is_empty() && files.iter().all(is_unrecognized)
+}
+
+/// The column with the names of files, if the files have no column with its name.
+fn file_name_column(schema: &Schema) -> Option<FieldRef> {
+    schema.field_with_name(ENTRY_FILE).is_err().then(|| Arc::new(Field::new(ENTRY_FILE, DataType::Utf8, false)))
+}
+
+fn file_name_value(file_name: &str) -> ScalarValue {
+    ScalarValue::Utf8(Some(file_name.to_owned()))
+}
+
+/// What the catalog says about the table.
+pub(super) fn describe_log(dialect: &LogDialect, candidate_files: usize, left_out: usize) -> String {
+    let name = dialect.format_name();
+    let mut comment = match candidate_files {
+        1 => format!("log file, format {name}"),
+        files => format!("log of {files} files from oldest to newest, format {name}"),
+    };
+    if left_out > 0 {
+        comment += &format!("; {left_out} more cannot be read and are left out");
+    }
+    let EntryCounts { entries, misfits, .. } = dialect.counts;
+    if misfits > 0 {
+        comment += &format!("; {misfits} of {entries} entries in the sample do not fit (see parse_error)");
+    }
+    comment
+}
+
+/// Why the file of `candidate` is no table although its name is that of a log.
+fn unrecognized_reason(candidate: &TableCandidate) -> String {
+    let location = candidate.files.last().map(|(file, _)| file.location.as_str()).unwrap_or_default();
+    format!("its lines have no known log format; declare one: {}", suggest_pattern(location))
+}
