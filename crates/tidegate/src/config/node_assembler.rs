@@ -231,15 +231,8 @@ impl NodeAssembler {
         state = add_http_tools(state, loaded, &mut problems);
         state = add_resources(state, loaded, &mut problems, &mut report.warnings).await;
         state = add_prompts(state, config, &mut problems);
-        if self.requires_authentication.load(Ordering::Relaxed) && !has_authentication {
-            let message =
-                "keys or tokens are missing: the server listens beyond this machine, and everybody could read its data";
-            problems.push(ConfigProblem::new("auth", message));
-        }
-        if self.authenticator.enforces_authentication() && !has_authentication {
-            let message = "is missing, although the running server authenticates callers: to serve without \
-                           authentication, restart the server";
-            problems.push(ConfigProblem::new("auth", message));
+        if !has_authentication {
+            self.check_served_without_authentication(&mut problems);
         }
         tls::check_tls(loaded, &mut problems);
         let credential_authenticator =
@@ -250,6 +243,19 @@ impl NodeAssembler {
                 Ok((state, credential_authenticator, open, report))
             }
             _ => Err(loaded.to_error(&problems)),
+        }
+    }
+
+    fn check_served_without_authentication(&self, problems: &mut Vec<ConfigProblem>) {
+        if self.requires_authentication.load(Ordering::Relaxed) {
+            let message =
+                "keys or tokens are missing: the server listens beyond this machine, and everybody could read its data";
+            problems.push(ConfigProblem::new("auth", message));
+        }
+        if self.authenticator.enforces_authentication() {
+            let message = "is missing, although the running server authenticates callers: to serve without \
+                           authentication, restart the server";
+            problems.push(ConfigProblem::new("auth", message));
         }
     }
 }

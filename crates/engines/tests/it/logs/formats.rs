@@ -24,7 +24,7 @@ async fn an_access_log_is_a_table_by_its_name() {
     let columns = node.columns("access").await.unwrap();
     assert_eq!(
         columns,
-        "virtual_host text, remote_addr text, remote_identity text, remote_user text, time timestamptz, request text, \
+        "virtual_host text, remote_addr text, remote_identity text, remote_user text, time timestamp with time zone, request text, \
          method text, path text, protocol text, status bigint, body_bytes bigint, referer text, user_agent text, \
          other_fields text, entry_text text, parse_error text, entry_offset bigint, entry_file text"
     );

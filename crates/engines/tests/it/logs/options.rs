@@ -65,8 +65,8 @@ async fn logs_of_postgresql() {
         ("pgjson", options(Some("jsonlog"), None, &[], Some("Europe/Berlin"))),
     ];
     let node = open_with_options(&folder, &tables);
-    for table in ["postgresql", "pgjson"] {
-        let sql = format!("SELECT min(time), count(*), count(parse_error) FROM {table}");
+    for (table, time) in [("postgresql", "log_time"), ("pgjson", "timestamp")] {
+        let sql = format!("SELECT min(\"{time}\"), count(*), count(parse_error) FROM {table}");
         assert_eq!(node.rows(&sql).await, "2026-11-26T04:15:47.599Z|17|0", "{table}");
         let sql = format!("SELECT message FROM {table} WHERE error_severity = 'WARNING'");
         assert_eq!(node.rows(&sql).await, "two\nlines, \"quoted\"", "{table}");

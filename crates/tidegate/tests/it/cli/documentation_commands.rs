@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 4] = ["tidegate ", "cargo ", "scripts/test", "bench/run"]
 const FROM_SOURCE: &str = "cargo run -- ";
 
 /// Commands that are not run, and why.
-const NOT_RUN: [(&str, &str); 36] = [
+const NOT_RUN: [(&str, &str); 37] = [
     ("bench/run", "takes hours, and measures nothing on a machine that works on something else"),
     ("bench/run load", "as bench/run"),
     ("bench/run latency", "as bench/run"),
@@ -63,6 +63,10 @@ const NOT_RUN: [(&str, &str); 36] = [
     ("tidegate call refund amount=5", "asks in a terminal; cli/elicitation.rs answers such questions"),
     ("tidegate client NAME", "NAME stands for any client; cli/client.rs and src/client/tests try each of them"),
     ("tidegate client NAME --write", "as tidegate client NAME"),
+    (
+        "tidegate query \"SELECT status, count(*) FROM access GROUP BY 1\" /var/log/nginx",
+        "needs the logs of nginx; the tests of the engine read such files",
+    ),
     ("tidegate logs", "needs a log source; cli/logs.rs prints the entries of one"),
     ("tidegate logs SOURCE QUERY", "as tidegate logs"),
     (
