@@ -14,11 +14,14 @@ use crate::embedded::{CATALOG, StatementScope, SystemCatalogs};
 /// The schema in which clients of PostgreSQL expect tables.
 const PUBLIC: &str = "public";
 
+/// A table, or the reason why it cannot be read.
+pub(super) type LoadedTable = Result<Arc<dyn TableProvider>, Error>;
+
 /// The tables that the caller of a statement may read.
 #[derive(Debug, Clone)]
 pub(super) struct LiveTables {
     pub(super) database: Arc<str>,
-    pub(super) tables: Arc<BTreeMap<String, Result<Arc<dyn TableProvider>, Error>>>,
+    pub(super) tables: Arc<BTreeMap<String, LoadedTable>>,
     pub(super) catalogs: SystemCatalogs,
 }
 
