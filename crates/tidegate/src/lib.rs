@@ -27,6 +27,7 @@ mod file_limit;
 mod idle_memory;
 mod log_writer;
 mod logging;
+mod metric_recorder;
 mod node;
 mod node_tables;
 mod open_node;

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::command_error::CommandError;
 use crate::config::{self, ApplyReport, Config, FileHashes, LoadedConfig, NodeAssembler, ResultsConfig};
 use crate::idle_memory;
+use crate::metric_recorder;
 use crate::node::Node;
 use crate::options::{GlobalOptions, LimitDefaults};
 use crate::quantity;
@@ -146,6 +147,8 @@ impl OpenNode {
     /// databases are reloaded when they change, and the memory of ended calls is returned to the system.
     pub(crate) fn spawn_background_tasks(&self, ended: &CancellationToken) -> anyhow::Result<()> {
         idle_memory::spawn_release(self.node().registry().clone(), ended.clone());
+        let recording = self.assembly.metric_recording.clone();
+        metric_recorder::spawn_recording(self.assembly.node.clone(), recording, ended.clone());
         if self.has_file {
             let file = self.loaded_config.path();
             reload::spawn_reloader(self.assembly.clone(), file, self.file_hashes.clone(), ended.clone())?;
@@ -181,6 +184,7 @@ impl OpenNode {
         let databases = self.assembly.open_databases();
         futures::future::join_all(databases.iter().map(|database| database.close())).await;
         self.engine.shutdown(DRAIN_TIMEOUT).await;
+        self.assembly.metric_recording.flush();
         self.close_audit_log(DRAIN_TIMEOUT).await;
     }
 

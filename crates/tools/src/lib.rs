@@ -8,8 +8,11 @@ mod catalog_tools;
 pub mod declared;
 mod discover_toolset;
 mod function_tools;
+mod json_answer;
 mod log_sources;
 mod log_tools;
+mod metric_sources;
+mod metric_tools;
 mod name_completer;
 mod operations;
 mod prompts;
@@ -18,6 +21,7 @@ mod resources;
 mod table_builder;
 mod table_names;
 mod text_preview;
+mod time_arguments;
 mod tool_context;
 mod tool_definition;
 
@@ -27,6 +31,11 @@ pub use discover_toolset::DISCOVER_TOOLSET;
 pub use function_tools::{FunctionRows, FunctionSource};
 pub use log_sources::{LogColumnProblem, LogSource, LogSources, RecognizedColumns};
 pub use log_tools::register_log_tools;
+pub use metric_sources::{
+    MetricApi, MetricColumnProblem, MetricColumns, MetricSource, MetricSourceKind, MetricSources, MetricTable,
+    PrometheusServer,
+};
+pub use metric_tools::register_metric_tools;
 use tidegate_core::AllowedNames;
 use tidegate_runtime::{Snapshot, SnapshotBuilder};
 pub use tool_context::{NodeIdentity, ToolContext};

@@ -95,13 +95,9 @@ impl ToolContext {
     ) -> Result<Arc<dyn Database>, Error> {
         let visible: Vec<&Arc<dyn Database>> = self.databases.visible_to(principal).collect();
         let of_table = |table: &str| {
-            let exact = visible.iter().filter(|database| strip_database(table, database.name()).is_some());
-            let exact = exact.max_by_key(|database| database.name().len());
-            let folded = || {
-                let (first, _) = table.split_once('.')?;
-                visible.iter().find(|database| database.name().eq_ignore_ascii_case(first))
-            };
-            exact.or_else(folded).copied()
+            let named = visible.iter().filter(|database| strip_database(table, database.name()).is_some());
+            // Two names may differ only in case.
+            named.max_by_key(|database| (database.name().len(), table.starts_with(database.name()))).copied()
         };
         let Some(named) = tables.map(of_table).collect::<Option<Vec<_>>>() else {
             return Err(with_qualify_hint(missing));
@@ -131,9 +127,11 @@ fn with_qualify_hint(missing: Error) -> Error {
     }
 }
 
-/// `table` without `database` and the dot after it.
+/// `table` without `database`, in any case, and the dot after it.
 pub(crate) fn strip_database<'a>(table: &'a str, database: &str) -> Option<&'a str> {
-    table.strip_prefix(database)?.strip_prefix('.').filter(|name| !name.is_empty())
+    let (first, rest) = table.split_at_checked(database.len())?;
+    let name = rest.strip_prefix('.').filter(|name| !name.is_empty())?;
+    first.eq_ignore_ascii_case(database).then_some(name)
 }
 
 /// Removes the name of `database` before tables, unless the database has a schema of that name.
@@ -145,7 +143,7 @@ async fn remove_database_name(
     let name = database.name();
     let is_qualified =
         |table: &String| table.split_once('.').is_some_and(|(first, _)| first.eq_ignore_ascii_case(name));
-    // The embedded engine itself knows the exact name of its database.
+    // The embedded engine itself knows the name of its database.
     let is_resolved = |table: &String| database.kind() == "files" && strip_database(table, name).is_some();
     if !statement.tables().iter().any(|table| is_qualified(table) && !is_resolved(table)) {
         return Ok(statement);

@@ -41,4 +41,5 @@ pub use search::{
 pub use selection::{FieldSelections, SELECTED_FIELDS_MAX, SELECTED_VALUES_MAX, SelectedValues, SelectionError};
 pub use severity::{Severity, SeverityScale};
 pub use time::{NANOS_PER_SECOND, TimeInput, TimeParseError, TimeRange, TimeRangeError, format_time, parse_time};
+pub use time_column::time_column;
 pub use value::{MISSING, display_value, write_display_value};

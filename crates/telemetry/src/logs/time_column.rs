@@ -12,7 +12,7 @@ use super::value::borrowed_text;
 
 /// The times of `array` in nanoseconds UTC, null where a row has none. Times before 1677 and after 2262 become the first
 /// and the last time that nanoseconds can express, so that their order stays right. `None` if the type has no times.
-pub(super) fn time_column(array: &dyn Array) -> Option<Int64Array> {
+pub fn time_column(array: &dyn Array) -> Option<Int64Array> {
     Some(match array.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
             let times = array.as_primitive::<TimestampNanosecondType>();

@@ -12,6 +12,7 @@ mod export;
 mod fetch;
 mod key;
 mod logs;
+mod metrics;
 mod pg;
 mod query;
 mod serve;
@@ -79,6 +80,7 @@ enum Command {
     Fetch(fetch::FetchCommand),
     Call(call::CallCommand),
     Logs(logs::LogsCommand),
+    Metrics(metrics::MetricsCommand),
     Tools(tools::ToolsCommand),
     Client(client::ClientCommand),
     Doctor(doctor::DoctorCommand),
@@ -115,6 +117,7 @@ impl Command {
             Self::Fetch(fetch) => fetch.run().await,
             Self::Call(call) => call.run(options).await,
             Self::Logs(logs) => logs.run(options).await,
+            Self::Metrics(metrics) => metrics.run(options).await,
             Self::Tools(tools) => tools.run(options).await,
             Self::Client(client) => client.run(options),
             Self::Doctor(doctor) => doctor.run(options).await,

@@ -63,7 +63,10 @@ pub(super) async fn build_log_sources(
 }
 
 /// The database that the name of a table begins with, and the rest of the name.
-fn split_table<'a>(name: &str, databases: &'a [Arc<dyn Database>]) -> Option<(&'a Arc<dyn Database>, String)> {
+pub(super) fn split_table<'a>(
+    name: &str,
+    databases: &'a [Arc<dyn Database>],
+) -> Option<(&'a Arc<dyn Database>, String)> {
     let tables = databases.iter().filter_map(|database| {
         let table = name.strip_prefix(database.name())?.strip_prefix('.').filter(|table| !table.is_empty())?;
         Some((database, table.to_owned()))
@@ -71,7 +74,7 @@ fn split_table<'a>(name: &str, databases: &'a [Arc<dyn Database>]) -> Option<(&'
     tables.max_by_key(|(database, _)| database.name().len())
 }
 
-fn unknown_database(table: &str, databases: &[Arc<dyn Database>]) -> String {
+pub(super) fn unknown_database(table: &str, databases: &[Arc<dyn Database>]) -> String {
     let names = || databases.iter().map(|database| database.name());
     let Some((database, _)) = table.split_once('.') else {
         return format!("{table:?} has no database; write database.table");

@@ -13,6 +13,7 @@ mod import;
 mod includes;
 mod limits;
 mod logs;
+mod metrics;
 mod names;
 mod node_assembler;
 mod parsing;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::metric_recorder::{MetricRecording, RunningRecorder};
 use crate::node::{Node, NodeState};
 use crate::node_tables::NodeTables;
 use futures::StreamExt as _;
@@ -16,7 +17,7 @@ use tidegate_postgres_handlers::{HandlerCatalog, HandlerWatcher};
 use tidegate_query::{Database, Databases};
 use tidegate_runtime::{CacheHint, SnapshotBuilder};
 use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, HttpProblem, PreparedResource};
-use tidegate_tools::register_log_tools;
+use tidegate_tools::{register_log_tools, register_metric_tools};
 use tidegate_transport::http::SharedProtectedResource;
 use tokio::sync::watch;
 
@@ -26,7 +27,7 @@ use super::problem::{ConfigProblem, accept};
 use super::tls::RunningTls;
 use super::types::Config;
 use super::{
-    ConfigError, LoadedConfig, authentication, config_warnings, databases, declarations, limits, logs, names,
+    ConfigError, LoadedConfig, authentication, config_warnings, databases, declarations, limits, logs, metrics, names,
     safeguards, tls,
 };
 
@@ -50,6 +51,7 @@ pub(crate) struct NodeAssembler {
     node_entries: Mutex<Option<NodeEntries>>,
     applied_generations: watch::Sender<u64>,
     pub(crate) tls: RunningTls,
+    pub(crate) metric_recording: Arc<MetricRecording>,
 }
 
 #[derive(Debug, Default)]
@@ -83,6 +85,7 @@ impl NodeAssembler {
             node_entries: Mutex::default(),
             applied_generations: watch::Sender::new(0),
             tls: RunningTls::default(),
+            metric_recording: Arc::default(),
         }
     }
 
@@ -118,11 +121,12 @@ impl NodeAssembler {
     /// Applies `loaded`; if it has any problem, nothing changes.
     pub(crate) async fn apply_config(&self, loaded: &Arc<LoadedConfig>) -> Result<ApplyReport, ConfigError> {
         let generation = self.generation.load(Ordering::Relaxed) + 1;
-        let (declared, credential_authenticator, databases, mut report) =
+        let PreparedConfig { declared, credential_authenticator, databases, recording, mut report } =
             self.prepare_state(loaded, generation).await?;
         let entries = NodeEntries::load_catalogs(declared, &databases, &mut report.warnings).await;
         let state = entries.build_state(&mut report.warnings);
         *self.open_databases.lock() = databases;
+        self.metric_recording.enter(recording);
         *self.current_config.lock() = Some(loaded.clone());
         // Locked until everything is in place, so that handlers of the previous configuration cannot follow it.
         let mut current_entries = self.node_entries.lock();
@@ -210,7 +214,10 @@ impl NodeAssembler {
         report.warnings.extend(safeguards::restart_warning(config, before.as_ref().map(|before| &before.config)));
         let list_cache = list_cache_hint(config, &mut problems);
         let logs = logs::build_log_sources(config, &databases, &mut problems, &mut report.warnings).await;
-        report.notes = logs.notes;
+        let recording = &self.metric_recording;
+        let metrics =
+            metrics::build_metric_sources(loaded, &databases, recording, &mut problems, &mut report.warnings).await;
+        report.notes = [logs.notes, metrics.notes].concat();
         let databases = Databases::new(databases).with_tenancy(tenancy);
         let (title, instructions) = (config.server.title.clone(), safeguards::instructions(config));
         let state = self.node.new_described_state(databases, &built_in, open.functions(), title, instructions);
@@ -220,10 +227,13 @@ impl NodeAssembler {
             entries.limits(limits).protection(protection).generation(generation)
         });
         let view = state.view().clone();
-        let log_tools = |entries| register_log_tools(entries, &view, &logs.sources, &built_in);
-        state = state.entries(log_tools);
+        let source_tools = |entries| {
+            let entries = register_log_tools(entries, &view, &logs.sources, &built_in);
+            register_metric_tools(entries, &view, &metrics.sources, &built_in)
+        };
+        state = state.entries(source_tools);
         let built_in_entries =
-            log_tools(tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, &built_in)).build();
+            source_tools(tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, &built_in)).build();
         names::check_duplicates(config, &built_in_entries, &mut problems);
         state = names::add_toolsets(state, config, &mut problems);
         let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline), ..CallLimits::default() };
@@ -240,7 +250,8 @@ impl NodeAssembler {
         report.warnings.iter_mut().for_each(|warning| *warning = loaded.document.redact(warning));
         match credential_authenticator {
             Some(credential_authenticator) if problems.is_empty() => {
-                Ok((state, credential_authenticator, open, report))
+                let recording = metrics.recording;
+                Ok(PreparedConfig { declared: state, credential_authenticator, databases: open, recording, report })
             }
             _ => Err(loaded.to_error(&problems)),
         }
@@ -260,7 +271,14 @@ impl NodeAssembler {
     }
 }
 
-type PreparedConfig = (NodeState, tidegate_auth::CredentialAuthenticator, OpenDatabases, ApplyReport);
+/// A configuration without problems, before it is applied.
+struct PreparedConfig {
+    declared: NodeState,
+    credential_authenticator: tidegate_auth::CredentialAuthenticator,
+    databases: OpenDatabases,
+    recording: Option<RunningRecorder>,
+    report: ApplyReport,
+}
 
 /// How long clients may cache lists.
 fn list_cache_hint(config: &Config, problems: &mut Vec<ConfigProblem>) -> CacheHint {

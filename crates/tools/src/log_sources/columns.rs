@@ -84,7 +84,7 @@ impl FieldKind {
         matches!(self, Self::Integer | Self::Float)
     }
 
-    fn entry_type(self) -> EntryColumnType {
+    pub(crate) fn entry_type(self) -> EntryColumnType {
         match self {
             Self::Text => EntryColumnType::Text,
             Self::Integer => EntryColumnType::Integer,

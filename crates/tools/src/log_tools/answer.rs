@@ -1,12 +1,9 @@
 //! The answer of a search as one JSON object.
 
-use std::sync::Arc;
-
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 use serde_json::{Map, Value, json};
-use tidegate_core::{Budget, Error, ErrorKind};
-use tidegate_runtime::{BodyMetadata, Job, Metadata, ReplySender};
+use tidegate_core::Error;
 use tidegate_telemetry::logs::{LogPage, LogPatterns, NO_TIME, TimeRange, display_value, format_time};
 
 use super::facets::cut_text;
@@ -93,34 +90,6 @@ pub(crate) fn patterns_json(patterns: &LogPatterns) -> Value {
         json["uncounted_rows"] = patterns.uncounted_rows.into();
     }
     json
-}
-
-/// Sends `json`: as text for a model, as a body over REST.
-///
-/// # Errors
-/// `TooLarge` if it exceeds the inline budget of a model.
-pub(crate) async fn send_json(
-    json: Map<String, Value>,
-    job: &Arc<Job>,
-    reply: &ReplySender,
-) -> Result<Metadata, Error> {
-    let text = Value::Object(json).to_string();
-    if job.format().is_some() {
-        let text = job.redact_json(text)?;
-        reply.begin_body(BodyMetadata::new("application/json", Budget::default())).await?;
-        reply.send_bytes(text.into_bytes().into()).await?;
-        return Ok(Metadata::new());
-    }
-    if let Some(max) = job.inline_budget().bytes.filter(|max| text.len() > *max) {
-        let message = format!("the answer has {} bytes; the maximum is {max}", text.len());
-        let hint = "Ask for fewer facets or values, fewer columns or patterns, or a smaller limit.";
-        return Err(Error::new(ErrorKind::TooLarge, message).with_hint(hint));
-    }
-    let text = job.redact_json(text)?;
-    let text = job.fence().map(|fence| fence.wrap(&text)).unwrap_or(text);
-    reply.send_redacted_text(text).await?;
-    reply.end_text().await?;
-    Ok(Metadata::new())
 }
 
 fn cell_bytes(cell: &Value) -> usize {

@@ -9,11 +9,12 @@ use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
 use tidegate_telemetry::logs::{FACET_VALUES_MAX, LogScanRequest, NUMBER_RANGES_MAX};
 
 use super::LogContext;
-use super::answer::{send_json, summary_json};
+use super::answer::summary_json;
 use super::facets::{VALUES_DEFAULT, facet_requests, facets_json};
 use super::scan::{SCAN_ROWS_MAX, ScanInput, run_scan};
 use super::search::{LogSearch, SearchArguments, reject, with_search_arguments};
 use crate::arguments::parse_arguments;
+use crate::json_answer::send_json;
 use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
 
 pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {

@@ -12,11 +12,13 @@ use tidegate_telemetry::logs::{
 };
 
 use super::LogContext;
-use super::answer::{entries_json, patterns_json, send_json, summary_json};
+use super::answer::{entries_json, patterns_json, summary_json};
 use super::facets::{SERIES_MAX, VALUES_DEFAULT, facet_requests, facets_json, histogram_json};
 use super::scan::{SCAN_ROWS_MAX, ScanInput, ScanOutcome, run_scan};
-use super::search::{LogSearch, SearchArguments, now_nanos, reject, violation, with_search_arguments};
+use super::search::{LogSearch, SearchArguments, reject, violation, with_search_arguments};
 use crate::arguments::parse_arguments;
+use crate::json_answer::send_json;
+use crate::time_arguments::now_nanos;
 use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
 
 /// The default number of entries.

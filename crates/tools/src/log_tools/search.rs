@@ -1,7 +1,6 @@
 //! The arguments that all searches of logs share: sources, time, query, selections and conditions.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -9,13 +8,14 @@ use tidegate_core::{Error, ErrorKind, Violation, nearest_names};
 use tidegate_query::StableHasher;
 use tidegate_runtime::Job;
 use tidegate_telemetry::logs::{
-    FieldSelections, LogCondition, QueryNode, SearchColumns, TextQuery, TimeInput, TimeRange, TimeRangeError,
+    FieldSelections, LogCondition, QueryNode, SearchColumns, TextQuery, TimeRange, TimeRangeError,
 };
 
 use super::LogContext;
 use super::covered_time::covered_time;
 use super::statement::parse_conditions;
 use crate::log_sources::{ResolvedSource, SourceSet, no_sources_error, unknown_source_message};
+use crate::time_arguments::{TimeArgument, now_nanos};
 use crate::tool_definition::InputSchemaBuilder;
 
 /// The maximum number of sources in one call.
@@ -90,12 +90,6 @@ pub(crate) fn with_search_arguments(schema: InputSchemaBuilder) -> InputSchemaBu
         .with("case_sensitive", json!({"type": "boolean"}))
         .with("selections", json!({"type": "object", "description": "{field: [values]}; - for missing"}))
         .with("conditions", json!({"type": ["object", "string", "array"], "description": "Like where of query"}))
-}
-
-/// The current time in nanoseconds since 1970.
-pub(crate) fn now_nanos() -> i64 {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(elapsed.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// Fails with all `violations`, if there are any.
@@ -323,20 +317,10 @@ async fn read_range(
     job: &Arc<Job>,
     violations: &mut Vec<Violation>,
 ) -> Result<TimeRange, Error> {
-    let mut input = |path: &str, value: &'_ Option<Value>| match value {
-        None | Some(Value::Null) => None,
-        Some(Value::String(text)) => Some(OwnedTime::Text(text.clone())),
-        Some(Value::Number(number)) => {
-            number.as_i64().map(OwnedTime::Integer).or_else(|| number.as_f64().map(OwnedTime::Decimal))
-        }
-        Some(other) => {
-            violations.push(violation(path, format!("{other} is not a time; expected text or a number")));
-            None
-        }
-    };
-    let (after, before) = (input("after", &arguments.after), input("before", &arguments.before));
+    let after = TimeArgument::read("after", &arguments.after, violations);
+    let before = TimeArgument::read("before", &arguments.before, violations);
     let parse = |covered| {
-        let (after, before) = (after.as_ref().map(OwnedTime::as_input), before.as_ref().map(OwnedTime::as_input));
+        let (after, before) = (after.as_ref().map(TimeArgument::as_input), before.as_ref().map(TimeArgument::as_input));
         TimeRange::parse(after, before, now_nanos(), covered)
     };
     let error = match parse(None) {
@@ -350,22 +334,6 @@ async fn read_range(
     let path = if matches!(&error, TimeRangeError::Bound { bound: "before", .. }) { "before" } else { "after" };
     violations.push(violation(path, error.to_string()));
     Ok(TimeRange::default())
-}
-
-enum OwnedTime {
-    Text(String),
-    Integer(i64),
-    Decimal(f64),
-}
-
-impl OwnedTime {
-    fn as_input(&self) -> TimeInput<'_> {
-        match self {
-            Self::Text(text) => TimeInput::Text(text),
-            Self::Integer(number) => TimeInput::Integer(*number),
-            Self::Decimal(number) => TimeInput::Decimal(*number),
-        }
-    }
 }
 
 async fn covered_time_of_all(

@@ -68,11 +68,22 @@ impl SnapshotTables {
     /// The name that callers use for the table of `reference`.
     fn table_name(&self, reference: &TableReference) -> String {
         match reference.schema() {
-            Some(schema) if *schema != *self.database => {
+            Some(schema) if !self.is_own_name(schema, reference.table()) => {
                 self.without_public(&format!("{schema}.{}", reference.table()))
             }
             _ => reference.table().to_owned(),
         }
+    }
+
+    /// Whether `schema` is the name of the database before `table`. Its case does not matter, unless a folder has that
+    /// name.
+    fn is_own_name(&self, schema: &str, table: &str) -> bool {
+        *schema == *self.database
+            || schema.eq_ignore_ascii_case(&self.database) && self.snapshot.find(&format!("{schema}.{table}")).is_none()
+    }
+
+    fn is_own_catalog(&self, catalog: &str) -> bool {
+        catalog == CATALOG || catalog.eq_ignore_ascii_case(&self.database)
     }
 
     /// `name` without the schema `public`, unless a folder has that name.
@@ -85,8 +96,7 @@ impl SnapshotTables {
 
     pub(crate) fn table(&self, reference: &TableReference) -> Result<Arc<FileTable>, Error> {
         if let Some(catalog) = reference.catalog()
-            && catalog != CATALOG
-            && *catalog != *self.database
+            && !self.is_own_catalog(catalog)
         {
             let name = format!("{catalog}.{}.{}", reference.schema().unwrap_or_default(), reference.table());
             return self.principal_policies.table(&self.snapshot, &name, &self.database);
@@ -110,10 +120,10 @@ impl StatementScope for SnapshotTables {
 
     /// The only place that creates providers for tables.
     fn provider(&self, catalog: &str, schema: &str, table: &str) -> Option<Arc<dyn TableProvider>> {
-        if catalog != CATALOG && *catalog != *self.database {
+        if !self.is_own_catalog(catalog) {
             return None;
         }
-        let is_own = *schema == *self.database;
+        let is_own = self.is_own_name(schema, table);
         let name = if is_own { table.to_owned() } else { format!("{schema}.{table}") };
         let Some((name, table)) = self.snapshot.find(&self.without_public(&name)) else {
             let (schema, name) = name.split_once('.').map_or((None, &*name), |(schema, name)| (Some(schema), name));
@@ -132,7 +142,7 @@ impl StatementScope for SnapshotTables {
     fn columns(&self, reference: &TableReference) -> Result<SchemaRef, Error> {
         let name = self.table_name(reference);
         if self.snapshot.find(&name).is_none() {
-            let schema = reference.schema().filter(|schema| **schema != *self.database);
+            let schema = reference.schema().filter(|schema| !self.is_own_name(schema, reference.table()));
             if let Some(relation) = self.catalogs.relation(schema, reference.table()) {
                 return Ok(relation.schema());
             }

@@ -4,6 +4,7 @@ mod databases;
 mod identity;
 mod limits;
 mod logs;
+mod metrics;
 mod resources_and_prompts;
 mod safeguards;
 mod server;
@@ -23,6 +24,7 @@ pub(crate) use databases::{
 pub(crate) use identity::{AuthConfig, CertificateConfig, ProxyConfig, RoleConfig, TokensConfig};
 pub(crate) use limits::{CallLimitsConfig, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};
 pub(crate) use logs::LogSourceConfig;
+pub(crate) use metrics::{MetricSourceConfig, RecordedMetricsConfig};
 pub(crate) use resources_and_prompts::{MessageConfig, MessageRole, PromptConfig, ResourceConfig};
 pub(crate) use safeguards::{AuditConfig, SecretAction, SecretRuleConfig, SecretsConfig, WhenFullConfig};
 pub(crate) use server::{
@@ -55,6 +57,9 @@ pub(crate) struct Config {
     /// Log sources: tables whose rows are log entries. Callers with the right to one of them have four more tools.
     /// Default: none. Since: 0.2.0.
     pub(crate) logs: Vec<LogSourceConfig>,
+    /// Metric sources: tables with samples, servers with the API of Prometheus, and the metrics of this server. Callers
+    /// with the right to one of them have three more tools. Default: none. Since: 0.2.0.
+    pub(crate) metrics: Vec<MetricSourceConfig>,
     /// Declared resources. Default: none.
     pub(crate) resources: Vec<ResourceConfig>,
     /// Declared prompts. Default: none.

@@ -85,6 +85,8 @@ fn qualified_and_unqualified_names_are_alike() {
             assert!(!expected.contains("error"), "{expected}");
             assert_eq!(databases.call(&[tool, &named, &qualified]), expected);
             assert_eq!(databases.call(&[tool, &qualified]), expected);
+            let upper = format!("table={}.{}", database.to_uppercase(), &table[6..]);
+            assert_eq!(databases.call(&[tool, &upper]), expected);
         }
         let (quoted, name) = (format!("{database}.\"{}\"", &table[6..]), &table[6..]);
         let expected =
@@ -93,6 +95,10 @@ fn qualified_and_unqualified_names_are_alike() {
         assert_eq!(databases.query(&format!("SELECT {quoted}.{column} FROM {quoted}")), expected);
     }
     assert_eq!(databases.query("SELECT t.city FROM CRM.Customers t LIMIT 1"), "city\nOslo\n");
+    assert_eq!(databases.query("SELECT max(Orders.id) FROM SHOP.Orders"), "max\n3\n");
+    let shop = [&*databases.paths[0]];
+    let ran = run(&[&["query", "SELECT max(SHOP.orders.id) FROM SHOP.orders"][..], &shop].concat());
+    assert_eq!(ran.lines(), ["max", "3"], "{}", ran.stderr);
     assert_snapshot!(databases.call(&["get_schema", r#"table=["crm.customers", "shop.2024"]"#]), @"
     table,name,type,nullable,comment
     crm.customers,name,TEXT,true,

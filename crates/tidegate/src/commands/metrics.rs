@@ -1,0 +1,211 @@
+//! `tidegate metrics`: the metrics of a source, and the points of one, for people.
+
+use std::io::Write as _;
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::call::ToolCaller;
+use crate::command_error::CommandError;
+use crate::options::GlobalOptions;
+
+/// The number of points of a line.
+const POINTS: usize = 60;
+/// Heights of a point in a line of text.
+const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const RESET: &str = "\x1b[0m";
+const DIMMED: &str = "\x1b[2m";
+
+/// List the metrics of a source, or print the points of one
+#[derive(Debug, Args)]
+pub(crate) struct MetricsCommand {
+    /// The metric whose points are printed; words or a glob (http_*) list metrics [default: list all]
+    metric: Option<String>,
+
+    /// The metric source [default: the only one]
+    #[arg(long)]
+    source: Option<String>,
+
+    /// The start of the window: -6h, today, 2026-03-01T12:00:00Z [default: an hour before its end]
+    #[arg(long)]
+    after: Option<String>,
+
+    /// The end of the window [default: now]
+    #[arg(long)]
+    before: Option<String>,
+
+    /// Only series with this label: method=GET; may be repeated
+    #[arg(long, value_name = "LABEL=VALUE")]
+    label: Vec<String>,
+
+    /// Add up the series with the same value of this label; may be repeated
+    #[arg(long, value_name = "LABEL")]
+    by: Vec<String>,
+
+    /// average, min, max, sum, median, p95, rate, increase, last or count [default: rate of counters, else average]
+    #[arg(long)]
+    aggregation: Option<String>,
+
+    /// Rank what changed most in the window, against the time before it
+    #[arg(long, conflicts_with_all = ["by", "aggregation"])]
+    compare: bool,
+}
+
+impl MetricsCommand {
+    pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
+        let mut arguments = self.common_arguments()?;
+        let caller = ToolCaller::open(&[], options).await?;
+        let printed = match &self.metric {
+            _ if self.compare => self.compare(&caller, arguments).await,
+            Some(metric) if !metric.contains(['*', '?', ' ']) => {
+                arguments.insert("metric".to_owned(), metric.clone().into());
+                self.query(&caller, arguments).await
+            }
+            _ => {
+                self.add_pattern(&mut arguments);
+                let answer = caller.call_json("list_metrics", arguments).await;
+                answer.and_then(|answer| print_listing(&answer))
+            }
+        };
+        caller.close().await;
+        printed
+    }
+
+    fn common_arguments(&self) -> Result<Map<String, Value>, CommandError> {
+        let mut arguments = Map::new();
+        for (name, value) in [("source", &self.source), ("after", &self.after), ("before", &self.before)] {
+            arguments.extend(value.clone().map(|value| (name.to_owned(), value.into())));
+        }
+        let mut labels: Map<String, Value> = Map::new();
+        for label in &self.label {
+            let Some((name, value)) = label.split_once('=') else {
+                return Err(CommandError::Usage(format!("--label {label}: expected LABEL=VALUE")));
+            };
+            let values = labels.entry(name).or_insert_with(|| json!([]));
+            values.as_array_mut().into_iter().for_each(|values| values.push(value.into()));
+        }
+        if !labels.is_empty() {
+            arguments.insert("labels".to_owned(), labels.into());
+        }
+        Ok(arguments)
+    }
+
+    fn add_pattern(&self, arguments: &mut Map<String, Value>) {
+        arguments.extend(self.metric.clone().map(|pattern| ("pattern".to_owned(), pattern.into())));
+    }
+
+    async fn query(&self, caller: &ToolCaller, mut arguments: Map<String, Value>) -> Result<(), CommandError> {
+        arguments.insert("points".to_owned(), POINTS.into());
+        if !self.by.is_empty() {
+            arguments.insert("by".to_owned(), json!(self.by));
+        }
+        arguments.extend(self.aggregation.clone().map(|text| ("aggregation".to_owned(), text.into())));
+        print_points(&caller.call_json("query_metrics", arguments).await?)
+    }
+
+    async fn compare(&self, caller: &ToolCaller, mut arguments: Map<String, Value>) -> Result<(), CommandError> {
+        self.add_pattern(&mut arguments);
+        let answer = caller.call_json("compare_metrics", arguments).await?;
+        let mut output = anstream::stdout().lock();
+        for series in answer["changed"].as_array().into_iter().flatten() {
+            let change = match series["change"].as_f64() {
+                Some(change) => format!("{:+.0} %", change * 100.0),
+                None => "new".to_owned(),
+            };
+            let mean = |part: &str| series[part]["mean"].as_f64().map_or("-".to_owned(), |mean| format!("{mean}"));
+            let (name, labels) = (text(&series["metric"]), labels(&series["labels"]));
+            writeln!(
+                output,
+                "{change:>10}  {} → {}  {name} {DIMMED}{labels}{RESET}",
+                mean("baseline"),
+                mean("window")
+            )?;
+        }
+        writeln!(output, "{} series compared, {} unchanged", answer["compared"], answer["unchanged"])?;
+        print_notes(&answer);
+        Ok(output.flush()?)
+    }
+}
+
+fn print_listing(answer: &Value) -> Result<(), CommandError> {
+    let mut output = anstream::stdout().lock();
+    for source in answer["sources"].as_array().into_iter().flatten() {
+        let table = source["table"].as_str().map(|table| format!(" {DIMMED}{table}{RESET}")).unwrap_or_default();
+        writeln!(output, "{} ({}){table}", text(&source["name"]), text(&source["kind"]))?;
+    }
+    for metric in answer["metrics"].as_array().into_iter().flatten() {
+        let parts = [("kind", ""), ("unit", ""), ("series", " series")];
+        let parts = parts.into_iter().filter(|(name, _)| !metric[name].is_null());
+        let parts: Vec<String> = parts.map(|(name, suffix)| format!("{}{suffix}", text(&metric[name]))).collect();
+        let labels = metric["labels"].as_object().into_iter().flatten();
+        let labels: Vec<String> = labels.map(|(name, values)| format!("{name}({})", text(values))).collect();
+        writeln!(output, "{} {DIMMED}{} {}{RESET}", text(&metric["name"]), parts.join(", "), labels.join(" "))?;
+    }
+    let more = answer.get("more").into_iter();
+    for group in answer["groups"].as_array().into_iter().flatten().chain(more) {
+        writeln!(output, "{} {DIMMED}{} metrics{RESET}", text(&group["pattern"]), group["count"])?;
+    }
+    if let Some(nearest) = answer["nearest"].as_array() {
+        let nearest: Vec<String> = nearest.iter().map(text).collect();
+        crate::output::print_note(format_args!("no metric matches; nearest: {}\n", nearest.join(", ")));
+    }
+    print_notes(answer);
+    Ok(output.flush()?)
+}
+
+fn print_points(answer: &Value) -> Result<(), CommandError> {
+    let mut output = anstream::stdout().lock();
+    let unit = answer["unit"].as_str().map(|unit| format!(" ({unit})")).unwrap_or_default();
+    writeln!(output, "{}{unit}, every {}", text(&answer["computed"]), text(&answer["step"]))?;
+    writeln!(output, "{DIMMED}{} to {}{RESET}", text(&answer["from"]), text(&answer["to"]))?;
+    let series: Vec<&Value> = answer["series"].as_array().into_iter().flatten().collect();
+    for series in &series {
+        let values: Vec<Option<f64>> = series["values"].as_array().into_iter().flatten().map(Value::as_f64).collect();
+        let present = || values.iter().flatten().copied();
+        let (low, high) = (present().fold(f64::INFINITY, f64::min), present().fold(f64::NEG_INFINITY, f64::max));
+        let last = present().next_back().map_or("-".to_owned(), |last| short(last));
+        let line: String = values.iter().map(|value| height(*value, low, high)).collect();
+        let range = if low <= high { format!("{} to {}", short(low), short(high)) } else { "no values".to_owned() };
+        writeln!(output, "{line}  {range}, last {last}  {DIMMED}{}{RESET}", labels(&series["labels"]))?;
+    }
+    if series.is_empty() {
+        writeln!(output, "no samples")?;
+    }
+    if let Some(count) = answer["left_out"]["series"].as_u64() {
+        writeln!(output, "{count} smaller series are left out")?;
+    }
+    print_notes(answer);
+    Ok(output.flush()?)
+}
+
+/// A gap is a blank.
+fn height(value: Option<f64>, low: f64, high: f64) -> char {
+    let Some(value) = value else { return ' ' };
+    let share = if high > low { (value - low) / (high - low) } else { 0.0 };
+    let index = (share * (HEIGHTS.len() - 1) as f64).round() as usize;
+    HEIGHTS.get(index).copied().unwrap_or('█')
+}
+
+fn short(value: f64) -> String {
+    let rounded: f64 = format!("{value:.3e}").parse().unwrap_or(value);
+    rounded.to_string()
+}
+
+fn labels(labels: &Value) -> String {
+    let labels = labels.as_object().into_iter().flatten();
+    labels.map(|(name, value)| format!("{name}={}", text(value))).collect::<Vec<_>>().join(" ")
+}
+
+fn print_notes(answer: &Value) {
+    for note in answer["notes"].as_array().into_iter().flatten() {
+        crate::output::print_note(format_args!("{}\n", text(note)));
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "-".to_owned(),
+        other => other.to_string(),
+    }
+}

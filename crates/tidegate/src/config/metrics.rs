@@ -1,0 +1,147 @@
+//! Metric sources: tables and their columns, servers, and the metrics of the node itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tidegate_core::{ErrorKind, Principal};
+use tidegate_query::Database;
+use tidegate_tools::{MetricSource, MetricSourceKind, MetricSources, MetricTable, PrometheusServer};
+
+use super::LoadedConfig;
+use super::logs::{split_table, unknown_database};
+use super::problem::ConfigProblem;
+use super::types::{MetricSourceConfig, RecordedMetricsConfig};
+use crate::metric_recorder::{MetricRecording, RecordingOptions, RunningRecorder};
+
+/// What was found out about the metric sources.
+#[derive(Debug, Default)]
+pub(super) struct MetricSourceReport {
+    pub(super) sources: MetricSources,
+    /// The recorder of the node's metrics, if a source uses it.
+    pub(super) recording: Option<RunningRecorder>,
+    /// What was recognised, a line for each table.
+    pub(super) notes: Vec<String>,
+}
+
+/// Builds the sources of the configuration, and checks their tables and columns in `databases`. A database that is
+/// unreachable is a warning.
+pub(super) async fn build_metric_sources(
+    loaded: &LoadedConfig,
+    databases: &[Arc<dyn Database>],
+    recording: &MetricRecording,
+    problems: &mut Vec<ConfigProblem>,
+    warnings: &mut Vec<String>,
+) -> MetricSourceReport {
+    let mut report = MetricSourceReport::default();
+    check_names(&loaded.config.metrics, problems);
+    let mut sources = Vec::new();
+    for (index, entry) in loaded.config.metrics.iter().enumerate() {
+        let path = format!("metrics[{index}]");
+        let kind = match (&entry.table, &entry.prometheus, &entry.node) {
+            (Some(table), None, None) => {
+                table_source(entry, table, &path, databases, problems, warnings).await.map(|(table, note)| {
+                    report.notes.extend(note.map(|note| format!("metric source {}: {note}", entry.name)));
+                    MetricSourceKind::Table(table)
+                })
+            }
+            (None, Some(url), None) => server_source(entry, url, &path, problems),
+            (None, None, Some(options)) if report.recording.is_none() => {
+                let options = recording_options(options, loaded);
+                match recording.prepare(&options) {
+                    Ok(recorder) => {
+                        report.recording = Some((options, recorder.clone()));
+                        Some(MetricSourceKind::Node(recorder))
+                    }
+                    Err(error) => {
+                        problems.push(ConfigProblem::new(format!("{path}.node.folder"), error));
+                        None
+                    }
+                }
+            }
+            (None, None, Some(_)) => {
+                problems.push(ConfigProblem::new(path.clone(), "is a second source of the server's own metrics"));
+                None
+            }
+            _ => {
+                problems.push(ConfigProblem::new(path.clone(), "needs exactly one of table, prometheus and node"));
+                None
+            }
+        };
+        sources.extend(kind.map(|kind| MetricSource { name: entry.name.clone(), access: entry.access.clone(), kind }));
+    }
+    report.sources = MetricSources::new(sources);
+    report
+}
+
+async fn table_source(
+    entry: &MetricSourceConfig,
+    table: &str,
+    path: &str,
+    databases: &[Arc<dyn Database>],
+    problems: &mut Vec<ConfigProblem>,
+    warnings: &mut Vec<String>,
+) -> Option<(MetricTable, Option<String>)> {
+    let Some((database, table)) = split_table(table, databases) else {
+        problems.push(ConfigProblem::new(format!("{path}.table"), unknown_database(table, databases)));
+        return None;
+    };
+    let source = MetricTable {
+        database: database.name().to_owned(),
+        table,
+        time: entry.time.clone(),
+        metric: entry.metric.clone(),
+        value: entry.value.clone(),
+        columns: entry.columns.clone(),
+        labels: entry.labels.clone(),
+    };
+    let mut note = None;
+    match source.recognize_columns(&**database, &Principal::process_user()).await {
+        Ok(Ok(columns)) => note = Some(columns.to_string()),
+        Ok(Err(found)) => problems
+            .extend(found.into_iter().map(|found| ConfigProblem::new(format!("{path}.{}", found.key), found.message))),
+        Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut) => {
+            warnings.push(format!("metric source {}: {error}", entry.name));
+        }
+        Err(error) => problems.push(ConfigProblem::new(format!("{path}.table"), error.to_string())),
+    }
+    Some((source, note))
+}
+
+fn server_source(
+    entry: &MetricSourceConfig,
+    url: &str,
+    path: &str,
+    problems: &mut Vec<ConfigProblem>,
+) -> Option<MetricSourceKind> {
+    match PrometheusServer::new(url, entry.token.as_ref().map(|token| token.0.expose())) {
+        Ok(server) => Some(MetricSourceKind::Prometheus(Arc::new(server))),
+        Err(message) => {
+            problems.push(ConfigProblem::new(format!("{path}.prometheus"), message));
+            None
+        }
+    }
+}
+
+fn recording_options(entry: &RecordedMetricsConfig, loaded: &LoadedConfig) -> RecordingOptions {
+    RecordingOptions {
+        folder: entry.folder.as_ref().map(|folder| loaded.resolve(folder)),
+        keep: entry.keep.map(|keep| keep.0),
+    }
+}
+
+fn check_names(sources: &[MetricSourceConfig], problems: &mut Vec<ConfigProblem>) {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, source) in sources.iter().enumerate() {
+        let path = format!("metrics[{index}].name");
+        let is_word = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
+        if source.name.is_empty() || !source.name.chars().all(is_word) {
+            let message = format!("{:?} is no name of a metric source: letters, digits, dots, _ and -", source.name);
+            problems.push(ConfigProblem::new(path, message));
+        } else if let Some(first) = seen.get(source.name.as_str()) {
+            let message = format!("{} is the name of another", source.name);
+            problems.push(ConfigProblem::new(path, message).related_to(format!("metrics[{first}].name")));
+        } else {
+            seen.insert(&source.name, index);
+        }
+    }
+}

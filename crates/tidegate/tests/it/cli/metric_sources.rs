@@ -1,0 +1,214 @@
+//! Metric sources: their configuration, and the tools that read them.
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use super::ConfiguredFolder;
+
+const SOURCE: &str = "databases: [{name: plant, files: shop}]\nmetrics: [{name: plant, table: plant.samples}]\n";
+const WINDOW: [&str; 2] = ["after=2026-03-01T12:00:00Z", "before=2026-03-01T12:04:00Z"];
+
+/// Two counters, one of which starts again, and a gauge with a gap; a sample every ten seconds for four minutes.
+fn samples() -> String {
+    let mut csv = "time,metric,host,value\n".to_owned();
+    for index in 0..24 {
+        let time = format!("2026-03-01 12:{:02}:{:02}", index / 6, index % 6 * 10);
+        let restarted = if index < 12 { index * 20 } else { (index - 12) * 20 };
+        let _ = writeln!(csv, "{time},requests_total,a,{}\n{time},requests_total,b,{restarted}", index * 10);
+        if !(6..12).contains(&index) {
+            let _ = writeln!(csv, "{time},temperature,a,{}", 20 + index);
+        }
+    }
+    csv
+}
+
+fn folder(configuration: &str) -> ConfiguredFolder {
+    let configured = ConfiguredFolder::new(configuration);
+    std::fs::write(configured.folder().join("shop/samples.csv"), samples()).unwrap();
+    configured
+}
+
+fn call(configured: &ConfiguredFolder, arguments: &[&str]) -> Value {
+    let ran = configured.run(&[&["call"], arguments].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
+fn query(configured: &ConfiguredFolder, arguments: &[&str]) -> Value {
+    call(configured, &[&["query_metrics"], &WINDOW[..], arguments].concat())
+}
+
+#[test]
+fn points_are_those_of_the_samples() {
+    let configured = folder(SOURCE);
+    let rates = query(&configured, &["metric=requests_total", "points=4", "aggregation=increase"]);
+    // The first sample of a counter has nothing before it; at a restart, the new value is the growth.
+    assert_eq!(rates["series"][0], json!({"labels": {"host": "b"}, "values": [100, 120, 100, 120]}));
+    assert_eq!(rates["series"][1], json!({"labels": {"host": "a"}, "values": [50, 60, 60, 60]}));
+    assert_eq!((&rates["step"], &rates["read"]), (&json!("1m"), &json!({"series": 2, "samples": 48})));
+    let summed = query(&configured, &["metric=requests_total", "points=4", "aggregation=increase", "by=[]"]);
+    assert_eq!(summed["series"], json!([{"labels": {}, "values": [150, 180, 160, 180]}]));
+    let gauge = query(&configured, &["metric=temperature", "points=4", "aggregation=max"]);
+    assert_eq!(gauge["series"], json!([{"labels": {"host": "a"}, "values": [25, null, 37, 43]}]), "a gap is null");
+    let one = query(&configured, &["metric=requests_total", "points=1", "aggregation=last", r#"labels={"host": "a"}"#]);
+    assert_eq!(one["series"], json!([{"labels": {"host": "a"}, "values": [230]}]));
+}
+
+#[test]
+fn metrics_are_listed_with_their_labels() {
+    let configured = folder(SOURCE);
+    let listed = call(&configured, &["list_metrics"]);
+    let expected = json!({"name": "temperature", "labels": {"host": 1}, "series": 1,
+        "from": "2026-03-01T12:00:00Z", "to": "2026-03-01T12:03:50Z"});
+    assert_eq!((&listed["matched"], &listed["metrics"][1]), (&json!(2), &expected));
+    assert_eq!(listed["metrics"][0]["kind"], "counter");
+    assert_eq!(call(&configured, &["list_metrics", "pattern=temp*"])["matched"], 1);
+    let none = call(&configured, &["list_metrics", "pattern=temperatur_max"]);
+    assert_eq!((&none["matched"], &none["nearest"][0]), (&json!(0), &json!("temperature")));
+    let ran = configured.run(&[
+        "metrics",
+        "temperature",
+        "--after",
+        "2026-03-01T12:00:00Z",
+        "--before",
+        "2026-03-01T12:04:00Z",
+    ]);
+    assert!(ran.stdout.contains("20 to 43, last 43") && ran.stdout.contains("host=a"), "{ran:?}");
+}
+
+#[test]
+fn the_series_that_changed_most_come_first() {
+    let configured = folder(SOURCE);
+    let windows = ["after=2026-03-01T12:03:00Z", "before=2026-03-01T12:04:00Z", "baseline_after=2026-03-01T12:00:00Z"];
+    let compared = call(&configured, &[&["compare_metrics"], &windows[..]].concat());
+    assert_eq!(compared["changed"][0]["metric"], "temperature");
+    assert_eq!(compared["changed"][0]["window"]["mean"], 40.5);
+    assert_eq!((&compared["compared"], &compared["unchanged"]), (&json!(3), &json!(2)), "{compared}");
+}
+
+#[test]
+fn each_column_of_a_wide_table_is_a_metric() {
+    let configured =
+        folder("databases: [{name: plant, files: shop}]\nmetrics: [{name: wide, table: plant.machines}]\n");
+    let table = "at,site,power,speed\n2026-03-01 12:00:00,north,5,1.5\n2026-03-01 12:00:30,south,7,\n";
+    std::fs::write(configured.folder().join("shop/machines.csv"), table).unwrap();
+    let listed = call(&configured, &["list_metrics"]);
+    let names: Vec<&Value> = listed["metrics"].as_array().unwrap().iter().map(|metric| &metric["name"]).collect();
+    assert_eq!(names, ["power", "speed"]);
+    let points = query(&configured, &["metric=speed", "points=4", "aggregation=average"]);
+    assert_eq!(points["series"], json!([{"labels": {"site": "north"}, "values": [1.5, null, null, null]}]));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_the_nearest_names() {
+    let configured = folder(SOURCE);
+    let failed = |arguments: &[&str]| {
+        let ran = configured.run(&[&["call", "query_metrics"], arguments].concat());
+        assert_ne!(ran.code, Some(0), "{ran:?}");
+        ran.stderr
+    };
+    let unknown = failed(&["metric=requests_totl"]);
+    assert!(
+        unknown.contains("there is no metric \"requests_totl\"; the nearest names are requests_total"),
+        "{unknown}"
+    );
+    let wrong = failed(&["metric=temperature", r#"labels={"hots": "a"}"#, "aggregation=avrage", r#"by=["hst"]"#]);
+    for part in ["labels.hots: ", "aggregation: ", "by.0: ", "host"] {
+        assert!(wrong.contains(part), "{part}\n{wrong}");
+    }
+    let reversed = failed(&["metric=temperature", "after=2026-03-01T12:04:00Z", "before=2026-03-01T12:00:00Z"]);
+    assert!(reversed.contains("not after its start"), "{reversed}");
+    let source = failed(&["metric=temperature", "source=plnt"]);
+    assert!(source.contains("there is no metric source \"plnt\"") && source.contains("plant"), "{source}");
+}
+
+#[test]
+fn config_check_says_what_is_recognised_and_what_is_wrong() {
+    let ran = folder(SOURCE).run(&["config", "check"]);
+    let expected = "metric source plant: time time, metric metric, value value, labels host\n";
+    assert!(ran.code == Some(0) && ran.stdout.starts_with(expected), "{ran:?}");
+    let wrong = "databases: [{name: plant, files: shop}]\nmetrics:
+  - {name: a, table: plant.samples, value: vale}
+  - {name: b, prometheus: 'localhost:9090'}
+  - {name: c}
+  - {name: c, node: {}}
+  - {name: d, node: {}}\n";
+    let text = folder(wrong).usage_error(&["config", "check"]);
+    for part in [
+        "metrics[0].value: there is no column \"vale\" in the table \"samples\"; nearest: value",
+        "metrics[1].prometheus: \"localhost:9090\" is no URL of a server",
+        "metrics[2]: needs exactly one of table, prometheus and node",
+        "metrics[3].name: c is the name of another",
+        "metrics[4]: is a second source of the server's own metrics",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
+#[test]
+fn only_callers_who_may_read_a_source_have_the_tools() {
+    let configuration = "databases: [{name: plant, files: shop}]
+metrics: [{name: plant, table: plant.samples}, {name: self, node: {}, access: [operator]}]
+roles: [{name: reader, toolsets: ['*'], databases: [plant]}, {name: guest, toolsets: ['*']},
+  {name: watcher, toolsets: ['*'], access: [operator]}]
+auth: {keys: keys.json}\n";
+    let configured = folder(configuration);
+    let may_query = |role: &str| {
+        let ran = configured.run(&["access", "explain", "--role", role, "query_metrics"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.stdout.contains("yes  tool query_metrics")
+    };
+    assert!(may_query("reader") && may_query("watcher") && !may_query("guest"));
+}
+
+/// Answers requests of the API of Prometheus with fixed bodies, by path.
+fn serve_api(answers: &'static [(&'static str, &'static str)]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            let request = lines.next().unwrap_or_default();
+            let _ = lines.take_while(|line| !line.is_empty()).count();
+            let body = answers.iter().find(|(path, _)| request.contains(path)).map_or("{}", |(_, body)| body);
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
+            let _ = write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn a_server_with_the_api_of_prometheus_answers() {
+    let url = serve_api(&[
+        ("/api/v1/label/__name__/values", r#"{"status": "success", "data": ["up", "requests_total"]}"#),
+        ("/api/v1/labels", r#"{"status": "success", "data": ["__name__", "job"]}"#),
+        (
+            "/api/v1/metadata",
+            r#"{"status": "success", "data": {"requests_total": [{"type": "counter", "help": "Requests", "unit": ""}]}}"#,
+        ),
+        (
+            "/api/v1/series",
+            r#"{"status": "success", "data": [{"__name__": "up", "job": "a"}, {"__name__": "up", "job": "b"}]}"#,
+        ),
+        (
+            "/api/v1/query_range",
+            r#"{"status": "success", "data": {"resultType": "matrix", "result": [
+            {"metric": {"__name__": "up", "job": "a"}, "values": [[1772366460, "1"], [1772366640, "0"]]}]}}"#,
+        ),
+    ]);
+    let configured = ConfiguredFolder::new(&format!("metrics: [{{name: prom, prometheus: '{url}'}}]\n"));
+    let listed = call(&configured, &["list_metrics"]);
+    assert_eq!(listed["metrics"][0]["kind"], "counter");
+    assert_eq!(listed["metrics"][1], json!({"name": "up", "labels": {"job": 2}, "series": 2}));
+    let points = query(&configured, &["metric=up", "points=4"]);
+    assert_eq!(points["series"][0]["labels"], json!({"job": "a"}));
+    assert_eq!(points["series"][0]["values"], json!([1, null, null, 0]));
+    let gone = ConfiguredFolder::new("metrics: [{name: prom, prometheus: 'http://127.0.0.1:1'}]\n");
+    let ran = gone.run(&["call", "list_metrics"]);
+    assert!(ran.stderr.contains("the Prometheus server 127.0.0.1 cannot be reached"), "{ran:?}");
+}

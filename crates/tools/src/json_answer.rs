@@ -1,0 +1,35 @@
+//! Answers that are one JSON object.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tidegate_core::{Budget, Error, ErrorKind};
+use tidegate_runtime::{BodyMetadata, Job, Metadata, ReplySender};
+
+/// Sends `json`: as text for a model, as a body over REST.
+///
+/// # Errors
+/// `TooLarge` if it exceeds the inline budget of a model.
+pub(crate) async fn send_json(
+    json: Map<String, Value>,
+    job: &Arc<Job>,
+    reply: &ReplySender,
+) -> Result<Metadata, Error> {
+    let text = Value::Object(json).to_string();
+    if job.format().is_some() {
+        let text = job.redact_json(text)?;
+        reply.begin_body(BodyMetadata::new("application/json", Budget::default())).await?;
+        reply.send_bytes(text.into_bytes().into()).await?;
+        return Ok(Metadata::new());
+    }
+    if let Some(max) = job.inline_budget().bytes.filter(|max| text.len() > *max) {
+        let message = format!("the answer has {} bytes; the maximum is {max}", text.len());
+        let hint = "Ask for less: fewer fields, columns, series or points, or a smaller limit.";
+        return Err(Error::new(ErrorKind::TooLarge, message).with_hint(hint));
+    }
+    let text = job.redact_json(text)?;
+    let text = job.fence().map(|fence| fence.wrap(&text)).unwrap_or(text);
+    reply.send_redacted_text(text).await?;
+    reply.end_text().await?;
+    Ok(Metadata::new())
+}

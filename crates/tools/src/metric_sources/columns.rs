@@ -1,0 +1,246 @@
+//! The columns of a table of samples: which of them are time, metric, value and labels.
+
+use std::fmt;
+
+use tidegate_core::nearest_names;
+use tidegate_log_formats::{EntryColumnType, is_time_name, recognize_roles};
+use tidegate_query::ColumnEntry;
+use tidegate_telemetry::metrics::MetricKind;
+
+use super::MetricTable;
+use crate::log_sources::FieldKind;
+
+/// The maximum number of columns in an error.
+const LISTED_COLUMNS_MAX: usize = 40;
+/// Names of the column with the name of the metric.
+const METRIC_NAMES: [&str; 4] = ["metric", "metric_name", "__name__", "name"];
+/// Names of the column with the value of a sample.
+const VALUE_NAMES: [&str; 3] = ["value", "val", "reading"];
+/// Ends of names of metrics that are totals, by the conventions of Prometheus.
+const COUNTER_SUFFIXES: [&str; 4] = ["_total", "_count", "_sum", "_bucket"];
+
+/// The roles of the columns of a table of samples.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetricColumns {
+    pub(crate) time: String,
+    pub(crate) time_kind: FieldKind,
+    pub(crate) shape: TableShape,
+    pub(crate) labels: Vec<String>,
+}
+
+/// Where the names of metrics are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TableShape {
+    /// In a column; each row is a sample.
+    Narrow { metric: String, value: String },
+    /// Each metric is a column.
+    Wide { columns: Vec<String> },
+}
+
+/// A column of a table of samples that does not exist or has the wrong type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetricColumnProblem {
+    /// The key of the source, such as `time` or `labels[1]`.
+    pub key: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// The kind of a metric that nothing declares, by its name.
+pub(crate) fn guess_kind(metric: &str) -> MetricKind {
+    let is_counter = COUNTER_SUFFIXES.iter().any(|suffix| metric.ends_with(suffix));
+    if is_counter { MetricKind::Counter } else { MetricKind::Unknown }
+}
+
+struct Column {
+    name: String,
+    kind: FieldKind,
+}
+
+impl MetricColumns {
+    /// The columns of `table` among `entries`. What the source does not name is recognised by names and types.
+    ///
+    /// # Errors
+    /// Every column that the source names and that does not exist, and missing roles.
+    pub(crate) fn recognize(table: &MetricTable, entries: Vec<ColumnEntry>) -> Result<Self, Vec<MetricColumnProblem>> {
+        let columns: Vec<Column> = entries
+            .into_iter()
+            .map(|entry| Column { kind: FieldKind::from_type_name(&entry.type_name), name: entry.name })
+            .collect();
+        let mut problems = check_named(table, &columns);
+        let Some((time, time_kind)) = find_time(table, &columns) else {
+            problems.push(missing("time", "the time of a sample", table, &columns));
+            return Err(problems);
+        };
+        let others: Vec<&Column> = columns.iter().filter(|column| column.name != time).collect();
+        let shape = find_shape(table, &others);
+        if matches!(&shape, TableShape::Wide { columns } if columns.is_empty()) {
+            problems.push(missing("value", "the value of a sample", table, &columns));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let is_label = |column: &&&Column| match &shape {
+            _ if !table.labels.is_empty() => table.labels.contains(&column.name),
+            TableShape::Narrow { metric, value } => {
+                column.name != *metric && column.name != *value && is_text(column.kind)
+            }
+            TableShape::Wide { columns } => !columns.contains(&column.name) && is_text(column.kind),
+        };
+        let labels = others.iter().filter(is_label).map(|column| column.name.clone()).collect();
+        Ok(Self { time, time_kind, shape, labels })
+    }
+
+    /// The column with the values of `metric`, if the table may have it.
+    pub(crate) fn value_column<'a>(&'a self, metric: &'a str) -> Option<&'a str> {
+        match &self.shape {
+            TableShape::Narrow { value, .. } => Some(value),
+            TableShape::Wide { columns } => columns.iter().find(|column| *column == metric).map(String::as_str),
+        }
+    }
+}
+
+impl fmt::Display for MetricColumns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "time {}", self.time)?;
+        match &self.shape {
+            TableShape::Narrow { metric, value } => write!(f, ", metric {metric}, value {value}")?,
+            TableShape::Wide { columns } => write!(f, ", metrics {}", columns.join(" "))?,
+        }
+        let labels = if self.labels.is_empty() { "none".to_owned() } else { self.labels.join(" ") };
+        write!(f, ", labels {labels}")
+    }
+}
+
+fn is_text(kind: FieldKind) -> bool {
+    matches!(kind, FieldKind::Text | FieldKind::Boolean)
+}
+
+fn check_named(table: &MetricTable, columns: &[Column]) -> Vec<MetricColumnProblem> {
+    let single = [("time", &table.time), ("metric", &table.metric), ("value", &table.value)];
+    let named = single.into_iter().filter_map(|(key, column)| Some((key.to_owned(), column.as_ref()?, key == "value")));
+    let listed = |key: &'static str, names: &'_ [String]| -> Vec<(String, String)> {
+        names.iter().enumerate().map(|(index, name)| (format!("{key}[{index}]"), name.clone())).collect()
+    };
+    let (metrics, labels) = (listed("columns", &table.columns), listed("labels", &table.labels));
+    let named = named
+        .chain(metrics.iter().map(|(key, name)| (key.clone(), name, true)))
+        .chain(labels.iter().map(|(key, name)| (key.clone(), name, false)));
+    let mut problems = Vec::new();
+    for (key, name, is_number) in named {
+        match columns.iter().find(|column| column.name == *name) {
+            None => problems.push(MetricColumnProblem { key, message: unknown_column(name, table, columns) }),
+            Some(column) if is_number && !is_numeric(column.kind) => {
+                let message = format!("the column {name:?} has no numbers");
+                problems.push(MetricColumnProblem { key, message });
+            }
+            Some(_) => {}
+        }
+    }
+    problems
+}
+
+/// Values of untyped columns are checked when they are read.
+fn is_numeric(kind: FieldKind) -> bool {
+    kind.is_number() || kind == FieldKind::Other
+}
+
+fn find_time(table: &MetricTable, columns: &[Column]) -> Option<(String, FieldKind)> {
+    if let Some(name) = &table.time {
+        return columns.iter().find(|column| column.name == *name).map(|column| (name.clone(), column.kind));
+    }
+    let typed: Vec<(&str, EntryColumnType)> =
+        columns.iter().map(|column| (column.name.as_str(), column.kind.entry_type())).collect();
+    let by_role = recognize_roles(&typed).time.and_then(|index| columns.get(index));
+    let by_name = || columns.iter().find(|column| is_time_name(&column.name));
+    let by_type = || columns.iter().find(|column| matches!(column.kind, FieldKind::Moment | FieldKind::LocalTime));
+    by_role.or_else(by_name).or_else(by_type).map(|column| (column.name.clone(), column.kind))
+}
+
+fn find_shape(table: &MetricTable, columns: &[&Column]) -> TableShape {
+    let find = |names: &[&str], fits: fn(FieldKind) -> bool| {
+        let found = names
+            .iter()
+            .find_map(|name| columns.iter().find(|column| column.name.eq_ignore_ascii_case(name) && fits(column.kind)));
+        found.map(|column| column.name.clone())
+    };
+    let is_wide = !table.columns.is_empty();
+    let metric = table.metric.clone().or_else(|| find(&METRIC_NAMES, is_text)).filter(|_| !is_wide);
+    let value = table.value.clone().or_else(|| find(&VALUE_NAMES, FieldKind::is_number)).filter(|_| !is_wide);
+    match (metric, value) {
+        (Some(metric), Some(value)) => TableShape::Narrow { metric, value },
+        (_, Some(value)) if table.value.is_some() => TableShape::Wide { columns: vec![value] },
+        _ => {
+            let is_metric = |column: &&&Column| match is_wide {
+                true => table.columns.contains(&column.name),
+                false => column.kind.is_number() && !table.labels.contains(&column.name),
+            };
+            TableShape::Wide { columns: columns.iter().filter(is_metric).map(|column| column.name.clone()).collect() }
+        }
+    }
+}
+
+fn missing(key: &str, role: &str, table: &MetricTable, columns: &[Column]) -> MetricColumnProblem {
+    let listed: Vec<&str> = columns.iter().take(LISTED_COLUMNS_MAX).map(|column| column.name.as_str()).collect();
+    let message =
+        format!("no column of the table {:?} is recognised as {role}; name one of {}", table.table, listed.join(", "));
+    MetricColumnProblem { key: key.to_owned(), message }
+}
+
+fn unknown_column(name: &str, table: &MetricTable, columns: &[Column]) -> String {
+    let names = || columns.iter().map(|column| column.name.as_str());
+    let near = nearest_names(name, names());
+    let advice = match near.is_empty() {
+        true => format!("its columns are {}", names().take(LISTED_COLUMNS_MAX).collect::<Vec<_>>().join(", ")),
+        false => format!("nearest: {}", near.join(", ")),
+    };
+    format!("there is no column {name:?} in the table {:?}; {advice}", table.table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recognize(table: &MetricTable, columns: &[(&str, &str)]) -> String {
+        let entries = columns.iter().map(|(name, type_name)| ColumnEntry {
+            name: (*name).to_owned(),
+            type_name: (*type_name).to_owned(),
+            nullable: true,
+            comment: None,
+        });
+        match MetricColumns::recognize(table, entries.collect()) {
+            Ok(columns) => columns.to_string(),
+            Err(problems) => {
+                problems.into_iter().map(|it| format!("{}: {}", it.key, it.message)).collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+
+    #[test]
+    fn roles_are_recognised_by_names_and_types() {
+        let any = MetricTable { table: "t".to_owned(), ..MetricTable::default() };
+        let narrow = [("ts", "timestamp"), ("name", "text"), ("host", "text"), ("value", "double precision")];
+        assert_eq!(recognize(&any, &narrow), "time ts, metric name, value value, labels host");
+        let wide = [("time", "timestamp"), ("site", "text"), ("cpu", "double precision"), ("ram", "bigint")];
+        assert_eq!(recognize(&any, &wide), "time time, metrics cpu ram, labels site");
+        let chosen = MetricTable { columns: vec!["cpu".to_owned()], labels: vec!["ram".to_owned()], ..any.clone() };
+        assert_eq!(recognize(&chosen, &wide), "time time, metrics cpu, labels ram");
+        let one = MetricTable { value: Some("ram".to_owned()), ..any.clone() };
+        assert_eq!(recognize(&one, &wide), "time time, metrics ram, labels site");
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named() {
+        let any = MetricTable { table: "t".to_owned(), ..MetricTable::default() };
+        assert_eq!(
+            recognize(&any, &[("a", "text"), ("b", "double precision")]),
+            "time: no column of the table \"t\" is recognised as the time of a sample; name one of a, b"
+        );
+        let wrong = MetricTable { value: Some("vale".to_owned()), columns: vec!["host".to_owned()], ..any };
+        assert_eq!(
+            recognize(&wrong, &[("time", "timestamp"), ("host", "text"), ("value", "bigint")]),
+            "value: there is no column \"vale\" in the table \"t\"; nearest: value\n\
+             columns[0]: the column \"host\" has no numbers"
+        );
+    }
+}

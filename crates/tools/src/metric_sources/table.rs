@@ -1,0 +1,387 @@
+//! Reads the samples of a table, for one call.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type};
+use arrow::row::{RowConverter, SortField};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_query::{
+    AggregateFunction, Comparison, ComparisonOperator, Database, GroupKey, Operand, QueryCondition, QuerySpec,
+    Selection,
+};
+use tidegate_runtime::Job;
+use tidegate_sql::{Parameter, SqlDialect};
+use tidegate_telemetry::logs::{display_value, format_time, time_column};
+use tidegate_telemetry::metrics::{
+    CatalogBuilder, LabelCondition, LabelSelection, LabelSummary, Labels, MetricAnswer, MetricEvaluator, MetricRequest,
+    MetricSummary, Sample, SeriesHandle, TimeWindow,
+};
+
+use super::columns::{MetricColumns, TableShape, guess_kind};
+use super::{MetricSource, MetricTable};
+use crate::log_sources::FieldKind;
+use crate::tool_context::ToolContext;
+
+/// The maximum number of series that are listed, over all metrics.
+const SERIES_LISTED_MAX: u64 = 100_000;
+/// The maximum number of distinct label values that one call remembers.
+const SERIES_READ_MAX: usize = 200_000;
+/// The values of a condition that become a part of the statement.
+const PUSHED_VALUES_MAX: usize = 200;
+const FIRST: &str = "first_time";
+const LAST: &str = "last_time";
+/// PostgreSQL has times to the microsecond.
+const NANOS_PER_MICROSECOND: i64 = 1_000;
+
+/// A table of samples, as the caller of one call sees it.
+pub(crate) struct TableMetrics<'a> {
+    node: &'a ToolContext,
+    job: &'a Arc<Job>,
+    database: Arc<dyn Database>,
+    table: &'a MetricTable,
+    columns: MetricColumns,
+}
+
+/// Receives samples.
+pub(crate) trait SampleSink {
+    /// Identifies a series.
+    type Series: Copy;
+
+    /// The series with these labels; `None` if its samples are not needed.
+    fn open(&mut self, labels: &Labels) -> Result<Option<Self::Series>, Error>;
+
+    fn push(&mut self, series: Self::Series, sample: Sample) -> Result<(), Error>;
+}
+
+impl SampleSink for MetricEvaluator {
+    type Series = SeriesHandle;
+
+    fn open(&mut self, labels: &Labels) -> Result<Option<SeriesHandle>, Error> {
+        self.series(labels)
+    }
+
+    fn push(&mut self, series: SeriesHandle, sample: Sample) -> Result<(), Error> {
+        Self::push(self, series, sample)
+    }
+}
+
+/// Which samples are read.
+#[derive(Clone, Copy)]
+struct SampleFilter<'a> {
+    metric: Option<&'a str>,
+    selection: &'a LabelSelection,
+    window: Option<TimeWindow>,
+}
+
+impl<'a> TableMetrics<'a> {
+    /// # Errors
+    /// `Unavailable` if the columns of the table do not fit the source.
+    pub(crate) async fn open(
+        source: &MetricSource,
+        table: &'a MetricTable,
+        node: &'a ToolContext,
+        job: &'a Arc<Job>,
+    ) -> Result<Self, Error> {
+        let database = node.databases.get(Some(&table.database), job.principal())?.clone();
+        let columns = table.recognize_columns(&*database, job.principal()).await?.map_err(|problems| {
+            let texts: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
+            let message = format!("the metric source {:?} cannot be read: {}", source.name, texts.join("; "));
+            Error::new(ErrorKind::Unavailable, message)
+        })?;
+        Ok(Self { node, job, database, table, columns })
+    }
+
+    /// The metrics with their labels and the time that they cover, and how many are left out.
+    pub(crate) async fn catalog(
+        &self,
+        selection: &LabelSelection,
+        window: Option<TimeWindow>,
+    ) -> Result<(Vec<MetricSummary>, usize), Error> {
+        let mut builder = CatalogBuilder::new(selection.clone());
+        let filter = SampleFilter { metric: None, selection, window };
+        match &self.columns.shape {
+            TableShape::Narrow { metric, value } => {
+                self.collect_series(&mut builder, Some(metric), &[value], filter).await?;
+            }
+            TableShape::Wide { columns } => {
+                let values: Vec<&str> = columns.iter().map(String::as_str).collect();
+                self.collect_series(&mut builder, None, &values, filter).await?;
+            }
+        }
+        let (mut metrics, left_out) = builder.finish();
+        for metric in &mut metrics {
+            metric.kind = guess_kind(&metric.name);
+        }
+        Ok((metrics, left_out))
+    }
+
+    /// Adds each series of the table, which is a group of rows with the same labels.
+    async fn collect_series(
+        &self,
+        builder: &mut CatalogBuilder,
+        metric: Option<&str>,
+        values: &[&str],
+        filter: SampleFilter<'_>,
+    ) -> Result<(), Error> {
+        let aggregate = |function, alias: &str| Selection::Aggregate {
+            function,
+            column: Some(self.columns.time.clone()),
+            distinct: false,
+            alias: Some(alias.to_owned()),
+        };
+        let keys: Vec<String> =
+            metric.into_iter().map(str::to_owned).chain(self.columns.labels.iter().cloned()).collect();
+        let mut spec = self.filtered(filter)?;
+        spec.select = keys.iter().map(|key| Selection::Column { column: key.clone(), alias: None }).collect();
+        spec.select.extend([aggregate(AggregateFunction::Min, FIRST), aggregate(AggregateFunction::Max, LAST)]);
+        spec.group_by = keys.into_iter().map(GroupKey::Column).collect();
+        spec.limit = SERIES_LISTED_MAX;
+        let mut rows = self.open_rows(&spec).await?;
+        while let Some(batch) = rows.next().await.transpose()? {
+            let times = |name: &str| batch.column_by_name(name).and_then(|column| time_column(column.as_ref()));
+            let (first, last) = (times(FIRST), times(LAST));
+            for row in 0..batch.num_rows() {
+                let labels = self.labels(&batch, row);
+                let bound = |times: &Option<Int64Array>| {
+                    times.as_ref().filter(|times| times.is_valid(row)).map(|times| times.value(row))
+                };
+                let covers =
+                    bound(&first).zip(bound(&last)).map(|(first, last)| TimeWindow::new(first, last.saturating_add(1)));
+                match metric {
+                    Some(column) => {
+                        let name = batch.column_by_name(column).filter(|names| names.is_valid(row));
+                        let Some(name) = name.map(|names| display_value(names.as_ref(), row)) else { continue };
+                        builder.add_series(&name, &labels, covers);
+                    }
+                    None => values.iter().for_each(|name| builder.add_series(name, &labels, covers)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The points of a request. The names of metrics are only listed if the request names one without samples.
+    pub(crate) async fn query(&self, request: &MetricRequest, now: i64) -> Result<MetricAnswer, Error> {
+        let query = request.resolve(&self.possible_metrics(&request.metric), now)?;
+        let (metric, selection, window) = (query.metric.clone(), query.selection.clone(), query.read_window());
+        let mut evaluator = MetricEvaluator::new(query);
+        self.read_samples(&metric, &selection, window, &mut evaluator).await?;
+        let mut answer = evaluator.finish()?;
+        if answer.counts.samples == 0 {
+            let (metrics, _) = self.catalog(&LabelSelection::default(), None).await?;
+            // Fails with the nearest names if there is no such metric.
+            request.resolve(&metrics, now)?;
+            let covers = metrics.iter().find(|known| known.name == metric).and_then(|known| known.covers);
+            answer.notes.extend(covers.map(|covers| format!("The metric has samples from {covers}.")));
+        }
+        Ok(answer)
+    }
+
+    /// What `metric` would be, without reading rows.
+    fn possible_metrics(&self, metric: &str) -> Vec<MetricSummary> {
+        let names: Vec<&str> = match &self.columns.shape {
+            TableShape::Narrow { .. } => vec![metric],
+            TableShape::Wide { columns } => columns.iter().map(String::as_str).collect(),
+        };
+        let labels =
+            self.columns.labels.iter().map(|name| LabelSummary { name: name.clone(), values: 0, is_lower_bound: true });
+        let labels: Vec<_> = labels.collect();
+        let summary = |name: &&str| MetricSummary {
+            name: (*name).to_owned(),
+            kind: guess_kind(name),
+            labels: Some(labels.clone()),
+            ..MetricSummary::default()
+        };
+        names.iter().map(summary).collect()
+    }
+
+    /// Passes the samples of `metric` in `window` to `sink`.
+    pub(crate) async fn read_samples<S: SampleSink>(
+        &self,
+        metric: &str,
+        selection: &LabelSelection,
+        window: TimeWindow,
+        sink: &mut S,
+    ) -> Result<(), Error> {
+        let Some(value) = self.columns.value_column(metric) else { return Ok(()) };
+        let filter = SampleFilter { metric: Some(metric), selection, window: Some(window) };
+        let labels = self.columns.labels.iter().map(String::as_str);
+        let names = [self.columns.time.as_str(), value].into_iter().chain(labels);
+        let mut spec = self.filtered(filter)?;
+        spec.select = names.map(|name| Selection::Column { column: name.to_owned(), alias: None }).collect();
+        spec.limit = QuerySpec::UNLIMITED;
+        let mut rows = self.open_rows(&spec).await?;
+        let mut series = SeriesByLabels::new();
+        while let Some(batch) = rows.next().await.transpose()? {
+            let (times, values) = (self.times(&batch)?, self.values(&batch, value)?);
+            let positions = series.resolve(&self.label_columns(&batch), batch.num_rows(), |row| {
+                let labels = self.labels(&batch, row);
+                if selection.accepts(&labels) { sink.open(&labels) } else { Ok(None) }
+            })?;
+            for (row, position) in positions.into_iter().enumerate() {
+                let Some(handle) = series.get(position) else { continue };
+                if times.is_valid(row) && values.is_valid(row) {
+                    sink.push(handle, Sample { time_ns: times.value(row), value: values.value(row) })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn label_columns(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
+        self.columns.labels.iter().filter_map(|name| batch.column_by_name(name).cloned()).collect()
+    }
+
+    fn labels(&self, batch: &RecordBatch, row: usize) -> Labels {
+        let value = |name: &String| {
+            let column = batch.column_by_name(name).filter(|column| column.is_valid(row))?;
+            Some((name.clone(), display_value(column.as_ref(), row)))
+        };
+        Labels::new(self.columns.labels.iter().filter_map(value))
+    }
+
+    fn times(&self, batch: &RecordBatch) -> Result<Int64Array, Error> {
+        let column = batch.column_by_name(&self.columns.time);
+        let times = column.and_then(|column| time_column(column.as_ref()));
+        times.ok_or_else(|| self.unreadable(&self.columns.time, "times"))
+    }
+
+    fn values(&self, batch: &RecordBatch, name: &str) -> Result<Float64Array, Error> {
+        let column = batch.column_by_name(name).and_then(|column| cast(column, &DataType::Float64).ok());
+        let column = column.ok_or_else(|| self.unreadable(name, "numbers"))?;
+        Ok(column.as_primitive::<Float64Type>().clone())
+    }
+
+    fn unreadable(&self, column: &str, what: &str) -> Error {
+        let message = format!("the column {column:?} of the table {:?} has no {what}", self.table.table);
+        Error::new(ErrorKind::Unavailable, message)
+    }
+
+    async fn open_rows(&self, spec: &QuerySpec) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
+        let statement = spec.render(&*self.database, self.job.principal()).await?;
+        Ok(self.node.executor.open_rows(&*self.database, &statement, self.job).await?.batches)
+    }
+
+    /// The query for the rows that `filter` may accept. Conditions on labels are checked again.
+    fn filtered(&self, filter: SampleFilter<'_>) -> Result<QuerySpec, Error> {
+        let table = serde_json::Map::from_iter([("table".to_owned(), self.table.table.clone().into())]);
+        let mut spec = QuerySpec::from_json(&table)?;
+        let mut conditions = Vec::new();
+        if let (Some(name), TableShape::Narrow { metric, .. }) = (filter.metric, &self.columns.shape) {
+            conditions.push(compare(metric, ComparisonOperator::Equal, Operand::One(Parameter::Text(name.to_owned()))));
+        }
+        conditions.extend(filter.window.map(|window| self.time_conditions(window)).into_iter().flatten());
+        conditions
+            .extend(filter.selection.conditions().iter().filter_map(|(label, condition)| push_down(label, condition)));
+        spec.filter = match conditions.len() {
+            0 => None,
+            1 => conditions.pop(),
+            _ => Some(QueryCondition::And(conditions)),
+        };
+        Ok(spec)
+    }
+
+    /// The window, where the database compares the column as a time.
+    fn time_conditions(&self, window: TimeWindow) -> Vec<QueryCondition> {
+        let kind = self.columns.time_kind;
+        let has_times = self.database.dialect() != SqlDialect::Sqlite;
+        if !has_times || !matches!(kind, FieldKind::Moment | FieldKind::LocalTime) {
+            return Vec::new();
+        }
+        let text = |time: i64| {
+            let text = format_time(time);
+            let text = if kind == FieldKind::LocalTime { text.trim_end_matches('Z').to_owned() } else { text };
+            Operand::One(Parameter::Text(text))
+        };
+        let floor = |time: i64| time.saturating_sub(time.rem_euclid(NANOS_PER_MICROSECOND));
+        let end = floor(window.before_ns.saturating_add(NANOS_PER_MICROSECOND - 1));
+        let name = &self.columns.time;
+        vec![
+            compare(name, ComparisonOperator::GreaterOrEqual, text(floor(window.after_ns))),
+            compare(name, ComparisonOperator::Less, text(end)),
+        ]
+    }
+}
+
+fn compare(column: &str, operator: ComparisonOperator, operand: Operand) -> QueryCondition {
+    QueryCondition::Comparison(Comparison { column: column.to_owned(), operator, operand })
+}
+
+/// The condition as a part of the statement, if it selects values.
+fn push_down(label: &str, condition: &LabelCondition) -> Option<QueryCondition> {
+    let values = match condition {
+        LabelCondition::Equals(value) => std::slice::from_ref(value),
+        LabelCondition::OneOf(values) => values,
+        _ => return None,
+    };
+    // A missing label has the empty value.
+    if values.len() > PUSHED_VALUES_MAX || values.iter().any(String::is_empty) {
+        return None;
+    }
+    let list = values.iter().map(|value| Parameter::Text(value.clone())).collect();
+    Some(compare(label, ComparisonOperator::In, Operand::List(list)))
+}
+
+/// The series of the rows of one reading, by the values of their label columns.
+struct SeriesByLabels<S> {
+    converter: Option<RowConverter>,
+    positions: HashMap<Box<[u8]>, usize>,
+    series: Vec<Option<S>>,
+}
+
+impl<S: Copy> SeriesByLabels<S> {
+    fn new() -> Self {
+        Self { converter: None, positions: HashMap::new(), series: Vec::new() }
+    }
+
+    /// The series at a position of [`SeriesByLabels::resolve`], if its samples are needed.
+    fn get(&self, position: usize) -> Option<S> {
+        *self.series.get(position)?
+    }
+
+    /// The position of the series of each row. `open` is called once for each combination of values.
+    fn resolve(
+        &mut self,
+        columns: &[ArrayRef],
+        rows: usize,
+        mut open: impl FnMut(usize) -> Result<Option<S>, Error>,
+    ) -> Result<Vec<usize>, Error> {
+        if columns.is_empty() {
+            if self.series.is_empty() && rows > 0 {
+                self.series.push(open(0)?);
+            }
+            return Ok(vec![0; rows]);
+        }
+        let failed = |error: arrow::error::ArrowError| Error::internal(format!("labels as keys: {error}"));
+        if self.converter.is_none() {
+            let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
+            self.converter = Some(RowConverter::new(fields).map_err(failed)?);
+        }
+        let Some(converter) = &self.converter else { return Ok(Vec::new()) };
+        let keys = converter.convert_columns(columns).map_err(failed)?;
+        let mut positions = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let key = keys.row(row);
+            let position = match self.positions.get(key.as_ref()) {
+                Some(position) => *position,
+                None => {
+                    if self.series.len() >= SERIES_READ_MAX {
+                        let message = format!("the rows have more than {SERIES_READ_MAX} different labels");
+                        return Err(Error::new(ErrorKind::TooLarge, message)
+                            .with_hint("Select values of labels, or a shorter time."));
+                    }
+                    self.series.push(open(row)?);
+                    self.positions.insert(key.as_ref().into(), self.series.len() - 1);
+                    self.series.len() - 1
+                }
+            };
+            positions.push(position);
+        }
+        Ok(positions)
+    }
+}

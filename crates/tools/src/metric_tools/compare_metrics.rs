@@ -1,0 +1,203 @@
+//! `compare_metrics`: the series that changed most between a window and the time before it.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tidegate_core::{Error, Violation};
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
+use tidegate_telemetry::metrics::{
+    CatalogFilter, ComparisonOptions, ComparisonSeries, LabelSelection, Labels, MetricKind, MetricRequest,
+    MetricSummary, Sample, TimeWindow, WindowComparison,
+};
+
+use super::answer::comparison_json;
+use super::{MetricContext, labels_schema, read_window, reject, with_source_and_time};
+use crate::arguments::parse_arguments;
+use crate::json_answer::send_json;
+use crate::metric_sources::{MetricSourceKind, PrometheusMetrics, SampleSink, TableMetrics};
+use crate::time_arguments::{now_nanos, read_time};
+use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+
+/// The window, if the call names none.
+const WINDOW_NS: i64 = 900_000_000_000;
+/// The length of the baseline as a multiple of the window.
+const BASELINE_WINDOWS: i64 = 4;
+const LIMIT_DEFAULT: usize = 20;
+const LIMIT_MAX: usize = 200;
+/// The maximum number of metrics that one call compares.
+const METRICS_MAX: usize = 500;
+/// The maximum number of metrics of a server, each of which is a request.
+const SERVER_METRICS_MAX: usize = 50;
+/// The points with which a server answers for each series.
+const SERVER_POINTS: i64 = 250;
+/// The series with which a server answers for each metric.
+const SERVER_SERIES: i64 = 200;
+
+pub(super) fn tool(context: &Arc<MetricContext>) -> Tool {
+    let context = context.clone();
+    let time = || json!({"type": ["string", "number"]});
+    let schema = with_source_and_time(InputSchemaBuilder::new())
+        .with("baseline_after", time())
+        .with("baseline_before", time())
+        .with("pattern", json!({"type": "string", "description": "Words, or a glob: http_*"}))
+        .with("labels", labels_schema())
+        .with("limit", json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}));
+    read_only_tool(
+        "compare_metrics",
+        "Compare metrics",
+        "Ranks the series that changed most in a window against the time before it.",
+        schema,
+        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+    )
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    source: Option<String>,
+    after: Option<Value>,
+    before: Option<Value>,
+    baseline_after: Option<Value>,
+    baseline_before: Option<Value>,
+    #[serde(default)]
+    pattern: String,
+    #[serde(default)]
+    labels: Map<String, Value>,
+    limit: Option<usize>,
+}
+
+async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let arguments: Arguments = parse_arguments(&job)?;
+    let source = context.sources.find(arguments.source.as_deref(), &context.node.databases, job.principal())?;
+    let mut violations = Vec::new();
+    let selection = LabelSelection::parse(&arguments.labels, None).unwrap_or_else(|more| {
+        violations.extend(more);
+        LabelSelection::default()
+    });
+    let options = read_windows(&arguments, &mut violations);
+    reject(violations)?;
+    let both = options.baseline.union(options.interest);
+    let filter = CatalogFilter::new(&arguments.pattern, Vec::new());
+    let mut comparison = WindowComparison::new(options);
+    let skipped = match &source.kind {
+        MetricSourceKind::Table(table) => {
+            let metrics = TableMetrics::open(source, table, &context.node, &job).await?;
+            let catalog = metrics.catalog(&selection, Some(both)).await?.0;
+            let (wanted, skipped) = select(&catalog, &filter, METRICS_MAX);
+            for metric in wanted {
+                let mut sink = ComparisonSink { comparison: &mut comparison, metric: &metric.name, kind: metric.kind };
+                metrics.read_samples(&metric.name, &selection, both, &mut sink).await?;
+            }
+            skipped
+        }
+        MetricSourceKind::Prometheus(api) => {
+            let server = PrometheusMetrics::new(&**api);
+            let catalog = server.catalog(&selection, both, |_| false).await?.0;
+            let (wanted, skipped) = select(&catalog, &filter, SERVER_METRICS_MAX);
+            for metric in wanted {
+                compare_on_server(&server, metric, &arguments.labels, both, &mut comparison).await?;
+            }
+            skipped
+        }
+        MetricSourceKind::Node(recorder) => {
+            let recorder = recorder.read();
+            let catalog = recorder.store().catalog(selection.clone());
+            let (wanted, skipped) = select(&catalog, &filter, METRICS_MAX);
+            for metric in wanted {
+                let mut sink = ComparisonSink { comparison: &mut comparison, metric: &metric.name, kind: metric.kind };
+                recorder.read(&metric.name, &selection, both, |labels, samples| -> Result<(), Error> {
+                    let Some(series) = sink.open(labels)? else { return Ok(()) };
+                    for sample in samples {
+                        sink.push(series, sample)?;
+                    }
+                    Ok(())
+                })?;
+            }
+            skipped
+        }
+    };
+    let mut json = comparison_json(&comparison.finish());
+    if skipped > 0 {
+        let note = format!("{skipped} metrics are not compared; name fewer with pattern");
+        json.insert("notes".to_owned(), json!([note]));
+    }
+    send_json(json, &job, &reply).await
+}
+
+/// The window and its baseline, which by default is four times as long and ends where the window begins.
+fn read_windows(arguments: &Arguments, violations: &mut Vec<Violation>) -> ComparisonOptions {
+    let now = now_nanos();
+    let (after, before) = read_window(&arguments.after, &arguments.before, (now, WINDOW_NS), violations);
+    let length = before.saturating_sub(after);
+    let end = read_time("baseline_before", &arguments.baseline_before, (now, after), violations);
+    let start = end.saturating_sub(length.saturating_mul(BASELINE_WINDOWS));
+    let start = read_time("baseline_after", &arguments.baseline_after, (now, start), violations);
+    for (path, start, end) in [("before", after, before), ("baseline_before", start, end)] {
+        if start >= end {
+            let message = "the window ends before it begins, or at the same time".to_owned();
+            violations.push(Violation { path: path.to_owned(), message });
+        }
+    }
+    let limit = arguments.limit.unwrap_or(LIMIT_DEFAULT);
+    let (baseline, interest) = (TimeWindow::new(start, end), TimeWindow::new(after, before));
+    ComparisonOptions { baseline, interest, ranked_max: limit }
+}
+
+/// The first `max` metrics that fulfil the filter, and how many more there are.
+fn select<'a>(catalog: &'a [MetricSummary], filter: &CatalogFilter, max: usize) -> (Vec<&'a MetricSummary>, usize) {
+    let mut wanted: Vec<&MetricSummary> = catalog.iter().filter(|metric| filter.accepts(metric)).collect();
+    let skipped = wanted.len().saturating_sub(max);
+    wanted.truncate(max);
+    (wanted, skipped)
+}
+
+struct ComparisonSink<'a> {
+    comparison: &'a mut WindowComparison,
+    metric: &'a str,
+    kind: MetricKind,
+}
+
+impl SampleSink for ComparisonSink<'_> {
+    type Series = ComparisonSeries;
+
+    fn open(&mut self, labels: &Labels) -> Result<Option<ComparisonSeries>, Error> {
+        Ok(self.comparison.series(self.metric, self.kind, labels))
+    }
+
+    fn push(&mut self, series: ComparisonSeries, sample: Sample) -> Result<(), Error> {
+        self.comparison.push(series, sample);
+        Ok(())
+    }
+}
+
+/// Compares the points with which a server answers: averages, and rates of counters.
+async fn compare_on_server(
+    server: &PrometheusMetrics<'_>,
+    metric: &MetricSummary,
+    labels: &Map<String, Value>,
+    window: TimeWindow,
+    comparison: &mut WindowComparison,
+) -> Result<(), Error> {
+    let request = MetricRequest {
+        metric: metric.name.clone(),
+        labels: labels.clone(),
+        after_ns: window.after_ns,
+        before_ns: window.before_ns,
+        points: Some(SERVER_POINTS),
+        series: Some(SERVER_SERIES),
+        ..MetricRequest::default()
+    };
+    let known = MetricSummary { labels: None, ..metric.clone() };
+    let answer = server.evaluate(request.resolve(&[known], window.before_ns)?).await?;
+    let times: Vec<i64> = answer.grid.starts_ns().collect();
+    let mut sink = ComparisonSink { comparison, metric: &metric.name, kind: MetricKind::Gauge };
+    for series in &answer.series {
+        let Some(handle) = sink.open(&series.labels)? else { continue };
+        for (time_ns, value) in times.iter().zip(&series.values) {
+            if let Some(value) = *value {
+                sink.push(handle, Sample { time_ns: *time_ns, value })?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! `list_metrics`: the metrics of a source, grouped by the beginning of their names where there are too many.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tidegate_core::Error;
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
+use tidegate_telemetry::metrics::{CatalogFilter, LabelSelection, MetricListing, MetricSummary, TimeWindow};
+
+use super::answer::listing_json;
+use super::{MetricContext, labels_schema, read_window, reject, with_source_and_time};
+use crate::arguments::parse_arguments;
+use crate::json_answer::send_json;
+use crate::metric_sources::{MetricSource, MetricSourceKind, PrometheusMetrics, TableMetrics};
+use crate::time_arguments::now_nanos;
+use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+
+/// The number of metrics and groups in an answer.
+const LIMIT_DEFAULT: usize = 40;
+const LIMIT_MAX: usize = 1_000;
+/// The time in which a server is asked for metrics, if the call names none.
+const SERVER_WINDOW_NS: i64 = 3_600_000_000_000;
+
+pub(super) fn tool(context: &Arc<MetricContext>) -> Tool {
+    let context = context.clone();
+    let schema = with_source_and_time(InputSchemaBuilder::new())
+        .with("pattern", json!({"type": "string", "description": "Words, or a glob: http_*"}))
+        .with("labels", labels_schema())
+        .with("limit", json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}));
+    read_only_tool(
+        "list_metrics",
+        "List metrics",
+        "Metrics with their unit, labels (number of values) and time covered. Begin here, then query_metrics.",
+        schema,
+        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+    )
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    source: Option<String>,
+    after: Option<Value>,
+    before: Option<Value>,
+    #[serde(default)]
+    pattern: String,
+    #[serde(default)]
+    labels: serde_json::Map<String, Value>,
+    limit: Option<usize>,
+}
+
+async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let arguments: Arguments = parse_arguments(&job)?;
+    let visible = context.sources.visible_to(&context.node.databases, job.principal());
+    if let (None, [_, _, ..]) = (&arguments.source, visible.as_slice()) {
+        return send_sources(&visible, &job, &reply).await;
+    }
+    let source = context.sources.find(arguments.source.as_deref(), &context.node.databases, job.principal())?;
+    let mut violations = Vec::new();
+    let selection = LabelSelection::parse(&arguments.labels, None).unwrap_or_else(|more| {
+        violations.extend(more);
+        LabelSelection::default()
+    });
+    let now = now_nanos();
+    let named = arguments.after.is_some() || arguments.before.is_some();
+    let (after, before) = read_window(&arguments.after, &arguments.before, (now, SERVER_WINDOW_NS), &mut violations);
+    reject(violations)?;
+    let window = TimeWindow::new(after, before);
+    let filter = CatalogFilter::new(&arguments.pattern, arguments.labels.keys().cloned().collect());
+    let (metrics, left_out, warnings) = match &source.kind {
+        MetricSourceKind::Table(table) => {
+            let metrics = TableMetrics::open(source, table, &context.node, &job).await?;
+            let (metrics, left_out) = metrics.catalog(&selection, named.then_some(window)).await?;
+            (metrics, left_out, Vec::new())
+        }
+        MetricSourceKind::Prometheus(api) => {
+            let server = PrometheusMetrics::new(&**api);
+            let (metrics, warnings) = server.catalog(&selection, window, |metric| filter.accepts(metric)).await?;
+            (metrics, 0, warnings)
+        }
+        MetricSourceKind::Node(recorder) => (recorder.read().store().catalog(selection), 0, Vec::new()),
+    };
+    let metrics: Vec<MetricSummary> = metrics.into_iter().filter(|metric| covers(metric, window, named)).collect();
+    let listing = MetricListing::new(&metrics, &filter, arguments.limit.unwrap_or(LIMIT_DEFAULT));
+    let mut json = listing_json(&listing);
+    if left_out > 0 {
+        json.insert("not_listed".to_owned(), left_out.into());
+    }
+    if !warnings.is_empty() {
+        json.insert("notes".to_owned(), warnings.into());
+    }
+    send_json(json, &job, &reply).await
+}
+
+/// Whether a metric has samples in the window that the call names, as far as that is known.
+fn covers(metric: &MetricSummary, window: TimeWindow, is_named: bool) -> bool {
+    let Some(covered) = metric.covers.filter(|_| is_named) else { return true };
+    covered.after_ns < window.before_ns && covered.before_ns > window.after_ns
+}
+
+/// Without `source`, the sources are the answer.
+async fn send_sources(visible: &[&MetricSource], job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
+    let source = |source: &&MetricSource| match &source.kind {
+        MetricSourceKind::Table(table) => {
+            json!({"name": source.name, "kind": "table", "table": format!("{}.{}", table.database, table.table)})
+        }
+        kind => json!({"name": source.name, "kind": kind.name()}),
+    };
+    let sources: Vec<Value> = visible.iter().map(source).collect();
+    let text = "Name one of them as source.";
+    send_json(
+        [("sources".to_owned(), sources.into()), ("next".to_owned(), text.into())].into_iter().collect(),
+        job,
+        reply,
+    )
+    .await
+}

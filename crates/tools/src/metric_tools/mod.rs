@@ -1,0 +1,80 @@
+//! Metric tools: the metrics of a source, their points, and what changed between two times.
+
+mod answer;
+mod compare_metrics;
+mod list_metrics;
+mod query_metrics;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tidegate_core::{Access, AllowedNames, Error, PrincipalRule, Violation};
+use tidegate_runtime::{SnapshotBuilder, Tool};
+
+use crate::metric_sources::MetricSources;
+use crate::time_arguments::read_time;
+use crate::tool_context::ToolContext;
+use crate::tool_definition::InputSchemaBuilder;
+
+/// What the metric tools need: the node and its sources.
+pub(crate) struct MetricContext {
+    pub(crate) node: Arc<ToolContext>,
+    pub(crate) sources: MetricSources,
+}
+
+/// Adds the metric tools to `builder`, as far as `allowed` includes their names. A caller has them only if it may read
+/// one of `sources`; without sources, nobody has them.
+pub fn register_metric_tools(
+    builder: SnapshotBuilder,
+    node: &Arc<ToolContext>,
+    sources: &MetricSources,
+    allowed: &AllowedNames,
+) -> SnapshotBuilder {
+    if sources.is_empty() {
+        return builder;
+    }
+    let context = Arc::new(MetricContext { node: node.clone(), sources: sources.clone() });
+    let tools = [list_metrics::tool(&context), query_metrics::tool(&context), compare_metrics::tool(&context)];
+    let of_rule = context.clone();
+    let rule =
+        PrincipalRule::new(move |principal| !of_rule.sources.visible_to(&of_rule.node.databases, principal).is_empty());
+    let access = Access { principal_rule: Some(rule), ..Access::default() };
+    tools
+        .into_iter()
+        .filter(|tool| allowed.includes(&tool.name))
+        .map(|tool: Tool| tool.with_access(access.clone()))
+        .fold(builder, SnapshotBuilder::tool)
+}
+
+/// Adds the arguments that all tools have.
+fn with_source_and_time(builder: InputSchemaBuilder) -> InputSchemaBuilder {
+    let time = |description: &str| json!({"type": ["string", "number"], "description": description});
+    builder
+        .with("source", json!({"type": "string"}))
+        .with("after", time("-1h, RFC 3339, a date or epoch"))
+        .with("before", json!({"type": ["string", "number"]}))
+}
+
+fn labels_schema() -> Value {
+    json!({"type": "object", "description":
+        "{label: value or [values]}; {\"not\": …}, {\"matches\": regex}, null for missing"})
+}
+
+/// The window from `after` to `before`, without both the `length` before now.
+fn read_window(
+    after: &Option<Value>,
+    before: &Option<Value>,
+    (now, length): (i64, i64),
+    violations: &mut Vec<Violation>,
+) -> (i64, i64) {
+    let before = read_time("before", before, (now, now), violations);
+    (read_time("after", after, (now, before.saturating_sub(length)), violations), before)
+}
+
+/// Fails with all `violations`, if there are any.
+fn reject(violations: Vec<Violation>) -> Result<(), Error> {
+    if violations.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid_arguments("the arguments do not fit the metric source:", violations))
+}

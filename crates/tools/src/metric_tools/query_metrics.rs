@@ -1,0 +1,93 @@
+//! `query_metrics`: the points of a metric over time.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tidegate_core::Error;
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
+use tidegate_telemetry::metrics::{
+    LabelSelection, MetricAnswer, MetricRequest, MetricSummary, POINTS_MAX, SERIES_ANSWERED_MAX,
+};
+
+use super::answer::points_json;
+use super::{MetricContext, labels_schema, read_window, reject, with_source_and_time};
+use crate::arguments::parse_arguments;
+use crate::json_answer::send_json;
+use crate::metric_sources::{MetricSourceKind, PrometheusMetrics, TableMetrics};
+use crate::time_arguments::now_nanos;
+use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+
+/// The window, if the call names none.
+const WINDOW_NS: i64 = 3_600_000_000_000;
+
+pub(super) fn tool(context: &Arc<MetricContext>) -> Tool {
+    let context = context.clone();
+    let schema = with_source_and_time(InputSchemaBuilder::new())
+        .with_required("metric", json!({"type": "string"}))
+        .with("labels", labels_schema())
+        .with("points", json!({"type": "integer", "minimum": 1, "maximum": POINTS_MAX}))
+        .with(
+            "aggregation",
+            json!({"type": "string", "description":
+                "Over time: average, min, max, sum, median, p95, rate, increase, last, count"}),
+        )
+        .with("by", json!({"type": "array", "items": {"type": "string"}, "description": "Labels to group by"}))
+        .with("label_aggregation", json!({"type": "string", "description": "Over series: sum, average, min, max, p95"}))
+        .with("series", json!({"type": "integer", "minimum": 1, "maximum": SERIES_ANSWERED_MAX}));
+    read_only_tool(
+        "query_metrics",
+        "Query a metric",
+        "Points of a metric over time, each series with its labels; null is a gap.",
+        schema,
+        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+    )
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    source: Option<String>,
+    after: Option<Value>,
+    before: Option<Value>,
+    metric: String,
+    #[serde(default)]
+    labels: Map<String, Value>,
+    points: Option<i64>,
+    aggregation: Option<String>,
+    by: Option<Vec<String>>,
+    label_aggregation: Option<String>,
+    series: Option<i64>,
+}
+
+async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let arguments: Arguments = parse_arguments(&job)?;
+    let source = context.sources.find(arguments.source.as_deref(), &context.node.databases, job.principal())?;
+    let now = now_nanos();
+    let mut violations = Vec::new();
+    let (after, before) = read_window(&arguments.after, &arguments.before, (now, WINDOW_NS), &mut violations);
+    reject(violations)?;
+    let request = MetricRequest {
+        metric: arguments.metric,
+        labels: arguments.labels,
+        after_ns: after,
+        before_ns: before,
+        points: arguments.points,
+        aggregation: arguments.aggregation,
+        by: arguments.by,
+        label_aggregation: arguments.label_aggregation,
+        series: arguments.series,
+        hold_ns: 0,
+    };
+    let answer: MetricAnswer = match &source.kind {
+        MetricSourceKind::Table(table) => {
+            TableMetrics::open(source, table, &context.node, &job).await?.query(&request, now).await?
+        }
+        MetricSourceKind::Prometheus(api) => PrometheusMetrics::new(&**api).query(&request, now).await?,
+        MetricSourceKind::Node(recorder) => {
+            let recorder = recorder.read();
+            let metrics: Vec<MetricSummary> = recorder.store().catalog(LabelSelection::default());
+            recorder.evaluate(request.resolve(&metrics, now)?)?
+        }
+    };
+    send_json(points_json(&answer), &job, &reply).await
+}
