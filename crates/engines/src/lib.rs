@@ -13,5 +13,6 @@ pub use embedded::{
 };
 pub use federated::FederatedDatabase;
 pub use system::{
-    FunctionAnswer, LiveTable, MachineTable, OfferedTable, PostgresTable, ReadContext, RowCallback, SystemDatabase,
+    ColumnCondition, ColumnTest, FunctionAnswer, JournalTable, LiveTable, MachineTable, OfferedTable, PostgresTable,
+    ReadContext, RowCallback, SystemDatabase,
 };

@@ -34,6 +34,14 @@ pub trait Database: Send + Sync + 'static {
     /// its status.
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error>;
 
+    /// The tables that are logs by themselves: log files, or a journal.
+    ///
+    /// # Errors
+    /// As [`Database::catalog`].
+    async fn log_tables(&self) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+
     /// The columns of one table.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, glob_folder};
+use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, JournalTable, SystemDatabase, glob_folder};
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tidegate_query::Database;
@@ -115,6 +115,10 @@ impl DatabaseSource {
             SourceLocation::Path(path) if is_sqlite(path) => {
                 let database = SqliteDatabase::open(name, vec![path.clone()], SqliteOptions::default());
                 Arc::new(database.map_err(failed)?)
+            }
+            SourceLocation::Path(path) if JournalTable::is_journal_folder(path) => {
+                let table = JournalTable::open(vec![path.clone()]).map_err(failed)?;
+                Arc::new(SystemDatabase::of_journal(name, table, engine).map_err(failed)?)
             }
             SourceLocation::Path(path) => {
                 let database = FileDatabase::open(name, vec![path.clone()], engine).map_err(failed)?;

@@ -24,6 +24,7 @@ mod text_preview;
 mod time_arguments;
 mod tool_context;
 mod tool_definition;
+mod typed_rows;
 
 use std::sync::Arc;
 

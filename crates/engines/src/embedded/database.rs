@@ -162,6 +162,14 @@ impl Database for FileDatabase {
         Ok(self.files.current_snapshot().await?.catalog.notes.clone())
     }
 
+    /// Those of log files. Reads no file if none has the name of a log.
+    async fn log_tables(&self) -> Result<Vec<String>, Error> {
+        match self.files.may_have_logs().await? {
+            true => Ok(self.files.current_snapshot().await?.log_tables()),
+            false => Ok(Vec::new()),
+        }
+    }
+
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
         let (snapshot, restrictions) = (self.files.current_snapshot().await?, self.principal_policies(principal));
         let table = restrictions.table(&snapshot, table, &self.name)?;

@@ -16,6 +16,7 @@ use tidegate_sql::{SqlDialect, Statement};
 use tokio::runtime::Handle;
 
 use super::columns::{column_comment, table_schema};
+use super::journal::JournalTable;
 use super::live_table::LiveTable;
 use super::provider::{LiveTableProvider, ReadingStatement};
 use super::tables::{LiveTables, no_such_table};
@@ -24,6 +25,8 @@ use crate::embedded::{
     build_plan, check_table_policies, describe_statement, optimize_statement, to_core_error, with_cancellation,
 };
 
+/// The kind of a database with a journal.
+const JOURNAL: &str = "journal";
 /// Part of a fingerprint: a table does not exist for the caller.
 const HIDDEN: u64 = 1;
 /// Part of a fingerprint: the caller reads what is masked for others.
@@ -52,6 +55,7 @@ pub struct SystemDatabase {
     tables: BTreeMap<String, StoredTable>,
     sensitive_access: Option<String>,
     policies: RowPolicies,
+    kind: &'static str,
 }
 
 impl SystemDatabase {
@@ -78,6 +82,7 @@ impl SystemDatabase {
             sessions: Arc::new(sessions),
             engine: engine.clone(),
             policies: RowPolicies::default(),
+            kind: "system",
             sensitive_access,
             name,
         })
@@ -87,6 +92,15 @@ impl SystemDatabase {
     #[must_use]
     pub fn with_row_policies(self, policies: RowPolicies) -> Self {
         Self { policies, ..self }
+    }
+
+    /// Creates a database called `name` with the entries of a journal.
+    ///
+    /// # Errors
+    /// As [`SystemDatabase::new`].
+    pub fn of_journal(name: impl Into<String>, table: JournalTable, engine: &Engine) -> Result<Self, Error> {
+        let offered = OfferedTable { table: Arc::new(table), access_names: Vec::new() };
+        Ok(Self { kind: JOURNAL, ..Self::new(name, vec![offered], None, engine)? })
     }
 
     /// The row policies that do not fit the tables.
@@ -200,7 +214,7 @@ impl Database for SystemDatabase {
     }
 
     fn kind(&self) -> &'static str {
-        "system"
+        self.kind
     }
 
     fn dialect(&self) -> SqlDialect {
@@ -237,6 +251,10 @@ impl Database for SystemDatabase {
             })
         });
         Ok(columns.collect())
+    }
+
+    async fn log_tables(&self) -> Result<Vec<String>, Error> {
+        Ok(if self.kind == JOURNAL { self.tables.keys().cloned().collect() } else { Vec::new() })
     }
 
     /// Covers row policies, hidden tables and masks.

@@ -17,9 +17,10 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use futures::StreamExt;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{BatchSender, batch_channel};
-use tidegate_system::{ROWS_MAX_DEFAULT, ReadOptions, SystemValue};
+use tidegate_system::{ReadOptions, SystemValue};
 
 use super::columns::RowBatchBuilder;
+use super::conditions::ColumnCondition;
 use super::live_table::ReadContext;
 use super::provider::LiveTableProvider;
 use crate::embedded::delegation::operator_methods;
@@ -35,12 +36,18 @@ pub(super) struct LiveTableExec {
     /// The columns of the answer, as positions in the table.
     positions: Vec<usize>,
     limit: Option<usize>,
+    conditions: Vec<ColumnCondition>,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
 }
 
 impl LiveTableExec {
-    pub(super) fn new(table: LiveTableProvider, positions: Vec<usize>, limit: Option<usize>) -> Result<Self> {
+    pub(super) fn new(
+        table: LiveTableProvider,
+        positions: Vec<usize>,
+        conditions: Vec<ColumnCondition>,
+        limit: Option<usize>,
+    ) -> Result<Self> {
         let schema = Arc::new(table.schema.project(&positions)?);
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema.clone()),
@@ -48,7 +55,7 @@ impl LiveTableExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        Ok(Self { table, positions, limit, schema, properties: Arc::new(properties) })
+        Ok(Self { table, positions, limit, conditions, schema, properties: Arc::new(properties) })
     }
 
     fn column_names(&self) -> Vec<String> {
@@ -88,7 +95,7 @@ impl ExecutionPlan for LiveTableExec {
             builder: RowBatchBuilder::new(self.schema.clone()),
         };
         let (principal, runtime) = (statement.principal.clone(), statement.runtime.clone());
-        let context = ReadContext { principal, job, runtime };
+        let context = ReadContext { principal, job, runtime, conditions: self.conditions.clone() };
         statement.engine.spawn_blocking(move || reading.run(&context, &sender));
         let batches = batches.map(|batch| batch.map_err(|error| DataFusionError::External(Box::new(error))));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches)))
@@ -114,7 +121,8 @@ impl Reading {
     }
 
     fn read(&mut self, context: &ReadContext, sender: &BatchSender) -> Result<(), Error> {
-        let rows_max = self.limit.unwrap_or(ROWS_MAX_DEFAULT).min(ROWS_MAX_DEFAULT);
+        let table_max = self.table.table.rows_max();
+        let rows_max = self.limit.unwrap_or(table_max).min(table_max);
         let options = ReadOptions {
             columns: Some(std::mem::take(&mut self.columns)),
             grants_sensitive: self.table.grants_sensitive,
@@ -140,9 +148,9 @@ impl Reading {
         if let Some(error) = failure {
             return Err(error);
         }
-        if summary.is_truncated && self.limit.is_none_or(|limit| limit > ROWS_MAX_DEFAULT) {
+        if summary.is_truncated && self.limit.is_none_or(|limit| limit > table_max) {
             let name = &self.table.table.description().name;
-            let message = format!("table {name:?} has more than {ROWS_MAX_DEFAULT} rows");
+            let message = format!("table {name:?} has more than {table_max} rows");
             return Err(Error::new(ErrorKind::TooLarge, message).with_hint("Use LIMIT without ORDER BY or WHERE."));
         }
         if self.builder.rows() > 0 {

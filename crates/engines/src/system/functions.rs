@@ -73,7 +73,7 @@ impl SystemDatabase {
         }
         let table = stored.offered.table.clone();
         let grants_sensitive = self.grants_sensitive(&principal);
-        let context = ReadContext { principal, job: job.clone(), runtime: Handle::current() };
+        let context = ReadContext { principal, job: job.clone(), runtime: Handle::current(), conditions: Vec::new() };
         let reading = move || {
             let description = table.description();
             let options = request.read_options(description, grants_sensitive);

@@ -6,9 +6,12 @@ use std::sync::Arc;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_runtime::Job;
 use tidegate_system::{
-    ReadOptions, ReadSummary, SystemError, SystemReader, SystemTable, SystemTableDescription, SystemValue,
+    ROWS_MAX_DEFAULT, ReadOptions, ReadSummary, SystemError, SystemReader, SystemTable, SystemTableDescription,
+    SystemValue,
 };
 use tokio::runtime::Handle;
+
+use super::conditions::ColumnCondition;
 
 /// Receives rows, and may stop the reading.
 pub type RowCallback<'a> = &'a mut dyn FnMut(Vec<SystemValue>) -> ControlFlow<()>;
@@ -22,6 +25,8 @@ pub struct ReadContext {
     pub job: Arc<Job>,
     /// The caller's runtime, for tables whose rows come over the network.
     pub runtime: Handle,
+    /// Conditions that all needed rows fulfil. A table may produce other rows, too.
+    pub conditions: Vec<ColumnCondition>,
 }
 
 /// A table whose rows are produced when it is read.
@@ -32,6 +37,11 @@ pub trait LiveTable: Send + Sync + 'static {
     /// Whether the table exists for `principal`, if that does not only depend on access names.
     fn is_visible_to(&self, _principal: &Principal) -> bool {
         true
+    }
+
+    /// The maximum number of rows of one reading. Statements that need more of them fail.
+    fn rows_max(&self) -> usize {
+        ROWS_MAX_DEFAULT
     }
 
     /// Produces the rows and passes each to `on_row`: a value for each column of the description, in its order. Columns

@@ -8,15 +8,19 @@
 //! they reach the plan, so that no condition or join reveals their values.
 
 mod columns;
+mod conditions;
 mod database;
 mod exec;
 mod functions;
+mod journal;
 mod live_table;
 mod postgres;
 mod provider;
 mod tables;
 
+pub use conditions::{ColumnCondition, ColumnTest};
 pub use database::{OfferedTable, SystemDatabase};
 pub use functions::FunctionAnswer;
+pub use journal::JournalTable;
 pub use live_table::{LiveTable, MachineTable, ReadContext, RowCallback};
 pub use postgres::PostgresTable;

@@ -8,11 +8,12 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::datasource::TableType;
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use tidegate_core::Principal;
 use tokio::runtime::Handle;
 
+use super::conditions::simple_conditions;
 use super::exec::LiveTableExec;
 use super::live_table::LiveTable;
 use crate::embedded::{Engine, QueryCancellation};
@@ -52,14 +53,18 @@ impl TableProvider for LiveTableProvider {
         TableType::Base
     }
 
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+
     async fn scan(
         &self,
         _: &dyn Session,
         projection: Option<&Vec<usize>>,
-        _: &[Expr],
+        filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let positions = projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
-        Ok(Arc::new(LiveTableExec::new(self.clone(), positions, limit)?))
+        Ok(Arc::new(LiveTableExec::new(self.clone(), positions, simple_conditions(filters), limit)?))
     }
 }

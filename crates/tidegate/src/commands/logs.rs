@@ -11,6 +11,7 @@ use tidegate_telemetry::logs::Severity;
 use super::call::ToolCaller;
 use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
+use crate::source::DatabaseSource;
 
 /// How often new entries are read with `-f`.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
@@ -47,11 +48,16 @@ pub(crate) struct LogsCommand {
     /// Print new entries as they come
     #[arg(long, short, conflicts_with = "facets")]
     follow: bool,
+
+    /// Folder, file, SQLite file, folder of systemd journals or postgres:// address to read, named after it, or NAME; may
+    /// be repeated [default: the current folder]
+    #[arg(long = "path", value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
+    paths: Vec<DatabaseSource>,
 }
 
 impl LogsCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
-        let caller = ToolCaller::open(&[], options).await?;
+        let caller = ToolCaller::open(&self.paths, options).await?;
         let printed = self.print(&caller).await;
         caller.close().await;
         printed

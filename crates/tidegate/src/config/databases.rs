@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use tidegate_core::{DatabaseTenants, nearest_names};
-use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, FileLimits, SystemDatabase};
+use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, FileLimits, JournalTable, SystemDatabase};
 use tidegate_postgres::PostgresDatabase;
 use tidegate_postgres_handlers::DatabaseHandlers;
 use tidegate_query::Database;
@@ -18,7 +18,7 @@ use super::types::{Config, DatabaseConfig};
 use super::{LoadedConfig, policies, postgres, tables};
 use crate::node_tables::NodeTables;
 
-pub(super) const ONE_KIND_MESSAGE: &str = "needs exactly one of files, sqlite, postgres, federated and system";
+pub(super) const ONE_KIND_MESSAGE: &str = "needs exactly one of files, sqlite, postgres, federated, system and journal";
 
 #[derive(Clone, Default)]
 pub(super) struct OpenDatabases {
@@ -41,6 +41,7 @@ pub(super) enum DatabaseEngine {
     Sqlite(Arc<SqliteDatabase>),
     Federated,
     System(Arc<SystemDatabase>),
+    Journal(Arc<SystemDatabase>),
 }
 
 impl OpenDatabases {
@@ -118,7 +119,7 @@ impl OpenDatabases {
         engine: &Engine,
     ) -> Result<OpenedDatabase, Vec<ConfigProblem>> {
         check_keys_of_kind(entry, &path)?;
-        if entry.files.is_some() || entry.sqlite.is_some() || entry.postgres.is_some() || entry.system.is_some() {
+        if has_other_kind(entry) || entry.system.is_some() {
             return Err(vec![ConfigProblem::new(path, ONE_KIND_MESSAGE)]);
         }
         let mut problems = Vec::new();
@@ -194,7 +195,8 @@ impl OpenDatabases {
             DatabaseEngine::Files(_)
             | DatabaseEngine::Sqlite(_)
             | DatabaseEngine::Federated
-            | DatabaseEngine::System(_) => None,
+            | DatabaseEngine::System(_)
+            | DatabaseEngine::Journal(_) => None,
         });
         let inspections = new.map(|(opened, postgres)| async move { (opened, postgres.inspect().await) });
         for (opened, outcome) in join_all(inspections).await {
@@ -223,7 +225,7 @@ impl OpenedDatabase {
         let checked = match &self.engine {
             DatabaseEngine::Files(files) => files.check_policies().await,
             DatabaseEngine::Sqlite(sqlite) => sqlite.check_policies().await,
-            DatabaseEngine::System(system) => Ok(system.check_policies()),
+            DatabaseEngine::System(system) | DatabaseEngine::Journal(system) => Ok(system.check_policies()),
             DatabaseEngine::Postgres(..) | DatabaseEngine::Federated => return,
         };
         match checked {
@@ -247,15 +249,16 @@ fn open_database(
         vec![ConfigProblem::new(format!("{path}.{member}"), error.to_string())]
     };
     let name = entry.name.clone();
-    let (database, engine): (Arc<dyn Database>, _) = match (&entry.files, &entry.sqlite, &entry.postgres) {
-        (Some(files), None, None) => {
+    let kinds = (&entry.files, &entry.sqlite, &entry.postgres, &entry.journal);
+    let (database, engine): (Arc<dyn Database>, _) = match kinds {
+        (Some(files), None, None, None) => {
             let tables = tables::build_text_tables(&entry.tables, &path)?;
             let opened = FileDatabase::open_with(name, resolve(files), engine, FileLimits::default(), tables);
             let policies = policies::build_row_policies(entry, &loaded.config, &path)?;
             let opened = Arc::new(opened.map_err(|error| problem("files", error))?.with_row_policies(policies));
             (opened.clone(), DatabaseEngine::Files(opened))
         }
-        (None, Some(files), None) => {
+        (None, Some(files), None, None) => {
             let default = SqliteOptions::default();
             let connections_max = entry.connections.unwrap_or(default.connections_max);
             let row_policies = policies::build_row_policies(entry, &loaded.config, &path)?;
@@ -265,16 +268,28 @@ fn open_database(
             let opened = Arc::new(opened.map_err(|error| problem("sqlite", error))?);
             (opened.clone(), DatabaseEngine::Sqlite(opened))
         }
-        (None, None, Some(target)) => {
+        (None, None, Some(target), None) => {
             let (opened, handlers) = postgres::open_database(entry, target, &loaded.config, &path)?;
             let opened = Arc::new(opened);
             let handlers = handlers.map(|options| DatabaseHandlers::new(&name, opened.clone(), options));
             (opened.clone(), DatabaseEngine::Postgres(opened, handlers))
         }
+        (None, None, None, Some(folders)) => {
+            let table = JournalTable::open(resolve(folders)).map_err(|error| problem("journal", error))?;
+            let policies = policies::build_row_policies(entry, &loaded.config, &path)?;
+            let opened = SystemDatabase::of_journal(name, table, engine).map_err(|error| problem("journal", error))?;
+            let opened = Arc::new(opened.with_row_policies(policies));
+            (opened.clone(), DatabaseEngine::Journal(opened))
+        }
         _ => return Err(vec![ConfigProblem::new(path, ONE_KIND_MESSAGE)]),
     };
     let policies_key = loaded.config.policies_key.clone();
     Ok(OpenedDatabase { entry: entry.clone(), path, policies_key, database, engine })
+}
+
+/// Whether the entry sets a kind other than federated and system.
+pub(super) fn has_other_kind(entry: &DatabaseConfig) -> bool {
+    entry.files.is_some() || entry.sqlite.is_some() || entry.postgres.is_some() || entry.journal.is_some()
 }
 
 pub(super) fn check_keys_of_kind(entry: &DatabaseConfig, path: &str) -> Result<(), Vec<ConfigProblem>> {
@@ -305,10 +320,15 @@ pub(super) fn check_keys_of_kind(entry: &DatabaseConfig, path: &str) -> Result<(
         problems.push(ConfigProblem::new(format!("{path}.tables"), "is for files, and this database has none"));
     }
     for (member, is_set) in [("connections", entry.connections.is_some()), ("cache", entry.cache.is_some())] {
-        if is_set && (entry.files.is_some() || entry.federated.is_some() || entry.system.is_some()) {
+        let has_connections = entry.postgres.is_some() || entry.sqlite.is_some();
+        if is_set && !has_connections {
             let message = "is for PostgreSQL and SQLite, and this database is neither";
             problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
         }
+    }
+    if entry.log_sources.is_some() && entry.files.is_none() && entry.journal.is_none() {
+        let message = "is for files and journals, and this database is neither";
+        problems.push(ConfigProblem::new(format!("{path}.log_sources"), message));
     }
     checked((), problems)
 }

@@ -10,6 +10,8 @@ use tidegate_tools::{LogSource, LogSources};
 use super::problem::ConfigProblem;
 use super::types::{Config, LogSourceConfig};
 
+/// The kind of a database with a journal of systemd.
+const JOURNAL: &str = "journal";
 /// The maximum number of names in a message.
 const CHOICES_MAX: usize = 20;
 
@@ -59,7 +61,41 @@ pub(super) async fn build_log_sources(
         }
         sources.push(source);
     }
+    add_recognized(config, databases, &mut sources, &mut notes).await;
     LogSourceReport { sources: LogSources::new(sources), notes }
+}
+
+/// Adds the tables that are logs by themselves, and that no entry declares. Each has the name of its table, or that of its
+/// database too if another source has this name.
+async fn add_recognized(
+    config: &Config,
+    databases: &[Arc<dyn Database>],
+    sources: &mut Vec<LogSource>,
+    notes: &mut Vec<String>,
+) {
+    for database in databases {
+        let entry = config.databases.iter().find(|entry| entry.name == database.name());
+        if entry.is_some_and(|entry| entry.log_sources == Some(false)) {
+            continue;
+        }
+        // The database itself reports what cannot be read.
+        for table in database.log_tables().await.unwrap_or_default() {
+            let is_declared =
+                |source: &LogSource| source.database == database.name() && source.table.eq_ignore_ascii_case(&table);
+            if sources.iter().any(is_declared) {
+                continue;
+            }
+            // A journal has one table.
+            let short = if database.kind() == JOURNAL { database.name() } else { &table };
+            let is_taken = sources.iter().any(|source| source.name == *short);
+            let name = if is_taken { format!("{}.{table}", database.name()) } else { short.to_owned() };
+            let source = LogSource { name, database: database.name().to_owned(), table, ..LogSource::default() };
+            if let Ok(Ok(columns)) = source.recognize_columns(&**database, &Principal::process_user()).await {
+                notes.push(format!("log source {} (recognised): {columns}", source.name));
+                sources.push(source);
+            }
+        }
+    }
 }
 
 /// The database that the name of a table begins with, and the rest of the name.

@@ -33,7 +33,7 @@ impl OpenDatabases {
         node_tables: &NodeTables,
     ) -> Result<OpenedDatabase, Vec<ConfigProblem>> {
         databases::check_keys_of_kind(entry, &path)?;
-        if entry.files.is_some() || entry.sqlite.is_some() || entry.postgres.is_some() {
+        if databases::has_other_kind(entry) {
             return Err(vec![ConfigProblem::new(path, ONE_KIND_MESSAGE)]);
         }
         let policies_key = loaded.config.policies_key.clone();
@@ -53,7 +53,10 @@ impl OpenDatabases {
                     tables.extend(PostgresTable::all(&opened.database, &may_query(&opened.entry.name, &tenants)));
                 }
                 DatabaseEngine::Sqlite(sqlite) => pools.push(ConnectionPool::Sqlite(sqlite.clone())),
-                DatabaseEngine::Files(_) | DatabaseEngine::Federated | DatabaseEngine::System(_) => {}
+                DatabaseEngine::Files(_)
+                | DatabaseEngine::Federated
+                | DatabaseEngine::System(_)
+                | DatabaseEngine::Journal(_) => {}
             }
         }
         tables.extend(node_tables.all(pools, tenants));

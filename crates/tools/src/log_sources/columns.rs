@@ -73,7 +73,7 @@ impl FieldKind {
             Self::Float
         } else if has("bool") {
             Self::Boolean
-        } else if name.is_empty() || ["char", "text", "string", "clob", "utf8"].into_iter().any(has) {
+        } else if name.is_empty() || name == "any" || ["char", "text", "string", "clob", "utf8"].into_iter().any(has) {
             Self::Text
         } else {
             Self::Other

@@ -13,6 +13,7 @@ use tidegate_telemetry::logs::{EntryPositions, LogBatch, LogScan, LogScanRequest
 use super::statement::parse_conditions;
 use crate::log_sources::ResolvedSource;
 use crate::tool_context::ToolContext;
+use crate::typed_rows::open_typed_rows;
 
 /// How long the search for the first and the last entry of one source may take. It reads the whole table where the
 /// database has no index or statistics.
@@ -47,8 +48,8 @@ async fn read(node: &ToolContext, source: &ResolvedSource, job: &Arc<Job>) -> Re
     let select = vec![aggregate(AggregateFunction::Min, FIRST), aggregate(AggregateFunction::Max, LAST)];
     let spec = QuerySpec { select, ..parse_conditions(&source.table, None)? };
     let statement = spec.render(&*source.database, job.principal()).await?;
-    let mut rows = node.executor.open_rows(&*source.database, &statement, job).await?;
-    let Some(batch) = rows.batches.next().await.transpose()? else { return Ok(None) };
+    let mut rows = open_typed_rows(node, &*source.database, &statement, job).await?;
+    let Some(batch) = rows.next().await.transpose()? else { return Ok(None) };
     Ok(time_of(&batch, FIRST).zip(time_of(&batch, LAST)))
 }
 

@@ -18,6 +18,7 @@ use super::LogContext;
 use super::search::LogSearch;
 use super::statement::{RowSelection, build_query};
 use crate::log_sources::ResolvedSource;
+use crate::typed_rows::open_typed_rows;
 
 /// The maximum number of rows that one call reads.
 pub(crate) const SCAN_ROWS_MAX: u64 = 100_000_000;
@@ -132,10 +133,10 @@ async fn read_source(
     let statement = async {
         let spec = build_query(&search.set, source, columns, rows)?;
         let statement = spec.render(&*source.database, job.principal()).await?;
-        context.node.executor.open_rows(&*source.database, &statement, job).await
+        open_typed_rows(&context.node, &*source.database, &statement, job).await
     };
     let Ok(opened) = tokio::time::timeout_at(bounds.deadline, statement).await else { return Ok(ended()) };
-    let mut batches = opened?.batches;
+    let mut batches = opened?;
     loop {
         let next = tokio::select! {
             biased;

@@ -26,6 +26,7 @@ use super::columns::{MetricColumns, TableShape, guess_kind};
 use super::{MetricSource, MetricTable};
 use crate::log_sources::FieldKind;
 use crate::tool_context::ToolContext;
+use crate::typed_rows::open_typed_rows;
 
 /// The maximum number of series that are listed, over all metrics.
 const SERIES_LISTED_MAX: u64 = 100_000;
@@ -264,7 +265,7 @@ impl<'a> TableMetrics<'a> {
 
     async fn open_rows(&self, spec: &QuerySpec) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
         let statement = spec.render(&*self.database, self.job.principal()).await?;
-        Ok(self.node.executor.open_rows(&*self.database, &statement, self.job).await?.batches)
+        open_typed_rows(self.node, &*self.database, &statement, self.job).await
     }
 
     /// The query for the rows that `filter` may accept. Conditions on labels are checked again.

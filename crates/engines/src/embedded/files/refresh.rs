@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tidegate_core::{Error, ErrorKind};
 use tokio::sync::Mutex;
 
+use super::file_kind::NamedFormat;
 use super::file_version::FileVersion;
 use super::glob::Glob;
 use super::layout::{Layout, LayoutProblem};
@@ -99,6 +100,13 @@ impl FileSnapshots {
         let (paths, limits, declarations) = (self.paths.clone(), self.limits, self.declarations.clone());
         let scan = self.engine.run_blocking(move || scan_paths(&paths, limits, &declarations)).await?;
         Ok(self.declarations.unused(scan.layout.files().map(|file| file.location.as_str())))
+    }
+
+    /// Whether a file of the folders has the name of a log. Only walks the folders.
+    pub(crate) async fn may_have_logs(&self) -> Result<bool, Error> {
+        let (paths, limits, declarations) = (self.paths.clone(), self.limits, self.declarations.clone());
+        let scan = self.engine.run_blocking(move || scan_paths(&paths, limits, &declarations)).await?;
+        Ok(scan.layout.candidates.iter().any(|candidate| candidate.kind.format == NamedFormat::Log))
     }
 
     pub(crate) fn unmatched_globs(&self) -> Vec<String> {

@@ -58,6 +58,15 @@ impl FileTablesSnapshot {
         }
     }
 
+    /// The names of the tables that are log files, sorted.
+    pub(crate) fn log_tables(&self) -> Vec<String> {
+        let is_log = |table: &Arc<FileTable>| matches!(table.format, ContentFormat::Log(_));
+        let logs = self.tables.iter().filter(|(_, table)| table.as_ref().is_ok_and(is_log));
+        let mut names: Vec<String> = logs.map(|(name, _)| name.clone()).collect();
+        names.sort();
+        names
+    }
+
     /// The name of the table called `name`, and the names that it may have after files were added or removed.
     pub(crate) fn possible_names<'a>(&'a self, name: &'a str) -> Vec<&'a str> {
         let others = self.stable_names(name).into_iter().filter(|other| *other != name);

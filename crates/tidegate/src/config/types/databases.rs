@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::config::quantities::{OneOrMany, SecretText, Size, Time};
 
-/// A database. Exactly one of files, postgres, sqlite, federated and system sets its kind.
+/// A database. Exactly one of files, postgres, sqlite, federated, system and journal sets its kind.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DatabaseConfig {
@@ -35,6 +35,11 @@ pub(crate) struct DatabaseConfig {
     /// Live tables of the machine that the server runs on: processes, connections, disks and others. Rows are produced
     /// when they are read. {} offers all tables. Default: none. Since: 0.2.0.
     pub(crate) system: Option<SystemConfig>,
+    /// Folder with journal files of systemd, or a list of these: /var/log/journal. The table entries has all entries, and is
+    /// a log source with the name of the database. Default: none. Since: 0.2.0.
+    pub(crate) journal: Option<OneOrMany>,
+    /// Files, journals: whether log files and journals are log sources by themselves. Default: true. Since: 0.2.0.
+    pub(crate) log_sources: Option<bool>,
     /// PostgreSQL: the role that calls run as. Default: the login role.
     pub(crate) role: Option<RoleChoice>,
     /// PostgreSQL: the setting that receives all claims of the caller as one JSON object, such as request.jwt.claims.

@@ -212,3 +212,41 @@ fn the_command_prints_entries_and_facets() {
     let ran = configured.run(&["logs", "--facets", "level"]);
     assert_eq!(ran.stdout, "level\n         7  info\n         2  error\n         1  warning\n");
 }
+
+#[test]
+fn the_same_questions_over_files_and_sqlite_agree() {
+    let configured = folder(
+        "databases: [{name: shop, files: shop}, {name: lite, sqlite: lite.db}]
+logs: [{name: files, table: shop.events}, {name: lite, table: lite.events}]
+",
+    );
+    let lite = rusqlite::Connection::open(configured.folder().join("lite.db")).unwrap();
+    lite.execute_batch("CREATE TABLE events (created_at, level TEXT, service TEXT, body TEXT, status INTEGER)")
+        .unwrap();
+    for line in EVENTS.lines().skip(1) {
+        let cells: Vec<Option<&str>> = line.split(',').map(|cell| Some(cell).filter(|cell| !cell.is_empty())).collect();
+        lite.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", rusqlite::params_from_iter(cells)).unwrap();
+    }
+    let questions: [&[&str]; 5] = [
+        &["query_logs", r#"facets=["level", "service", "status"]"#, "patterns=10"],
+        &["query_logs", "after=2026-03-01T12:00:10Z", "before=2026-03-01T12:03:00Z", "direction=forward"],
+        &["query_logs", "query=connection | slow", r#"selections={"level": ["error", "warning"]}"#, "limit=1"],
+        &["query_logs", r#"conditions={"column": "status", "op": ">=", "value": 500}"#, r#"facets=["status"]"#],
+        &["query_logs", r#"histogram={"field": "level", "bars": 5}"#, r#"selections={"status": ["-"]}"#, "limit=0"],
+    ];
+    for question in questions {
+        let [files, lite] = ["files", "lite"].map(|source| {
+            let source = format!("source={source}");
+            let mut answer = call(&configured, &[question, &[&source]].concat());
+            // The database may have applied conditions already.
+            for member in ["cursor", "tail", "evaluated"] {
+                answer.as_object_mut().unwrap().remove(member);
+            }
+            answer
+        });
+        assert_eq!(files, lite, "{question:?}");
+        assert_ne!(files["matched"], 0, "{question:?}");
+    }
+    let fields = configured.run(&["call", "list_logs_fields", "source=lite", "format=csv"]);
+    assert!(fields.stdout.contains("status,"), "{fields:?}");
+}

@@ -58,6 +58,25 @@ fn points_are_those_of_the_samples() {
 }
 
 #[test]
+fn the_same_points_come_from_sqlite() {
+    let configured =
+        folder("databases: [{name: plant, sqlite: plant.db}]\nmetrics: [{name: plant, table: plant.samples}]\n");
+    let lite = rusqlite::Connection::open(configured.folder().join("plant.db")).unwrap();
+    lite.execute_batch("CREATE TABLE samples (time TEXT, metric TEXT, host TEXT, value REAL)").unwrap();
+    for line in samples().lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        lite.execute("INSERT INTO samples VALUES (?, ?, ?, ?)", rusqlite::params_from_iter(cells)).unwrap();
+    }
+    let from_files = folder(SOURCE);
+    for question in [["metric=requests_total", "points=8"], ["metric=temperature", "aggregation=p95"]] {
+        let (lite, files) = (query(&configured, &question), query(&from_files, &question));
+        assert_eq!(lite["series"], files["series"]);
+        assert_ne!(lite["series"], json!([]));
+    }
+    assert_eq!(call(&configured, &["list_metrics"]), call(&from_files, &["list_metrics"]));
+}
+
+#[test]
 fn metrics_are_listed_with_their_labels() {
     let configured = folder(SOURCE);
     let listed = call(&configured, &["list_metrics"]);

@@ -1,0 +1,103 @@
+//! Rows whose columns have one type each. In SQLite, each value has a type of its own.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Float64Builder, Int64Builder, RecordBatch, StringBuilder, UnionArray};
+use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use tidegate_core::Error;
+use tidegate_query::Database;
+use tidegate_runtime::Job;
+use tidegate_sql::Statement;
+use tidegate_telemetry::logs::display_value;
+
+use crate::tool_context::ToolContext;
+
+/// Runs `statement` for the caller of `job`. A column whose values have several types is text; in each batch, one of
+/// numbers only has numbers.
+///
+/// # Errors
+/// The errors of the database.
+pub(crate) async fn open_typed_rows(
+    node: &ToolContext,
+    database: &dyn Database,
+    statement: &Statement,
+    job: &Arc<Job>,
+) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
+    let batches = node.executor.open_rows(database, statement, job).await?.batches;
+    Ok(batches.map(|batch| batch.and_then(with_typed_columns)).boxed())
+}
+
+fn with_typed_columns(batch: RecordBatch) -> Result<RecordBatch, Error> {
+    let is_untyped = |column: &ArrayRef| matches!(column.data_type(), DataType::Union(..));
+    if !batch.columns().iter().any(is_untyped) {
+        return Ok(batch);
+    }
+    let (mut fields, mut columns) = (Vec::with_capacity(batch.num_columns()), Vec::with_capacity(batch.num_columns()));
+    for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        let column = column.as_any().downcast_ref::<UnionArray>().map_or_else(|| column.clone(), typed_column);
+        fields.push(Field::new(field.name(), column.data_type().clone(), true));
+        columns.push(column);
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+        .map_err(|error| Error::internal(format!("columns with one type: {error}")))
+}
+
+fn typed_column(values: &UnionArray) -> ArrayRef {
+    let values: Vec<Option<ArrayRef>> =
+        (0..values.len()).map(|row| Some(values.value(row)).filter(|value| value.is_valid(0))).collect();
+    let all = |fits: fn(&DataType) -> bool| values.iter().flatten().all(|value| fits(value.data_type()));
+    let integer = |value: &ArrayRef| value.as_primitive_opt::<Int64Type>().map(|value| value.value(0));
+    if all(|kind| *kind == DataType::Int64) {
+        let mut column = Int64Builder::with_capacity(values.len());
+        values.iter().for_each(|value| column.append_option(value.as_ref().and_then(integer)));
+        return Arc::new(column.finish());
+    }
+    if all(|kind| matches!(kind, DataType::Int64 | DataType::Float64)) {
+        let number = |value: &ArrayRef| {
+            let float = value.as_primitive_opt::<Float64Type>().map(|value| value.value(0));
+            float.or_else(|| integer(value).map(|integer| integer as f64))
+        };
+        let mut column = Float64Builder::with_capacity(values.len());
+        values.iter().for_each(|value| column.append_option(value.as_ref().and_then(number)));
+        return Arc::new(column.finish());
+    }
+    let mut column = StringBuilder::new();
+    values.iter().for_each(|value| column.append_option(value.as_ref().map(|value| display_value(value.as_ref(), 0))));
+    Arc::new(column.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Float64Array, Int64Array, StringArray};
+    use arrow::datatypes::UnionFields;
+
+    use super::*;
+
+    /// A column of SQLite with these values.
+    fn column(kinds: &[i8]) -> ArrayRef {
+        let kind = |id: i8, name: &str, data_type| (id, Arc::new(Field::new(name, data_type, true)));
+        let fields: UnionFields =
+            [kind(0, "integer", DataType::Int64), kind(1, "real", DataType::Float64), kind(2, "text", DataType::Utf8)]
+                .into_iter()
+                .collect();
+        let children: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from(vec![7])),
+            Arc::new(Float64Array::from(vec![0.5])),
+            Arc::new(StringArray::from(vec![Some("x"), None])),
+        ];
+        // The kind 3 stands for a null text.
+        let ids: Vec<i8> = kinds.iter().map(|kind| (*kind).min(2)).collect();
+        let offsets: Vec<i32> = kinds.iter().map(|kind| i32::from(*kind == 3)).collect();
+        let union = UnionArray::try_new(fields, ids.into(), Some(offsets.into()), children).unwrap();
+        typed_column(&union)
+    }
+
+    #[test]
+    fn a_column_has_the_type_of_all_its_values() {
+        assert_eq!(column(&[0, 3, 0]).as_ref(), &Int64Array::from(vec![Some(7), None, Some(7)]) as &dyn Array);
+        assert_eq!(column(&[0, 1]).as_ref(), &Float64Array::from(vec![7.0, 0.5]) as &dyn Array);
+        assert_eq!(column(&[2, 0, 1]).as_ref(), &StringArray::from(vec!["x", "7", "0.5"]) as &dyn Array);
+    }
+}
