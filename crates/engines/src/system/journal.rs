@@ -217,7 +217,7 @@ fn other_fields(entry: &EntryRef) -> String {
             None => fields.push((name, vec![value])),
         }
     }
-    let is_shown = |(name, values): &(&str, Vec<&[u8]>)| match FIELD_COLUMNS.iter().find(|(_, field, ..)| field == name)
+    let is_other = |(name, values): &(&str, Vec<&[u8]>)| match FIELD_COLUMNS.iter().find(|(_, field, ..)| field == name)
     {
         Some((column, ..)) if *column == COMMAND_LINE => false,
         Some((_, _, kind, _)) => {
@@ -229,7 +229,7 @@ fn other_fields(entry: &EntryRef) -> String {
     };
     let quoted = |value: &[u8]| serde_json::Value::String(text(value)).to_string();
     let mut json = "{".to_owned();
-    for (name, values) in fields.iter().filter(|field| is_shown(field)) {
+    for (name, values) in fields.iter().filter(|field| is_other(field)) {
         if json.len() > 1 {
             json.push(',');
         }

@@ -25,6 +25,7 @@ mod renamed_keys;
 mod safeguards;
 mod system;
 mod tables;
+mod telemetry_sources;
 mod templates;
 mod tls;
 mod types;

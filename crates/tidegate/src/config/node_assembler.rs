@@ -27,8 +27,8 @@ use super::problem::{ConfigProblem, accept};
 use super::tls::RunningTls;
 use super::types::Config;
 use super::{
-    ConfigError, LoadedConfig, authentication, config_warnings, databases, declarations, limits, logs, metrics, names,
-    safeguards, tls,
+    ConfigError, LoadedConfig, authentication, config_warnings, databases, declarations, limits, names, safeguards,
+    telemetry_sources, tls,
 };
 
 const PREPARED_AT_ONCE: usize = 8;
@@ -213,11 +213,8 @@ impl NodeAssembler {
         let before = self.current_config();
         report.warnings.extend(safeguards::restart_warning(config, before.as_ref().map(|before| &before.config)));
         let list_cache = list_cache_hint(config, &mut problems);
-        let logs = logs::build_log_sources(config, &databases, &mut problems, &mut report.warnings).await;
         let recording = &self.metric_recording;
-        let metrics =
-            metrics::build_metric_sources(loaded, &databases, recording, &mut problems, &mut report.warnings).await;
-        report.notes = [logs.notes, metrics.notes].concat();
+        let sources = telemetry_sources::build_sources(loaded, &databases, recording, &mut problems, &mut report).await;
         let databases = Databases::new(databases).with_tenancy(tenancy);
         let (title, instructions) = (config.server.title.clone(), safeguards::instructions(config));
         let state = self.node.new_described_state(databases, &built_in, open.functions(), title, instructions);
@@ -228,8 +225,8 @@ impl NodeAssembler {
         });
         let view = state.view().clone();
         let source_tools = |entries| {
-            let entries = register_log_tools(entries, &view, &logs.sources, &built_in);
-            register_metric_tools(entries, &view, &metrics.sources, &built_in)
+            let entries = register_log_tools(entries, &view, &sources.logs, &built_in);
+            register_metric_tools(entries, &view, &sources.metrics, &built_in)
         };
         state = state.entries(source_tools);
         let built_in_entries =
@@ -250,7 +247,7 @@ impl NodeAssembler {
         report.warnings.iter_mut().for_each(|warning| *warning = loaded.document.redact(warning));
         match credential_authenticator {
             Some(credential_authenticator) if problems.is_empty() => {
-                let recording = metrics.recording;
+                let recording = sources.recording;
                 Ok(PreparedConfig { declared: state, credential_authenticator, databases: open, recording, report })
             }
             _ => Err(loaded.to_error(&problems)),

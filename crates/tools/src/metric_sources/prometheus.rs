@@ -31,12 +31,12 @@ impl<'a> PrometheusMetrics<'a> {
         Self { api, options: PrometheusOptions::default() }
     }
 
-    /// The metrics that have samples in `window`. Only few metrics have their labels and series. `is_wanted` selects them.
+    /// The metrics that have samples in `window`. Only few metrics have their labels and series. `is_requested` selects them.
     pub(crate) async fn catalog(
         &self,
         selection: &LabelSelection,
         window: TimeWindow,
-        is_wanted: impl Fn(&MetricSummary) -> bool,
+        is_requested: impl Fn(&MetricSummary) -> bool,
     ) -> Result<(Vec<MetricSummary>, Vec<String>), Error> {
         let selectors = match selection.conditions() {
             [] => Vec::new(),
@@ -57,11 +57,11 @@ impl<'a> PrometheusMetrics<'a> {
             }
         };
         let mut metrics: Vec<MetricSummary> = names.data.into_iter().map(summary).collect();
-        let wanted: Vec<&MetricSummary> = metrics.iter().filter(|metric| is_wanted(metric)).collect();
-        if wanted.is_empty() || wanted.len() > DETAILED_METRICS_MAX {
+        let requested: Vec<&MetricSummary> = metrics.iter().filter(|metric| is_requested(metric)).collect();
+        if requested.is_empty() || requested.len() > DETAILED_METRICS_MAX {
             return Ok((metrics, warnings));
         }
-        let selectors = wanted.iter().map(|metric| render_selector(Some(&metric.name), selection)).collect();
+        let selectors = requested.iter().map(|metric| render_selector(Some(&metric.name), selection)).collect();
         let found = self.api.get(&PrometheusRequest::series(selectors, window, SERIES_MAX)).await?;
         let found = parse_series(&found)?;
         warnings.extend(found.warnings);

@@ -83,8 +83,8 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
         MetricSourceKind::Table(table) => {
             let metrics = TableMetrics::open(source, table, &context.node, &job).await?;
             let catalog = metrics.catalog(&selection, Some(both)).await?.0;
-            let (wanted, skipped) = select(&catalog, &filter, METRICS_MAX);
-            for metric in wanted {
+            let (requested, skipped) = select(&catalog, &filter, METRICS_MAX);
+            for metric in requested {
                 let mut sink = ComparisonSink { comparison: &mut comparison, metric: &metric.name, kind: metric.kind };
                 metrics.read_samples(&metric.name, &selection, both, &mut sink).await?;
             }
@@ -93,8 +93,8 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
         MetricSourceKind::Prometheus(api) => {
             let server = PrometheusMetrics::new(&**api);
             let catalog = server.catalog(&selection, both, |_| false).await?.0;
-            let (wanted, skipped) = select(&catalog, &filter, SERVER_METRICS_MAX);
-            for metric in wanted {
+            let (requested, skipped) = select(&catalog, &filter, SERVER_METRICS_MAX);
+            for metric in requested {
                 compare_on_server(&server, metric, &arguments.labels, both, &mut comparison).await?;
             }
             skipped
@@ -102,8 +102,8 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
         MetricSourceKind::Node(recorder) => {
             let recorder = recorder.read();
             let catalog = recorder.store().catalog(selection.clone());
-            let (wanted, skipped) = select(&catalog, &filter, METRICS_MAX);
-            for metric in wanted {
+            let (requested, skipped) = select(&catalog, &filter, METRICS_MAX);
+            for metric in requested {
                 let mut sink = ComparisonSink { comparison: &mut comparison, metric: &metric.name, kind: metric.kind };
                 recorder.read(&metric.name, &selection, both, |labels, samples| -> Result<(), Error> {
                     let Some(series) = sink.open(labels)? else { return Ok(()) };
@@ -145,10 +145,10 @@ fn read_windows(arguments: &Arguments, violations: &mut Vec<Violation>) -> Compa
 
 /// The first `max` metrics that fulfil the filter, and how many more there are.
 fn select<'a>(catalog: &'a [MetricSummary], filter: &CatalogFilter, max: usize) -> (Vec<&'a MetricSummary>, usize) {
-    let mut wanted: Vec<&MetricSummary> = catalog.iter().filter(|metric| filter.accepts(metric)).collect();
-    let skipped = wanted.len().saturating_sub(max);
-    wanted.truncate(max);
-    (wanted, skipped)
+    let mut requested: Vec<&MetricSummary> = catalog.iter().filter(|metric| filter.accepts(metric)).collect();
+    let skipped = requested.len().saturating_sub(max);
+    requested.truncate(max);
+    (requested, skipped)
 }
 
 struct ComparisonSink<'a> {

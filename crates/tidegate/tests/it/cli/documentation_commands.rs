@@ -19,6 +19,7 @@ const FROM_SOURCE: &str = "cargo run -- ";
 /// Commands that are not run, and why.
 const NOT_RUN: [(&str, &str); 37] = [
     ("bench/run", "takes hours, and measures nothing on a machine that works on something else"),
+    ("bench/run answers", "as bench/run"),
     ("bench/run load", "as bench/run"),
     ("bench/run latency", "as bench/run"),
     ("bench/run memory", "as bench/run"),

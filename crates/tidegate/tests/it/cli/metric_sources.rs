@@ -122,7 +122,7 @@ fn each_column_of_a_wide_table_is_a_metric() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_the_nearest_names() {
+fn errors_contain_the_nearest_names() {
     let configured = folder(SOURCE);
     let failed = |arguments: &[&str]| {
         let ran = configured.run(&[&["call", "query_metrics"], arguments].concat());
