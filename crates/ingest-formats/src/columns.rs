@@ -60,10 +60,6 @@ impl TableColumns {
         &self.names
     }
 
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
-    }
-
     /// The columns with those that were added.
     pub(crate) fn schema(&self) -> SchemaRef {
         self.schema.clone()

@@ -88,11 +88,15 @@ impl BodyDecoder {
         bound_limits(&mut options.limits);
         let options = Arc::new(options);
         let limits = &options.limits;
+        if options.format == BodyFormat::Arrow && !options.epoch_units.is_empty() {
+            let reason = "numbers as timestamps are declared, but Arrow has timestamps with their unit";
+            return Err(BodyError::Options(reason.to_owned()));
+        }
         let reader = match options.format {
             BodyFormat::Json => BodyReader::Json(Box::new(JsonDocument::new(limits.row_bytes_max))),
             BodyFormat::Ndjson => BodyReader::Ndjson(Box::new(JsonLines::new(limits.row_bytes_max))),
             BodyFormat::Csv => BodyReader::Csv(Box::new(CsvRows::new(&options)?)),
-            BodyFormat::Arrow => BodyReader::Arrow(Box::new(ArrowStream::new(schema, options.clone())?)),
+            BodyFormat::Arrow => BodyReader::Arrow(Box::new(ArrowStream::new(schema, options.clone()))),
             BodyFormat::Parquet => {
                 let reason = "Parquet is read from its end: store the body in a file and use ParquetBody";
                 return Err(BodyError::Options(reason.to_owned()));

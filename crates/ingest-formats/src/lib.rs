@@ -4,12 +4,14 @@ mod arrow_stream;
 mod coding;
 mod column;
 mod columns;
+mod convert;
 mod csv;
 mod decoder;
 mod error;
 mod infer;
 mod json;
 mod options;
+mod parquet_body;
 mod rows;
 mod value;
 
@@ -20,4 +22,5 @@ pub use options::{
     BODY_CODING_NAMES, BODY_FORMAT_NAMES, BinaryText, BodyCoding, BodyFormat, BodyLimits, BodyOptions, CsvSyntax,
     RejectMode, UnknownColumns,
 };
+pub use parquet_body::{ParquetBody, parquet_schema};
 pub use rows::{DecodedRows, RowCounts};

@@ -97,8 +97,10 @@ impl Default for CsvSyntax {
 /// The bounds of one body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BodyLimits {
-    /// The largest row in its format, in bytes: a line, an object of an array, a record of CSV, a message of Arrow.
+    /// The largest row in its format, in bytes: a line, an object of an array, a record of CSV.
     pub row_bytes_max: usize,
+    /// The largest batch of an Arrow stream, in bytes, also after decompression.
+    pub message_bytes_max: usize,
     /// The maximum number of columns, with those that are added.
     pub columns_max: usize,
     /// The maximum number of rows of a batch.
@@ -112,10 +114,11 @@ pub struct BodyLimits {
 }
 
 impl Default for BodyLimits {
-    /// Rows of 16 MiB, 2,000 columns, batches of 8,192 rows or 8 MiB, 1 TiB in all, 500 times the compressed size.
+    /// Rows of 16 MiB, batches of 64 MiB in Arrow, 2,000 columns, batches of 8,192 rows or 8 MiB, 1 TiB in all, 500 times the compressed size.
     fn default() -> Self {
         Self {
             row_bytes_max: 16 << 20,
+            message_bytes_max: 64 << 20,
             columns_max: 2_000,
             batch_rows_max: 8_192,
             batch_bytes: 8 << 20,

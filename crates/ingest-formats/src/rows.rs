@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::Schema;
 
 use crate::columns::TableColumns;
 use crate::error::{BodyError, CellError, CellResult, REPORTED_ROWS_MAX, RejectedRow, RowPosition};
@@ -83,10 +83,6 @@ impl RowCollector {
         self.counts
     }
 
-    pub(crate) fn schema(&self) -> SchemaRef {
-        self.columns.schema()
-    }
-
     /// Whether a row was rejected and therefore the body is refused.
     pub(crate) fn is_refused(&self) -> bool {
         self.options.reject_mode == RejectMode::All && self.counts.rejected > 0
@@ -102,6 +98,14 @@ impl RowCollector {
 
     pub(crate) fn columns(&self) -> &TableColumns {
         &self.columns
+    }
+
+    /// Records a row that is rejected. It is passed on with the next batch.
+    pub(crate) fn keep_rejected(&mut self, row: RejectedRow) {
+        self.counts.rejected += 1;
+        if self.options.reject_mode == RejectMode::Row || self.rejected.len() < REPORTED_ROWS_MAX {
+            self.rejected.push(row);
+        }
     }
 
     /// Passes on rows that are already a batch.
@@ -177,10 +181,7 @@ impl RecordSink for RowCollector {
     }
 
     fn reject(&mut self, row: RejectedRow) -> Result<(), BodyError> {
-        self.counts.rejected += 1;
-        if self.options.reject_mode == RejectMode::Row || self.rejected.len() < REPORTED_ROWS_MAX {
-            self.rejected.push(row);
-        }
+        self.keep_rejected(row);
         if self.options.reject_mode == RejectMode::Row && self.rejected.len() >= BATCH_REJECTED_ROWS_MAX {
             self.end_batch()?;
         }

@@ -136,10 +136,6 @@ impl ColumnBuffer {
         self.nulls.len()
     }
 
-    pub(crate) fn is_nullable(&self) -> bool {
-        self.is_nullable
-    }
-
     fn is_text(&self) -> bool {
         matches!(self.values, ColumnValues::Text { is_json: false, .. })
     }

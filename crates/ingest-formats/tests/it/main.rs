@@ -2,6 +2,7 @@
 //!
 //! - `fixture`: schemas, bodies in pieces, and rows as text.
 //! - `exactness`: which value fits into which column, and what it becomes.
+//! - `speed`: a measurement that runs on request.
 //! - `ndjson`, `json`, `csv`: the syntax of each format, and its errors.
 
 #![allow(
@@ -17,3 +18,4 @@ mod exactness;
 mod fixture;
 mod json;
 mod ndjson;
+mod speed;
