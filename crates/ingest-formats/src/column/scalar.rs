@@ -9,8 +9,8 @@ use crate::error::{CellError, CellResult};
 use crate::options::{BinaryText, BodyOptions};
 use crate::value::binary::append_binary;
 use crate::value::number::{NumberMisfit, NumberParts, NumberSyntax, nearest_f32, nearest_f64};
-use crate::value::quoted;
 use crate::value::time::{ColumnZone, TimeMisfit, parse_date, parse_time, parse_timestamp, unit_digits};
+use crate::value::{QUOTED_BYTES_MAX, cut_at, quoted};
 
 /// The empty values of a type, or the reason why text cannot have it.
 pub(super) fn scalar_values(
@@ -139,12 +139,12 @@ impl ColumnBuffer {
             ColumnValues::Float32(values) => nearest_f32(text, &parts).map(|value| values.push(value)),
             ColumnValues::Decimal { values, precision, scale } => parts.scaled(i32::from(*scale)).and_then(|value| {
                 let is_within = value.unsigned_abs() < 10u128.saturating_pow(u32::from(*precision));
-                if is_within { Ok(values.push(value)) } else { Err(NumberMisfit::Range) }
+                is_within.then(|| values.push(value)).ok_or(NumberMisfit::Range)
             }),
             ColumnValues::WideDecimal { values, precision, scale } => {
                 parts.scaled_256(i32::from(*scale)).and_then(|value| {
                     let is_within = decimal_digits(value) <= usize::from(*precision);
-                    if is_within { Ok(values.push(value)) } else { Err(NumberMisfit::Range) }
+                    is_within.then(|| values.push(value)).ok_or(NumberMisfit::Range)
                 })
             }
             ColumnValues::Timestamp { values, unit, epoch_unit: Some(epoch_unit), .. } => {
@@ -158,6 +158,7 @@ impl ColumnBuffer {
                     "{text} is a number, and the column declares no unit since 1970; send text such as \"2024-02-29T12:34:56Z\""
                 )));
             }
+            _ if syntax == NumberSyntax::Json => return Err(self.bare_misfit(text)),
             _ => return Err(self.misfit(text)),
         };
         appended.map_err(|misfit| self.number_misfit(text, misfit))?;
@@ -197,7 +198,9 @@ impl ColumnBuffer {
     }
 
     pub(super) fn append_boolean(&mut self, value: bool) -> CellResult<()> {
-        let ColumnValues::Boolean(values) = &mut self.values else { return Err(self.misfit(&value.to_string())) };
+        let ColumnValues::Boolean(values) = &mut self.values else {
+            return Err(self.bare_misfit(&value.to_string()));
+        };
         values.append(value);
         self.nulls.append_non_null();
         Ok(())
@@ -217,8 +220,14 @@ impl ColumnBuffer {
         CellError::new(format!("{} does not fit; the column is {}", quoted(text), self.description()))
     }
 
+    /// The same for a value that is no text.
+    fn bare_misfit(&self, text: &str) -> Box<CellError> {
+        let text = cut_at(text, QUOTED_BYTES_MAX);
+        CellError::new(format!("{text} does not fit; the column is {}", self.description()))
+    }
+
     fn number_misfit(&self, text: &str, misfit: NumberMisfit) -> Box<CellError> {
-        let text = crate::value::cut_at(text, crate::value::QUOTED_BYTES_MAX);
+        let text = cut_at(text, QUOTED_BYTES_MAX);
         let reason = match misfit {
             NumberMisfit::Fraction => "has digits that the column does not hold",
             NumberMisfit::Range => "is out of range",

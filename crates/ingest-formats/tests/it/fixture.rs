@@ -1,12 +1,19 @@
 //! Schemas, bodies in pieces, and rows as text.
 
+use std::io::{Cursor, Write};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use tidegate_ingest_formats::{BodyDecoder, BodyError, BodyFormat, BodyOptions, RejectMode, RejectedRow, RowPosition};
+use arrow_ipc::writer::StreamWriter;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use parquet::arrow::ArrowWriter;
+use tidegate_ingest_formats::{
+    BodyDecoder, BodyError, BodyFormat, BodyOptions, ParquetBody, RejectMode, RejectedRow, RowPosition,
+};
 
 /// All that a body gave.
 #[derive(Debug)]
@@ -121,4 +128,43 @@ pub(crate) fn list_of(data_type: DataType) -> DataType {
 pub(crate) fn map_of(key: DataType, value: DataType) -> DataType {
     let entries = vec![Field::new("key", key, false), Field::new("value", value, true)];
     DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entries.into()), false)), false)
+}
+
+/// Decodes a Parquet file.
+pub(crate) fn decode_parquet(schema: &Schema, options: &BodyOptions, file: Vec<u8>) -> Result<Decoded, BodyError> {
+    let mut body = ParquetBody::new(Cursor::new(file), schema, options.clone())?;
+    let mut decoded =
+        Decoded { batches: Vec::new(), positions: Vec::new(), rejected: Vec::new(), schema: body.schema() };
+    while let Some(rows) = body.next_rows()? {
+        assert_eq!(rows.batch.num_rows(), rows.positions.len());
+        if rows.batch.num_rows() > 0 {
+            decoded.batches.push(rows.batch);
+        }
+        decoded.positions.extend(rows.positions);
+        decoded.rejected.extend(rows.rejected);
+    }
+    assert_eq!(body.counts().accepted, decoded.rows() as u64);
+    Ok(decoded)
+}
+
+pub(crate) fn write_arrow(batches: &[RecordBatch]) -> Vec<u8> {
+    let mut writer = StreamWriter::try_new(Vec::new(), &batches[0].schema()).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.into_inner().unwrap()
+}
+
+pub(crate) fn write_parquet(batches: &[RecordBatch]) -> Vec<u8> {
+    let mut writer = ArrowWriter::try_new(Vec::new(), batches[0].schema(), None).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.into_inner().unwrap()
+}
+
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 3).unwrap()
 }

@@ -28,7 +28,7 @@ fn values_that_do_not_fit_reject_their_row_only() {
         format!("row 2: {row}"),
         format!("row 3: {row}"),
         format!("row 4: {row}"),
-        "row 5, column \"device\": \"1\" does not fit; the column is text".to_owned(),
+        "row 5, column \"device\": 1 does not fit; the column is text".to_owned(),
     ];
     assert_eq!(decoded.reasons(), expected);
     assert_eq!(decoded.rows(), 2);

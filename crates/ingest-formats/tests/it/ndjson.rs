@@ -44,7 +44,7 @@ fn rows_that_do_not_fit_have_line_column_and_reason() {
         r#"line 6, column "value": it occurs twice"#,
         r#"line 7, column "time": 1700000000 is a number, and the column declares no unit since 1970; send text such as "2024-02-29T12:34:56Z""#,
         r#"line 8, column "time": "yesterday" does not have the form "2024-02-29T12:34:56Z""#,
-        r#"line 9, column "device": "7" does not fit; the column is text"#,
+        r#"line 9, column "device": 7 does not fit; the column is text"#,
         r#"line 10: the JSON is malformed at byte 24 of the row: an object needs a comma or its end here"#,
         r#"line 11: a row is an object with the names of the columns"#,
         r#"line 12: "01" is no number in JSON"#,
