@@ -20,6 +20,8 @@ use crate::options::{BodyLimits, BodyOptions};
 use crate::rows::RowCollector;
 
 const CONTINUATION: [u8; 4] = [0xFF; 4];
+/// The first bytes of a file of Arrow, which is no stream.
+const FILE_MAGIC: &[u8] = b"ARROW1";
 /// The largest description of a message. That of 2,000 columns has some 200 kB.
 const MESSAGE_HEADER_BYTES_MAX: usize = 8 << 20;
 /// Rows without any bytes are possible, so their number has a bound of its own.
@@ -209,6 +211,9 @@ impl MessageSplitter {
 
     /// The lengths of the message at the beginning of the buffer, once they are known.
     fn layout(&self) -> Result<Option<MessageLayout>, BodyError> {
+        if self.buffer.starts_with(FILE_MAGIC) {
+            return Err(malformed("it is an Arrow file; send the stream format, which has no index"));
+        }
         let word = |index: usize| self.buffer.get(index..)?.first_chunk::<4>().copied();
         let Some(first) = word(0) else { return Ok(None) };
         let (prefix, header) = match first {

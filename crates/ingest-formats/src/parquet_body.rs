@@ -9,6 +9,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::basic::Type as PhysicalType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{ChunkReader, Length};
@@ -145,7 +146,23 @@ fn open<R: Read + Seek + Send + 'static>(
         return Err(BodyError::Malformed("the body is no Parquet file: it does not begin with PAR1".to_owned()));
     }
     let file = SharedFile { file: Arc::new(Mutex::new(file)), length };
-    guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))
+    let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))?;
+    check_physical_types(builder.metadata())?;
+    Ok(builder)
+}
+
+/// Refuses timestamps of 96 bits: the library reads those before 1677 and after 2262 as other times.
+fn check_physical_types(metadata: &ParquetMetaData) -> Result<(), BodyError> {
+    let columns = metadata.file_metadata().schema_descr().columns().iter();
+    let mut outdated = columns.filter(|column| column.physical_type() == PhysicalType::INT96);
+    match outdated.next() {
+        None => Ok(()),
+        Some(column) => Err(BodyError::Columns(format!(
+            "column \"{}\" has timestamps of the outdated type INT96; write them with 64 bits (in Spark: \
+             spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS)",
+            column.path().string()
+        ))),
+    }
 }
 
 /// Refuses files that declare more bytes than they may have.

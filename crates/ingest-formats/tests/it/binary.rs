@@ -14,6 +14,9 @@ use arrow::datatypes::{DataType, Field, Int32Type, Schema, TimeUnit};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{DictionaryHandling, IpcWriteOptions, StreamWriter};
 use parquet::arrow::ArrowWriter;
+use parquet::data_type::{Int96, Int96Type};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 use tidegate_ingest_formats::{
     BodyCoding, BodyError, BodyFormat, BodyLimits, BodyOptions, ParquetBody, RejectMode, RowPosition, UnknownColumns,
     infer_schema, parquet_schema,
@@ -281,6 +284,22 @@ fn large_parquet_files_are_refused_before_they_are_read() {
     let options = BodyOptions { limits, ..BodyOptions::new(BodyFormat::Parquet) };
     let error = decode_parquet(&schema(&[("v", DataType::Int64)]), &options, write_parquet(&[sent])).unwrap_err();
     assert_eq!(error, BodyError::TooLarge("the body has more than 1000 bytes after decompression".to_owned()));
+}
+
+#[test]
+fn outdated_timestamps_of_parquet_are_refused() {
+    let message = "message schema { optional int96 time; }";
+    let parquet_schema = Arc::new(parse_message_type(message).unwrap());
+    let mut writer = SerializedFileWriter::new(Vec::new(), parquet_schema, Default::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<Int96Type>().write_batch(&[Int96::from(vec![0, 0, 9_000_000])], Some(&[1]), None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    let table = schema(&[("time", DataType::Timestamp(TimeUnit::Nanosecond, None))]);
+    let file = writer.into_inner().unwrap();
+    let error = decode_parquet(&table, &BodyOptions::new(BodyFormat::Parquet), file).unwrap_err().to_string();
+    assert!(error.starts_with("column \"time\" has timestamps of the outdated type INT96;"), "{error}");
 }
 
 #[test]

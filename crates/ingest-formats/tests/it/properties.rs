@@ -205,7 +205,7 @@ proptest! {
         let gzipped = BodyOptions { coding: BodyCoding::Gzip, ..BodyOptions::new(BodyFormat::Ndjson) };
         let body = gzip(ndjson_body(&batch).as_bytes());
         check_equal(BodyFormat::Ndjson, decode_pieces(&batch.schema(), &gzipped, &body, piece_bytes), &batch)?;
-        let parquet = decode_parquet(&batch.schema(), &BodyOptions::new(BodyFormat::Parquet), write_parquet(&[batch.clone()]));
+        let parquet = decode_parquet(&batch.schema(), &BodyOptions::new(BodyFormat::Parquet), write_parquet(std::slice::from_ref(&batch)));
         check_equal(BodyFormat::Parquet, parquet, &batch)?;
     }
 
@@ -224,7 +224,7 @@ proptest! {
         let batch = small_batch();
         let mut random = Random(seed);
         let mut all: Vec<Vec<u8>> = bodies(&batch).into_iter().map(|(_, body)| body).collect();
-        all.push(write_parquet(&[batch.clone()]));
+        all.push(write_parquet(std::slice::from_ref(&batch)));
         all.push(gzip(&all[0]));
         all.push(zstd(&all[0]));
         for mut body in all {
@@ -276,7 +276,7 @@ fn body_that_is_cut_gives_whole_rows_or_an_error() {
         // A document is complete at its end only. In lines and messages, each end of a row is one.
         assert!(if format == BodyFormat::Json { whole == 0 } else { whole > 0 }, "{format:?} is whole {whole} times");
     }
-    let file = write_parquet(&[batch.clone()]);
+    let file = write_parquet(std::slice::from_ref(&batch));
     for length in 0..file.len() {
         let decoded = decode_parquet(&batch.schema(), &BodyOptions::new(BodyFormat::Parquet), file[..length].to_vec());
         assert!(decoded.is_err(), "cut at {length}");

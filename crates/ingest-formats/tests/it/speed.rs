@@ -8,6 +8,8 @@ use std::time::Instant;
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use tidegate_ingest_formats::{BodyDecoder, BodyFormat, BodyOptions};
 
+use super::fixture::{decode_pieces, write_arrow};
+
 const ROWS: usize = 1_000_000;
 const PIECE_BYTES: usize = 64 << 10;
 
@@ -88,4 +90,7 @@ fn rows_per_second() {
     let document = format!("[{}]", lines.trim_end().replace('\n', ","));
     measure(BodyFormat::Json, document.as_bytes());
     measure(BodyFormat::Csv, csv().as_bytes());
+    let batches =
+        decode_pieces(&table(), &BodyOptions::new(BodyFormat::Ndjson), lines.as_bytes(), PIECE_BYTES).unwrap();
+    measure(BodyFormat::Arrow, &write_arrow(&batches.batches));
 }
