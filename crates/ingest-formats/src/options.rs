@@ -9,6 +9,8 @@ pub const BODY_FORMAT_NAMES: &[&str] = &["json", "ndjson", "csv", "arrow", "parq
 /// The names of [`BodyCoding`], for messages and documentation.
 pub const BODY_CODING_NAMES: &[&str] = &["identity", "gzip", "zstd"];
 
+const TAB_SEPARATED: &str = "text/tab-separated-values";
+
 /// How the rows of a body are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BodyFormat {
@@ -165,6 +167,16 @@ impl BodyOptions {
             limits: BodyLimits::default(),
         }
     }
+
+    /// Options for a body with this media type, or nothing if no format has it. Tab-separated values are CSV with tabs.
+    #[must_use]
+    pub fn from_media_type(media_type: &str) -> Option<Self> {
+        let mut options = Self::new(BodyFormat::from_media_type(media_type)?);
+        if essence(media_type) == TAB_SEPARATED {
+            options.csv.delimiter = b'\t';
+        }
+        Some(options)
+    }
 }
 
 impl BodyFormat {
@@ -180,12 +192,10 @@ impl BodyFormat {
         }
     }
 
-    /// The format of a media type such as `text/csv; charset=utf-8`, or nothing if no format has it. Tab-separated values
-    /// are CSV with another [`CsvSyntax::delimiter`], which the caller sets.
+    /// The format of a media type such as `text/csv; charset=utf-8`, or nothing if no format has it.
     #[must_use]
     pub fn from_media_type(media_type: &str) -> Option<Self> {
-        let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        match essence.as_str() {
+        match essence(media_type).as_str() {
             "application/json" | "text/json" => Some(Self::Json),
             "application/x-ndjson"
             | "application/ndjson"
@@ -193,7 +203,7 @@ impl BodyFormat {
             | "application/x-jsonlines"
             | "application/json-lines"
             | "application/jsonlines" => Some(Self::Ndjson),
-            "text/csv" | "application/csv" | "text/tab-separated-values" => Some(Self::Csv),
+            "text/csv" | "application/csv" | TAB_SEPARATED => Some(Self::Csv),
             "application/vnd.apache.arrow.stream" => Some(Self::Arrow),
             "application/vnd.apache.parquet" | "application/x-parquet" => Some(Self::Parquet),
             _ => None,
@@ -214,6 +224,11 @@ impl BodyCoding {
     }
 }
 
+/// A media type without its parameters.
+fn essence(media_type: &str) -> String {
+    media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,6 +238,8 @@ mod tests {
         assert_eq!(BodyFormat::from_media_type("Text/CSV; charset=utf-8"), Some(BodyFormat::Csv));
         assert_eq!(BodyFormat::from_media_type("application/x-ndjson"), Some(BodyFormat::Ndjson));
         assert_eq!(BodyFormat::from_media_type("application/octet-stream"), None);
+        let tabs = BodyOptions::from_media_type("text/tab-separated-values").expect("it has a format");
+        assert_eq!((tabs.format, tabs.csv.delimiter), (BodyFormat::Csv, b'\t'));
         assert_eq!(BodyCoding::from_name("GZIP"), Some(BodyCoding::Gzip));
         assert_eq!(BodyCoding::from_name(""), Some(BodyCoding::Identity));
         assert_eq!(BodyCoding::from_name("br"), None);

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, FixedSizeListArray, LargeListArray, ListArray, MapArray, StructArray, UInt32Array,
-    new_null_array,
+    make_array, new_null_array,
 };
-use arrow::buffer::OffsetBuffer;
+use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{CastOptions, cast_with_options, take};
 use arrow::datatypes::{DataType, FieldRef};
 use arrow::error::ArrowError;
@@ -37,8 +37,10 @@ fn convert_values(array: &ArrayRef, conversion: &ValueConversion) -> Result<Arra
         (ConversionKind::Same, _) => array,
         (ConversionKind::Cast, _) => exact_cast(&array, target)?,
         (ConversionKind::Struct(members), DataType::Struct(fields)) => {
-            let arrays = convert_members(array.as_struct().columns(), array.len(), members)?;
             let nulls = array.nulls().cloned();
+            let columns = array.as_struct().columns().iter();
+            let columns = columns.map(|column| masked(column, nulls.as_ref())).collect::<Result<Vec<_>, _>>()?;
+            let arrays = convert_members(&columns, array.len(), members)?;
             Arc::new(StructArray::try_new_with_length(fields.clone(), arrays, nulls, array.len())?)
         }
         (ConversionKind::List(item), _) => convert_list(&without_hidden_items(&array)?, item, target)?,
@@ -69,10 +71,26 @@ fn without_hidden_items(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     take(array, &rows, None)
 }
 
+/// The same values, null where `nulls` is: what is within a null was not checked.
+fn masked(array: &ArrayRef, nulls: Option<&NullBuffer>) -> Result<ArrayRef, ArrowError> {
+    if nulls.is_none() || array.data_type() == &DataType::Null {
+        return Ok(array.clone());
+    }
+    let nulls = NullBuffer::union(array.nulls(), nulls);
+    Ok(make_array(array.to_data().into_builder().nulls(nulls).build()?))
+}
+
+/// The items of lists of a fixed size, where also a list that is null has items.
+fn fixed_items(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let list = array.as_fixed_size_list();
+    let size = usize::try_from(list.value_length()).unwrap_or(0);
+    masked(list.values(), list.nulls().map(|nulls| nulls.expand(size)).as_ref())
+}
+
 fn convert_list(array: &ArrayRef, item: &ValueConversion, target: &DataType) -> Result<ArrayRef, ArrowError> {
     let nulls = array.nulls().cloned();
     if let (DataType::FixedSizeList(..), DataType::FixedSizeList(field, size)) = (array.data_type(), target) {
-        let items = convert_values(array.as_fixed_size_list().values(), item)?;
+        let items = convert_values(&fixed_items(array)?, item)?;
         return Ok(Arc::new(FixedSizeListArray::try_new_with_length(field.clone(), *size, items, nulls, array.len())?));
     }
     let field = match target {
@@ -104,7 +122,7 @@ fn fixed_to_list(
     let list = array.as_fixed_size_list();
     let size = usize::try_from(list.value_length()).unwrap_or(0);
     let offsets = OffsetBuffer::<i64>::from_lengths(std::iter::repeat_n(size, list.len()));
-    let items = convert_values(list.values(), item)?;
+    let items = convert_values(&fixed_items(array)?, item)?;
     let converted = LargeListArray::try_new(field.clone(), offsets, items, list.nulls().cloned())?;
     finish_list(Arc::new(converted), target)
 }

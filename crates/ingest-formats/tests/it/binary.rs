@@ -4,9 +4,9 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BinaryArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array, Float64Array,
-    Int32Array, Int64Array, LargeListArray, ListArray, NullArray, RecordBatch, StringArray, StringViewArray,
-    StructArray, Time64MicrosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+    Array, ArrayRef, BinaryArray, Date32Array, Decimal128Array, DictionaryArray, FixedSizeListArray, Float32Array,
+    Float64Array, Int32Array, Int64Array, LargeListArray, ListArray, NullArray, RecordBatch, StringArray,
+    StringViewArray, StructArray, Time64MicrosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray,
     TimestampNanosecondArray, UInt64Array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -162,6 +162,21 @@ fn nested_values_convert() {
     let (rows, reasons) = convert(objects, DataType::Struct(members.into()));
     assert_eq!(rows, ["{x: a, y: 1, z: ·}"]);
     assert_eq!(reasons, ["row 1, column \"v.x\": it is null, and the column takes no nulls"]);
+}
+
+#[test]
+fn values_within_a_null_do_not_count() {
+    let large = || Arc::new(Int64Array::from(vec![1, 1 << 40])) as ArrayRef;
+    let nulls = Some(NullBuffer::from(vec![true, false]));
+    let members = vec![Field::new("x", DataType::Int64, false)];
+    let objects = StructArray::new(members.into(), vec![large()], nulls.clone());
+    let target = DataType::Struct(vec![Field::new("x", DataType::Int32, false)].into());
+    assert_eq!(convert(objects, target), (vec!["{x: 1}".to_owned(), "·".to_owned()], vec![]));
+    let item = |data_type| Arc::new(Field::new_list_field(data_type, true));
+    let lists = FixedSizeListArray::new(item(DataType::Int64), 1, large(), nulls);
+    for target in [DataType::FixedSizeList(item(DataType::Int32), 1), DataType::List(item(DataType::Int32))] {
+        assert_eq!(convert(lists.clone(), target), (vec!["[1]".to_owned(), "·".to_owned()], vec![]));
+    }
 }
 
 #[test]
