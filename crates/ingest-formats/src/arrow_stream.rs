@@ -14,7 +14,7 @@ use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::reader::{read_dictionary, read_record_batch};
 use arrow_ipc::{Message, root_as_message};
 
-use crate::convert::BatchConverter;
+use crate::convert::{BatchConverter, check_row_count};
 use crate::error::BodyError;
 use crate::options::{BodyLimits, BodyOptions};
 use crate::rows::RowCollector;
@@ -39,6 +39,7 @@ pub(crate) struct ArrowStream {
     schema: Option<SchemaRef>,
     dictionaries: HashMap<i64, ArrayRef>,
     converter: Option<BatchConverter>,
+    bytes: u64,
 }
 
 #[derive(Debug)]
@@ -71,10 +72,12 @@ impl ArrowStream {
             schema: None,
             dictionaries: HashMap::new(),
             converter: None,
+            bytes: 0,
         }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8], rows: &mut RowCollector) -> Result<(), BodyError> {
+        self.bytes += bytes.len() as u64;
         self.messages.push(bytes)?;
         while let Some(message) = self.messages.next_message()? {
             let Some(schema) = self.schema.clone() else {
@@ -86,6 +89,8 @@ impl ArrowStream {
             let batch = message.decode(schema, &mut self.dictionaries)?;
             self.check_dictionaries()?;
             if let (Some(batch), Some(converter)) = (batch, &mut self.converter) {
+                let count = converter.rows().saturating_add(batch.num_rows() as u64);
+                check_row_count(count, self.bytes, &self.options.limits)?;
                 converter.convert(&batch, rows)?;
             }
         }

@@ -81,6 +81,7 @@ impl TableColumns {
         if self.names.len() >= max {
             return Err(format!("the column \"{}\" is one too many; at most {max} are allowed", field.name()));
         }
+        self.names.check_new(field.name())?;
         let mut buffer = ColumnBuffer::new(&field, &self.options)?;
         for _ in 0..self.rows {
             buffer.append_null().map_err(|error| error.reason)?;

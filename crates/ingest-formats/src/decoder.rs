@@ -122,7 +122,7 @@ impl BodyDecoder {
         })
     }
 
-    /// Adds the next bytes of the body. [`Self::next_rows`] decodes them.
+    /// Adds the next bytes of the body. [`Self::next_rows`] decodes them. After [`Self::finish`], there are none.
     pub fn push(&mut self, bytes: &[u8]) {
         self.input.drain(..self.used.min(self.input.len()));
         self.used = 0;
@@ -188,6 +188,9 @@ impl BodyDecoder {
         loop {
             if let Some(rows) = self.rows.next_ready() {
                 return Ok(Some(rows));
+            }
+            if self.progress == BodyProgress::Complete {
+                return Ok(None);
             }
             if self.read_piece()? {
                 continue;

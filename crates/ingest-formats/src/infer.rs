@@ -137,6 +137,7 @@ impl SampledColumns {
         if self.guesses.len() >= self.columns_max {
             return Err(CellError::new(format!("there are more than {} columns", self.columns_max)));
         }
+        self.names.check_new(name).map_err(CellError::new)?;
         self.names.push(name.to_owned()).map_err(CellError::new)?;
         self.guesses.push(TypeGuess::Unknown);
         Ok(self.guesses.len() - 1)

@@ -43,6 +43,7 @@ mod infer;
 mod json;
 mod options;
 mod parquet_body;
+mod parquet_footer;
 mod rows;
 mod value;
 

@@ -14,13 +14,12 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 
-use crate::convert::BatchConverter;
+use crate::convert::{BatchConverter, check_row_count};
 use crate::error::BodyError;
 use crate::options::{BodyCoding, BodyOptions};
+use crate::parquet_footer::check_footer;
 use crate::rows::{DecodedRows, RowCollector, RowCounts};
 
-/// The first and last bytes of every file.
-const MAGIC: &[u8; 4] = b"PAR1";
 const READ_BYTES: usize = 64 << 10;
 
 /// Decodes a body of Parquet from a file that has the whole body.
@@ -50,7 +49,8 @@ impl fmt::Debug for ParquetBody {
 ///
 /// If `file` is not a Parquet file.
 pub fn parquet_schema<R: Read + Seek + Send + 'static>(file: R) -> Result<SchemaRef, BodyError> {
-    Ok(open(file)?.schema().clone())
+    let (builder, _) = open(file)?;
+    Ok(builder.schema().clone())
 }
 
 impl ParquetBody {
@@ -69,8 +69,10 @@ impl ParquetBody {
             let reason = "Parquet has no content coding, because it is compressed itself";
             return Err(BodyError::Options(reason.to_owned()));
         }
-        let builder = open(file)?;
+        let (builder, length) = open(file)?;
         check_expansion(builder.metadata(), &options)?;
+        let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(u64::MAX);
+        check_row_count(rows, length, &options.limits)?;
         let converter = BatchConverter::new(builder.schema(), schema, &options)?;
         let batch_rows_max = options.limits.batch_rows_max.max(1);
         let reader = guarded(|| builder.with_batch_size(batch_rows_max).build())?;
@@ -135,20 +137,12 @@ impl ParquetBody {
 
 fn open<R: Read + Seek + Send + 'static>(
     mut file: R,
-) -> Result<ParquetRecordBatchReaderBuilder<SharedFile<R>>, BodyError> {
-    let spool = |error: io::Error| BodyError::Spool(error.to_string());
-    let length = file.seek(SeekFrom::End(0)).map_err(spool)?;
-    let mut first = [0; MAGIC.len()];
-    if length >= 2 * MAGIC.len() as u64 {
-        file.seek(SeekFrom::Start(0)).and_then(|_| file.read_exact(&mut first)).map_err(spool)?;
-    }
-    if first != *MAGIC {
-        return Err(BodyError::Malformed("the body is no Parquet file: it does not begin with PAR1".to_owned()));
-    }
+) -> Result<(ParquetRecordBatchReaderBuilder<SharedFile<R>>, u64), BodyError> {
+    let length = check_footer(&mut file)?;
     let file = SharedFile { file: Arc::new(Mutex::new(file)), length };
     let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))?;
     check_physical_types(builder.metadata())?;
-    Ok(builder)
+    Ok((builder, length))
 }
 
 /// Refuses timestamps of 96 bits: the library reads those before 1677 and after 2262 as other times.

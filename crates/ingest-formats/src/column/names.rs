@@ -4,10 +4,12 @@ use std::collections::HashMap;
 
 use tidegate_core::{misspelled_name, nearest_names};
 
-use crate::value::cut_at;
+use crate::value::{cut_at, quoted};
 
 /// How many names a message lists where no name is similar.
 const LISTED_NAMES_MAX: usize = 20;
+/// The longest name of a column that a body adds, in bytes.
+const NEW_NAME_BYTES_MAX: usize = 255;
 /// The longest name that a message quotes, in bytes.
 const QUOTED_NAME_BYTES_MAX: usize = 200;
 
@@ -51,6 +53,19 @@ impl NameIndex {
         self.names.len()
     }
 
+    /// Whether a column with this name may be added. Some tables, such as those of Delta Lake, do not distinguish case.
+    pub(crate) fn check_new(&self, name: &str) -> Result<(), String> {
+        if name.is_empty() || name.len() > NEW_NAME_BYTES_MAX || name.chars().any(char::is_control) {
+            let quoted = quoted(name);
+            return Err(format!("{quoted} is no name of a column: it has 1 to {NEW_NAME_BYTES_MAX} bytes of text"));
+        }
+        let lowered = name.to_lowercase();
+        match self.names.iter().find(|other| other.to_lowercase() == lowered) {
+            None => Ok(()),
+            Some(other) => Err(format!("there is no column \"{name}\"; did you mean \"{other}\"?")),
+        }
+    }
+
     /// The position of `name`. Rows repeat the order of their members, so `expected` is tried first.
     #[inline]
     pub(crate) fn find(&self, name: &str, expected: usize) -> Option<usize> {
@@ -88,6 +103,11 @@ mod tests {
         assert_eq!(index.unknown("column", "devise"), "there is no column \"devise\"; did you mean \"device\"?");
         assert_eq!(index.unknown("column", "xyz"), "there is no column \"xyz\"; there are: device, value");
         assert_eq!((index.find("value", 0), index.find("value", 1), index.find("no", 0)), (Some(1), Some(1), None));
+        assert!(index.check_new("other").is_ok() && index.check_new("Ä\n").is_err() && index.check_new("").is_err());
+        assert_eq!(
+            index.check_new("Device"),
+            Err("there is no column \"Device\"; did you mean \"device\"?".to_owned())
+        );
         assert!(NameIndex::new(["a".to_owned(), "a".to_owned()]).is_err());
     }
 }

@@ -19,6 +19,8 @@ use crate::error::{BodyError, CellError, RejectedRow, RowPosition};
 use crate::options::{BodyLimits, BodyOptions, UnknownColumns};
 use crate::rows::RowCollector;
 
+/// Bodies with fewer rows may have any number of them for a byte.
+const UNCHECKED_ROWS: u64 = 16 << 20;
 /// How deeply types may be nested.
 const TYPE_DEPTH_MAX: usize = 32;
 
@@ -92,6 +94,11 @@ impl BatchConverter {
         })
     }
 
+    /// How many rows were converted or rejected.
+    pub(crate) fn rows(&self) -> u64 {
+        self.next_index
+    }
+
     pub(crate) fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
@@ -138,6 +145,18 @@ impl BatchConverter {
     }
 }
 
+/// Refuses a body of some bytes that claims to have rows without end: equal values take almost no bytes.
+pub(crate) fn check_row_count(rows: u64, body_bytes: u64, limits: &BodyLimits) -> Result<(), BodyError> {
+    let rows_max = body_bytes.saturating_mul(limits.expansion_max.max(1)).max(UNCHECKED_ROWS);
+    if rows > rows_max {
+        return Err(BodyError::TooLarge(format!(
+            "the body has {rows} rows, more than {} for each of its bytes",
+            limits.expansion_max
+        )));
+    }
+    Ok(())
+}
+
 /// The columns of the table, and those that the body adds.
 fn table_fields(source: &Schema, table: &Schema, unknown: UnknownColumns) -> Result<Vec<FieldRef>, BodyError> {
     let declared = NameIndex::new(table.fields().iter().map(|field| field.name().clone()));
@@ -150,6 +169,7 @@ fn table_fields(source: &Schema, table: &Schema, unknown: UnknownColumns) -> Res
         if unknown == UnknownColumns::Refuse {
             return Err(BodyError::Columns(declared.unknown("column", field.name())));
         }
+        declared.check_new(field.name()).map_err(BodyError::Columns)?;
         // Which values repeat in the body is no property of the column.
         let data_type = match field.data_type() {
             DataType::Dictionary(_, values) => values.as_ref().clone(),

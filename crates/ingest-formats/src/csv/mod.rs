@@ -126,7 +126,7 @@ impl CsvRows {
         }
         let position = RowPosition::Line(line);
         if record.len() > self.row_bytes_max {
-            let (line, max) = (self.line, self.row_bytes_max);
+            let max = self.row_bytes_max;
             return Err(BodyError::TooLarge(format!("the record of line {line} has more than {max} bytes")));
         }
         let text = record_text(record).and_then(|text| match self.scanner.defect() {

@@ -55,7 +55,7 @@ impl JsonLines {
     /// Reads a last line without line break. If it is not a whole value, the body broke off in it.
     pub(crate) fn finish(&mut self, rows: &mut impl RecordSink) -> Result<(), BodyError> {
         let open = std::mem::take(&mut self.open);
-        let line = trim(&open);
+        let line = self.without_mark(trim(&open));
         let is_whole = record_text(line).is_ok_and(|text| {
             let mut cursor = JsonCursor::new(text);
             cursor.raw_value(&mut String::new()).and_then(|_| cursor.expect_end()).is_ok()
@@ -77,13 +77,16 @@ impl JsonLines {
             let text = line.get(..REJECTED_TEXT_BYTES_MAX).unwrap_or(line);
             return rows.reject(RejectedRow::new(position, error, text));
         }
-        let line = if self.line == 1 { line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line) } else { line };
-        let line = trim(line);
+        let line = self.without_mark(trim(line));
         if is_blank(line) {
             return Ok(());
         }
         let appended = record_text(line).and_then(|text| rows.append_object(text));
         rows.record(position, line, appended)
+    }
+
+    fn without_mark<'a>(&self, line: &'a [u8]) -> &'a [u8] {
+        if self.line == 1 { line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line) } else { line }
     }
 }
 

@@ -338,3 +338,41 @@ fn json_text_is_checked() {
     assert_eq!(decoded.text(), ["{\"a\": 1}", "·"]);
     assert_eq!(decoded.reasons(), ["row 1, column \"v\": \"{a}\" is not JSON"]);
 }
+
+/// A file whose footer declares this many levels of columns.
+fn nested_file(levels: usize) -> Vec<u8> {
+    // The version, then the list of elements: each optional, with a name and one child.
+    let mut footer = vec![0x15, 0x02, 0x19, 0xFC];
+    let mut count = levels + 1;
+    while count >= 0x80 {
+        footer.push((count & 0x7F) as u8 | 0x80);
+        count >>= 7;
+    }
+    footer.push(count as u8);
+    for _ in 0..levels {
+        footer.extend([0x35, 0x02, 0x18, 0x01, b'a', 0x15, 0x02, 0x00]);
+    }
+    footer.extend([0x15, 0x02, 0x25, 0x02, 0x18, 0x01, b'a', 0x00, 0x16, 0x00, 0x19, 0x0C, 0x00]);
+    let length = (footer.len() as u32).to_le_bytes();
+    [b"PAR1".as_slice(), &footer, &length, b"PAR1"].concat()
+}
+
+#[test]
+fn columns_that_are_nested_without_end_are_refused() {
+    let refused = parquet_schema(Cursor::new(nested_file(200_000))).unwrap_err();
+    assert_eq!(refused, BodyError::Columns("the columns are nested more than 100 levels deep".to_owned()));
+    // The same footer with few levels is valid.
+    assert_eq!(parquet_schema(Cursor::new(nested_file(3))).unwrap().field(0).name(), "a");
+}
+
+#[test]
+fn rows_without_end_are_refused() {
+    let rows = 1 << 23;
+    let sent = batch(vec![("v", Arc::new(NullArray::new(rows)))]);
+    let table = schema(&[("v", DataType::Int64)]);
+    let limits = BodyLimits { batch_rows_max: rows, ..BodyLimits::default() };
+    let options = BodyOptions { limits, ..BodyOptions::new(BodyFormat::Arrow) };
+    let error =
+        decode_pieces(&table, &options, &write_arrow(&[sent.clone(), sent.clone(), sent]), usize::MAX).unwrap_err();
+    assert_eq!(error.to_string(), "the body has 25165824 rows, more than 500 for each of its bytes");
+}
