@@ -236,7 +236,11 @@ impl BodyDecoder {
     fn end_sample(&mut self) -> Result<(), BodyError> {
         let Some(sample) = self.sample.take() else { return Ok(()) };
         for field in infer_new_columns(&sample, &self.options, self.rows.columns().names()) {
-            self.rows.columns_mut().add(field).map_err(BodyError::Columns)?;
+            let added = self.rows.columns_mut().add(field).map_err(BodyError::Columns);
+            // In JSON, only the rows that have the column are rejected, with the same reason.
+            if self.options.format == BodyFormat::Csv {
+                added?;
+            }
         }
         self.reader.push(&sample, &mut self.rows)
     }

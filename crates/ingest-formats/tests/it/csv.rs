@@ -105,4 +105,6 @@ fn columns_are_added_where_that_is_allowed() {
     let options = BodyOptions { unknown_columns: UnknownColumns::Add, ..options() };
     let decoded = decode(&sensors(), &options, "device,count,code,none\na,1,007,\nb,,x,\n").unwrap();
     assert_eq!(decoded.text(), ["·|a|·|1|007|·", "·|b|·|·|x|·"]);
+    let error = decode(&sensors(), &options, "device,Value\na,1\n").unwrap_err();
+    assert_eq!(error, BodyError::Columns("there is no column \"Value\"; did you mean \"value\"?".to_owned()));
 }

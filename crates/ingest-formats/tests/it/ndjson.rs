@@ -115,6 +115,10 @@ fn members_become_columns_where_that_is_allowed() {
     let decoded = decode(&sensors(), &options, body).unwrap();
     assert_eq!(decoded.text(), ["·|a|·|·|·", "·|b|·|1.0|{x: 1}", "·|c|·|2.5|·"]);
     assert_eq!(decoded.schema.field(3), &Field::new("count", DataType::Float64, true));
+    // Names that differ in case only are the same in some tables.
+    let decoded = decode(&sensors(), &options, "{\"device\":\"a\",\"Value\":1}\n{\"device\":\"b\",\"x\":1}\n").unwrap();
+    assert_eq!(decoded.reasons(), [r#"line 1, column "Value": there is no column "Value"; did you mean "value"?"#]);
+    assert_eq!(decoded.text(), ["·|b|·|1"]);
     // After the sample, the first value decides.
     let body =
         "{\"device\":\"a\"}\n".repeat(20_000) + "{\"device\":\"b\",\"late\":7}\n{\"device\":\"c\",\"late\":\"x\"}\n";
