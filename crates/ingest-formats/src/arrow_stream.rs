@@ -1,0 +1,291 @@
+//! The stream of Arrow IPC.
+//!
+//! The decoder of the Arrow library trusts lengths that are in messages. They are checked here before it sees a message.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::buffer::Buffer;
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow_ipc::convert::fb_to_schema;
+use arrow_ipc::reader::{read_dictionary, read_record_batch};
+use arrow_ipc::{Message, root_as_message};
+
+use crate::convert::{BatchConverter, check_row_count};
+use crate::error::BodyError;
+use crate::options::{BodyLimits, BodyOptions};
+use crate::rows::RowCollector;
+
+const CONTINUATION: [u8; 4] = [0xFF; 4];
+/// The first bytes of a file of Arrow, which is no stream.
+const FILE_MAGIC: &[u8] = b"ARROW1";
+/// The largest description of a message. That of 2,000 columns has some 200 kB.
+const MESSAGE_HEADER_BYTES_MAX: usize = 8 << 20;
+/// Rows without any bytes are possible, so their number has a bound of its own.
+const MESSAGE_ROWS_MAX: i64 = 1 << 24;
+/// The length before a compressed buffer that is stored as it is.
+const NOT_COMPRESSED: i64 = -1;
+const NO_SCHEMA: &str = "the body ends before the schema of its Arrow stream";
+
+/// Reads the batches of a body.
+#[derive(Debug)]
+pub(crate) struct ArrowStream {
+    table: Schema,
+    options: Arc<BodyOptions>,
+    messages: MessageSplitter,
+    schema: Option<SchemaRef>,
+    dictionaries: HashMap<i64, ArrayRef>,
+    converter: Option<BatchConverter>,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct MessageSplitter {
+    buffer: Vec<u8>,
+    bytes_max: usize,
+    has_ended: bool,
+}
+
+/// The lengths of the parts of a message.
+struct MessageLayout {
+    /// The bytes before the description.
+    prefix: usize,
+    header: usize,
+    body: usize,
+}
+
+/// A complete message whose lengths were checked.
+struct CheckedMessage {
+    bytes: Vec<u8>,
+    layout: MessageLayout,
+}
+
+impl ArrowStream {
+    pub(crate) fn new(table: &Schema, options: Arc<BodyOptions>) -> Self {
+        Self {
+            table: table.clone(),
+            messages: MessageSplitter::new(&options.limits),
+            options,
+            schema: None,
+            dictionaries: HashMap::new(),
+            converter: None,
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8], rows: &mut RowCollector) -> Result<(), BodyError> {
+        self.bytes += bytes.len() as u64;
+        self.messages.push(bytes)?;
+        while let Some(message) = self.messages.next_message()? {
+            let Some(schema) = self.schema.clone() else {
+                let schema = message.schema()?;
+                self.converter = Some(BatchConverter::new(&schema, &self.table, &self.options)?);
+                self.schema = Some(schema);
+                continue;
+            };
+            let batch = message.decode(schema, &mut self.dictionaries)?;
+            self.check_dictionaries()?;
+            if let (Some(batch), Some(converter)) = (batch, &mut self.converter) {
+                let count = converter.rows().saturating_add(batch.num_rows() as u64);
+                check_row_count(count, self.bytes, &self.options.limits)?;
+                converter.convert(&batch, rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Dictionaries may grow with each message.
+    fn check_dictionaries(&self) -> Result<(), BodyError> {
+        let max = self.options.limits.message_bytes_max;
+        let total: usize = self.dictionaries.values().map(Array::get_array_memory_size).sum();
+        if total > max {
+            return Err(BodyError::TooLarge(format!("the dictionaries of the body have more than {max} bytes")));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(&mut self) -> Result<(), BodyError> {
+        self.messages.finish()?;
+        if self.schema.is_none() {
+            return Err(BodyError::Incomplete(NO_SCHEMA.to_owned()));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn schema(&self) -> SchemaRef {
+        self.converter.as_ref().map_or_else(|| Arc::new(self.table.clone()), BatchConverter::schema)
+    }
+
+    pub(crate) fn added_columns(&self) -> Vec<FieldRef> {
+        self.converter.as_ref().map(BatchConverter::added).unwrap_or_default()
+    }
+}
+
+/// The schema at the beginning of a stream.
+pub(crate) fn schema_of_head(bytes: &[u8], limits: &BodyLimits) -> Result<SchemaRef, BodyError> {
+    let mut messages = MessageSplitter::new(limits);
+    messages.push(bytes)?;
+    match messages.next_message()? {
+        Some(message) => message.schema(),
+        None => Err(BodyError::Incomplete(NO_SCHEMA.to_owned())),
+    }
+}
+
+impl CheckedMessage {
+    fn message(&self) -> Result<Message<'_>, BodyError> {
+        let header = self.bytes.get(self.layout.prefix..self.layout.prefix + self.layout.header);
+        root_as_message(header.unwrap_or_default()).map_err(|error| malformed(&error.to_string()))
+    }
+
+    fn schema(&self) -> Result<SchemaRef, BodyError> {
+        let message = self.message()?;
+        let Some(schema) = message.header_as_schema() else { return Err(malformed("it does not begin with a schema")) };
+        guarded(|| Ok(Arc::new(fb_to_schema(schema))))
+    }
+
+    /// The batch that the message has, unless it is one of dictionary values, which are stored.
+    fn decode(
+        &self,
+        schema: SchemaRef,
+        dictionaries: &mut HashMap<i64, ArrayRef>,
+    ) -> Result<Option<RecordBatch>, BodyError> {
+        let message = self.message()?;
+        let body = Buffer::from(self.bytes.get(self.layout.prefix + self.layout.header..).unwrap_or_default());
+        let version = message.version();
+        if let Some(batch) = message.header_as_record_batch() {
+            return guarded(|| read_record_batch(&body, batch, schema, dictionaries, None, &version).map(Some));
+        }
+        if let Some(values) = message.header_as_dictionary_batch() {
+            guarded(|| read_dictionary(&body, values, &schema, dictionaries, &version))?;
+            return Ok(None);
+        }
+        Err(malformed("a message is neither a batch nor a dictionary"))
+    }
+}
+
+/// Decodes with the library. A message that passes all checks may still be one that the library does not expect; it
+/// reports some of these as panics.
+fn guarded<T>(decode: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, BodyError> {
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(decoded) => decoded.map_err(|error| malformed(&error.to_string())),
+        Err(_) => Err(malformed("a message contradicts itself")),
+    }
+}
+
+fn malformed(reason: &str) -> BodyError {
+    BodyError::Malformed(format!("the body is no valid Arrow stream: {reason}"))
+}
+
+impl MessageSplitter {
+    fn new(limits: &BodyLimits) -> Self {
+        Self { buffer: Vec::new(), bytes_max: limits.message_bytes_max, has_ended: false }
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Result<(), BodyError> {
+        if self.has_ended && !bytes.is_empty() {
+            return Err(malformed("there are more bytes after its end"));
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The next complete message, checked.
+    fn next_message(&mut self) -> Result<Option<CheckedMessage>, BodyError> {
+        let Some(layout) = self.layout()? else { return Ok(None) };
+        let length = layout.prefix + layout.header + layout.body;
+        if self.buffer.len() < length {
+            return Ok(None);
+        }
+        let rest = self.buffer.split_off(length);
+        let bytes = std::mem::replace(&mut self.buffer, rest);
+        if layout.header == 0 {
+            self.has_ended = true;
+            return if self.buffer.is_empty() {
+                Ok(None)
+            } else {
+                Err(malformed("there are more bytes after its end"))
+            };
+        }
+        let message = CheckedMessage { bytes, layout };
+        check_message(&message, self.bytes_max)?;
+        Ok(Some(message))
+    }
+
+    /// The lengths of the message at the beginning of the buffer, once they are known.
+    fn layout(&self) -> Result<Option<MessageLayout>, BodyError> {
+        if self.buffer.starts_with(FILE_MAGIC) {
+            return Err(malformed("it is an Arrow file; send the stream format, which has no index"));
+        }
+        let word = |index: usize| self.buffer.get(index..)?.first_chunk::<4>().copied();
+        let Some(first) = word(0) else { return Ok(None) };
+        let (prefix, header) = match first {
+            CONTINUATION => (8, word(4)),
+            // Streams of older versions have no mark before the length.
+            _ => (4, Some(first)),
+        };
+        let Some(header) = header else { return Ok(None) };
+        let header = usize::try_from(u32::from_le_bytes(header)).unwrap_or(usize::MAX);
+        if header > MESSAGE_HEADER_BYTES_MAX {
+            return Err(malformed("it does not begin with a message, or the description of a message is too long"));
+        }
+        if header == 0 {
+            return Ok(Some(MessageLayout { prefix, header, body: 0 }));
+        }
+        let Some(bytes) = self.buffer.get(prefix..prefix + header) else { return Ok(None) };
+        let message = root_as_message(bytes).map_err(|error| malformed(&error.to_string()))?;
+        let body = usize::try_from(message.bodyLength()).map_err(|_| malformed("a message has a negative length"))?;
+        if body > self.bytes_max {
+            let max = self.bytes_max;
+            return Err(BodyError::TooLarge(format!(
+                "a batch has {body} bytes; at most {max} are allowed; send smaller batches"
+            )));
+        }
+        Ok(Some(MessageLayout { prefix, header, body }))
+    }
+
+    fn finish(&self) -> Result<(), BodyError> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        Err(BodyError::Incomplete("the body ends within a message of its Arrow stream".to_owned()))
+    }
+}
+
+/// Checks that all buffers are within the message, and how large they become.
+fn check_message(message: &CheckedMessage, bytes_max: usize) -> Result<(), BodyError> {
+    let body = message.bytes.get(message.layout.prefix + message.layout.header..).unwrap_or_default();
+    let header = message.message()?;
+    let Some(batch) = batch_of(&header) else { return Ok(()) };
+    if !(0..=MESSAGE_ROWS_MAX).contains(&batch.length()) {
+        return Err(BodyError::TooLarge(format!(
+            "a batch has {} rows; at most {MESSAGE_ROWS_MAX} are allowed",
+            batch.length()
+        )));
+    }
+    let is_compressed = batch.compression().is_some();
+    let mut total = 0usize;
+    for buffer in batch.buffers().iter().flatten() {
+        let range = usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
+        let bytes = range.and_then(|(start, length)| body.get(start..start.checked_add(length)?));
+        let Some(bytes) = bytes else { return Err(malformed("a buffer is outside of its message")) };
+        let length = match bytes.first_chunk::<8>().map(|length| i64::from_le_bytes(*length)) {
+            Some(length) if is_compressed && length != NOT_COMPRESSED => usize::try_from(length).unwrap_or(usize::MAX),
+            _ => bytes.len(),
+        };
+        total = total.saturating_add(length);
+        if total > bytes_max {
+            return Err(BodyError::TooLarge(format!(
+                "a batch has more than {bytes_max} bytes after decompression; send smaller batches"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The batch of rows or of dictionary values that a message has.
+fn batch_of<'a>(message: &Message<'a>) -> Option<arrow_ipc::RecordBatch<'a>> {
+    message.header_as_record_batch().or_else(|| message.header_as_dictionary_batch()?.data())
+}

@@ -1,0 +1,156 @@
+//! Values from JSON.
+
+use std::collections::HashSet;
+
+use super::{ColumnBuffer, ColumnValues, NameIndex, offset_of};
+use crate::error::{CellError, CellResult};
+use crate::json::cursor::{JsonCursor, JsonKind};
+use crate::value::number::{NumberSyntax, special_float};
+
+/// Maps with fewer keys are searched for a key that occurs twice; others are hashed.
+const SEARCHED_KEYS_MAX: usize = 16;
+
+impl ColumnBuffer {
+    /// Appends the next value of `cursor`. After an error, the column must be truncated.
+    #[inline]
+    pub(crate) fn append_json(&mut self, cursor: &mut JsonCursor<'_>, scratch: &mut String) -> CellResult<()> {
+        if let ColumnValues::Text { is_json: true, .. } = &self.values {
+            return self.append_document(cursor, scratch);
+        }
+        match cursor.kind()? {
+            JsonKind::Null => self.append_null(),
+            JsonKind::Number => self.append_number(cursor.number(), NumberSyntax::Json),
+            JsonKind::String => {
+                let text = cursor.string(scratch)?;
+                self.append_json_string(text)
+            }
+            JsonKind::Boolean(value) => self.append_boolean(value),
+            JsonKind::Array => self.append_array(cursor, scratch),
+            JsonKind::Object => self.append_object(cursor, scratch),
+        }
+    }
+
+    fn append_json_string(&mut self, text: &str) -> CellResult<()> {
+        match &mut self.values {
+            ColumnValues::Text { text: texts, .. } => {
+                texts.push(text.as_bytes());
+                self.nulls.append_non_null();
+                Ok(())
+            }
+            ColumnValues::Float32(_) | ColumnValues::Float64(_) => match special_float(text) {
+                Some(value) => {
+                    self.append_float(value);
+                    Ok(())
+                }
+                None => Err(self.misfit(text)),
+            },
+            _ => self.append_written(text),
+        }
+    }
+
+    /// Appends any value as it is written.
+    fn append_document(&mut self, cursor: &mut JsonCursor<'_>, scratch: &mut String) -> CellResult<()> {
+        let document = cursor.raw_value(scratch)?;
+        if document == "null" {
+            return self.append_null();
+        }
+        let ColumnValues::Text { text, .. } = &mut self.values else { return Err(self.misfit(document)) };
+        text.push(document.as_bytes());
+        self.nulls.append_non_null();
+        Ok(())
+    }
+
+    fn append_array(&mut self, cursor: &mut JsonCursor<'_>, scratch: &mut String) -> CellResult<()> {
+        let ColumnValues::List { offsets, item, size } = &mut self.values else {
+            return Err(CellError::new(format!("it is an array; the column is {}", self.description())));
+        };
+        let start = item.len();
+        let mut items = cursor.array();
+        while items.next_item(cursor)? {
+            let index = item.len() - start;
+            item.append_json(cursor, scratch).map_err(|error| error.in_item(index))?;
+        }
+        let length = item.len() - start;
+        if let Some(size) = size.filter(|size| *size != length) {
+            return Err(CellError::new(format!("it has {length} items; the column is a list of {size}")));
+        }
+        offsets.push(offset_of(item.len()));
+        self.nulls.append_non_null();
+        Ok(())
+    }
+
+    fn append_object(&mut self, cursor: &mut JsonCursor<'_>, scratch: &mut String) -> CellResult<()> {
+        match &mut self.values {
+            ColumnValues::Struct { names, members } => {
+                append_members(names, members, self.nulls.len(), cursor, scratch)?
+            }
+            ColumnValues::Map { offsets, key, value } => {
+                append_entries(key, value, cursor, scratch)?;
+                offsets.push(offset_of(key.len()));
+            }
+            _ => return Err(CellError::new(format!("it is an object; the column is {}", self.description()))),
+        }
+        self.nulls.append_non_null();
+        Ok(())
+    }
+}
+
+/// Appends one object to the members of a struct. All of them have `len` values before.
+fn append_members(
+    names: &NameIndex,
+    members: &mut [ColumnBuffer],
+    len: usize,
+    cursor: &mut JsonCursor<'_>,
+    scratch: &mut String,
+) -> CellResult<()> {
+    let mut object = cursor.object();
+    let mut expected = 0;
+    while let Some(name) = object.next_name(cursor, scratch)? {
+        let Some(position) = names.find(name, expected) else {
+            return Err(CellError::new(names.unknown("member", name)));
+        };
+        expected = position + 1;
+        let Some(member) = members.get_mut(position) else { continue };
+        if member.len() > len {
+            return Err(CellError::new("it occurs twice").in_member(names.name(position)));
+        }
+        member.append_json(cursor, scratch).map_err(|error| error.in_member(names.name(position)))?;
+    }
+    for (position, member) in members.iter_mut().enumerate().filter(|(_, member)| member.len() == len) {
+        member.append_missing().map_err(|error| error.in_member(names.name(position)))?;
+    }
+    Ok(())
+}
+
+/// Appends one object to the entries of a map. Keys that are not text have the form that they have in CSV.
+fn append_entries(
+    key: &mut ColumnBuffer,
+    value: &mut ColumnBuffer,
+    cursor: &mut JsonCursor<'_>,
+    scratch: &mut String,
+) -> CellResult<()> {
+    let mut object = cursor.object();
+    let mut seen: Vec<String> = Vec::new();
+    let mut hashed: HashSet<String> = HashSet::new();
+    let mut key_scratch = String::new();
+    while let Some(name) = object.next_name(cursor, scratch)? {
+        let is_new = if seen.len() < SEARCHED_KEYS_MAX {
+            let is_new = !seen.iter().any(|other| other == name);
+            seen.push(name.to_owned());
+            is_new
+        } else {
+            !seen.iter().any(|other| other == name) && hashed.insert(name.to_owned())
+        };
+        if !is_new {
+            return Err(CellError::new("the key occurs twice").in_member(name));
+        }
+        let name = name.to_owned();
+        // The same number in another form would be the same key twice.
+        if !key.is_text() && !name.parse::<i128>().is_ok_and(|number| number.to_string() == name) {
+            return Err(key.misfit(&name).in_member(&name));
+        }
+        key.append_text(&name, &mut key_scratch).map_err(|error| error.in_member(&name))?;
+        value.append_json(cursor, scratch).map_err(|error| error.in_member(&name))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,297 @@
+//! From batches of the sender's types to batches of the table's types, without changing a value.
+//!
+//! Which columns and types fit is decided once, from the schemas. Then each row is checked, rows that do not fit are
+//! removed, and the others are converted.
+
+mod apply;
+mod check;
+
+use std::sync::Arc;
+
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::{can_cast_types, filter_record_batch};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::record_batch::RecordBatchOptions;
+
+use crate::column::{NameIndex, describe_type, is_json_field};
+use crate::error::{BodyError, CellError, RejectedRow, RowPosition};
+use crate::options::{BodyLimits, BodyOptions, UnknownColumns};
+use crate::rows::RowCollector;
+
+/// Bodies with fewer rows may have any number of them for a byte.
+const UNCHECKED_ROWS: u64 = 16 << 20;
+/// How deeply types may be nested.
+const TYPE_DEPTH_MAX: usize = 32;
+
+/// How the batches of one body become those of a table.
+#[derive(Debug)]
+pub(crate) struct BatchConverter {
+    schema: SchemaRef,
+    /// How many columns the table has; the others were added.
+    declared: usize,
+    columns: Vec<MemberConversion>,
+    batch_rows_max: usize,
+    /// The number of the next row.
+    next_index: u64,
+}
+
+/// Where a column or member comes from.
+#[derive(Debug)]
+struct MemberConversion {
+    name: String,
+    /// The position in the source. Without it, all values are null.
+    source: Option<usize>,
+    value: ValueConversion,
+}
+
+/// How the values of a column or of a part of it are converted.
+#[derive(Debug)]
+struct ValueConversion {
+    target: DataType,
+    is_nullable: bool,
+    is_json: bool,
+    kind: ConversionKind,
+}
+
+#[derive(Debug)]
+enum ConversionKind {
+    /// The types are equal.
+    Same,
+    /// The values are single and have another type.
+    Cast,
+    Struct(Vec<MemberConversion>),
+    List(Box<ValueConversion>),
+    Map {
+        key: Box<ValueConversion>,
+        value: Box<ValueConversion>,
+    },
+}
+
+impl BatchConverter {
+    /// Fails with [`BodyError::Columns`] if the columns of `source` do not fit those of `table`.
+    pub(crate) fn new(source: &Schema, table: &Schema, options: &BodyOptions) -> Result<Self, BodyError> {
+        let BodyLimits { columns_max, batch_rows_max, .. } = options.limits;
+        let names = NameIndex::new(source.fields().iter().map(|field| field.name().clone()));
+        let names = names.map_err(|reason| BodyError::Columns(format!("columns of the body: {reason}")))?;
+        let fields = table_fields(source, table, options.unknown_columns)?;
+        if fields.len() > columns_max {
+            let count = fields.len();
+            return Err(BodyError::TooLarge(format!(
+                "the table would have {count} columns; at most {columns_max} are allowed"
+            )));
+        }
+        let columns = members(source.fields(), &names, &fields.clone().into(), TYPE_DEPTH_MAX);
+        let columns =
+            columns.map_err(|error| BodyError::Columns(format!("column \"{}\": {}", error.path, error.reason)))?;
+        let schema = Arc::new(Schema::new_with_metadata(fields, table.metadata().clone()));
+        Ok(Self {
+            schema,
+            declared: table.fields().len(),
+            columns,
+            batch_rows_max: batch_rows_max.max(1),
+            next_index: 0,
+        })
+    }
+
+    /// How many rows were converted or rejected.
+    pub(crate) fn rows(&self) -> u64 {
+        self.next_index
+    }
+
+    pub(crate) fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    pub(crate) fn added(&self) -> Vec<FieldRef> {
+        self.schema.fields().iter().skip(self.declared).cloned().collect()
+    }
+
+    /// Passes on the rows of a batch, in parts of bounded size.
+    pub(crate) fn convert(&mut self, batch: &RecordBatch, rows: &mut RowCollector) -> Result<(), BodyError> {
+        let mut start = 0;
+        while start < batch.num_rows() {
+            let length = (batch.num_rows() - start).min(self.batch_rows_max);
+            let part = batch.slice(start, length);
+            self.convert_part(&part, rows).map_err(|error| BodyError::Malformed(error.to_string()))?;
+            start += length;
+        }
+        Ok(())
+    }
+
+    fn convert_part(&mut self, batch: &RecordBatch, rows: &mut RowCollector) -> Result<(), ArrowError> {
+        let first = self.next_index;
+        self.next_index = first.saturating_add(batch.num_rows() as u64);
+        let failures = check::check_rows(batch, &self.columns)?;
+        let position = |row: usize| RowPosition::Index(first.saturating_add(row as u64));
+        let mut positions: Vec<RowPosition> = (0..batch.num_rows()).map(position).collect();
+        let mut fitting = batch.clone();
+        if !failures.is_empty() {
+            let is_fitting: Vec<bool> = (0..batch.num_rows()).map(|row| !failures.contains_key(&row)).collect();
+            positions = positions.into_iter().zip(&is_fitting).filter(|(_, fits)| **fits).map(|(row, _)| row).collect();
+            fitting = filter_record_batch(batch, &BooleanArray::from(is_fitting))?;
+        }
+        for (row, error) in failures {
+            rows.keep_rejected(RejectedRow::new(position(row), *error, b""));
+        }
+        if rows.is_refused() {
+            return Ok(());
+        }
+        let arrays = apply::convert_members(fitting.columns(), fitting.num_rows(), &self.columns)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(fitting.num_rows()));
+        let converted = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)?;
+        rows.push_batch(converted, positions);
+        Ok(())
+    }
+}
+
+/// Refuses a body of some bytes that claims to have rows without end: equal values take almost no bytes.
+pub(crate) fn check_row_count(rows: u64, body_bytes: u64, limits: &BodyLimits) -> Result<(), BodyError> {
+    let rows_max = body_bytes.saturating_mul(limits.expansion_max.max(1)).max(UNCHECKED_ROWS);
+    if rows > rows_max {
+        return Err(BodyError::TooLarge(format!(
+            "the body has {rows} rows, more than {} for each of its bytes",
+            limits.expansion_max
+        )));
+    }
+    Ok(())
+}
+
+/// The columns of the table, and those that the body adds.
+fn table_fields(source: &Schema, table: &Schema, unknown: UnknownColumns) -> Result<Vec<FieldRef>, BodyError> {
+    let declared = NameIndex::new(table.fields().iter().map(|field| field.name().clone()));
+    let declared = declared.map_err(BodyError::Options)?;
+    let mut fields: Vec<FieldRef> = table.fields().iter().cloned().collect();
+    for field in source.fields() {
+        if declared.find(field.name(), 0).is_some() {
+            continue;
+        }
+        if unknown == UnknownColumns::Refuse {
+            return Err(BodyError::Columns(declared.unknown("column", field.name())));
+        }
+        declared.check_new(field.name()).map_err(BodyError::Columns)?;
+        // Which values repeat in the body is no property of the column.
+        let data_type = match field.data_type() {
+            DataType::Dictionary(_, values) => values.as_ref().clone(),
+            other => other.clone(),
+        };
+        fields.push(Arc::new(field.as_ref().clone().with_data_type(data_type).with_nullable(true)));
+    }
+    Ok(fields)
+}
+
+fn members(
+    source: &Fields,
+    names: &NameIndex,
+    targets: &Fields,
+    depth: usize,
+) -> Result<Vec<MemberConversion>, Box<CellError>> {
+    let convert = |(position, target): (usize, &FieldRef)| {
+        let name = target.name();
+        let found = names.find(name, position).and_then(|position| Some((position, source.get(position)?)));
+        let Some((position, field)) = found else {
+            if !target.is_nullable() {
+                return Err(CellError::new("it is missing, and the column takes no nulls").in_member(name));
+            }
+            let value = ValueConversion::with_kind(target, ConversionKind::Same);
+            return Ok(MemberConversion { name: name.clone(), source: None, value });
+        };
+        let value = ValueConversion::new(field, target, depth).map_err(|error| error.in_member(name))?;
+        Ok(MemberConversion { name: name.clone(), source: Some(position), value })
+    };
+    targets.iter().enumerate().map(convert).collect()
+}
+
+impl ValueConversion {
+    fn with_kind(target: &Field, kind: ConversionKind) -> Self {
+        Self {
+            target: target.data_type().clone(),
+            is_nullable: target.is_nullable(),
+            is_json: is_json_field(target),
+            kind,
+        }
+    }
+
+    fn new(source: &Field, target: &Field, depth: usize) -> Result<Self, Box<CellError>> {
+        let Some(depth) = depth.checked_sub(1) else { return Err(CellError::new("the type is nested too deeply")) };
+        let part = |source: &Field, target: &Field| Self::new(source, target, depth).map(Box::new);
+        let kind = match (value_type(source.data_type()), value_type(target.data_type())) {
+            (DataType::Struct(source), DataType::Struct(target)) => struct_kind(source, target, depth)?,
+            (
+                DataType::List(source) | DataType::LargeList(source) | DataType::FixedSizeList(source, _),
+                DataType::List(target) | DataType::LargeList(target),
+            ) => ConversionKind::List(part(source, target).map_err(|error| error.in_member("[]"))?),
+            (DataType::FixedSizeList(source, source_size), DataType::FixedSizeList(target, size))
+                if source_size == size =>
+            {
+                ConversionKind::List(part(source, target).map_err(|error| error.in_member("[]"))?)
+            }
+            (DataType::Map(source, _), DataType::Map(target, _)) => map_kind(source, target, depth)?,
+            (a, b) if a == b && a.primitive_width().is_some() => ConversionKind::Same,
+            (a, b) if a == b && !a.is_nested() => ConversionKind::Same,
+            (a, b) if is_exact_cast(a, b) && can_cast_types(a, b) => ConversionKind::Cast,
+            _ => {
+                let (source, target) = (describe_type(source.data_type()), describe_type(target.data_type()));
+                return Err(CellError::new(format!("it is {source} in the body, and {target} in the table")));
+            }
+        };
+        Ok(Self::with_kind(target, kind))
+    }
+}
+
+fn struct_kind(source: &Fields, target: &Fields, depth: usize) -> Result<ConversionKind, Box<CellError>> {
+    let targets = NameIndex::new(target.iter().map(|field| field.name().clone())).map_err(CellError::new)?;
+    let names = NameIndex::new(source.iter().map(|field| field.name().clone())).map_err(CellError::new)?;
+    if let Some(field) = source.iter().find(|field| targets.find(field.name(), 0).is_none()) {
+        return Err(CellError::new(targets.unknown("member", field.name())));
+    }
+    Ok(ConversionKind::Struct(members(source, &names, target, depth)?))
+}
+
+fn map_kind(source: &Field, target: &Field, depth: usize) -> Result<ConversionKind, Box<CellError>> {
+    let (DataType::Struct(source), DataType::Struct(target)) = (source.data_type(), target.data_type()) else {
+        return Err(CellError::new("the type is a map without entries"));
+    };
+    let ([source_key, source_value], [key, value]) = (source.as_ref(), target.as_ref()) else {
+        return Err(CellError::new("the type is a map without key and value"));
+    };
+    Ok(ConversionKind::Map {
+        key: Box::new(ValueConversion::new(source_key, key, depth).map_err(|error| error.in_member("key"))?),
+        value: Box::new(ValueConversion::new(source_value, value, depth).map_err(|error| error.in_member("value"))?),
+    })
+}
+
+/// The type of the values: that of the dictionary where the column has one.
+fn value_type(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => values,
+        _ => data_type,
+    }
+}
+
+/// Whether single values of one type may become values of the other where they fit. Text never becomes a number, and a
+/// time without zone never gets one.
+fn is_exact_cast(source: &DataType, target: &DataType) -> bool {
+    use DataType::{
+        Binary, BinaryView, Date32, Date64, FixedSizeBinary, Float32, Float64, LargeBinary, LargeUtf8, Null, Time32,
+        Time64, Timestamp, Utf8, Utf8View,
+    };
+    let is_text = |data_type: &DataType| matches!(data_type, Utf8 | LargeUtf8 | Utf8View);
+    let is_binary = |data_type: &DataType| matches!(data_type, Binary | LargeBinary | BinaryView);
+    let is_integer = DataType::is_integer;
+    let is_float = |data_type: &DataType| matches!(data_type, Float32 | Float64);
+    let is_decimal = DataType::is_decimal;
+    match (source, target) {
+        (Null, _) => true,
+        (Timestamp(_, source), Timestamp(_, target)) => source.is_some() == target.is_some(),
+        (Date32 | Date64, Date32 | Date64) | (Time32(_) | Time64(_), Time32(_) | Time64(_)) => true,
+        (FixedSizeBinary(_), target) => is_binary(target),
+        _ => {
+            (is_text(source) && is_text(target))
+                || (is_binary(source) && is_binary(target))
+                || (is_integer(source) && (is_integer(target) || is_float(target) || is_decimal(target)))
+                || (is_float(source) && (is_integer(target) || is_float(target)))
+                || (is_decimal(source) && (is_decimal(target) || is_integer(target)))
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Collects rows into batches, and the rows that are rejected.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
+
+use crate::columns::TableColumns;
+use crate::error::{BodyError, CellError, CellResult, REPORTED_ROWS_MAX, RejectedRow, RowPosition};
+use crate::options::{BodyOptions, RejectMode};
+
+/// So many rejected rows end a batch, so that they do not collect in memory.
+const BATCH_REJECTED_ROWS_MAX: usize = 500;
+
+/// Rows that fit their table, and those before the end of the batch that do not.
+#[derive(Debug, Clone)]
+pub struct DecodedRows {
+    /// The rows. The schema is that of the table, with the columns that were added so far.
+    pub batch: RecordBatch,
+    /// Where each row of the batch is in the body.
+    pub positions: Vec<RowPosition>,
+    /// The rows that do not fit, since the last batch. Always empty with [`RejectMode::All`].
+    pub rejected: Vec<RejectedRow>,
+}
+
+/// How many rows a body had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RowCounts {
+    /// The rows that fit.
+    pub accepted: u64,
+    /// The rows that do not.
+    pub rejected: u64,
+}
+
+/// Receives the records of a text format.
+pub(crate) trait RecordSink {
+    /// Reads the text of one object.
+    fn append_object(&mut self, text: &str) -> CellResult<()>;
+    /// The position of the column of each field, by the names in the first line.
+    fn named_columns(&mut self, line: u64, names: &[&str]) -> Result<Vec<usize>, BodyError>;
+    /// The same where the first record has this number of fields, and there are no names.
+    fn unnamed_columns(&mut self, fields: usize) -> Vec<usize>;
+    /// Reads fields, each with the position of its column. A field without text is null.
+    fn append_fields<'a>(&mut self, fields: impl Iterator<Item = (usize, Option<&'a str>)>) -> CellResult<()>;
+    /// Records what became of the row with this text.
+    fn record(&mut self, position: RowPosition, text: &[u8], appended: CellResult<()>) -> Result<(), BodyError>;
+    /// Rejects a row that was not read.
+    fn reject(&mut self, row: RejectedRow) -> Result<(), BodyError>;
+}
+
+/// Collects rows into batches.
+#[derive(Debug)]
+pub(crate) struct RowCollector {
+    columns: TableColumns,
+    options: Arc<BodyOptions>,
+    positions: Vec<RowPosition>,
+    /// About how many bytes the rows of the batch have.
+    batch_bytes: usize,
+    width: usize,
+    rejected: Vec<RejectedRow>,
+    counts: RowCounts,
+    ready: VecDeque<DecodedRows>,
+}
+
+impl RowCollector {
+    pub(crate) fn new(schema: &Schema, options: Arc<BodyOptions>) -> Result<Self, BodyError> {
+        let columns = TableColumns::new(schema, options.clone())?;
+        let width = columns.width();
+        Ok(Self {
+            columns,
+            options,
+            positions: Vec::new(),
+            batch_bytes: 0,
+            width,
+            rejected: Vec::new(),
+            counts: RowCounts::default(),
+            ready: VecDeque::new(),
+        })
+    }
+
+    pub(crate) fn counts(&self) -> RowCounts {
+        self.counts
+    }
+
+    /// Whether a row was rejected and therefore the body is refused.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.options.reject_mode == RejectMode::All && self.counts.rejected > 0
+    }
+
+    pub(crate) fn next_ready(&mut self) -> Option<DecodedRows> {
+        self.ready.pop_front()
+    }
+
+    pub(crate) fn columns_mut(&mut self) -> &mut TableColumns {
+        &mut self.columns
+    }
+
+    pub(crate) fn columns(&self) -> &TableColumns {
+        &self.columns
+    }
+
+    /// Records a row that is rejected. It is passed on with the next batch.
+    pub(crate) fn keep_rejected(&mut self, row: RejectedRow) {
+        self.counts.rejected += 1;
+        if self.options.reject_mode == RejectMode::Row || self.rejected.len() < REPORTED_ROWS_MAX {
+            self.rejected.push(row);
+        }
+    }
+
+    /// Passes on rows that are already a batch.
+    pub(crate) fn push_batch(&mut self, batch: RecordBatch, positions: Vec<RowPosition>) {
+        if self.is_refused() || (batch.num_rows() == 0 && self.rejected.is_empty()) {
+            return;
+        }
+        self.counts.accepted += batch.num_rows() as u64;
+        self.ready.push_back(DecodedRows { batch, positions, rejected: std::mem::take(&mut self.rejected) });
+    }
+
+    /// Makes a batch of the rows so far, if there are any.
+    pub(crate) fn end_batch(&mut self) -> Result<(), BodyError> {
+        if self.is_refused() || (self.positions.is_empty() && self.rejected.is_empty()) {
+            return Ok(());
+        }
+        let batch = self.columns.finish().map_err(|error| BodyError::Malformed(error.to_string()))?;
+        self.batch_bytes = 0;
+        self.width = self.columns.width();
+        let positions = std::mem::take(&mut self.positions);
+        self.ready.push_back(DecodedRows { batch, positions, rejected: std::mem::take(&mut self.rejected) });
+        Ok(())
+    }
+
+    /// The error of a body that has rejected rows, where these refuse it.
+    pub(crate) fn refusal(&self) -> Result<(), BodyError> {
+        if !self.is_refused() {
+            return Ok(());
+        }
+        Err(BodyError::Rejected { rows: self.rejected.clone(), count: self.counts.rejected })
+    }
+}
+
+impl RecordSink for RowCollector {
+    fn append_object(&mut self, text: &str) -> CellResult<()> {
+        self.columns.append_object(text)
+    }
+
+    fn named_columns(&mut self, line: u64, names: &[&str]) -> Result<Vec<usize>, BodyError> {
+        let columns = self.columns.names();
+        let positions = names.iter().enumerate().map(|(index, name)| {
+            columns
+                .find(name, index)
+                .ok_or_else(|| BodyError::Columns(format!("line {line}: {}", columns.unknown("column", name))))
+        });
+        positions.collect()
+    }
+
+    fn unnamed_columns(&mut self, _fields: usize) -> Vec<usize> {
+        (0..self.columns.names().len()).collect()
+    }
+
+    fn append_fields<'a>(&mut self, fields: impl Iterator<Item = (usize, Option<&'a str>)>) -> CellResult<()> {
+        self.columns.append_fields(fields)
+    }
+
+    fn record(&mut self, position: RowPosition, text: &[u8], appended: CellResult<()>) -> Result<(), BodyError> {
+        if let Err(error) = appended {
+            return self.reject(RejectedRow::new(position, *error, text));
+        }
+        if self.is_refused() {
+            self.columns.remove_last_row();
+            return Ok(());
+        }
+        self.counts.accepted += 1;
+        self.positions.push(position);
+        self.batch_bytes = self.batch_bytes.saturating_add(text.len().max(self.width));
+        let limits = &self.options.limits;
+        if self.positions.len() >= limits.batch_rows_max || self.batch_bytes >= limits.batch_bytes {
+            self.end_batch()?;
+        }
+        Ok(())
+    }
+
+    fn reject(&mut self, row: RejectedRow) -> Result<(), BodyError> {
+        self.keep_rejected(row);
+        if self.options.reject_mode == RejectMode::Row && self.rejected.len() >= BATCH_REJECTED_ROWS_MAX {
+            self.end_batch()?;
+        }
+        Ok(())
+    }
+}
+
+/// The text of a record, or the reason why it is none.
+pub(crate) fn record_text(bytes: &[u8]) -> CellResult<&str> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let reason = format!("the text is not UTF-8 at byte {} of the row", error.valid_up_to() + 1);
+        Box::new(CellError { path: String::new(), reason, is_syntax: true })
+    })
+}
