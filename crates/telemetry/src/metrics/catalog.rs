@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::exposition::{MetricFamilies, unit_in_name};
+use super::exposition::MetricFamilies;
 use super::model::{Labels, MetricKind, TimeWindow};
 use super::selection::LabelSelection;
 
@@ -77,16 +77,6 @@ struct CollectedLabel {
     is_lower_bound: bool,
 }
 
-impl MetricSummary {
-    /// A metric of which only the name is known. A name that ends with `_total` is that of a counter, and the unit is the
-    /// one at the end of the name, by the conventions of Prometheus.
-    pub fn from_name(name: &str) -> Self {
-        let kind = if name.ends_with("_total") { MetricKind::Counter } else { MetricKind::Unknown };
-        let unit = unit_in_name(name).map(str::to_owned);
-        Self { name: name.to_owned(), kind, unit, ..Self::default() }
-    }
-}
-
 impl CatalogBuilder {
     /// A builder that counts only series that fulfil the selection.
     pub fn new(selection: LabelSelection) -> Self {
@@ -132,14 +122,6 @@ impl CatalogBuilder {
         collected.kind = kind;
         collected.unit = unit.map(str::to_owned);
         collected.help = help.map(str::to_owned);
-    }
-
-    /// Declares the kind and the unit of all metrics by their names, as [`MetricSummary::from_name`] does.
-    pub fn describe_by_names(&mut self) {
-        for (name, collected) in &mut self.metrics {
-            let MetricSummary { kind, unit, .. } = MetricSummary::from_name(name);
-            (collected.kind, collected.unit) = (kind, unit);
-        }
     }
 
     /// Declares the kind, the unit and the description of all metrics that belong to one of the families.

@@ -55,7 +55,7 @@ impl TimeGrid {
     }
 
     /// The start of the first bucket before it is cut at the start of the window.
-    pub fn origin_ns(&self) -> i64 {
+    pub(super) fn origin_ns(&self) -> i64 {
         self.origin_ns
     }
 
