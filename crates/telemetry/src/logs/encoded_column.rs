@@ -17,7 +17,7 @@ use super::value::{MISSING, borrowed_text, dictionary_key, display_value, write_
 const NO_CODE: u32 = u32::MAX;
 
 /// A code for each row, and the display value of each code. Two codes may have the same value.
-pub(super) struct EncodedColumn<'a> {
+pub(crate) struct EncodedColumn<'a> {
     codes: Vec<u32>,
     values: Vec<Cow<'a, str>>,
 }
@@ -32,7 +32,7 @@ impl<'a> EncodedColumn<'a> {
     }
 
     /// Encodes the given rows of `array`.
-    pub(super) fn new(array: &'a dyn Array, rows: &BooleanBuffer) -> Self {
+    pub(crate) fn new(array: &'a dyn Array, rows: &BooleanBuffer) -> Self {
         if let Some(dictionary) = array.as_any_dictionary_opt() {
             return Self::from_dictionary(dictionary, rows);
         }
@@ -46,12 +46,12 @@ impl<'a> EncodedColumn<'a> {
     }
 
     /// The code of `row`; `None` if the row was not encoded.
-    pub(super) fn code(&self, row: usize) -> Option<usize> {
+    pub(crate) fn code(&self, row: usize) -> Option<usize> {
         self.codes.get(row).filter(|code| **code != NO_CODE).map(|code| *code as usize)
     }
 
     /// The display value of each code.
-    pub(super) fn values(&self) -> &[Cow<'a, str>] {
+    pub(crate) fn values(&self) -> &[Cow<'a, str>] {
         &self.values
     }
 

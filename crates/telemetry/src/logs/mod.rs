@@ -5,7 +5,7 @@
 //! [`LogCondition`], from which they make SQL; [`FieldFacet::from_counts`] and [`BarWidth`] make their counts the same.
 
 mod bar_width;
-mod encoded_column;
+pub(crate) mod encoded_column;
 mod facet;
 mod histogram;
 mod number_ranges;
@@ -17,7 +17,7 @@ mod search;
 mod selection;
 mod severity;
 mod time;
-mod time_column;
+pub(crate) mod time_column;
 mod value;
 
 pub use bar_width::{BARS_MAX, BarWidth};

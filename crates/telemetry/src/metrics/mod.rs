@@ -1,6 +1,7 @@
 //! Metrics: what a sample is, which samples a request selects, and how they become the points of an answer.
 //!
 //! - [`MetricRequest`] is checked against the [`MetricSummary`] of its metric and becomes a [`MetricQuery`].
+//! - [`SampleRows`] reads samples from the rows of tables.
 //! - [`MetricEvaluator`] receives samples in one pass and returns a [`MetricAnswer`].
 //! - [`CatalogBuilder`] collects metrics, and [`MetricListing`] groups them when there are too many.
 //! - [`WindowComparison`] ranks the series that changed most between two windows.
@@ -25,6 +26,7 @@ mod model;
 pub mod prometheus;
 pub mod recorder;
 mod request;
+mod sample_rows;
 mod selection;
 mod time_grid;
 mod value_set;
@@ -39,6 +41,7 @@ pub use histogram::histogram_percentile;
 pub use listing::{CatalogFilter, ListingEntry, MetricGroup, MetricListing};
 pub use model::{Labels, MetricKind, Sample, TimeWindow, format_time};
 pub use request::{MetricQuery, MetricRequest, POINTS_MAX, SERIES_ANSWERED_MAX};
+pub use sample_rows::{SampleColumns, SampleRows, SampleSink};
 pub use selection::{LabelCondition, LabelPattern, LabelSelection};
 pub use time_grid::TimeGrid;
 pub use value_set::ValueSet;

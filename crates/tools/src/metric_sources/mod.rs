@@ -19,7 +19,7 @@ pub(crate) use columns::guess_kind;
 pub use columns::{MetricColumnProblem, MetricColumns};
 pub(crate) use prometheus::PrometheusMetrics;
 pub use prometheus_server::PrometheusServer;
-pub(crate) use table::{SampleSink, TableMetrics};
+pub(crate) use table::{SampleOrder, TableMetrics};
 
 /// The maximum number of names in an error.
 const CHOICES_MAX: usize = 20;

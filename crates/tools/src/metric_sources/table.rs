@@ -1,25 +1,21 @@
 //! Reads the samples of a table, for one call.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type};
-use arrow::row::{RowConverter, SortField};
+use arrow::array::{Array, Int64Array, RecordBatch};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{
     AggregateFunction, Comparison, ComparisonOperator, Database, GroupKey, Operand, QueryCondition, QuerySpec,
-    Selection,
+    Selection, SortKey,
 };
 use tidegate_runtime::Job;
 use tidegate_sql::{Parameter, SqlDialect};
 use tidegate_telemetry::logs::{display_value, format_time, time_column};
 use tidegate_telemetry::metrics::{
-    CatalogBuilder, LabelCondition, LabelSelection, LabelSummary, Labels, MetricAnswer, MetricEvaluator, MetricRequest,
-    MetricSummary, Sample, SeriesHandle, TimeWindow,
+    CatalogBuilder, LabelCondition, LabelSelection, LabelSummary, Labels, MetricAnswer, MetricEvaluator, MetricQuery,
+    MetricRequest, MetricSummary, SampleColumns, SampleRows, SampleSink, TimeWindow,
 };
 
 use super::columns::{MetricColumns, TableShape, guess_kind};
@@ -30,8 +26,6 @@ use crate::typed_rows::open_typed_rows;
 
 /// The maximum number of series that are listed, over all metrics.
 const SERIES_LISTED_MAX: u64 = 100_000;
-/// The maximum number of distinct label values that one call remembers.
-const SERIES_READ_MAX: usize = 200_000;
 /// The values of a condition that become a part of the statement.
 const PUSHED_VALUES_MAX: usize = 200;
 const FIRST: &str = "first_time";
@@ -48,27 +42,13 @@ pub(crate) struct TableMetrics<'a> {
     columns: MetricColumns,
 }
 
-/// Receives samples.
-pub(crate) trait SampleSink {
-    /// Identifies a series.
-    type Series: Copy;
-
-    /// The series with these labels; `None` if its samples are not needed.
-    fn open(&mut self, labels: &Labels) -> Result<Option<Self::Series>, Error>;
-
-    fn push(&mut self, series: Self::Series, sample: Sample) -> Result<(), Error>;
-}
-
-impl SampleSink for MetricEvaluator {
-    type Series = SeriesHandle;
-
-    fn open(&mut self, labels: &Labels) -> Result<Option<SeriesHandle>, Error> {
-        self.series(labels)
-    }
-
-    fn push(&mut self, series: SeriesHandle, sample: Sample) -> Result<(), Error> {
-        Self::push(self, series, sample)
-    }
+/// In which order samples are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SampleOrder {
+    /// As the database returns them.
+    Any,
+    /// By time, which counters need.
+    Time,
 }
 
 /// Which samples are read.
@@ -169,10 +149,15 @@ impl<'a> TableMetrics<'a> {
     /// The points of a request. The names of metrics are only listed if the request names one without samples.
     pub(crate) async fn query(&self, request: &MetricRequest, now: i64) -> Result<MetricAnswer, Error> {
         let query = request.resolve(&self.possible_metrics(&request.metric), now)?;
-        let (metric, selection, window) = (query.metric.clone(), query.selection.clone(), query.read_window());
-        let mut evaluator = MetricEvaluator::new(query);
-        self.read_samples(&metric, &selection, window, &mut evaluator).await?;
-        let mut answer = evaluator.finish()?;
+        let metric = query.metric.clone();
+        let mut answer = match self.evaluate(query.clone(), SampleOrder::Any).await {
+            // Sorting takes longer than everything else, and most tables are in order already.
+            Ok(answer) if answer.counts.out_of_order > 0 => self.evaluate(query, SampleOrder::Time).await?,
+            Err(error) if error.kind() == ErrorKind::TooLarge && query.aggregation.percentage().is_some() => {
+                self.evaluate(query, SampleOrder::Time).await?
+            }
+            answered => answered?,
+        };
         if answer.counts.samples == 0 {
             let (metrics, _) = self.catalog(&LabelSelection::default(), None).await?;
             // Fails with the nearest names if there is no such metric.
@@ -181,6 +166,13 @@ impl<'a> TableMetrics<'a> {
             answer.notes.extend(covers.map(|covers| format!("The metric has samples from {covers}.")));
         }
         Ok(answer)
+    }
+
+    async fn evaluate(&self, query: MetricQuery, order: SampleOrder) -> Result<MetricAnswer, Error> {
+        let (metric, selection, window) = (query.metric.clone(), query.selection.clone(), query.read_window());
+        let mut evaluator = MetricEvaluator::new(query);
+        self.read_samples(&metric, &selection, (window, order), &mut evaluator).await?;
+        evaluator.finish()
     }
 
     /// What `metric` would be, without reading rows.
@@ -206,36 +198,35 @@ impl<'a> TableMetrics<'a> {
         &self,
         metric: &str,
         selection: &LabelSelection,
-        window: TimeWindow,
+        (window, order): (TimeWindow, SampleOrder),
         sink: &mut S,
     ) -> Result<(), Error> {
         let Some(value) = self.columns.value_column(metric) else { return Ok(()) };
         let filter = SampleFilter { metric: Some(metric), selection, window: Some(window) };
-        let labels = self.columns.labels.iter().map(String::as_str);
-        let names = [self.columns.time.as_str(), value].into_iter().chain(labels);
+        let name_column = match &self.columns.shape {
+            TableShape::Narrow { metric, .. } => Some(metric.clone()),
+            TableShape::Wide { .. } => None,
+        };
+        let columns = SampleColumns {
+            time: self.columns.time.clone(),
+            metric: name_column,
+            values: vec![value.to_owned()],
+            labels: self.columns.labels.clone(),
+        };
         let mut spec = self.filtered(filter)?;
-        spec.select = names.map(|name| Selection::Column { column: name.to_owned(), alias: None }).collect();
+        let SampleColumns { time, metric, values, labels } = &columns;
+        let names = std::iter::once(time).chain(values).chain(metric).chain(labels);
+        spec.select = names.map(|name| Selection::Column { column: name.clone(), alias: None }).collect();
         spec.limit = QuerySpec::UNLIMITED;
+        if order == SampleOrder::Time {
+            spec.order_by = vec![SortKey { column: columns.time.clone(), descending: Some(false) }];
+        }
         let mut rows = self.open_rows(&spec).await?;
-        let mut series = SeriesByLabels::new();
+        let mut samples = SampleRows::new(columns);
         while let Some(batch) = rows.next().await.transpose()? {
-            let (times, values) = (self.times(&batch)?, self.values(&batch, value)?);
-            let positions = series.resolve(&self.label_columns(&batch), batch.num_rows(), |row| {
-                let labels = self.labels(&batch, row);
-                if selection.accepts(&labels) { sink.open(&labels) } else { Ok(None) }
-            })?;
-            for (row, position) in positions.into_iter().enumerate() {
-                let Some(handle) = series.get(position) else { continue };
-                if times.is_valid(row) && values.is_valid(row) {
-                    sink.push(handle, Sample { time_ns: times.value(row), value: values.value(row) })?;
-                }
-            }
+            samples.push(&batch, sink)?;
         }
         Ok(())
-    }
-
-    fn label_columns(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
-        self.columns.labels.iter().filter_map(|name| batch.column_by_name(name).cloned()).collect()
     }
 
     fn labels(&self, batch: &RecordBatch, row: usize) -> Labels {
@@ -244,23 +235,6 @@ impl<'a> TableMetrics<'a> {
             Some((name.clone(), display_value(column.as_ref(), row)))
         };
         Labels::new(self.columns.labels.iter().filter_map(value))
-    }
-
-    fn times(&self, batch: &RecordBatch) -> Result<Int64Array, Error> {
-        let column = batch.column_by_name(&self.columns.time);
-        let times = column.and_then(|column| time_column(column.as_ref()));
-        times.ok_or_else(|| self.unreadable(&self.columns.time, "times"))
-    }
-
-    fn values(&self, batch: &RecordBatch, name: &str) -> Result<Float64Array, Error> {
-        let column = batch.column_by_name(name).and_then(|column| cast(column, &DataType::Float64).ok());
-        let column = column.ok_or_else(|| self.unreadable(name, "numbers"))?;
-        Ok(column.as_primitive::<Float64Type>().clone())
-    }
-
-    fn unreadable(&self, column: &str, what: &str) -> Error {
-        let message = format!("the column {column:?} of the table {:?} has no {what}", self.table.table);
-        Error::new(ErrorKind::Unavailable, message)
     }
 
     async fn open_rows(&self, spec: &QuerySpec) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
@@ -326,63 +300,4 @@ fn push_down(label: &str, condition: &LabelCondition) -> Option<QueryCondition> 
     }
     let list = values.iter().map(|value| Parameter::Text(value.clone())).collect();
     Some(compare(label, ComparisonOperator::In, Operand::List(list)))
-}
-
-/// The series of the rows of one reading, by the values of their label columns.
-struct SeriesByLabels<S> {
-    converter: Option<RowConverter>,
-    positions: HashMap<Box<[u8]>, usize>,
-    series: Vec<Option<S>>,
-}
-
-impl<S: Copy> SeriesByLabels<S> {
-    fn new() -> Self {
-        Self { converter: None, positions: HashMap::new(), series: Vec::new() }
-    }
-
-    /// The series at a position of [`SeriesByLabels::resolve`], if its samples are needed.
-    fn get(&self, position: usize) -> Option<S> {
-        *self.series.get(position)?
-    }
-
-    /// The position of the series of each row. `open` is called once for each combination of values.
-    fn resolve(
-        &mut self,
-        columns: &[ArrayRef],
-        rows: usize,
-        mut open: impl FnMut(usize) -> Result<Option<S>, Error>,
-    ) -> Result<Vec<usize>, Error> {
-        if columns.is_empty() {
-            if self.series.is_empty() && rows > 0 {
-                self.series.push(open(0)?);
-            }
-            return Ok(vec![0; rows]);
-        }
-        let failed = |error: arrow::error::ArrowError| Error::internal(format!("labels as keys: {error}"));
-        if self.converter.is_none() {
-            let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
-            self.converter = Some(RowConverter::new(fields).map_err(failed)?);
-        }
-        let Some(converter) = &self.converter else { return Ok(Vec::new()) };
-        let keys = converter.convert_columns(columns).map_err(failed)?;
-        let mut positions = Vec::with_capacity(rows);
-        for row in 0..rows {
-            let key = keys.row(row);
-            let position = match self.positions.get(key.as_ref()) {
-                Some(position) => *position,
-                None => {
-                    if self.series.len() >= SERIES_READ_MAX {
-                        let message = format!("the rows have more than {SERIES_READ_MAX} different labels");
-                        return Err(Error::new(ErrorKind::TooLarge, message)
-                            .with_hint("Select values of labels, or a shorter time."));
-                    }
-                    self.series.push(open(row)?);
-                    self.positions.insert(key.as_ref().into(), self.series.len() - 1);
-                    self.series.len() - 1
-                }
-            };
-            positions.push(position);
-        }
-        Ok(positions)
-    }
 }

@@ -7,15 +7,15 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{Error, Violation};
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
 use tidegate_telemetry::metrics::{
-    CatalogFilter, ComparisonOptions, ComparisonSeries, LabelSelection, Labels, MetricKind, MetricRequest,
-    MetricSummary, Sample, TimeWindow, WindowComparison,
+    CatalogFilter, ComparisonOptions, ComparisonSeries, LabelSelection, Labels, MetricKind, MetricListing,
+    MetricRequest, MetricSummary, Sample, SampleSink, TimeWindow, WindowComparison, format_time,
 };
 
 use super::answer::comparison_json;
 use super::{MetricContext, labels_schema, read_window, reject, with_source_and_time};
 use crate::arguments::parse_arguments;
 use crate::json_answer::send_json;
-use crate::metric_sources::{MetricSourceKind, PrometheusMetrics, SampleSink, TableMetrics};
+use crate::metric_sources::{MetricSourceKind, PrometheusMetrics, SampleOrder, TableMetrics};
 use crate::time_arguments::{now_nanos, read_time};
 use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
 
@@ -83,17 +83,18 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
         MetricSourceKind::Table(table) => {
             let metrics = TableMetrics::open(source, table, &context.node, &job).await?;
             let catalog = metrics.catalog(&selection, Some(both)).await?.0;
-            let (requested, skipped) = select(&catalog, &filter, METRICS_MAX);
+            let (requested, skipped) = select(&catalog, &filter, METRICS_MAX)?;
             for metric in requested {
                 let mut sink = ComparisonSink { comparison: &mut comparison, metric: &metric.name, kind: metric.kind };
-                metrics.read_samples(&metric.name, &selection, both, &mut sink).await?;
+                let order = if metric.kind == MetricKind::Counter { SampleOrder::Time } else { SampleOrder::Any };
+                metrics.read_samples(&metric.name, &selection, (both, order), &mut sink).await?;
             }
             skipped
         }
         MetricSourceKind::Prometheus(api) => {
             let server = PrometheusMetrics::new(&**api);
             let catalog = server.catalog(&selection, both, |_| false).await?.0;
-            let (requested, skipped) = select(&catalog, &filter, SERVER_METRICS_MAX);
+            let (requested, skipped) = select(&catalog, &filter, SERVER_METRICS_MAX)?;
             for metric in requested {
                 compare_on_server(&server, metric, &arguments.labels, both, &mut comparison).await?;
             }
@@ -102,11 +103,11 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
         MetricSourceKind::Node(recorder) => {
             let recorder = recorder.read();
             let catalog = recorder.store().catalog(selection.clone());
-            let (requested, skipped) = select(&catalog, &filter, METRICS_MAX);
+            let (requested, skipped) = select(&catalog, &filter, METRICS_MAX)?;
             for metric in requested {
                 let mut sink = ComparisonSink { comparison: &mut comparison, metric: &metric.name, kind: metric.kind };
                 recorder.read(&metric.name, &selection, both, |labels, samples| -> Result<(), Error> {
-                    let Some(series) = sink.open(labels)? else { return Ok(()) };
+                    let Some(series) = sink.series(&metric.name, labels)? else { return Ok(()) };
                     for sample in samples {
                         sink.push(series, sample)?;
                     }
@@ -138,17 +139,35 @@ fn read_windows(arguments: &Arguments, violations: &mut Vec<Violation>) -> Compa
             violations.push(Violation { path: path.to_owned(), message });
         }
     }
+    if after > now {
+        let (after, now) = (format_time(after), format_time(now));
+        let message = format!("the window begins at {after}, in the future; it is {now} now");
+        violations.push(Violation { path: "after".to_owned(), message });
+    }
     let limit = arguments.limit.unwrap_or(LIMIT_DEFAULT);
     let (baseline, interest) = (TimeWindow::new(start, end), TimeWindow::new(after, before));
     ComparisonOptions { baseline, interest, ranked_max: limit }
 }
 
 /// The first `max` metrics that fulfil the filter, and how many more there are.
-fn select<'a>(catalog: &'a [MetricSummary], filter: &CatalogFilter, max: usize) -> (Vec<&'a MetricSummary>, usize) {
+///
+/// # Errors
+/// The nearest names, if no metric fulfils the filter.
+fn select<'a>(
+    catalog: &'a [MetricSummary],
+    filter: &CatalogFilter,
+    max: usize,
+) -> Result<(Vec<&'a MetricSummary>, usize), Error> {
     let mut requested: Vec<&MetricSummary> = catalog.iter().filter(|metric| filter.accepts(metric)).collect();
+    if requested.is_empty() && !catalog.is_empty() {
+        let nearest = MetricListing::new(catalog, filter, 1).nearest;
+        let advice = if nearest.is_empty() { String::new() } else { format!("; nearest: {}", nearest.join(", ")) };
+        let message = format!("no metric of both windows matches{advice}");
+        reject(vec![Violation { path: "pattern".to_owned(), message }])?;
+    }
     let skipped = requested.len().saturating_sub(max);
     requested.truncate(max);
-    (requested, skipped)
+    Ok((requested, skipped))
 }
 
 struct ComparisonSink<'a> {
@@ -160,8 +179,9 @@ struct ComparisonSink<'a> {
 impl SampleSink for ComparisonSink<'_> {
     type Series = ComparisonSeries;
 
-    fn open(&mut self, labels: &Labels) -> Result<Option<ComparisonSeries>, Error> {
-        Ok(self.comparison.series(self.metric, self.kind, labels))
+    fn series(&mut self, metric: &str, labels: &Labels) -> Result<Option<ComparisonSeries>, Error> {
+        // A database may compare names without case.
+        if metric == self.metric { Ok(self.comparison.series(metric, self.kind, labels)) } else { Ok(None) }
     }
 
     fn push(&mut self, series: ComparisonSeries, sample: Sample) -> Result<(), Error> {
@@ -192,7 +212,7 @@ async fn compare_on_server(
     let times: Vec<i64> = answer.grid.starts_ns().collect();
     let mut sink = ComparisonSink { comparison, metric: &metric.name, kind: MetricKind::Gauge };
     for series in &answer.series {
-        let Some(handle) = sink.open(&series.labels)? else { continue };
+        let Some(handle) = sink.series(&metric.name, &series.labels)? else { continue };
         for (time_ns, value) in times.iter().zip(&series.values) {
             if let Some(value) = *value {
                 sink.push(handle, Sample { time_ns: *time_ns, value })?;

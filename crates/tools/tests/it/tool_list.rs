@@ -3,7 +3,10 @@
 use serde_json::{Map, Value, json};
 use tidegate_core::AllowedNames;
 use tidegate_runtime::{SnapshotBuilder, Tool};
-use tidegate_tools::{INSTRUCTIONS, LogSource, LogSources, register_log_tools};
+use tidegate_tools::{
+    INSTRUCTIONS, LogSource, LogSources, MetricSource, MetricSourceKind, MetricSources, MetricTable,
+    register_log_tools, register_metric_tools,
+};
 
 use crate::fake::{call_tool, node, owner, shop, view};
 
@@ -72,6 +75,46 @@ async fn the_log_tools_stay_cheap_and_exist_only_with_a_source() {
     for tokenizer in [tiktoken_rs::o200k_base().unwrap(), tiktoken_rs::cl100k_base().unwrap()] {
         let tokens = tokenizer.encode_ordinary(&text).len();
         assert!(tokens < LOG_TOOLS_TOKENS_MAX, "{tokens} tokens");
+    }
+}
+
+/// The tokens that the three metric tools may cost.
+const METRIC_TOOLS_TOKENS_MAX: usize = 750;
+/// The tokens that the list may cost with the tools of logs and metrics.
+const WHOLE_LIST_TOKENS_MAX: usize = 2_500;
+
+#[tokio::test]
+async fn the_metric_tools_stay_cheap_and_exist_only_with_a_source() {
+    let view = view([shop()]);
+    let tools = |sources: Vec<MetricSource>| {
+        let sources = MetricSources::new(sources);
+        let builder = register_metric_tools(SnapshotBuilder::new(), &view, &sources, &AllowedNames::Everything);
+        builder.build().tools(&owner()).map(|tool| listed(tool)).collect::<Vec<_>>()
+    };
+    let table = |database: &str| {
+        let (database, table) = (database.to_owned(), "orders".to_owned());
+        let kind = MetricSourceKind::Table(MetricTable { database, table, ..MetricTable::default() });
+        MetricSource { name: "plant".to_owned(), access: Vec::new(), kind }
+    };
+    assert!(tools(Vec::new()).is_empty());
+    assert!(tools(vec![table("elsewhere")]).is_empty());
+    let metric_tools = tools(vec![table("shop")]);
+    assert_eq!(metric_tools.len(), 3);
+    let logs = LogSources::new([LogSource {
+        name: "app".to_owned(),
+        database: "shop".to_owned(),
+        table: "orders".to_owned(),
+        ..LogSource::default()
+    }]);
+    let log_tools = register_log_tools(SnapshotBuilder::new(), &view, &logs, &AllowedNames::Everything).build();
+    let log_tools: Vec<Value> = log_tools.tools(&owner()).map(|tool| listed(tool)).collect();
+    let whole = Value::Array([list(), log_tools, metric_tools.clone()].concat()).to_string();
+    let metric_tools = Value::Array(metric_tools).to_string();
+    for tokenizer in [tiktoken_rs::o200k_base().unwrap(), tiktoken_rs::cl100k_base().unwrap()] {
+        for (text, max) in [(&metric_tools, METRIC_TOOLS_TOKENS_MAX), (&whole, WHOLE_LIST_TOKENS_MAX)] {
+            let tokens = tokenizer.encode_ordinary(text).len();
+            assert!(tokens < max, "{tokens} tokens");
+        }
     }
 }
 

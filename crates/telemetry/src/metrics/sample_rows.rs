@@ -1,0 +1,334 @@
+//! Samples from the rows of tables: which column is what, and the series of each row.
+//!
+//! The text of a label is compared once for each distinct value of a batch. A row costs a few small look-ups, however many
+//! labels its series has.
+
+use std::collections::HashMap;
+
+use arrow::array::{Array, AsArray, Float64Array, Int64Array, RecordBatch};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type};
+use foldhash::fast::RandomState;
+use tidegate_core::{Error, ErrorKind};
+
+use super::evaluator::{MetricEvaluator, SeriesHandle};
+use super::model::{Labels, Sample};
+use crate::logs::encoded_column::EncodedColumn;
+use crate::logs::time_column::time_column;
+
+/// The maximum number of combinations of labels in the rows of one scan.
+const COMBINATIONS_MAX: usize = 200_000;
+/// The memory that the distinct values of labels may take, in bytes.
+const TEXT_BYTES_MAX: usize = 64 << 20;
+/// The number of a missing value.
+const MISSING_TEXT: u32 = 0;
+
+/// The columns of a table that have samples.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SampleColumns {
+    /// The time of a sample.
+    pub time: String,
+    /// The name of the metric. `None`: each column of `values` is a metric of its own name.
+    pub metric: Option<String>,
+    /// The values; exactly one with `metric`.
+    pub values: Vec<String>,
+    /// The labels.
+    pub labels: Vec<String>,
+}
+
+/// Receives samples by series.
+pub trait SampleSink {
+    /// Identifies a series.
+    type Series: Copy;
+
+    /// The series of a metric; `None` if its samples are not needed.
+    ///
+    /// # Errors
+    /// If there are too many series.
+    fn series(&mut self, metric: &str, labels: &Labels) -> Result<Option<Self::Series>, Error>;
+
+    /// Adds a sample.
+    ///
+    /// # Errors
+    /// If the samples need too much memory.
+    fn push(&mut self, series: Self::Series, sample: Sample) -> Result<(), Error>;
+}
+
+impl SampleSink for MetricEvaluator {
+    type Series = SeriesHandle;
+
+    fn series(&mut self, metric: &str, labels: &Labels) -> Result<Option<SeriesHandle>, Error> {
+        if metric == self.query().metric { Self::series(self, labels) } else { Ok(None) }
+    }
+
+    fn push(&mut self, series: SeriesHandle, sample: Sample) -> Result<(), Error> {
+        Self::push(self, series, sample)
+    }
+}
+
+/// Reads the samples of rows into one sink.
+#[derive(Debug)]
+pub struct SampleRows<S> {
+    columns: SampleColumns,
+    /// The distinct values of each column of [`SampleRows::text_columns`].
+    texts: Vec<ColumnTexts>,
+    /// For each of these columns, the combinations of its values with those of the columns before it.
+    combinations: Vec<HashMap<u64, u32, RandomState>>,
+    /// For each combination of all columns, the series of each value column; the outer `None` is not looked up yet.
+    series: Vec<Vec<Option<Option<S>>>>,
+    text_bytes: usize,
+    untimed: u64,
+}
+
+#[derive(Debug, Default)]
+struct ColumnTexts {
+    numbers: HashMap<String, u32, RandomState>,
+}
+
+impl<S: Copy> SampleRows<S> {
+    /// A reader of batches with these columns.
+    pub fn new(columns: SampleColumns) -> Self {
+        let count = columns.labels.len() + usize::from(columns.metric.is_some());
+        Self {
+            columns,
+            texts: (0..count).map(|_| ColumnTexts::default()).collect(),
+            combinations: (0..count).map(|_| HashMap::default()).collect(),
+            series: Vec::new(),
+            text_bytes: 0,
+            untimed: 0,
+        }
+    }
+
+    /// The number of rows without a time, which have no samples.
+    pub fn untimed(&self) -> u64 {
+        self.untimed
+    }
+
+    /// Adds the samples of `batch` to `sink`.
+    ///
+    /// # Errors
+    /// `Unavailable` if a column is missing or has no times or numbers; `TooLarge` if the labels have too many values; the
+    /// errors of the sink.
+    pub fn push<T: SampleSink<Series = S>>(&mut self, batch: &RecordBatch, sink: &mut T) -> Result<(), Error> {
+        let times = read_times(batch, &self.columns.time)?;
+        let combinations = self.combine(batch)?;
+        let values: Vec<Float64Array> =
+            self.columns.values.iter().map(|name| read_numbers(batch, name)).collect::<Result<_, _>>()?;
+        self.untimed += times.null_count() as u64;
+        for (row, combination) in combinations.into_iter().enumerate() {
+            if times.is_null(row) {
+                continue;
+            }
+            let time_ns = times.value(row);
+            for (index, numbers) in values.iter().enumerate() {
+                if numbers.is_null(row) {
+                    continue;
+                }
+                if let Some(series) = self.series_of(combination, index, batch, row, sink)? {
+                    sink.push(series, Sample { time_ns, value: numbers.value(row) })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn text_columns(&self) -> impl Iterator<Item = &String> {
+        self.columns.metric.iter().chain(&self.columns.labels)
+    }
+
+    /// The number of the combination of metric and labels that each row has.
+    fn combine(&mut self, batch: &RecordBatch) -> Result<Vec<u32>, Error> {
+        let all_rows = BooleanBuffer::new_set(batch.num_rows());
+        let mut combined = vec![0_u32; batch.num_rows()];
+        if self.texts.is_empty() && self.series.is_empty() {
+            self.series.push(vec![None; self.columns.values.len()]);
+        }
+        let names: Vec<String> = self.text_columns().cloned().collect();
+        for (index, name) in names.iter().enumerate() {
+            let array = column(batch, name)?;
+            let encoded = EncodedColumn::new(array, &all_rows);
+            let numbers = self.number_texts(index, encoded.values())?;
+            let is_last = index + 1 == names.len();
+            let Some(known) = self.combinations.get_mut(index) else { continue };
+            for (row, place) in combined.iter_mut().enumerate() {
+                let number = encoded.code(row).and_then(|code| numbers.get(code)).copied();
+                let number = number.filter(|_| !array.is_null(row)).unwrap_or(MISSING_TEXT);
+                let key = (u64::from(*place) << 32) | u64::from(number);
+                let next = known.len();
+                let combination = *known.entry(key).or_insert_with(|| u32::try_from(next).unwrap_or(u32::MAX));
+                if next != known.len() {
+                    if next >= COMBINATIONS_MAX {
+                        let message = format!("the rows have more than {COMBINATIONS_MAX} combinations of labels");
+                        return Err(Error::new(ErrorKind::TooLarge, message).with_hint("Add conditions on labels."));
+                    }
+                    if is_last {
+                        self.series.push(vec![None; self.columns.values.len()]);
+                    }
+                }
+                *place = combination;
+            }
+        }
+        Ok(combined)
+    }
+
+    /// The numbers of the distinct values of a batch.
+    fn number_texts(&mut self, index: usize, values: &[std::borrow::Cow<'_, str>]) -> Result<Vec<u32>, Error> {
+        let Some(texts) = self.texts.get_mut(index) else { return Ok(Vec::new()) };
+        let mut numbers = Vec::with_capacity(values.len());
+        for value in values {
+            let number = match texts.numbers.get(value.as_ref()) {
+                Some(number) => *number,
+                None => {
+                    self.text_bytes += value.len() + size_of::<(String, u32)>();
+                    if self.text_bytes > TEXT_BYTES_MAX {
+                        let message =
+                            format!("the values of labels take more than {} MiB of memory", TEXT_BYTES_MAX >> 20);
+                        return Err(Error::new(ErrorKind::TooLarge, message).with_hint("Declare fewer labels."));
+                    }
+                    // 0 is a missing value.
+                    let number = u32::try_from(texts.numbers.len() + 1).unwrap_or(u32::MAX);
+                    texts.numbers.insert(value.to_string(), number);
+                    number
+                }
+            };
+            numbers.push(number);
+        }
+        Ok(numbers)
+    }
+
+    fn series_of<T: SampleSink<Series = S>>(
+        &mut self,
+        combination: u32,
+        index: usize,
+        batch: &RecordBatch,
+        row: usize,
+        sink: &mut T,
+    ) -> Result<Option<S>, Error> {
+        let known = self.series.get(combination as usize).and_then(|series| series.get(index));
+        if let Some(Some(series)) = known {
+            return Ok(*series);
+        }
+        let labels = self.columns.labels.iter().map(|name| (name.clone(), text(batch, name, row)));
+        let labels = Labels::new(labels);
+        let metric = match (&self.columns.metric, self.columns.values.get(index)) {
+            (Some(column), _) => text(batch, column, row),
+            (None, value) => value.cloned().unwrap_or_default(),
+        };
+        // A row without the name of its metric belongs to no metric.
+        let series = if metric.is_empty() { None } else { sink.series(&metric, &labels)? };
+        if let Some(place) = self.series.get_mut(combination as usize).and_then(|series| series.get_mut(index)) {
+            *place = Some(series);
+        }
+        Ok(series)
+    }
+}
+
+/// The text of a value; empty if it is null.
+fn text(batch: &RecordBatch, name: &str, row: usize) -> String {
+    let array = batch.column_by_name(name).filter(|array| !array.is_null(row));
+    array.map(|array| crate::logs::display_value(array.as_ref(), row)).unwrap_or_default()
+}
+
+fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, Error> {
+    let column = batch.column_by_name(name).map(AsRef::as_ref);
+    column.ok_or_else(|| Error::new(ErrorKind::Unavailable, format!("the column {name:?} does not exist any more")))
+}
+
+fn read_times(batch: &RecordBatch, name: &str) -> Result<Int64Array, Error> {
+    let array = column(batch, name)?;
+    time_column(array).ok_or_else(|| {
+        let kind = array.data_type();
+        Error::new(ErrorKind::Unavailable, format!("the column {name:?} has no times, but values of the type {kind}"))
+    })
+}
+
+fn read_numbers(batch: &RecordBatch, name: &str) -> Result<Float64Array, Error> {
+    let array = column(batch, name)?;
+    let numbers = cast(array, &DataType::Float64).map_err(|_| {
+        let kind = array.data_type();
+        Error::new(ErrorKind::Unavailable, format!("the column {name:?} has no numbers, but values of the type {kind}"))
+    })?;
+    Ok(numbers.as_primitive::<Float64Type>().clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int32Array, StringArray, TimestampSecondArray};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Collected {
+        series: Vec<(String, Labels)>,
+        samples: Vec<(usize, Sample)>,
+    }
+
+    impl SampleSink for Collected {
+        type Series = usize;
+
+        fn series(&mut self, metric: &str, labels: &Labels) -> Result<Option<usize>, Error> {
+            self.series.push((metric.to_owned(), labels.clone()));
+            Ok((metric != "ignored").then_some(self.series.len() - 1))
+        }
+
+        fn push(&mut self, series: usize, sample: Sample) -> Result<(), Error> {
+            self.samples.push((series, sample));
+            Ok(())
+        }
+    }
+
+    fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
+    }
+
+    #[test]
+    fn rows_have_a_metric_labels_and_a_value() {
+        let columns = SampleColumns {
+            time: "ts".to_owned(),
+            metric: Some("metric".to_owned()),
+            values: vec!["value".to_owned()],
+            labels: vec!["host".to_owned()],
+        };
+        let rows = batch(vec![
+            ("ts", Arc::new(TimestampSecondArray::from(vec![Some(1), Some(2), None, Some(4), Some(5)]))),
+            ("metric", Arc::new(StringArray::from(vec![Some("up"), Some("up"), Some("up"), Some("ignored"), None]))),
+            ("host", Arc::new(StringArray::from(vec![Some("a"), None, Some("a"), Some("a"), Some("a")]))),
+            ("value", Arc::new(Int32Array::from(vec![Some(7), Some(8), Some(9), Some(1), Some(1)]))),
+        ]);
+        let (mut reader, mut collected) = (SampleRows::new(columns), Collected::default());
+        reader.push(&rows, &mut collected).unwrap();
+        reader.push(&rows, &mut collected).unwrap();
+        let a = Labels::new([("host", "a")]);
+        let up = |labels: &Labels| ("up".to_owned(), labels.clone());
+        assert_eq!(collected.series, [up(&a), up(&Labels::default()), ("ignored".to_owned(), a)]);
+        let first =
+            [(0, Sample { time_ns: 1_000_000_000, value: 7.0 }), (1, Sample { time_ns: 2_000_000_000, value: 8.0 })];
+        assert_eq!(collected.samples, [first, first].concat());
+        assert_eq!(reader.untimed(), 2);
+    }
+
+    #[test]
+    fn each_column_may_be_a_metric() {
+        let columns = SampleColumns {
+            time: "ts".to_owned(),
+            metric: None,
+            values: vec!["cpu".to_owned(), "memory".to_owned()],
+            labels: Vec::new(),
+        };
+        let rows = batch(vec![
+            ("ts", Arc::new(TimestampSecondArray::from(vec![1, 2]))),
+            ("cpu", Arc::new(Int32Array::from(vec![Some(7), None]))),
+            ("memory", Arc::new(Int32Array::from(vec![1, 2]))),
+        ]);
+        let (mut reader, mut collected) = (SampleRows::new(columns.clone()), Collected::default());
+        reader.push(&rows, &mut collected).unwrap();
+        let names: Vec<&str> = collected.series.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!((names, collected.samples.len()), (vec!["cpu", "memory"], 3));
+        let wrong = batch(vec![("ts", Arc::new(StringArray::from(vec!["x"])))]);
+        let error = SampleRows::new(columns).push(&wrong, &mut collected).unwrap_err();
+        assert_eq!(error.message(), "the column \"cpu\" does not exist any more");
+    }
+}
