@@ -17,7 +17,7 @@ use tidegate_postgres_handlers::{HandlerCatalog, HandlerWatcher};
 use tidegate_query::{Database, Databases};
 use tidegate_runtime::{CacheHint, SnapshotBuilder};
 use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, HttpProblem, PreparedResource};
-use tidegate_tools::{register_log_tools, register_metric_tools};
+use tidegate_tools::{register_investigation, register_log_tools, register_metric_tools};
 use tidegate_transport::http::SharedProtectedResource;
 use tokio::sync::watch;
 
@@ -229,7 +229,8 @@ impl NodeAssembler {
         let view = state.view().clone();
         let source_tools = |entries| {
             let entries = register_log_tools(entries, &view, &logs.sources, &built_in);
-            register_metric_tools(entries, &view, &metrics.sources, &built_in)
+            let entries = register_metric_tools(entries, &view, &metrics.sources, &built_in);
+            register_investigation(entries, &view, &logs.sources, &metrics.sources, &built_in)
         };
         state = state.entries(source_tools);
         let built_in_entries =
