@@ -6,11 +6,12 @@ use crate::open_node::OpenNode;
 use crate::output;
 use crate::source::{self, DatabaseSource};
 
-/// One for each kind of join.
-const DEMO_QUESTIONS: [&str; 3] = [
+/// One for each kind of join, and one for the logs.
+const DEMO_QUESTIONS: [&str; 4] = [
     "Which airlines had the longest departure delays from JFK, by month?",
     "Does bad weather explain the delays in June and July?",
     "How old are the planes of each airline, and does age matter for delays?",
+    "Why did checkouts of the web shop fail on 14 March 2026, at three in the afternoon?",
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -37,6 +37,7 @@ pub use metric_sources::{
     PrometheusServer,
 };
 pub use metric_tools::register_metric_tools;
+pub use prompts::investigate::register_investigation;
 use tidegate_core::AllowedNames;
 use tidegate_runtime::{Snapshot, SnapshotBuilder};
 pub use tool_context::{NodeIdentity, ToolContext};

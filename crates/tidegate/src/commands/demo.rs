@@ -10,7 +10,7 @@ use crate::options::GlobalOptions;
 use crate::source::DatabaseSource;
 use crate::startup_help::StartupHelp;
 
-/// Serve all flights that left New York City in 2013, with weather, planes, airports and airlines
+/// Serve all flights that left New York City in 2013, with weather, planes, airports and airlines, and two logs of a web shop
 #[derive(Debug, Args)]
 pub(crate) struct DemoCommand {
     #[command(flatten)]
@@ -28,11 +28,13 @@ impl DemoCommand {
 const DEMO_DATABASE: &str = "nycflights13";
 
 /// `data/demo/README.md` has their source and licence.
-const FILES: [(&str, &[u8]); 5] = [
+const FILES: [(&str, &[u8]); 7] = [
     ("airlines.parquet", include_bytes!("../../../../data/demo/airlines.parquet")),
     ("airports.parquet", include_bytes!("../../../../data/demo/airports.parquet")),
     ("flights.parquet", include_bytes!("../../../../data/demo/flights.parquet")),
     ("planes.parquet", include_bytes!("../../../../data/demo/planes.parquet")),
+    ("shop_access.log.gz", include_bytes!("../../../../data/demo/shop_access.log.gz")),
+    ("shop_app.log.gz", include_bytes!("../../../../data/demo/shop_app.log.gz")),
     ("weather.parquet", include_bytes!("../../../../data/demo/weather.parquet")),
 ];
 

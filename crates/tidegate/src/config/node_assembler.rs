@@ -17,7 +17,6 @@ use tidegate_postgres_handlers::{HandlerCatalog, HandlerWatcher};
 use tidegate_query::{Database, Databases};
 use tidegate_runtime::{CacheHint, SnapshotBuilder};
 use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, HttpProblem, PreparedResource};
-use tidegate_tools::{register_log_tools, register_metric_tools};
 use tidegate_transport::http::SharedProtectedResource;
 use tokio::sync::watch;
 
@@ -224,10 +223,7 @@ impl NodeAssembler {
             entries.limits(limits).protection(protection).generation(generation)
         });
         let view = state.view().clone();
-        let source_tools = |entries| {
-            let entries = register_log_tools(entries, &view, &sources.logs, &built_in);
-            register_metric_tools(entries, &view, &sources.metrics, &built_in)
-        };
+        let source_tools = |entries| sources.register(entries, &view, &built_in);
         state = state.entries(source_tools);
         let built_in_entries =
             source_tools(tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, &built_in)).build();

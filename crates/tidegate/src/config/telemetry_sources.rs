@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
+use tidegate_core::AllowedNames;
 use tidegate_query::Database;
-use tidegate_tools::{LogSources, MetricSources};
+use tidegate_runtime::SnapshotBuilder;
+use tidegate_tools::{
+    LogSources, MetricSources, ToolContext, register_investigation, register_log_tools, register_metric_tools,
+};
 
 use super::node_assembler::ApplyReport;
 use super::problem::ConfigProblem;
@@ -16,6 +20,20 @@ pub(super) struct TelemetrySources {
     pub(super) metrics: MetricSources,
     /// The recorder of the server's own metrics, if a source uses it.
     pub(super) recording: Option<RunningRecorder>,
+}
+
+impl TelemetrySources {
+    /// Adds the tools and the prompt that read the sources to `entries`, as far as `allowed` includes their names.
+    pub(super) fn register(
+        &self,
+        entries: SnapshotBuilder,
+        node: &Arc<ToolContext>,
+        allowed: &AllowedNames,
+    ) -> SnapshotBuilder {
+        let entries = register_log_tools(entries, node, &self.logs, allowed);
+        let entries = register_metric_tools(entries, node, &self.metrics, allowed);
+        register_investigation(entries, node, &self.logs, &self.metrics, allowed)
+    }
 }
 
 /// Builds the sources, and checks their tables and columns in `databases`.

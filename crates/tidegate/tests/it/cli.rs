@@ -29,6 +29,7 @@ mod includes;
 mod irregular_files;
 mod log_messages;
 mod logs;
+mod logs_tutorial;
 mod metric_samples;
 mod metric_sources;
 mod operation;

@@ -2,6 +2,7 @@
 
 mod database_description;
 pub(crate) mod explain_slow_query;
+pub(crate) mod investigate;
 pub(crate) mod summarise_table;
 
 use std::sync::Arc;

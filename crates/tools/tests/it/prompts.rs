@@ -1,12 +1,13 @@
-//! `explore`, `ask`, `explain_slow_query` and `summarise_table`.
+//! `explore`, `ask`, `explain_slow_query`, `summarise_table` and `investigate`.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_core::{CallTarget, ContentRole};
-use tidegate_runtime::Registry;
+use tidegate_core::{AllowedNames, CallTarget, ContentRole};
+use tidegate_runtime::{Registry, Snapshot, SnapshotBuilder};
+use tidegate_tools::{LogSource, LogSources, MetricSources, register_investigation};
 
-use crate::fake::{call, collect_answer, node, shop, typed_values_database, unreachable};
+use crate::fake::{call, collect_answer, node, owner, shop, typed_values_database, unreachable, view};
 
 async fn prompt(registry: &Arc<Registry>, name: &str, arguments: Value) -> String {
     match registry.call(call(CallTarget::Prompt(name.to_owned()), arguments)) {
@@ -120,4 +121,40 @@ async fn summarise_table_works_without_examples() {
     let registry = node([shop()]);
     let message = prompt(&registry, "summarise_table", json!({"table": "endless"})).await;
     assert!(message.contains("- \"name\" UTF8, never null\n"), "{message}");
+}
+
+/// A node with the prompt over a log of `database`, or without logs.
+fn investigation(database: Option<&str>) -> Snapshot {
+    let source = |database: &str| LogSource {
+        name: "app".to_owned(),
+        database: database.to_owned(),
+        table: "orders".to_owned(),
+        ..LogSource::default()
+    };
+    let logs = LogSources::new(database.map(source));
+    let metrics = MetricSources::default();
+    let builder = SnapshotBuilder::new();
+    register_investigation(builder, &view([shop()]), &logs, &metrics, &AllowedNames::Everything).build()
+}
+
+#[tokio::test]
+async fn investigate_exists_only_where_a_source_can_be_read() {
+    let names =
+        |database| investigation(database).prompts(&owner()).map(|prompt| prompt.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(None), Vec::<String>::new());
+    assert_eq!(names(Some("elsewhere")), Vec::<String>::new());
+    assert_eq!(names(Some("shop")), ["investigate"]);
+}
+
+#[tokio::test]
+async fn investigate_has_the_order_of_the_tools() {
+    let registry = node([shop()]);
+    registry.swap(investigation(Some("shop")));
+    let text = prompt(&registry, "investigate", json!({"what": "checkouts were slow", "when": "at three"})).await;
+    insta::assert_snapshot!(text);
+    let wrong = prompt(&registry, "investigate", json!({"what": "it is slow", "source": "ap"})).await;
+    insta::assert_snapshot!(wrong, @r#"
+    there is no log or metric source "ap"
+    Valid choices: app
+    "#);
 }

@@ -86,8 +86,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Pages whose commands another test runs: `handlers_tutorial.rs`, or `tests/clients/pages.py`.
-const RUN_ELSEWHERE: [&str; 2] = ["postgresql-handlers.md", "how-to/bridge.md"];
+/// Pages whose commands another test runs: `handlers_tutorial.rs`, `logs_tutorial.rs`, or `tests/clients/pages.py`.
+const RUN_ELSEWHERE: [&str; 3] = ["postgresql-handlers.md", "find-a-fault-in-logs.md", "how-to/bridge.md"];
 
 /// README.md, SECURITY.md and the pages in docs, by path. The generated list of commands is not run.
 fn pages() -> BTreeMap<String, String> {

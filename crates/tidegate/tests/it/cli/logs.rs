@@ -39,6 +39,12 @@ fn messages(answer: &Value) -> Vec<String> {
     rows.map(|row| row[place].as_str().unwrap().to_owned()).collect()
 }
 
+/// An answer without entries has no columns.
+fn messages_or_none(answer: &Value) -> Vec<String> {
+    let is_empty = answer["entries"]["rows"].as_array().is_none_or(Vec::is_empty);
+    if is_empty { Vec::new() } else { messages(answer) }
+}
+
 #[test]
 fn config_check_says_what_is_recognised() {
     let ran = folder(SOURCE).run(&["config", "check"]);
@@ -129,6 +135,24 @@ fn pages_of_entries_with_equal_times_neither_repeat_nor_lose_any() {
     let more = format!("{EVENTS}2026-03-01 12:03:00,info,web,late tie,200\n2026-03-01 12:04:00,info,web,new,200\n");
     std::fs::write(configured.folder().join("shop/events.csv"), more).unwrap();
     assert_eq!(messages(&call(&configured, &["query_logs", &tail])), ["late tie", "new"]);
+}
+
+#[test]
+fn identical_rows_are_not_lost() {
+    let configured = folder(SOURCE);
+    let rows: String = std::iter::repeat_n("2026-03-01 12:00:00,info,web,the same,200\n", 7).collect();
+    let header = EVENTS.lines().next().unwrap();
+    std::fs::write(configured.folder().join("shop/events.csv"), format!("{header}\n{rows}")).unwrap();
+    for direction in ["direction=backward", "direction=forward"] {
+        let mut pages = Vec::new();
+        let mut answer = call(&configured, &["query_logs", "limit=2", direction]);
+        loop {
+            pages.push(messages_or_none(&answer).len());
+            let Some(cursor) = answer["cursor"].as_str().filter(|_| pages.last() != Some(&0)) else { break };
+            answer = call(&configured, &["query_logs", "limit=2", &format!("cursor={cursor}")]);
+        }
+        assert_eq!(pages.iter().sum::<usize>(), 7, "{direction}: {pages:?}");
+    }
 }
 
 #[test]
