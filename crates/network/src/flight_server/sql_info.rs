@@ -1,0 +1,1 @@
+//! What the server is and can, for `GetSqlInfo`.
