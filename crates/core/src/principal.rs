@@ -153,15 +153,8 @@ pub enum TransportKind {
 
 impl TransportKind {
     /// Every transport.
-    pub const ALL: [Self; 7] = [
-        Self::Stdio,
-        Self::StreamableHttp,
-        Self::Sse,
-        Self::WebSocket,
-        Self::Rest,
-        Self::FlightSql,
-        Self::CommandLine,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Stdio, Self::StreamableHttp, Self::Sse, Self::WebSocket, Self::Rest, Self::FlightSql, Self::CommandLine];
 
     /// The name, as used in configuration, logs and metrics.
     pub fn name(self) -> &'static str {

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tidegate_core::{
-    AuthenticationError, CallOrigin, Caller, Credentials, Principal, TransportKind, is_bearer_token,
-};
+use tidegate_core::{AuthenticationError, CallOrigin, Caller, Credentials, Principal, TransportKind, is_bearer_token};
 use tidegate_runtime::event::Event;
 use tidegate_transport::tls::TlsPeer;
 use tokio::sync::watch;

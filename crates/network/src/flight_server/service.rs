@@ -26,8 +26,7 @@ const ACTIONS: [(&str, &str); 2] = [
     ("ClosePreparedStatement", "Forgets a prepared statement (ActionClosePreparedStatementRequest)"),
 ];
 
-pub(super) const READ_ONLY: &str =
-    "this server is read-only over Flight SQL: updates, ingestion and transactions are not available; send queries only";
+pub(super) const READ_ONLY: &str = "this server is read-only over Flight SQL: updates, ingestion and transactions are not available; send queries only";
 
 type Stream<T> = BoxStream<'static, Result<T, Status>>;
 
@@ -218,10 +217,7 @@ impl FlightService for TidegateFlightService {
         Ok(Response::new(request.answer(ticket).await?))
     }
 
-    async fn do_put(
-        &self,
-        request: Request<Streaming<FlightData>>,
-    ) -> Result<Response<Self::DoPutStream>, Status> {
+    async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
         let (request, messages) = self.admit(request).await?;
         let result = request.put(messages).await?;
         Ok(Response::new(stream::iter([Ok(result)]).boxed()))
@@ -234,9 +230,8 @@ impl FlightService for TidegateFlightService {
 
     async fn list_actions(&self, request: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
         self.admit(request).await?;
-        let actions = ACTIONS.map(|(name, description)| {
-            Ok(ActionType { r#type: name.to_owned(), description: description.to_owned() })
-        });
+        let actions = ACTIONS
+            .map(|(name, description)| Ok(ActionType { r#type: name.to_owned(), description: description.to_owned() }));
         Ok(Response::new(stream::iter(actions).boxed()))
     }
 
