@@ -156,6 +156,28 @@ def refuses_writes(server):
         assert "read" in message, message
 
 
+def lists_the_catalog(server):
+    with server.connect() as connection:
+        objects = connection.adbc_get_objects(depth="all").read_all().to_pylist()
+        catalogs = {}
+        for catalog in objects:
+            for schema in catalog["catalog_db_schemas"] or []:
+                for table in schema["db_schema_tables"] or []:
+                    columns = [column["column_name"] for column in table["table_columns"]]
+                    catalogs[catalog["catalog_name"], schema["db_schema_name"], table["table_name"]] = columns
+        assert catalogs == {
+            ("shop", "", "people"): ["id", "name", "region"],
+            ("other", "", "notes"): ["id", "note"],
+        }, catalogs
+        assert connection.adbc_get_table_types() == ["TABLE"]
+        assert connection.adbc_get_info()["vendor_name"] == "Tidegate"
+        schema = connection.adbc_get_table_schema("people", catalog_filter="shop")
+        assert schema.names == ["id", "name", "region"] and pyarrow.types.is_integer(schema.field("id").type), schema
+    with server.connect("north") as connection:
+        objects = connection.adbc_get_objects(depth="catalogs").read_all().to_pylist()
+        assert [catalog["catalog_name"] for catalog in objects] == ["shop"], objects
+
+
 def streams_large_answers(server):
     """The memory of the server does not grow with the rows."""
     sql = f"SELECT a.value AS n, 'row ' || a.value AS text FROM generate_series(1, {ROWS}) AS a(value)"
@@ -211,6 +233,7 @@ CHECKS = [
     refuses_unknown_keys,
     reports_errors,
     refuses_writes,
+    lists_the_catalog,
     streams_large_answers,
     cancels_statements,
 ]

@@ -82,6 +82,9 @@ impl FlightAnswer {
             let message = "the answer is larger than this server allows for one call; narrow the statement";
             return Err(Status::out_of_range(message));
         }
+        if !self.reader.is_complete() {
+            return Err(self.internal("an Arrow answer ended before its end mark"));
+        }
         Ok(())
     }
 

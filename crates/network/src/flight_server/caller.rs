@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use tidegate_core::{AuthenticationError, CallOrigin, Caller, Credentials, Principal, TransportKind, is_bearer_token};
 use tidegate_runtime::event::Event;
 use tidegate_transport::tls::TlsPeer;
@@ -26,6 +27,12 @@ const IDENTITY_HEADERS_MAX: usize = 16;
 const IDENTITY_HEADER_BYTES_MAX: usize = 1024;
 /// Bytes of an `authorization` header.
 const AUTHORIZATION_BYTES_MAX: usize = 16 * 1024;
+
+/// Clients in Go send base64 without padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// The peer of a connection. tonic adds it to each request.
 #[derive(Clone)]
@@ -123,7 +130,7 @@ fn parse_authorization(metadata: &MetadataMap) -> Result<Option<Arc<str>>, Authe
 }
 
 fn parse_password(basic: &str) -> Option<String> {
-    let text = String::from_utf8(STANDARD.decode(basic).ok()?).ok()?;
+    let text = String::from_utf8(BASE64.decode(basic).ok()?).ok()?;
     Some(text.split_once(':')?.1.to_owned())
 }
 
@@ -209,7 +216,9 @@ mod tests {
         assert_eq!(parse(&[]), Ok(None));
         assert_eq!(parse(&["Bearer abc"]), Ok(Some("abc".to_owned())));
         assert_eq!(parse(&["bearer   a-b.c=="]), Ok(Some("a-b.c==".to_owned())));
-        assert_eq!(parse(&[&format!("Basic {}", STANDARD.encode("ann:key"))]), Ok(Some("key".to_owned())));
+        assert_eq!(parse(&[&format!("Basic {}", BASE64.encode("ann:key"))]), Ok(Some("key".to_owned())));
+        assert_eq!(parse(&["Basic OmFi"]), Ok(Some("ab".to_owned())));
+        assert_eq!(parse(&["Basic OmE"]), Ok(Some("a".to_owned())));
         assert_eq!(parse(&["Digest x"]), Err(AuthenticationError::Missing));
         for malformed in ["Bearer", "Bearer a b", "Basic ???", "Basic YQ=="] {
             assert_eq!(parse(&[malformed]), Err(AuthenticationError::Malformed), "{malformed}");
