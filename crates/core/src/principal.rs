@@ -145,14 +145,16 @@ pub enum TransportKind {
     WebSocket,
     /// The registry as a REST API.
     Rest,
+    /// Statements over Arrow Flight SQL.
+    FlightSql,
     /// The command line of this process.
     CommandLine,
 }
 
 impl TransportKind {
     /// Every transport.
-    pub const ALL: [Self; 6] =
-        [Self::Stdio, Self::StreamableHttp, Self::Sse, Self::WebSocket, Self::Rest, Self::CommandLine];
+    pub const ALL: [Self; 7] =
+        [Self::Stdio, Self::StreamableHttp, Self::Sse, Self::WebSocket, Self::Rest, Self::FlightSql, Self::CommandLine];
 
     /// The name, as used in configuration, logs and metrics.
     pub fn name(self) -> &'static str {
@@ -162,6 +164,7 @@ impl TransportKind {
             Self::Sse => "sse",
             Self::WebSocket => "ws",
             Self::Rest => "rest",
+            Self::FlightSql => "flight",
             Self::CommandLine => "cli",
         }
     }

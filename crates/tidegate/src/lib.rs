@@ -24,6 +24,7 @@ mod commands;
 mod config;
 mod download_flags;
 mod file_limit;
+mod flight;
 mod idle_memory;
 mod log_writer;
 mod logging;

@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 
 use crate::command_error::CommandError;
 use crate::config::{ConfigProblem, ListenConfig, LoadedConfig, ServerAddress, audit_options, requires_authentication};
+use crate::flight::find_flight_problems;
 
 /// A listener at `address` (`host:port`). Without `requires_authentication`, only loopback addresses are allowed.
 pub(crate) async fn listen(address: &str, requires_authentication: bool) -> Result<TcpListener, CommandError> {
@@ -64,7 +65,8 @@ pub(crate) fn check_addresses(loaded: &LoadedConfig) -> Vec<ConfigProblem> {
 }
 
 pub(crate) fn find_startup_problems(loaded: &LoadedConfig) -> Vec<ConfigProblem> {
-    check_addresses(loaded).into_iter().chain(find_audit_problem(loaded)).collect()
+    let flight = find_flight_problems(loaded);
+    check_addresses(loaded).into_iter().chain(flight).chain(find_audit_problem(loaded)).collect()
 }
 
 /// The reason why the audit log cannot be opened, if there is one. The check writes nothing.

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use clap::Args;
 use tidegate_core::LinkVerifier;
 use tidegate_transport::http::{self, HttpOptions, OptionsReloader};
+use tidegate_transport::tls::ApplicationProtocol;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::command_error::CommandError;
 use crate::config::{LoadedConfig, NodeAssembler, ServerAddress, requires_authentication};
 use crate::file_limit;
+use crate::flight::{FlightServer, find_flight_problems};
 use crate::open_node::{NodeSpec, OpenNode};
 use crate::options::{GlobalOptions, LimitDefaults};
 use crate::quantity;
@@ -63,7 +65,9 @@ impl HttpArguments {
         address: ServerAddress<'_>,
         common: &HttpOptions,
     ) -> Result<HttpOptions, CommandError> {
-        let tls = open_node.assembly.tls.load_for_address(address, self.listen.is_none(), &open_node.loaded_config);
+        let (is_listed, protocol) = (self.listen.is_none(), ApplicationProtocol::Http1);
+        let tls = &open_node.assembly.tls;
+        let tls = tls.load_for_address(address, is_listed, protocol, &open_node.loaded_config);
         let options = HttpOptions { tls: tls.map_err(anyhow::Error::from)?, ..common.clone() };
         self.with_reloadable_options(options, &open_node.loaded_config, address).map_err(CommandError::Usage)
     }
@@ -201,6 +205,11 @@ pub(crate) async fn serve(
     for ServerAddress { address, .. } in &addresses {
         listeners.push(startup_checks::listen(address, requires_authentication(&loaded.config)).await?);
     }
+    let flight_problems = find_flight_problems(&loaded);
+    if !flight_problems.is_empty() {
+        return Err(loaded.to_error(&flight_problems).into());
+    }
+    let flight = FlightServer::listen(&loaded).await?;
     let open_node = spec.open(LimitDefaults::Clients).await?;
     let common = http.common_options(&open_node, connections_max);
     let mut running = Vec::with_capacity(addresses.len());
@@ -214,6 +223,7 @@ pub(crate) async fn serve(
     let listeners = listeners.into_iter().zip(running.iter().map(|(_, options)| options.clone())).collect();
     let server =
         http::serve_addresses(listeners, service, metrics, shutdown.graceful.clone()).map_err(anyhow::Error::from)?;
+    let flight = flight.map(|flight| flight.start(&open_node, &shutdown)).transpose()?;
     open_node.spawn_background_tasks(&shutdown.graceful)?;
     let reloader = ServerReloader { arguments: http.clone(), running, reloader: server.options_reloader() };
     let urls = server.addresses().iter().zip(&reloader.running).map(|(address, (_, options))| {
@@ -221,7 +231,7 @@ pub(crate) async fn serve(
         let path = if options.has_rest && !options.has_mcp { "rest/" } else { "mcp" };
         format!("{scheme}://{address}/{path}")
     });
-    let urls: Vec<String> = urls.collect();
+    let urls: Vec<String> = flight.iter().map(|flight| flight.url()).chain(urls).collect();
     reloader.spawn(open_node.assembly.clone(), shutdown.graceful.clone());
     // After the watches are ready, because a reader of the address may signal a reload.
     for (index, url) in urls.iter().enumerate() {
@@ -230,7 +240,13 @@ pub(crate) async fn serve(
         startup_help::print_address(url, help, is_last.then_some(&open_node));
     }
     log_notes(&open_node).await;
-    open_node.serve_until_closed(server.wait(), &shutdown).await
+    let flight = async move {
+        if let Some(flight) = flight {
+            flight.wait().await;
+        }
+    };
+    let serving = async { tokio::join!(server.wait(), flight) };
+    open_node.serve_until_closed(serving, &shutdown).await.map(drop)
 }
 
 /// Requires authentication from now on if `listener` can be reached from other machines, and warns without TLS.

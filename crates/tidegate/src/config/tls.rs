@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tidegate_transport::tls::{ClientCertificateOptions, Tls, TlsError, TlsOptions, TlsVersion};
+use tidegate_transport::tls::{ApplicationProtocol, ClientCertificateOptions, Tls, TlsError, TlsOptions, TlsVersion};
 
 use super::LoadedConfig;
 use super::problem::ConfigProblem;
@@ -26,9 +26,11 @@ impl RunningTls {
         &self,
         address: ServerAddress<'_>,
         is_listed: bool,
+        protocol: ApplicationProtocol,
         loaded: &LoadedConfig,
     ) -> Result<Option<Arc<Tls>>, TlsError> {
-        let tls = address.tls.map(|entry| Tls::load(&to_tls_options(entry, loaded))).transpose()?;
+        let load = |entry| Tls::load_for(&to_tls_options(entry, loaded), protocol);
+        let tls = address.tls.map(load).transpose()?;
         let listed = is_listed.then(|| address.address.to_owned());
         self.0.lock().push(RunningAddress { listed, tls: tls.clone() });
         Ok(tls)

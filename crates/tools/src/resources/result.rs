@@ -70,7 +70,10 @@ fn find_result<'a>(node: &'a ToolContext, job: &Job) -> Result<(&'a Arc<ResultSt
 
 async fn read_manifest(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let (store, result) = find_result(&node, &job)?;
-    let has_links = !matches!(job.caller().origin.transport, TransportKind::Stdio | TransportKind::CommandLine);
+    let has_links = !matches!(
+        job.caller().origin.transport,
+        TransportKind::Stdio | TransportKind::CommandLine | TransportKind::FlightSql
+    );
     let reader = has_links.then(|| job.caller());
     reply.send_text(result_manifest(store, &result, reader).to_string()).await?;
     Ok(Metadata::new())

@@ -21,11 +21,27 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 pub use self::certificate::{CertificateValidity, ValidityState};
-pub(crate) use self::peer::{TlsPeer, UntrustedCertificate};
+pub use self::peer::{TlsPeer, UntrustedCertificate};
 
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+
 /// The protocol in ALPN, which both sides negotiate (RFC 7301).
-const HTTP: &[u8] = b"http/1.1";
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApplicationProtocol {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2, for gRPC.
+    Http2,
+}
+
+impl ApplicationProtocol {
+    fn name(self) -> &'static [u8] {
+        match self {
+            Self::Http1 => b"http/1.1",
+            Self::Http2 => b"h2",
+        }
+    }
+}
 
 /// TLS versions and files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,16 +109,25 @@ struct TlsState {
     acceptor: TlsAcceptor,
     verifier: Option<Arc<dyn ClientCertVerifier>>,
     requires_certificate: bool,
+    protocol: ApplicationProtocol,
     generation: u64,
 }
 
 impl Tls {
-    /// Loads the files of `options`.
+    /// Loads the files of `options`, for HTTP/1.1.
     ///
     /// # Errors
     /// When a file cannot be read, or has invalid content.
     pub fn load(options: &TlsOptions) -> Result<Arc<Self>, TlsError> {
-        Ok(Arc::new(Self(ArcSwap::from_pointee(TlsState::load(options, 1)?))))
+        Self::load_for(options, ApplicationProtocol::Http1)
+    }
+
+    /// Loads the files of `options`, for connections with `protocol`.
+    ///
+    /// # Errors
+    /// As [`Tls::load`].
+    pub fn load_for(options: &TlsOptions, protocol: ApplicationProtocol) -> Result<Arc<Self>, TlsError> {
+        Ok(Arc::new(Self(ArcSwap::from_pointee(TlsState::load(options, protocol, 1)?))))
     }
 
     /// Reloads the files of `options`. Client certificates that are no longer trusted become invalid immediately, also
@@ -111,13 +136,17 @@ impl Tls {
     /// # Errors
     /// As [`Tls::load`]; then nothing has changed.
     pub fn reload(&self, options: &TlsOptions) -> Result<(), TlsError> {
-        let next = TlsState::load(options, self.0.load().generation + 1)?;
+        let current = self.0.load();
+        let next = TlsState::load(options, current.protocol, current.generation + 1)?;
         self.0.store(Arc::new(next));
         Ok(())
     }
 
     /// Performs the handshake with a client. The [`TlsPeer`] holds the certificate of the client.
-    pub(crate) async fn accept<S>(self: &Arc<Self>, stream: S) -> io::Result<(TlsStream<S>, Arc<TlsPeer>)>
+    ///
+    /// # Errors
+    /// When the handshake fails or takes too long.
+    pub async fn accept<S>(self: &Arc<Self>, stream: S) -> io::Result<(TlsStream<S>, Arc<TlsPeer>)>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -138,7 +167,7 @@ impl std::fmt::Debug for Tls {
 }
 
 impl TlsState {
-    fn load(options: &TlsOptions, number: u64) -> Result<Self, TlsError> {
+    fn load(options: &TlsOptions, protocol: ApplicationProtocol, number: u64) -> Result<Self, TlsError> {
         let TlsOptions { certificate, key, clients, min_version } = options;
         let chain = certificate::read_certificates(certificate)?;
         let private = certificate::read_private_key(key)?;
@@ -158,9 +187,10 @@ impl TlsState {
             };
             TlsError::new(certificate, problem)
         })?;
-        config.alpn_protocols = vec![HTTP.to_vec()];
+        config.alpn_protocols = vec![protocol.name().to_vec()];
         let requires_certificate = clients.as_ref().is_some_and(|clients| clients.are_required);
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), verifier, requires_certificate, generation: number })
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        Ok(Self { acceptor, verifier, requires_certificate, protocol, generation: number })
     }
 
     /// Whether `chain` leads to a trusted authority without a revoked certificate.

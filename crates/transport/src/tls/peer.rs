@@ -9,7 +9,8 @@ use tidegate_core::ClientCertificate;
 
 use super::{Tls, certificate};
 
-pub(crate) struct TlsPeer {
+/// The client of a TLS connection.
+pub struct TlsPeer {
     tls: Arc<Tls>,
     presented: Option<PeerCertificate>,
 }
@@ -23,7 +24,7 @@ struct PeerCertificate {
 
 /// The certificate is no longer trusted, or is missing although now required: a new connection would fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct UntrustedCertificate;
+pub struct UntrustedCertificate;
 
 impl TlsPeer {
     /// A client that presented `chain`, its own certificate first, under load `number` of the files.
@@ -37,7 +38,11 @@ impl TlsPeer {
         Ok(Self { tls, presented: Some(PeerCertificate { certificate, chain, last_check: checked }) })
     }
 
-    pub(crate) fn certificate(&self) -> Result<Option<&ClientCertificate>, UntrustedCertificate> {
+    /// The certificate that the client presented, if it did and the server requests certificates.
+    ///
+    /// # Errors
+    /// When a new connection of the client would fail.
+    pub fn certificate(&self) -> Result<Option<&ClientCertificate>, UntrustedCertificate> {
         let state = self.tls.0.load();
         let Some(peer_certificate) = &self.presented else {
             return if state.requires_certificate { Err(UntrustedCertificate) } else { Ok(None) };

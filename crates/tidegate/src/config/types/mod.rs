@@ -245,7 +245,7 @@ pub(crate) enum InputType {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct AllowedOriginsConfig {
-    /// Transports: stdio, http, sse, ws, rest, cli. Default: all.
+    /// Transports: stdio, http, sse, ws, rest, flight, cli. Default: all.
     pub(crate) transports: Option<Vec<String>>,
     /// Networks, such as 10.0.0.0/8 or 2001:db8::/32. Default: all.
     pub(crate) networks: Option<Vec<String>>,

@@ -13,6 +13,9 @@ use crate::config::quantities::{Size, Time};
 pub(crate) struct ServerConfig {
     /// Address to listen on, or a list of addresses, each with its own transports and TLS. Default: 127.0.0.1:7070.
     pub(crate) listen: Option<ListenConfig>,
+    /// Address of Arrow Flight SQL, for BI tools and programs: 127.0.0.1:7071. It has the TLS of server.tls. Beyond this
+    /// machine, server.tls and auth are required. Default: none; Flight SQL is off. Since: 0.2.0.
+    pub(crate) flight: Option<String>,
     /// TLS and client certificates of the addresses without their own. Default: none; the server accepts plain HTTP.
     pub(crate) tls: Option<TlsConfig>,
     /// Host names of this server that requests may use, in addition to those of this machine. Default: none.

@@ -18,6 +18,10 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-results", &["tidegate-core", "tidegate-runtime"]),
     ("tidegate-query", &["tidegate-core", "tidegate-runtime", "tidegate-sql", "tidegate-results"]),
     ("tidegate-transport", &["tidegate-core", "tidegate-runtime", "tidegate-mcp"]),
+    (
+        "tidegate-network",
+        &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql", "tidegate-transport"],
+    ),
     ("tidegate-memory-release", &[]),
     ("tidegate-ingest-formats", &["tidegate-core"]),
     ("tidegate-log-formats", &[]),
@@ -87,9 +91,12 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
     (&["object_store"], &["tidegate-engines", "tidegate-bench"]),
     (&["parquet"], &["tidegate-query", "tidegate-engines", "tidegate-ingest-formats", "tidegate-bench"]),
     (&["sqlparser"], &["tidegate-sql", "tidegate-query", "tidegate-engines", "tidegate-bench"]),
+    // Before the other crates of Arrow, because the first match counts.
+    (&["arrow-flight", "prost", "prost-*", "tonic", "tonic-*"], &["tidegate-network"]),
     (
         &["arrow", "arrow-*"],
         &[
+            "tidegate-network",
             "tidegate-results",
             "tidegate-query",
             "tidegate-engines",

@@ -1,0 +1,19 @@
+//! Arrow Flight SQL as a transport: statements and catalog requests become calls of the registry.
+//!
+//! [Arrow Flight SQL](https://arrow.apache.org/docs/format/FlightSql.html)
+
+mod answer;
+mod caller;
+mod catalog;
+mod ipc_messages;
+mod message_size;
+mod prepared_statements;
+mod server;
+mod service;
+mod sql_info;
+mod state;
+mod statement;
+mod status;
+mod ticket;
+
+pub use self::server::{FlightOptions, RunningFlightServer, serve_flight};

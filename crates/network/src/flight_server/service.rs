@@ -1,0 +1,245 @@
+//! The requests of Flight: authenticates each, and passes commands on.
+
+use std::sync::Arc;
+
+use arrow_flight::flight_service_server::FlightService;
+use arrow_flight::sql::{Any, Command, DoPutPreparedStatementResult, ProstMessageExt};
+use arrow_flight::{
+    Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest,
+    HandshakeResponse, PollInfo, PutResult, SchemaResult, Ticket,
+};
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use prost::Message;
+use tidegate_core::Caller;
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::caller::FlightCredentials;
+use super::state::FlightState;
+use super::status::to_status;
+
+/// The actions of Flight SQL that this server has.
+const ACTIONS: [(&str, &str); 2] = [
+    ("CreatePreparedStatement", "Prepares a statement (ActionCreatePreparedStatementRequest)"),
+    ("ClosePreparedStatement", "Forgets a prepared statement (ActionClosePreparedStatementRequest)"),
+];
+
+pub(super) const READ_ONLY: &str = "this server is read-only over Flight SQL: updates, ingestion and transactions are not available; send queries only";
+
+type Stream<T> = BoxStream<'static, Result<T, Status>>;
+
+/// The Flight service over a registry.
+pub(super) struct TidegateFlightService(pub(super) Arc<FlightState>);
+
+/// An admitted request: its caller, its credentials and its headers.
+pub(super) struct FlightRequest {
+    pub(super) state: Arc<FlightState>,
+    pub(super) caller: Caller,
+    pub(super) credentials: FlightCredentials,
+    pub(super) metadata: MetadataMap,
+}
+
+impl TidegateFlightService {
+    pub(super) fn new(state: Arc<FlightState>) -> Self {
+        Self(state)
+    }
+
+    /// Authenticates and counts a request.
+    async fn admit<T>(&self, request: Request<T>) -> Result<(FlightRequest, T), Status> {
+        let credentials = FlightCredentials::from_request(&self.0, &request);
+        let caller = credentials.resolve_caller(&self.0).await?;
+        self.0.registry.admit_request(&caller).await.map_err(|error| to_status(&error))?;
+        let (metadata, _, message) = request.into_parts();
+        Ok((FlightRequest { state: self.0.clone(), caller, credentials, metadata }, message))
+    }
+}
+
+fn parse_command(bytes: &[u8]) -> Result<Command, Status> {
+    let malformed = |problem: String| Status::invalid_argument(format!("the command is malformed: {problem}"));
+    let command = Any::decode(Bytes::copy_from_slice(bytes)).map_err(|error| malformed(error.to_string()))?;
+    Command::try_from(command).map_err(|error| malformed(error.to_string()))
+}
+
+fn unsupported(command: &Command) -> Status {
+    let name = command.type_url().rsplit('.').next().unwrap_or_default();
+    match command {
+        Command::CommandStatementUpdate(_)
+        | Command::CommandStatementIngest(_)
+        | Command::CommandPreparedStatementUpdate(_) => Status::permission_denied(READ_ONLY),
+        _ => Status::unimplemented(format!("this server does not have the Flight SQL command {name}")),
+    }
+}
+
+impl FlightRequest {
+    async fn flight_info(self, descriptor: FlightDescriptor) -> Result<FlightInfo, Status> {
+        let command = parse_command(&descriptor.cmd)?;
+        let (ticket, schema) = match command {
+            Command::CommandStatementQuery(query) => (self.statement_ticket(&query)?, Bytes::new()),
+            Command::CommandPreparedStatementQuery(query) => {
+                let statement = self.prepared_statement(&query.prepared_statement_handle)?;
+                (query.as_any(), statement.schema)
+            }
+            command => match self.catalog_schema(&command) {
+                Some(schema) => (command.into_any(), schema?),
+                None => return Err(unsupported(&command)),
+            },
+        };
+        let ticket = self.state.tickets.issue(&ticket, &self.caller);
+        let endpoint = FlightEndpoint { ticket: Some(ticket), ..FlightEndpoint::default() };
+        Ok(FlightInfo {
+            schema,
+            flight_descriptor: Some(descriptor),
+            endpoint: vec![endpoint],
+            total_records: -1,
+            total_bytes: -1,
+            ordered: true,
+            ..FlightInfo::default()
+        })
+    }
+
+    async fn answer(self, ticket: Ticket) -> Result<Stream<FlightData>, Status> {
+        let command = self.state.tickets.open(&ticket, &self.caller)?;
+        let malformed = |error: arrow::error::ArrowError| Status::invalid_argument(error.to_string());
+        match Command::try_from(command).map_err(malformed)? {
+            Command::TicketStatementQuery(query) => self.answer_statement(&query.statement_handle),
+            Command::CommandPreparedStatementQuery(query) => {
+                self.answer_prepared_statement(&query.prepared_statement_handle)
+            }
+            command => self.answer_catalog(command).await,
+        }
+    }
+
+    async fn schema(self, descriptor: FlightDescriptor) -> Result<SchemaResult, Status> {
+        let schema = match parse_command(&descriptor.cmd)? {
+            Command::CommandStatementQuery(query) => {
+                let statement = self.named_statement(&query)?;
+                self.describe(&statement).await?
+            }
+            Command::CommandPreparedStatementQuery(query) => {
+                self.prepared_statement(&query.prepared_statement_handle)?.schema
+            }
+            command => self.catalog_schema(&command).unwrap_or_else(|| Err(unsupported(&command)))?,
+        };
+        Ok(SchemaResult { schema })
+    }
+
+    /// Binds parameters; everything else that clients put is refused.
+    async fn put(self, mut messages: Streaming<FlightData>) -> Result<PutResult, Status> {
+        let first = messages.next().await.transpose()?;
+        let descriptor = first.as_ref().and_then(|message| message.flight_descriptor.as_ref());
+        let descriptor =
+            descriptor.ok_or_else(|| Status::invalid_argument("the first message of DoPut has no descriptor"))?;
+        match parse_command(&descriptor.cmd)? {
+            Command::CommandPreparedStatementQuery(query) => {
+                let messages = stream::iter(first.map(Ok)).chain(messages).boxed();
+                self.bind_parameters(&query.prepared_statement_handle, messages).await?;
+                let handle = Some(query.prepared_statement_handle);
+                let result = DoPutPreparedStatementResult { prepared_statement_handle: handle };
+                Ok(PutResult { app_metadata: result.encode_to_vec().into() })
+            }
+            command => Err(unsupported(&command)),
+        }
+    }
+
+    async fn act(self, action: Action) -> Result<Stream<arrow_flight::Result>, Status> {
+        match action.r#type.as_str() {
+            "CreatePreparedStatement" => {
+                let prepared = self.prepare(&action.body).await?;
+                let body = prepared.as_any().encode_to_vec().into();
+                Ok(stream::iter([Ok(arrow_flight::Result { body })]).boxed())
+            }
+            "ClosePreparedStatement" => {
+                self.close_prepared_statement(&action.body)?;
+                Ok(stream::empty().boxed())
+            }
+            "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
+                Err(Status::permission_denied(READ_ONLY))
+            }
+            name => {
+                let known = ACTIONS.map(|(name, _)| name).join(", ");
+                Err(Status::unimplemented(format!("this server does not have the action {name:?}; it has {known}")))
+            }
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl FlightService for TidegateFlightService {
+    type HandshakeStream = Stream<HandshakeResponse>;
+    type ListFlightsStream = Stream<FlightInfo>;
+    type DoGetStream = Stream<FlightData>;
+    type DoPutStream = Stream<PutResult>;
+    type DoActionStream = Stream<arrow_flight::Result>;
+    type ListActionsStream = Stream<ActionType>;
+    type DoExchangeStream = Stream<FlightData>;
+
+    /// Clients with a user name and a password receive the key, which was the password, as a bearer token.
+    async fn handshake(
+        &self,
+        request: Request<Streaming<HandshakeRequest>>,
+    ) -> Result<Response<Self::HandshakeStream>, Status> {
+        let (request, _) = self.admit(request).await?;
+        let bearer = request.credentials.bearer().unwrap_or_default();
+        let payload = Bytes::copy_from_slice(bearer.as_bytes());
+        let answer = HandshakeResponse { protocol_version: 0, payload };
+        let mut response = Response::new(stream::iter([Ok(answer)]).boxed());
+        if let Ok(value) = format!("Bearer {bearer}").parse() {
+            response.metadata_mut().insert("authorization", value);
+        }
+        Ok(response)
+    }
+
+    async fn list_flights(&self, request: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {
+        self.admit(request).await?;
+        Ok(Response::new(stream::empty().boxed()))
+    }
+
+    async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Result<Response<FlightInfo>, Status> {
+        let (request, descriptor) = self.admit(request).await?;
+        Ok(Response::new(request.flight_info(descriptor).await?))
+    }
+
+    async fn poll_flight_info(&self, request: Request<FlightDescriptor>) -> Result<Response<PollInfo>, Status> {
+        let (request, descriptor) = self.admit(request).await?;
+        let info = Some(request.flight_info(descriptor).await?);
+        Ok(Response::new(PollInfo { info, ..PollInfo::default() }))
+    }
+
+    async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
+        let (request, descriptor) = self.admit(request).await?;
+        Ok(Response::new(request.schema(descriptor).await?))
+    }
+
+    async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
+        let (request, ticket) = self.admit(request).await?;
+        Ok(Response::new(request.answer(ticket).await?))
+    }
+
+    async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
+        let (request, messages) = self.admit(request).await?;
+        let result = request.put(messages).await?;
+        Ok(Response::new(stream::iter([Ok(result)]).boxed()))
+    }
+
+    async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
+        let (request, action) = self.admit(request).await?;
+        Ok(Response::new(request.act(action).await?))
+    }
+
+    async fn list_actions(&self, request: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
+        self.admit(request).await?;
+        let actions = ACTIONS
+            .map(|(name, description)| Ok(ActionType { r#type: name.to_owned(), description: description.to_owned() }));
+        Ok(Response::new(stream::iter(actions).boxed()))
+    }
+
+    async fn do_exchange(
+        &self,
+        request: Request<Streaming<FlightData>>,
+    ) -> Result<Response<Self::DoExchangeStream>, Status> {
+        self.admit(request).await?;
+        Err(Status::unimplemented("this server does not have DoExchange"))
+    }
+}

@@ -1,0 +1,46 @@
+//! What all requests of a Flight SQL server share.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tidegate_core::{AnswerFormat, Authenticator, CallTarget, Caller};
+use tidegate_runtime::{Call, Registry, Reply};
+use tonic::Status;
+use tonic::metadata::MetadataMap;
+
+use super::prepared_statements::PreparedStatements;
+use super::status::to_status;
+use super::ticket::TicketSigner;
+
+/// Bytes of a `traceparent` header.
+const TRACE_PARENT_BYTES_MAX: usize = 128;
+
+pub(super) struct FlightState {
+    pub(super) registry: Arc<Registry>,
+    pub(super) authenticator: Arc<dyn Authenticator>,
+    pub(super) tickets: TicketSigner,
+    pub(super) prepared: PreparedStatements,
+    /// The version of the server, for `GetSqlInfo`.
+    pub(super) version: String,
+}
+
+impl FlightState {
+    /// Calls a tool whose answer is an Arrow stream.
+    ///
+    /// # Errors
+    /// When the call is refused before it starts.
+    pub(super) fn call_tool(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        caller: Caller,
+        metadata: &MetadataMap,
+    ) -> Result<Reply, Status> {
+        let mut call = Call::new(CallTarget::Tool(tool.to_owned()), caller);
+        call.arguments = arguments;
+        call.format = Some(AnswerFormat::Arrow);
+        let trace_parent = metadata.get("traceparent").and_then(|value| value.to_str().ok());
+        call.trace_parent = trace_parent.filter(|text| text.len() <= TRACE_PARENT_BYTES_MAX).map(str::to_owned);
+        self.registry.call(call).map_err(|error| to_status(&error))
+    }
+}
