@@ -17,8 +17,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 
-def npm_manifest(content: bytes) -> dict[str, object]:
+def npm_manifest(content: bytes) -> dict[str, object] | None:
+    """None for another file that ends in `.tgz`, such as a Helm chart."""
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        if "package/package.json" not in archive.getnames():
+            return None
         return json.load(archive.extractfile("package/package.json"))
 
 
@@ -35,8 +38,7 @@ class PackageIndex:
         for name, content in self._files.items():
             if name.endswith(".whl"):
                 self._wheels.setdefault(name.split("-")[0].replace("_", "-").lower(), []).append(name)
-            else:
-                manifest = npm_manifest(content)
+            elif manifest := npm_manifest(content):
                 digest = base64.b64encode(hashlib.sha512(content).digest()).decode()
                 manifest["dist"] = {"integrity": f"sha512-{digest}", "file": name}
                 self._npm.setdefault(str(manifest["name"]), {})[str(manifest["version"])] = manifest
