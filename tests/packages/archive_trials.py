@@ -10,6 +10,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+from chroots import in_root
 from first_answer import ask, clean_environment, write_data
 from report import Report
 
@@ -68,8 +69,7 @@ def check_container(image: Path, folder: Path, report: Report) -> None:
         assert not list(root.glob("**/bin/*sh")), "there is a shell"
     with report.check("its root file system answers a stock client, as that user"):
         write_data(root / "srv")
-        command = ["chroot", "--userspec=65532:65532", str(root), "/usr/bin/tidegate", "stdio", "/srv/data"]
-        ask(command, folder, {"PATH": os.environ["PATH"], "XDG_CACHE_HOME": "/tmp"})
+        ask(in_root(root, "/usr/bin/tidegate", "stdio", "/srv/data", user="65532:65532"), folder, dict(os.environ))
 
 
 def check_descriptions(folder: Path, report: Report) -> None:

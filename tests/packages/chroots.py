@@ -57,10 +57,15 @@ def fresh_root(name: str) -> Iterator[Path]:
         yield root
 
 
-def in_root(root: Path, *command: str) -> list[str]:
-    """The command, run in the root file system with an empty environment and the folder /work."""
-    environment = ["env", "-i", "HOME=/root", "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG=C.UTF-8"]
-    return ["chroot", str(root), *environment, *command]
+def in_root(root: Path, *command: str, user: str = "root") -> list[str]:
+    """The command, run in the root file system with an empty environment.
+
+    It has /proc, as every container and every system has: the server opens files of tables through it. The mount is in a namespace of its own and ends with the
+    command.
+    """
+    environment = ["env", "-i", "HOME=/root", "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG=C.UTF-8", "XDG_CACHE_HOME=/tmp"]
+    mounted = f'mkdir -p {root}/proc && mount -t proc proc {root}/proc && exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", mounted, "-", *environment, "chroot", f"--userspec={user}", str(root), *command]
 
 
 if __name__ == "__main__":
