@@ -25,6 +25,7 @@ mod config;
 mod download_flags;
 mod file_limit;
 mod idle_memory;
+mod init;
 mod log_writer;
 mod logging;
 mod node;
