@@ -139,7 +139,7 @@ fn parse_target(text: &str) -> Result<ConnectTarget, CommandError> {
 /// Whether a file begins with the header of SQLite.
 ///
 /// [SQLite, Database File Format](https://www.sqlite.org/fileformat.html#magic_header_string)
-fn is_sqlite(path: &Path) -> bool {
+pub(crate) fn is_sqlite(path: &Path) -> bool {
     let mut beginning = [0; 16];
     let mut read = || std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut beginning));
     // Opening a path that is not a regular file may block for ever.

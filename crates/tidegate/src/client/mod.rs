@@ -9,6 +9,7 @@ mod entry;
 mod files;
 mod install;
 mod json_file;
+mod start_command;
 mod toml_file;
 
 #[cfg(test)]
@@ -18,3 +19,4 @@ pub(crate) use catalog::McpClient;
 pub(crate) use config_locations::{ConfigLocations, InstallScope};
 pub(crate) use connection::{BearerSource, McpServerConnection};
 pub(crate) use install::{InstallOutcome, Installation, install, snippet};
+pub(crate) use start_command::StartCommand;

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::client::{
     BearerSource, ConfigLocations, InstallOutcome, InstallScope, Installation, McpClient as Kind, McpServerConnection,
-    install, snippet,
+    StartCommand, install, snippet,
 };
 use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
@@ -82,16 +82,16 @@ impl ClientCommand {
             let bearer = key.or_else(|| self.key_env.clone().map(BearerSource::Variable));
             return Ok(McpServerConnection::Http { url: url.clone(), bearer });
         }
-        let command = std::env::current_exe().map_err(anyhow::Error::from)?;
+        let StartCommand { command, args: mut arguments } = StartCommand::current().map_err(anyhow::Error::from)?;
         let file = if self.paths.is_empty() { options.config_file() } else { options.config.clone() };
         let file = file.map(std::path::absolute).transpose().map_err(anyhow::Error::from)?;
-        let mut args = source::stdio_arguments(file.as_deref(), &self.paths);
-        args.extend(self.toolset.iter().flat_map(|name| ["--toolset".to_owned(), name.clone()]));
-        Ok(McpServerConnection::Stdio { command, args })
+        arguments.extend(source::stdio_arguments(file.as_deref(), &self.paths));
+        arguments.extend(self.toolset.iter().flat_map(|name| ["--toolset".to_owned(), name.clone()]));
+        Ok(McpServerConnection::Stdio { command, args: arguments })
     }
 }
 
-fn describe_installation(installed: &Installation) -> String {
+pub(super) fn describe_installation(installed: &Installation) -> String {
     let path = installed.path.display();
     let subject = match installed.outcome {
         InstallOutcome::Created => format!("made {path}"),

@@ -71,7 +71,7 @@ fn import_file(file: &Path) -> Result<(), CommandError> {
     Ok(std::io::stdout().write_all(imported.yaml.as_bytes())?)
 }
 
-async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), CommandError> {
+pub(super) async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), CommandError> {
     let options = options.with_config(file.clone());
     let open_node = OpenNode::open(None, &options, LimitDefaults::CommandLine).await?;
     let report = &open_node.apply_report;

@@ -10,8 +10,11 @@ mod demo;
 mod doctor;
 mod export;
 mod fetch;
+mod health;
+mod init;
 mod key;
 mod logs;
+mod man;
 mod metrics;
 mod pg;
 mod query;
@@ -20,6 +23,7 @@ mod stdio;
 mod token;
 mod tools;
 mod transport;
+mod upgrade_config;
 
 use std::ffi::OsString;
 
@@ -73,6 +77,7 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::DemoCommand),
+    Init(init::InitCommand),
     Serve(serve::ServeCommand),
     Stdio(stdio::StdioCommand),
     Query(query::QueryCommand),
@@ -86,6 +91,7 @@ enum Command {
     Doctor(doctor::DoctorCommand),
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    UpgradeConfig(upgrade_config::UpgradeConfigCommand),
     #[command(subcommand)]
     Key(key::KeyCommand),
     #[command(subcommand)]
@@ -98,7 +104,10 @@ enum Command {
     Pg(pg::PgCommand),
     #[command(subcommand)]
     Transport(transport::TransportCommand),
+    Health(health::HealthCommand),
     Completions(completions::CompletionsCommand),
+    #[command(hide = true)]
+    Man(man::ManCommand),
 }
 
 impl Command {
@@ -110,6 +119,7 @@ impl Command {
     async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         match self {
             Self::Demo(demo) => demo.run(options).await,
+            Self::Init(init) => init.run(options).await,
             Self::Serve(serve) => serve.run(options).await,
             Self::Stdio(stdio) => stdio.run(options).await,
             Self::Query(query) => query.run(options).await,
@@ -122,13 +132,16 @@ impl Command {
             Self::Client(client) => client.run(options),
             Self::Doctor(doctor) => doctor.run(options).await,
             Self::Config(config) => config.run(options).await,
+            Self::UpgradeConfig(upgrade) => upgrade.run(options),
             Self::Key(key) => key.run(options),
             Self::Token(token) => token.run(options),
             Self::Access(access) => access.run(options).await,
             Self::Audit(audit) => audit.run(options),
             Self::Pg(pg) => pg.run(options).await,
             Self::Transport(transport) => transport.run().await,
+            Self::Health(health) => health.run().await,
             Self::Completions(completions) => completions.run(),
+            Self::Man(man) => man.run(),
         }
     }
 }

@@ -133,17 +133,22 @@ impl Document {
 
 /// The text of a file of the configuration.
 fn read_file(path: &Path) -> Result<String, Vec<ConfigProblem>> {
+    let text = read_text(path)?;
+    // Some editors begin a file with a byte order mark.
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}
+
+/// The text of a file, with its byte order mark.
+pub(super) fn read_text(path: &Path) -> Result<String, Vec<ConfigProblem>> {
     let failed = |error: std::io::Error| vec![ConfigProblem::new("", format!("cannot be read: {error}"))];
     let metadata = std::fs::metadata(path).map_err(failed)?;
     if metadata.len() > FILE_BYTES_MAX {
         return Err(vec![ConfigProblem::new("", format!("is larger than {FILE_BYTES_MAX} bytes"))]);
     }
-    let text = std::fs::read_to_string(path).map_err(failed)?;
-    // Some editors begin a file with a byte order mark.
-    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+    std::fs::read_to_string(path).map_err(failed)
 }
 
-fn parse_tree(text: &str, file: usize) -> Result<YamlNode, Vec<ConfigProblem>> {
+pub(super) fn parse_tree(text: &str, file: usize) -> Result<YamlNode, Vec<ConfigProblem>> {
     let mut builder = YamlTreeBuilder::for_file(file);
     for event in Parser::new_from_str(text) {
         match event {

@@ -1,6 +1,7 @@
 //! `tidegate.yaml`: reading it, checking it, and building a node from it.
 
 mod authentication;
+mod compose;
 mod config_warnings;
 mod databases;
 mod declarations;
@@ -29,12 +30,14 @@ mod telemetry_sources;
 mod templates;
 mod tls;
 mod types;
+mod upgrade;
 mod variables;
 mod yaml_tree;
 
 use std::path::{Path, PathBuf};
 
 pub(crate) use authentication::{requires_authentication, token_options, unknown_role_message};
+pub(crate) use compose::{ComposePostgres, postgres_services};
 use document::Document;
 pub(crate) use document::render_report;
 pub(crate) use file_hashes::FileHashes;
@@ -46,6 +49,7 @@ pub(crate) use problem::ConfigProblem;
 pub(crate) use safeguards::audit_options;
 pub(crate) use tls::to_tls_options;
 pub(crate) use types::{Config, ListenConfig, ResultsConfig, ServerAddress, TokensConfig};
+pub(crate) use upgrade::{UpgradedFile, upgrade_files};
 use variables::VariableResolver;
 
 pub(crate) const CONFIG_FILE_NAME: &str = "tidegate.yaml";

@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 4] = ["tidegate ", "cargo ", "scripts/test", "bench/run"]
 const FROM_SOURCE: &str = "cargo run -- ";
 
 /// Commands that are not run, and why.
-const NOT_RUN: [(&str, &str); 37] = [
+const NOT_RUN: [(&str, &str); 41] = [
     ("bench/run", "takes hours, and measures nothing on a machine that works on something else"),
     ("bench/run answers", "as bench/run"),
     ("bench/run load", "as bench/run"),
@@ -55,6 +55,10 @@ const NOT_RUN: [(&str, &str); 37] = [
         "listens on a port of its own choice until it is stopped; the example is built with the tests",
     ),
     ("scripts/test", "runs this very test"),
+    ("scripts/test-packages", "needs packages of the release build; scripts/release runs it"),
+    ("tidegate serve postgres://…", "any server stands for the address; cli/postgres.rs serves one"),
+    ("tidegate stdio postgres://…", "as tidegate serve postgres://…"),
+    ("tidegate upgrade-config", "the keys of the page are old on purpose; cli/init.rs replaces some"),
     (
         "scripts/test --fuzz",
         "takes minutes, and many more to build; the stored corpora are run by the tests of each crate",

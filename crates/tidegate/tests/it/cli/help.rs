@@ -14,6 +14,7 @@ fn help_snapshots() {
     for verb in [
         None,
         Some("demo"),
+        Some("init"),
         Some("serve"),
         Some("stdio"),
         Some("query"),
@@ -22,6 +23,7 @@ fn help_snapshots() {
         Some("call"),
         Some("tools"),
         Some("config"),
+        Some("upgrade-config"),
         Some("key"),
         Some("access"),
         Some("audit"),
@@ -29,6 +31,7 @@ fn help_snapshots() {
         Some("transport"),
         Some("client"),
         Some("doctor"),
+        Some("health"),
         Some("completions"),
     ] {
         check(verb);

@@ -1,0 +1,195 @@
+//! Finds data in a folder and its subfolders, and databases in the environment and in Compose files.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use super::data_source::{DataLocation, DataSource, path_text, with_unique_names};
+use crate::config::postgres_services;
+use crate::source::is_sqlite;
+
+/// JSON is missing, because most JSON files in a folder are settings of programs.
+const TABLE_EXTENSIONS: [&str; 10] =
+    ["csv", "tsv", "parquet", "ndjson", "jsonl", "arrow", "feather", "xlsx", "xls", "ods"];
+const COMPRESSED_EXTENSIONS: [&str; 2] = ["gz", "zst"];
+const SQLITE_EXTENSIONS: [&str; 4] = ["db", "db3", "sqlite", "sqlite3"];
+const COMPOSE_FILES: [&str; 4] = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
+/// Variables with a connection string, the usual one first.
+const URL_VARIABLES: [&str; 3] = ["DATABASE_URL", "POSTGRES_URL", "POSTGRES_DSN"];
+/// Variables that choose a server or database of libpq.
+const LIBPQ_VARIABLES: [&str; 3] = ["PGSERVICE", "PGHOST", "PGDATABASE"];
+/// Folders with files of programs.
+const IGNORED_FOLDERS: [&str; 5] = ["node_modules", "target", "venv", "dist", "build"];
+/// Entries of one folder that are read.
+const ENTRIES_MAX: usize = 10_000;
+const SUBFOLDERS_MAX: usize = 200;
+const COMPOSE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The databases that `folder` and the environment offer.
+pub(crate) fn discover(folder: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Vec<DataSource> {
+    let mut sources = files_in(folder, folder);
+    for subfolder in subfolders(folder) {
+        sources.extend(files_in(&subfolder, folder));
+    }
+    sources.extend(from_environment(variable));
+    sources.extend(COMPOSE_FILES.iter().flat_map(|name| from_compose(&folder.join(name), name)));
+    with_unique_names(sources)
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(ENTRIES_MAX);
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| !is_hidden(path)).collect();
+    paths.sort();
+    paths
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'))
+}
+
+fn subfolders(folder: &Path) -> Vec<PathBuf> {
+    let is_ignored = |path: &PathBuf| path.file_name().is_some_and(|name| IGNORED_FOLDERS.iter().any(|it| name == *it));
+    let folders = entries(folder).into_iter().filter(|path| path.is_dir() && !is_ignored(path));
+    folders.take(SUBFOLDERS_MAX).collect()
+}
+
+/// The tables and SQLite files directly in `folder`, with paths relative to `base`.
+fn files_in(folder: &Path, base: &Path) -> Vec<DataSource> {
+    let files: Vec<PathBuf> = entries(folder).into_iter().filter(|path| path.is_file()).collect();
+    let relative = |path: &Path| path_text(path.strip_prefix(base).unwrap_or(path));
+    let mut sources = Vec::new();
+    let tables: Vec<&PathBuf> = files.iter().filter(|path| table_extension(path).is_some()).collect();
+    let extensions: BTreeSet<String> = tables.iter().filter_map(|path| table_extension(path)).collect();
+    if !tables.is_empty() {
+        let description = match tables.len() {
+            1 => "1 file".to_owned(),
+            count => format!("{count} files"),
+        };
+        // Beside other files, such as settings of programs, only the tables are meant.
+        let locations = if folder == base {
+            extensions.iter().map(|extension| format!("./*.{extension}")).collect()
+        } else {
+            vec![relative(folder)]
+        };
+        let name =
+            if folder == base { "files".into() } else { folder.file_name().unwrap_or_default().to_string_lossy() };
+        sources.push(DataSource::new(&name, DataLocation::Files(locations), description));
+    }
+    for path in files.iter().filter(|path| has_extension(path, &SQLITE_EXTENSIONS) && is_sqlite(path)) {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        sources.push(DataSource::new(&name, DataLocation::Sqlite(relative(path).into()), "SQLite"));
+    }
+    sources
+}
+
+fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
+    extension.is_some_and(|extension| extensions.contains(&extension.as_str()))
+}
+
+/// The extension of a table, with that of its compression: `csv`, `csv.gz`. As it is written, because globs distinguish
+/// upper case.
+fn table_extension(path: &Path) -> Option<String> {
+    let written = |path: &Path| path.extension().and_then(|extension| extension.to_str()).map(str::to_owned);
+    if has_extension(path, &TABLE_EXTENSIONS) {
+        return written(path);
+    }
+    let inner = Path::new(path.file_stem()?);
+    let is_table = has_extension(path, &COMPRESSED_EXTENSIONS) && has_extension(inner, &TABLE_EXTENSIONS);
+    is_table.then(|| Some(format!("{}.{}", written(inner)?, written(path)?))).flatten()
+}
+
+fn from_environment(variable: &dyn Fn(&str) -> Option<String>) -> Option<DataSource> {
+    let is_postgres = |text: &String| text.starts_with("postgres://") || text.starts_with("postgresql://");
+    if let Some((name, text)) =
+        URL_VARIABLES.iter().find_map(|name| variable(name).filter(is_postgres).map(|text| (name, text)))
+    {
+        let location = DataLocation::Postgres(format!("${{{name}}}"));
+        return Some(DataSource::new(database_of_url(&text), location, "PostgreSQL, from the environment"));
+    }
+    let set = LIBPQ_VARIABLES.iter().find(|name| variable(name).is_some_and(|value| !value.is_empty()))?;
+    let name = variable("PGDATABASE").unwrap_or_else(|| "postgres".to_owned());
+    // An empty connection string: all parts come from the variables.
+    let location = DataLocation::Postgres("postgres://".to_owned());
+    Some(DataSource::new(&name, location, format!("PostgreSQL, from {set}")))
+}
+
+/// The name of the database in a connection string, without its parameters.
+fn database_of_url(text: &str) -> &str {
+    let path = text.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
+    match path.split(['?', '#']).next() {
+        Some(name) if !name.is_empty() => name,
+        _ => "postgres",
+    }
+}
+
+fn from_compose(path: &Path, name: &str) -> Vec<DataSource> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(COMPOSE_BYTES_MAX).read_to_string(&mut text));
+    if read.is_err() {
+        return Vec::new();
+    }
+    let services = postgres_services(&text).unwrap_or_else(|reason| {
+        tracing::warn!("{name} is not searched for databases: {reason}");
+        Vec::new()
+    });
+    let source = |service: crate::config::ComposePostgres| {
+        let address = format!("postgres://{}@127.0.0.1:{}/{}", service.user, service.port, service.database);
+        let description = format!("PostgreSQL, service {} of {name}", service.service);
+        DataSource::new(&service.database, DataLocation::Postgres(address), description)
+    };
+    services.into_iter().map(source).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(files: &[(&str, &[u8])], variables: &[(&str, &str)]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content) in files {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        let variable =
+            |name: &str| variables.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).to_owned());
+        let lines = discover(folder.path(), &variable)
+            .into_iter()
+            .map(|source| format!("{}: {} ({})\n", source.name, source.location_text(), source.description));
+        lines.collect()
+    }
+
+    #[test]
+    fn data_of_the_folder_is_found() {
+        let files: [(&str, &[u8]); 8] = [
+            ("a.csv", b"x\n1\n"),
+            ("b.csv.gz", b""),
+            ("package.json", b"{}"),
+            ("sales 2024/q1.parquet", b""),
+            ("sales 2024/notes.md", b""),
+            ("node_modules/x/data.csv", b""),
+            ("app.db", b"SQLite format 3\0"),
+            ("other.db", b"something else"),
+        ];
+        insta::assert_snapshot!(check(&files, &[]), @r"
+        files: ./*.csv, ./*.csv.gz (2 files)
+        app: ./app.db (SQLite)
+        sales_2024: ./sales 2024 (1 file)
+        ");
+    }
+
+    #[test]
+    fn databases_of_the_environment_and_of_compose_are_found() {
+        let compose = "services: {db: {image: postgres, ports: ['5433:5432'], environment: {POSTGRES_USER: shop}}}";
+        let files: [(&str, &[u8]); 1] = [("docker-compose.yml", compose.as_bytes())];
+        let variables = [("DATABASE_URL", "postgres://ann:secret@db/shop?sslmode=require"), ("PGHOST", "other")];
+        insta::assert_snapshot!(check(&files, &variables), @r"
+        shop: ${DATABASE_URL} (PostgreSQL, from the environment)
+        shop_2: postgres://shop@127.0.0.1:5433/shop (PostgreSQL, service db of docker-compose.yml)
+        ");
+        assert_eq!(check(&[], &[("PGDATABASE", "orders")]), "orders: postgres:// (PostgreSQL, from PGDATABASE)\n");
+        assert_eq!(check(&[], &[("DATABASE_URL", "mysql://x/y")]), "");
+    }
+}
