@@ -21,6 +21,7 @@ mod evaluator;
 pub mod exposition;
 mod histogram;
 mod label_groups;
+mod label_rows;
 mod listing;
 mod model;
 pub mod prometheus;

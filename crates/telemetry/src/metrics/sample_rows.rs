@@ -1,28 +1,16 @@
 //! Samples from the rows of tables: which column is what, and the series of each row.
-//!
-//! The text of a label is compared once for each distinct value of a batch. A row costs a few small look-ups, however many
-//! labels its series has.
 
-use std::collections::HashMap;
-
-use arrow::array::{Array, AsArray, Float64Array, Int64Array, RecordBatch};
+use arrow::array::{Array, AsArray, Float64Array, Int64Array, RecordBatch, StringViewArray};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
-use foldhash::fast::RandomState;
 use tidegate_core::{Error, ErrorKind};
 
 use super::evaluator::{MetricEvaluator, SeriesHandle};
+use super::label_rows::LabelRows;
 use super::model::{Labels, Sample};
 use crate::logs::encoded_column::EncodedColumn;
 use crate::logs::time_column::time_column;
-
-/// The maximum number of combinations of labels in the rows of one scan.
-const COMBINATIONS_MAX: usize = 200_000;
-/// The memory that the distinct values of labels may take, in bytes.
-const TEXT_BYTES_MAX: usize = 64 << 20;
-/// The number of a missing value.
-const MISSING_TEXT: u32 = 0;
 
 /// The columns of a table that have samples.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,33 +59,17 @@ impl SampleSink for MetricEvaluator {
 #[derive(Debug)]
 pub struct SampleRows<S> {
     columns: SampleColumns,
-    /// The distinct values of each column of [`SampleRows::text_columns`].
-    texts: Vec<ColumnTexts>,
-    /// For each of these columns, the combinations of its values with those of the columns before it.
-    combinations: Vec<HashMap<u64, u32, RandomState>>,
-    /// For each combination of all columns, the series of each value column; the outer `None` is not looked up yet.
+    /// The combinations of metric and labels.
+    combinations: LabelRows,
+    /// For each combination, the series of each value column; the outer `None` is not looked up yet.
     series: Vec<Vec<Option<Option<S>>>>,
-    text_bytes: usize,
     untimed: u64,
-}
-
-#[derive(Debug, Default)]
-struct ColumnTexts {
-    numbers: HashMap<String, u32, RandomState>,
 }
 
 impl<S: Copy> SampleRows<S> {
     /// A reader of batches with these columns.
     pub fn new(columns: SampleColumns) -> Self {
-        let count = columns.labels.len() + usize::from(columns.metric.is_some());
-        Self {
-            columns,
-            texts: (0..count).map(|_| ColumnTexts::default()).collect(),
-            combinations: (0..count).map(|_| HashMap::default()).collect(),
-            series: Vec::new(),
-            text_bytes: 0,
-            untimed: 0,
-        }
+        Self { columns, combinations: LabelRows::default(), series: Vec::new(), untimed: 0 }
     }
 
     /// The number of rows without a time, which have no samples.
@@ -112,14 +84,15 @@ impl<S: Copy> SampleRows<S> {
     /// errors of the sink.
     pub fn push<T: SampleSink<Series = S>>(&mut self, batch: &RecordBatch, sink: &mut T) -> Result<(), Error> {
         let times = read_times(batch, &self.columns.time)?;
-        let combinations = self.combine(batch)?;
+        let texts = self.text_columns().map(|name| text_views(column(batch, name)?)).collect::<Result<Vec<_>, _>>()?;
         let values: Vec<Float64Array> =
             self.columns.values.iter().map(|name| read_numbers(batch, name)).collect::<Result<_, _>>()?;
         self.untimed += times.null_count() as u64;
-        for (row, combination) in combinations.into_iter().enumerate() {
+        for row in 0..batch.num_rows() {
             if times.is_null(row) {
                 continue;
             }
+            let combination = self.combinations.find(&texts, row)?;
             let time_ns = times.value(row);
             for (index, numbers) in values.iter().enumerate() {
                 if numbers.is_null(row) {
@@ -137,75 +110,18 @@ impl<S: Copy> SampleRows<S> {
         self.columns.metric.iter().chain(&self.columns.labels)
     }
 
-    /// The number of the combination of metric and labels that each row has.
-    fn combine(&mut self, batch: &RecordBatch) -> Result<Vec<u32>, Error> {
-        let all_rows = BooleanBuffer::new_set(batch.num_rows());
-        let mut combined = vec![0_u32; batch.num_rows()];
-        if self.texts.is_empty() && self.series.is_empty() {
-            self.series.push(vec![None; self.columns.values.len()]);
-        }
-        let names: Vec<String> = self.text_columns().cloned().collect();
-        for (index, name) in names.iter().enumerate() {
-            let array = column(batch, name)?;
-            let encoded = EncodedColumn::new(array, &all_rows);
-            let numbers = self.number_texts(index, encoded.values())?;
-            let is_last = index + 1 == names.len();
-            let Some(known) = self.combinations.get_mut(index) else { continue };
-            for (row, place) in combined.iter_mut().enumerate() {
-                let number = encoded.code(row).and_then(|code| numbers.get(code)).copied();
-                let number = number.filter(|_| !array.is_null(row)).unwrap_or(MISSING_TEXT);
-                let key = (u64::from(*place) << 32) | u64::from(number);
-                let next = known.len();
-                let combination = *known.entry(key).or_insert_with(|| u32::try_from(next).unwrap_or(u32::MAX));
-                if next != known.len() {
-                    if next >= COMBINATIONS_MAX {
-                        let message = format!("the rows have more than {COMBINATIONS_MAX} combinations of labels");
-                        return Err(Error::new(ErrorKind::TooLarge, message).with_hint("Add conditions on labels."));
-                    }
-                    if is_last {
-                        self.series.push(vec![None; self.columns.values.len()]);
-                    }
-                }
-                *place = combination;
-            }
-        }
-        Ok(combined)
-    }
-
-    /// The numbers of the distinct values of a batch.
-    fn number_texts(&mut self, index: usize, values: &[std::borrow::Cow<'_, str>]) -> Result<Vec<u32>, Error> {
-        let Some(texts) = self.texts.get_mut(index) else { return Ok(Vec::new()) };
-        let mut numbers = Vec::with_capacity(values.len());
-        for value in values {
-            let number = match texts.numbers.get(value.as_ref()) {
-                Some(number) => *number,
-                None => {
-                    self.text_bytes += value.len() + size_of::<(String, u32)>();
-                    if self.text_bytes > TEXT_BYTES_MAX {
-                        let message =
-                            format!("the values of labels take more than {} MiB of memory", TEXT_BYTES_MAX >> 20);
-                        return Err(Error::new(ErrorKind::TooLarge, message).with_hint("Declare fewer labels."));
-                    }
-                    // 0 is a missing value.
-                    let number = u32::try_from(texts.numbers.len() + 1).unwrap_or(u32::MAX);
-                    texts.numbers.insert(value.to_string(), number);
-                    number
-                }
-            };
-            numbers.push(number);
-        }
-        Ok(numbers)
-    }
-
     fn series_of<T: SampleSink<Series = S>>(
         &mut self,
-        combination: u32,
+        combination: usize,
         index: usize,
         batch: &RecordBatch,
         row: usize,
         sink: &mut T,
     ) -> Result<Option<S>, Error> {
-        let known = self.series.get(combination as usize).and_then(|series| series.get(index));
+        if self.series.len() <= combination {
+            self.series.resize_with(combination + 1, || vec![None; self.columns.values.len()]);
+        }
+        let known = self.series.get(combination).and_then(|series| series.get(index));
         if let Some(Some(series)) = known {
             return Ok(*series);
         }
@@ -217,7 +133,7 @@ impl<S: Copy> SampleRows<S> {
         };
         // A row without the name of its metric belongs to no metric.
         let series = if metric.is_empty() { None } else { sink.series(&metric, &labels)? };
-        if let Some(place) = self.series.get_mut(combination as usize).and_then(|series| series.get_mut(index)) {
+        if let Some(place) = self.series.get_mut(combination).and_then(|series| series.get_mut(index)) {
             *place = Some(series);
         }
         Ok(series)
@@ -233,6 +149,22 @@ fn text(batch: &RecordBatch, name: &str, row: usize) -> String {
 fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, Error> {
     let column = batch.column_by_name(name).map(AsRef::as_ref);
     column.ok_or_else(|| Error::new(ErrorKind::Unavailable, format!("the column {name:?} does not exist any more")))
+}
+
+/// The values as text, null where they are.
+fn text_views(array: &dyn Array) -> Result<StringViewArray, Error> {
+    let is_text = |kind: &DataType| matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    let has_text = match array.data_type() {
+        DataType::Dictionary(_, values) => is_text(values),
+        kind => is_text(kind),
+    };
+    if has_text {
+        let views = cast(array, &DataType::Utf8View).map_err(|error| Error::internal(format!("labels: {error}")))?;
+        return Ok(views.as_string_view().clone());
+    }
+    let encoded = EncodedColumn::new(array, &BooleanBuffer::new_set(array.len()));
+    let text = |row: usize| encoded.code(row).and_then(|code| encoded.values().get(code)).map(AsRef::as_ref);
+    Ok((0..array.len()).map(|row| text(row).filter(|_| array.is_valid(row))).collect())
 }
 
 fn read_times(batch: &RecordBatch, name: &str) -> Result<Int64Array, Error> {
