@@ -144,7 +144,11 @@ mod tests {
         for round in 0..2_000_usize {
             let offset = round * 7_919 * 13 % bytes.len();
             let length = [1, 16, 5_000, BLOCK_BYTES, BLOCK_BYTES * 3][round % 5].min(bytes.len() - offset);
-            assert_eq!(reader.read(offset as u64, length).unwrap(), &bytes[offset..offset + length], "{offset} {length}");
+            assert_eq!(
+                reader.read(offset as u64, length).unwrap(),
+                &bytes[offset..offset + length],
+                "{offset} {length}"
+            );
         }
         assert_eq!(reader.read(bytes.len() as u64 - 3, 4).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         assert_eq!(reader.blocks.len(), BLOCKS_MAX);

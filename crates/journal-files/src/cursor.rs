@@ -43,6 +43,8 @@ pub(crate) struct FileCursor {
     /// Whether the range of time was found by bisection, or the caller needs the order of times.
     relies_on_order: bool,
     last_realtime: Option<u64>,
+    /// What was found when the file was opened.
+    defects: Vec<JournalError>,
     pub(crate) current: Option<OrderedEntry>,
 }
 
@@ -54,7 +56,8 @@ impl FileCursor {
         relies_on_order: bool,
     ) -> Result<Self, JournalError> {
         let mut reader = file.reader();
-        let mut list = EntryList::all(&mut reader)?;
+        let mut list = EntryList::all(&mut reader);
+        let mut defects: Vec<JournalError> = list.defect.clone().into_iter().collect();
         let (since, until) = (query.since.unwrap_or(0), query.until.unwrap_or(u64::MAX));
         let (mut low, mut high) = (0, list.length);
         if relies_on_order {
@@ -69,7 +72,7 @@ impl FileCursor {
             EntrySource::All(low, high.max(low))
         } else {
             let (first, last) = (list.get(&mut reader, low)?, list.get(&mut reader, high - 1)?);
-            let cursor = MatchCursor::open(&mut reader, &query.matches, query.is_backward)?;
+            let cursor = MatchCursor::open(&mut reader, &query.matches, query.is_backward, &mut defects)?;
             let (from, last) = if query.is_backward { (last, first) } else { (first, last) };
             EntrySource::Matches { cursor, from, last }
         };
@@ -83,6 +86,7 @@ impl FileCursor {
             until,
             relies_on_order,
             last_realtime: None,
+            defects,
             current: None,
         })
     }
@@ -94,6 +98,9 @@ impl FileCursor {
     /// Moves to the next entry in the range of time; `current` is `None` at the end.
     pub(crate) fn advance(&mut self) -> Result<(), CursorError> {
         self.current = None;
+        if let Some(defect) = self.defects.pop() {
+            return Err(CursorError::Defect(defect));
+        }
         while let Some(offset) = self.next_offset()? {
             let head = self.reader.entry_head(offset)?;
             self.check_order(&head)?;

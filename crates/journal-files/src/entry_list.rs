@@ -21,34 +21,44 @@ pub(crate) struct EntryList {
     segments: Vec<Segment>,
     pub(crate) length: u64,
     last_segment: usize,
+    /// Why the rest of the list cannot be read.
+    pub(crate) defect: Option<JournalError>,
 }
 
 impl EntryList {
     /// All entries of the file, as many as its header has.
-    pub(crate) fn all(reader: &mut ObjectReader) -> Result<Self, JournalError> {
+    pub(crate) fn all(reader: &mut ObjectReader) -> Self {
         let header = reader.file.header.clone();
         Self::load(reader, None, header.entry_array_offset, header.entries)
     }
 
     /// The entries that contain `data`.
-    pub(crate) fn of_value(reader: &mut ObjectReader, data: &DataObject) -> Result<Self, JournalError> {
+    pub(crate) fn of_value(reader: &mut ObjectReader, data: &DataObject) -> Self {
         let first = Some(data.entry_offset).filter(|offset| *offset != 0 && data.entries > 0);
         Self::load(reader, first, data.entry_array_offset, data.entries)
     }
 
-    fn load(reader: &mut ObjectReader, first: Option<u64>, array: u64, length: u64) -> Result<Self, JournalError> {
-        let mut list = Self { first, segments: Vec::new(), length: u64::from(first.is_some()), last_segment: 0 };
+    /// Reads where the arrays of the list are. A list with a defect ends before it.
+    fn load(reader: &mut ObjectReader, first: Option<u64>, array: u64, length: u64) -> Self {
+        let mut list = Self { first, length: u64::from(first.is_some()), ..Self::default() };
         let (mut offset, mut previous) = (array, 0);
         while offset != 0 && list.length < length {
             if offset <= previous || list.segments.len() >= SEGMENTS_MAX {
-                return Err(reader.defect(offset, "a list of entries is a loop"));
+                list.defect = Some(reader.defect(offset, "a list of entries is a loop"));
+                break;
             }
-            let array = reader.entry_array(offset)?;
+            let array = match reader.entry_array(offset) {
+                Ok(array) => array,
+                Err(error) => {
+                    list.defect = Some(error);
+                    break;
+                }
+            };
             list.segments.push(Segment { start: list.length, items_offset: array.items_offset });
             list.length = list.length.saturating_add(array.items).min(length);
             (previous, offset) = (offset, array.next);
         }
-        Ok(list)
+        list
     }
 
     /// The position of the entry `index` in the file; 0 after the last one.

@@ -23,11 +23,7 @@ impl JournalFile {
     ///
     /// # Errors
     /// If the file is corrupted.
-    pub fn field_values(
-        &self,
-        field: &str,
-        mut on_value: impl FnMut(&[u8], u64) -> bool,
-    ) -> Result<(), JournalError> {
+    pub fn field_values(&self, field: &str, mut on_value: impl FnMut(&[u8], u64) -> bool) -> Result<(), JournalError> {
         let mut reader = self.reader();
         let mut head = 0;
         for_each_field(&mut reader, |name, head_data_offset| {

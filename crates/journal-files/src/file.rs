@@ -243,9 +243,8 @@ impl ObjectReader {
         }
         let path = self.file.path.clone();
         let compressed = self.bytes(data.payload, data.payload_bytes)?;
-        decompress(data.flags, compressed, bytes_max).map_err(|error| {
-            JournalError::new(&path, data.offset, format!("a value cannot be decompressed: {error}"))
-        })
+        decompress(data.flags, compressed, bytes_max)
+            .map_err(|error| JournalError::new(&path, data.offset, format!("a value cannot be decompressed: {error}")))
     }
 
     pub(crate) fn entry_array(&mut self, offset: u64) -> Result<EntryArray, JournalError> {

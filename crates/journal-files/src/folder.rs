@@ -45,7 +45,8 @@ impl Journal {
     }
 
     fn open_files(paths: &BTreeSet<PathBuf>, checked: &CheckedFiles) -> Self {
-        let mut journal = Self { files: Vec::with_capacity(paths.len()), defects: Vec::new(), checked: checked.clone() };
+        let mut journal =
+            Self { files: Vec::with_capacity(paths.len()), defects: Vec::new(), checked: checked.clone() };
         let mut ids = BTreeSet::new();
         for path in paths {
             match JournalFile::open(path) {
@@ -78,7 +79,11 @@ impl Journal {
 
 /// Whether `path` is a journal file, or a folder with some.
 pub fn is_journal_path(path: &Path) -> bool {
-    if path.is_dir() { list_files(&[path.to_owned()]).is_ok_and(|files| !files.is_empty()) } else { is_journal_name(path) }
+    if path.is_dir() {
+        list_files(&[path.to_owned()]).is_ok_and(|files| !files.is_empty())
+    } else {
+        is_journal_name(path)
+    }
 }
 
 fn list_files(paths: &[PathBuf]) -> Result<BTreeSet<PathBuf>, JournalError> {

@@ -35,6 +35,7 @@ impl MatchCursor {
         reader: &mut ObjectReader,
         matches: &[FieldMatch],
         is_backward: bool,
+        defects: &mut Vec<JournalError>,
     ) -> Result<Self, JournalError> {
         let mut opened = Vec::with_capacity(matches.len());
         for of_field in matches {
@@ -42,7 +43,8 @@ impl MatchCursor {
             for value in &of_field.values {
                 let payload = [of_field.field.as_bytes(), b"=", value].concat();
                 if let Some(data) = reader.find_data(&payload)? {
-                    let list = EntryList::of_value(reader, &data)?;
+                    let list = EntryList::of_value(reader, &data);
+                    defects.extend(list.defect.clone());
                     lists.push(ListCursor { index: if is_backward { list.length } else { 0 }, list });
                 }
             }

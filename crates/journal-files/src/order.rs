@@ -38,14 +38,11 @@ impl OrderedEntry {
         let (a, b) = (&self.head, &other.head);
         let by_time = || a.realtime.cmp(&b.realtime);
         match order {
-            EntryOrder::Time => {
-                by_time().then_with(|| position(self.seqnum_id, a).cmp(&position(other.seqnum_id, b)))
-            }
+            EntryOrder::Time => by_time().then_with(|| position(self.seqnum_id, a).cmp(&position(other.seqnum_id, b))),
             EntryOrder::Journal => {
                 let by_seqnum =
                     if self.seqnum_id == other.seqnum_id { a.seqnum.cmp(&b.seqnum) } else { Ordering::Equal };
-                let by_boot =
-                    || if a.boot_id == b.boot_id { a.monotonic.cmp(&b.monotonic) } else { Ordering::Equal };
+                let by_boot = || if a.boot_id == b.boot_id { a.monotonic.cmp(&b.monotonic) } else { Ordering::Equal };
                 by_seqnum.then_with(by_boot).then_with(by_time).then_with(|| a.xor_hash.cmp(&b.xor_hash))
             }
         }
@@ -127,7 +124,10 @@ fn is_of_journald(file: &JournalFile) -> bool {
 
 fn check_order(file: &JournalFile, mut check: OrderCheck) -> Result<OrderCheck, JournalError> {
     let mut reader = file.reader();
-    let mut list = EntryList::all(&mut reader)?;
+    let mut list = EntryList::all(&mut reader);
+    if let Some(defect) = list.defect.take() {
+        return Err(defect);
+    }
     for index in check.entries..list.length {
         let offset = list.get(&mut reader, index)?;
         let realtime = reader.entry_head(offset)?.realtime;
