@@ -19,6 +19,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-query", &["tidegate-core", "tidegate-runtime", "tidegate-sql", "tidegate-results"]),
     ("tidegate-transport", &["tidegate-core", "tidegate-runtime", "tidegate-mcp"]),
     ("tidegate-memory-release", &[]),
+    ("tidegate-journal-files", &[]),
     ("tidegate-log-formats", &[]),
     ("tidegate-pgsql", &[]),
     ("tidegate-system", &[]),
@@ -27,6 +28,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         "tidegate-engines",
         &[
             "tidegate-core",
+            "tidegate-journal-files",
             "tidegate-log-formats",
             "tidegate-runtime",
             "tidegate-pgsql",
@@ -127,6 +129,7 @@ const WITHOUT_DATA: &[&str] = &[
     "tidegate-auth",
     "tidegate-mcp",
     "tidegate-transport",
+    "tidegate-journal-files",
     "tidegate-log-formats",
     "tidegate-system",
 ];
