@@ -231,6 +231,10 @@ impl Database for SystemDatabase {
         Ok(Arc::new(Catalog::from_tables(self.visible_tables(principal).map(entry).collect())))
     }
 
+    async fn notes(&self) -> Result<Vec<String>, Error> {
+        Ok(self.tables.values().flat_map(|table| table.offered.table.notes()).collect())
+    }
+
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
         let (name, table) = self.visible_table(table, principal)?;
         let view = self.principal_policies(principal).view_of_columns(&[name], &table.schema)?;

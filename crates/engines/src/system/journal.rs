@@ -1,11 +1,19 @@
 //! The entries of systemd journals, read from their files.
+//!
+//! The usual fields are columns with a type and a short name. The other fields that the files contain when the table is
+//! opened are columns with their own names in lower case, so that they can be filtered and counted as any column. Fields
+//! that come later, further values of a field, and values that are not text are in `fields`.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use sdjournal::{EntryRef, Journal, JournalConfig, JournalQuery, SdJournalError};
 use tidegate_core::{Error, ErrorKind};
+use tidegate_journal_files::{
+    CheckedFiles, EntryHead, EntryValue, FieldMatch, FieldSelection, Id128, Journal, JournalError, JournalQuery,
+    ReadEntry, is_journal_path, position,
+};
+use tidegate_log_formats::{ENTRY_OFFSET, PARSE_ERROR};
 use tidegate_system::{
     MASK, ReadOptions, ReadSummary, SystemColumn, SystemColumnType, SystemTableDescription, SystemValue,
 };
@@ -19,6 +27,8 @@ const ENTRIES: &str = "entries";
 const SELECTED_VALUES_MAX: usize = 64;
 /// Entries between two checks whether the call still runs.
 const ENTRIES_PER_CHECK: usize = 1_024;
+/// The maximum number of fields that are columns although they are not among the usual ones.
+const FURTHER_COLUMNS_MAX: usize = 200;
 
 /// The columns with the field that each of them has. The others are described in [`describe`].
 const FIELD_COLUMNS: [(&str, &str, SystemColumnType, &str); 14] = [
@@ -37,14 +47,30 @@ const FIELD_COLUMNS: [(&str, &str, SystemColumnType, &str); 14] = [
     ("hostname", "_HOSTNAME", SystemColumnType::Text, "Name of the machine"),
     ("boot_id", "_BOOT_ID", SystemColumnType::Text, "Id of the boot"),
 ];
-/// The only sensitive column.
-const COMMAND_LINE: &str = "command_line";
+const TIME: &str = "time";
+const SOURCE_TIME: &str = "source_time";
+const SOURCE_TIME_FIELD: &str = "_SOURCE_REALTIME_TIMESTAMP";
+const FIELDS: &str = "fields";
 
-/// The table `entries` of the journal files in folders, those of all machines merged by time.
+/// How a column gets its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ColumnSource {
+    Time,
+    Field(String),
+    /// All fields as JSON.
+    AllFields,
+    /// What cannot be read.
+    Defect,
+    Position,
+}
+
+/// The table `entries` of the journal files in folders, those of all machines in the order of the journal.
 #[derive(Debug)]
 pub struct JournalTable {
     folders: Vec<PathBuf>,
     description: SystemTableDescription,
+    sources: Vec<ColumnSource>,
+    checked: CheckedFiles,
 }
 
 impl JournalTable {
@@ -60,54 +86,55 @@ impl JournalTable {
         if let Some(missing) = folders.iter().find(|folder| !folder.is_dir()) {
             return Err(refused(format!("{}: no such folder", missing.display())));
         }
-        Ok(Self { folders, description: describe() })
+        let checked = CheckedFiles::default();
+        // A journal that cannot be read now is an error of each reading.
+        let fields = Journal::open(&folders, &checked).map(|journal| journal.field_names()).unwrap_or_default();
+        let columns = describe(fields.into_iter());
+        let (columns, sources): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+        let description = SystemTableDescription {
+            name: Cow::Borrowed(ENTRIES),
+            description: Cow::Borrowed("Entries of the systemd journal, the oldest first."),
+            columns,
+            parameters: Vec::new(),
+        };
+        Ok(Self { folders, description, sources, checked })
     }
 
     /// Whether `folder` contains files of a journal, directly or in the folder of a machine.
     pub fn is_journal_folder(folder: &Path) -> bool {
-        let has_journal = |folder: &Path| {
-            std::fs::read_dir(folder).is_ok_and(|entries| {
-                entries.flatten().any(|entry| entry.path().extension().is_some_and(|extension| extension == "journal"))
-            })
-        };
-        let is_machine = |name: &str| name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-        has_journal(folder)
-            || std::fs::read_dir(folder).is_ok_and(|entries| {
-                entries
-                    .flatten()
-                    .any(|entry| entry.file_name().to_str().is_some_and(is_machine) && has_journal(&entry.path()))
-            })
+        folder.is_dir() && is_journal_path(folder)
     }
 
-    fn query(&self, journal: &Journal, conditions: &[ColumnCondition]) -> JournalQuery {
-        let mut query = journal.query();
+    fn query(&self, conditions: &[ColumnCondition], fields: FieldSelection) -> JournalQuery {
+        let mut query = JournalQuery { fields, ..JournalQuery::default() };
         for ColumnCondition { column, test } in conditions {
-            match test {
-                ColumnTest::AtLeast(time) if column == "time" => {
-                    query.since_realtime(u64::try_from(*time).unwrap_or_default());
+            let source = self.description.columns.iter().position(|known| known.name == *column);
+            let source = source.and_then(|position| Some((self.sources.get(position)?, position)));
+            match (test, source) {
+                (ColumnTest::AtLeast(time), Some((ColumnSource::Time, _))) => {
+                    let time = u64::try_from(*time).unwrap_or_default();
+                    query.since = Some(query.since.map_or(time, |since| since.max(time)));
                 }
-                ColumnTest::AtMost(time) if column == "time" => {
-                    query.until_realtime(u64::try_from(*time).unwrap_or_default());
+                (ColumnTest::AtMost(time), Some((ColumnSource::Time, _))) => {
+                    let time = u64::try_from(time.saturating_add(1)).unwrap_or_default();
+                    query.until = Some(query.until.map_or(time, |until| until.min(time)));
                 }
-                ColumnTest::OneOf(values) if values.len() <= SELECTED_VALUES_MAX && column != COMMAND_LINE => {
-                    let Some((_, field, ..)) = FIELD_COLUMNS.iter().find(|(name, ..)| name == column) else { continue };
-                    match values.as_slice() {
-                        [value] => {
-                            query.match_exact(field, value.as_bytes());
-                        }
-                        values => {
-                            for value in values {
-                                query.or_group(|group| {
-                                    group.match_exact(field, value.as_bytes());
-                                });
-                            }
-                        }
-                    }
+                (ColumnTest::OneOf(values), Some((ColumnSource::Field(field), position)))
+                    if values.len() <= SELECTED_VALUES_MAX
+                        && !self.is_sensitive(position)
+                        && field != SOURCE_TIME_FIELD =>
+                {
+                    let values = values.iter().map(|value| value.clone().into_bytes()).collect();
+                    query.matches.push(FieldMatch { field: field.clone(), values });
                 }
                 _ => {}
             }
         }
         query
+    }
+
+    fn is_sensitive(&self, position: usize) -> bool {
+        self.description.columns.get(position).is_some_and(|column| column.is_sensitive)
     }
 }
 
@@ -120,84 +147,212 @@ impl LiveTable for JournalTable {
         usize::MAX
     }
 
+    fn notes(&self) -> Vec<String> {
+        match Journal::open(&self.folders, &self.checked) {
+            Ok(journal) => journal.defects.iter().map(|defect| format!("the journal file {defect}")).collect(),
+            Err(error) => vec![format!("the journal {error}")],
+        }
+    }
+
     fn read(
         &self,
         context: &ReadContext,
         options: &ReadOptions,
         on_row: RowCallback<'_>,
     ) -> Result<ReadSummary, Error> {
-        let config = JournalConfig::default();
-        let journal = match Journal::open_dirs_with_config(&self.folders, config) {
-            Ok(journal) => journal,
-            // No file is no entry.
-            Err(SdJournalError::NotFound) => return Ok(ReadSummary { rows: 0, is_truncated: false }),
-            Err(error) => return Err(to_core_error(&error)),
-        };
-        let is_needed: Vec<bool> = self
-            .description
-            .columns
-            .iter()
-            .map(|column| options.columns.as_ref().is_none_or(|names| names.iter().any(|name| *name == *column.name)))
-            .collect();
-        let entries = self.query(&journal, &context.conditions).iter().map_err(|error| to_core_error(&error))?;
-        let mut rows = 0_usize;
-        for entry in entries {
-            if rows.is_multiple_of(ENTRIES_PER_CHECK) && context.job.cancellation().is_cancelled() {
+        let journal = Journal::open(&self.folders, &self.checked).map_err(|error| to_core_error(&error))?;
+        let rows = RowWriter::new(self, options);
+        let mut reader = journal.read(self.query(&context.conditions, rows.fields()));
+        let mut unopened = journal.defects.iter();
+        let (mut values, mut count, mut last_time) = (Vec::new(), 0_usize, None);
+        loop {
+            if count.is_multiple_of(ENTRIES_PER_CHECK) && context.job.cancellation().is_cancelled() {
                 return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled"));
             }
-            let entry = entry.map_err(|error| to_core_error(&error))?;
-            rows += 1;
-            if on_row(row(&entry, &is_needed, options.grants_sensitive)).is_break() {
-                break;
+            if count >= options.rows_max {
+                return Ok(ReadSummary { rows: count, is_truncated: true });
+            }
+            let row = match unopened.next() {
+                Some(defect) => rows.defect(defect, last_time),
+                None => match reader.next_entry(&mut values).map_err(|error| to_core_error(&error))? {
+                    None => return Ok(ReadSummary { rows: count, is_truncated: false }),
+                    Some(ReadEntry::Defect(defect)) => rows.defect(&defect, last_time),
+                    Some(ReadEntry::Entry { head, seqnum_id, oversized_values }) => {
+                        last_time = Some(head.realtime);
+                        rows.entry(&head, seqnum_id, &values, oversized_values)
+                    }
+                },
+            };
+            count += 1;
+            if on_row(row).is_break() {
+                return Ok(ReadSummary { rows: count, is_truncated: false });
             }
         }
-        Ok(ReadSummary { rows, is_truncated: false })
     }
 }
 
-fn describe() -> SystemTableDescription {
-    let column = |(name, field, kind, text): &(&'static str, &'static str, SystemColumnType, &'static str)| {
-        let column = SystemColumn::new(*name, *kind, format!("{text} ({field})"));
-        if *name == COMMAND_LINE { column.sensitive() } else { column }
+/// The columns with their sources. `fields` are the names of the fields in the files.
+fn describe(fields: impl Iterator<Item = String>) -> Vec<(SystemColumn, ColumnSource)> {
+    let time =
+        SystemColumn::new(TIME, SystemColumnType::Timestamp, "When the journal received the entry").good_filter();
+    let mut columns = vec![(time, ColumnSource::Time)];
+    for (name, field, kind, text) in FIELD_COLUMNS {
+        let column = SystemColumn::new(name, kind, format!("{text} ({field})"));
+        let column = if is_sensitive_field(field) { column.sensitive() } else { column };
+        columns.push((column, ColumnSource::Field(field.to_owned())));
+    }
+    let text = format!("When the program made the entry ({SOURCE_TIME_FIELD})");
+    let source_time = SystemColumn::new(SOURCE_TIME, SystemColumnType::Timestamp, text);
+    columns.push((source_time, ColumnSource::Field(SOURCE_TIME_FIELD.to_owned())));
+    let is_known = |field: &str| {
+        field == SOURCE_TIME_FIELD
+            || FIELD_COLUMNS.iter().any(|(_, known, ..)| *known == field)
+            || !is_field_name(field)
     };
-    let mut columns =
-        vec![SystemColumn::new("time", SystemColumnType::Timestamp, "When the entry was written").good_filter()];
-    columns.extend(FIELD_COLUMNS.iter().map(column));
-    columns.push(SystemColumn::new("source_time", SystemColumnType::Timestamp, "When the program made the entry"));
-    columns.push(SystemColumn::new("fields", SystemColumnType::Text, "All other fields, as a JSON object"));
-    columns.push(SystemColumn::new("entry_offset", SystemColumnType::Unsigned, "Sequence number of the entry"));
-    SystemTableDescription {
-        name: Cow::Borrowed(ENTRIES),
-        description: Cow::Borrowed("Entries of the systemd journal, the oldest first."),
-        columns,
-        parameters: Vec::new(),
+    let reserved = [FIELDS, PARSE_ERROR, ENTRY_OFFSET];
+    for field in fields.filter(|field| !is_known(field)).take(FURTHER_COLUMNS_MAX) {
+        let name = field.to_ascii_lowercase();
+        let is_taken = reserved.contains(&name.as_str()) || columns.iter().any(|(column, _)| column.name == name);
+        let name = if is_taken { field.clone() } else { name };
+        let column = SystemColumn::new(name, SystemColumnType::Text, format!("Field {field}"));
+        let column = if is_sensitive_field(&field) { column.sensitive() } else { column };
+        columns.push((column, ColumnSource::Field(field)));
+    }
+    let text = SystemColumnType::Text;
+    columns.extend([
+        (SystemColumn::new(FIELDS, text, "All fields, as a JSON object"), ColumnSource::AllFields),
+        (SystemColumn::new(PARSE_ERROR, text, "What cannot be read in this place"), ColumnSource::Defect),
+        (
+            SystemColumn::new(ENTRY_OFFSET, SystemColumnType::Unsigned, "Position among entries of the same time"),
+            ColumnSource::Position,
+        ),
+    ]);
+    columns
+}
+
+/// Names of fields that programs can write. Others would not be names of columns.
+fn is_field_name(field: &str) -> bool {
+    field.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+/// Command lines and environments contain secrets, also those of crashed programs.
+fn is_sensitive_field(field: &str) -> bool {
+    field.ends_with("CMDLINE") || field.ends_with("ENVIRON")
+}
+
+/// Makes rows of entries, with the values that a statement needs.
+struct RowWriter<'a> {
+    table: &'a JournalTable,
+    is_needed: Vec<bool>,
+    grants_sensitive: bool,
+    /// The columns by their field.
+    columns: BTreeMap<&'a str, usize>,
+    /// The columns of the fields that are read, unless all are.
+    read: Option<Vec<usize>>,
+}
+
+impl<'a> RowWriter<'a> {
+    fn new(table: &'a JournalTable, options: &ReadOptions) -> Self {
+        let is_named = |column: &SystemColumn| {
+            options.columns.as_ref().is_none_or(|names| names.iter().any(|name| *name == *column.name))
+        };
+        let is_needed: Vec<bool> = table.description.columns.iter().map(is_named).collect();
+        let needs = |position: &usize| is_needed.get(*position).copied().unwrap_or_default();
+        let fields = table.sources.iter().enumerate().filter_map(|(position, source)| match source {
+            ColumnSource::Field(field) => Some((field.as_str(), position)),
+            _ => None,
+        });
+        let needs_all =
+            table.sources.iter().zip(&is_needed).any(|(source, needed)| *needed && *source == ColumnSource::AllFields);
+        let columns: BTreeMap<&str, usize> = fields.filter(|(_, position)| needs(position)).collect();
+        let read = (!needs_all).then(|| columns.values().copied().collect());
+        Self { table, grants_sensitive: options.grants_sensitive, columns, read, is_needed }
+    }
+
+    /// The fields that are read, in the order of `read`.
+    fn fields(&self) -> FieldSelection {
+        match self.read {
+            None => FieldSelection::All,
+            Some(_) => FieldSelection::Names(self.columns.keys().map(|field| (*field).to_owned()).collect()),
+        }
+    }
+
+    fn entry(&self, head: &EntryHead, seqnum_id: Id128, values: &[EntryValue], oversized: usize) -> Vec<SystemValue> {
+        let mut row = vec![SystemValue::Null; self.table.sources.len()];
+        for value in values {
+            let column = match &self.read {
+                Some(columns) => columns.get(value.field as usize),
+                None => self.columns.get(value.name()),
+            };
+            // A field with several values has the first one in its column, and all of them in `fields`.
+            if let Some(cell) = column.and_then(|column| row.get_mut(*column))
+                && *cell == SystemValue::Null
+            {
+                *cell = self.cell(column.copied().unwrap_or_default(), value.bytes());
+            }
+        }
+        for ((cell, source), is_needed) in row.iter_mut().zip(&self.table.sources).zip(&self.is_needed) {
+            match source {
+                ColumnSource::Time => *cell = time(head.realtime),
+                ColumnSource::AllFields if *is_needed => *cell = self.all_fields(values).into(),
+                ColumnSource::Defect if oversized > 0 => {
+                    *cell = format!("{oversized} values are missing, because they are too large").into();
+                }
+                ColumnSource::Position => *cell = SystemValue::Unsigned(position(seqnum_id, head)),
+                _ => {}
+            }
+        }
+        row
+    }
+
+    /// A row in the place of what cannot be read. The path of the file stays in the log.
+    fn defect(&self, defect: &JournalError, last_time: Option<u64>) -> Vec<SystemValue> {
+        tracing::warn!("the journal file {defect}");
+        let file = defect.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let place = if defect.offset() > 0 { format!(", at byte {}", defect.offset()) } else { String::new() };
+        let cell = |source: &ColumnSource| match source {
+            ColumnSource::Time => last_time.map_or(SystemValue::Null, time),
+            ColumnSource::Defect => SystemValue::Text(format!("{file}{place}: {}", defect.reason())),
+            ColumnSource::Position => SystemValue::Unsigned(defect.offset()),
+            _ => SystemValue::Null,
+        };
+        self.table.sources.iter().map(cell).collect()
+    }
+
+    fn cell(&self, position: usize, bytes: &[u8]) -> SystemValue {
+        let Some(column) = self.table.description.columns.get(position) else { return SystemValue::Null };
+        let number = || std::str::from_utf8(bytes).ok().and_then(|text| text.trim().parse().ok());
+        match column.column_type {
+            _ if column.is_sensitive && !self.grants_sensitive => SystemValue::Text(MASK.to_owned()),
+            SystemColumnType::Integer => number().map_or(SystemValue::Null, SystemValue::Integer),
+            SystemColumnType::Timestamp => number().map_or(SystemValue::Null, SystemValue::Timestamp),
+            _ => SystemValue::Text(text(bytes)),
+        }
+    }
+
+    /// The fields with their values as a JSON object. A field with several values is a list.
+    fn all_fields(&self, values: &[EntryValue]) -> String {
+        let mut fields = serde_json::Map::new();
+        for value in values {
+            if is_sensitive_field(value.name()) && !self.grants_sensitive {
+                fields.insert(value.name().to_owned(), MASK.into());
+                continue;
+            }
+            let text = serde_json::Value::String(text(value.bytes()));
+            match fields.get_mut(value.name()) {
+                None => {
+                    fields.insert(value.name().to_owned(), text);
+                }
+                Some(serde_json::Value::Array(several)) => several.push(text),
+                Some(first) => *first = serde_json::Value::Array(vec![first.take(), text]),
+            }
+        }
+        serde_json::Value::Object(fields).to_string()
     }
 }
 
-fn row(entry: &EntryRef, is_needed: &[bool], grants_sensitive: bool) -> Vec<SystemValue> {
-    let time = |microseconds: u64| i64::try_from(microseconds).map_or(SystemValue::Null, SystemValue::Timestamp);
-    let needs = |position: usize| is_needed.get(position).copied().unwrap_or_default();
-    let mut values = Vec::with_capacity(is_needed.len());
-    values.push(time(entry.realtime_usec()));
-    for (index, (name, field, kind, _)) in FIELD_COLUMNS.iter().enumerate() {
-        let bytes = if needs(index + 1) { entry.get(field) } else { None };
-        values.push(match bytes {
-            None => SystemValue::Null,
-            Some(_) if *name == COMMAND_LINE && !grants_sensitive => SystemValue::Text(MASK.to_owned()),
-            Some(bytes) if *kind == SystemColumnType::Integer => {
-                let number = std::str::from_utf8(bytes).ok().and_then(|text| text.trim().parse().ok());
-                number.map_or(SystemValue::Null, SystemValue::Integer)
-            }
-            Some(bytes) => SystemValue::Text(text(bytes)),
-        });
-    }
-    let first = FIELD_COLUMNS.len() + 1;
-    let source =
-        entry.get("_SOURCE_REALTIME_TIMESTAMP").and_then(|bytes| std::str::from_utf8(bytes).ok()?.parse().ok());
-    values.push(source.map_or(SystemValue::Null, time));
-    values.push(if needs(first + 1) { SystemValue::Text(other_fields(entry)) } else { SystemValue::Null });
-    values.push(SystemValue::Unsigned(entry.seqnum()));
-    values
+fn time(microseconds: u64) -> SystemValue {
+    i64::try_from(microseconds).map_or(SystemValue::Null, SystemValue::Timestamp)
 }
 
 /// A value that is no UTF-8 is written with escapes, as `\xff`.
@@ -208,56 +363,8 @@ fn text(bytes: &[u8]) -> String {
     }
 }
 
-/// The fields without a column, and numbers that are none. A field with several values is a list.
-fn other_fields(entry: &EntryRef) -> String {
-    let mut fields: Vec<(&str, Vec<&[u8]>)> = Vec::new();
-    for (name, value) in entry.iter_fields() {
-        match fields.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, values)) => values.push(value),
-            None => fields.push((name, vec![value])),
-        }
-    }
-    let is_other = |(name, values): &(&str, Vec<&[u8]>)| match FIELD_COLUMNS.iter().find(|(_, field, ..)| field == name)
-    {
-        Some((column, ..)) if *column == COMMAND_LINE => false,
-        Some((_, _, kind, _)) => {
-            let is_number =
-                |value: &&[u8]| std::str::from_utf8(value).is_ok_and(|text| text.trim().parse::<i64>().is_ok());
-            values.len() > 1 || (*kind == SystemColumnType::Integer && !values.iter().all(is_number))
-        }
-        None => *name != "_SOURCE_REALTIME_TIMESTAMP",
-    };
-    let quoted = |value: &[u8]| serde_json::Value::String(text(value)).to_string();
-    let mut json = "{".to_owned();
-    for (name, values) in fields.iter().filter(|field| is_other(field)) {
-        if json.len() > 1 {
-            json.push(',');
-        }
-        let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
-        // Writing to a text cannot fail.
-        let _ = match values.as_slice() {
-            [only] => write!(json, "{}:{only}", quoted(name.as_bytes())),
-            several => write!(json, "{}:[{}]", quoted(name.as_bytes()), several.join(",")),
-        };
-    }
-    json.push('}');
-    json
-}
-
-/// The paths of files stay in the log.
-fn to_core_error(error: &SdJournalError) -> Error {
-    let (kind, message) = match error {
-        SdJournalError::PermissionDenied { .. } => {
-            (ErrorKind::Unavailable, "the journal cannot be read: permission denied")
-        }
-        SdJournalError::LimitExceeded { .. } => {
-            (ErrorKind::TooLarge, "the journal has more files or fields than can be read")
-        }
-        SdJournalError::Corrupt { .. } => (ErrorKind::Unavailable, "a file of the journal is damaged"),
-        SdJournalError::Transient { .. } => {
-            (ErrorKind::Unavailable, "the journal changed while it was being read; retry")
-        }
-        _ => (ErrorKind::Unavailable, "the journal cannot be read"),
-    };
-    Error::new(kind, message).with_detail(error.to_string())
+/// The path stays in the log.
+fn to_core_error(error: &JournalError) -> Error {
+    Error::new(ErrorKind::Unavailable, format!("the journal cannot be read: {}", error.reason()))
+        .with_detail(error.to_string())
 }

@@ -44,6 +44,11 @@ pub trait LiveTable: Send + Sync + 'static {
         ROWS_MAX_DEFAULT
     }
 
+    /// Notes for the administrator, such as files that cannot be read: one sentence each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Produces the rows and passes each to `on_row`: a value for each column of the description, in its order. Columns
     /// that `options` do not need are null. Sensitive columns are masked unless `options` grant them. Blocks the
     /// thread, which is not one of an asynchronous runtime.

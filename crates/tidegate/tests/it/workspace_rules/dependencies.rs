@@ -24,6 +24,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     ("tidegate-memory-release", &[]),
     ("tidegate-ingest-formats", &["tidegate-core"]),
+    ("tidegate-journal-files", &[]),
     ("tidegate-log-formats", &[]),
     ("tidegate-pgsql", &[]),
     ("tidegate-system", &[]),
@@ -32,6 +33,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         "tidegate-engines",
         &[
             "tidegate-core",
+            "tidegate-journal-files",
             "tidegate-log-formats",
             "tidegate-runtime",
             "tidegate-pgsql",
@@ -136,6 +138,7 @@ const WITHOUT_DATA: &[&str] = &[
     "tidegate-auth",
     "tidegate-mcp",
     "tidegate-transport",
+    "tidegate-journal-files",
     "tidegate-log-formats",
     "tidegate-system",
 ];

@@ -1,0 +1,150 @@
+//! The header of a journal file.
+
+use std::fmt;
+
+/// The signature of journal files.
+const SIGNATURE: &[u8; 8] = b"LPKSHHRH";
+/// The size of the first version of the header; later versions have further members.
+const HEADER_BYTES_MIN: u64 = 208;
+/// The bytes that are read as the header.
+pub(crate) const HEADER_BYTES: usize = 272;
+
+const KEYED_HASH: u32 = 1 << 2;
+const COMPACT: u32 = 1 << 4;
+/// XZ, LZ4, keyed hashes, Zstandard and compact offsets.
+const SUPPORTED_FLAGS: u32 = 0b1_1111;
+
+const STATE_ONLINE: u8 = 1;
+const STATE_ARCHIVED: u8 = 2;
+
+/// A UUID of a machine, a boot, a file or a sequence of numbers. It is displayed as 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Id128(pub [u8; 16]);
+
+impl fmt::Display for Id128 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for Id128 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Whether a file is being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileState {
+    /// Closed by its writer.
+    Offline,
+    /// Being written, or its writer ended without closing it.
+    Online,
+    /// Full: it is never written again.
+    Archived,
+}
+
+impl FileState {
+    /// The name in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Offline => "offline",
+            Self::Online => "online",
+            Self::Archived => "archived",
+        }
+    }
+}
+
+/// The header of a journal file, as it was when the file was opened. Times are in microseconds since 1970.
+#[derive(Debug, Clone)]
+pub struct FileHeader {
+    pub(crate) incompatible_flags: u32,
+    /// Whether the file is being written.
+    pub state: FileState,
+    /// Identifies the file, whatever its name.
+    pub file_id: Id128,
+    /// The machine that wrote the file.
+    pub machine_id: Id128,
+    /// Identifies the sequence that numbers the entries; files of one writer share it.
+    pub seqnum_id: Id128,
+    pub(crate) header_size: u64,
+    pub(crate) used_size: u64,
+    pub(crate) data_hash_table: (u64, u64),
+    pub(crate) field_hash_table: (u64, u64),
+    /// The number of entries.
+    pub entries: u64,
+    /// The sequence number of the first entry.
+    pub head_seqnum: u64,
+    /// The sequence number of the last entry.
+    pub tail_seqnum: u64,
+    pub(crate) entry_array_offset: u64,
+    /// The time of the first entry.
+    pub head_realtime: u64,
+    /// The time of the last entry.
+    pub tail_realtime: u64,
+}
+
+impl FileHeader {
+    /// Parses the beginning of a file of `file_size` bytes.
+    pub(crate) fn parse(bytes: &[u8], file_size: u64) -> Result<Self, String> {
+        if bytes.get(..8) != Some(SIGNATURE) {
+            return Err("is not a journal file: it does not begin with LPKSHHRH".to_owned());
+        }
+        let word = |offset| read_u64(bytes, offset).ok_or_else(|| "its header is incomplete".to_owned());
+        let id = |offset| read_id(bytes, offset).ok_or_else(|| "its header is incomplete".to_owned());
+        let incompatible_flags = read_u32(bytes, 12).ok_or("its header is incomplete")?;
+        let unknown = incompatible_flags & !SUPPORTED_FLAGS;
+        if unknown != 0 {
+            return Err(format!("has features that are not supported (incompatible flags {unknown:#x})"));
+        }
+        let state = match bytes.get(16) {
+            Some(&STATE_ONLINE) => FileState::Online,
+            Some(&STATE_ARCHIVED) => FileState::Archived,
+            Some(0) => FileState::Offline,
+            other => return Err(format!("has an unknown state ({})", other.copied().unwrap_or_default())),
+        };
+        let (header_size, arena_size) = (word(88)?, word(96)?);
+        if header_size < HEADER_BYTES_MIN || header_size > file_size {
+            return Err(format!("has a header of {header_size} bytes, which is not possible"));
+        }
+        let declared = header_size.saturating_add(arena_size);
+        Ok(Self {
+            incompatible_flags,
+            state,
+            file_id: id(24)?,
+            machine_id: id(40)?,
+            seqnum_id: id(72)?,
+            header_size,
+            // A truncated file is read as far as it goes.
+            used_size: declared.min(file_size),
+            data_hash_table: (word(104)?, word(112)?),
+            field_hash_table: (word(120)?, word(128)?),
+            entries: word(152)?,
+            tail_seqnum: word(160)?,
+            head_seqnum: word(168)?,
+            entry_array_offset: word(176)?,
+            head_realtime: word(184)?,
+            tail_realtime: word(192)?,
+        })
+    }
+
+    pub(crate) fn is_keyed_hash(&self) -> bool {
+        self.incompatible_flags & KEYED_HASH != 0
+    }
+
+    pub(crate) fn is_compact(&self) -> bool {
+        self.incompatible_flags & COMPACT != 0
+    }
+}
+
+pub(crate) fn read_u32(bytes: &[u8], offset: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(offset..offset.checked_add(4)?)?.try_into().ok()?))
+}
+
+pub(crate) fn read_u64(bytes: &[u8], offset: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(offset..offset.checked_add(8)?)?.try_into().ok()?))
+}
+
+pub(crate) fn read_id(bytes: &[u8], offset: usize) -> Option<Id128> {
+    Some(Id128(bytes.get(offset..offset.checked_add(16)?)?.try_into().ok()?))
+}

@@ -1,0 +1,69 @@
+//! Entries as JSON, in the form that `journalctl -o json` documents.
+
+use std::fmt::Write as _;
+
+use crate::file::EntryHead;
+use crate::header::Id128;
+use crate::values::EntryValue;
+
+/// The cursor of an entry, as `journalctl --after-cursor` reads it.
+pub fn format_cursor(seqnum_id: Id128, head: &EntryHead) -> String {
+    let EntryHead { seqnum, boot_id, monotonic, realtime, xor_hash, .. } = head;
+    format!("s={seqnum_id};i={seqnum:x};b={boot_id};m={monotonic:x};t={realtime:x};x={xor_hash:x}")
+}
+
+/// Appends an entry with all its values to `json`. A value is a text, or a list of bytes if it is not printable; a field
+/// with several values is a list of them.
+pub fn write_json(seqnum_id: Id128, head: &EntryHead, values: &[EntryValue], json: &mut String) {
+    let cursor = format_cursor(seqnum_id, head);
+    let EntryHead { realtime, monotonic, boot_id, .. } = head;
+    // Writing to a string does not fail.
+    let _ = write!(
+        json,
+        r#"{{"__CURSOR":"{cursor}","__REALTIME_TIMESTAMP":"{realtime}","__MONOTONIC_TIMESTAMP":"{monotonic}","_BOOT_ID":"{boot_id}""#
+    );
+    for (index, value) in values.iter().enumerate() {
+        let is_same_field = |other: &&EntryValue| other.name() == value.name();
+        let is_written = value.name() == "_BOOT_ID" || values.iter().take(index).any(|other| is_same_field(&other));
+        if is_written {
+            continue;
+        }
+        json.push(',');
+        write_text(value.name(), json);
+        json.push(':');
+        let mut same = values.iter().skip(index + 1).filter(is_same_field).peekable();
+        if same.peek().is_none() {
+            write_value(value.bytes(), json);
+            continue;
+        }
+        json.push('[');
+        write_value(value.bytes(), json);
+        for other in same {
+            json.push(',');
+            write_value(other.bytes(), json);
+        }
+        json.push(']');
+    }
+    json.push('}');
+}
+
+fn write_value(bytes: &[u8], json: &mut String) {
+    match std::str::from_utf8(bytes).ok().filter(|text| is_printable(text)) {
+        Some(text) => write_text(text, json),
+        None => {
+            json.push('[');
+            for (index, byte) in bytes.iter().enumerate() {
+                let _ = write!(json, "{}{byte}", if index > 0 { "," } else { "" });
+            }
+            json.push(']');
+        }
+    }
+}
+
+fn is_printable(text: &str) -> bool {
+    text.chars().all(|character| matches!(character, '\n' | '\t') || !character.is_control())
+}
+
+fn write_text(text: &str, json: &mut String) {
+    json.push_str(&serde_json::Value::from(text).to_string());
+}

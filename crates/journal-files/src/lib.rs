@@ -1,0 +1,40 @@
+//! The files of systemd journals, read without `journalctl` or its library.
+//!
+//! - [`Journal::open`] opens the files of folders as they are at one moment: files that grow, are rotated or are removed
+//!   while they are read give each entry once.
+//! - [`Journal::read`] reads entries in the order of the journal or of time, forward or backward. Ranges of time are found
+//!   by bisection. Filters by values use the lists of entries that the files contain for each value.
+//! - A file has positions of objects everywhere. Each is checked before it is followed, and each list must ascend, so that
+//!   a corrupted file is an error at a position and never a loop. What cannot be read is an item among the entries
+//!   ([`ReadEntry::Defect`]), and the other files are read on.
+//! - Memory is bounded per open file: blocks of the file, and a cache of values that several entries share.
+//!
+//! XZ, LZ4 and Zstandard, keyed and older hashes, and compact files are supported. Seals are not verified.
+//!
+//! [Journal File Format](https://systemd.io/JOURNAL_FILE_FORMAT/)
+
+mod blocks;
+mod compression;
+mod cursor;
+mod entry_list;
+mod error;
+mod fields;
+mod file;
+mod folder;
+mod hash;
+mod header;
+mod json;
+mod matches;
+mod order;
+mod query;
+mod values;
+
+pub use error::JournalError;
+pub use file::{EntryHead, JournalFile};
+pub use folder::{Journal, is_journal_path};
+pub use header::{FileHeader, FileState, Id128};
+pub use json::{format_cursor, write_json};
+pub use matches::FieldMatch;
+pub use order::{CheckedFiles, EntryOrder, position};
+pub use query::{JournalQuery, JournalReader, ReadEntry};
+pub use values::{EntryValue, FieldSelection};
