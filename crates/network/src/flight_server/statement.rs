@@ -17,7 +17,8 @@ use futures::stream::BoxStream;
 use prost::Message;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tonic::Status;
+use tidegate_sql::{SqlDialect, Statement};
+use tonic::{Code, Status};
 
 use super::answer::FlightAnswer;
 use super::prepared_statements::PreparedStatement;
@@ -31,7 +32,7 @@ const DATABASE_HEADER: &str = "database";
 const PARAMETERS_MAX: usize = 10_000;
 
 /// A statement for a database, as a ticket contains it.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct NamedStatement {
     database: Option<String>,
     sql: String,
@@ -94,19 +95,40 @@ impl FlightRequest {
         Ok(Some(name.to_owned()).filter(|name| !name.is_empty()))
     }
 
-    /// The columns of the answer to `statement` as an encapsulated IPC message. The statement runs until its first rows.
+    /// The columns of the answer to `statement` as an encapsulated IPC message.
+    ///
+    /// The statement is planned as a subquery without rows, so that nothing is computed. One that cannot be a subquery, or
+    /// whose error is to be reported, runs until its first row.
     pub(super) async fn describe(&self, statement: &NamedStatement) -> Result<Bytes, Status> {
-        let statement = NamedStatement {
-            database: statement.database.clone(),
-            sql: statement.sql.clone(),
-            parameters: statement.parameters.clone(),
-        };
+        let text = statement.sql.trim_end().trim_end_matches(';');
+        // The line break ends a comment.
+        let without_rows = format!("SELECT * FROM (\n{text}\n) AS described WHERE 1 = 0");
+        let without_rows = NamedStatement { sql: without_rows, ..statement.clone() };
+        match self.first_columns(without_rows).await {
+            Err(status) if status.code() == Code::InvalidArgument => self.first_columns(statement.clone()).await,
+            columns => columns,
+        }
+    }
+
+    async fn first_columns(&self, statement: NamedStatement) -> Result<Bytes, Status> {
         let mut arguments = statement.into_arguments();
         arguments.insert("max_rows".to_owned(), 1.into());
-        let mut answer = self.run(SQL_TOOL, arguments)?;
-        match answer.next().await? {
-            Some(message) => Ok(encapsulate(&message.data_header)),
-            None => Ok(Bytes::new()),
+        let first = self.run(SQL_TOOL, arguments)?.next().await?;
+        Ok(first.map(|message| encapsulate(&message.data_header)).unwrap_or_default())
+    }
+
+    /// The columns of a statement that is prepared, with null for its parameters. They are unknown if the statement cannot
+    /// be planned without the values.
+    async fn describe_prepared(&self, statement: &NamedStatement) -> Result<Bytes, Status> {
+        match placeholders_of(&statement.sql) {
+            0 => self.describe(statement).await,
+            count => {
+                let parameters = vec![Value::Null; count.min(PARAMETERS_MAX)];
+                match self.describe(&NamedStatement { parameters, ..statement.clone() }).await {
+                    Err(status) if status.code() == Code::InvalidArgument => Ok(Bytes::new()),
+                    columns => columns,
+                }
+            }
         }
     }
 
@@ -116,12 +138,7 @@ impl FlightRequest {
             return Err(Status::permission_denied(READ_ONLY));
         }
         let statement = NamedStatement { database: self.database()?, sql: request.query, parameters: Vec::new() };
-        // A statement with placeholders has no answer before they are bound; its columns are described then.
-        let schema = if statement.sql.contains('$') || statement.sql.contains('?') {
-            Bytes::new()
-        } else {
-            self.describe(&statement).await?
-        };
+        let schema = self.describe_prepared(&statement).await?;
         let NamedStatement { database, sql, parameters } = statement;
         let prepared = PreparedStatement { database, sql, parameters, schema: schema.clone() };
         let prepared_statement_handle = self.state.prepared.create(prepared, &self.caller)?;
@@ -177,6 +194,13 @@ impl FlightRequest {
         }
         self.state.prepared.bind(handle, values.unwrap_or_default(), &self.caller)
     }
+}
+
+/// The number of placeholders in `sql`, in whichever dialect it can be parsed.
+fn placeholders_of(sql: &str) -> usize {
+    let dialects = [SqlDialect::DataFusion, SqlDialect::Sqlite];
+    let parsed = dialects.into_iter().find_map(|dialect| Statement::parse(sql, dialect).ok());
+    parsed.map_or(0, |statement| statement.placeholders())
 }
 
 fn unpack<T: Message + Default + ProstMessageExt>(body: &[u8]) -> Result<T, Status> {
@@ -266,6 +290,13 @@ mod tests {
             assert_eq!(parameter_of(&column), Ok(expected), "{column:?}");
         }
         assert_eq!(parameter_of(&StringArray::from(vec!["a"])), Ok(json!("a")));
+    }
+
+    #[test]
+    fn placeholders_are_counted() {
+        for (sql, count) in [("SELECT 1", 0), ("SELECT '$1'", 0), ("SELECT $1, $2, $1", 2), ("no SQL", 0)] {
+            assert_eq!(placeholders_of(sql), count, "{sql}");
+        }
     }
 
     #[test]

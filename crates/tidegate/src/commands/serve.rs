@@ -126,6 +126,8 @@ struct ServerReloader {
     /// The addresses as configured at the start, and their options.
     running: Vec<(String, HttpOptions)>,
     reloader: OptionsReloader,
+    /// The address of Flight SQL as configured at the start.
+    flight: Option<String>,
 }
 
 impl ServerReloader {
@@ -145,6 +147,9 @@ impl ServerReloader {
         let configured = addresses.iter().map(|address| address.address);
         if !configured.eq(self.running.iter().map(|(address, _)| address.as_str())) {
             tracing::warn!("server.listen: changed addresses take effect when the server restarts");
+        }
+        if loaded.config.server.flight != self.flight {
+            tracing::warn!("server.flight: a changed address takes effect when the server restarts");
         }
         let reloaded = self.running.iter().enumerate().filter_map(|(index, (running, options))| {
             // Several addresses may have port 0, so the one in the same place comes first.
@@ -225,7 +230,12 @@ pub(crate) async fn serve(
         http::serve_addresses(listeners, service, metrics, shutdown.graceful.clone()).map_err(anyhow::Error::from)?;
     let flight = flight.map(|flight| flight.start(&open_node, &shutdown)).transpose()?;
     open_node.spawn_background_tasks(&shutdown.graceful)?;
-    let reloader = ServerReloader { arguments: http.clone(), running, reloader: server.options_reloader() };
+    let reloader = ServerReloader {
+        arguments: http.clone(),
+        running,
+        reloader: server.options_reloader(),
+        flight: loaded.config.server.flight.clone(),
+    };
     let urls = server.addresses().iter().zip(&reloader.running).map(|(address, (_, options))| {
         let scheme = if options.tls.is_some() { "https" } else { "http" };
         let path = if options.has_rest && !options.has_mcp { "rest/" } else { "mcp" };
