@@ -3,6 +3,7 @@
 Node.js 22 replaces itself by the program; older versions keep it as a child.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -45,6 +46,10 @@ def check_node(node: Path, index: PackageIndex, folder: Path, report: Report) ->
     with report.check("npx tidegate stdio ./data again"):
         seconds = ask([*npx, "stdio", "./data"], home, environment)
         print(f"     first answer after {seconds:.1f} s")
+    with report.check("the entry for a client starts npx"):
+        done = subprocess.run([*npx, "client", "cursor", "./data"], cwd=home, env=environment, capture_output=True, text=True, check=True)
+        entry = json.loads(done.stdout)["mcpServers"]["tidegate"]
+        assert (entry["command"], entry["args"][:3]) == ("npx", ["-y", "tidegate", "stdio"]), entry
     project = folder / "project"
     project.mkdir()
     install = [str(node), str(npm / "npm-cli.js"), "install", "--no-audit", "--no-fund", "tidegate"]

@@ -1,6 +1,7 @@
 """The wheel, installed with pip, and run with uvx without an installation."""
 
 import hashlib
+import json
 import os
 import re
 import signal
@@ -88,4 +89,7 @@ def check_wheel(wheel: Path, index: PackageIndex, folder: Path, report: Report) 
     with report.check("uvx tidegate stdio ./data again"):
         seconds = ask([*uvx, "tidegate", "stdio", "./data"], home, environment)
         print(f"     first answer after {seconds:.1f} s")
+    with report.check("the entry for a client starts uvx"):
+        entry = json.loads(run([*uvx, "tidegate", "client", "cursor", "./data"], home, environment))["mcpServers"]["tidegate"]
+        assert (entry["command"], entry["args"][:2]) == ("uvx", ["tidegate", "stdio"]), entry
     check_demo(report, uvx, home, environment)
