@@ -46,8 +46,6 @@ fn targets() -> Vec<Target> {
         Target::Tool("server_info", json!({})),
         Target::Tool("list_logs_sources", json!({})),
         Target::Tool("query_logs", json!({"source": "sales_log"})),
-        Target::Tool("list_metrics", json!({"source": "sales_metrics"})),
-        Target::Tool("query_metrics", json!({"source": "sales_metrics", "metric": "amount"})),
         Target::Tool("list_functions", json!({})),
         Target::Tool("execute_function", json!({"function": "memory", "columns": ["total_bytes"]})),
         Target::Tool("orders_all", json!({})),

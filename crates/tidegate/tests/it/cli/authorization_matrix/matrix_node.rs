@@ -28,9 +28,6 @@ databases:
 logs:
   - {name: sales_log, table: sales.orders, time: id}
   - {name: vault_log, table: vault.orders, time: id, access: [operator]}
-metrics:
-  - {name: sales_metrics, table: sales.orders, time: id, columns: [amount]}
-  - {name: vault_metrics, table: vault.orders, time: id, columns: [amount], access: [operator]}
 tools:
   - {name: orders_all, description: O, database: shop, sql: SELECT id FROM orders ORDER BY id}
   - {name: orders_other, description: O, database: other, sql: SELECT id FROM orders ORDER BY id}
