@@ -27,6 +27,7 @@ mod identity;
 mod import;
 mod includes;
 mod irregular_files;
+mod journals;
 mod log_messages;
 mod logs;
 mod metric_sources;
