@@ -33,7 +33,7 @@ fn expected() -> Vec<Value> {
 }
 
 fn rows(configured: &ConfiguredFolder, sql: &str) -> Vec<Value> {
-    let ran = configured.run(&["query", "--config", "tidegate.yaml", sql, "--format", "ndjson"]);
+    let ran = configured.run(&["query", sql, "machine=journal", "--format", "ndjson"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -182,8 +182,8 @@ fn damaged_file_is_an_error_for_it_alone() {
     assert!(reasons.contains(&"broken.journal: is not a journal file: it does not begin with LPKSHHRH"), "{reasons:?}");
     assert!(reasons.iter().any(|reason| reason.starts_with("cut.journal, at byte ")), "{reasons:?}");
     std::fs::remove_dir_all(configured.folder().join("journal")).unwrap();
-    let ran = configured.run(&["query", "--config", "tidegate.yaml", "SELECT * FROM machine.entries"]);
-    assert!(ran.code != Some(0) && ran.stderr.contains("no such folder"), "{ran:?}");
+    let ran = configured.run(&["query", "SELECT * FROM machine.entries", "machine=journal"]);
+    assert!(ran.code != Some(0) && ran.stderr.contains("no such file or folder"), "{ran:?}");
 }
 
 #[test]
