@@ -28,6 +28,7 @@ mod import;
 mod includes;
 mod init;
 mod irregular_files;
+mod journals;
 mod log_messages;
 mod logs;
 mod logs_tutorial;

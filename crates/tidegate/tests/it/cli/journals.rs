@@ -1,0 +1,194 @@
+//! Journals of systemd as databases and log sources, against the answers of `journalctl` in `journal-files`.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::ConfiguredFolder;
+
+const CONFIGURATION: &str = "databases: [{name: machine, journal: journal}]\n";
+
+fn fixture(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../journal-files/tests/it/data").join(format!("{name}.gz"));
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()), &mut bytes)
+        .unwrap();
+    bytes
+}
+
+/// Journals of two machines, the second in its own folder, and a file that is none.
+fn folder() -> ConfiguredFolder {
+    let configured = ConfiguredFolder::new(CONFIGURATION);
+    let machine = configured.folder().join("journal/0123456789abcdef0123456789abcdef");
+    std::fs::create_dir_all(&machine).unwrap();
+    std::fs::write(configured.folder().join("journal/system.journal"), fixture("zstd.journal")).unwrap();
+    std::fs::write(machine.join("system.journal"), fixture("compact.journal")).unwrap();
+    configured
+}
+
+/// The entries of `journalctl` for both machines.
+fn expected() -> Vec<Value> {
+    let text = String::from_utf8(fixture("merged.json")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn rows(configured: &ConfiguredFolder, sql: &str) -> Vec<Value> {
+    let ran = configured.run(&["query", sql, "machine=journal", "--format", "ndjson"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn call(configured: &ConfiguredFolder, arguments: &[&str]) -> Value {
+    let ran = configured.run(&[&["call"], arguments].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
+/// The values of a field: of a list, those that are texts.
+fn values(entry: &Value, field: &str) -> Vec<String> {
+    match &entry[field] {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(values) => values.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn entries_are_those_of_journalctl_in_its_order() {
+    let configured = folder();
+    let sql = "SELECT message, priority, unit, identifier, pid, uid, hostname, transport, code_file, code_line, empty, \
+               _machine_id, (extract(epoch FROM time) * 1000000)::bigint AS micros, fields FROM machine.entries";
+    let (rows, expected) = (rows(&configured, sql), expected());
+    assert_eq!(rows.len(), expected.len());
+    let texts = [
+        ("message", "MESSAGE"),
+        ("unit", "_SYSTEMD_UNIT"),
+        ("identifier", "SYSLOG_IDENTIFIER"),
+        ("hostname", "_HOSTNAME"),
+        ("transport", "_TRANSPORT"),
+        ("code_file", "CODE_FILE"),
+        ("code_line", "CODE_LINE"),
+        ("empty", "EMPTY"),
+        ("_machine_id", "_MACHINE_ID"),
+    ];
+    for (row, entry) in rows.iter().zip(&expected) {
+        for (column, field) in texts {
+            assert_eq!(row[column], entry[field], "{column} of {entry}");
+        }
+        for (column, field) in
+            [("priority", "PRIORITY"), ("pid", "_PID"), ("uid", "_UID"), ("micros", "__REALTIME_TIMESTAMP")]
+        {
+            assert_eq!(row[column].to_string(), entry[field].as_str().unwrap(), "{column} of {entry}");
+        }
+        let fields: Value = serde_json::from_str(row["fields"].as_str().unwrap()).unwrap();
+        let mut tags = (values(&fields, "TAG"), values(entry, "TAG"));
+        tags.0.sort();
+        tags.1.sort();
+        assert_eq!(tags.0, tags.1);
+    }
+}
+
+#[test]
+fn conditions_find_what_a_scan_finds() {
+    let configured = folder();
+    let all = expected();
+    let middle = all[all.len() / 2]["__REALTIME_TIMESTAMP"].as_str().unwrap().parse::<i64>().unwrap();
+    let time = format!("to_timestamp({middle} / 1000000.0)");
+    let is = |entry: &Value, field: &str, value: &str| entry[field] == value;
+    let late = |entry: &&Value| entry["__REALTIME_TIMESTAMP"].as_str().unwrap().parse::<i64>().unwrap() >= middle;
+    let count = |sql: &str| {
+        rows(&configured, &format!("SELECT count(*) AS n FROM machine.entries WHERE {sql}"))[0]["n"].as_u64().unwrap()
+            as usize
+    };
+    assert_eq!(count("priority = 3"), all.iter().filter(|entry| is(entry, "PRIORITY", "3")).count());
+    assert_eq!(
+        count("code_file = 'src/main.c'"),
+        all.iter().filter(|entry| is(entry, "CODE_FILE", "src/main.c")).count()
+    );
+    assert_eq!(
+        count("unit IN ('cron.service', 'nginx.service') AND uid = 33 AND priority <> 6"),
+        all.iter()
+            .filter(|entry| (is(entry, "_SYSTEMD_UNIT", "cron.service") || is(entry, "_SYSTEMD_UNIT", "nginx.service"))
+                && is(entry, "_UID", "33")
+                && !is(entry, "PRIORITY", "6"))
+            .count()
+    );
+    let expected_late = all.iter().filter(late).count();
+    assert!(count(&format!("time >= {time}")).abs_diff(expected_late) <= 1, "a double has no exact microseconds");
+    assert_eq!(count(&format!("time >= {time}")) + count(&format!("time < {time}")), all.len());
+    let newest = rows(&configured, "SELECT message FROM machine.entries ORDER BY time DESC LIMIT 3");
+    assert_eq!(newest[0]["message"], all[all.len() - 1]["MESSAGE"]);
+}
+
+#[test]
+fn all_log_tools_answer_over_a_journal() {
+    let configured = folder();
+    let all = expected();
+    let ran = configured.run(&["config", "check"]);
+    assert!(
+        ran.stdout.starts_with("log source machine (recognised): time time, message message, severity priority"),
+        "{ran:?}"
+    );
+    let sources = configured.run(&["call", "list_logs_sources", "format=csv"]).stdout;
+    assert!(sources.contains("machine,journal,machine.entries"), "{sources}");
+    let fields = configured.run(&["call", "list_logs_fields", "format=csv"]).stdout;
+    assert!(["unit,", "code_file,", "tag,"].iter().all(|field| fields.contains(field)), "{fields}");
+    let answer = call(
+        &configured,
+        &[
+            "query_logs",
+            "query=request",
+            r#"facets=["unit", "priority"]"#,
+            r#"selections={"hostname": ["web1"]}"#,
+            "limit=5",
+        ],
+    );
+    let is_found = |entry: &&Value| {
+        entry["_HOSTNAME"] == "web1" && values(entry, "MESSAGE").iter().any(|text| text.contains("request"))
+    };
+    assert_eq!(answer["matched"], all.iter().filter(is_found).count(), "{answer}");
+    // Pages of any size give each entry once.
+    let (mut cursor, mut seen) = (None::<String>, 0);
+    loop {
+        let argument = cursor.as_ref().map(|cursor| format!("cursor={cursor}"));
+        let mut arguments = vec!["query_logs", "limit=37", r#"columns=["time", "entry_offset"]"#];
+        arguments.extend(argument.as_deref());
+        let page = call(&configured, &arguments);
+        seen += page["returned"].as_u64().unwrap() as usize;
+        match page["cursor"].as_str() {
+            Some(next) => cursor = Some(next.to_owned()),
+            None => break,
+        }
+    }
+    assert_eq!(seen, all.len());
+}
+
+#[test]
+fn damaged_file_is_an_error_for_it_alone() {
+    let configured = folder();
+    std::fs::write(configured.folder().join("journal/broken.journal"), "no journal at all").unwrap();
+    let whole = fixture("lz4.journal");
+    let used = whole.iter().rposition(|byte| *byte != 0).unwrap();
+    std::fs::write(configured.folder().join("journal/cut.journal"), &whole[..used - 20_000]).unwrap();
+    let found = rows(
+        &configured,
+        "SELECT parse_error, count(*) AS n FROM machine.entries GROUP BY parse_error ORDER BY n DESC",
+    );
+    assert!(
+        found[0]["parse_error"].is_null() && found[0]["n"].as_u64().unwrap() >= expected().len() as u64,
+        "{found:?}"
+    );
+    let reasons: Vec<&str> = found.iter().skip(1).map(|row| row["parse_error"].as_str().unwrap()).collect();
+    assert!(reasons.contains(&"broken.journal: is not a journal file: it does not begin with LPKSHHRH"), "{reasons:?}");
+    assert!(reasons.iter().any(|reason| reason.starts_with("cut.journal, at byte ")), "{reasons:?}");
+    std::fs::remove_dir_all(configured.folder().join("journal")).unwrap();
+    let ran = configured.run(&["query", "SELECT * FROM machine.entries", "machine=journal"]);
+    assert!(ran.code != Some(0) && ran.stderr.contains("no such file or folder"), "{ran:?}");
+}
+
+#[test]
+fn folder_of_journals_on_the_command_line() {
+    let configured = folder();
+    let ran = configured.run(&["query", "SELECT count(*) AS n FROM journal.entries", "journal", "--format", "csv"]);
+    assert_eq!(ran.lines(), ["n", "180"], "{ran:?}");
+}
