@@ -1,4 +1,4 @@
-//! The same questions about the same entries in CSV and PostgreSQL have the same answers.
+//! The same questions about the same entries in CSV, PostgreSQL and SQLite have the same answers.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn insert_statement() -> String {
 }
 
 #[test]
-fn files_and_postgres_agree() {
+fn files_postgres_and_sqlite_agree() {
     let target = shop("logs");
     let name = target.rsplit('=').next().unwrap().to_owned();
     let columns = "level text, service text, body text, status int";
@@ -32,10 +32,16 @@ fn files_and_postgres_agree() {
         ),
     );
     let configured = ConfiguredFolder::new(&format!(
-        "databases: [{{name: files, files: shop}}, {{name: pg, postgres: '{target}'}}]
-logs: [{{name: files, table: files.events}}, {{name: pg, table: pg.events}}]
+        "databases: [{{name: files, files: shop}}, {{name: pg, postgres: '{target}'}}, {{name: lite, sqlite: lite.db}}]
+logs: [{{name: files, table: files.events}}, {{name: pg, table: pg.events}}, {{name: lite, table: lite.events}}]
 "
     ));
+    let lite = rusqlite::Connection::open(configured.folder().join("lite.db")).unwrap();
+    lite.execute_batch(&format!(
+        "CREATE TABLE events (created_at, level TEXT, service TEXT, body TEXT, status INTEGER); {}",
+        insert_statement()
+    ))
+    .unwrap();
     let csv: Vec<String> = distinct_events().map(|values| values.join(",")).collect();
     let header = EVENTS.lines().next().unwrap();
     std::fs::write(configured.folder().join("shop/events.csv"), format!("{header}\n{}\n", csv.join("\n"))).unwrap();
@@ -52,7 +58,7 @@ logs: [{{name: files, table: files.events}}, {{name: pg, table: pg.events}}]
         json!({"patterns": 10, "limit": 0}),
     ];
     for question in questions {
-        let answers = ["files", "pg"].map(|source| {
+        let answers = ["files", "pg", "lite"].map(|source| {
             let arguments = question.as_object().unwrap().iter().map(|(key, value)| match value {
                 Value::String(text) => format!("{key}={text}"),
                 value => format!("{key}={value}"),
@@ -69,5 +75,6 @@ logs: [{{name: files, table: files.events}}, {{name: pg, table: pg.events}}]
             answer
         });
         assert_eq!(answers[0], answers[1], "{question}");
+        assert_eq!(answers[0], answers[2], "{question}");
     }
 }
