@@ -8,7 +8,7 @@ use crate::file::{EntryHead, JournalFile, ObjectReader};
 use crate::matches::MatchCursor;
 use crate::order::OrderedEntry;
 use crate::query::JournalQuery;
-use crate::values::{EntryValue, FieldSelection, ValueReader};
+use crate::values::{FieldSelection, FieldValue, ValueReader};
 
 enum EntrySource {
     /// All entries from the first index to before the second.
@@ -157,7 +157,7 @@ impl FileCursor {
     }
 
     /// Replaces `values` by those of the current entry, and returns how many are too large.
-    pub(crate) fn read_values(&mut self, values: &mut Vec<EntryValue>) -> Result<usize, JournalError> {
+    pub(crate) fn read_values(&mut self, values: &mut Vec<FieldValue>) -> Result<usize, JournalError> {
         match &self.current {
             Some(entry) => self.values.read(&mut self.reader, entry.head.offset, values),
             None => Ok(0),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::file::EntryHead;
 use crate::header::Id128;
-use crate::values::EntryValue;
+use crate::values::FieldValue;
 
 /// The cursor of an entry, as `journalctl --after-cursor` reads it.
 pub fn format_cursor(seqnum_id: Id128, head: &EntryHead) -> String {
@@ -14,7 +14,7 @@ pub fn format_cursor(seqnum_id: Id128, head: &EntryHead) -> String {
 
 /// Appends an entry with all its values to `json`. A value is a text, or a list of bytes if it is not printable; a field
 /// with several values is a list of them.
-pub fn write_json(seqnum_id: Id128, head: &EntryHead, values: &[EntryValue], json: &mut String) {
+pub fn write_json(seqnum_id: Id128, head: &EntryHead, values: &[FieldValue], json: &mut String) {
     let cursor = format_cursor(seqnum_id, head);
     let EntryHead { realtime, monotonic, boot_id, .. } = head;
     // Writing to a string does not fail.
@@ -23,7 +23,7 @@ pub fn write_json(seqnum_id: Id128, head: &EntryHead, values: &[EntryValue], jso
         r#"{{"__CURSOR":"{cursor}","__REALTIME_TIMESTAMP":"{realtime}","__MONOTONIC_TIMESTAMP":"{monotonic}","_BOOT_ID":"{boot_id}""#
     );
     for (index, value) in values.iter().enumerate() {
-        let is_same_field = |other: &&EntryValue| other.name() == value.name();
+        let is_same_field = |other: &&FieldValue| other.name() == value.name();
         let is_written = value.name() == "_BOOT_ID" || values.iter().take(index).any(|other| is_same_field(&other));
         if is_written {
             continue;

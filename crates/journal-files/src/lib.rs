@@ -37,4 +37,4 @@ pub use json::{format_cursor, write_json};
 pub use matches::FieldMatch;
 pub use order::{CheckedFiles, EntryOrder, position};
 pub use query::{JournalQuery, JournalReader, ReadEntry};
-pub use values::{EntryValue, FieldSelection};
+pub use values::{FieldSelection, FieldValue};

@@ -11,7 +11,7 @@ use crate::error::JournalError;
 use crate::file::{EntryHead, JournalFile};
 use crate::header::Id128;
 
-/// The bits of a position that tell entries of the same number apart.
+/// The bits of a position that distinguish entries of the same number.
 const TIE_BITS: u32 = 24;
 /// The maximum number of files whose order is remembered.
 const CHECKED_FILES_MAX: usize = 8_192;

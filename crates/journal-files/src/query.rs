@@ -11,7 +11,7 @@ use crate::folder::Journal;
 use crate::header::Id128;
 use crate::matches::FieldMatch;
 use crate::order::{CheckedFiles, EntryOrder, OrderedEntry};
-use crate::values::{EntryValue, FieldSelection};
+use crate::values::{FieldSelection, FieldValue};
 
 /// The defects of one file after which the rest of it is not read.
 const DEFECTS_MAX: usize = 100;
@@ -126,7 +126,7 @@ impl JournalReader {
     ///
     /// # Errors
     /// If the entries of a file are not in the order that the query relies on. The next query does not rely on it.
-    pub fn next_entry(&mut self, values: &mut Vec<EntryValue>) -> Result<Option<ReadEntry>, JournalError> {
+    pub fn next_entry(&mut self, values: &mut Vec<FieldValue>) -> Result<Option<ReadEntry>, JournalError> {
         loop {
             if let Some(defect) = self.defects.pop_front() {
                 return Ok(Some(ReadEntry::Defect(defect)));

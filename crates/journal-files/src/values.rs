@@ -24,7 +24,7 @@ pub enum FieldSelection {
 
 /// A value of an entry.
 #[derive(Debug, Clone)]
-pub struct EntryValue {
+pub struct FieldValue {
     /// `NAME=value`.
     payload: Arc<[u8]>,
     name_bytes: u32,
@@ -32,7 +32,7 @@ pub struct EntryValue {
     pub field: u32,
 }
 
-impl EntryValue {
+impl FieldValue {
     /// The name of the field.
     pub fn name(&self) -> &str {
         self.payload.get(..self.name_bytes as usize).and_then(|name| std::str::from_utf8(name).ok()).unwrap_or_default()
@@ -46,7 +46,7 @@ impl EntryValue {
 
 #[derive(Clone)]
 enum CachedValue {
-    Needed(EntryValue),
+    Needed(FieldValue),
     NotNeeded,
 }
 
@@ -69,7 +69,7 @@ impl ValueReader {
         &mut self,
         reader: &mut ObjectReader,
         offset: u64,
-        values: &mut Vec<EntryValue>,
+        values: &mut Vec<FieldValue>,
     ) -> Result<usize, JournalError> {
         values.clear();
         if matches!(&*self.fields, FieldSelection::Names(names) if names.is_empty()) {
@@ -117,7 +117,7 @@ impl ValueReader {
                 let Some(name) = name.and_then(|end| u32::try_from(end).ok()) else {
                     return Err(reader.defect(offset, "a value has no name"));
                 };
-                CachedValue::Needed(EntryValue { payload, name_bytes: name, field: field as u32 })
+                CachedValue::Needed(FieldValue { payload, name_bytes: name, field: field as u32 })
             }
         };
         // A value of one entry is not needed again.

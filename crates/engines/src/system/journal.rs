@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use tidegate_core::{Error, ErrorKind};
 use tidegate_journal_files::{
-    CheckedFiles, EntryHead, EntryValue, FieldMatch, FieldSelection, Id128, Journal, JournalError, JournalQuery,
+    CheckedFiles, EntryHead, FieldMatch, FieldSelection, FieldValue, Id128, Journal, JournalError, JournalQuery,
     ReadEntry, is_journal_path, position,
 };
 use tidegate_log_formats::{ENTRY_OFFSET, PARSE_ERROR};
@@ -277,7 +277,7 @@ impl<'a> RowWriter<'a> {
         }
     }
 
-    fn entry(&self, head: &EntryHead, seqnum_id: Id128, values: &[EntryValue], oversized: usize) -> Vec<SystemValue> {
+    fn entry(&self, head: &EntryHead, seqnum_id: Id128, values: &[FieldValue], oversized: usize) -> Vec<SystemValue> {
         let mut row = vec![SystemValue::Null; self.table.sources.len()];
         for value in values {
             let column = match &self.read {
@@ -331,7 +331,7 @@ impl<'a> RowWriter<'a> {
     }
 
     /// The fields with their values as a JSON object. A field with several values is a list.
-    fn all_fields(&self, values: &[EntryValue]) -> String {
+    fn all_fields(&self, values: &[FieldValue]) -> String {
         let mut fields = serde_json::Map::new();
         for value in values {
             if is_sensitive_field(value.name()) && !self.grants_sensitive {

@@ -133,12 +133,12 @@ impl FlightRequest {
     }
 
     async fn list_schemas(&self, command: CommandGetDbSchemas) -> Result<Result<RecordBatch, FlightError>, Status> {
-        let wanted = command.catalog.clone();
+        let requested = command.catalog.clone();
         let mut schemas = command.into_builder();
-        for catalog in self.list_catalogs(wanted.as_deref()).await? {
+        for catalog in self.list_catalogs(requested.as_deref()).await? {
             let names: BTreeSet<String> = match catalog.naming != TableNaming::Whole {
                 true => {
-                    self.tables_of(&catalog, wanted.is_some()).await?.into_iter().map(|table| table.schema).collect()
+                    self.tables_of(&catalog, requested.is_some()).await?.into_iter().map(|table| table.schema).collect()
                 }
                 false => BTreeSet::from([String::new()]),
             };
@@ -150,11 +150,11 @@ impl FlightRequest {
     }
 
     async fn list_tables(&self, command: CommandGetTables) -> Result<Result<RecordBatch, FlightError>, Status> {
-        let wanted = command.catalog.clone();
+        let requested = command.catalog.clone();
         let (has_schema, pattern) = (command.include_schema, command.table_name_filter_pattern.clone());
         let mut tables = command.into_builder();
-        for catalog in self.list_catalogs(wanted.as_deref()).await? {
-            for table in self.tables_of(&catalog, wanted.is_some()).await? {
+        for catalog in self.list_catalogs(requested.as_deref()).await? {
+            for table in self.tables_of(&catalog, requested.is_some()).await? {
                 let columns = match has_schema && may_match(pattern.as_deref(), &table.name) {
                     true => self.columns_of(&catalog, &table).await?,
                     false => Arc::new(Schema::empty()),
@@ -169,14 +169,14 @@ impl FlightRequest {
         Ok(tables.build())
     }
 
-    /// The databases that the caller may query; only that of the name `wanted`, if it is given.
-    async fn list_catalogs(&self, wanted: Option<&str>) -> Result<Vec<ListedCatalog>, Status> {
+    /// The databases that the caller may query; only that of the name `requested`, if it is given.
+    async fn list_catalogs(&self, requested: Option<&str>) -> Result<Vec<ListedCatalog>, Status> {
         let listed = self.collect("list_databases", Map::new()).await?;
         let catalogs = listed.iter().flat_map(|batch| {
             let (names, kinds) = (texts(batch, "name"), texts(batch, "kind"));
             names.into_iter().zip(kinds).map(|(name, kind)| ListedCatalog { naming: TableNaming::of_kind(&kind), name })
         });
-        Ok(catalogs.filter(|catalog| wanted.is_none_or(|wanted| catalog.name == wanted)).collect())
+        Ok(catalogs.filter(|catalog| requested.is_none_or(|requested| catalog.name == requested)).collect())
     }
 
     /// The tables of `catalog`. A database that cannot be read is an error only if the client names it.

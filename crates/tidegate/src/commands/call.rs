@@ -103,6 +103,14 @@ impl ToolCaller {
         written?
     }
 
+    /// Checks that there is a source for the tools of which `tool` is one.
+    pub(super) fn require_source(&self, tool: &str, message: &str) -> Result<(), CommandError> {
+        match self.node.node().registry().snapshot().tool(tool, &self.caller) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(CommandError::Usage(message.to_owned())),
+        }
+    }
+
     /// Calls `tool`, whose answer is one JSON value.
     pub(super) async fn call_json(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, CommandError> {
         let mut call = self.build_call(tool, arguments);

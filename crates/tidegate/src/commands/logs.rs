@@ -17,6 +17,9 @@ use crate::source::DatabaseSource;
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum number of new entries that are printed at once with `-f`.
 const FOLLOWED_ENTRIES_MAX: u64 = 1_000;
+/// What is missing without a log source.
+const NO_SOURCE: &str = "there is no log source: no log file in the folder, and none under logs in tidegate.yaml; --path names \
+     another folder";
 const RESET: &str = "\x1b[0m";
 const DIMMED: &str = "\x1b[2m";
 
@@ -58,6 +61,7 @@ pub(crate) struct LogsCommand {
 impl LogsCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         let caller = ToolCaller::open(&self.paths, options).await?;
+        caller.require_source("query_logs", NO_SOURCE)?;
         let printed = self.print(&caller).await;
         caller.close().await;
         printed

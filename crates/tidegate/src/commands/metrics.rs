@@ -13,6 +13,8 @@ use crate::options::GlobalOptions;
 const POINTS: usize = 60;
 /// Heights of a point in a line of text.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// What is missing without a metric source.
+const NO_SOURCE: &str = "there is no metric source; metrics in tidegate.yaml declares them";
 const RESET: &str = "\x1b[0m";
 const DIMMED: &str = "\x1b[2m";
 
@@ -55,6 +57,7 @@ impl MetricsCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         let mut arguments = self.common_arguments()?;
         let caller = ToolCaller::open(&[], options).await?;
+        caller.require_source("list_metrics", NO_SOURCE)?;
         let printed = match &self.metric {
             _ if self.compare => self.compare(&caller, arguments).await,
             Some(metric) if !metric.contains(['*', '?', ' ']) => {
