@@ -112,23 +112,25 @@ impl Cell {
 
     /// The value over time; `None` without samples.
     pub(super) fn time_value(self, aggregation: TimeAggregation) -> Option<f64> {
-        match self {
+        let value = match self {
             Self::Total { count, .. } if aggregation == TimeAggregation::Count => Some(count as f64),
             Self::Total { sum, count } if aggregation == TimeAggregation::Average => Some(sum / count as f64),
             Self::Growth { increase, measured_ns } if aggregation == TimeAggregation::Rate => {
                 (measured_ns > 0.0).then(|| increase / (measured_ns / NANOSECONDS_PER_SECOND))
             }
             cell => cell.plain_value(aggregation.percentage().unwrap_or_default()),
-        }
+        };
+        value.filter(is_number)
     }
 
     /// The value over several series; `None` if none of them has a value.
     pub(super) fn series_value(self, aggregation: LabelAggregation) -> Option<f64> {
-        match (self, aggregation) {
+        let value = match (self, aggregation) {
             (Self::Total { sum, count }, LabelAggregation::Average) => Some(sum / count as f64),
             (cell, LabelAggregation::Percentile(percentage)) => cell.plain_value(percentage),
             (cell, _) => cell.plain_value(0.0),
-        }
+        };
+        value.filter(is_number)
     }
 
     fn plain_value(self, percentage: f64) -> Option<f64> {
@@ -140,7 +142,10 @@ impl Cell {
             Self::Growth { increase, .. } => Some(increase),
             Self::Values(values) => values.percentile(percentage),
         }
-        // Infinite values of both signs have no sum.
-        .filter(|value| !value.is_nan())
     }
+}
+
+/// Infinite values of both signs have no sum and no average.
+fn is_number(value: &f64) -> bool {
+    !value.is_nan()
 }
