@@ -54,8 +54,8 @@ impl InitCommand {
         let answers = if self.yes {
             take_proposals(proposal)?
         } else {
-            let asked = ask_questions(proposal, &mut std::io::stdin().lock(), &mut anstream::stderr())?;
-            asked
+            let answers = ask_questions(proposal, &mut std::io::stdin().lock(), &mut anstream::stderr())?;
+            answers
                 .ok_or_else(|| CommandError::Usage("the questions were not answered; nothing was written".to_owned()))?
         };
         write_new(&file, &render_config(&answers))?;
