@@ -139,7 +139,7 @@ impl ObjectReader {
 
     /// The flags and the size of an object, and its first `head` bytes.
     fn object(&mut self, offset: u64, object_type: u8, head: u64) -> Result<(u8, u64, &[u8]), JournalError> {
-        if offset % 8 != 0 || offset < self.file.header.header_size {
+        if !offset.is_multiple_of(8) || offset < self.file.header.header_size {
             return Err(self.defect(offset, "an object begins at a position that is not possible"));
         }
         let used_size = self.file.header.used_size;

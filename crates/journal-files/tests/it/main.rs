@@ -3,6 +3,8 @@
 //! - `writer`: files that grow and are rotated while they are read, written by `systemd-journal-remote` if it is installed;
 //! - `corruption`: files with wrong bytes.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
 mod corruption;
 mod fixtures;
 mod writer;

@@ -166,7 +166,7 @@ fn print_points(answer: &Value) -> Result<(), CommandError> {
         let values: Vec<Option<f64>> = series["values"].as_array().into_iter().flatten().map(Value::as_f64).collect();
         let present = || values.iter().flatten().copied();
         let (low, high) = (present().fold(f64::INFINITY, f64::min), present().fold(f64::NEG_INFINITY, f64::max));
-        let last = present().next_back().map_or("-".to_owned(), |last| short(last));
+        let last = present().next_back().map_or("-".to_owned(), short);
         let line: String = values.iter().map(|value| height(*value, low, high)).collect();
         let range = if low <= high { format!("{} to {}", short(low), short(high)) } else { "no values".to_owned() };
         writeln!(output, "{line}  {range}, last {last}  {DIMMED}{}{RESET}", labels(&series["labels"]))?;

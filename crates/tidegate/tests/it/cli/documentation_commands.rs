@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 4] = ["tidegate ", "cargo ", "scripts/test", "bench/run"]
 const FROM_SOURCE: &str = "cargo run -- ";
 
 /// Commands that are not run, and why.
-const NOT_RUN: [(&str, &str); 46] = [
+const NOT_RUN: [(&str, &str); 47] = [
     ("bench/run", "takes hours, and measures nothing on a machine that works on something else"),
     ("bench/run answers", "as bench/run"),
     ("bench/run load", "as bench/run"),
@@ -74,6 +74,7 @@ const NOT_RUN: [(&str, &str); 46] = [
     ),
     ("tidegate logs", "needs a log source; cli/logs.rs prints the entries of one"),
     ("tidegate logs SOURCE QUERY", "as tidegate logs"),
+    ("tidegate init", "asks questions, and the configuration of the page exists; cli/init.rs runs it"),
     ("tidegate metrics", "needs a metric source; cli/metric_sources.rs prints the metrics of one"),
     ("tidegate metrics NAME", "as tidegate metrics"),
     ("tidegate metrics --compare", "as tidegate metrics"),
