@@ -37,7 +37,7 @@ STANDARD_INPUT = {
     '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}\n'
 }
 # Pages without commands, and pages whose commands need a stored result of the reader.
-WITHOUT_COMMANDS = {"transports/bridge.md", "transports/results.md"}
+WITHOUT_COMMANDS = {"transports/bridge.md", "transports/flight-sql.md", "transports/results.md"}
 
 
 def blocks(page: Path) -> list[str]:
