@@ -102,7 +102,16 @@ impl JournalTable {
 
     /// Whether `folder` contains files of a journal, directly or in the folder of a machine.
     pub fn is_journal_folder(folder: &Path) -> bool {
-        folder.is_dir() && is_journal_path(folder)
+        // Other data files would be left out without a word.
+        let is_alone = || {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let is_part = |path: PathBuf| {
+                path.is_dir()
+                    || path.extension().is_some_and(|extension| extension == "journal" || extension == "journal~")
+            };
+            entries.map(|entry| entry.path()).all(is_part)
+        };
+        folder.is_dir() && is_journal_path(folder) && is_alone()
     }
 
     fn query(&self, conditions: &[ColumnCondition], fields: FieldSelection) -> JournalQuery {

@@ -1,6 +1,5 @@
 //! Log sources: their tables, and the columns that are recognised in them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidegate_core::{ErrorKind, Principal, nearest_names};
@@ -8,7 +7,8 @@ use tidegate_query::Database;
 use tidegate_tools::{LogSource, LogSources};
 
 use super::problem::ConfigProblem;
-use super::types::{Config, LogSourceConfig};
+use super::telemetry_sources::check_names;
+use super::types::Config;
 
 /// The kind of a database with a journal of systemd.
 const JOURNAL: &str = "journal";
@@ -31,7 +31,7 @@ pub(super) async fn build_log_sources(
     problems: &mut Vec<ConfigProblem>,
     warnings: &mut Vec<String>,
 ) -> LogSourceReport {
-    check_names(&config.logs, problems);
+    check_names("logs", "log source", config.logs.iter().map(|entry| entry.name.as_str()), problems);
     let (mut sources, mut notes) = (Vec::new(), Vec::new());
     for (index, entry) in config.logs.iter().enumerate() {
         let path = format!("logs[{index}]");
@@ -121,21 +121,4 @@ pub(super) fn unknown_database(table: &str, databases: &[Arc<dyn Database>]) -> 
         false => format!("nearest: {}", near.join(", ")),
     };
     format!("there is no database {database:?}; {advice}")
-}
-
-fn check_names(sources: &[LogSourceConfig], problems: &mut Vec<ConfigProblem>) {
-    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    for (index, source) in sources.iter().enumerate() {
-        let path = format!("logs[{index}].name");
-        let is_word = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
-        if source.name.is_empty() || !source.name.chars().all(is_word) {
-            let message = format!("{:?} is no name of a log source: letters, digits, dots, _ and -", source.name);
-            problems.push(ConfigProblem::new(path, message));
-        } else if let Some(first) = seen.get(source.name.as_str()) {
-            let message = format!("{} is the name of another", source.name);
-            problems.push(ConfigProblem::new(path, message).related_to(format!("logs[{first}].name")));
-        } else {
-            seen.insert(&source.name, index);
-        }
-    }
 }

@@ -1,6 +1,5 @@
 //! Metric sources: tables and their columns, servers, and the metrics of the node itself.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidegate_core::{ErrorKind, Principal};
@@ -10,6 +9,7 @@ use tidegate_tools::{MetricSource, MetricSourceKind, MetricSources, MetricTable,
 use super::LoadedConfig;
 use super::logs::{split_table, unknown_database};
 use super::problem::ConfigProblem;
+use super::telemetry_sources::check_names;
 use super::types::{MetricSourceConfig, RecordedMetricsConfig};
 use crate::metric_recorder::{MetricRecording, RecordingOptions, RunningRecorder};
 
@@ -33,7 +33,8 @@ pub(super) async fn build_metric_sources(
     warnings: &mut Vec<String>,
 ) -> MetricSourceReport {
     let mut report = MetricSourceReport::default();
-    check_names(&loaded.config.metrics, problems);
+    let names = loaded.config.metrics.iter().map(|entry| entry.name.as_str());
+    check_names("metrics", "metric source", names, problems);
     let mut sources = Vec::new();
     for (index, entry) in loaded.config.metrics.iter().enumerate() {
         let path = format!("metrics[{index}]");
@@ -126,22 +127,5 @@ fn recording_options(entry: &RecordedMetricsConfig, loaded: &LoadedConfig) -> Re
     RecordingOptions {
         folder: entry.folder.as_ref().map(|folder| loaded.resolve(folder)),
         keep: entry.keep.map(|keep| keep.0),
-    }
-}
-
-fn check_names(sources: &[MetricSourceConfig], problems: &mut Vec<ConfigProblem>) {
-    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    for (index, source) in sources.iter().enumerate() {
-        let path = format!("metrics[{index}].name");
-        let is_word = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
-        if source.name.is_empty() || !source.name.chars().all(is_word) {
-            let message = format!("{:?} is no name of a metric source: letters, digits, dots, _ and -", source.name);
-            problems.push(ConfigProblem::new(path, message));
-        } else if let Some(first) = seen.get(source.name.as_str()) {
-            let message = format!("{} is the name of another", source.name);
-            problems.push(ConfigProblem::new(path, message).related_to(format!("metrics[{first}].name")));
-        } else {
-            seen.insert(&source.name, index);
-        }
     }
 }

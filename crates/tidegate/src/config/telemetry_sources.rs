@@ -1,5 +1,6 @@
 //! The sources of logs and metrics of a configuration.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidegate_core::AllowedNames;
@@ -48,4 +49,28 @@ pub(super) async fn build_sources(
     let metrics = metrics::build_metric_sources(loaded, databases, recording, problems, &mut report.warnings).await;
     report.notes = [logs.notes, metrics.notes].concat();
     TelemetrySources { logs: logs.sources, metrics: metrics.sources, recording: metrics.recording }
+}
+
+/// Checks the names of the sources below `key`: their characters, and that each is used once. `kind` is what messages call
+/// a source.
+pub(super) fn check_names<'a>(
+    key: &str,
+    kind: &str,
+    names: impl Iterator<Item = &'a str>,
+    problems: &mut Vec<ConfigProblem>,
+) {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, name) in names.enumerate() {
+        let path = format!("{key}[{index}].name");
+        let is_word = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
+        if name.is_empty() || !name.chars().all(is_word) {
+            let message = format!("{name:?} is no name of a {kind}: letters, digits, dots, _ and -");
+            problems.push(ConfigProblem::new(path, message));
+        } else if let Some(first) = seen.get(name) {
+            let message = format!("{name} is the name of another");
+            problems.push(ConfigProblem::new(path, message).related_to(format!("{key}[{first}].name")));
+        } else {
+            seen.insert(name, index);
+        }
+    }
 }

@@ -192,3 +192,11 @@ fn folder_of_journals_on_the_command_line() {
     let ran = configured.run(&["query", "SELECT count(*) AS n FROM journal.entries", "journal", "--format", "csv"]);
     assert_eq!(ran.lines(), ["n", "180"], "{ran:?}");
 }
+
+#[test]
+fn folder_with_a_journal_beside_other_files_has_its_tables() {
+    let configured = folder();
+    std::fs::write(configured.folder().join("journal/orders.csv"), "id\n7\n").unwrap();
+    let ran = configured.run(&["query", "SELECT id FROM orders", "./journal", "--format", "ndjson"]);
+    assert_eq!(ran.stdout, "{\"id\":7}\n", "{ran:?}");
+}
