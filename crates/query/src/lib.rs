@@ -13,6 +13,7 @@ mod distinct;
 mod executor;
 mod format;
 mod freshness;
+mod ingest;
 mod named_enum;
 mod render;
 mod request;
@@ -37,6 +38,10 @@ pub use format::{
     ColumnFormatter, ExtensionType, OutputFormat, declared_type_name, field_type_name, type_name, with_type_name,
 };
 pub use freshness::{Freshness, mentions_current_time};
+pub use ingest::{
+    ColumnStamp, IngestTable, IngestTarget, REJECTS_SUFFIX, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest,
+    WriteStart,
+};
 pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
 pub use result_manifest::result_manifest;
 pub use row_policy::{

@@ -1,0 +1,4 @@
+//! Tables that take rows: a write-ahead log, and Delta tables that it is emptied into.
+
+mod delta;
+mod write_ahead_log;

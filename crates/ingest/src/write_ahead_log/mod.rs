@@ -1,0 +1,1 @@
+//! A log of records that are on disk when they are acknowledged.

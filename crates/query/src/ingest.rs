@@ -1,0 +1,130 @@
+//! The interface of tables that take rows. Reading them is the part of [`Database`](crate::Database).
+
+use std::fmt::Debug;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use tidegate_core::Error;
+
+/// The name of the table with the rejected rows of `sensors` is `sensors__rejects`.
+pub const REJECTS_SUFFIX: &str = "__rejects";
+
+/// A table as it takes rows now.
+#[derive(Debug, Clone)]
+pub struct IngestTable {
+    /// The name in its own spelling.
+    pub name: String,
+    /// The columns of a body. `None` if they are inferred from the body: the table does not exist yet and declares no
+    /// columns, or its rows pass a transform.
+    pub schema: Option<SchemaRef>,
+    /// Whether a body may add nullable columns.
+    pub adds_columns: bool,
+    /// Columns that get their value from an attribute of the caller, whatever the body has: `tenant`, or the name of a
+    /// claim.
+    pub stamps: Vec<ColumnStamp>,
+}
+
+/// A column whose value is an attribute of the caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnStamp {
+    /// The name of the column; its type is text.
+    pub column: String,
+    /// `tenant`, `subject`, or `claims.` with the name of a claim.
+    pub attribute: String,
+}
+
+/// What a write does with the rows that are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteMode {
+    /// The rows are added.
+    Append,
+    /// The rows take the place of all rows of the first table, at once.
+    Replace,
+}
+
+/// A write that begins: all of its rows become visible together, or none.
+#[derive(Debug, Clone)]
+pub struct WriteRequest {
+    /// The tables that get rows. Further tables, such as that of rejected rows, are always appended to.
+    pub tables: Vec<TableWrite>,
+    /// What happens to the rows of the first table.
+    pub mode: WriteMode,
+    /// Makes a repeat safe: the second write with the same key stores nothing and returns the first receipt. It
+    /// includes the caller, so that callers cannot see the keys of others.
+    pub key: Option<String>,
+}
+
+/// A table of a write.
+#[derive(Debug, Clone)]
+pub struct TableWrite {
+    /// The name.
+    pub table: String,
+    /// The columns of the batches. Batches may have further nullable columns at their end, if the table adds columns.
+    pub schema: SchemaRef,
+}
+
+/// What a write stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteReceipt {
+    /// The position of the write in the log of its database. Whoever reads a higher position sees the rows.
+    pub sequence: u64,
+    /// Rows of each table of the write.
+    pub rows: Vec<u64>,
+}
+
+/// The beginning of a write.
+#[derive(Debug)]
+pub enum WriteStart {
+    /// Rows can be written.
+    Writer(Box<dyn RowWriter>),
+    /// A write with this key was stored before.
+    Repeated(WriteReceipt),
+}
+
+/// A write. Dropping it abandons it: nothing was stored.
+#[async_trait]
+pub trait RowWriter: Send + Debug {
+    /// Adds rows to the table at this position of the request. Waits while the rows before are written, so that memory
+    /// is bounded whatever the number of rows.
+    ///
+    /// # Errors
+    /// `InvalidArguments` when the rows do not fit; `Unavailable` when there is no room or the storage fails. The write
+    /// is over.
+    async fn write(&mut self, table: usize, rows: RecordBatch) -> Result<(), Error>;
+
+    /// Stores all rows. When it returns, they are on disk and visible.
+    ///
+    /// # Errors
+    /// As [`RowWriter::write`]. Nothing was stored, unless the storage failed in this step, which the message says.
+    async fn commit(self: Box<Self>) -> Result<WriteReceipt, Error>;
+}
+
+/// The tables of a database that take rows.
+#[async_trait]
+pub trait IngestTarget: Send + Sync + Debug + 'static {
+    /// The name of the database.
+    fn database(&self) -> &str;
+
+    /// The names of the tables that exist or are declared, sorted, without those of rejected rows.
+    fn tables(&self) -> Vec<String>;
+
+    /// How `table` takes rows. Of a table that does not exist, if it would be created.
+    ///
+    /// # Errors
+    /// `NotFound` with the nearest names, and with how to declare a table.
+    async fn table(&self, table: &str) -> Result<IngestTable, Error>;
+
+    /// Begins a write.
+    ///
+    /// # Errors
+    /// `InvalidArguments` when the columns do not fit, column by column; `Conflict` when a write with the same key is
+    /// running; `Unavailable` when there is no room.
+    async fn begin(&self, request: WriteRequest) -> Result<WriteStart, Error>;
+
+    /// Removes the table with its rows.
+    ///
+    /// # Errors
+    /// `NotFound` as of [`IngestTarget::table`]; `InvalidArguments` if this database does not drop tables.
+    async fn drop_table(&self, table: &str) -> Result<(), Error>;
+}
