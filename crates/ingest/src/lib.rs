@@ -2,3 +2,5 @@
 
 mod delta;
 mod write_ahead_log;
+
+pub use write_ahead_log::{LogError, LogOptions, WriteAheadLog};

@@ -1,1 +1,227 @@
-//! A log of records that are on disk when they are acknowledged.
+//! A log of byte records on disk: a record is acknowledged when it is synced.
+//!
+//! One thread writes the log. Records that arrive while it syncs share the next sync (group commit). Each record has a
+//! sequence number, counted from 1 without gaps; the counter survives restarts, even of an empty log.
+//!
+//! The log is a folder of segment files. A segment begins with a header (`record.rs`) and is deleted as a whole, when all
+//! of its records are released. The last segment always exists, as its header holds the sequence counter.
+
+mod error;
+mod files;
+mod record;
+mod recovery;
+mod writer;
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+pub use error::LogError;
+use files::{LogFile, open_log_file};
+use record::RECORD_HEADER_BYTES;
+use writer::LogWriter;
+
+/// Commands that wait for the writer thread.
+const COMMANDS_WAITING_MAX: usize = 4096;
+/// Bytes of payload that wait for the writer thread.
+const QUEUE_BYTES_MAX: u32 = 64 * 1024 * 1024;
+/// The bytes of one record.
+const RECORD_BYTES_MAX: u64 = 1 << 30;
+/// The name of the file whose lock says that a process has the log open.
+const LOCK_FILE: &str = "lock";
+
+/// The bounds of a log.
+#[derive(Debug, Clone, Copy)]
+pub struct LogOptions {
+    /// The bytes after which a new segment begins. A larger record has a segment of its own.
+    pub segment_bytes: u64,
+    /// The bytes of the whole log. A record that would exceed them is refused with [`LogError::Full`].
+    pub bytes_max: u64,
+}
+
+impl Default for LogOptions {
+    /// Segments of 16 MiB, at most 1 GiB together.
+    fn default() -> Self {
+        Self { segment_bytes: 16 << 20, bytes_max: 1 << 30 }
+    }
+}
+
+/// An open log. Dropping it ends the writer thread after the records that wait; [`WriteAheadLog::close`] waits for that.
+#[derive(Debug)]
+pub struct WriteAheadLog {
+    commands: mpsc::Sender<Command>,
+    queue_bytes: Arc<Semaphore>,
+    status: Arc<LogStatus>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the writer thread publishes about the log.
+#[derive(Debug, Default)]
+struct LogStatus {
+    bytes: AtomicU64,
+    /// 0 if the log has no records.
+    oldest_sequence: AtomicU64,
+    next_sequence: AtomicU64,
+}
+
+/// Runs on the writer thread when the record with this sequence number is synced, in the order of the numbers.
+type SyncedAction = Box<dyn FnOnce(u64) + Send>;
+
+enum Command {
+    Append(Append),
+    Release { up_to: u64, answer: oneshot::Sender<Result<(), LogError>> },
+    Close,
+}
+
+struct Append {
+    payload: Vec<Bytes>,
+    bytes: u64,
+    on_synced: Option<SyncedAction>,
+    answer: oneshot::Sender<Result<u64, LogError>>,
+    _queue_bytes: OwnedSemaphorePermit,
+}
+
+impl WriteAheadLog {
+    /// Opens the log in `folder`, which is created if it does not exist, and passes each record with its sequence number
+    /// to `replay`, oldest first. The incomplete end of the last segment is cut off.
+    ///
+    /// Blocks the thread while it reads the log.
+    ///
+    /// # Errors
+    /// [`LogError::Locked`] if another process has the log open; [`LogError::Damaged`] for a record that was changed after
+    /// it was written; [`LogError::Replay`] with the error of `replay`; [`LogError::Io`].
+    pub fn open<E>(
+        folder: &Path,
+        options: LogOptions,
+        replay: impl FnMut(u64, Bytes) -> Result<(), E>,
+    ) -> Result<Self, LogError>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        Self::open_with(folder, options, Box::new(open_log_file), replay)
+    }
+
+    /// As [`WriteAheadLog::open`]; `open_file` opens a segment for appending.
+    fn open_with<E>(
+        folder: &Path,
+        options: LogOptions,
+        open_file: OpenFile,
+        replay: impl FnMut(u64, Bytes) -> Result<(), E>,
+    ) -> Result<Self, LogError>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        std::fs::create_dir_all(folder).map_err(LogError::io("create", folder))?;
+        let lock = lock_folder(folder)?;
+        let segments = recovery::recover(folder, replay)?;
+        let status = Arc::new(LogStatus::default());
+        let writer = LogWriter::new(folder.to_owned(), options, open_file, segments, status.clone(), lock)?;
+        let (commands, inbox) = mpsc::channel(COMMANDS_WAITING_MAX);
+        let thread = std::thread::Builder::new()
+            .name("write-ahead-log".to_owned())
+            .spawn(move || writer.run(inbox))
+            .map_err(LogError::io("start the writer thread of", folder))?;
+        let queue_bytes = Arc::new(Semaphore::new(QUEUE_BYTES_MAX as usize));
+        Ok(Self { commands, queue_bytes, status, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Appends a record of the parts of `payload`, and returns its sequence number when it is synced. Waits while too many
+    /// records are before it. If the future is dropped, the record may be appended or not.
+    ///
+    /// # Errors
+    /// [`LogError::NoSpace`], [`LogError::Full`], [`LogError::TooLarge`] and [`LogError::Write`]: the record was not
+    /// stored, and the log remains usable. [`LogError::Failed`]: a sync failed, so it is unknown what is on disk, and the
+    /// log must be opened again. [`LogError::Closed`].
+    pub async fn append(&self, payload: Vec<Bytes>) -> Result<u64, LogError> {
+        self.send(payload, None).await
+    }
+
+    /// As [`WriteAheadLog::append`]; `on_synced` gets the sequence number when the record is synced and before `append`
+    /// returns, in the order of the sequence numbers. It runs on the writer thread and must not block.
+    ///
+    /// # Errors
+    /// As [`WriteAheadLog::append`]; `on_synced` is dropped.
+    pub async fn append_with(
+        &self,
+        payload: Vec<Bytes>,
+        on_synced: impl FnOnce(u64) + Send + 'static,
+    ) -> Result<u64, LogError> {
+        self.send(payload, Some(Box::new(on_synced))).await
+    }
+
+    async fn send(&self, payload: Vec<Bytes>, on_synced: Option<SyncedAction>) -> Result<u64, LogError> {
+        let bytes = payload.iter().map(|part| part.len() as u64).sum::<u64>();
+        if bytes > RECORD_BYTES_MAX {
+            return Err(LogError::TooLarge { bytes, bytes_max: RECORD_BYTES_MAX });
+        }
+        let permits = u32::try_from(bytes).unwrap_or(u32::MAX).clamp(1, QUEUE_BYTES_MAX);
+        let permit = self.queue_bytes.clone().acquire_many_owned(permits).await.map_err(|_| LogError::Closed)?;
+        let (answer, answered) = oneshot::channel();
+        let bytes = bytes + RECORD_HEADER_BYTES;
+        let append = Append { payload, bytes, on_synced, answer, _queue_bytes: permit };
+        self.commands.send(Command::Append(append)).await.map_err(|_| LogError::Closed)?;
+        answered.await.unwrap_or(Err(LogError::Closed))
+    }
+
+    /// Deletes the segments whose records all have a sequence number of at most `up_to`.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] if a file cannot be deleted; it is deleted with the next release. [`LogError::Failed`] and
+    /// [`LogError::Closed`].
+    pub async fn release(&self, up_to: u64) -> Result<(), LogError> {
+        let (answer, answered) = oneshot::channel();
+        self.commands.send(Command::Release { up_to, answer }).await.map_err(|_| LogError::Closed)?;
+        answered.await.unwrap_or(Err(LogError::Closed))
+    }
+
+    /// The bytes of all segments.
+    pub fn bytes(&self) -> u64 {
+        self.status.bytes.load(Ordering::Acquire)
+    }
+
+    /// The sequence number of the oldest record in the log. It may be released already, if its segment has a record that
+    /// is not. `None` if the log has no records.
+    pub fn oldest_sequence(&self) -> Option<u64> {
+        Some(self.status.oldest_sequence.load(Ordering::Acquire)).filter(|sequence| *sequence > 0)
+    }
+
+    /// The sequence number of the last record that was ever appended and synced, 0 before the first.
+    pub fn last_sequence(&self) -> u64 {
+        self.status.next_sequence.load(Ordering::Acquire).saturating_sub(1)
+    }
+
+    /// Writes the records that wait, and closes the log. When it returns, the log can be opened again.
+    pub async fn close(&self) {
+        // An error means that the writer thread has ended.
+        let _ = self.commands.send(Command::Close).await;
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread
+            && tokio::task::spawn_blocking(move || thread.join().is_err()).await.unwrap_or(true)
+        {
+            tracing::error!("the writer thread of a write-ahead log panicked");
+        }
+    }
+}
+
+/// Opens a segment for appending.
+type OpenFile = Box<dyn Fn(&Path) -> std::io::Result<Box<dyn LogFile>> + Send>;
+
+fn lock_folder(folder: &Path) -> Result<File, LogError> {
+    let path = folder.join(LOCK_FILE);
+    let file =
+        File::options().create(true).truncate(false).write(true).open(&path).map_err(LogError::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(LogError::Locked { folder: folder.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(LogError::io("lock", &path)(error)),
+    }
+}
+
+#[cfg(test)]
+mod failing_file_tests;

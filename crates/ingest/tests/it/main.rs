@@ -1,4 +1,6 @@
-//! Tests of the crate through its public interface.
+//! Tables that take rows, through the public API of the crate.
+//!
+//! - `write_ahead_log`: what a log returns after it was closed, cut, damaged or released.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,3 +9,5 @@
     clippy::indexing_slicing,
     reason = "a test that cannot go on fails"
 )]
+
+mod write_ahead_log;

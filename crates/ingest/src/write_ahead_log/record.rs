@@ -1,0 +1,145 @@
+//! The bytes of segments and records. All numbers are little-endian.
+//!
+//! ```text
+//! segment  magic 8 · version u32 · marker u64 · first sequence u64 · CRC-32 of the fields before u32 · records
+//! record   marker u64 · length of the payload u32 · CRC-32 of length, sequence and payload u32 · sequence u64 · payload
+//! ```
+//!
+//! The marker is a random number of the segment. So no payload, whatever a client sends, contains bytes that can be
+//! mistaken for a record when the end of a segment is searched for complete records.
+
+use bytes::Bytes;
+
+/// How the names of segments end.
+pub(crate) const SEGMENT_SUFFIX: &str = ".log";
+/// The version of the format.
+pub(crate) const VERSION: u32 = 1;
+/// The bytes before the payload of a record.
+pub(crate) const RECORD_HEADER_BYTES: u64 = 24;
+/// The bytes before the first record of a segment.
+pub(crate) const SEGMENT_HEADER_BYTES: u64 = 32;
+
+const MAGIC: [u8; 8] = *b"TGIngLog";
+
+/// The first bytes of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentHeader {
+    pub(crate) marker: u64,
+    pub(crate) first_sequence: u64,
+}
+
+/// Why the first bytes of a file are not the header of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeaderError {
+    /// The file ends before the header does.
+    Incomplete,
+    /// The bytes are not those of a header.
+    Invalid,
+    /// The header has another version.
+    Version(u32),
+}
+
+impl SegmentHeader {
+    /// A header with a new marker.
+    pub(crate) fn new(first_sequence: u64) -> Self {
+        let (marker, _) = uuid::Uuid::new_v4().as_u64_pair();
+        Self { marker, first_sequence }
+    }
+
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let mut header = Vec::with_capacity(SEGMENT_HEADER_BYTES as usize);
+        header.extend(MAGIC);
+        header.extend(VERSION.to_le_bytes());
+        header.extend(self.marker.to_le_bytes());
+        header.extend(self.first_sequence.to_le_bytes());
+        let checksum = crc32fast::hash(&header);
+        header.extend(checksum.to_le_bytes());
+        header
+    }
+
+    pub(crate) fn decode(segment: &[u8]) -> Result<Self, HeaderError> {
+        let header = segment.get(..SEGMENT_HEADER_BYTES as usize).ok_or(HeaderError::Incomplete)?;
+        if !header.starts_with(&MAGIC) {
+            return Err(HeaderError::Invalid);
+        }
+        let number = |at: usize| read_u64(header, at).ok_or(HeaderError::Invalid);
+        let checksum = read_u32(header, 28).ok_or(HeaderError::Invalid)?;
+        let version = read_u32(header, 8).ok_or(HeaderError::Invalid)?;
+        if header.get(..28).map(crc32fast::hash) != Some(checksum) {
+            return Err(HeaderError::Invalid);
+        }
+        if version != VERSION {
+            return Err(HeaderError::Version(version));
+        }
+        Ok(Self { marker: number(12)?, first_sequence: number(20)? })
+    }
+}
+
+/// The header of a record with this payload.
+pub(crate) fn encode_record_header(
+    marker: u64,
+    sequence: u64,
+    payload: &[Bytes],
+) -> [u8; RECORD_HEADER_BYTES as usize] {
+    let length: usize = payload.iter().map(Bytes::len).sum();
+    // Records are refused above 1 GiB, so the length fits.
+    let length = length as u32;
+    let mut checksum = start_checksum(length, sequence);
+    payload.iter().for_each(|part| checksum.update(part));
+    let mut header = [0; RECORD_HEADER_BYTES as usize];
+    header[..8].copy_from_slice(&marker.to_le_bytes());
+    header[8..12].copy_from_slice(&length.to_le_bytes());
+    header[12..16].copy_from_slice(&checksum.finalize().to_le_bytes());
+    header[16..].copy_from_slice(&sequence.to_le_bytes());
+    header
+}
+
+/// A record that was read and whose checksum is right.
+#[derive(Debug)]
+pub(crate) struct DecodedRecord<'a> {
+    pub(crate) sequence: u64,
+    pub(crate) payload: &'a [u8],
+}
+
+impl DecodedRecord<'_> {
+    /// The bytes of the record in its segment.
+    pub(crate) fn bytes(&self) -> usize {
+        RECORD_HEADER_BYTES as usize + self.payload.len()
+    }
+}
+
+/// The record at the beginning of `bytes`, if it is complete and unchanged.
+pub(crate) fn decode_record(marker: u64, bytes: &[u8]) -> Option<DecodedRecord<'_>> {
+    if read_u64(bytes, 0)? != marker {
+        return None;
+    }
+    let length = read_u32(bytes, 8)?;
+    let checksum = read_u32(bytes, 12)?;
+    let sequence = read_u64(bytes, 16)?;
+    let payload = bytes.get(RECORD_HEADER_BYTES as usize..)?.get(..length as usize)?;
+    let mut actual = start_checksum(length, sequence);
+    actual.update(payload);
+    (actual.finalize() == checksum).then_some(DecodedRecord { sequence, payload })
+}
+
+/// Whether `bytes` contain a complete record anywhere.
+pub(crate) fn contains_record(marker: u64, bytes: &[u8]) -> bool {
+    let pattern = marker.to_le_bytes();
+    let starts = bytes.windows(pattern.len()).enumerate().filter(|(_, window)| **window == pattern);
+    starts.into_iter().any(|(start, _)| bytes.get(start..).is_some_and(|rest| decode_record(marker, rest).is_some()))
+}
+
+fn start_checksum(length: u32, sequence: u64) -> crc32fast::Hasher {
+    let mut checksum = crc32fast::Hasher::new();
+    checksum.update(&length.to_le_bytes());
+    checksum.update(&sequence.to_le_bytes());
+    checksum
+}
+
+fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
