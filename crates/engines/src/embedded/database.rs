@@ -11,7 +11,7 @@ use tidegate_query::{Catalog, ColumnEntry, Database, Freshness, Plan, PolicyProb
 use tidegate_sql::{SqlDialect, Statement};
 
 use super::engine::Engine;
-use super::files::{FileLimits, FileSnapshots, FilesPath, Glob, TableDeclarations, TextTableOptions};
+use super::files::{FileLimits, FileSnapshots, FilesPath, Glob, TableDeclarations, TableSource, TextTableOptions};
 use super::freshness::{compute_freshness, compute_version_tag};
 use super::plan::{
     EngineFunction, QueryCancellation, SessionFactory, SnapshotTables, SystemCatalogs, describe_statement,
@@ -26,6 +26,7 @@ use super::security_barrier::{PrincipalPolicies, check_policies};
 pub struct FileDatabase {
     name: Arc<str>,
     engine: Engine,
+    kind: &'static str,
     files: Arc<FileSnapshots>,
     sessions: Arc<SessionFactory>,
     policies: RowPolicies,
@@ -65,6 +66,29 @@ impl FileDatabase {
             sessions: Arc::new(sessions),
             engine: engine.clone(),
             policies: RowPolicies::default(),
+            kind: "files",
+            name,
+        })
+    }
+
+    /// A database with the tables of `source`; `kind` is what `list_databases` shows.
+    ///
+    /// # Errors
+    /// `Internal` when no session can be created.
+    pub fn of_source(
+        name: impl Into<String>,
+        kind: &'static str,
+        source: Arc<dyn TableSource>,
+        engine: &Engine,
+    ) -> Result<Self, Error> {
+        let name: Arc<str> = name.into().into();
+        let sessions = SessionFactory::new(&name, engine).map_err(|error| Error::internal(error.to_string()))?;
+        Ok(Self {
+            files: Arc::new(FileSnapshots::of_source(source, engine.clone())),
+            sessions: Arc::new(sessions),
+            engine: engine.clone(),
+            policies: RowPolicies::default(),
+            kind,
             name,
         })
     }
@@ -88,6 +112,10 @@ impl FileDatabase {
 
     fn principal_policies(&self, principal: &Principal) -> PrincipalPolicies {
         PrincipalPolicies { policies: self.policies.clone(), principal: Arc::new(principal.clone()) }
+    }
+
+    fn partition_comment(&self) -> &'static str {
+        if self.files.is_of_source() { "rows are stored apart by its values" } else { "from the folder names" }
     }
 
     async fn load_tables(&self, principal: &Principal) -> Result<SnapshotTables, Error> {
@@ -147,7 +175,7 @@ impl Database for FileDatabase {
     }
 
     fn kind(&self) -> &'static str {
-        "files"
+        self.kind
     }
 
     fn dialect(&self) -> SqlDialect {
@@ -182,7 +210,7 @@ impl Database for FileDatabase {
             name: field.name().clone(),
             type_name: type_name(field.data_type()),
             nullable: field.is_nullable(),
-            comment: (position >= of_files).then(|| "from the folder names".to_owned()),
+            comment: (position >= of_files).then(|| self.partition_comment().to_owned()),
         });
         Ok(columns.collect())
     }

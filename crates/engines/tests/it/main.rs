@@ -16,6 +16,7 @@
 //! - `logs`: log files: formats, rotation, options.
 //! - `memory`: limits of memory and disk.
 //! - `sorts`: sorts with little memory, and the folder that they spill to.
+//! - `source`: tables of files and recent rows that a writer of this process keeps.
 //! - `patterns`: limits of `LIKE`, of regular expressions, and of `||`.
 //! - `wide`: windows, joins and subqueries that repeat long values.
 //! - `replay`: what the replays of SQL scripts share; the tests of each engine use it.
@@ -41,6 +42,7 @@ mod policies;
 mod principals;
 mod sandboxing;
 mod sorts;
+mod source;
 mod sql;
 mod sql_page;
 mod streams;

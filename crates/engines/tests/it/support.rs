@@ -145,15 +145,7 @@ impl TestNode {
     }
 
     pub(crate) async fn batches(&self, sql: &str, parameters: Vec<Parameter>) -> Result<Vec<RecordBatch>, Error> {
-        let plan = self.plan_with(sql, parameters).await?;
-        let job = TestJob::start().await;
-        let rows = plan.run(&job.job).await?;
-        let mut batches = vec![RecordBatch::new_empty(rows.schema.clone())];
-        let mut stream = rows.batches;
-        while let Some(batch) = with_timeout("a batch", stream.next()).await {
-            batches.push(batch?);
-        }
-        Ok(batches)
+        run_plan(self.plan_with(sql, parameters).await?).await
     }
 
     /// The values of an answer, a row a line, separated by bars.
@@ -211,6 +203,18 @@ pub(crate) async fn wait_until(subject: &str, mut condition: impl FnMut() -> boo
         }
     })
     .await;
+}
+
+/// The batches of the answer of `plan`, after an empty one.
+pub(crate) async fn run_plan(plan: Box<dyn Plan>) -> Result<Vec<RecordBatch>, Error> {
+    let job = TestJob::start().await;
+    let rows = plan.run(&job.job).await?;
+    let mut batches = vec![RecordBatch::new_empty(rows.schema.clone())];
+    let mut stream = rows.batches;
+    while let Some(batch) = with_timeout("a batch", stream.next()).await {
+        batches.push(batch?);
+    }
+    Ok(batches)
 }
 
 /// The values of `batches`, a row a line, separated by bars.

@@ -3,6 +3,7 @@
 //! DataFusion opens files by their location in the database. A location that is not in the snapshot does not exist in
 //! this store, even if the file is on disk. The path sandbox checks the real path of each file that is opened.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
@@ -43,6 +44,9 @@ pub(crate) struct PinnedFile {
 pub(crate) struct FilesObjectStore {
     pub(crate) sandbox: PathSandbox,
     pub(crate) files: Arc<HashMap<Location, PinnedFile>>,
+    /// Keep the files of a [`TableSource`](super::TableSource) while a statement may read them.
+    #[expect(dead_code, reason = "they are kept, not used")]
+    pub(crate) leases: Arc<[Arc<dyn Any + Send + Sync>]>,
 }
 
 /// The error when another program writes or replaces a file during the query.

@@ -12,7 +12,7 @@ use super::file_kind::{Compression, split_compression};
 use super::layout::TableCandidate;
 use super::log_options::LogTableOptions;
 use super::probe::ContentFormat;
-use super::table::{FileTable, TableFile};
+use super::table::{FileTable, RecentRows, TableFile};
 use super::table_builder::{COMPRESSION_RATIO, ProbedFile, average, build_partitions, object_meta, version_of};
 use super::table_options::suggest_pattern;
 
@@ -116,7 +116,8 @@ pub(super) fn build_log_table(
         batch_rows_max: batch_rows_max.max(1),
         comment: None,
         null_marker_columns: BTreeSet::new(),
-        files: table_files,
+        files: Arc::new(table_files),
+        recent: RecentRows::default(),
         schema: TableSchema::builder(file_schema).with_table_partition_cols(partition_columns).build(),
     })
 }

@@ -17,6 +17,7 @@ use super::path_sandbox::{PathSandbox, io_error_reason};
 use super::probe::probe_file;
 use super::skipped_files::SkippedFiles;
 use super::snapshot::{FileSnapshotBuilder, FileTablesSnapshot, ProbeResult};
+use super::source_tables::{SourceSnapshots, TableSource};
 use super::table::ColumnCorrections;
 use super::table_builder::to_location;
 use super::table_options::TableDeclarations;
@@ -35,6 +36,8 @@ pub(crate) struct FileSnapshots {
     /// Where readers record column corrections.
     pub(crate) corrections: Arc<ColumnCorrections>,
     state: Mutex<RefreshState>,
+    /// In place of the paths.
+    source: Option<SourceSnapshots>,
 }
 
 #[derive(Debug, Clone)]
@@ -90,7 +93,18 @@ impl FileSnapshots {
         declarations: TableDeclarations,
         engine: Engine,
     ) -> Self {
-        Self { paths, limits, declarations, engine, corrections: Arc::default(), state: Mutex::default() }
+        Self { paths, limits, declarations, engine, corrections: Arc::default(), state: Mutex::default(), source: None }
+    }
+
+    /// Snapshots of the tables of `source`. No folder is scanned.
+    pub(crate) fn of_source(source: Arc<dyn TableSource>, engine: Engine) -> Self {
+        let source = SourceSnapshots::new(source, engine.options().batch_rows);
+        let limits = FileLimits::default();
+        Self { source: Some(source), ..Self::new(Vec::new(), limits, TableDeclarations::default(), engine) }
+    }
+
+    pub(crate) fn is_of_source(&self) -> bool {
+        self.source.is_some()
     }
 
     pub(crate) async fn unused_table_options(&self) -> Result<Vec<String>, Error> {
@@ -132,6 +146,9 @@ impl FileSnapshots {
 
     /// The current tables, or those of the last scan if it is recent.
     pub(crate) async fn current_snapshot(&self) -> Result<Arc<FileTablesSnapshot>, Error> {
+        if let Some(source) = &self.source {
+            return Ok(source.current());
+        }
         // Held during the scan, so that concurrent callers share one scan.
         let mut state = self.state.lock().await;
         let revision = self.corrections.revision();

@@ -35,6 +35,14 @@ pub(crate) struct FileTablesSnapshot {
 }
 
 impl FileTablesSnapshot {
+    pub(crate) fn of_source(
+        tables: HashMap<String, Result<Arc<FileTable>, String>>,
+        catalog: Catalog,
+        store: FilesObjectStore,
+    ) -> Self {
+        Self { tables, stable_names: HashMap::new(), catalog: Arc::new(catalog), store }
+    }
+
     /// The table called `name` exactly, or else the only one whose name differs only in case.
     pub(crate) fn find(&self, name: &str) -> Option<(&str, &Result<Arc<FileTable>, String>)> {
         if let Some((name, table)) = self.tables.get_key_value(name) {
@@ -140,7 +148,7 @@ impl FileSnapshotBuilder {
             catalog: Arc::new(build_catalog(&by_name, notes)),
             tables: by_name,
             stable_names,
-            store: FilesObjectStore { sandbox, files: Arc::new(files) },
+            store: FilesObjectStore { sandbox, files: Arc::new(files), leases: Arc::default() },
         })
     }
 

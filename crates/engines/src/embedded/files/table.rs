@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use datafusion::common::{ScalarValue, Statistics};
 use datafusion::datasource::table_schema::TableSchema;
@@ -22,7 +23,9 @@ pub(crate) struct FileTable {
     /// The columns in the files, then the partition columns.
     pub(crate) schema: TableSchema,
     /// In row order.
-    pub(crate) files: Vec<TableFile>,
+    pub(crate) files: Arc<Vec<TableFile>>,
+    /// Rows of the table that are in no file.
+    pub(crate) recent: RecentRows,
     /// Number of rows, if it is exact in all files.
     pub(crate) rows: Option<u64>,
     pub(crate) estimated_rows: Option<u64>,
@@ -32,6 +35,14 @@ pub(crate) struct FileTable {
     /// Typed columns in which a text such as `N/A` means null.
     pub(crate) null_marker_columns: BTreeSet<String>,
     pub(crate) comment: Option<String>,
+}
+
+/// Rows that are in no file yet, with all columns of their table.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RecentRows {
+    pub(crate) batches: Arc<[RecordBatch]>,
+    /// Differs when the rows differ.
+    pub(crate) identity: usize,
 }
 
 #[derive(Debug, Clone)]

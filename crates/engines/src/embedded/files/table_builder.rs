@@ -15,7 +15,7 @@ use super::file_version::FileVersion;
 use super::layout::{CandidateOrigin, Partitions, TableCandidate};
 use super::partitions::{partition_column, partition_value};
 use super::probe::{ContentFormat, FileProfile};
-use super::table::{ColumnCorrection, ColumnCorrections, FileTable, TableFile};
+use super::table::{ColumnCorrection, ColumnCorrections, FileTable, RecentRows, TableFile};
 use super::type_widening::{CoercionMode, merge_fields, replace_null_types, wider};
 use super::walk::DataFile;
 
@@ -67,7 +67,8 @@ pub(crate) fn build_table(
         batch_rows_max: batch_rows_max.max(1),
         comment: None,
         null_marker_columns: marked,
-        files: table_files,
+        files: Arc::new(table_files),
+        recent: RecentRows::default(),
         schema,
     })
 }

@@ -10,6 +10,7 @@ use datafusion::common::{DFSchema, Result, Statistics};
 use datafusion::datasource::TableType;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::listing::helpers::{expr_applicable_for_cols, filter_partitioned_file};
+use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::physical_plan::{
     ArrowSource, FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource, ParquetSource,
 };
@@ -19,6 +20,7 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::union::UnionExec;
 use object_store::ObjectStore;
 
 use super::footer::ParquetFooterFactory;
@@ -53,7 +55,7 @@ impl FileTableProvider {
         let columns = self.table.partition_columns().map(|column| column.as_ref().clone().with_nullable(true));
         let columns = DFSchema::from_unqualified_fields(columns.collect(), Default::default())?;
         let mut files = Vec::with_capacity(self.table.files.len());
-        for file in &self.table.files {
+        for file in self.table.files.iter() {
             let mut partitioned =
                 PartitionedFile::new_from_meta(file.meta.clone()).with_partition_values(file.partition_values.clone());
             if let Some(statistics) = &file.statistics {
@@ -113,7 +115,9 @@ impl TableProvider for FileTableProvider {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        let support = |filter: &&Expr| match self.is_about_partitions(filter) {
+        // Recent rows are not filtered by the scan.
+        let is_exact = self.table.recent.batches.is_empty();
+        let support = |filter: &&Expr| match is_exact && self.is_about_partitions(filter) {
             true => TableProviderFilterPushDown::Exact,
             false => TableProviderFilterPushDown::Inexact,
         };
@@ -127,13 +131,42 @@ impl TableProvider for FileTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let of_files = self.scan_files(state, projection, filters, limit)?;
+        if self.table.recent.batches.is_empty() {
+            return Ok(match of_files {
+                Some(of_files) => of_files,
+                None => Arc::new(EmptyExec::new(self.projected_schema(projection)?)),
+            });
+        }
+        let recent = [self.table.recent.batches.to_vec()];
+        let recent: Arc<dyn ExecutionPlan> =
+            MemorySourceConfig::try_new_exec(&recent, self.schema(), projection.cloned())?;
+        match of_files {
+            Some(of_files) => UnionExec::try_new(vec![of_files, recent]),
+            None => Ok(recent),
+        }
+    }
+}
+
+impl FileTableProvider {
+    fn projected_schema(&self, projection: Option<&Vec<usize>>) -> Result<SchemaRef> {
+        Ok(match projection {
+            Some(columns) => Arc::new(self.schema().project(columns)?),
+            None => self.schema(),
+        })
+    }
+
+    /// The scan of the files. `None` if no file can have a matching row.
+    fn scan_files(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let files = self.files(filters)?;
         if files.is_empty() {
-            let schema = match projection {
-                Some(columns) => Arc::new(self.schema().project(columns)?),
-                None => self.schema(),
-            };
-            return Ok(Arc::new(EmptyExec::new(schema)));
+            return Ok(None);
         }
         let is_all = files.len() == self.table.files.len();
         // A plan with one partition reads the files one after the other, in order.
@@ -154,6 +187,6 @@ impl TableProvider for FileTableProvider {
             .with_batch_size(Some(batch_rows))
             .with_preserve_order(parts == 1)
             .build();
-        Ok(DataSourceExec::from_data_source(config))
+        Ok(Some(DataSourceExec::from_data_source(config)))
     }
 }
