@@ -188,7 +188,7 @@ fn with_precision(name: &str, modifier: i32, zone: &str) -> String {
 const HEADER_BYTES: i32 = 4;
 
 /// The precision and the scale of a modifier of `numeric`, if it has them.
-fn numeric_modifier(modifier: i32) -> Option<(i32, i32)> {
+pub(crate) fn numeric_modifier(modifier: i32) -> Option<(i32, i32)> {
     let packed = modifier.checked_sub(HEADER_BYTES).filter(|packed| *packed >= 0)?;
     // 16 bits of precision, then 11 bits of scale with a sign since PostgreSQL 15; before, scales were 0 to 1000.
     Some((packed >> 16, ((packed & 0x7ff) ^ 0x400) - 0x400))

@@ -5,9 +5,9 @@ use arrow::datatypes::IntervalMonthDayNano;
 use super::raw::{ValueError, ValueReader, exactly};
 
 /// From 1970-01-01 to 2000-01-01.
-const DAYS_TO_EPOCH: i32 = 10_957;
-const MICROSECONDS_OF_DAY: i64 = 86_400_000_000;
-const MICROSECONDS_TO_EPOCH: i64 = DAYS_TO_EPOCH as i64 * MICROSECONDS_OF_DAY;
+pub(crate) const DAYS_TO_EPOCH: i32 = 10_957;
+pub(crate) const MICROSECONDS_OF_DAY: i64 = 86_400_000_000;
+pub(crate) const MICROSECONDS_TO_EPOCH: i64 = DAYS_TO_EPOCH as i64 * MICROSECONDS_OF_DAY;
 
 /// The days since 1970. The extreme values are the infinities, as in the binary form.
 pub(super) fn decode_date(bytes: &[u8]) -> Result<i32, ValueError> {

@@ -31,5 +31,15 @@ mod text;
 
 pub use batch::BatchBuilder;
 pub use bound_parameter::BoundParameter;
+pub(crate) use column::numeric_modifier;
 pub use column::{ColumnDecoder, arrow_schema, type_name};
+pub(crate) use datetime::{DAYS_TO_EPOCH, MICROSECONDS_OF_DAY, MICROSECONDS_TO_EPOCH};
 pub(crate) use raw::RawBytes;
+
+/// The text of a `numeric` in its binary form.
+#[cfg(test)]
+pub(crate) fn write_numeric_text(bytes: &[u8]) -> String {
+    let mut out = Vec::new();
+    numeric::write_numeric(bytes, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}

@@ -1,0 +1,217 @@
+//! A table that takes rows, as the server describes it.
+
+use tidegate_core::{Error, ErrorKind};
+use tidegate_query::WriteMode;
+use tidegate_sql::SqlDialect;
+use tokio_postgres::types::{Kind, ToSql, Type};
+use tokio_postgres::{Client, Row};
+
+use super::column::{TargetColumn, field_and_form};
+
+const DIALECT: SqlDialect = SqlDialect::Postgres;
+
+/// The relation with that name in the given schema or on the search path, and what the role may do with it.
+const RELATION_SQL: &str = "
+SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, pg_catalog.row_security_active(c.oid),
+       current_user::text
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relname = $2
+  AND CASE WHEN $1::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1 END
+  AND ($3::text[] IS NULL OR n.nspname = ANY ($3))
+  AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+LIMIT 1";
+
+/// The columns, with the domains of each replaced by the type below them: whether a column or one of its domains
+/// forbids nulls or has a default, the modifier that applies, and whether the role may insert it.
+const COLUMNS_SQL: &str = "
+WITH RECURSIVE typed(attnum, type, modifier, forbids_nulls, has_default) AS (
+  SELECT a.attnum, a.atttypid, a.atttypmod, a.attnotnull, a.atthasdef OR a.attidentity <> ''
+  FROM pg_catalog.pg_attribute a
+  WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' AND a.attidentity <> 'a'
+  UNION ALL
+  SELECT typed.attnum, t.typbasetype, CASE WHEN typed.modifier >= 0 THEN typed.modifier ELSE t.typtypmod END,
+         typed.forbids_nulls OR t.typnotnull, typed.has_default OR t.typdefault IS NOT NULL
+  FROM typed JOIN pg_catalog.pg_type t ON t.oid = typed.type WHERE t.typtype = 'd')
+SELECT a.attname::text, typed.modifier, typed.forbids_nulls, typed.has_default,
+       pg_catalog.has_column_privilege($1, a.attnum, 'INSERT')
+FROM typed JOIN pg_catalog.pg_type t ON t.oid = typed.type AND t.typtype <> 'd'
+JOIN pg_catalog.pg_attribute a ON a.attrelid = $1 AND a.attnum = typed.attnum
+ORDER BY a.attnum";
+
+/// The columns of each constraint.
+const CONSTRAINTS_SQL: &str = "
+SELECT k.conname::text, pg_catalog.array_agg(a.attname::text ORDER BY a.attnum)
+FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_attribute a ON a.attrelid = $1 AND a.attnum = ANY (k.conkey)
+WHERE k.conrelid = $1 GROUP BY k.conname";
+
+/// A table that takes rows.
+#[derive(Debug)]
+pub(super) struct TargetTable {
+    /// The name for SQL, with its schema.
+    pub(super) sql_name: String,
+    /// The columns that a body may have.
+    pub(super) columns: Vec<TargetColumn>,
+    /// The columns of each constraint, by its name.
+    pub(super) constraints: Vec<(String, Vec<String>)>,
+}
+
+/// Why a table takes no rows.
+pub(super) enum TableError {
+    Server(tokio_postgres::Error),
+    Missing,
+    Refused { reason: String, hint: String },
+}
+
+impl From<tokio_postgres::Error> for TableError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Server(error)
+    }
+}
+
+impl TableError {
+    pub(super) fn into_error(self, table: &str, database: &str) -> Error {
+        match self {
+            Self::Server(error) => crate::error::statement_error(&error, database, ""),
+            Self::Missing => {
+                let message = format!("the table {table:?} is declared, but the database {database} has none");
+                Error::new(ErrorKind::NotFound, message)
+                    .with_hint("The owner of the node corrects the name, or grants USAGE on its schema.")
+            }
+            Self::Refused { reason, hint } => {
+                let message = format!("the table {table:?} of the database {database} takes no rows: {reason}");
+                Error::new(ErrorKind::InvalidArguments, message).with_hint(hint)
+            }
+        }
+    }
+}
+
+/// A column as the catalog of the server has it.
+struct CatalogColumn {
+    name: String,
+    modifier: i32,
+    forbids_nulls: bool,
+    has_default: bool,
+    may_insert: bool,
+}
+
+impl CatalogColumn {
+    fn from_row(row: &Row) -> Result<Self, tokio_postgres::Error> {
+        Ok(Self {
+            name: row.try_get(0)?,
+            modifier: row.try_get(1)?,
+            forbids_nulls: row.try_get(2)?,
+            has_default: row.try_get(3)?,
+            may_insert: row.try_get(4)?,
+        })
+    }
+}
+
+impl TargetTable {
+    /// The table `name`, in the open transaction of `client`. Until its end, the columns cannot change. A table that is
+    /// replaced is locked against other writers.
+    pub(super) async fn look_up(
+        client: &Client,
+        name: &str,
+        schemas: Option<&Vec<String>>,
+        mode: WriteMode,
+    ) -> Result<Self, TableError> {
+        let parts = DIALECT.table_parts(name);
+        let (schema, table) = match parts.as_slice() {
+            [schema, table] => (Some(schema), table),
+            [table] => (None, table),
+            _ => return Err(TableError::Missing),
+        };
+        let parameters: [(&(dyn ToSql + Sync), Type); 3] =
+            [(&schema, Type::TEXT), (table, Type::TEXT), (&schemas, Type::TEXT_ARRAY)];
+        let rows = client.query_typed(RELATION_SQL, &parameters).await?;
+        let relation = rows.first().ok_or(TableError::Missing)?;
+        let (oid, sql_name) = check_relation(relation)?;
+        if mode == WriteMode::Replace {
+            client.batch_execute(&format!("LOCK TABLE {sql_name} IN SHARE ROW EXCLUSIVE MODE")).await?;
+        }
+        let role: String = relation.try_get(5)?;
+        let columns = load_columns(client, oid, &sql_name, &role).await?;
+        let rows = client.query_typed(CONSTRAINTS_SQL, &[(&oid, Type::OID)]).await?;
+        let constraints = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+        let constraints = constraints.collect::<Result<_, tokio_postgres::Error>>()?;
+        Ok(Self { sql_name, columns, constraints })
+    }
+}
+
+/// The id of the relation and its name for SQL, if `COPY` can write to it.
+fn check_relation(relation: &Row) -> Result<(u32, String), TableError> {
+    let refused = |reason: String, hint: &str| Err(TableError::Refused { reason, hint: hint.to_owned() });
+    let (schema, table): (String, String) = (relation.try_get(1)?, relation.try_get(2)?);
+    let (kind, has_row_security): (String, bool) = (relation.try_get(3)?, relation.try_get(4)?);
+    let kind = match kind.as_str() {
+        "r" | "p" => None,
+        "v" => Some("a view"),
+        "m" => Some("a materialized view"),
+        _ => Some("a foreign table"),
+    };
+    if let Some(kind) = kind {
+        return refused(format!("it is {kind}"), "Declare the table whose rows it has.");
+    }
+    if has_row_security {
+        let role: String = relation.try_get(5)?;
+        return refused(
+            format!("row-level security applies to the role {role}, and COPY does not support it"),
+            "Let the node write with a role that has BYPASSRLS or owns the table.",
+        );
+    }
+    let sql_name = format!("{}.{}", DIALECT.quote_identifier(&schema), DIALECT.quote_identifier(&table));
+    Ok((relation.try_get(0)?, sql_name))
+}
+
+async fn load_columns(client: &Client, oid: u32, sql_name: &str, role: &str) -> Result<Vec<TargetColumn>, TableError> {
+    let rows = client.query_typed(COLUMNS_SQL, &[(&oid, Type::OID)]).await?;
+    let columns = rows.iter().map(CatalogColumn::from_row).collect::<Result<Vec<_>, _>>()?;
+    if !columns.iter().any(|column| column.may_insert) {
+        return Err(TableError::Refused {
+            reason: format!("the role {role} may not insert into it"),
+            hint: format!("Its owner grants it: GRANT INSERT ON {sql_name} TO {};", DIALECT.quote_identifier(role)),
+        });
+    }
+    // Preparing a SELECT gives the types and locks the table against other definitions; it needs no privilege to read.
+    let names: Vec<String> = columns.iter().map(|column| DIALECT.quote_identifier(&column.name)).collect();
+    let statement = client.prepare(&format!("SELECT {} FROM {sql_name}", names.join(", "))).await?;
+    let mut targets = Vec::with_capacity(columns.len());
+    for (column, described) in columns.iter().zip(statement.columns()) {
+        let is_optional = column.has_default || !column.forbids_nulls;
+        let target = field_and_form(&column.name, base_type(described.type_()), column.modifier, is_optional);
+        match target.filter(|_| column.may_insert) {
+            Some((field, form)) => targets.push(TargetColumn {
+                field,
+                form,
+                has_default: column.has_default,
+                takes_nulls: !column.forbids_nulls,
+            }),
+            None if is_optional => {}
+            None => return Err(unusable_column(column, described.type_(), role)),
+        }
+    }
+    if targets.is_empty() {
+        return Err(TableError::Refused {
+            reason: "no column has a type that can be written".to_owned(),
+            hint: "Declare another table.".to_owned(),
+        });
+    }
+    Ok(targets)
+}
+
+fn unusable_column(column: &CatalogColumn, kind: &Type, role: &str) -> TableError {
+    let name = &column.name;
+    let reason = match column.may_insert {
+        true => format!("the column {name:?} needs values of the type {}, which cannot be written here", kind.name()),
+        false => format!("the column {name:?} needs values, and the role {role} may not insert them"),
+    };
+    TableError::Refused { reason, hint: "Give the column a default.".to_owned() }
+}
+
+/// The type below domains.
+fn base_type(kind: &Type) -> &Type {
+    match kind.kind() {
+        Kind::Domain(base) => base_type(base),
+        _ => kind,
+    }
+}
