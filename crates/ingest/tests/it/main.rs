@@ -1,5 +1,6 @@
 //! Tables that take rows, through the public API of the crate.
 //!
+//! - `delta`: Delta tables: types, commits, partitions, statistics, foreign tables.
 //! - `write_ahead_log`: what a log returns after it was closed, cut, damaged or released.
 
 #![allow(
@@ -10,4 +11,5 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod delta;
 mod write_ahead_log;

@@ -1,0 +1,129 @@
+//! Dates and times as the log writes them, for every value of their types.
+//!
+//! Years outside of 0 to 9999 get a sign: other readers may reject them, this one restores them.
+
+use std::fmt::Write;
+
+/// Microseconds of a day.
+pub(super) const DAY_MICROSECONDS: i64 = 86_400_000_000;
+/// Microseconds of an hour.
+pub(super) const HOUR_MICROSECONDS: i64 = 3_600_000_000;
+
+/// Year, month and day of a number of days since 1970-01-01, in the proleptic Gregorian calendar.
+pub(super) fn civil_from_days(days: i64) -> (i64, u32, u32) {
+    // Years begin in March here, so that the leap day is the last day of a year. An era has 400 years.
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month as u32, day as u32)
+}
+
+/// Days since 1970-01-01; the inverse of [`civil_from_days`].
+pub(super) fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let month_index = i64::from(if month > 2 { month - 3 } else { month + 9 });
+    let day_of_year = (153 * month_index + 2) / 5 + i64::from(day) - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
+/// Whether the day is in the years that other readers accept.
+pub(super) fn is_common_year(days: i64) -> bool {
+    (1..=9999).contains(&civil_from_days(days).0)
+}
+
+/// `2026-01-31`.
+pub(super) fn format_date(days: i64) -> String {
+    let (year, month, day) = civil_from_days(days);
+    if (0..=9999).contains(&year) {
+        format!("{year:04}-{month:02}-{day:02}")
+    } else {
+        format!("{year:+}-{month:02}-{day:02}")
+    }
+}
+
+/// The inverse of [`format_date`].
+pub(super) fn parse_date(text: &str) -> Option<i64> {
+    let (sign, digits) = match text.as_bytes().first()? {
+        b'-' => (-1, text.get(1..)?),
+        b'+' => (1, text.get(1..)?),
+        _ => (1, text),
+    };
+    let mut parts = digits.split('-');
+    let year = i64::from(parse_digits(parts.next()?)?);
+    let month = parse_digits(parts.next()?)?;
+    let day = parse_digits(parts.next()?)?;
+    let days = days_from_civil(sign * year, month, day);
+    let is_valid =
+        parts.next().is_none() && (1..=12).contains(&month) && civil_from_days(days) == (sign * year, month, day);
+    is_valid.then_some(days)
+}
+
+/// `2026-01-31T23:59:59.123456`, with a final `Z` if `utc`.
+pub(super) fn format_timestamp(microseconds: i64, utc: bool) -> String {
+    let mut text = format_date(microseconds.div_euclid(DAY_MICROSECONDS));
+    let time = microseconds.rem_euclid(DAY_MICROSECONDS);
+    let (seconds, fraction) = (time / 1_000_000, time % 1_000_000);
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    // Writing to a String cannot fail.
+    let _ = write!(text, "T{hours:02}:{minutes:02}:{seconds:02}.{fraction:06}");
+    if utc {
+        text.push('Z');
+    }
+    text
+}
+
+/// Microseconds since the epoch of `2026-01-31T23:59:59.123Z`, `2026-01-31 23:59:59`, or a time with an offset. `None` if
+/// it has finer parts than microseconds.
+pub(super) fn parse_timestamp(text: &str) -> Option<i64> {
+    let separator = text.find(['T', ' '])?;
+    let days = parse_date(text.get(..separator)?)?;
+    let rest = text.get(separator + 1..)?;
+    let (clock, offset) = split_offset(rest)?;
+    let (whole, fraction) = clock.split_once('.').unwrap_or((clock, ""));
+    let mut parts = whole.split(':');
+    let hours = parse_digits(parts.next()?)?;
+    let minutes = parse_digits(parts.next()?)?;
+    let seconds = parse_digits(parts.next()?)?;
+    if parts.next().is_some() || hours > 23 || minutes > 59 || seconds > 59 {
+        return None;
+    }
+    let microseconds = parse_fraction(fraction)?;
+    let clock = i64::from((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + microseconds - offset;
+    i64::try_from(i128::from(days) * i128::from(DAY_MICROSECONDS) + i128::from(clock)).ok()
+}
+
+/// The clock of a time, and the microseconds of its offset from UTC.
+fn split_offset(text: &str) -> Option<(&str, i64)> {
+    if let Some(clock) = text.strip_suffix('Z') {
+        return Some((clock, 0));
+    }
+    let Some(position) = text.rfind(['+', '-']) else { return Some((text, 0)) };
+    let (hours, minutes) = text.get(position + 1..)?.split_once(':')?;
+    let offset = i64::from(parse_digits(hours)? * 60 + parse_digits(minutes)?) * 60_000_000;
+    let is_west = text.get(position..)?.starts_with('-');
+    Some((text.get(..position)?, if is_west { -offset } else { offset }))
+}
+
+/// The microseconds of the digits after the point.
+fn parse_fraction(digits: &str) -> Option<i64> {
+    if digits.len() > 9 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let nanoseconds: i64 = format!("{digits:0<9}").parse().ok()?;
+    (nanoseconds % 1_000 == 0).then_some(nanoseconds / 1_000)
+}
+
+/// A number without sign, of at most nine digits.
+fn parse_digits(text: &str) -> Option<u32> {
+    let is_number = !text.is_empty() && text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { text.parse().ok() } else { None }
+}

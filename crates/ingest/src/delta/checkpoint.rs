@@ -1,0 +1,206 @@
+//! Checkpoints: the state of a table as a Parquet file, from which the log is read on.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow::json::{LineDelimitedWriter, ReaderBuilder};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+
+use super::action::{Action, Remove, Transaction};
+use super::log_files::{checkpoint_path, entry_path, list, sync_folder, temporary_path, write_last_checkpoint};
+use super::partition::encode_path;
+use super::state::TableState;
+use super::{DeltaError, TOMBSTONE_RETENTION_MS, log_files};
+
+/// A checkpoint is written with each version that this number divides.
+pub(super) const CHECKPOINT_INTERVAL: u64 = 100;
+/// Entries of the log and checkpoints that a newer checkpoint replaces are deleted after this time.
+const LOG_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
+/// Actions that are converted at once.
+const BATCH_ACTIONS: usize = 4096;
+/// The kinds of actions in a checkpoint that this reader needs.
+const KINDS: [&str; 5] = ["protocol", "metaData", "txn", "remove", "add"];
+
+/// Writes a checkpoint of the state.
+pub(super) fn write(table: &Path, state: &TableState, now_ms: i64) -> Result<(), DeltaError> {
+    let temporary = temporary_path(table);
+    let path = checkpoint_path(table, state.version);
+    let actions = actions(state, now_ms)?;
+    let written = write_file(&temporary, &actions).and_then(|bytes| {
+        fs::rename(&temporary, &path).map_err(DeltaError::io(&path))?;
+        sync_folder(&log_files::log_folder(table))?;
+        Ok(bytes)
+    });
+    if written.is_err() {
+        // Nothing refers to the file; one that stays is removed later.
+        let _ = fs::remove_file(&temporary);
+    }
+    write_last_checkpoint(table, state.version, actions.len() as u64, written?)
+}
+
+/// The state as actions.
+fn actions(state: &TableState, now_ms: i64) -> Result<Vec<Action>, DeltaError> {
+    let mut actions = vec![
+        Action { protocol: Some(state.protocol.clone()), ..Action::default() },
+        Action { meta_data: Some(state.metadata.clone()), ..Action::default() },
+    ];
+    for (app_id, version) in &state.transactions {
+        let txn = Transaction { app_id: app_id.clone(), version: *version, last_updated: None };
+        actions.push(Action { txn: Some(txn), ..Action::default() });
+    }
+    for (path, removed_ms) in state.removed.iter().filter(|(_, ms)| now_ms - **ms <= TOMBSTONE_RETENTION_MS) {
+        let remove = Remove {
+            path: encode_path(path),
+            deletion_timestamp: Some(*removed_ms),
+            data_change: false,
+            extended_file_metadata: None,
+            partition_values: None,
+            size: None,
+            deletion_vector: None,
+        };
+        actions.push(Action { remove: Some(remove), ..Action::default() });
+    }
+    for file in &state.files {
+        actions.push(Action { add: Some(file.to_add(&state.schema, false)?), ..Action::default() });
+    }
+    Ok(actions)
+}
+
+fn write_file(path: &Path, actions: &[Action]) -> Result<u64, DeltaError> {
+    let file = File::create_new(path).map_err(DeltaError::io(path))?;
+    let schema = checkpoint_schema();
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let mut writer =
+        ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(DeltaError::parquet(path))?;
+    let mut decoder = ReaderBuilder::new(schema).with_batch_size(BATCH_ACTIONS).build_decoder()?;
+    for part in actions.chunks(BATCH_ACTIONS) {
+        decoder.serialize(part)?;
+        if let Some(batch) = decoder.flush()? {
+            writer.write(&batch).map_err(DeltaError::parquet(path))?;
+        }
+    }
+    writer.finish().map_err(DeltaError::parquet(path))?;
+    writer.inner().sync_all().map_err(DeltaError::io(path))?;
+    Ok(writer.bytes_written() as u64)
+}
+
+/// Calls `apply` with each action of a checkpoint.
+pub(super) fn read(
+    table: &Path,
+    version: u64,
+    mut apply: impl FnMut(Action) -> Result<(), DeltaError>,
+) -> Result<(), DeltaError> {
+    let path = checkpoint_path(table, version);
+    let file = File::open(&path).map_err(DeltaError::io(&path))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(DeltaError::parquet(&path))?;
+    let roots = builder.schema().fields().iter().enumerate();
+    let known = roots.filter(|(_, field)| KINDS.contains(&field.name().as_str())).map(|(position, _)| position);
+    let mask = ProjectionMask::roots(builder.parquet_schema(), known.collect::<Vec<_>>());
+    let reader =
+        builder.with_projection(mask).with_batch_size(BATCH_ACTIONS).build().map_err(DeltaError::parquet(&path))?;
+    for batch in reader {
+        for line in to_lines(&batch?)?.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            apply(serde_json::from_slice(line).map_err(|error| DeltaError::corrupt(&path, error))?)?;
+        }
+    }
+    Ok(())
+}
+
+fn to_lines(batch: &RecordBatch) -> Result<Vec<u8>, DeltaError> {
+    let mut writer = LineDelimitedWriter::new(Vec::new());
+    writer.write(batch)?;
+    writer.finish()?;
+    Ok(writer.into_inner())
+}
+
+/// Deletes what checkpoints older than a day made superfluous: the entries and checkpoints before the newest of them, and
+/// files whose writing was interrupted.
+pub(super) fn clean_up(table: &Path) -> Result<(), DeltaError> {
+    let Some(listing) = list(table)? else { return Ok(()) };
+    let is_old = |path: &Path| {
+        let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
+        modified.is_ok_and(|modified| SystemTime::now().duration_since(modified).is_ok_and(|age| age > LOG_RETENTION))
+    };
+    let oldest = listing.checkpoints.iter().rev().find(|version| is_old(&checkpoint_path(table, **version)));
+    if let Some(oldest) = oldest {
+        let entries = listing.entries.iter().filter(|version| *version < oldest);
+        let checkpoints = listing.checkpoints.iter().filter(|version| *version < oldest);
+        // Entries go first and in order, so that an interruption leaves no version without what it needs.
+        for path in entries
+            .map(|version| entry_path(table, *version))
+            .chain(checkpoints.map(|version| checkpoint_path(table, *version)))
+        {
+            fs::remove_file(&path).map_err(DeltaError::io(&path))?;
+        }
+    }
+    for path in listing.temporary.iter().filter(|path| is_old(path)) {
+        fs::remove_file(path).map_err(DeltaError::io(path))?;
+    }
+    Ok(())
+}
+
+fn text(name: &str) -> Field {
+    Field::new(name, DataType::Utf8, true)
+}
+
+fn long(name: &str) -> Field {
+    Field::new(name, DataType::Int64, true)
+}
+
+fn texts(name: &str) -> Field {
+    Field::new_list(name, Field::new("element", DataType::Utf8, true), true)
+}
+
+fn map(name: &str) -> Field {
+    Field::new_map(name, "key_value", Field::new("key", DataType::Utf8, false), text("value"), false, true)
+}
+
+fn group(name: &str, fields: Vec<Field>) -> Field {
+    Field::new(name, DataType::Struct(Fields::from(fields)), true)
+}
+
+/// The columns of a checkpoint.
+fn checkpoint_schema() -> SchemaRef {
+    let integer = |name: &str| Field::new(name, DataType::Int32, true);
+    let boolean = |name: &str| Field::new(name, DataType::Boolean, true);
+    let protocol = vec![
+        integer("minReaderVersion"),
+        integer("minWriterVersion"),
+        texts("readerFeatures"),
+        texts("writerFeatures"),
+    ];
+    let metadata = vec![
+        text("id"),
+        text("name"),
+        text("description"),
+        group("format", vec![text("provider"), map("options")]),
+        text("schemaString"),
+        texts("partitionColumns"),
+        long("createdTime"),
+        map("configuration"),
+    ];
+    let add = vec![
+        text("path"),
+        map("partitionValues"),
+        long("size"),
+        long("modificationTime"),
+        boolean("dataChange"),
+        text("stats"),
+        map("tags"),
+    ];
+    Arc::new(Schema::new(vec![
+        group("protocol", protocol),
+        group("metaData", metadata),
+        group("txn", vec![text("appId"), long("version"), long("lastUpdated")]),
+        group("remove", vec![text("path"), long("deletionTimestamp"), boolean("dataChange")]),
+        group("add", add),
+    ]))
+}

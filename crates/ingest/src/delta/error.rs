@@ -1,0 +1,93 @@
+//! What can go wrong with a Delta table.
+
+use std::path::{Path, PathBuf};
+
+use arrow::error::ArrowError;
+use parquet::errors::ParquetError;
+use thiserror::Error;
+
+/// An error of a Delta table. Unless the variant says otherwise, the table is as it was before the call.
+#[derive(Debug, Error)]
+pub enum DeltaError {
+    /// The folder has a table already.
+    #[error("the folder \"{}\" has a Delta table already", .0.display())]
+    Exists(PathBuf),
+    /// The version that was to be written exists: another program wrote to the table. Open the table again.
+    #[error("another program wrote version {0} of the table; open the table again")]
+    Conflict(u64),
+    /// The log entry of this version was written, but not confirmed to be on disk. Whether the version exists is known
+    /// after the table is opened again; the data files of the commit must be kept until then.
+    #[error("version {version} of the table was written, but is not confirmed to be on disk: {source}")]
+    Unconfirmed {
+        /// The version.
+        version: u64,
+        /// What failed.
+        source: std::io::Error,
+    },
+    /// The table needs a feature that this reader and writer lacks.
+    #[error("the table needs the Delta feature \"{0}\", which is not supported")]
+    UnsupportedFeature(String),
+    /// A column's type has no lossless form in a Delta table.
+    #[error("column \"{column}\" has type {data_type}, which a Delta table cannot hold: {reason}")]
+    UnsupportedType {
+        /// The name of the column.
+        column: String,
+        /// Its Arrow type.
+        data_type: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The columns, or the columns to partition by, cannot form a table.
+    #[error("{0}")]
+    InvalidSchema(String),
+    /// Rows do not fit the table.
+    #[error("{0}")]
+    InvalidRows(String),
+    /// A commit does not fit the table.
+    #[error("{0}")]
+    InvalidCommit(String),
+    /// The log or a file of the table is not as the protocol demands.
+    #[error("\"{}\" is damaged: {reason}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The operating system refused an operation on a file.
+    #[error("\"{}\": {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it answered.
+        source: std::io::Error,
+    },
+    /// A Parquet file cannot be written or read.
+    #[error("\"{}\": {source}", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: ParquetError,
+    },
+    /// A batch cannot be converted.
+    #[error("the rows cannot be converted: {0}")]
+    Arrow(#[from] ArrowError),
+}
+
+impl DeltaError {
+    /// A function that adds the path to an error of the operating system.
+    pub(super) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
+        move |source| Self::Io { path: path.to_owned(), source }
+    }
+
+    /// A function that adds the path to an error of the Parquet library.
+    pub(super) fn parquet(path: &Path) -> impl FnOnce(ParquetError) -> Self + '_ {
+        move |source| Self::Parquet { path: path.to_owned(), source }
+    }
+
+    /// A file that is not as the protocol demands.
+    pub(super) fn corrupt(path: &Path, reason: impl ToString) -> Self {
+        Self::Corrupt { path: path.to_owned(), reason: reason.to_string() }
+    }
+}

@@ -1,0 +1,155 @@
+//! The files of a table's log: names, entries, and how they reach the disk.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use super::DeltaError;
+use super::action::Action;
+
+/// The folder of the log, below that of the table.
+pub(super) const LOG_FOLDER: &str = "_delta_log";
+/// The file that names the last checkpoint.
+const LAST_CHECKPOINT: &str = "_last_checkpoint";
+/// The end of the names of files that are being written.
+const TEMPORARY_EXTENSION: &str = "tmp";
+
+/// What is in the folder of a log.
+#[derive(Debug, Default)]
+pub(super) struct LogListing {
+    /// Versions with an entry, ascending.
+    pub(super) entries: Vec<u64>,
+    /// Versions with a checkpoint in one file, ascending.
+    pub(super) checkpoints: Vec<u64>,
+    /// Files that were being written.
+    pub(super) temporary: Vec<PathBuf>,
+}
+
+/// The folder of the log.
+pub(super) fn log_folder(table: &Path) -> PathBuf {
+    table.join(LOG_FOLDER)
+}
+
+/// The file of an entry.
+pub(super) fn entry_path(table: &Path, version: u64) -> PathBuf {
+    log_folder(table).join(format!("{version:020}.json"))
+}
+
+/// The file of a checkpoint.
+pub(super) fn checkpoint_path(table: &Path, version: u64) -> PathBuf {
+    log_folder(table).join(format!("{version:020}.checkpoint.parquet"))
+}
+
+/// A new file beside the log, which gets its name when it is complete.
+pub(super) fn temporary_path(table: &Path) -> PathBuf {
+    log_folder(table).join(format!(".{}.{TEMPORARY_EXTENSION}", Uuid::new_v4()))
+}
+
+/// Lists the log. `None` if there is none.
+pub(super) fn list(table: &Path) -> Result<Option<LogListing>, DeltaError> {
+    let folder = log_folder(table);
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(DeltaError::io(&folder)(error)),
+    };
+    let mut listing = LogListing::default();
+    for entry in entries {
+        let path = entry.map_err(DeltaError::io(&folder))?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        if name.starts_with('.') && name.ends_with(&format!(".{TEMPORARY_EXTENSION}")) {
+            listing.temporary.push(path);
+        } else if let Some(version) = name.strip_suffix(".checkpoint.parquet").and_then(parse_version) {
+            listing.checkpoints.push(version);
+        } else if let Some(version) = name.strip_suffix(".json").and_then(parse_version) {
+            listing.entries.push(version);
+        }
+    }
+    listing.entries.sort_unstable();
+    listing.checkpoints.sort_unstable();
+    Ok(Some(listing))
+}
+
+fn parse_version(name: &str) -> Option<u64> {
+    let is_version = name.len() == 20 && name.bytes().all(|byte| byte.is_ascii_digit());
+    if is_version { name.parse().ok() } else { None }
+}
+
+/// Calls `apply` with each action of an entry.
+pub(super) fn read_entry(
+    table: &Path,
+    version: u64,
+    mut apply: impl FnMut(Action) -> Result<(), DeltaError>,
+) -> Result<(), DeltaError> {
+    let path = entry_path(table, version);
+    let file = File::open(&path).map_err(DeltaError::io(&path))?;
+    for line in BufReader::new(file).lines() {
+        let line = line.map_err(DeltaError::io(&path))?;
+        if !line.trim().is_empty() {
+            apply(serde_json::from_str(&line).map_err(|error| DeltaError::corrupt(&path, error))?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the entry of a version that does not exist yet, and waits until it is on disk.
+pub(super) fn write_entry(table: &Path, version: u64, actions: &[Action]) -> Result<(), DeltaError> {
+    let temporary = temporary_path(table);
+    let written = write_lines(&temporary, actions).and_then(|()| {
+        let path = entry_path(table, version);
+        match publish(&temporary, &path) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(DeltaError::Conflict(version)),
+            Err(error) => Err(DeltaError::io(&path)(error)),
+        }
+    });
+    // The entry is complete under its own name, or the write failed. A file that stays is removed later.
+    let _ = fs::remove_file(&temporary);
+    written?;
+    sync_folder(&log_folder(table)).map_err(|error| match error {
+        DeltaError::Io { source, .. } => DeltaError::Unconfirmed { version, source },
+        error => error,
+    })
+}
+
+fn write_lines(path: &Path, actions: &[Action]) -> Result<(), DeltaError> {
+    let mut lines = Vec::new();
+    for action in actions {
+        serde_json::to_writer(&mut lines, action).map_err(|error| DeltaError::corrupt(path, error))?;
+        lines.push(b'\n');
+    }
+    let mut file = File::create_new(path).map_err(DeltaError::io(path))?;
+    file.write_all(&lines).and_then(|()| file.sync_all()).map_err(DeltaError::io(path))
+}
+
+/// Gives a complete file its name, unless a file has it.
+fn publish(temporary: &Path, path: &Path) -> std::io::Result<()> {
+    match fs::hard_link(temporary, path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists && !path.exists() => {
+            // The file system has no hard links. The lock of the table's only writer excludes another one.
+            fs::rename(temporary, path)
+        }
+        result => result,
+    }
+}
+
+/// Writes the file that names the last checkpoint.
+pub(super) fn write_last_checkpoint(table: &Path, version: u64, actions: u64, bytes: u64) -> Result<(), DeltaError> {
+    let temporary = temporary_path(table);
+    let path = log_folder(table).join(LAST_CHECKPOINT);
+    let json = serde_json::json!({"version": version, "size": actions, "sizeInBytes": bytes}).to_string();
+    let mut file = File::create_new(&temporary).map_err(DeltaError::io(&temporary))?;
+    file.write_all(json.as_bytes()).and_then(|()| file.sync_all()).map_err(DeltaError::io(&temporary))?;
+    fs::rename(&temporary, &path).map_err(DeltaError::io(&path))
+}
+
+/// Waits until the names in a folder are on disk.
+pub(super) fn sync_folder(folder: &Path) -> Result<(), DeltaError> {
+    #[cfg(unix)]
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(DeltaError::io(folder))?;
+    #[cfg(not(unix))]
+    let _ = folder;
+    Ok(())
+}

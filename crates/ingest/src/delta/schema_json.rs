@@ -1,0 +1,170 @@
+//! Columns as the log writes them: the JSON form of Delta types.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, TimeUnit};
+use serde_json::{Map, Value, json};
+
+use super::types::{stored_decimal, stored_type, utc_timestamp};
+
+/// The key of a field's metadata with the Arrow type that was declared, where the Delta type does not imply it.
+const ARROW_TYPE_KEY: &str = "tidegate.arrow_type";
+
+/// A column as the log writes it.
+pub(super) fn delta_field(field: &Field) -> Result<Value, &'static str> {
+    let data_type = delta_type(field.data_type())?;
+    let mut metadata = Map::new();
+    let mut entries: Vec<_> = field.metadata().iter().collect();
+    entries.sort_unstable();
+    for (key, value) in entries {
+        if key.starts_with("tidegate.") || key.starts_with("delta.") {
+            return Err("its metadata has a key that begins with `tidegate.` or `delta.`");
+        }
+        metadata.insert(key.clone(), Value::String(value.clone()));
+    }
+    if type_from_delta(&data_type).ok().as_ref() != Some(field.data_type()) {
+        metadata.insert(ARROW_TYPE_KEY.to_owned(), Value::String(field.data_type().to_string()));
+    }
+    Ok(json!({"name": field.name(), "type": data_type, "nullable": field.is_nullable(), "metadata": metadata}))
+}
+
+/// The Delta type of a declared type.
+pub(super) fn delta_type(data_type: &DataType) -> Result<Value, &'static str> {
+    let name = match stored_type(data_type)? {
+        DataType::Boolean => "boolean",
+        DataType::Int8 => "byte",
+        DataType::Int16 => "short",
+        DataType::Int32 => "integer",
+        DataType::Int64 => "long",
+        DataType::Float32 => "float",
+        DataType::Float64 => "double",
+        DataType::Utf8 => "string",
+        DataType::Binary => "binary",
+        DataType::Date32 => "date",
+        DataType::Timestamp(_, Some(_)) => "timestamp",
+        DataType::Timestamp(_, None) => "timestamp_ntz",
+        DataType::Decimal128(precision, scale) => {
+            return Ok(Value::String(format!("decimal({precision},{scale})")));
+        }
+        _ => return nested_delta_type(data_type),
+    };
+    Ok(Value::String(name.to_owned()))
+}
+
+fn nested_delta_type(data_type: &DataType) -> Result<Value, &'static str> {
+    match data_type {
+        DataType::List(element) | DataType::LargeList(element) | DataType::FixedSizeList(element, _) => Ok(json!({
+            "type": "array",
+            "elementType": delta_type(element.data_type())?,
+            "containsNull": element.is_nullable(),
+        })),
+        DataType::Struct(fields) => {
+            let fields: Vec<_> = fields.iter().map(|field| delta_field(field)).collect::<Result<_, _>>()?;
+            Ok(json!({"type": "struct", "fields": fields}))
+        }
+        DataType::Map(entries, _) => {
+            let DataType::Struct(fields) = entries.data_type() else { return Err("it is a map without entries") };
+            let [key, value] = fields.as_ref() else { return Err("the entries of a map are pairs") };
+            Ok(json!({
+                "type": "map",
+                "keyType": delta_type(key.data_type())?,
+                "valueType": delta_type(value.data_type())?,
+                "valueContainsNull": value.is_nullable(),
+            }))
+        }
+        _ => Err("no Delta type holds all its values"),
+    }
+}
+
+/// The Arrow field of a column in the log.
+pub(super) fn field_from_delta(value: &Value) -> Result<Field, String> {
+    let name = value.get("name").and_then(Value::as_str).ok_or("a column has no name")?;
+    let delta = value.get("type").ok_or_else(|| format!("column \"{name}\" has no type"))?;
+    let nullable = value.get("nullable").and_then(Value::as_bool).unwrap_or(true);
+    let mut metadata = HashMap::new();
+    let mut data_type = type_from_delta(delta).map_err(|reason| format!("column \"{name}\": {reason}"))?;
+    if let Some(entries) = value.get("metadata").and_then(Value::as_object) {
+        for (key, value) in entries {
+            let Some(text) = value.as_str() else { continue };
+            if key == ARROW_TYPE_KEY {
+                let declared: DataType = text.parse().map_err(|error| format!("column \"{name}\": {error}"))?;
+                if delta_type(&declared).ok().is_none_or(|declared| !is_same_type(&declared, delta)) {
+                    return Err(format!("column \"{name}\": the type {declared} is not stored as {delta}"));
+                }
+                data_type = declared;
+            } else if !key.starts_with("tidegate.") && !key.starts_with("delta.") {
+                metadata.insert(key.clone(), text.to_owned());
+            }
+        }
+    }
+    Ok(Field::new(name, data_type, nullable).with_metadata(metadata))
+}
+
+/// Whether two Delta types are the same, whatever the metadata of fields within.
+fn is_same_type(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => {
+            let is_relevant = |key: &str| key != "metadata";
+            left.keys().filter(|key| is_relevant(key)).count() == right.keys().filter(|key| is_relevant(key)).count()
+                && left
+                    .iter()
+                    .filter(|(key, _)| is_relevant(key))
+                    .all(|(key, value)| right.get(key).is_some_and(|other| is_same_type(value, other)))
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| is_same_type(left, right))
+        }
+        _ => left == right,
+    }
+}
+
+/// The Arrow type that a Delta type implies.
+fn type_from_delta(value: &Value) -> Result<DataType, String> {
+    if let Some(name) = value.as_str() {
+        return primitive_from_delta(name);
+    }
+    let inner = |key: &str| value.get(key).ok_or_else(|| format!("a type has no \"{key}\""));
+    let contains_null = |key: &str| value.get(key).and_then(Value::as_bool).unwrap_or(true);
+    match value.get("type").and_then(Value::as_str) {
+        Some("array") => {
+            let element = type_from_delta(inner("elementType")?)?;
+            Ok(DataType::List(Arc::new(Field::new("item", element, contains_null("containsNull")))))
+        }
+        Some("struct") => {
+            let fields = inner("fields")?.as_array().ok_or("\"fields\" is no array")?;
+            Ok(DataType::Struct(fields.iter().map(field_from_delta).collect::<Result<_, _>>()?))
+        }
+        Some("map") => {
+            let fields = vec![
+                Field::new("key", type_from_delta(inner("keyType")?)?, false),
+                Field::new("value", type_from_delta(inner("valueType")?)?, contains_null("valueContainsNull")),
+            ];
+            Ok(DataType::Map(Arc::new(Field::new("entries", DataType::Struct(fields.into()), false)), false))
+        }
+        _ => Err(format!("the type {value} is not supported")),
+    }
+}
+
+fn primitive_from_delta(name: &str) -> Result<DataType, String> {
+    Ok(match name {
+        "boolean" => DataType::Boolean,
+        "byte" => DataType::Int8,
+        "short" => DataType::Int16,
+        "integer" => DataType::Int32,
+        "long" => DataType::Int64,
+        "float" => DataType::Float32,
+        "double" => DataType::Float64,
+        "string" => DataType::Utf8,
+        "binary" => DataType::Binary,
+        "date" => DataType::Date32,
+        "timestamp" => utc_timestamp(),
+        "timestamp_ntz" => DataType::Timestamp(TimeUnit::Microsecond, None),
+        _ => return decimal_from_delta(name).ok_or_else(|| format!("the type \"{name}\" is not supported")),
+    })
+}
+
+fn decimal_from_delta(name: &str) -> Option<DataType> {
+    let (precision, scale) = name.strip_prefix("decimal(")?.strip_suffix(')')?.split_once(',')?;
+    stored_decimal(precision.trim().parse().ok()?, scale.trim().parse().ok()?).ok()
+}
