@@ -9,7 +9,8 @@ mod system;
 
 pub use embedded::{
     ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, LogOptionProblem, LogTableOptions, NumberFormat,
-    RaggedRows, SourceFile, SourceTable, SourceTables, TableSource, TextEncoding, TextTableOptions, glob_folder,
+    RaggedRows, RowSelect, SourceFile, SourceTable, SourceTables, TableSource, TextEncoding, TextTableOptions,
+    glob_folder,
 };
 pub use federated::FederatedDatabase;
 pub use system::{

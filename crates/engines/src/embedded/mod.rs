@@ -9,6 +9,7 @@ mod freshness;
 mod memory;
 mod plan;
 mod row_bytes;
+mod row_select;
 mod scan;
 mod security_barrier;
 mod sorter_pool;
@@ -26,4 +27,5 @@ pub(crate) use plan::{
     describe_statement, find_tables, optimize_statement, to_core_error, with_cancellation,
 };
 pub use plan::{EngineFunction, FunctionKind};
+pub use row_select::RowSelect;
 pub(crate) use security_barrier::{PrincipalPolicies, RowPolicyTable, check_table_policies};

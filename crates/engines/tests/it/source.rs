@@ -9,7 +9,7 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampNano
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::ArrowWriter;
 use tidegate_core::Principal;
-use tidegate_engines::{Engine, FileDatabase, SourceFile, SourceTable, SourceTables, TableSource};
+use tidegate_engines::{Engine, FileDatabase, RowSelect, SourceFile, SourceTable, SourceTables, TableSource};
 use tidegate_query::{Database, Freshness, HashKey, RowCondition, RowPolicies, RowPolicy};
 
 use crate::support::{Folder, TestNode, lines, run_plan, two_thread_options};
@@ -191,4 +191,31 @@ async fn row_policies_apply_to_recent_rows() {
         TestNode { engine: fixture.node.engine.clone(), database: Arc::new(database.with_row_policies(policies)) };
     assert_eq!(node.rows("SELECT count(*), min(device), max(device) FROM readings").await, "83|d1|d1");
     assert_eq!(node.rows("SELECT count(*) FROM readings WHERE day = 'tuesday'").await, "8");
+}
+
+#[tokio::test]
+async fn select_computes_each_row_from_one_row() {
+    let engine = Engine::start(two_thread_options()).unwrap();
+    let select = RowSelect::parse(
+        "SELECT value * 2 AS doubled, upper(device) AS device FROM incoming WHERE value % 2 = 0",
+        &engine,
+    );
+    let computed = select.unwrap().apply(recent(0, 5, "monday")).await.unwrap();
+    assert_eq!(lines(&computed), "0|D0\n4|D2\n8|D1");
+    for sql in [
+        "SELECT value FROM incoming ORDER BY value",
+        "SELECT value FROM incoming LIMIT 1",
+        "SELECT device FROM incoming GROUP BY device",
+        "SELECT value FROM other",
+        "SELECT a.value FROM incoming a, incoming b",
+        "SELECT value FROM incoming UNION ALL SELECT value FROM incoming",
+    ] {
+        assert!(RowSelect::parse(sql, &engine).is_err(), "{sql}");
+    }
+    for sql in ["SELECT max(value) FROM incoming", "SELECT (SELECT max(value) FROM incoming) FROM incoming"] {
+        let error = RowSelect::parse(sql, &engine).unwrap().apply(recent(0, 5, "monday")).await.unwrap_err();
+        assert!(error.to_string().contains("from several rows"), "{error}");
+    }
+    let error = RowSelect::parse("SELECT missing FROM incoming", &engine).unwrap().apply(recent(0, 5, "monday")).await;
+    assert!(error.unwrap_err().to_string().contains("missing"));
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -26,9 +27,13 @@ use super::snapshot::FileTablesSnapshot;
 use super::table::{FileTable, RecentRows, TableFile};
 
 /// Tables whose rows a writer of this process adds.
+#[async_trait]
 pub trait TableSource: Debug + Send + Sync + 'static {
     /// All tables at one moment. It is called for each statement: as long as nothing changes, it returns the same `Arc`.
     fn tables(&self) -> Arc<SourceTables>;
+
+    /// Ends the work of the writer, when the database is closed.
+    async fn close(&self) {}
 }
 
 /// The tables of a source at one moment.
@@ -89,6 +94,10 @@ struct LastSnapshot {
 impl SourceSnapshots {
     pub(crate) fn new(source: Arc<dyn TableSource>, batch_rows: usize) -> Self {
         Self { source, batch_rows, last: Mutex::default() }
+    }
+
+    pub(crate) async fn close(&self) {
+        self.source.close().await;
     }
 
     /// The current tables.

@@ -97,7 +97,7 @@ impl StatementSession {
     }
 
     /// The context in which the plan runs. Operators look up no functions by name.
-    pub(super) fn task_context(&self) -> Arc<TaskContext> {
+    pub(crate) fn task_context(&self) -> Arc<TaskContext> {
         let config = self.state.config().clone();
         let (scalar, higher_order, aggregate, window) = Default::default();
         let environment = self.environment.clone();
