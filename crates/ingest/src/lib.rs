@@ -1,6 +1,15 @@
 //! Tables that take rows: a write-ahead log, and Delta tables that it is emptied into.
+//!
+//! - [`IngestFolder`]: a folder of tables, which implements [`IngestTarget`](tidegate_query::IngestTarget).
+//! - [`WriteAheadLog`]: the log.
+//! - [`delta`]: Delta tables.
 
 pub mod delta;
+mod folder;
 mod write_ahead_log;
 
+pub use folder::{
+    IngestCounters, IngestError, IngestFolder, IngestOptions, IngestTableStatus, IngestTableView, RowTransform,
+    SchemaEvolution, TableDeclaration, TableVerification, rejected_rows_schema,
+};
 pub use write_ahead_log::{LogError, LogOptions, WriteAheadLog};

@@ -15,7 +15,7 @@ mod writer;
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
@@ -68,6 +68,7 @@ struct LogStatus {
     /// 0 if the log has no records.
     oldest_sequence: AtomicU64,
     next_sequence: AtomicU64,
+    has_failed: AtomicBool,
 }
 
 /// Runs on the writer thread when the record with this sequence number is synced, in the order of the numbers.
@@ -194,6 +195,11 @@ impl WriteAheadLog {
     /// The sequence number of the last record that was ever appended and synced, 0 before the first.
     pub fn last_sequence(&self) -> u64 {
         self.status.next_sequence.load(Ordering::Acquire).saturating_sub(1)
+    }
+
+    /// Whether the log refuses everything until it is opened again.
+    pub fn has_failed(&self) -> bool {
+        self.status.has_failed.load(Ordering::Acquire)
     }
 
     /// Writes the records that wait, and closes the log. When it returns, the log can be opened again.

@@ -179,6 +179,7 @@ impl LogWriter {
     fn fail(&mut self, error: std::io::Error) -> LogError {
         let failure = LogError::Failed { source: Arc::new(error) };
         self.failure = Some(failure.clone());
+        self.status.has_failed.store(true, Ordering::Release);
         failure
     }
 
@@ -200,9 +201,9 @@ impl LogWriter {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
-        if self.active.has_records() && up_to.saturating_add(1) >= self.next_sequence {
-            self.begin_segment()?;
-        }
+        let is_covered = self.active.has_records() && up_to.saturating_add(1) >= self.next_sequence;
+        // On a full disk, no segment can begin before others are deleted.
+        let begun = if is_covered { self.begin_segment() } else { Ok(()) };
         let mut is_changed = false;
         while let Some(oldest) = self.complete.front() {
             let next_first =
@@ -225,7 +226,7 @@ impl LogWriter {
         if is_changed {
             self.publish_status();
         }
-        Ok(())
+        begun
     }
 
     fn bytes(&self) -> u64 {

@@ -1,0 +1,147 @@
+//! Whether columns fit a table, and batches as the table has them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use tidegate_core::{Error, Violation};
+
+use super::options::SchemaEvolution;
+
+/// Columns of a table.
+const COLUMNS_MAX: usize = 10_000;
+
+/// The columns of the table after a write with the columns `incoming`.
+///
+/// # Errors
+/// `InvalidArguments` with one violation for each column that does not fit.
+pub(crate) fn merge_columns(
+    table: &str,
+    current: &SchemaRef,
+    incoming: &Schema,
+    evolve: SchemaEvolution,
+) -> Result<SchemaRef, Error> {
+    let mut violations = Vec::new();
+    let mut added: Vec<FieldRef> = Vec::new();
+    for field in incoming.fields() {
+        let name = field.name();
+        match current.column_with_name(name) {
+            Some((_, known)) if known.data_type() == field.data_type() => {}
+            Some((_, known)) => {
+                let (expected, received) = (known.data_type(), field.data_type());
+                violations.push(violation(name, format!("has type {received}; the table has type {expected}")));
+            }
+            None if evolve == SchemaEvolution::AddColumns => {
+                added.push(Arc::new(field.as_ref().clone().with_nullable(true)));
+            }
+            None => {
+                let message = "is not a column of the table, which adds no columns (\"evolve\" is \"strict\")";
+                violations.push(violation(name, message.to_owned()));
+            }
+        }
+    }
+    for field in current.fields().iter().filter(|field| !field.is_nullable()) {
+        if incoming.column_with_name(field.name()).is_none() {
+            violations
+                .push(violation(field.name(), format!("is missing; the table requires it ({})", field.data_type())));
+        }
+    }
+    violations.extend(duplicates(incoming));
+    if current.fields().len() + added.len() > COLUMNS_MAX {
+        violations.push(violation("", format!("a table may have {COLUMNS_MAX} columns")));
+    }
+    if !violations.is_empty() {
+        let message = format!("the columns do not fit table \"{table}\"");
+        return Err(Error::invalid_arguments(message, violations));
+    }
+    if added.is_empty() {
+        return Ok(current.clone());
+    }
+    let fields: Vec<FieldRef> = current.fields().iter().cloned().chain(added).collect();
+    Ok(Arc::new(Schema::new_with_metadata(fields, current.metadata().clone())))
+}
+
+/// Checks the columns of a table that does not exist.
+pub(crate) fn check_new_columns(table: &str, columns: &Schema) -> Result<(), Error> {
+    let mut violations: Vec<_> = duplicates(columns).collect();
+    if columns.fields().is_empty() {
+        violations.push(violation("", "a table needs a column".to_owned()));
+    }
+    if columns.fields().len() > COLUMNS_MAX {
+        violations.push(violation("", format!("a table may have {COLUMNS_MAX} columns")));
+    }
+    if violations.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid_arguments(format!("the columns of table \"{table}\" are not valid"), violations))
+}
+
+/// Columns whose names differ at most in case: Delta tables compare names without case.
+fn duplicates(columns: &Schema) -> impl Iterator<Item = Violation> + '_ {
+    let mut names = HashSet::new();
+    let repeated = columns.fields().iter().filter(move |field| !names.insert(field.name().to_lowercase()));
+    repeated
+        .map(|field| violation(field.name(), "occurs twice, or differs from another column only in case".to_owned()))
+}
+
+/// `rows` with exactly the columns `schema`, in this order. Absent columns become null.
+///
+/// # Errors
+/// `InvalidArguments` when a column is unknown, has another type, or has a null that the table does not take.
+pub(crate) fn conform(table: &str, rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Error> {
+    if rows.schema_ref() == schema {
+        return Ok(rows.clone());
+    }
+    merge_columns(table, schema, rows.schema_ref(), SchemaEvolution::Strict)?;
+    let nulls = schema
+        .fields()
+        .iter()
+        .filter(|field| !field.is_nullable())
+        .filter(|field| rows.column_by_name(field.name()).is_some_and(|column| column.logical_null_count() > 0));
+    let violations: Vec<_> =
+        nulls.map(|field| violation(field.name(), "has a null; it takes none".to_owned())).collect();
+    if !violations.is_empty() {
+        return Err(Error::invalid_arguments(format!("the rows do not fit table \"{table}\""), violations));
+    }
+    pad(rows, schema).map_err(|error| {
+        Error::invalid_arguments(
+            format!("the rows do not fit table \"{table}\""),
+            vec![violation("", error.to_string())],
+        )
+    })
+}
+
+/// `rows` with the columns `schema`, where columns that are absent become null.
+pub(crate) fn pad(rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    if rows.schema_ref() == schema {
+        return Ok(rows.clone());
+    }
+    let column = |field: &FieldRef| -> ArrayRef {
+        match rows.column_by_name(field.name()) {
+            Some(column) => column.clone(),
+            None => new_null_array(field.data_type(), rows.num_rows()),
+        }
+    };
+    let columns = schema.fields().iter().map(column).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+    RecordBatch::try_new_with_options(schema.clone(), columns, &options)
+}
+
+/// The columns of `first`, and those of `second` that it lacks as nullable ones. The types of common columns are equal,
+/// as every write was checked.
+pub(crate) fn union(first: &SchemaRef, second: &SchemaRef) -> SchemaRef {
+    let is_new = |field: &&FieldRef| first.column_with_name(field.name()).is_none();
+    let added: Vec<FieldRef> = second.fields().iter().filter(is_new).cloned().collect();
+    if added.is_empty() {
+        return first.clone();
+    }
+    let added = added.into_iter().map(|field| Arc::new(Field::clone(&field).with_nullable(true)) as FieldRef);
+    let fields: Vec<FieldRef> = first.fields().iter().cloned().chain(added).collect();
+    Arc::new(Schema::new_with_metadata(fields, first.metadata().clone()))
+}
+
+fn violation(column: &str, message: String) -> Violation {
+    Violation { path: column.to_owned(), message }
+}

@@ -1,0 +1,205 @@
+//! Keys of writes, so that a repeated write stores nothing and returns the first receipt.
+//!
+//! The key of a write is in its record of the write-ahead log. Before that record is released, the key moves to a log of
+//! its own, whose segments are released when all their keys are too old.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tidegate_query::WriteReceipt;
+
+use super::IngestError;
+use crate::write_ahead_log::{LogError, LogOptions, WriteAheadLog};
+
+/// Bytes of a segment of the keys.
+const SEGMENT_BYTES: u64 = 1 << 20;
+/// Bytes of all segments of the keys.
+const BYTES_MAX: u64 = 1 << 30;
+/// Keys in one record.
+const RECORD_KEYS_MAX: usize = 10_000;
+
+/// A key with what its write stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct StoredKey {
+    pub(crate) key: Arc<str>,
+    pub(crate) sequence: u64,
+    pub(crate) rows: Vec<u64>,
+    /// Milliseconds since 1970.
+    pub(crate) time_ms: i64,
+}
+
+/// What is known about a key.
+#[derive(Debug)]
+pub(crate) enum KeyState {
+    /// A write with it was stored.
+    Stored(WriteReceipt),
+    /// A write with it is running.
+    Running,
+    /// Nothing: the caller has it now, until [`KeyTable::finish`].
+    New,
+}
+
+/// The keys in memory.
+#[derive(Debug)]
+pub(crate) struct KeyTable {
+    age_max_ms: i64,
+    keys_max: usize,
+    stored: HashMap<Arc<str>, StoredKey>,
+    /// The stored keys, oldest first.
+    order: VecDeque<(Arc<str>, u64)>,
+    running: HashSet<Arc<str>>,
+    /// Keys that are in the write-ahead log only, by sequence number.
+    unsaved: VecDeque<StoredKey>,
+}
+
+impl KeyTable {
+    pub(crate) fn new(age_max: Duration, keys_max: usize) -> Self {
+        Self {
+            age_max_ms: i64::try_from(age_max.as_millis()).unwrap_or(i64::MAX),
+            keys_max,
+            stored: HashMap::new(),
+            order: VecDeque::new(),
+            running: HashSet::new(),
+            unsaved: VecDeque::new(),
+        }
+    }
+
+    /// Looks a key up, and notes that a write with it is running if it is new.
+    pub(crate) fn start(&mut self, key: &Arc<str>) -> KeyState {
+        self.forget_old(now_ms());
+        if let Some(stored) = self.stored.get(key) {
+            return KeyState::Stored(WriteReceipt { sequence: stored.sequence, rows: stored.rows.clone() });
+        }
+        match self.running.insert(key.clone()) {
+            true => KeyState::New,
+            false => KeyState::Running,
+        }
+    }
+
+    /// The write with this key is over.
+    pub(crate) fn finish(&mut self, key: &str) {
+        self.running.remove(key);
+    }
+
+    /// Remembers the key of a write that is in the write-ahead log.
+    pub(crate) fn store(&mut self, key: StoredKey) {
+        self.unsaved.push_back(key.clone());
+        self.restore(key);
+    }
+
+    /// Remembers a key that is in the log of keys.
+    fn restore(&mut self, key: StoredKey) {
+        self.order.push_back((key.key.clone(), key.sequence));
+        self.stored.insert(key.key.clone(), key);
+        self.forget_old(now_ms());
+    }
+
+    fn forget_old(&mut self, now_ms: i64) {
+        while let Some((key, sequence)) = self.order.front() {
+            // A key that was stored again later has a second entry.
+            let current = self.stored.get(key).filter(|stored| stored.sequence == *sequence);
+            let is_old = current.is_some_and(|stored| now_ms.saturating_sub(stored.time_ms) >= self.age_max_ms);
+            if current.is_some() && !is_old && self.stored.len() <= self.keys_max {
+                return;
+            }
+            if current.is_some() {
+                self.stored.remove(key);
+            }
+            self.order.pop_front();
+        }
+    }
+
+    /// Takes the keys that must be saved before records up to `up_to` are released.
+    fn take_unsaved(&mut self, up_to: u64) -> Vec<StoredKey> {
+        let count = self.unsaved.iter().take_while(|key| key.sequence <= up_to).count();
+        self.unsaved.drain(..count.min(RECORD_KEYS_MAX)).collect()
+    }
+
+    fn put_back_unsaved(&mut self, keys: Vec<StoredKey>) {
+        keys.into_iter().rev().for_each(|key| self.unsaved.push_front(key));
+    }
+}
+
+/// The log of keys.
+#[derive(Debug)]
+pub(crate) struct KeyLog {
+    log: WriteAheadLog,
+    /// The records with the time of their newest key.
+    records: VecDeque<(u64, i64)>,
+    age_max_ms: i64,
+}
+
+impl KeyLog {
+    /// Opens the log of keys in `folder`, and adds its keys to `keys`.
+    pub(crate) fn open(folder: &Path, keys: &mut KeyTable) -> Result<Self, IngestError> {
+        let mut records = VecDeque::new();
+        let options = LogOptions { segment_bytes: SEGMENT_BYTES, bytes_max: BYTES_MAX };
+        let log = WriteAheadLog::open(folder, options, |sequence, payload: Bytes| {
+            let saved: Vec<StoredKey> = serde_json::from_slice(&payload)?;
+            records.push_back((sequence, newest_time(&saved)));
+            saved.into_iter().for_each(|key| keys.restore(key));
+            Ok::<(), serde_json::Error>(())
+        })?;
+        Ok(Self { log, records, age_max_ms: keys.age_max_ms })
+    }
+
+    /// Saves all keys of records up to `up_to`, and releases the segments whose keys are all too old. `keys` gives access
+    /// to the table, which must not be locked while the log is written.
+    pub(crate) async fn save(&mut self, up_to: u64, keys: impl KeyAccess) -> Result<(), LogError> {
+        loop {
+            let unsaved = keys.with_keys(|keys| keys.take_unsaved(up_to));
+            if unsaved.is_empty() {
+                break;
+            }
+            // Strings and numbers always have a JSON form.
+            let payload = serde_json::to_vec(&unsaved).unwrap_or_default();
+            match self.log.append(vec![Bytes::from(payload)]).await {
+                Ok(sequence) => self.records.push_back((sequence, newest_time(&unsaved))),
+                Err(error) => {
+                    keys.with_keys(|keys| keys.put_back_unsaved(unsaved));
+                    return Err(error);
+                }
+            }
+        }
+        self.release_old().await
+    }
+
+    async fn release_old(&mut self) -> Result<(), LogError> {
+        let oldest_kept = now_ms().saturating_sub(self.age_max_ms);
+        let mut up_to = None;
+        while let Some((sequence, newest)) = self.records.front().copied()
+            && newest < oldest_kept
+        {
+            up_to = Some(sequence);
+            self.records.pop_front();
+        }
+        match up_to {
+            Some(up_to) => self.log.release(up_to).await,
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) async fn close(&self) {
+        self.log.close().await;
+    }
+}
+
+/// Locks the table of keys for a moment.
+pub(crate) trait KeyAccess {
+    /// Runs `action` on the table.
+    fn with_keys<T>(&self, action: impl FnOnce(&mut KeyTable) -> T) -> T;
+}
+
+fn newest_time(keys: &[StoredKey]) -> i64 {
+    keys.iter().map(|key| key.time_ms).max().unwrap_or_default()
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

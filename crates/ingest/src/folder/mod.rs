@@ -1,0 +1,52 @@
+//! A folder of Delta tables that take rows.
+//!
+//! A write is one record of the write-ahead log: its rows, or the descriptions of data files that it made itself. When the
+//! record is synced, its rows are visible. A background task moves rows from the log to the Delta tables. A Delta table
+//! keeps the sequence number up to which it has the records (`txn` of the protocol), in the same commit as the rows. So a
+//! crash at any point neither loses nor doubles rows.
+//!
+//! - `folder_handle`, `target`: what other crates use. `options`: declarations and bounds. `error`, `names`.
+//! - `writer`, `stager`, `staged_file`: a write. `columns`: whether its columns fit. `write_record`: its record.
+//! - `state`, `table_state`, `pending`, `view`: the tables in memory, and views of them. `shared`: their owner.
+//! - `keys`: the keys of writes. `lock`: one process writes. `recovery`: what happens at a start.
+//! - `background`: when the steps in `flush`, `maintenance` and `drop_table` run. `storage`: their blocking parts.
+//! - `status`, `verify`: what an owner reads.
+
+mod background;
+mod columns;
+mod drop_table;
+mod error;
+mod flush;
+mod folder_handle;
+mod keys;
+mod lock;
+mod maintenance;
+mod names;
+mod options;
+mod pending;
+mod recovery;
+mod shared;
+mod staged_file;
+mod stager;
+mod state;
+mod status;
+mod storage;
+mod table_state;
+mod target;
+mod verify;
+mod view;
+mod write_record;
+mod writer;
+
+pub use error::IngestError;
+pub use folder_handle::IngestFolder;
+pub use options::{IngestOptions, RowTransform, SchemaEvolution, TableDeclaration, rejected_rows_schema};
+pub use shared::IngestCounters;
+pub use status::IngestTableStatus;
+pub use verify::TableVerification;
+pub use view::IngestTableView;
+
+/// The folder of our own files in a folder of tables. No table has such a name.
+pub(crate) const TIDEGATE_FOLDER: &str = ".tidegate";
+/// Where folders of dropped tables are deleted.
+pub(crate) const TRASH_FOLDER: &str = "trash";

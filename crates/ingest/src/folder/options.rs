@@ -1,0 +1,119 @@
+//! What an owner declares about a folder and its tables.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use async_trait::async_trait;
+use tidegate_core::Error;
+use tidegate_query::ColumnStamp;
+
+use crate::delta::{CompactionOptions, PartitionBy};
+use crate::write_ahead_log::LogOptions;
+
+/// The declarations and bounds of a folder.
+#[derive(Debug, Clone)]
+pub struct IngestOptions {
+    /// The declared tables by name.
+    pub tables: BTreeMap<String, TableDeclaration>,
+    /// Whether a write creates a table that is not declared.
+    pub create_tables: bool,
+    /// Rows of a table after which they are moved from the log to the Delta table.
+    pub flush_rows: u64,
+    /// Bytes of a table in memory after which they are moved to the Delta table.
+    pub flush_bytes: u64,
+    /// The age of a table's oldest row in the log after which its rows are moved to the Delta table.
+    pub flush_age: Duration,
+    /// Bytes of a write that are kept in memory and in the log. The rows of a larger write go to data files.
+    pub inline_bytes_max: usize,
+    /// Bytes of rows in memory that no Delta table has yet, of all tables together. Further writes wait.
+    pub waiting_bytes_max: usize,
+    /// How long a write waits for memory.
+    pub wait_max: Duration,
+    /// How long the key of a write is remembered.
+    pub key_age_max: Duration,
+    /// How many keys of writes are remembered. The oldest is forgotten first.
+    pub keys_max: usize,
+    /// How often compaction, retention and the deletion of unused files run.
+    pub maintenance_interval: Duration,
+    /// The age after which a file that no version of a table needs is deleted.
+    pub vacuum_age: Duration,
+    /// Which files are joined.
+    pub compaction: CompactionOptions,
+    /// The bounds of the log.
+    pub log: LogOptions,
+}
+
+impl Default for IngestOptions {
+    /// No declared tables; every bound has the value that the documentation names as its default.
+    fn default() -> Self {
+        Self {
+            tables: BTreeMap::new(),
+            create_tables: true,
+            flush_rows: 1_000_000,
+            flush_bytes: 32 << 20,
+            flush_age: Duration::from_secs(30),
+            inline_bytes_max: 4 << 20,
+            waiting_bytes_max: 64 << 20,
+            wait_max: Duration::from_secs(30),
+            key_age_max: Duration::from_secs(24 * 60 * 60),
+            keys_max: 1_000_000,
+            maintenance_interval: Duration::from_secs(60),
+            vacuum_age: Duration::from_secs(60 * 60),
+            compaction: CompactionOptions::default(),
+            log: LogOptions::default(),
+        }
+    }
+}
+
+/// What an owner declares about a table.
+#[derive(Debug, Clone, Default)]
+pub struct TableDeclaration {
+    /// The columns. `None` if they are those of the first write.
+    pub columns: Option<SchemaRef>,
+    /// The columns by which data files are separated.
+    pub partition_by: Vec<PartitionBy>,
+    /// The age after which rows are removed, by partition. Requires a partition by time.
+    pub retention: Option<Duration>,
+    /// Which changes of the columns a write may make.
+    pub evolve: SchemaEvolution,
+    /// Columns whose value is an attribute of the caller.
+    pub stamps: Vec<ColumnStamp>,
+    /// Computes the rows of the table from those of a body.
+    pub transform: Option<Arc<dyn RowTransform>>,
+}
+
+/// Which changes of the columns of a table a write may make.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SchemaEvolution {
+    /// None.
+    #[default]
+    Strict,
+    /// It may add nullable columns.
+    AddColumns,
+}
+
+/// Computes the rows of a table from those of a body.
+#[async_trait]
+pub trait RowTransform: Send + Sync + Debug {
+    /// The rows of the table for `rows`. Each batch of a body is transformed by itself.
+    ///
+    /// # Errors
+    /// `InvalidArguments` when the rows do not fit the transform.
+    async fn transform(&self, rows: RecordBatch) -> Result<Vec<RecordBatch>, Error>;
+}
+
+/// The columns of a table of rejected rows: when, in which line of the body, the column, the reason, and the row as text.
+pub fn rejected_rows_schema() -> SchemaRef {
+    let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    Arc::new(Schema::new(vec![
+        Field::new("time", time, false),
+        Field::new("line", DataType::Int64, true),
+        Field::new("column", DataType::Utf8, true),
+        Field::new("reason", DataType::Utf8, false),
+        Field::new("text", DataType::Utf8, true),
+    ]))
+}

@@ -1,0 +1,130 @@
+//! The payload of the log's records: a write, or the removal of a table.
+//!
+//! ```text
+//! length of the description u32 (little-endian) · description (JSON) · one Arrow stream for each table
+//! ```
+//!
+//! The stream of a table has its columns, even if all rows are in data files, and begins at a multiple of 8 bytes, so
+//! that its values are used where they are.
+
+use arrow::array::RecordBatch;
+use arrow::buffer::Buffer;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow_ipc::reader::StreamDecoder;
+use arrow_ipc::writer::StreamWriter;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tidegate_query::{WriteMode, WriteReceipt};
+
+use super::staged_file::StagedFile;
+
+/// Arrow's alignment of buffers.
+const ALIGNMENT: usize = 8;
+/// The bytes of the length before the description.
+const PREFIX_BYTES: usize = 4;
+
+/// What a record does.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum RecordDescription {
+    /// Adds rows.
+    Write(WriteDescription),
+    /// Removes a table.
+    DropTable {
+        /// The name.
+        table: String,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct WriteDescription {
+    /// Milliseconds since 1970.
+    pub(crate) time_ms: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
+    /// The rows of each table of the request, for the receipt.
+    pub(crate) rows: Vec<u64>,
+    /// The tables in the order of their streams.
+    pub(crate) tables: Vec<TableDescription>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct TableDescription {
+    pub(crate) table: String,
+    #[serde(default)]
+    pub(crate) replaces: bool,
+    /// The bytes of the stream.
+    pub(crate) stream_bytes: usize,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) staged: Vec<StagedFile>,
+}
+
+impl WriteDescription {
+    pub(crate) fn receipt(&self, sequence: u64) -> WriteReceipt {
+        WriteReceipt { sequence, rows: self.rows.clone() }
+    }
+}
+
+impl TableDescription {
+    pub(crate) fn new(table: &str, mode: WriteMode, stream: &Bytes, staged: Vec<StagedFile>) -> Self {
+        Self { table: table.to_owned(), replaces: mode == WriteMode::Replace, stream_bytes: stream.len(), staged }
+    }
+}
+
+/// The parts of a record's payload.
+pub(crate) fn encode_record(description: &RecordDescription, streams: Vec<Bytes>) -> Result<Vec<Bytes>, ArrowError> {
+    let mut head = vec![0; PREFIX_BYTES];
+    serde_json::to_writer(&mut head, description).map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
+    // JSON may end with blanks.
+    head.resize(head.len().next_multiple_of(ALIGNMENT), b' ');
+    let length = u32::try_from(head.len() - PREFIX_BYTES)
+        .map_err(|_| ArrowError::InvalidArgumentError("the description of the write is too large".to_owned()))?;
+    for (byte, digit) in head.iter_mut().zip(length.to_le_bytes()) {
+        *byte = digit;
+    }
+    let mut parts = vec![Bytes::from(head)];
+    parts.extend(streams);
+    Ok(parts)
+}
+
+/// The description of a record, and the stream of each table of it. `None` if the payload is not that of a record.
+pub(crate) fn decode_record(payload: &Bytes) -> Option<(RecordDescription, Vec<Bytes>)> {
+    let length = u32::from_le_bytes(*payload.first_chunk()?) as usize;
+    let end = PREFIX_BYTES.checked_add(length)?;
+    let description: RecordDescription = serde_json::from_slice(payload.get(PREFIX_BYTES..end)?).ok()?;
+    let mut streams = Vec::new();
+    let mut start = end;
+    if let RecordDescription::Write(write) = &description {
+        for table in &write.tables {
+            let end = start.checked_add(table.stream_bytes)?;
+            payload.get(start..end)?;
+            streams.push(payload.slice(start..end));
+            start = end;
+        }
+    }
+    (start == payload.len()).then_some((description, streams))
+}
+
+/// `batches` as an Arrow stream.
+pub(crate) fn encode_stream(schema: &Schema, batches: &[RecordBatch]) -> Result<Bytes, ArrowError> {
+    let mut writer = StreamWriter::try_new(Vec::new(), schema)?;
+    for batch in batches {
+        writer.write(batch)?;
+    }
+    // Messages are padded to more than our alignment, and so is the end of the stream.
+    Ok(Bytes::from(writer.into_inner()?))
+}
+
+/// The columns and rows of a stream. The rows use the memory of the stream.
+pub(crate) fn decode_stream(stream: Bytes) -> Result<(SchemaRef, Vec<RecordBatch>), ArrowError> {
+    let mut decoder = StreamDecoder::new();
+    let mut buffer = Buffer::from(stream);
+    let mut batches = Vec::new();
+    while !buffer.is_empty() {
+        batches.extend(decoder.decode(&mut buffer)?);
+    }
+    decoder.finish()?;
+    let schema = decoder.schema().ok_or_else(|| ArrowError::IpcError("the stream has no columns".to_owned()))?;
+    Ok((schema, batches))
+}

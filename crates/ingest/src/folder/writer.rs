@@ -1,0 +1,275 @@
+//! A write: its rows are collected, then stored in all tables at once.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use bytes::Bytes;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_query::{RowWriter, WriteMode, WriteReceipt};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit};
+
+use super::IngestError;
+use super::columns::{check_new_columns, conform, merge_columns};
+use super::keys::{StoredKey, now_ms};
+use super::options::TableDeclaration;
+use super::pending::AppliedRows;
+use super::shared::{FolderShared, IngestCounters, memory_units};
+use super::staged_file::{StagedFile, UnkeptFiles};
+use super::stager::Stager;
+use super::state::AppliedWrite;
+use super::write_record::{
+    RecordDescription, TableDescription, WriteDescription, decode_stream, encode_record, encode_stream,
+};
+use crate::write_ahead_log::LogError;
+
+/// Guards of data files that no record has yet.
+type FileGuards = Vec<OwnedRwLockReadGuard<()>>;
+
+#[derive(Debug)]
+pub(crate) struct FolderWriter {
+    shared: Arc<FolderShared>,
+    mode: WriteMode,
+    key: Option<RunningKey>,
+    tables: Vec<TablePart>,
+    /// Bytes of all batches that are collected.
+    collected_bytes: usize,
+}
+
+/// The rows of a write for one table.
+#[derive(Debug)]
+pub(crate) struct TablePart {
+    pub(crate) name: String,
+    pub(crate) incarnation: u64,
+    pub(crate) declaration: Arc<TableDeclaration>,
+    /// The columns of the rows. `None` until a transform returns its first rows.
+    pub(crate) schema: Option<SchemaRef>,
+    pub(crate) batches: Vec<RecordBatch>,
+    pub(crate) stager: Option<Stager>,
+    pub(crate) rows: u64,
+}
+
+/// A key of a write that is running.
+#[derive(Debug)]
+pub(crate) struct RunningKey {
+    pub(crate) shared: Arc<FolderShared>,
+    pub(crate) key: Arc<str>,
+}
+
+impl Drop for RunningKey {
+    fn drop(&mut self) {
+        self.shared.state.lock().keys.finish(&self.key);
+    }
+}
+
+/// The parts of a record, and what becomes visible with it.
+#[derive(Default)]
+struct EncodedWrite {
+    descriptions: Vec<TableDescription>,
+    streams: Vec<Bytes>,
+    applied: Vec<(String, AppliedRows)>,
+    files: UnkeptFiles,
+    guards: FileGuards,
+    bytes: u64,
+}
+
+impl FolderWriter {
+    pub(crate) fn new(
+        shared: Arc<FolderShared>,
+        mode: WriteMode,
+        key: Option<RunningKey>,
+        tables: Vec<TablePart>,
+    ) -> Self {
+        Self { shared, mode, key, tables, collected_bytes: 0 }
+    }
+
+    async fn store(mut self) -> Result<WriteReceipt, Error> {
+        let database = self.shared.name.clone();
+        let for_caller = |error: IngestError| error.for_caller(&database);
+        let mut encoded = EncodedWrite::default();
+        for (position, part) in self.tables.iter_mut().enumerate() {
+            let mode = if position == 0 { self.mode } else { WriteMode::Append };
+            encoded.add(part, mode, &self.shared).await.map_err(for_caller)?;
+        }
+        let units = encoded.applied.iter().map(|(_, rows)| memory_units(rows.bytes as usize)).sum();
+        let memory = self.shared.reserve(units).await?;
+        let _commit = self.shared.commits.read().await;
+        self.admit()?;
+        let rows: Vec<u64> = self.tables.iter().map(|part| part.rows).collect();
+        let time_ms = now_ms();
+        let key = self.key.as_ref().map(|key| key.key.clone());
+        let description = WriteDescription {
+            time_ms,
+            key: key.as_deref().map(str::to_owned),
+            rows: rows.clone(),
+            tables: encoded.descriptions,
+        };
+        let payload = encode_record(&RecordDescription::Write(description), encoded.streams)
+            .map_err(|error| for_caller(error.into()))?;
+        let write = AppliedWrite {
+            tables: split_memory(encoded.applied, memory),
+            key: key.map(|key| StoredKey { key, sequence: 0, rows: rows.clone(), time_ms }),
+        };
+        let shared = self.shared.clone();
+        let appended = self.shared.log.append_with(payload, move |sequence| shared.apply(sequence, write)).await;
+        let is_unknown = matches!(appended, Ok(_) | Err(LogError::Failed { .. } | LogError::Closed));
+        if is_unknown {
+            encoded.files.keep();
+        }
+        let sequence = appended.map_err(|error| for_caller(error.into()))?;
+        let counters = &self.shared.counters;
+        IngestCounters::add(&counters.writes, 1);
+        IngestCounters::add(&counters.rows, rows.iter().sum());
+        IngestCounters::add(&counters.bytes, encoded.bytes);
+        Ok(WriteReceipt { sequence, rows })
+    }
+
+    /// Checks the columns again, as other writes may have changed the tables since this one began, and makes them those
+    /// of the tables.
+    fn admit(&self) -> Result<(), Error> {
+        let mut state = self.shared.state.lock();
+        if state.is_closing {
+            return Err(IngestError::Closed.for_caller(&self.shared.name));
+        }
+        let mut admitted = Vec::new();
+        for part in &self.tables {
+            let table = state.table_mut(&part.name);
+            if table.incarnation != part.incarnation || table.dropped_at.is_some() {
+                let message = format!("table \"{}\" was dropped while rows were written to it", part.name);
+                return Err(Error::new(ErrorKind::NotFound, message));
+            }
+            let Some(schema) = &part.schema else { continue };
+            admitted.push((&part.name, part.merge_into(table.admitted_schema.as_ref(), schema)?));
+        }
+        for (name, schema) in admitted {
+            state.table_mut(name).admitted_schema = Some(schema);
+        }
+        Ok(())
+    }
+
+    /// Writes collected rows to data files, as they are too many for the log.
+    async fn stage(&mut self) -> Result<(), Error> {
+        for part in &mut self.tables {
+            part.stage(&self.shared).await.map_err(|error| error.for_caller(&self.shared.name))?;
+        }
+        self.collected_bytes = 0;
+        Ok(())
+    }
+}
+
+impl TablePart {
+    /// The columns of the table after this write.
+    fn merge_into(&self, current: Option<&SchemaRef>, schema: &SchemaRef) -> Result<SchemaRef, Error> {
+        match current {
+            Some(current) => merge_columns(&self.name, current, schema, self.declaration.evolve),
+            None => check_new_columns(&self.name, schema).map(|()| schema.clone()),
+        }
+    }
+
+    /// `rows` with the columns of this write, which the first rows of a transform determine.
+    fn conform(&mut self, rows: &RecordBatch, shared: &FolderShared) -> Result<RecordBatch, Error> {
+        let schema = match &self.schema {
+            Some(schema) => schema.clone(),
+            None => {
+                let current = shared.state.lock().admitted_schema(&self.name);
+                self.merge_into(current.as_ref(), rows.schema_ref())?
+            }
+        };
+        self.schema = Some(schema.clone());
+        conform(&self.name, rows, &schema)
+    }
+
+    async fn stage(&mut self, shared: &FolderShared) -> Result<(), IngestError> {
+        let Some(schema) = self.schema.clone().filter(|_| !self.batches.is_empty()) else { return Ok(()) };
+        let mut stager = match self.stager.take() {
+            Some(stager) => stager,
+            None => {
+                let storage = shared.state.lock().table_mut(&self.name).storage.clone();
+                Stager::new(storage, schema, self.declaration.partition_by.clone()).await?
+            }
+        };
+        stager.write(std::mem::take(&mut self.batches)).await?;
+        self.stager = Some(stager);
+        Ok(())
+    }
+}
+
+impl EncodedWrite {
+    /// Adds the rows of a table. Rows remain in memory only if none of the write's are in data files.
+    async fn add(&mut self, part: &mut TablePart, mode: WriteMode, shared: &FolderShared) -> Result<(), IngestError> {
+        if part.stager.is_some() {
+            part.stage(shared).await?;
+        }
+        let Some(schema) = part.schema.clone() else { return Ok(()) };
+        let mut staged = Vec::new();
+        if let Some(stager) = part.stager.take() {
+            let (folder, files, guard) = stager.finish().await?;
+            self.files.extend(&folder, &files);
+            self.guards.push(guard);
+            self.bytes += files.iter().map(|file| file.bytes).sum::<u64>();
+            staged = files;
+        }
+        let stream = encode_stream(&schema, &std::mem::take(&mut part.batches))?;
+        // The rows in memory are those of the log, without the memory of larger batches that they may be a part of.
+        let (schema, batches) = decode_stream(stream.clone())?;
+        let bytes = if batches.is_empty() { 0 } else { stream.len() as u64 };
+        self.bytes += bytes;
+        let descriptions: Vec<StagedFile> = staged.iter().map(StagedFile::from).collect();
+        self.descriptions.push(TableDescription::new(&part.name, mode, &stream, descriptions));
+        self.streams.push(stream);
+        let replaces = mode == WriteMode::Replace;
+        let staged = staged.into_iter().map(Arc::new).collect();
+        self.applied.push((part.name.clone(), AppliedRows { schema, batches, staged, replaces, bytes }));
+        Ok(())
+    }
+}
+
+/// Gives each table the memory of its rows.
+fn split_memory(
+    tables: Vec<(String, AppliedRows)>,
+    mut memory: Option<OwnedSemaphorePermit>,
+) -> Vec<(String, AppliedRows, Option<OwnedSemaphorePermit>)> {
+    let with_memory = tables.into_iter().map(|(name, rows)| {
+        let permit = memory.as_mut().and_then(|memory| {
+            let units = memory_units(rows.bytes as usize).min(memory.num_permits());
+            memory.split(units)
+        });
+        (name, rows, permit)
+    });
+    with_memory.collect()
+}
+
+#[async_trait]
+impl RowWriter for FolderWriter {
+    async fn write(&mut self, table: usize, rows: RecordBatch) -> Result<(), Error> {
+        let part =
+            self.tables.get_mut(table).ok_or_else(|| Error::internal("a write to a table that it has not begun"))?;
+        let batches = match part.declaration.transform.clone() {
+            Some(transform) => transform.transform(rows).await?,
+            None => vec![rows],
+        };
+        for batch in batches {
+            let batch = part.conform(&batch, &self.shared)?;
+            if batch.num_rows() > 0 {
+                part.rows += batch.num_rows() as u64;
+                self.collected_bytes += tidegate_query::batch_bytes(&batch);
+                part.batches.push(batch);
+            }
+        }
+        if self.collected_bytes > self.shared.options.inline_bytes_max {
+            self.stage().await?;
+        }
+        Ok(())
+    }
+
+    async fn commit(self: Box<Self>) -> Result<WriteReceipt, Error> {
+        let shared = self.shared.clone();
+        // A caller that goes away does not stop the write halfway.
+        let stored = tokio::spawn(self.store()).await.map_err(|_| IngestError::Panicked.for_caller(&shared.name))?;
+        if stored.is_err() {
+            IngestCounters::add(&shared.counters.failed_writes, 1);
+        }
+        stored
+    }
+}
