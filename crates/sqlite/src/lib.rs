@@ -3,11 +3,14 @@
 //! It is safe without the statement policy in front of it. The file is opened read-only, an authorizer rejects every
 //! operation except reading, and the limits are SQLite's own. In SQLite, types belong to values and not to columns.
 //! Therefore a column of a result is a union, unless the schema guarantees its type.
+//!
+//! [`SqliteIngest`] writes rows into declared tables, with connections of its own.
 
 mod answer;
 mod catalog;
 mod database;
 mod files;
+mod ingest;
 mod options;
 mod plan;
 mod policy_views;
@@ -17,4 +20,5 @@ mod tables;
 mod work_error;
 
 pub use database::SqliteDatabase;
+pub use ingest::{SqliteIngest, SqliteIngestOptions, SqliteIngestTable};
 pub use options::SqliteOptions;

@@ -128,7 +128,7 @@ fn load_foreign_keys(connection: &Connection, table: &SqliteTable) -> rusqlite::
     rows.collect()
 }
 
-fn has_key_index(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<bool> {
+pub(crate) fn has_key_index(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) FROM pragma_index_list(?1, ?2) WHERE origin = 'pk'";
     connection.query_row(sql, [&table.name, &table.schema], |row| row.get(0))
 }

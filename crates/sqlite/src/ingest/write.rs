@@ -1,0 +1,231 @@
+//! A write: the rows of its tables, in one transaction of a connection.
+
+use std::fmt::Write as _;
+
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::Schema;
+use rusqlite::Connection;
+use rusqlite::types::ToSqlOutput;
+use tidegate_core::{Error, ErrorKind, Violation};
+use tidegate_query::{WriteMode, WriteReceipt, WriteRequest};
+
+use super::column::TargetColumn;
+use super::keys;
+use super::session::write_error;
+use super::table::TargetTable;
+use super::values::{ColumnValues, is_fitting};
+use super::writer::WriteContext;
+use crate::tables::quote_identifier;
+
+/// A table of a write, and how the columns of its batches are stored.
+struct TablePlan {
+    name: String,
+    table: TargetTable,
+    columns: Vec<PlannedColumn>,
+    rows: u64,
+}
+
+/// A column of the batches.
+struct PlannedColumn {
+    /// The position in [`TargetTable::columns`].
+    target: usize,
+    presence: Presence,
+}
+
+/// Whether a column is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Stored,
+    /// The first rows decide.
+    Undecided,
+    /// Its default applies.
+    Defaulted,
+    /// Its default applies where a batch has only nulls, which it does not take.
+    ByBatch,
+}
+
+impl TablePlan {
+    fn new(name: &str, table: TargetTable, schema: &Schema) -> Result<Self, Error> {
+        let mut problems = Vec::new();
+        let mut columns: Vec<PlannedColumn> = Vec::with_capacity(schema.fields().len());
+        for field in schema.fields() {
+            let mut problem = |message: String| problems.push(Violation { path: field.name().clone(), message });
+            let is_named = |column: &TargetColumn| column.field.name() == field.name();
+            let found = table.columns.iter().enumerate().find(|(_, column)| is_named(column));
+            let Some((target, column)) = found else {
+                problem("the table has no such column that takes values".to_owned());
+                continue;
+            };
+            if columns.iter().any(|planned| planned.target == target) {
+                problem("the rows have the column twice".to_owned());
+            } else if !is_fitting(field.data_type(), column.form) {
+                let expected = column.field.data_type();
+                problem(format!("the rows have {}, and the column takes {expected}", field.data_type()));
+            }
+            columns.push(PlannedColumn { target, presence: presence_of(column) });
+        }
+        for (position, column) in table.columns.iter().enumerate() {
+            if !column.field.is_nullable() && !columns.iter().any(|planned| planned.target == position) {
+                let message = "each row needs a value, and the rows have no such column".to_owned();
+                problems.push(Violation { path: column.field.name().clone(), message });
+            }
+        }
+        if problems.is_empty() {
+            return Ok(Self { name: name.to_owned(), table, columns, rows: 0 });
+        }
+        Err(Error::invalid_arguments(format!("the columns do not fit the table {name:?}"), problems))
+    }
+
+    /// The columns of `batch` that are stored, with their names.
+    fn stored_columns(&mut self, batch: &RecordBatch) -> Result<Vec<(String, ColumnValues)>, Error> {
+        if batch.num_columns() != self.columns.len() {
+            let (count, planned) = (batch.num_columns(), self.columns.len());
+            return Err(Error::internal(format!("a batch has {count} columns, not {planned}")));
+        }
+        let mut stored = Vec::with_capacity(self.columns.len());
+        for (column, array) in self.columns.iter_mut().zip(batch.columns()) {
+            let Some(target) = self.table.columns.get(column.target) else { continue };
+            let is_empty = array.logical_null_count() == array.len();
+            if column.presence == Presence::Undecided {
+                column.presence = if is_empty { Presence::Defaulted } else { Presence::Stored };
+            }
+            match column.presence {
+                Presence::Defaulted if !is_empty => {
+                    let message = format!(
+                        "the column {:?} of {:?} has a default, which applies to the rows before; later rows have values",
+                        target.field.name(),
+                        self.name
+                    );
+                    return Err(Error::new(ErrorKind::InvalidArguments, message)
+                        .with_hint("Send the column in all rows, or in none."));
+                }
+                Presence::Defaulted => {}
+                Presence::ByBatch if is_empty => {}
+                Presence::Stored | Presence::ByBatch | Presence::Undecided => {
+                    stored.push((target.field.name().clone(), ColumnValues::new(array, target.form)?));
+                }
+            }
+        }
+        Ok(stored)
+    }
+}
+
+fn presence_of(column: &TargetColumn) -> Presence {
+    match (column.has_default, column.takes_nulls) {
+        (false, _) => Presence::Stored,
+        (true, true) => Presence::Undecided,
+        (true, false) => Presence::ByBatch,
+    }
+}
+
+/// How a write begins.
+pub(super) enum Beginning<'a> {
+    Write(Write<'a>),
+    Repeated(WriteReceipt),
+}
+
+/// A write in its open transaction. If it is not committed, closing the connection rolls back.
+pub(super) struct Write<'a> {
+    connection: &'a Connection,
+    context: &'a WriteContext,
+    plans: Vec<TablePlan>,
+    key: Option<String>,
+}
+
+impl<'a> Write<'a> {
+    /// Begins `request`, whose tables are in the file of `connection`.
+    pub(super) fn begin(
+        connection: &'a Connection,
+        context: &'a WriteContext,
+        request: &WriteRequest,
+    ) -> Result<Beginning<'a>, Error> {
+        let database = &context.database;
+        let failed = |error| write_error(error, database);
+        connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
+        if let Some(key) = &request.key
+            && let Some(receipt) = keys::find(connection, key, context.now(), database)?
+        {
+            return Ok(Beginning::Repeated(receipt));
+        }
+        let mut plans = Vec::with_capacity(request.tables.len());
+        for (position, write) in request.tables.iter().enumerate() {
+            let (_, name) = context.locate(&write.table)?;
+            let table = TargetTable::look_up(connection, &write.table, &name, database)?;
+            let plan = TablePlan::new(&write.table, table, &write.schema)?;
+            if position == 0 && request.mode == WriteMode::Replace {
+                connection.execute(&format!("DELETE FROM {}", plan.table.sql_name), []).map_err(failed)?;
+            }
+            plans.push(plan);
+        }
+        Ok(Beginning::Write(Self { connection, context, plans, key: request.key.clone() }))
+    }
+
+    /// Inserts the rows of `batch` into the table at this position.
+    pub(super) fn insert(&mut self, table: usize, batch: &RecordBatch) -> Result<(), Error> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let database = &self.context.database;
+        let plan = self.plans.get_mut(table).ok_or_else(|| Error::internal("the write has no such table"))?;
+        let columns = plan.stored_columns(batch)?;
+        let sql = insert_sql(&plan.table.sql_name, columns.iter().map(|(name, _)| name.as_str()));
+        let mut statement = self.connection.prepare(&sql).map_err(|error| write_error(error, database))?;
+        let mut scratch = String::new();
+        for row in 0..batch.num_rows() {
+            let number = plan.rows + 1;
+            let failed = |error| in_row(&write_error(error, database), number);
+            for (position, (name, values)) in columns.iter().enumerate() {
+                let value = values.value(row, &mut scratch).map_err(|misfit| {
+                    let message = format!("row {number}: {} (column {name})", misfit.0);
+                    Error::new(ErrorKind::InvalidArguments, message)
+                })?;
+                statement.raw_bind_parameter(position + 1, ToSqlOutput::Borrowed(value)).map_err(failed)?;
+            }
+            if statement.raw_execute().map_err(failed)? != 1 {
+                let message = format!("row {number}: a trigger of {:?} ignored it, so nothing was stored", plan.name);
+                return Err(Error::new(ErrorKind::InvalidArguments, message));
+            }
+            plan.rows = number;
+        }
+        Ok(())
+    }
+
+    /// Commits the transaction.
+    pub(super) fn commit(self) -> Result<WriteReceipt, Error> {
+        let database = &self.context.database;
+        let rows = self.plans.iter().map(|plan| plan.rows).collect();
+        let receipt = WriteReceipt { sequence: self.context.next_sequence(), rows };
+        let stored = match &self.key {
+            Some(key) => keys::store(self.connection, key, &receipt, self.context.now()),
+            None => Ok(()),
+        };
+        let committed = stored.and_then(|()| self.connection.execute_batch("COMMIT"));
+        committed.map_err(|error| write_error(error, database))?;
+        Ok(receipt)
+    }
+}
+
+/// A conflict is an error, also where a constraint of the table declares to ignore or to replace rows.
+fn insert_sql<'a>(table: &str, columns: impl Iterator<Item = &'a str> + Clone) -> String {
+    let names: Vec<String> = columns.clone().map(quote_identifier).collect();
+    if names.is_empty() {
+        return format!("INSERT OR ABORT INTO {table} DEFAULT VALUES");
+    }
+    let mut sql = format!("INSERT OR ABORT INTO {table} ({}) VALUES (?1", names.join(", "));
+    for number in 2..=names.len() {
+        // Writing to a String cannot fail.
+        let _ = write!(sql, ", ?{number}");
+    }
+    sql.push(')');
+    sql
+}
+
+/// The error with the number of its row, from 1, if it is about a row.
+fn in_row(error: &Error, number: u64) -> Error {
+    match error.kind() {
+        ErrorKind::InvalidArguments | ErrorKind::TooLarge => {
+            Error::new(error.kind(), format!("row {number}: {}", error.message()))
+        }
+        _ => error.clone(),
+    }
+}
