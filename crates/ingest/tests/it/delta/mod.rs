@@ -1,7 +1,12 @@
 //! Delta tables.
 //!
-//! - `fixture`: tables in temporary folders, and their rows.
+//! - `fixture`: tables in temporary folders, and their rows; `samples`: a column of each type.
 //! - `commits`: versions, conflicts, checkpoints, interrupted writes.
+//! - `types`: values of all types, also as partitions.
+//! - `foreign`: tables for other readers, and tables of other writers.
 
 mod commits;
 mod fixture;
+mod foreign;
+mod samples;
+mod types;
