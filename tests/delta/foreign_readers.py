@@ -44,9 +44,7 @@ def to_json(column) -> list:
     if pa.types.is_floating(kind):
         return [None if value is None else "nan" if value != value else struct.pack(">d", value).hex() for value in column.to_pylist()]
     if pa.types.is_map(kind):
-        pairs = [[{"key": key, "value": value} for key, value in zip(to_json(row.keys), to_json(row.items))] if row.is_valid else None
-                 for row in map_rows(column)]
-        return pairs
+        return [None if row is None else [{"key": key, "value": value} for key, value in row] for row in column.to_pylist()]
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return [to_json(row.values) if row.is_valid else None for row in column]
     if pa.types.is_struct(kind):
@@ -56,23 +54,6 @@ def to_json(column) -> list:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or "binary_view" in str(kind):
         return [None if value is None else value.hex() for value in column.to_pylist()]
     return column.to_pylist()
-
-
-class MapRow:
-    """A row of a map."""
-
-    def __init__(self, keys, items, is_valid):
-        self.keys, self.items, self.is_valid = keys, items, is_valid
-
-
-def map_rows(column):
-    for row in range(len(column)):
-        part = column.slice(row, 1)
-        if part.null_count:
-            yield MapRow(None, None, False)
-        else:
-            pairs = part.flatten() if hasattr(part, "flatten") else part.values
-            yield MapRow(pairs.field(0), pairs.field(1), True)
 
 
 def compare(name: str, table: pa.Table, expected: dict, skip=()):
@@ -94,7 +75,9 @@ def read_ours(folder: Path):
         delta = deltalake.DeltaTable(source)
         arrow = pa.table(delta.scan() if not hasattr(delta, "to_pyarrow_table") else deltalake_table(delta))
         compare(f"deltalake {path.stem}", arrow, expected)
-        compare(f"polars {path.stem}", polars.scan_delta(str(source)).collect().to_arrow(), expected)
+        if path.stem != "nameless_partitions":
+            # polars takes values from the names of folders, which cannot have these; it reports an error.
+            compare(f"polars {path.stem}", polars.scan_delta(str(source)).collect().to_arrow(), expected)
         compare(f"duckdb {path.stem}", duckdb_table(arrow), expected)
         check_statistics(path.stem, delta, arrow)
         check_query(path.stem, delta, arrow)

@@ -160,7 +160,7 @@ pub fn unreferenced_files(
             let entry = entry.map_err(DeltaError::io(&folder))?;
             let path = entry.path();
             let name = entry.file_name();
-            let is_hidden = name.to_str().is_none_or(|name| name.starts_with(['_', '.']));
+            let is_hidden = name.to_str().is_none_or(|name| name.starts_with(['_', '.']) && !name.contains('='));
             let metadata = match entry.metadata() {
                 Ok(metadata) => metadata,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,

@@ -16,8 +16,8 @@ use super::types::{convert, stored_type};
 
 /// The folder of null, as other writers name it.
 const NULL_FOLDER: &str = "__HIVE_DEFAULT_PARTITION__";
-/// Longer names of folders end with a checksum instead; file systems allow 255 bytes.
-const FOLDER_NAME_BYTES_MAX: usize = 180;
+/// The longest name of a folder that file systems allow.
+const FOLDER_NAME_BYTES_MAX: usize = 255;
 
 /// What the files of a table are separated by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -227,39 +227,58 @@ pub(super) fn parse_hour(text: &str) -> Option<i64> {
 }
 
 /// The folder of a file with these partition values, below that of the table. Empty without partitions.
+///
+/// The log has the values, but some readers take them from the names of folders, where `%` and two digits are a byte.
 pub(super) fn folder(columns: &[PartitionColumn], values: &[Option<String>]) -> String {
     let names: Vec<_> = columns
         .iter()
         .zip(values)
         .map(|(column, value)| {
-            let value = value.as_deref().map_or_else(|| NULL_FOLDER.to_owned(), escape);
-            shorten(format!("{}={value}", escape(&column.name)))
+            let value = value.as_deref().filter(|value| !value.is_empty());
+            let name = format!("{}={}", escape_name(&column.name), value.map_or(NULL_FOLDER.to_owned(), escape_value));
+            if name.len() > FOLDER_NAME_BYTES_MAX || value == Some(NULL_FOLDER) {
+                // Readers that need the value fail, and do not take it for another one.
+                return format!("nameless-{:08x}", crc32fast::hash(name.as_bytes()));
+            }
+            name
         })
         .collect();
     names.join("/")
 }
 
-/// Escapes all but a few characters as `%` and two digits. A first `_` or `.` is escaped too: such folders are hidden.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for (position, byte) in text.bytes().enumerate() {
-        let is_plain = byte.is_ascii_alphanumeric() || byte == b'-' || (position > 0 && matches!(byte, b'_' | b'.'));
-        if is_plain {
-            escaped.push(char::from(byte));
+/// Escapes what a name of a folder cannot have, or what has a meaning in it. Readers compare the rest with the name of the
+/// column as it is.
+fn escape_name(name: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || matches!(character, '-' | '_' | '.' | ' ');
+    let mut escaped = String::with_capacity(name.len());
+    for character in name.chars() {
+        if is_plain(character) {
+            escaped.push(character);
         } else {
-            // Writing to a String cannot fail.
-            let _ = write!(escaped, "%{byte:02X}");
+            escape_bytes(&mut escaped, character.encode_utf8(&mut [0; 4]).as_bytes());
         }
     }
     escaped
 }
 
-fn shorten(name: String) -> String {
-    if name.len() <= FOLDER_NAME_BYTES_MAX {
-        return name;
+fn escape_value(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        let is_plain = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+        if is_plain {
+            escaped.push(char::from(byte));
+        } else {
+            escape_bytes(&mut escaped, &[byte]);
+        }
     }
-    // All characters are ASCII, so that each position is between two characters.
-    format!("{}~{:08x}", name.get(..FOLDER_NAME_BYTES_MAX).unwrap_or_default(), crc32fast::hash(name.as_bytes()))
+    escaped
+}
+
+fn escape_bytes(escaped: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        // Writing to a String cannot fail.
+        let _ = write!(escaped, "%{byte:02X}");
+    }
 }
 
 /// A path as the log writes it: a URI reference.

@@ -10,6 +10,11 @@ use super::types::{stored_decimal, stored_type, utc_timestamp};
 
 /// The key of a field's metadata with the Arrow type that was declared, where the Delta type does not imply it.
 const ARROW_TYPE_KEY: &str = "tidegate.arrow_type";
+/// The prefix of keys of a field's metadata that this writer adds.
+const OWN_PREFIX: &str = "tidegate.";
+/// The prefix of keys that mean something to Arrow. They get [`OWN_PREFIX`]: other readers would expect the extension type
+/// in the data files too, which have plain columns.
+const ARROW_PREFIX: &str = "ARROW:";
 
 /// A column as the log writes it.
 pub(super) fn delta_field(field: &Field) -> Result<Value, &'static str> {
@@ -18,10 +23,11 @@ pub(super) fn delta_field(field: &Field) -> Result<Value, &'static str> {
     let mut entries: Vec<_> = field.metadata().iter().collect();
     entries.sort_unstable();
     for (key, value) in entries {
-        if key.starts_with("tidegate.") || key.starts_with("delta.") {
+        if key.starts_with(OWN_PREFIX) || key.starts_with("delta.") {
             return Err("its metadata has a key that begins with `tidegate.` or `delta.`");
         }
-        metadata.insert(key.clone(), Value::String(value.clone()));
+        let key = if key.starts_with(ARROW_PREFIX) { format!("{OWN_PREFIX}{key}") } else { key.clone() };
+        metadata.insert(key, Value::String(value.clone()));
     }
     if type_from_delta(&data_type).ok().as_ref() != Some(field.data_type()) {
         metadata.insert(ARROW_TYPE_KEY.to_owned(), Value::String(field.data_type().to_string()));
@@ -93,7 +99,9 @@ pub(super) fn field_from_delta(value: &Value) -> Result<Field, String> {
                     return Err(format!("column \"{name}\": the type {declared} is not stored as {delta}"));
                 }
                 data_type = declared;
-            } else if !key.starts_with("tidegate.") && !key.starts_with("delta.") {
+            } else if let Some(key) = key.strip_prefix(OWN_PREFIX).filter(|key| key.starts_with(ARROW_PREFIX)) {
+                metadata.insert(key.to_owned(), text.to_owned());
+            } else if !key.starts_with(OWN_PREFIX) && !key.starts_with("delta.") {
                 metadata.insert(key.clone(), text.to_owned());
             }
         }

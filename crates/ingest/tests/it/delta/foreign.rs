@@ -12,7 +12,7 @@ use tempfile::tempdir;
 use tidegate_ingest::delta::{DeltaCommit, DeltaError, DeltaTable, PartitionBy};
 
 use super::fixture::{append, rows};
-use super::samples::{odd_texts, samples};
+use super::samples::{nameless_texts, odd_texts, samples};
 
 /// The variable with the folder that the script and these tests share.
 const FOLDER_VARIABLE: &str = "TIDEGATE_DELTA_FOLDER";
@@ -37,7 +37,9 @@ fn write_types(folder: &Path) {
     let remove = vec![Arc::clone(table.snapshot().files.last().unwrap())];
     table.commit(DeltaCommit { remove, operation: "DELETE", ..DeltaCommit::default() }).unwrap();
     let with_late = Schema::new([fields, vec![Field::new("late", DataType::Utf8, true)]].concat());
-    table.commit(DeltaCommit { schema: Some(with_late.clone()), operation: "ADD COLUMNS", ..DeltaCommit::default() }).unwrap();
+    table
+        .commit(DeltaCommit { schema: Some(with_late.clone()), operation: "ADD COLUMNS", ..DeltaCommit::default() })
+        .unwrap();
     while table.snapshot().version < 101 {
         let transaction = Some(("writer".to_owned(), 1));
         table.commit(DeltaCommit { transaction, operation: "WRITE", ..DeltaCommit::default() }).unwrap();
@@ -57,23 +59,31 @@ fn write_types(folder: &Path) {
 }
 
 /// A table by day, text, a large number and a timestamp, with names that need escapes.
-fn write_partitions(folder: &Path) {
-    let texts = odd_texts();
+fn write_partitions(folder: &Path, texts: &[Option<String>]) {
     let count = i64::try_from(texts.len()).unwrap();
     let hour = 3_600_000_000;
     let times = || (0..count).map(move |row| (row - 5) * 7 * hour - 1);
     let zone: Arc<str> = "UTC".into();
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("row", Arc::new((0..count).collect::<Int64Array>())),
-        ("text =/%", Arc::new(texts.iter().map(Option::as_deref).collect::<StringArray>())),
-        ("time", cast(&times().collect::<Int64Array>(), &DataType::Timestamp(TimeUnit::Microsecond, Some(zone.clone()))).unwrap()),
-        ("at", cast(&times().collect::<Int64Array>(), &DataType::Timestamp(TimeUnit::Microsecond, Some(zone))).unwrap()),
+        ("text ä", Arc::new(texts.iter().map(Option::as_deref).collect::<StringArray>())),
+        (
+            "time",
+            cast(&times().collect::<Int64Array>(), &DataType::Timestamp(TimeUnit::Microsecond, Some(zone.clone())))
+                .unwrap(),
+        ),
+        (
+            "at",
+            cast(&times().collect::<Int64Array>(), &DataType::Timestamp(TimeUnit::Microsecond, Some(zone))).unwrap(),
+        ),
         ("big", cast(&(0..count).map(|row| row % 2).collect::<Int64Array>(), &DataType::UInt64).unwrap()),
     ];
-    let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, values)| (name, values, true))).unwrap();
+    let batch =
+        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, values)| (name, values, true)))
+            .unwrap();
     let partition_by = [
         PartitionBy::Day("time".to_owned()),
-        PartitionBy::Column("text =/%".to_owned()),
+        PartitionBy::Column("text ä".to_owned()),
         PartitionBy::Column("at".to_owned()),
         PartitionBy::Column("big".to_owned()),
     ];
@@ -82,7 +92,7 @@ fn write_partitions(folder: &Path) {
     table.checkpoint().unwrap();
     let expected = json!({
         "row": (0..count).collect::<Vec<_>>(),
-        "text =/%": texts.iter().map(|text| text.clone().filter(|text| !text.is_empty())).collect::<Vec<_>>(),
+        "text ä": texts.iter().map(|text| text.clone().filter(|text| !text.is_empty())).collect::<Vec<_>>(),
         "time": times().collect::<Vec<_>>(),
         "at": times().collect::<Vec<_>>(),
         "big": (0..count).map(|row| (row % 2).to_string()).collect::<Vec<_>>(),
@@ -91,7 +101,7 @@ fn write_partitions(folder: &Path) {
     write_expected(folder, expected.as_object().unwrap());
     let table = DeltaTable::open(folder).unwrap().unwrap();
     let read = rows(folder, &table.snapshot());
-    let (position, numbers) = (read.schema().index_of("text =/%").unwrap(), read.column(0).as_primitive::<Int64Type>());
+    let (position, numbers) = (read.schema().index_of("text ä").unwrap(), read.column(0).as_primitive::<Int64Type>());
     for (row, text) in numbers.values().iter().zip(read.column(position).as_string::<i32>()) {
         assert_eq!(text, texts[usize::try_from(*row).unwrap()].as_deref());
     }
@@ -100,10 +110,12 @@ fn write_partitions(folder: &Path) {
 #[test]
 fn writes_tables_for_other_readers() {
     let temporary = tempdir().unwrap();
-    let folder = std::env::var_os(FOLDER_VARIABLE).map_or_else(|| temporary.path().to_owned(), PathBuf::from).join("ours");
+    let folder =
+        std::env::var_os(FOLDER_VARIABLE).map_or_else(|| temporary.path().to_owned(), PathBuf::from).join("ours");
     fs::create_dir_all(&folder).unwrap();
     write_types(&folder.join("types"));
-    write_partitions(&folder.join("partitions"));
+    write_partitions(&folder.join("partitions"), &odd_texts());
+    write_partitions(&folder.join("nameless_partitions"), &nameless_texts());
 }
 
 /// Each table of the script comes with the rows that it has, or with the feature for which it is refused.
@@ -157,7 +169,13 @@ fn to_json(column: &ArrayRef, row: usize) -> Value {
         }
         DataType::Struct(fields) => {
             let columns = column.as_struct().columns().iter();
-            Value::Object(fields.iter().zip(columns).map(|(field, column)| (field.name().clone(), to_json(column, row))).collect())
+            Value::Object(
+                fields
+                    .iter()
+                    .zip(columns)
+                    .map(|(field, column)| (field.name().clone(), to_json(column, row)))
+                    .collect(),
+            )
         }
         _ => number(&DataType::Int64),
     }

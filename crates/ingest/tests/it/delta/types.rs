@@ -9,8 +9,8 @@ use arrow::array::{
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{cast, sort_to_indices, take_record_batch};
 use arrow::datatypes::{
-    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Field, Fields, Float32Type,
-    Float64Type, Schema, TimeUnit, UInt64Type, i256,
+    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Field, Fields, Float32Type, Float64Type,
+    Schema, TimeUnit, UInt64Type, i256,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -70,9 +70,14 @@ fn leaves(raw: &[Raw]) -> Vec<ArrayRef> {
         arrays.push(cast(&unsigned.unary::<_, UInt64Type>(|value| value << shift >> shift), &data_type).unwrap());
     }
     arrays.push(Arc::new(unsigned));
-    arrays.push(Arc::new(values().map(|raw| raw.map(|raw| f64::from_bits(raw as u64))).collect::<PrimitiveArray<Float64Type>>()));
-    arrays.push(Arc::new(values().map(|raw| raw.map(|raw| f32::from_bits(raw as u32))).collect::<PrimitiveArray<Float32Type>>()));
-    let halves = values().map(|raw| raw.map(|raw| f32::from(raw as i16) / 8.0)).collect::<PrimitiveArray<Float32Type>>();
+    arrays.push(Arc::new(
+        values().map(|raw| raw.map(|raw| f64::from_bits(raw as u64))).collect::<PrimitiveArray<Float64Type>>(),
+    ));
+    arrays.push(Arc::new(
+        values().map(|raw| raw.map(|raw| f32::from_bits(raw as u32))).collect::<PrimitiveArray<Float32Type>>(),
+    ));
+    let halves =
+        values().map(|raw| raw.map(|raw| f32::from(raw as i16) / 8.0)).collect::<PrimitiveArray<Float32Type>>();
     arrays.push(Arc::new(cast(&halves, &DataType::Float16).unwrap()));
     assert_eq!(arrays.last().unwrap().data_type(), &DataType::Float16);
     let text: StringArray = values().map(|raw| raw.map(to_text)).collect();
@@ -122,7 +127,8 @@ fn nested(leaf: &ArrayRef) -> Vec<ArrayRef> {
     let lengths = (0..rows).map(|row| if row % 3 == 1 { 0 } else { row % 3 });
     let offsets = OffsetBuffer::from_lengths(lengths.clone());
     let used = offsets.last().copied().map_or(0, |last| usize::try_from(last).unwrap());
-    let positions = arrow::array::UInt32Array::from_iter_values((0..used).map(|row| u32::try_from(row % rows.max(1)).unwrap()));
+    let positions =
+        arrow::array::UInt32Array::from_iter_values((0..used).map(|row| u32::try_from(row % rows.max(1)).unwrap()));
     let values = arrow::compute::take(leaf, &positions, None).unwrap();
     let list = ListArray::new(Arc::clone(&element), offsets.clone(), Arc::clone(&values), Some(nulls.clone()));
     let large = LargeListArray::new(
@@ -133,11 +139,9 @@ fn nested(leaf: &ArrayRef) -> Vec<ArrayRef> {
     );
     let doubled = arrow::compute::concat(&[leaf.as_ref(), leaf.as_ref()]).unwrap();
     let fixed = FixedSizeListArray::new(element, 2, doubled, Some(nulls.clone()));
-    let fields: Fields = vec![
-        Field::new("part", leaf.data_type().clone(), true),
-        Field::new("list", list.data_type().clone(), true),
-    ]
-    .into();
+    let fields: Fields =
+        vec![Field::new("part", leaf.data_type().clone(), true), Field::new("list", list.data_type().clone(), true)]
+            .into();
     let structure = StructArray::new(fields, vec![Arc::clone(leaf), Arc::new(list.clone())], Some(nulls.clone()));
     let keys: ArrayRef = Arc::new(StringArray::from_iter_values((0..used).map(|key| key.to_string())));
     let entries = StructArray::new(
