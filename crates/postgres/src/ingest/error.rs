@@ -17,8 +17,9 @@ pub(super) fn write_error(
     let Some(server) = error.as_db_error().filter(|_| mapped.kind() == ErrorKind::InvalidArguments) else {
         return mapped;
     };
-    let row = row_of(server).map(|row| format!("row {}: ", rows_before.saturating_add(row))).unwrap_or_default();
-    let columns = match columns_of(server, table) {
+    let (row, column) = place_of(server);
+    let row = row.map(|row| format!("row {}: ", rows_before.saturating_add(row))).unwrap_or_default();
+    let columns = match columns_of(server, table, column) {
         columns if columns.is_empty() => String::new(),
         columns => format!(" (column {})", columns.join(", ")),
     };
@@ -52,18 +53,21 @@ pub(super) fn key_in_use_error() -> Error {
         .with_hint("Wait for its end, then send the rows again with the same key.")
 }
 
-/// The row of the command, from 1. Only the context has it: `COPY events, line 3, column id: "7"`.
-fn row_of(error: &DbError) -> Option<u64> {
-    let (_, rest) = error.where_().filter(|context| context.starts_with("COPY "))?.split_once(", line ")?;
-    rest.split(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
+/// The row of the command, from 1, and its column. Only the context has them: `COPY events, line 3, column id`.
+fn place_of(error: &DbError) -> (Option<u64>, Option<String>) {
+    let context = error.where_().unwrap_or_default().lines().find(|line| line.starts_with("COPY "));
+    let Some((_, rest)) = context.and_then(|context| context.split_once(", line ")) else { return (None, None) };
+    let row = rest.split(|character: char| !character.is_ascii_digit()).next().and_then(|row| row.parse().ok());
+    let column = rest.split_once(", column ").map(|(_, column)| column.to_owned());
+    (row, column)
 }
 
 /// The columns of the constraint. Keys are in the detail, in front of their values: `Key (a, b)=(1, 2) already exists.`
-fn columns_of(error: &DbError, table: &TargetTable) -> Vec<String> {
+fn columns_of(error: &DbError, table: &TargetTable, column: Option<String>) -> Vec<String> {
     let is_named = |(name, _): &&(String, Vec<String>)| Some(name.as_str()) == error.constraint();
     if let Some((_, columns)) = table.constraints.iter().find(is_named) {
         return columns.clone();
     }
     let of_key = error.detail().and_then(|detail| detail.strip_prefix("Key (")?.split_once(")=("));
-    of_key.map(|(columns, _)| vec![columns.to_owned()]).unwrap_or_default()
+    of_key.map(|(columns, _)| columns.to_owned()).or(column).into_iter().collect()
 }

@@ -10,6 +10,7 @@ mod cluster; // A server of a test's own.
 mod connect; // Connection strings, and connections with everything that can be wrong with them.
 mod escape_attempts; // What gets out of a transaction that only reads, and past a role that may only read.
 mod identity; // Roles, claims, and row-level security under load.
+mod ingest; // Tables that take rows.
 mod large_rows; // Rows above the bound, and the memory that they take.
 mod lone_statements; // Statements without a transaction around them.
 mod outages; // Restarts, killed backends, dropped tables and full disks, under load.

@@ -161,6 +161,9 @@ fn real(value: f64) -> Result<ValueRef<'static>, Misfit> {
 }
 
 fn text(text: &str, is_number_refused: bool) -> Result<ValueRef<'_>, Misfit> {
+    if text.as_bytes().contains(&0) {
+        return Err(Misfit("the text holds a NUL character, where the functions of SQLite end it".to_owned()));
+    }
     if is_number_refused && is_number(text) {
         return Err(Misfit("SQLite would store the text as a number".to_owned()));
     }

@@ -9,6 +9,7 @@
 //! - `differential`: statements answered as the library itself answers them
 //! - `policies`: row policies: which rows callers see, and attempts to see others
 //! - `hidden_rows`: random questions of those, beside the same over a copy without what is hidden
+//! - `ingest`: tables that take rows: types, transactions, keys
 //! - `names`: names of what is denied, in texts of SQLite's
 //! - `multiple_files`: several files as one database
 //! - `views`: row policies of views, and of all tables at once
@@ -26,6 +27,7 @@ mod damaged_files;
 mod differential;
 mod error_messages;
 mod hidden_rows;
+mod ingest;
 mod multiple_files;
 mod names;
 mod policies;

@@ -1,0 +1,201 @@
+use std::sync::Arc;
+
+use arrow::array::{Array as _, ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
+use insta::assert_snapshot;
+use tidegate_core::ErrorKind;
+use tidegate_query::{IngestTarget as _, TableWrite, WriteMode, WriteRequest};
+
+use super::{notes, open, refusal, request};
+use crate::test_database::{TestDatabase, wait_until};
+
+const NOTES: &str = "
+    CREATE TABLE notes (id bigint PRIMARY KEY, note text CHECK (note <> 'bad'));
+    CREATE TABLE notes__rejects (line bigint, reason text NOT NULL);
+    GRANT INSERT, SELECT, DELETE ON notes, notes__rejects TO {login};";
+
+#[tokio::test]
+async fn rows_are_visible_together_with_the_commit() {
+    let scene = TestDatabase::new(NOTES).await;
+    let target = open(&scene, &["notes", "notes__rejects"]);
+    assert_eq!(target.ingest.tables(), ["notes"]);
+    let rejects = |line: i64| {
+        RecordBatch::try_from_iter_with_nullable([
+            ("line", Arc::new(Int32Array::from(vec![line as i32])) as ArrayRef, true),
+            ("reason", Arc::new(StringArray::from(vec!["why"])) as ArrayRef, false),
+        ])
+        .unwrap()
+    };
+    let rows = notes([(1, None)]);
+    let tables = [("notes", rows.schema()), ("notes__rejects", rejects(1).schema())];
+    let tables = tables.map(|(table, schema)| TableWrite { table: table.to_owned(), schema }).to_vec();
+    let request = WriteRequest { tables, mode: WriteMode::Append, key: None };
+    let mut writer = target.begin(request).await.unwrap();
+    for number in 0..5 {
+        writer.write(0, notes([(number, Some("fine")), (100 + number, None)])).await.unwrap();
+        writer.write(1, rejects(number)).await.unwrap();
+        assert_eq!(scene.value("SELECT count(*) FROM notes").await, "0");
+    }
+    assert_eq!(writer.commit().await.unwrap().rows, [10, 5]);
+    assert_eq!(scene.value("SELECT count(*) || ' ' || sum(id) FROM notes").await, "10 520");
+    assert_eq!(scene.value("SELECT sum(line) FROM notes__rejects").await, "10");
+    target.wait_until_idle().await;
+}
+
+#[tokio::test]
+async fn dropped_writer_leaves_nothing() {
+    let scene = TestDatabase::new(NOTES).await;
+    let target = open(&scene, &["notes"]);
+    for batches in 0..4_i64 {
+        let mut writer = target.begin(request("notes", &notes([]).schema(), None)).await.unwrap();
+        for number in 0..batches {
+            writer.write(0, notes((0..1_000).map(|row| (number * 1_000 + row, Some("text"))))).await.unwrap();
+        }
+        drop(writer);
+        target.wait_until_idle().await;
+    }
+    wait_until("the end of the transactions", || async { scene.active().await == "0" }).await;
+    assert_eq!(scene.value("SELECT count(*) FROM notes").await, "0");
+    assert_eq!(scene.value("SELECT count(*) FROM pg_locks WHERE relation = 'notes'::regclass").await, "0");
+}
+
+#[tokio::test]
+async fn violations_name_constraint_column_and_row_and_store_nothing() {
+    let scene = TestDatabase::new(&format!(
+        "{NOTES} INSERT INTO notes VALUES (777, 'secret');
+         CREATE TABLE parts (note_id bigint REFERENCES notes DEFERRABLE INITIALLY DEFERRED, size int NOT NULL);
+         CREATE TABLE kept (id bigint); CREATE FUNCTION drop_row() RETURNS trigger LANGUAGE plpgsql AS
+         'BEGIN IF NEW.id = 2 THEN RETURN NULL; END IF; RETURN NEW; END';
+         CREATE TRIGGER drop_row BEFORE INSERT ON kept FOR EACH ROW EXECUTE FUNCTION drop_row();
+         GRANT INSERT ON parts, kept TO {{login}};"
+    ))
+    .await;
+    let target = open(&scene, &["notes", "parts", "kept"]);
+    let first = || notes([(1, None), (2, None)]);
+    let pair = |id: i64, size: Option<i32>| {
+        RecordBatch::try_from_iter_with_nullable([
+            ("note_id", Arc::new(Int64Array::from(vec![id])) as ArrayRef, true),
+            ("size", Arc::new(Int32Array::from(vec![size])) as ArrayRef, true),
+        ])
+        .unwrap()
+    };
+    let kept =
+        RecordBatch::try_from_iter_with_nullable([("id", Arc::new(Int64Array::from(vec![1, 2, 3])) as ArrayRef, true)]);
+    let cases = [
+        ("notes", vec![first(), notes([(3, None), (777, None)])]),
+        ("notes", vec![first(), notes([(3, Some("bad"))])]),
+        ("parts", vec![pair(777, Some(1)), pair(777, None)]),
+        ("parts", vec![pair(5, Some(1))]),
+        ("kept", vec![kept.unwrap()]),
+    ];
+    let mut refusals = Vec::new();
+    for (table, rows) in cases {
+        let error = refusal(target.append(table, rows).await);
+        refusals.push(format!("{}: {error}", error.kind().name()));
+    }
+    assert_snapshot!(refusals.join("\n"), @r#"
+    invalid_arguments: row 4: duplicate key value violates unique constraint "notes_pkey" (column id)
+    invalid_arguments: row 3: new row for relation "notes" violates check constraint "notes_note_check" (column note)
+    invalid_arguments: row 2: null value in column "size" of relation "parts" violates not-null constraint
+    invalid_arguments: insert or update on table "parts" violates foreign key constraint "parts_note_id_fkey" (column note_id)
+    invalid_arguments: a trigger of the table "kept" stored 2 of 3 rows, so nothing was stored
+    "#);
+    let left = "SELECT (SELECT count(*) FROM notes) || ' ' || (SELECT count(*) FROM parts) || ' ' || (SELECT count(*) FROM kept)";
+    assert_eq!(scene.value(left).await, "1 0 0");
+    target.wait_until_idle().await;
+}
+
+#[tokio::test]
+async fn replace_takes_the_place_of_all_rows_at_once() {
+    let scene = TestDatabase::new(&format!("{NOTES} INSERT INTO notes VALUES (1, 'old'), (2, 'old');")).await;
+    let target = open(&scene, &["notes"]);
+    let rows = notes([(2, Some("new")), (3, Some("new"))]);
+    let replace = || WriteRequest { mode: WriteMode::Replace, ..request("notes", &rows.schema(), None) };
+    let mut writer = target.begin(replace()).await.unwrap();
+    writer.write(0, rows.clone()).await.unwrap();
+    assert_eq!(scene.value("SELECT string_agg(note, ' ') FROM notes").await, "old old");
+    drop(writer);
+    target.wait_until_idle().await;
+    let mut writer = target.begin(replace()).await.unwrap();
+    // Another writer waits for the lock, and is refused after the time limit for locks.
+    let locked =
+        scene.admin.batch_execute("SET lock_timeout = 1; INSERT INTO notes VALUES (9, 'x')").await.unwrap_err();
+    assert_eq!(locked.code().unwrap().code(), "55P03");
+    writer.write(0, rows.clone()).await.unwrap();
+    assert_eq!(writer.commit().await.unwrap().rows, [2]);
+    assert_eq!(scene.value("SELECT string_agg(id || note, ' ' ORDER BY id) FROM notes").await, "2new 3new");
+    // Without rows, the table is empty afterwards.
+    let writer = target.begin(replace()).await.unwrap();
+    assert_eq!(writer.commit().await.unwrap().rows, [0]);
+    assert_eq!(scene.value("SELECT count(*) FROM notes").await, "0");
+    target.wait_until_idle().await;
+}
+
+#[tokio::test]
+async fn columns_without_values_have_their_default() {
+    let scene = TestDatabase::new(
+        "CREATE TABLE t (id bigserial, code text NOT NULL DEFAULT 'none', mark int DEFAULT 7, note text);
+         GRANT INSERT ON t TO {login}; GRANT USAGE ON SEQUENCE t_id_seq TO {login};",
+    )
+    .await;
+    let target = open(&scene, &["t"]);
+    let schema = target.schema("t", &["code", "mark", "note"]).await;
+    let batch = |code: Option<&str>, mark: Option<i32>| {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(StringArray::from(vec![code])),
+            Arc::new(Int32Array::from(vec![mark])),
+            Arc::new(StringArray::from(vec![Some("n")])),
+        ];
+        RecordBatch::try_new(schema.clone(), columns).unwrap()
+    };
+    target.append("t", vec![batch(None, None), batch(Some("a"), None), batch(None, None)]).await.unwrap();
+    target.append("t", vec![batch(Some("b"), Some(1)), batch(Some("c"), None)]).await.unwrap();
+    let rows = "SELECT string_agg(id || code || coalesce(mark::text, '-'), ' ' ORDER BY id) FROM t";
+    assert_eq!(scene.value(rows).await, "1none7 2a7 3none7 4b1 5c-");
+    let late = refusal(target.append("t", vec![batch(None, None), batch(None, Some(2))]).await);
+    assert_eq!((late.kind(), late.message().contains("has a default")), (ErrorKind::InvalidArguments, true));
+    assert_eq!(scene.value("SELECT count(*) FROM t").await, "5");
+    target.wait_until_idle().await;
+}
+
+/// The time limits of the role do not end a body.
+#[tokio::test]
+async fn time_limits_of_statements_do_not_apply() {
+    let scene = TestDatabase::new(
+        "CREATE TABLE t (id int, timeout text DEFAULT current_setting('statement_timeout'),
+             idle text DEFAULT current_setting('idle_in_transaction_session_timeout'));
+         GRANT INSERT ON t TO {login}; ALTER ROLE {login} SET statement_timeout = '10s';",
+    )
+    .await;
+    let target = open(&scene, &["t"]);
+    let ids = Arc::new(Int32Array::from(vec![1])) as ArrayRef;
+    let rows = RecordBatch::try_from_iter_with_nullable([("id", ids, true)]).unwrap();
+    target.append("t", vec![rows]).await.unwrap();
+    assert_eq!(scene.value("SELECT timeout || ' ' || idle FROM t").await, "0 330s");
+    target.wait_until_idle().await;
+}
+
+#[tokio::test]
+async fn million_rows_are_never_in_memory_together() {
+    const BATCHES: i64 = 125;
+    const ROWS: i64 = 8_000;
+    let scene =
+        TestDatabase::new("CREATE TABLE numbers (id bigint, label text); GRANT INSERT ON numbers TO {login};").await;
+    let target = open(&scene, &["numbers"]);
+    let schema = target.schema("numbers", &[]).await;
+    let labels: ArrayRef = Arc::new(StringArray::from_iter_values((0..ROWS).map(|row| format!("label of row {row}"))));
+    let mut writer = target.begin(request("numbers", &schema, None)).await.unwrap();
+    let mut alive_max = 0;
+    for number in 0..BATCHES {
+        let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(number * ROWS..(number + 1) * ROWS));
+        writer.write(0, RecordBatch::try_new(schema.clone(), vec![ids, labels.clone()]).unwrap()).await.unwrap();
+        // Each batch that waits or is written holds the labels.
+        alive_max = alive_max.max(Arc::strong_count(&labels));
+    }
+    assert_eq!(writer.commit().await.unwrap().rows, [1_000_000]);
+    // Two that wait, one that is written, and the test's own.
+    assert!(alive_max <= 4, "{alive_max}");
+    let sums = "SELECT count(*) || ' ' || sum(id) || ' ' || count(DISTINCT id) FROM numbers";
+    assert_eq!(scene.value(sums).await, "1000000 499999500000 1000000");
+    assert_eq!(labels.len(), 8_000);
+    target.wait_until_idle().await;
+}
