@@ -8,9 +8,9 @@ mod federated;
 mod system;
 
 pub use embedded::{
-    ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, LogOptionProblem, LogTableOptions, NumberFormat,
-    RaggedRows, RowSelect, SourceFile, SourceTable, SourceTables, TableSource, TextEncoding, TextTableOptions,
-    glob_folder,
+    ColumnRange, ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, LogOptionProblem, LogTableOptions,
+    NumberFormat, RaggedRows, RowSelect, SourceFile, SourceTable, SourceTables, TableSource, TextEncoding,
+    TextTableOptions, glob_folder,
 };
 pub use federated::FederatedDatabase;
 pub use system::{

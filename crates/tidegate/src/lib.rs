@@ -26,6 +26,7 @@ mod download_flags;
 mod file_limit;
 mod flight;
 mod idle_memory;
+mod ingest;
 mod init;
 mod log_writer;
 mod logging;

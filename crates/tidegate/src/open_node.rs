@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::command_error::CommandError;
 use crate::config::{self, ApplyReport, Config, FileHashes, LoadedConfig, NodeAssembler, ResultsConfig};
 use crate::idle_memory;
+use crate::ingest::IngestFolders;
 use crate::metric_recorder;
 use crate::node::Node;
 use crate::options::{GlobalOptions, LimitDefaults};
@@ -88,7 +89,9 @@ impl<'a> NodeSpec<'a> {
             LimitDefaults::CommandLine => (None, None),
         };
         let node = Arc::new(build_node(store.clone(), audit.clone()));
-        let assembly = NodeAssembler::new(node, engine.clone(), authenticator.clone(), limits, command_line_databases);
+        let folders = IngestFolders::new(defaults == LimitDefaults::Clients);
+        let assembly =
+            NodeAssembler::new(node, engine.clone(), authenticator.clone(), limits, command_line_databases, folders);
         let assembly = Arc::new(assembly);
         let apply_report = assembly.apply_config(&loaded).await?;
         if defaults == LimitDefaults::Clients {
@@ -183,6 +186,7 @@ impl OpenNode {
     pub(crate) async fn close(&self) {
         let databases = self.assembly.open_databases();
         futures::future::join_all(databases.iter().map(|database| database.close())).await;
+        self.assembly.ingest_folders.close().await;
         self.engine.shutdown(DRAIN_TIMEOUT).await;
         self.assembly.metric_recording.flush();
         self.close_audit_log(DRAIN_TIMEOUT).await;

@@ -244,10 +244,6 @@ impl Database for FileDatabase {
         Ok(compute_version_tag(&files, table, &self.principal_policies(principal)))
     }
 
-    async fn close(&self) {
-        self.files.close().await;
-    }
-
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
         let (statement, tables) = (statement.clone(), self.load_tables(principal).await?);
         let sessions = self.sessions.clone();

@@ -19,8 +19,8 @@ mod worker_pools;
 pub use database::FileDatabase;
 pub use engine::{Engine, EngineOptions};
 pub use files::{
-    ColumnType, FileLimits, LogOptionProblem, LogTableOptions, NumberFormat, RaggedRows, SourceFile, SourceTable,
-    SourceTables, TableSource, TextEncoding, TextTableOptions, glob_folder,
+    ColumnRange, ColumnType, FileLimits, LogOptionProblem, LogTableOptions, NumberFormat, RaggedRows, SourceFile,
+    SourceTable, SourceTables, TableSource, TextEncoding, TextTableOptions, glob_folder,
 };
 pub(crate) use plan::{
     CATALOG, QueryCancellation, SessionFactory, StatementScope, StatementSession, SystemCatalogs, build_plan,

@@ -9,7 +9,9 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampNano
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::ArrowWriter;
 use tidegate_core::Principal;
-use tidegate_engines::{Engine, FileDatabase, RowSelect, SourceFile, SourceTable, SourceTables, TableSource};
+use tidegate_engines::{
+    ColumnRange, Engine, FileDatabase, RowSelect, SourceFile, SourceTable, SourceTables, TableSource,
+};
 use tidegate_query::{Database, Freshness, HashKey, RowCondition, RowPolicies, RowPolicy};
 
 use crate::support::{Folder, TestNode, lines, run_plan, two_thread_options};
@@ -67,7 +69,13 @@ fn write_file(folder: &Path, name: &str, first: i64, rows: i64, day: Option<&str
         bytes: std::fs::metadata(folder.join(name)).unwrap().len(),
         rows: rows as u64,
         modified: SystemTime::UNIX_EPOCH,
-        partition_values: vec![day.map(str::to_owned)],
+        partition_values: vec![Arc::new(StringArray::from(vec![day]))],
+        ranges: vec![ColumnRange {
+            column: "value".to_owned(),
+            minimum: Some(Arc::new(Int64Array::from(vec![first]))),
+            maximum: Some(Arc::new(Int64Array::from(vec![first + rows - 1]))),
+            nulls: Some(0),
+        }],
     }
 }
 
@@ -85,6 +93,7 @@ impl Fixture {
             schema: schema(),
             partition_columns: vec!["day".to_owned()],
             files: Arc::new(files),
+            version: recent.len() as u64,
             recent: Arc::new(recent),
             lease: Arc::new(()),
             comment: Some("readings of devices".to_owned()),
@@ -218,4 +227,15 @@ async fn select_computes_each_row_from_one_row() {
     }
     let error = RowSelect::parse("SELECT missing FROM incoming", &engine).unwrap().apply(recent(0, 5, "monday")).await;
     assert!(error.unwrap_err().to_string().contains("missing"));
+}
+
+#[tokio::test]
+async fn files_without_matching_rows_are_not_opened() {
+    let fixture = Fixture::new();
+    fixture.publish_all();
+    std::fs::remove_file(fixture.folder.join("b.parquet")).unwrap();
+    assert_eq!(fixture.rows("SELECT count(*) FROM readings WHERE value < 50").await, "50");
+    assert_eq!(fixture.rows("SELECT count(*) FROM readings WHERE day = 'monday' AND value >= 0").await, "125");
+    let error = fixture.node.try_rows("SELECT count(*) FROM readings WHERE value >= 50").await.unwrap_err();
+    assert!(error.to_string().contains("readings"), "{error}");
 }

@@ -12,13 +12,19 @@ use tidegate_postgres_handlers::DatabaseHandlers;
 use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
+use super::ingest::{check_ingest, ingest_folder};
 use super::problem::{ConfigProblem, accept, checked};
 use super::quantities::SecretText;
 use super::types::{Config, DatabaseConfig};
 use super::{LoadedConfig, policies, postgres, tables};
+use crate::ingest::{DeclaredTables, OpenedTables};
 use crate::node_tables::NodeTables;
 
-pub(super) const ONE_KIND_MESSAGE: &str = "needs exactly one of files, sqlite, postgres, federated, system and journal";
+pub(super) const ONE_KIND_MESSAGE: &str =
+    "needs exactly one of files, sqlite, postgres, federated, system and journal, or ingest with a folder";
+
+/// The kind of a database with an ingest folder, as `list_databases` shows it.
+const INGEST_KIND: &str = "ingest";
 
 #[derive(Clone, Default)]
 pub(super) struct OpenDatabases {
@@ -42,6 +48,8 @@ pub(super) enum DatabaseEngine {
     Federated,
     System(Arc<SystemDatabase>),
     Journal(Arc<SystemDatabase>),
+    /// Tables that take rows. The folder is `None` if another process writes them.
+    Ingest(Arc<FileDatabase>, Option<DeclaredTables>),
 }
 
 impl OpenDatabases {
@@ -52,6 +60,7 @@ impl OpenDatabases {
         reserved: &[&str],
         engine: &Engine,
         node_tables: &NodeTables,
+        mut folders: BTreeMap<String, OpenedTables>,
         problems: &mut Vec<ConfigProblem>,
     ) -> Self {
         let mut all = Self::default();
@@ -84,7 +93,7 @@ impl OpenDatabases {
             let unchanged = previous.by_name.get(&entry.name).filter(is_same);
             let opened = match unchanged {
                 Some(opened) => Ok(opened.clone()),
-                None => open_database(loaded, entry, path, engine),
+                None => open_database(loaded, entry, path, folders.remove(&entry.name), engine),
             };
             all.add(opened, problems);
         }
@@ -158,6 +167,14 @@ impl OpenDatabases {
         self.by_name.values().map(|opened| opened.database.clone())
     }
 
+    /// The folders of tables that take rows.
+    pub(super) fn ingest_folders(&self) -> impl Iterator<Item = &DeclaredTables> {
+        self.by_name.values().filter_map(|opened| match &opened.engine {
+            DatabaseEngine::Ingest(_, tables) => tables.as_ref(),
+            _ => None,
+        })
+    }
+
     /// The databases without which the node is not ready.
     pub(super) fn required(&self) -> impl Iterator<Item = Arc<dyn Database>> {
         let required = self.by_name.values().filter(|opened| opened.entry.required.unwrap_or(true));
@@ -196,7 +213,8 @@ impl OpenDatabases {
             | DatabaseEngine::Sqlite(_)
             | DatabaseEngine::Federated
             | DatabaseEngine::System(_)
-            | DatabaseEngine::Journal(_) => None,
+            | DatabaseEngine::Journal(_)
+            | DatabaseEngine::Ingest(..) => None,
         });
         let inspections = new.map(|(opened, postgres)| async move { (opened, postgres.inspect().await) });
         for (opened, outcome) in join_all(inspections).await {
@@ -223,7 +241,7 @@ impl OpenedDatabase {
             return;
         }
         let checked = match &self.engine {
-            DatabaseEngine::Files(files) => files.check_policies().await,
+            DatabaseEngine::Files(files) | DatabaseEngine::Ingest(files, _) => files.check_policies().await,
             DatabaseEngine::Sqlite(sqlite) => sqlite.check_policies().await,
             DatabaseEngine::System(system) | DatabaseEngine::Journal(system) => Ok(system.check_policies()),
             DatabaseEngine::Postgres(..) | DatabaseEngine::Federated => return,
@@ -239,6 +257,7 @@ fn open_database(
     loaded: &LoadedConfig,
     entry: &DatabaseConfig,
     path: String,
+    ingested: Option<OpenedTables>,
     engine: &Engine,
 ) -> Result<OpenedDatabase, Vec<ConfigProblem>> {
     check_keys_of_kind(entry, &path)?;
@@ -281,6 +300,14 @@ fn open_database(
             let opened = Arc::new(opened.with_row_policies(policies));
             (opened.clone(), DatabaseEngine::Journal(opened))
         }
+        (None, None, None, None) if ingest_folder(entry).is_some() => {
+            // Without tables, opening the folder was a problem that is reported.
+            let OpenedTables { source, written, .. } = ingested.ok_or_else(Vec::new)?;
+            let policies = policies::build_row_policies(entry, &loaded.config, &path)?;
+            let opened = FileDatabase::of_source(name, INGEST_KIND, source, engine);
+            let opened = Arc::new(opened.map_err(|error| problem("ingest", error))?.with_row_policies(policies));
+            (opened.clone(), DatabaseEngine::Ingest(opened, written))
+        }
         _ => return Err(vec![ConfigProblem::new(path, ONE_KIND_MESSAGE)]),
     };
     let policies_key = loaded.config.policies_key.clone();
@@ -316,9 +343,11 @@ pub(super) fn check_keys_of_kind(entry: &DatabaseConfig, path: &str) -> Result<(
         })
         .collect();
     problems.extend(policies::check_kind(entry, path));
-    if !entry.tables.is_empty() && entry.files.is_none() {
-        problems.push(ConfigProblem::new(format!("{path}.tables"), "is for files, and this database has none"));
+    if !entry.tables.is_empty() && entry.files.is_none() && ingest_folder(entry).is_none() {
+        let message = "is for files and ingest folders, and this database has neither";
+        problems.push(ConfigProblem::new(format!("{path}.tables"), message));
     }
+    problems.extend(check_ingest(entry, path));
     for (member, is_set) in [("connections", entry.connections.is_some()), ("cache", entry.cache.is_some())] {
         let has_connections = entry.postgres.is_some() || entry.sqlite.is_some();
         if is_set && !has_connections {

@@ -12,6 +12,7 @@ mod fuzz_corpus;
 mod handlers;
 mod import;
 mod includes;
+mod ingest;
 mod limits;
 mod logs;
 mod metrics;

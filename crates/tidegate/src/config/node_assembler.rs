@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::ingest::IngestFolders;
 use crate::metric_recorder::{MetricRecording, RunningRecorder};
 use crate::node::{Node, NodeState};
 use crate::node_tables::NodeTables;
@@ -26,8 +27,8 @@ use super::problem::{ConfigProblem, accept};
 use super::tls::RunningTls;
 use super::types::Config;
 use super::{
-    ConfigError, LoadedConfig, authentication, config_warnings, databases, declarations, limits, names, safeguards,
-    telemetry_sources, tls,
+    ConfigError, LoadedConfig, authentication, config_warnings, databases, declarations, ingest, limits, names,
+    safeguards, telemetry_sources, tls,
 };
 
 const PREPARED_AT_ONCE: usize = 8;
@@ -51,6 +52,7 @@ pub(crate) struct NodeAssembler {
     applied_generations: watch::Sender<u64>,
     pub(crate) tls: RunningTls,
     pub(crate) metric_recording: Arc<MetricRecording>,
+    pub(crate) ingest_folders: IngestFolders,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +71,7 @@ impl NodeAssembler {
         authenticator: Arc<ReloadableAuthenticator>,
         limits: impl Fn(&Config) -> Limits + Send + Sync + 'static,
         command_line_databases: Vec<Arc<dyn Database>>,
+        ingest_folders: IngestFolders,
     ) -> Self {
         Self {
             node,
@@ -85,6 +88,7 @@ impl NodeAssembler {
             applied_generations: watch::Sender::new(0),
             tls: RunningTls::default(),
             metric_recording: Arc::default(),
+            ingest_folders,
         }
     }
 
@@ -124,6 +128,7 @@ impl NodeAssembler {
             self.prepare_state(loaded, generation).await?;
         let entries = NodeEntries::load_catalogs(declared, &databases, &mut report.warnings).await;
         let state = entries.build_state(&mut report.warnings);
+        self.ingest_folders.enter(databases.ingest_folders()).await;
         *self.open_databases.lock() = databases;
         self.metric_recording.enter(recording);
         *self.current_config.lock() = Some(loaded.clone());
@@ -189,14 +194,15 @@ impl NodeAssembler {
             store: self.node.store().cloned(),
             engine: self.engine.clone(),
         };
-        let open = OpenDatabases::open(loaded, &previous, &reserved, &self.engine, &node_tables, &mut problems);
+        let folders = ingest::open_folders(loaded, &self.ingest_folders, &self.engine, &mut problems).await;
+        let read_only =
+            folders.iter().filter_map(|(name, tables)| Some(format!("database {name}: {}", tables.warning.as_ref()?)));
+        let warnings: Vec<String> = loaded.deprecations().into_iter().chain(read_only).collect();
+        let open =
+            OpenDatabases::open(loaded, &previous, &reserved, &self.engine, &node_tables, folders, &mut problems);
         let databases: Vec<_> = open.databases().chain(self.command_line_databases.iter().cloned()).collect();
-        let mut report = ApplyReport {
-            databases: databases.len(),
-            warnings: loaded.deprecations(),
-            notes: Vec::new(),
-            tools: config.tools.len(),
-        };
+        let mut report =
+            ApplyReport { databases: databases.len(), warnings, notes: Vec::new(), tools: config.tools.len() };
         open.inspect(&previous, &mut problems, &mut report.warnings).await;
         let built_in =
             config.built_in.as_ref().map_or(AllowedNames::Everything, |names| AllowedNames::matching(names.clone()));

@@ -1,10 +1,11 @@
 //! Sizes, durations, bounds and secrets as a configuration writes them.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::Error as _;
+use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use tidegate_auth::Secret;
@@ -104,5 +105,47 @@ impl OneOrMany {
             Self::One(one) => vec![one],
             Self::Many(many) => many,
         }
+    }
+}
+
+/// The types of columns by name, in the order of the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ColumnTypes(pub(crate) Vec<(String, String)>);
+
+impl<'de> Deserialize<'de> for ColumnTypes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ColumnTypesVisitor)
+    }
+}
+
+struct ColumnTypesVisitor;
+
+impl<'de> Visitor<'de> for ColumnTypesVisitor {
+    type Value = ColumnTypes;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("names of columns with their types")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<ColumnTypes, A::Error> {
+        let mut columns = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            columns.push(entry);
+        }
+        Ok(ColumnTypes(columns))
+    }
+}
+
+impl JsonSchema for ColumnTypes {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "ColumnTypes".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        BTreeMap::<String, String>::json_schema(generator)
     }
 }

@@ -6,6 +6,7 @@ use tidegate_engines::{
     ColumnType, LogOptionProblem, LogTableOptions, NumberFormat, RaggedRows, TextEncoding, TextTableOptions,
 };
 
+use super::ingest;
 use super::problem::{ConfigProblem, checked};
 use super::quantities::OneOrMany;
 use super::types::{RaggedConfig, TableConfig};
@@ -17,7 +18,9 @@ pub(super) fn build_text_tables(
     let mut problems = Vec::new();
     let mut tables = BTreeMap::new();
     for (name, entry) in entries {
-        tables.insert(name.clone(), text_table(entry, &format!("{path}.tables.{name}"), &mut problems));
+        let path = format!("{path}.tables.{name}");
+        ingest::check_file_table(entry, &path, &mut problems);
+        tables.insert(name.clone(), text_table(entry, &path, &mut problems));
     }
     checked(tables, problems)
 }
@@ -48,7 +51,7 @@ fn text_table(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>
     });
     let numbers = number_format(entry, path, problems);
     let mut columns = BTreeMap::new();
-    for (name, text) in &entry.columns {
+    for (name, text) in &entry.columns.0 {
         match ColumnType::parse(text) {
             Some(kind) => {
                 columns.insert(name.clone(), kind);

@@ -35,7 +35,7 @@ pub use limits::FileLimits;
 pub use log_options::{LogOptionProblem, LogTableOptions};
 pub use number_format::NumberFormat;
 pub use ragged_rows::RaggedRows;
-pub use source_tables::{SourceFile, SourceTable, SourceTables, TableSource};
+pub use source_tables::{ColumnRange, SourceFile, SourceTable, SourceTables, TableSource};
 pub use table_options::{ColumnType, TextTableOptions};
 
 pub(crate) use file_kind::{Compression, NamedFormat, split_compression};

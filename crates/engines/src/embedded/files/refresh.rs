@@ -103,12 +103,6 @@ impl FileSnapshots {
         Self { source: Some(source), ..Self::new(Vec::new(), limits, TableDeclarations::default(), engine) }
     }
 
-    pub(crate) async fn close(&self) {
-        if let Some(source) = &self.source {
-            source.close().await;
-        }
-    }
-
     pub(crate) fn is_of_source(&self) -> bool {
         self.source.is_some()
     }

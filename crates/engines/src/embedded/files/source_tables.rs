@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use async_trait::async_trait;
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::stats::Precision;
@@ -27,13 +26,9 @@ use super::snapshot::FileTablesSnapshot;
 use super::table::{FileTable, RecentRows, TableFile};
 
 /// Tables whose rows a writer of this process adds.
-#[async_trait]
 pub trait TableSource: Debug + Send + Sync + 'static {
     /// All tables at one moment. It is called for each statement: as long as nothing changes, it returns the same `Arc`.
     fn tables(&self) -> Arc<SourceTables>;
-
-    /// Ends the work of the writer, when the database is closed.
-    async fn close(&self) {}
 }
 
 /// The tables of a source at one moment.
@@ -54,6 +49,8 @@ pub struct SourceTable {
     pub partition_columns: Vec<String>,
     /// The same `Arc` as before, if the files are the same.
     pub files: Arc<Vec<SourceFile>>,
+    /// Changes with the rows and the columns.
+    pub version: u64,
     /// Rows that are in no file, with all columns of the schema in its order.
     pub recent: Arc<Vec<RecordBatch>>,
     /// The files exist for as long as this is alive. Statements that run keep it.
@@ -73,8 +70,23 @@ pub struct SourceFile {
     pub rows: u64,
     /// When it was written.
     pub modified: SystemTime,
-    /// The value of each partition column as text. `None` is null.
-    pub partition_values: Vec<Option<String>>,
+    /// The value of each partition column, as an array of one row.
+    pub partition_values: Vec<ArrayRef>,
+    /// Bounds of columns, so that a statement skips files without matching rows.
+    pub ranges: Vec<ColumnRange>,
+}
+
+/// Bounds of the values of a column in a file.
+#[derive(Debug, Clone)]
+pub struct ColumnRange {
+    /// The name of the column.
+    pub column: String,
+    /// No value is smaller: an array of one row. `None` if unknown.
+    pub minimum: Option<ArrayRef>,
+    /// No value is greater: an array of one row. `None` if unknown.
+    pub maximum: Option<ArrayRef>,
+    /// The number of nulls. `None` if unknown.
+    pub nulls: Option<u64>,
 }
 
 /// Turns the tables of a source into snapshots, and keeps what does not change from one to the next.
@@ -94,10 +106,6 @@ struct LastSnapshot {
 impl SourceSnapshots {
     pub(crate) fn new(source: Arc<dyn TableSource>, batch_rows: usize) -> Self {
         Self { source, batch_rows, last: Mutex::default() }
-    }
-
-    pub(crate) async fn close(&self) {
-        self.source.close().await;
     }
 
     /// The current tables.
@@ -196,7 +204,7 @@ fn build_source_table(
         format: ContentFormat::Parquet,
         compression: Compression::UNCOMPRESSED,
         row_bytes: average_row_bytes(&recent),
-        recent: RecentRows { batches: recent, identity: Arc::as_ptr(&table.recent) as usize },
+        recent: RecentRows { batches: recent, version: table.version },
         schema,
         files,
         rows: Some(rows),
@@ -235,14 +243,9 @@ fn as_view(field: &Arc<Field>) -> Arc<Field> {
 }
 
 fn build_files(name: &str, table: &SourceTable, schema: &TableSchema) -> Result<Vec<TableFile>, String> {
-    let columns = schema.file_schema().fields().len();
     let file = |file: &SourceFile| {
         let rows = usize::try_from(file.rows).map_or(Precision::Absent, Precision::Exact);
-        let values = schema.table_partition_cols().iter().zip(&file.partition_values);
-        let values = values.map(|(column, value)| match value {
-            Some(text) => ScalarValue::try_from_string(text.clone(), column.data_type()),
-            None => ScalarValue::try_new_null(column.data_type()),
-        });
+        let columns = schema.file_schema().fields().iter();
         Ok(TableFile {
             meta: ObjectMeta {
                 location: file_location(name, file),
@@ -252,15 +255,34 @@ fn build_files(name: &str, table: &SourceTable, schema: &TableSchema) -> Result<
                 version: None,
             },
             version: None,
-            partition_values: values.collect::<Result<_, _>>().map_err(|error| error.strip_backtrace())?,
+            partition_values: file.partition_values.iter().map(first_value).collect::<Result<_, _>>()?,
             statistics: Some(Arc::new(Statistics {
                 num_rows: rows,
                 total_byte_size: Precision::Absent,
-                column_statistics: vec![ColumnStatistics::new_unknown(); columns],
+                column_statistics: columns.map(|column| column_statistics(file, column)).collect(),
             })),
         })
     };
     table.files.iter().map(file).collect()
+}
+
+fn first_value(array: &ArrayRef) -> Result<ScalarValue, String> {
+    ScalarValue::try_from_array(array, 0).map_err(|error| error.strip_backtrace())
+}
+
+fn column_statistics(file: &SourceFile, column: &Field) -> ColumnStatistics {
+    let mut statistics = ColumnStatistics::new_unknown();
+    let Some(range) = file.ranges.iter().find(|range| range.column == *column.name()) else { return statistics };
+    // A bound may be cut, so none counts as a value of the column.
+    let bound = |bound: &Option<ArrayRef>| {
+        let value = first_value(bound.as_ref()?).ok()?.cast_to(column.data_type()).ok()?;
+        (!value.is_null()).then_some(Precision::Inexact(value))
+    };
+    statistics.min_value = bound(&range.minimum).unwrap_or_default();
+    statistics.max_value = bound(&range.maximum).unwrap_or_default();
+    let nulls = range.nulls.and_then(|nulls| usize::try_from(nulls).ok());
+    statistics.null_count = nulls.map_or(Precision::Absent, Precision::Exact);
+    statistics
 }
 
 /// The recent rows with the columns of the table, in its order and types.

@@ -41,8 +41,8 @@ pub(crate) struct FileTable {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RecentRows {
     pub(crate) batches: Arc<[RecordBatch]>,
-    /// Differs when the rows differ.
-    pub(crate) identity: usize,
+    /// Differs when the rows of the table differ.
+    pub(crate) version: u64,
 }
 
 #[derive(Debug, Clone)]

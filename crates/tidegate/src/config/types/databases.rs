@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::config::quantities::{OneOrMany, SecretText, Size, Time};
+use crate::config::quantities::{ColumnTypes, OneOrMany, SecretText, Size, Time};
 
-/// A database. Exactly one of files, postgres, sqlite, federated, system and journal sets its kind.
+/// A database. Exactly one of files, postgres, sqlite, federated, system and journal sets its kind, or ingest with a
+/// folder.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DatabaseConfig {
@@ -18,7 +19,13 @@ pub(crate) struct DatabaseConfig {
     pub(crate) tenants: Option<Vec<String>>,
     /// Folder, file or glob (data/2024-*.csv), or a list of these, relative to this file. Default: none.
     pub(crate) files: Option<OneOrMany>,
-    /// How CSV files, sheets and log files are read, by table name. Default: detected.
+    /// Folder of tables that take rows, relative to this file: the database has these tables. With postgres and sqlite, the
+    /// name of a table that takes rows, or a list of names. Roles grant the right to write. Default: none. Since: 0.2.0.
+    pub(crate) ingest: Option<OneOrMany>,
+    /// Ingest: whether the first rows for a table that is not declared create it. Default: true. Since: 0.2.0.
+    pub(crate) create_tables: Option<bool>,
+    /// How CSV files, sheets and log files are read, and what tables of an ingest folder are, by table name. Default:
+    /// detected.
     #[serde(default)]
     pub(crate) tables: BTreeMap<String, TableConfig>,
     /// SQLite file, or a list of them, relative to this file. Default: none.
@@ -189,8 +196,9 @@ pub(crate) struct TableConfig {
     pub(crate) one_table: Option<bool>,
     /// Lines that begin with this character are skipped: one character. Default: none.
     pub(crate) comment: Option<String>,
-    /// Types of columns by name: string, integer, number, decimal(P,S), boolean, date or timestamp. Default: detected.
-    pub(crate) columns: BTreeMap<String, String>,
+    /// Types of columns by name: string, integer, number, decimal(P,S), boolean, date or timestamp. Tables of an ingest
+    /// folder have more types, and not null after a type. Default: detected.
+    pub(crate) columns: ColumnTypes,
     /// Log files: the format of their lines: combined, common, syslog, logfmt, json, csvlog or jsonlog of PostgreSQL, or
     /// pattern. A file with a format is a log, whatever its name is. Default: detected in files with the name of a log.
     /// Since: 0.2.0.
@@ -202,8 +210,32 @@ pub(crate) struct TableConfig {
     /// strftime writes it: time %Y-%m-%d %H:%M:%S. Default: text; times in any usual form if the group has the name of a
     /// time. Since: 0.2.0.
     pub(crate) groups: BTreeMap<String, String>,
+    /// Ingest: columns by whose values the files of the table are separated: a column, or hour(C), day(C) or month(C) of a
+    /// column of times. Default: none. Since: 0.2.0.
+    pub(crate) partition_by: Vec<String>,
+    /// Ingest: the age after which rows are removed, such as 90d, by the first partition of times. Default: rows are kept.
+    /// Since: 0.2.0.
+    pub(crate) retention: Option<Time>,
+    /// Ingest: whether rows may add nullable columns (add_columns) or must have those of the table (strict). Default:
+    /// strict. Since: 0.2.0.
+    pub(crate) evolve: Option<EvolveConfig>,
+    /// Ingest: a SELECT over the table incoming, which has the rows that arrive: each row by itself becomes a row of the
+    /// table, or none. Default: none. Since: 0.2.0.
+    pub(crate) transform: Option<String>,
+    /// Ingest: columns that get an attribute of the caller, whatever its rows have: {tenant: tenant} or {site:
+    /// claims.site}. Default: none. Since: 0.2.0.
+    pub(crate) stamp: BTreeMap<String, String>,
     /// Log files: the zone of times that name none, such as Europe/Berlin or +02:00. Default: UTC. Since: 0.2.0.
     pub(crate) time_zone: Option<String>,
+}
+
+/// Whether rows may add columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum EvolveConfig {
+    Strict,
+    AddColumns,
 }
 
 /// How rows with fewer or more values than columns are read.

@@ -1,0 +1,278 @@
+//! Tables that take rows: their columns, partitions, transforms and stamps.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Schema, TimeUnit};
+use tidegate_engines::Engine;
+use tidegate_ingest::delta::PartitionBy;
+use tidegate_ingest::{RowTransform, SchemaEvolution, TableDeclaration};
+use tidegate_query::ColumnStamp;
+
+use super::LoadedConfig;
+use super::problem::{ConfigProblem, accept, checked, parse_items};
+use super::quantities::OneOrMany;
+use super::types::{DatabaseConfig, EvolveConfig, TableConfig};
+use crate::ingest::{IngestFolders, OpenedTables, SelectTransform};
+
+const TYPE_NAMES: &str = "boolean, integer (64 bits), int8 to int64, uint8 to uint64, float, double, decimal(P,S), string, binary, json, date, \
+                          time, timestamp, timestamp_ns and local_timestamp";
+const NOT_NULL: &str = " not null";
+const ATTRIBUTES: &str = "tenant, subject, or claims. and the name of a claim";
+
+/// Opens the ingest folders of `loaded`, by the names of their databases.
+pub(super) async fn open_folders(
+    loaded: &LoadedConfig,
+    folders: &IngestFolders,
+    engine: &Engine,
+    problems: &mut Vec<ConfigProblem>,
+) -> BTreeMap<String, OpenedTables> {
+    let mut opened = BTreeMap::new();
+    for (index, entry) in loaded.config.databases.iter().enumerate() {
+        let Some(folder) = ingest_folder(entry) else { continue };
+        let path = format!("databases[{index}]");
+        let Some(tables) = accept(build_declarations(entry, &path, engine), problems) else { continue };
+        let folder = loaded.resolve(folder.clone());
+        match folders.open(&entry.name, &folder, tables, entry.create_tables.unwrap_or(true)).await {
+            Ok(tables) => {
+                opened.insert(entry.name.clone(), tables);
+            }
+            Err(error) => problems.push(ConfigProblem::new(format!("{path}.ingest"), error.to_string())),
+        }
+    }
+    opened
+}
+
+/// The folder of an entry whose tables are kept in one.
+pub(super) fn ingest_folder(entry: &DatabaseConfig) -> Option<&String> {
+    match &entry.ingest {
+        Some(OneOrMany::One(folder)) if !has_engine(entry) => Some(folder),
+        _ => None,
+    }
+}
+
+/// The tables of another database that take rows.
+pub(super) fn ingest_tables(entry: &DatabaseConfig) -> Vec<String> {
+    match &entry.ingest {
+        Some(tables) if has_engine(entry) => tables.clone().into_vec(),
+        _ => Vec::new(),
+    }
+}
+
+fn has_engine(entry: &DatabaseConfig) -> bool {
+    entry.postgres.is_some() || entry.sqlite.is_some()
+}
+
+/// Problems of the keys of an entry that are about ingestion.
+pub(super) fn check_ingest(entry: &DatabaseConfig, path: &str) -> Vec<ConfigProblem> {
+    let mut problems = Vec::new();
+    let is_other =
+        entry.files.is_some() || entry.federated.is_some() || entry.system.is_some() || entry.journal.is_some();
+    if entry.ingest.is_some() && is_other {
+        let message =
+            "is a database of its own, or names tables of postgres or sqlite; this database is of another kind";
+        problems.push(ConfigProblem::new(format!("{path}.ingest"), message));
+    } else if matches!(entry.ingest, Some(OneOrMany::Many(_))) && !has_engine(entry) {
+        problems.push(ConfigProblem::new(
+            format!("{path}.ingest"),
+            "is a folder; a list names tables of postgres or sqlite",
+        ));
+    }
+    if entry.create_tables.is_some() && ingest_folder(entry).is_none() {
+        let message = "is for ingest folders, and this database has none";
+        problems.push(ConfigProblem::new(format!("{path}.create_tables"), message));
+    }
+    problems
+}
+
+/// The tables that the entry of an ingest folder declares.
+fn build_declarations(
+    entry: &DatabaseConfig,
+    path: &str,
+    engine: &Engine,
+) -> Result<BTreeMap<String, TableDeclaration>, Vec<ConfigProblem>> {
+    let mut problems = Vec::new();
+    let mut tables = BTreeMap::new();
+    for (name, table) in &entry.tables {
+        let path = format!("{path}.tables.{name}");
+        check_keys(table, &path, &mut problems);
+        tables.insert(name.clone(), build_declaration(table, &path, engine, &mut problems));
+    }
+    checked(tables, problems)
+}
+
+fn build_declaration(
+    table: &TableConfig,
+    path: &str,
+    engine: &Engine,
+    problems: &mut Vec<ConfigProblem>,
+) -> TableDeclaration {
+    let columns = (!table.columns.0.is_empty()).then(|| build_columns(table, path, problems));
+    let partition_by = parse_items(&table.partition_by, &format!("{path}.partition_by"), problems, |text| {
+        parse_partition(text)
+            .ok_or_else(|| format!("{text:?} is no partition: write a column, or hour(C), day(C) or month(C)"))
+    });
+    let by_time = |by: &PartitionBy| !matches!(by, PartitionBy::Column(_));
+    if table.retention.is_some() && !partition_by.iter().any(by_time) {
+        let message =
+            "needs a partition by time, such as partition_by: [day(time)], because rows are removed with their files";
+        problems.push(ConfigProblem::new(format!("{path}.retention"), message));
+    }
+    let transform = table.transform.as_ref().and_then(|sql| match SelectTransform::parse(sql, engine) {
+        Ok(transform) => Some(Arc::new(transform) as Arc<dyn RowTransform>),
+        Err(error) => {
+            problems.push(ConfigProblem::new(format!("{path}.transform"), error.to_string()));
+            None
+        }
+    });
+    TableDeclaration {
+        columns,
+        partition_by,
+        retention: table.retention.map(|time| time.0),
+        evolve: match table.evolve {
+            Some(EvolveConfig::AddColumns) => SchemaEvolution::AddColumns,
+            Some(EvolveConfig::Strict) | None => SchemaEvolution::Strict,
+        },
+        stamps: build_stamps(table, path, problems),
+        transform,
+    }
+}
+
+fn build_columns(table: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> Arc<Schema> {
+    let mut fields: Vec<Field> = Vec::new();
+    for (name, text) in &table.columns.0 {
+        let path = format!("{path}.columns.{name}");
+        if fields.iter().any(|other| other.name().eq_ignore_ascii_case(name)) {
+            problems.push(ConfigProblem::new(&path, "is the name of another column, apart from its case"));
+        }
+        let (type_name, nullable) = match text.to_ascii_lowercase().strip_suffix(NOT_NULL) {
+            Some(type_name) => (type_name.trim().to_owned(), false),
+            None => (text.trim().to_ascii_lowercase(), true),
+        };
+        match parse_type(&type_name) {
+            Some(data_type) => fields.push(with_extension(Field::new(name, data_type, nullable), &type_name)),
+            None => {
+                problems.push(ConfigProblem::new(path, format!("there is no type {text:?}; there are {TYPE_NAMES}")));
+            }
+        }
+    }
+    Arc::new(Schema::new(fields))
+}
+
+/// Columns of JSON have text, and the name of Arrow's extension.
+fn with_extension(field: Field, type_name: &str) -> Field {
+    match type_name {
+        "json" => field.with_metadata([("ARROW:extension:name".to_owned(), "arrow.json".to_owned())].into()),
+        _ => field,
+    }
+}
+
+fn parse_type(name: &str) -> Option<DataType> {
+    Some(match name {
+        "boolean" => DataType::Boolean,
+        "int8" => DataType::Int8,
+        "int16" => DataType::Int16,
+        "int32" => DataType::Int32,
+        "integer" | "int64" => DataType::Int64,
+        "uint8" => DataType::UInt8,
+        "uint16" => DataType::UInt16,
+        "uint32" => DataType::UInt32,
+        "uint64" => DataType::UInt64,
+        "float" => DataType::Float32,
+        "double" | "number" => DataType::Float64,
+        "string" | "text" | "json" => DataType::Utf8,
+        "binary" => DataType::Binary,
+        "date" => DataType::Date32,
+        "time" => DataType::Time64(TimeUnit::Microsecond),
+        "timestamp" => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        "timestamp_ns" => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
+        "local_timestamp" => DataType::Timestamp(TimeUnit::Microsecond, None),
+        other => return parse_decimal(other),
+    })
+}
+
+fn parse_decimal(name: &str) -> Option<DataType> {
+    let digits = name.strip_prefix("decimal(")?.strip_suffix(')')?;
+    let (precision, scale) = digits.split_once(',').unwrap_or((digits, "0"));
+    let (precision, scale) = (precision.trim().parse().ok()?, scale.trim().parse().ok()?);
+    let fits = (1..=DECIMAL128_MAX_PRECISION).contains(&precision) && (0..=precision as i8).contains(&scale);
+    fits.then_some(DataType::Decimal128(precision, scale))
+}
+
+fn parse_partition(text: &str) -> Option<PartitionBy> {
+    let text = text.trim();
+    let Some((kind, column)) = text.strip_suffix(')').and_then(|call| call.split_once('(')) else {
+        return (!text.is_empty() && !text.contains(['(', ')'])).then(|| PartitionBy::Column(text.to_owned()));
+    };
+    let column = column.trim().to_owned();
+    match kind.trim().to_ascii_lowercase().as_str() {
+        "hour" => Some(PartitionBy::Hour(column)),
+        "day" => Some(PartitionBy::Day(column)),
+        "month" => Some(PartitionBy::Month(column)),
+        _ => None,
+    }
+}
+
+fn build_stamps(table: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> Vec<ColumnStamp> {
+    let stamp = |(column, attribute): (&String, &String)| {
+        let is_claim = attribute.strip_prefix("claims.").is_some_and(|claim| !claim.is_empty());
+        if !is_claim && attribute != "tenant" && attribute != "subject" {
+            let message = format!("{attribute:?} is no attribute of a caller: write {ATTRIBUTES}");
+            problems.push(ConfigProblem::new(format!("{path}.stamp.{column}"), message));
+        }
+        ColumnStamp { column: column.clone(), attribute: attribute.clone() }
+    };
+    table.stamp.iter().map(stamp).collect()
+}
+
+/// Reports keys that only tables of files have.
+fn check_keys(table: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) {
+    let of_ingest = TableConfig {
+        columns: table.columns.clone(),
+        partition_by: table.partition_by.clone(),
+        retention: table.retention,
+        evolve: table.evolve,
+        transform: table.transform.clone(),
+        stamp: table.stamp.clone(),
+        ..TableConfig::default()
+    };
+    if *table != of_ingest {
+        let message = "a table of an ingest folder has columns, partition_by, retention, evolve, transform and stamp, and no other key";
+        problems.push(ConfigProblem::new(path, message));
+    }
+}
+
+/// Reports keys of a table of files that only tables of an ingest folder have.
+pub(super) fn check_file_table(table: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) {
+    let keys = [
+        ("partition_by", !table.partition_by.is_empty()),
+        ("retention", table.retention.is_some()),
+        ("evolve", table.evolve.is_some()),
+        ("transform", table.transform.is_some()),
+        ("stamp", !table.stamp.is_empty()),
+    ];
+    for (member, _) in keys.into_iter().filter(|(_, is_set)| *is_set) {
+        let message = "is for tables of an ingest folder, and this database has files";
+        problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_and_partitions_are_parsed() {
+        assert_eq!(parse_type("decimal(10, 2)"), Some(DataType::Decimal128(10, 2)));
+        assert_eq!(parse_type("decimal(18)"), Some(DataType::Decimal128(18, 0)));
+        for name in ["decimal(0,0)", "decimal(39,0)", "decimal(2,3)", "decimal(2", "varchar", ""] {
+            assert_eq!(parse_type(name), None, "{name}");
+        }
+        assert_eq!(parse_partition("day(time)"), Some(PartitionBy::Day("time".to_owned())));
+        assert_eq!(parse_partition("Month( time )"), Some(PartitionBy::Month("time".to_owned())));
+        assert_eq!(parse_partition("device"), Some(PartitionBy::Column("device".to_owned())));
+        for text in ["", "week(time)", "day(time", "day)"] {
+            assert_eq!(parse_partition(text), None, "{text}");
+        }
+    }
+}

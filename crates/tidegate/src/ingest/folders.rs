@@ -1,0 +1,121 @@
+//! The ingest folders that a node has open.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tidegate_engines::TableSource;
+use tidegate_ingest::{IngestError, IngestFolder, IngestOptions, TableDeclaration};
+use tokio::sync::Mutex;
+
+use super::table_source::{StoredTables, WrittenTables};
+
+/// The open ingest folders by their real path. A folder stays open when its configuration changes, as it has one writer.
+#[derive(Debug, Default)]
+pub(crate) struct IngestFolders {
+    /// Whether this process takes rows. Commands that only ask questions leave the folders to the server.
+    writes: bool,
+    open: Mutex<BTreeMap<PathBuf, Arc<IngestFolder>>>,
+}
+
+/// The tables of an ingest folder.
+pub(crate) struct OpenedTables {
+    pub(crate) source: Arc<dyn TableSource>,
+    /// `None` if another process writes the tables.
+    pub(crate) written: Option<DeclaredTables>,
+    /// Why the tables are only read, for the administrator.
+    pub(crate) warning: Option<String>,
+}
+
+/// A folder that this process writes, with what its configuration declares.
+#[derive(Clone)]
+pub(crate) struct DeclaredTables {
+    pub(crate) folder: Arc<IngestFolder>,
+    tables: Arc<BTreeMap<String, TableDeclaration>>,
+    create_tables: bool,
+}
+
+impl IngestFolders {
+    /// Folders of a process that takes rows if `writes`.
+    pub(crate) fn new(writes: bool) -> Self {
+        Self { writes, open: Mutex::default() }
+    }
+
+    /// Opens the folder at `path`, which is created if it does not exist. If it is open, its declarations are checked only.
+    ///
+    /// # Errors
+    /// When the folder cannot be created or read, when a table of it is damaged, or when a declaration does not fit.
+    pub(crate) async fn open(
+        &self,
+        name: &str,
+        path: &Path,
+        tables: BTreeMap<String, TableDeclaration>,
+        create_tables: bool,
+    ) -> Result<OpenedTables, IngestError> {
+        if !self.writes {
+            return Ok(OpenedTables {
+                source: Arc::new(StoredTables::new(path.to_owned())),
+                written: None,
+                warning: None,
+            });
+        }
+        std::fs::create_dir_all(path).map_err(IngestError::io("create", path))?;
+        let real = std::fs::canonicalize(path).map_err(IngestError::io("open", path))?;
+        let mut open = self.open.lock().await;
+        let folder = match open.get(&real) {
+            Some(folder) => {
+                folder.check_declarations(&tables)?;
+                folder.clone()
+            }
+            None => {
+                let options = IngestOptions { tables: tables.clone(), create_tables, ..IngestOptions::default() };
+                match IngestFolder::open(name, real.clone(), options).await {
+                    Ok(folder) => folder,
+                    Err(error @ IngestError::Locked { .. }) => {
+                        let warning = format!("takes no rows, and may lack the latest ones: {error}");
+                        let source = Arc::new(StoredTables::new(real));
+                        return Ok(OpenedTables { source, written: None, warning: Some(warning) });
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        open.insert(real, folder.clone());
+        let source = Arc::new(WrittenTables::new(folder.clone()));
+        let written = Some(DeclaredTables { folder, tables: Arc::new(tables), create_tables });
+        Ok(OpenedTables { source, written, warning: None })
+    }
+
+    /// Makes `declared` the declarations of their folders, and closes all other folders.
+    pub(crate) async fn enter<'a>(&self, declared: impl Iterator<Item = &'a DeclaredTables>) {
+        let mut used = Vec::new();
+        for tables in declared {
+            tables.folder.set_declarations(&tables.tables, tables.create_tables);
+            used.push(tables.folder.clone());
+        }
+        self.close_unused(&used).await;
+    }
+
+    /// Closes the folders that are not among `used`.
+    async fn close_unused(&self, used: &[Arc<IngestFolder>]) {
+        let mut open = self.open.lock().await;
+        let is_used = |folder: &Arc<IngestFolder>| used.iter().any(|used| Arc::ptr_eq(used, folder));
+        let unused: Vec<PathBuf> =
+            open.iter().filter(|(_, folder)| !is_used(folder)).map(|(path, _)| path.clone()).collect();
+        for path in unused {
+            if let Some(folder) = open.remove(&path)
+                && let Err(error) = folder.close().await
+            {
+                tracing::error!(
+                    "rows that were received stay in the log until {} is opened again: {error}",
+                    path.display()
+                );
+            }
+        }
+    }
+
+    /// Closes all folders.
+    pub(crate) async fn close(&self) {
+        self.close_unused(&[]).await;
+    }
+}

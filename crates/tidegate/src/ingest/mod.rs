@@ -1,0 +1,8 @@
+//! Tables that take rows, as the databases of a node.
+
+mod folders;
+mod select_transform;
+mod table_source;
+
+pub(crate) use folders::{DeclaredTables, IngestFolders, OpenedTables};
+pub(crate) use select_transform::SelectTransform;
