@@ -14,6 +14,7 @@
 
 mod background;
 mod columns;
+mod declarations;
 mod drop_table;
 mod error;
 mod flush;

@@ -9,13 +9,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use uuid::Uuid;
 
-use super::columns::merge_columns;
+use super::declarations::{check_declarations, check_stored, name_differs_in_case};
 use super::drop_table::discard_folder;
 use super::keys::{KeyLog, KeyTable, StoredKey};
 use super::lock::FolderLock;
-use super::maintenance::retention_column;
 use super::names::{check_table_name, table_key};
-use super::options::{IngestOptions, SchemaEvolution};
+use super::options::IngestOptions;
 use super::pending::AppliedRows;
 use super::state::{AppliedWrite, FolderState};
 use super::storage::flushed_sequence;
@@ -56,8 +55,8 @@ pub(crate) fn open_folder(path: &Path, options: &IngestOptions) -> Result<Opened
     let key_log = KeyLog::open(&own.join(KEYS_FOLDER), &mut keys)?;
     let log_folder = own.join(LOG_FOLDER);
     let application = read_or_create_id(&log_folder)?;
-    check_declarations(options)?;
-    let state = FolderState::new(path.to_owned(), &options.tables, keys);
+    check_declarations(&options.tables)?;
+    let state = FolderState::new(path.to_owned(), &options.tables, options.create_tables, keys);
     let mut recovery = Recovery { state, flushed: BTreeMap::new(), application };
     recovery.load_tables(path)?;
     let log = WriteAheadLog::open(&log_folder, options.log, |sequence, payload| recovery.replay(sequence, &payload))?;
@@ -65,25 +64,6 @@ pub(crate) fn open_folder(path: &Path, options: &IngestOptions) -> Result<Opened
     state.applied_sequence = log.last_sequence();
     check_staged_files(&state)?;
     Ok(OpenedFolder { state, log, key_log, application, lock })
-}
-
-fn check_declarations(options: &IngestOptions) -> Result<(), IngestError> {
-    let mut names: BTreeMap<String, &str> = BTreeMap::new();
-    for (name, declaration) in &options.tables {
-        let problem = |problem: String| IngestError::Declaration { table: name.clone(), problem };
-        check_table_name(name).map_err(|error| problem(error.to_string()))?;
-        if let Some(other) = names.insert(table_key(name), name) {
-            return Err(problem(format!("its name differs from \"{other}\" only in case")));
-        }
-        if let (Some(_), Some(columns)) = (declaration.retention, &declaration.columns)
-            && retention_column(declaration, columns).is_none()
-        {
-            let text =
-                "\"retention\" needs a partition by day, month or hour, or a column \"time\" that is a time or date";
-            return Err(problem(text.to_owned()));
-        }
-    }
-    Ok(())
 }
 
 /// The state while it is built.
@@ -110,19 +90,14 @@ impl Recovery {
     }
 
     fn add_stored(&mut self, name: &str, table: DeltaTable) -> Result<(), IngestError> {
-        let problem = |problem: String| IngestError::Declaration { table: name.to_owned(), problem };
         let key = table_key(name);
-        if self.flushed.contains_key(&key) || self.state.tables.get(&key).is_some_and(|other| other.name != name) {
-            return Err(problem("its name differs from that of another table only in case".to_owned()));
+        if let Some(other) = self.state.tables.get(&key)
+            && (self.flushed.contains_key(&key) || other.name != name)
+        {
+            return Err(name_differs_in_case(name, &other.name));
         }
-        let declaration = self.state.declaration(name);
-        if let Some(columns) = &declaration.columns {
-            merge_columns(name, &table.snapshot().schema, columns, SchemaEvolution::AddColumns)
-                .map_err(|error| problem(error.to_string()))?;
-        }
-        if self.state.is_declared(name) && table.partition_by() != declaration.partition_by {
-            let (stored, declared) = (table.partition_by(), &declaration.partition_by);
-            return Err(problem(format!("the table is partitioned by {stored:?}, and declared with {declared:?}")));
+        if self.state.is_declared(name) {
+            check_stored(name, &self.state.declaration(name), &table.snapshot())?;
         }
         self.flushed.insert(key, flushed_sequence(&table, &self.application).unwrap_or(0));
         self.state.insert_stored(name, table);

@@ -19,6 +19,8 @@ use crate::delta::DeltaTable;
 pub(crate) struct FolderState {
     pub(crate) path: PathBuf,
     declarations: BTreeMap<String, Arc<TableDeclaration>>,
+    /// Whether a write creates a table that is not declared.
+    pub(crate) creates_tables: bool,
     /// The tables by [`table_key`].
     pub(crate) tables: BTreeMap<String, TableState>,
     pub(crate) keys: KeyTable,
@@ -42,12 +44,16 @@ pub(crate) struct AppliedWrite {
 
 impl FolderState {
     /// The state with the declared tables, without rows.
-    pub(crate) fn new(path: PathBuf, tables: &BTreeMap<String, TableDeclaration>, keys: KeyTable) -> Self {
-        let declarations =
-            tables.iter().map(|(name, declaration)| (table_key(name), Arc::new(declaration.clone()))).collect();
+    pub(crate) fn new(
+        path: PathBuf,
+        tables: &BTreeMap<String, TableDeclaration>,
+        creates_tables: bool,
+        keys: KeyTable,
+    ) -> Self {
         let mut state = Self {
             path,
-            declarations,
+            declarations: BTreeMap::new(),
+            creates_tables,
             tables: BTreeMap::new(),
             keys,
             version: 0,
@@ -56,10 +62,23 @@ impl FolderState {
             is_closing: false,
             flush_error: None,
         };
-        for name in tables.keys() {
-            state.table_mut(name);
-        }
+        state.set_declarations(tables, creates_tables);
         state
+    }
+
+    /// Replaces the declarations. Tables that are declared no more stay as they are.
+    pub(crate) fn set_declarations(&mut self, tables: &BTreeMap<String, TableDeclaration>, creates_tables: bool) {
+        let declared =
+            |(name, declaration): (&String, &TableDeclaration)| (table_key(name), Arc::new(declaration.clone()));
+        self.declarations = tables.iter().map(declared).collect();
+        self.creates_tables = creates_tables;
+        for table in self.tables.values_mut() {
+            table.set_declaration(declaration(&self.declarations, &table.name));
+        }
+        for name in tables.keys() {
+            self.table_mut(name);
+        }
+        self.version += 1;
     }
 
     /// The declaration of a table, which is empty if the owner declared none.

@@ -76,6 +76,18 @@ impl TableState {
         }
     }
 
+    /// Sets what the owner declares. Declared columns that the table lacks are added.
+    pub(crate) fn set_declaration(&mut self, declaration: Arc<TableDeclaration>) {
+        for schema in [&mut self.schema, &mut self.admitted_schema] {
+            *schema = match (schema.take(), &declaration.columns) {
+                (Some(known), Some(declared)) => Some(union(&known, declared)),
+                (known, declared) => known.or_else(|| declared.clone()),
+            };
+        }
+        self.declaration = declaration;
+        self.view = None;
+    }
+
     /// Makes the rows of a write visible.
     pub(crate) fn apply(&mut self, sequence: u64, rows: AppliedRows, reservation: Option<OwnedSemaphorePermit>) {
         let schema = match &self.schema {

@@ -187,7 +187,7 @@ impl FolderShared {
             check_table_name(name)?;
             return self.check_table(state, table);
         }
-        if !self.options.create_tables {
+        if !state.creates_tables {
             return Err(self.unknown_table(state, name));
         }
         check_table_name(name)

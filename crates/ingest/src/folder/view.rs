@@ -37,6 +37,11 @@ impl IngestTableView {
         self.0.version
     }
 
+    /// Whether both are the same rows in the same files and batches.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The columns.
     pub fn schema(&self) -> &SchemaRef {
         &self.0.schema
@@ -47,13 +52,13 @@ impl IngestTableView {
         &self.0.folder
     }
 
-    /// The Delta table, for its partition columns. Its files may be other ones than [`IngestTableView::files`]. `None` if
-    /// the table is in the log only.
+    /// The Delta table, with which the files are read: its columns are the columns of the files. Its files may be other
+    /// ones than [`IngestTableView::files`]. `None` if there are no files.
     pub fn snapshot(&self) -> Option<&Arc<DeltaSnapshot>> {
         self.0.snapshot.as_ref()
     }
 
-    /// The data files. A file may lack columns at the end of the schema, which are null.
+    /// The data files. A file may lack columns of the schema, which are null.
     pub fn files(&self) -> &[Arc<DataFile>] {
         &self.0.files
     }
