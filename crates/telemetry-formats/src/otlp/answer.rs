@@ -1,0 +1,82 @@
+//! The bodies of answers.
+
+use prost::Message;
+use serde_json::json;
+
+use super::OtlpEncoding;
+use super::messages::services::{ExportPartialSuccess, ExportServiceResponse, RpcStatus};
+use crate::error::cut_text;
+
+/// The code of `google.rpc.Status` for a request that is wrong, whenever it is sent.
+pub const RPC_INVALID_ARGUMENT: i32 = 3;
+/// The code of `google.rpc.Status` for an error of the server.
+pub const RPC_INTERNAL: i32 = 13;
+/// The code of `google.rpc.Status` for a request that may succeed later.
+pub const RPC_UNAVAILABLE: i32 = 14;
+
+/// The longest message of an answer, in bytes. The rest is left out.
+const MESSAGE_BYTES_MAX: usize = 4_096;
+
+/// What a request carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OtlpSignal {
+    /// `/v1/logs`
+    Logs,
+    /// `/v1/metrics`
+    Metrics,
+    /// `/v1/traces`
+    Traces,
+}
+
+impl OtlpSignal {
+    /// The default path of requests.
+    #[must_use]
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::Logs => "/v1/logs",
+            Self::Metrics => "/v1/metrics",
+            Self::Traces => "/v1/traces",
+        }
+    }
+
+    /// The member of a partial success that has the number of rejected records.
+    const fn rejected_member(self) -> &'static str {
+        match self {
+            Self::Logs => "rejectedLogRecords",
+            Self::Metrics => "rejectedDataPoints",
+            Self::Traces => "rejectedSpans",
+        }
+    }
+}
+
+/// The body of an answer with status 200: `ExportLogsServiceResponse` and its like. With rejected records or a message, it
+/// is a partial success, which the sender does not repeat. A message without rejected records is a warning.
+#[must_use]
+pub fn success_body(signal: OtlpSignal, encoding: OtlpEncoding, rejected: u64, message: &str) -> Vec<u8> {
+    let message = cut_text(message, MESSAGE_BYTES_MAX);
+    let is_partial = rejected > 0 || !message.is_empty();
+    match encoding {
+        OtlpEncoding::Protobuf => {
+            let rejected = i64::try_from(rejected).unwrap_or(i64::MAX);
+            let partial = ExportPartialSuccess { rejected, error_message: message.to_owned() };
+            ExportServiceResponse { partial_success: is_partial.then_some(partial) }.encode_to_vec()
+        }
+        OtlpEncoding::Json if !is_partial => b"{}".to_vec(),
+        OtlpEncoding::Json => {
+            let mut partial = serde_json::Map::new();
+            partial.insert(signal.rejected_member().to_owned(), rejected.to_string().into());
+            partial.insert("errorMessage".to_owned(), message.into());
+            json!({ "partialSuccess": partial }).to_string().into_bytes()
+        }
+    }
+}
+
+/// The body of an answer with another status: `google.rpc.Status`.
+#[must_use]
+pub fn failure_body(encoding: OtlpEncoding, code: i32, message: &str) -> Vec<u8> {
+    let message = cut_text(message, MESSAGE_BYTES_MAX);
+    match encoding {
+        OtlpEncoding::Protobuf => RpcStatus { code, message: message.to_owned() }.encode_to_vec(),
+        OtlpEncoding::Json => json!({ "code": code, "message": message }).to_string().into_bytes(),
+    }
+}

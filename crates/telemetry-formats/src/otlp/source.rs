@@ -1,0 +1,145 @@
+//! The columns that describe the source of a record: its resource and its scope.
+
+use super::attributes::attributes_json;
+use super::messages::common::{InstrumentationScope, KeyValue, Resource, Value};
+use crate::error::{FormatError, RecordError, RejectedRecords};
+use crate::limits::TelemetryLimits;
+use crate::rows::{Cell, RowBudget, TableRows};
+use crate::tables::{TableBatch, TableBatches};
+
+const SERVICE_NAME: &str = "service.name";
+/// The number of columns of [`SourceColumns`].
+const SOURCE_COLUMNS: usize = 9;
+
+/// The columns of a resource.
+pub(super) struct ResourceColumns<'a> {
+    service_name: Option<&'a str>,
+    attributes: String,
+    dropped_attributes_count: i64,
+    schema_url: &'a str,
+}
+
+impl<'a> ResourceColumns<'a> {
+    pub(super) fn new(
+        resource: Option<&'a Resource>,
+        schema_url: &'a str,
+        limits: &TelemetryLimits,
+    ) -> Result<Self, RecordError> {
+        let attributes = resource.map_or(&[][..], |resource| &resource.attributes);
+        Ok(Self {
+            service_name: attributes.iter().find(|attribute| attribute.key == SERVICE_NAME).and_then(text_value),
+            attributes: attributes_json(attributes, limits).map_err(|error| describe("the resource", error))?,
+            dropped_attributes_count: resource.map_or(0, |resource| resource.dropped_attributes_count.into()),
+            schema_url,
+        })
+    }
+}
+
+/// The columns of a resource and of a scope within it.
+pub(super) struct SourceColumns<'a> {
+    resource: &'a ResourceColumns<'a>,
+    name: &'a str,
+    version: &'a str,
+    attributes: String,
+    dropped_attributes_count: i64,
+    schema_url: &'a str,
+}
+
+impl<'a> SourceColumns<'a> {
+    pub(super) fn new(
+        resource: &'a ResourceColumns<'a>,
+        scope: Option<&'a InstrumentationScope>,
+        schema_url: &'a str,
+        limits: &TelemetryLimits,
+    ) -> Result<Self, RecordError> {
+        let attributes = scope.map_or(&[][..], |scope| &scope.attributes);
+        Ok(Self {
+            resource,
+            name: scope.map_or("", |scope| &scope.name),
+            version: scope.map_or("", |scope| &scope.version),
+            attributes: attributes_json(attributes, limits).map_err(|error| describe("the scope", error))?,
+            dropped_attributes_count: scope.map_or(0, |scope| scope.dropped_attributes_count.into()),
+            schema_url,
+        })
+    }
+
+    pub(super) fn cells(&self) -> [Cell<'_>; SOURCE_COLUMNS] {
+        [
+            Cell::from_option(self.resource.service_name, Cell::Text),
+            Cell::Text(&self.resource.attributes),
+            Cell::Int64(self.resource.dropped_attributes_count),
+            Cell::non_empty(self.resource.schema_url),
+            Cell::non_empty(self.name),
+            Cell::non_empty(self.version),
+            Cell::Text(&self.attributes),
+            Cell::Int64(self.dropped_attributes_count),
+            Cell::non_empty(self.schema_url),
+        ]
+    }
+}
+
+fn text_value(attribute: &KeyValue) -> Option<&str> {
+    match attribute.value.as_ref()?.value.as_ref()? {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// The same error of a part of the record.
+pub(super) fn describe(part: &str, error: RecordError) -> RecordError {
+    match error {
+        RecordError::Rejected(reason) => RecordError::Rejected(format!("{part}: {reason}")),
+        RecordError::Refused(error) => RecordError::Refused(error),
+    }
+}
+
+/// A source that several records share, or the reason why all of them are rejected.
+pub(super) type SharedSource<T> = Result<T, String>;
+
+/// Keeps the reason of a rejection, so that each record of the source gets it.
+pub(super) fn share<T>(source: Result<T, RecordError>) -> Result<SharedSource<T>, FormatError> {
+    match source {
+        Ok(source) => Ok(Ok(source)),
+        Err(RecordError::Rejected(reason)) => Ok(Err(reason)),
+        Err(RecordError::Refused(error)) => Err(error),
+    }
+}
+
+/// Counts the records of a body, and those that are rejected.
+pub(super) struct RecordCounter {
+    budget: RowBudget,
+    rejected: RejectedRecords,
+}
+
+impl RecordCounter {
+    pub(super) fn new(limits: &TelemetryLimits) -> Self {
+        Self { budget: RowBudget::new(limits), rejected: RejectedRecords::default() }
+    }
+
+    /// Counts one record, which `push` appends to its table.
+    pub(super) fn record<S>(
+        &mut self,
+        source: &SharedSource<S>,
+        position: impl FnOnce() -> String,
+        push: impl FnOnce(&mut RowBudget, &S) -> Result<(), RecordError>,
+    ) -> Result<(), FormatError> {
+        self.budget.take_record()?;
+        let pushed = match source {
+            Ok(source) => push(&mut self.budget, source),
+            Err(reason) => Err(RecordError::Rejected(reason.clone())),
+        };
+        match pushed {
+            Ok(()) => Ok(()),
+            Err(RecordError::Refused(error)) => Err(error),
+            Err(RecordError::Rejected(reason)) => {
+                self.rejected.add(1, || format!("{}: {reason}", position()));
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn finish(self, tables: impl IntoIterator<Item = TableRows>) -> Result<TableBatches, FormatError> {
+        let batches: Result<Vec<Option<TableBatch>>, FormatError> = tables.into_iter().map(TableRows::finish).collect();
+        Ok(TableBatches { batches: batches?.into_iter().flatten().collect(), rejected: self.rejected })
+    }
+}

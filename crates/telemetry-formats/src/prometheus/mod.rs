@@ -1,0 +1,112 @@
+//! Prometheus remote write, versions 1.0 and 2.0: requests as rows, and the answers.
+
+mod messages;
+mod negotiation;
+mod reply;
+#[cfg(test)]
+mod round_trips;
+mod series;
+
+use prost::Message;
+
+pub use negotiation::RemoteWriteVersion;
+pub use reply::{RemoteWriteReply, WrittenCounts};
+
+use crate::error::FormatError;
+use crate::limits::TelemetryLimits;
+use crate::message_size::{MessageShape, check_message_size};
+use crate::tables::TableBatches;
+use messages::{REQUEST_V2, RequestV2, WRITE_REQUEST, WriteRequest};
+use series::{SampleMetadata, SeriesDecoder, Symbols};
+
+/// How many times larger than its compressed form a body in snappy can be: three bytes are at most 64.
+const SNAPPY_EXPANSION_MAX: usize = 22;
+
+/// The rows of a request of remote write.
+#[derive(Debug, Clone)]
+pub struct RemoteWriteRows {
+    /// Samples and exemplars, and the records that were left out. Native histograms are always left out.
+    pub tables: TableBatches,
+    /// The rows of each kind, which the answer reports once they are stored.
+    pub written: WrittenCounts,
+    /// Descriptions of metrics of version 1.0, which belong to no sample and are not stored.
+    pub ignored_metadata: u64,
+}
+
+/// The rows of a request, compressed with snappy in its block format.
+///
+/// # Errors
+/// `Malformed` if the body is not such a message; `TooLarge` if it exceeds `limits`.
+pub fn decode_remote_write(
+    body: &[u8],
+    version: RemoteWriteVersion,
+    limits: &TelemetryLimits,
+) -> Result<RemoteWriteRows, FormatError> {
+    let message = decompress(body, limits)?;
+    match version {
+        RemoteWriteVersion::V1 => decode_v1(&message, limits),
+        RemoteWriteVersion::V2 => decode_v2(&message, limits),
+    }
+}
+
+fn decompress(body: &[u8], limits: &TelemetryLimits) -> Result<Vec<u8>, FormatError> {
+    limits.check_body(body.len())?;
+    let malformed = |error: snap::Error| FormatError::Malformed(format!("the body is not snappy: {error}"));
+    // Checked first, because the decoder allocates as many bytes as the body announces.
+    let length = snap::raw::decompress_len(body).map_err(malformed)?;
+    limits.check_body(length)?;
+    if length > body.len().saturating_mul(SNAPPY_EXPANSION_MAX) {
+        return Err(FormatError::Malformed(format!("the body announces {length} bytes, which it cannot contain")));
+    }
+    snap::raw::Decoder::new().decompress_vec(body).map_err(malformed)
+}
+
+fn decode_message<M: Message + Default>(
+    message: &[u8],
+    shape: &'static MessageShape,
+    limits: &TelemetryLimits,
+) -> Result<M, FormatError> {
+    check_message_size(message, shape, limits.memory_bytes())?;
+    M::decode(message)
+        .map_err(|error| FormatError::Malformed(format!("the body is no message of remote write: {error}")))
+}
+
+fn decode_v1(message: &[u8], limits: &TelemetryLimits) -> Result<RemoteWriteRows, FormatError> {
+    let request: WriteRequest = decode_message(message, &WRITE_REQUEST, limits)?;
+    let mut decoder = SeriesDecoder::new(limits);
+    for (index, series) in request.timeseries.iter().enumerate() {
+        let labels = series.labels.iter().map(|label| (label.name.as_str(), label.value.as_str()));
+        let shared = decoder.series(index, Ok(labels.collect()));
+        // Version 1.0 has no such field; a number in its place has no meaning.
+        let samples = series.samples.iter().map(|sample| messages::Sample { start_timestamp: 0, ..*sample });
+        decoder.samples(&shared, samples, SampleMetadata::default())?;
+        decoder.histograms(&shared, series.histograms.len())?;
+        for exemplar in &series.exemplars {
+            let labels = exemplar.labels.iter().map(|label| (label.name.as_str(), label.value.as_str()));
+            decoder.exemplar(&shared, Ok(labels.collect()), exemplar.value, exemplar.timestamp)?;
+        }
+    }
+    decoder.finish(request.metadata.len())
+}
+
+fn decode_v2(message: &[u8], limits: &TelemetryLimits) -> Result<RemoteWriteRows, FormatError> {
+    let request: RequestV2 = decode_message(message, &REQUEST_V2, limits)?;
+    let symbols = Symbols::new(&request.symbols)?;
+    let mut decoder = SeriesDecoder::new(limits);
+    for (index, series) in request.timeseries.iter().enumerate() {
+        let mut labels = symbols.pairs(&series.labels_refs);
+        let metadata = symbols.metadata(series.metadata.unwrap_or_default());
+        let metadata = metadata.unwrap_or_else(|reason| {
+            labels = Err(reason);
+            SampleMetadata::default()
+        });
+        let shared = decoder.series(index, labels);
+        decoder.samples(&shared, series.samples.iter().copied(), metadata)?;
+        decoder.histograms(&shared, series.histograms.len())?;
+        for exemplar in &series.exemplars {
+            let labels = symbols.pairs(&exemplar.labels_refs);
+            decoder.exemplar(&shared, labels, exemplar.value, exemplar.timestamp)?;
+        }
+    }
+    decoder.finish(0)
+}

@@ -1,0 +1,303 @@
+//! The tables and their columns.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+
+use crate::error::RejectedRecords;
+
+/// The metadata of a field that marks text as JSON, with its name in Arrow.
+const EXTENSION_NAME: &str = "ARROW:extension:name";
+const JSON_EXTENSION: &str = "arrow.json";
+/// The zone of all times.
+pub(crate) const UTC: &str = "UTC";
+
+/// A table that records become rows of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TelemetryTable {
+    /// `otel_logs`: log records of OTLP.
+    Logs,
+    /// `otel_traces`: spans of OTLP.
+    Traces,
+    /// `otel_metrics_gauge`: data points of gauges.
+    Gauge,
+    /// `otel_metrics_sum`: data points of sums.
+    Sum,
+    /// `otel_metrics_histogram`: data points of histograms with explicit bounds.
+    Histogram,
+    /// `otel_metrics_exponential_histogram`: data points of exponential histograms.
+    ExponentialHistogram,
+    /// `otel_metrics_summary`: data points of summaries.
+    Summary,
+    /// `prometheus_samples`: samples of Prometheus remote write.
+    PrometheusSamples,
+    /// `prometheus_exemplars`: exemplars of Prometheus remote write.
+    PrometheusExemplars,
+}
+
+/// Rows of one table.
+#[derive(Debug, Clone)]
+pub struct TableBatch {
+    /// The table.
+    pub table: TelemetryTable,
+    /// The rows, with [`TelemetryTable::schema`].
+    pub rows: RecordBatch,
+}
+
+/// The rows of a body, and the records that have none.
+#[derive(Debug, Clone)]
+pub struct TableBatches {
+    /// The rows: at most one batch for each table, and none without rows.
+    pub batches: Vec<TableBatch>,
+    /// Records that were left out.
+    pub rejected: RejectedRecords,
+}
+
+impl TableBatches {
+    /// The number of rows of all tables.
+    #[must_use]
+    pub fn row_count(&self) -> usize {
+        self.batches.iter().map(|batch| batch.rows.num_rows()).sum()
+    }
+}
+
+/// The types of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ColumnType {
+    Boolean,
+    Int32,
+    Int64,
+    Double,
+    Text,
+    Json,
+    /// Nanoseconds, UTC.
+    Nanoseconds,
+    /// Milliseconds, UTC.
+    Milliseconds,
+    Int64List,
+    DoubleList,
+}
+
+/// A column: its name, its type, whether it takes nulls.
+type Column = (&'static str, ColumnType, bool);
+
+use ColumnType::{Boolean, Double, DoubleList, Int32, Int64, Int64List, Json, Milliseconds, Nanoseconds, Text};
+
+/// The last columns of every table of OTLP.
+const SOURCE: &[Column] = &[
+    ("service_name", Text, true),
+    ("resource_attributes", Json, false),
+    ("resource_dropped_attributes_count", Int64, false),
+    ("resource_schema_url", Text, true),
+    ("scope_name", Text, true),
+    ("scope_version", Text, true),
+    ("scope_attributes", Json, false),
+    ("scope_dropped_attributes_count", Int64, false),
+    ("scope_schema_url", Text, true),
+];
+
+const LOGS: &[Column] = &[
+    ("time", Nanoseconds, true),
+    ("observed_time", Nanoseconds, true),
+    ("severity_number", Int32, true),
+    ("severity_text", Text, true),
+    ("body", Text, true),
+    ("event_name", Text, true),
+    ("trace_id", Text, true),
+    ("span_id", Text, true),
+    ("flags", Int64, false),
+    ("attributes", Json, false),
+    ("dropped_attributes_count", Int64, false),
+];
+
+const TRACES: &[Column] = &[
+    ("trace_id", Text, false),
+    ("span_id", Text, false),
+    ("parent_span_id", Text, true),
+    ("trace_state", Text, true),
+    ("flags", Int64, false),
+    ("name", Text, false),
+    ("kind", Text, false),
+    ("start_time", Nanoseconds, true),
+    ("end_time", Nanoseconds, true),
+    ("duration_nanos", Int64, true),
+    ("status_code", Text, false),
+    ("status_message", Text, true),
+    ("attributes", Json, false),
+    ("dropped_attributes_count", Int64, false),
+    ("events", Json, false),
+    ("dropped_events_count", Int64, false),
+    ("links", Json, false),
+    ("dropped_links_count", Int64, false),
+];
+
+/// The first columns of every table of metrics of OTLP.
+const POINT: &[Column] = &[
+    ("metric_name", Text, false),
+    ("description", Text, true),
+    ("unit", Text, true),
+    ("metadata", Json, false),
+    ("start_time", Nanoseconds, true),
+    ("time", Nanoseconds, true),
+    ("attributes", Json, false),
+    ("flags", Int64, false),
+];
+
+const GAUGE: &[Column] = &[("value", Double, true), ("value_int", Int64, true), ("exemplars", Json, false)];
+
+const SUM: &[Column] = &[
+    ("value", Double, true),
+    ("value_int", Int64, true),
+    ("is_monotonic", Boolean, false),
+    ("aggregation_temporality", Text, false),
+    ("exemplars", Json, false),
+];
+
+const HISTOGRAM: &[Column] = &[
+    ("count", Int64, false),
+    ("sum", Double, true),
+    ("min", Double, true),
+    ("max", Double, true),
+    ("bucket_counts", Int64List, false),
+    ("explicit_bounds", DoubleList, false),
+    ("aggregation_temporality", Text, false),
+    ("exemplars", Json, false),
+];
+
+const EXPONENTIAL_HISTOGRAM: &[Column] = &[
+    ("count", Int64, false),
+    ("sum", Double, true),
+    ("min", Double, true),
+    ("max", Double, true),
+    ("scale", Int32, false),
+    ("zero_count", Int64, false),
+    ("zero_threshold", Double, false),
+    ("positive_offset", Int32, false),
+    ("positive_bucket_counts", Int64List, false),
+    ("negative_offset", Int32, false),
+    ("negative_bucket_counts", Int64List, false),
+    ("aggregation_temporality", Text, false),
+    ("exemplars", Json, false),
+];
+
+const SUMMARY: &[Column] = &[
+    ("count", Int64, false),
+    ("sum", Double, false),
+    ("quantiles", DoubleList, false),
+    ("quantile_values", DoubleList, false),
+];
+
+const PROMETHEUS_SAMPLES: &[Column] = &[
+    ("time", Milliseconds, false),
+    ("metric", Text, false),
+    ("labels", Json, false),
+    ("value", Double, true),
+    ("start_time", Milliseconds, true),
+    ("type", Text, true),
+    ("unit", Text, true),
+    ("help", Text, true),
+];
+
+const PROMETHEUS_EXEMPLARS: &[Column] = &[
+    ("time", Milliseconds, true),
+    ("metric", Text, false),
+    ("labels", Json, false),
+    ("exemplar_labels", Json, false),
+    ("value", Double, false),
+];
+
+impl TelemetryTable {
+    /// Every table.
+    pub const ALL: [Self; 9] = [
+        Self::Logs,
+        Self::Traces,
+        Self::Gauge,
+        Self::Sum,
+        Self::Histogram,
+        Self::ExponentialHistogram,
+        Self::Summary,
+        Self::PrometheusSamples,
+        Self::PrometheusExemplars,
+    ];
+
+    /// The name of the table.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Logs => "otel_logs",
+            Self::Traces => "otel_traces",
+            Self::Gauge => "otel_metrics_gauge",
+            Self::Sum => "otel_metrics_sum",
+            Self::Histogram => "otel_metrics_histogram",
+            Self::ExponentialHistogram => "otel_metrics_exponential_histogram",
+            Self::Summary => "otel_metrics_summary",
+            Self::PrometheusSamples => "prometheus_samples",
+            Self::PrometheusExemplars => "prometheus_exemplars",
+        }
+    }
+
+    /// The columns of the table. Columns of JSON are text with the Arrow extension `arrow.json`.
+    #[must_use]
+    pub fn schema(self) -> SchemaRef {
+        Arc::new(Schema::new(self.columns().map(field).collect::<Vec<_>>()))
+    }
+
+    pub(crate) fn columns(self) -> impl Iterator<Item = Column> {
+        let parts: [&[Column]; 3] = match self {
+            Self::Logs => [LOGS, SOURCE, &[]],
+            Self::Traces => [TRACES, SOURCE, &[]],
+            Self::Gauge => [POINT, GAUGE, SOURCE],
+            Self::Sum => [POINT, SUM, SOURCE],
+            Self::Histogram => [POINT, HISTOGRAM, SOURCE],
+            Self::ExponentialHistogram => [POINT, EXPONENTIAL_HISTOGRAM, SOURCE],
+            Self::Summary => [POINT, SUMMARY, SOURCE],
+            Self::PrometheusSamples => [PROMETHEUS_SAMPLES, &[], &[]],
+            Self::PrometheusExemplars => [PROMETHEUS_EXEMPLARS, &[], &[]],
+        };
+        parts.into_iter().flatten().copied()
+    }
+}
+
+fn field((name, column_type, is_nullable): Column) -> Field {
+    let field = Field::new(name, data_type(column_type), is_nullable);
+    match column_type {
+        Json => field.with_metadata(HashMap::from([(EXTENSION_NAME.to_owned(), JSON_EXTENSION.to_owned())])),
+        _ => field,
+    }
+}
+
+fn data_type(column_type: ColumnType) -> DataType {
+    match column_type {
+        Boolean => DataType::Boolean,
+        Int32 => DataType::Int32,
+        Int64 => DataType::Int64,
+        Double => DataType::Float64,
+        Text | Json => DataType::Utf8,
+        Nanoseconds => DataType::Timestamp(TimeUnit::Nanosecond, Some(UTC.into())),
+        Milliseconds => DataType::Timestamp(TimeUnit::Millisecond, Some(UTC.into())),
+        Int64List => DataType::new_list(DataType::Int64, true),
+        DoubleList => DataType::new_list(DataType::Float64, true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_columns_are_unique() {
+        let mut names: Vec<&str> = TelemetryTable::ALL.iter().map(|table| table.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), TelemetryTable::ALL.len());
+        for table in TelemetryTable::ALL {
+            let schema = table.schema();
+            let mut columns: Vec<&String> = schema.fields().iter().map(|field| field.name()).collect();
+            columns.sort_unstable();
+            columns.dedup();
+            assert_eq!(columns.len(), schema.fields().len(), "{table:?}");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Bodies of rows, through the public API of the crate.
+//!
+//! - `fixture`: schemas, bodies in pieces, and rows as text.
+//! - `exactness`: which value fits into which column, and what it becomes.
+//! - `binary`: Arrow streams and Parquet files.
+//! - `coding`: gzip and zstd, and how far they may expand.
+//! - `inference`: columns that no table describes.
+//! - `properties`: any rows through any format, and bodies that are cut or changed; `written` writes them.
+//! - `speed`: a measurement that runs on request.
+//! - `ndjson`, `json`, `csv`: the syntax of each format, and its errors.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
