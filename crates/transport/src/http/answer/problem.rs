@@ -199,6 +199,12 @@ impl ProblemDetails {
         self
     }
 
+    /// The same problem as one of a request that cannot be parsed.
+    pub(in crate::http) fn into_bad_request(mut self) -> Self {
+        self.0.problem_type = ProblemType::BadRequest;
+        self
+    }
+
     pub(in crate::http) fn is_before_call(&self) -> bool {
         self.0.is_before_call
     }
