@@ -26,8 +26,7 @@ pub(super) fn tool(context: &Arc<IngestContext>) -> Tool {
         "Remove a table that takes rows, with all its rows.",
         InputSchemaBuilder::new()
             .with_required("database", json!({"type": "string"}))
-            .with_required("table", json!({"type": "string"}))
-            .with("key", json!({"type": "string"})),
+            .with_required("table", json!({"type": "string"})),
         hints,
         handler_fn(move |job, reply| handle(context.clone(), job, reply)),
     )

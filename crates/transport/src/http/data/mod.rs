@@ -10,19 +10,19 @@ mod streamed_body;
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method};
+use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
-use tidegate_core::{CallTarget, Caller, Error, ErrorKind, TransportKind};
+use tidegate_core::{AnswerFormat, CallTarget, Caller, Error, ErrorKind, TransportKind};
 use tidegate_runtime::event::Event;
 use tidegate_runtime::{Call, RequestBodyTypes, TransportGroup};
 
 use self::request::DataRequest;
-pub(super) use self::request::{PARAMETERS, PREFER, IDEMPOTENCY_KEY};
+pub(super) use self::request::PARAMETERS;
 use self::route::DataRoute;
-pub(super) use self::route::{METHODS, tool_for};
+use self::route::METHODS;
+pub(super) use self::route::tool_for;
 use self::streamed_body::StreamedBody;
 use super::answer::{ProblemDetails, ProblemType, apply_trace_headers, into_response, options_response};
 use super::body;
@@ -36,8 +36,11 @@ pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Re
     let result = match result {
         Ok(response) => Ok(response),
         Err(problem) => {
-            // So that the client reads the refusal, and the connection can be reused.
-            body::discard(body.take(), http_state.options.read_within).await;
+            // So that the client reads the refusal, and the connection can be reused. A client that waits for
+            // `100 Continue` sends nothing after the refusal.
+            if body.was_read() || !expects_continue(&parts) {
+                body::discard(body.take(), http_state.options.read_within).await;
+            }
             Err(problem)
         }
     };
@@ -66,15 +69,20 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: &StreamedBody
     let validity = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
     let mut call = Call::new(CallTarget::Tool(tool.to_owned()), caller);
     call.arguments = data_request.arguments.clone();
-    call.format = Some(tidegate_core::AnswerFormat::Json);
+    call.format = Some(AnswerFormat::Json);
     apply_trace_headers(&mut call, &parts.headers);
     if let Some((media_type, coding)) = &data_request.body {
         let options = http_state.reloadable_options();
         call.request_body = Some(body.request_body(media_type, coding.clone(), &options)?);
     }
-    let reply = registry.call(call)?;
+    let reply = registry.call(call).map_err(answer::to_problem)?;
     let answered = answer::answer(reply, validity, &data_request).await;
     answered.map_err(|problem| body.describe_failure(problem))
+}
+
+/// [RFC 9110, Expect](https://www.rfc-editor.org/rfc/rfc9110#section-10.1.1)
+fn expects_continue(parts: &Parts) -> bool {
+    parts.headers.get(header::EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 /// The bodies that `tool` takes; `None` if it takes none.

@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 use tidegate_runtime::RequestBodyTypes;
 
 use super::route::DataRoute;
-use crate::http::answer::{FORMAT, ParameterKind, ProblemDetails, ProblemType, QueryParameter, parse_query};
+use crate::http::answer::{ParameterKind, ProblemDetails, ProblemType, QueryParameter, parse_parameters};
 
-pub(in crate::http) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// [RFC 7240](https://www.rfc-editor.org/rfc/rfc7240)
-pub(in crate::http) const PREFER: HeaderName = HeaderName::from_static("prefer");
+const PREFER: HeaderName = HeaderName::from_static("prefer");
 const KEY_BYTES_MAX: usize = 255;
 
 pub(in crate::http) const PARAMETERS: [QueryParameter; 6] = [
@@ -42,14 +42,10 @@ impl DataRequest {
         types: Option<RequestBodyTypes>,
     ) -> Result<Self, ProblemDetails> {
         let parameters: &[QueryParameter] = if types.is_some() { &PARAMETERS } else { &[] };
-        let (mut arguments, format) = parse_query(&parts.uri, parameters)?;
-        if format.is_some() {
-            let detail = format!("unknown query parameter {:?}; Content-Type has the format of the body", FORMAT.name);
-            return Err(ProblemDetails::bad_request(detail));
-        }
+        let mut arguments = parse_parameters(&parts.uri, parameters)?;
         arguments.insert("database".to_owned(), route.database.as_str().into());
         arguments.insert("table".to_owned(), route.table.as_str().into());
-        if let Some(key) = read_key(parts)? {
+        if let Some(key) = read_key(parts)?.filter(|_| types.is_some()) {
             arguments.insert("key".to_owned(), key.into());
         }
         let body = types.map(|types| read_body_type(parts, types)).transpose()?;

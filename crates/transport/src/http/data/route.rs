@@ -6,7 +6,7 @@ use tidegate_mcp::NAME_BYTES_MAX;
 
 use crate::http::answer::{ProblemDetails, ProblemType};
 
-pub(in crate::http) const METHODS: &str = "POST, PUT, DELETE, OPTIONS";
+pub(super) const METHODS: &str = "POST, PUT, DELETE, OPTIONS";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DataRoute {

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ pub(super) struct StreamedBody(Arc<BodyState>);
 struct BodyState {
     body: Mutex<Body>,
     failure: Mutex<Option<BodyFailure>>,
+    was_read: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,12 +38,18 @@ enum BodyFailure {
 
 impl StreamedBody {
     pub(super) fn new(body: Body) -> Self {
-        Self(Arc::new(BodyState { body: Mutex::new(body), failure: Mutex::new(None) }))
+        let (body, failure, was_read) = (Mutex::new(body), Mutex::new(None), AtomicBool::new(false));
+        Self(Arc::new(BodyState { body, failure, was_read }))
     }
 
     /// What was not read. The handler then reads an empty body.
     pub(super) fn take(&self) -> Body {
         std::mem::take(&mut *self.0.body.lock())
+    }
+
+    /// Whether the handler has begun to read.
+    pub(super) fn was_read(&self) -> bool {
+        self.0.was_read.load(Ordering::Relaxed)
     }
 
     /// The body for a call. Refuses a body whose declared length is over the limit before a byte of it is read, so that a
@@ -95,5 +103,6 @@ fn read_pieces(state: Arc<BodyState>, within: Duration) -> impl Stream<Item = Re
 }
 
 async fn next_frame(state: &BodyState) -> Option<Result<Frame<Bytes>, axum::Error>> {
+    state.was_read.store(true, Ordering::Relaxed);
     std::future::poll_fn(|context| -> Poll<_> { Pin::new(&mut *state.body.lock()).poll_frame(context) }).await
 }
