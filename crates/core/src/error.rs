@@ -28,6 +28,8 @@ pub enum ErrorKind {
     TimedOut,
     /// The caller, or an operator, cancelled the call.
     Cancelled,
+    /// Another call changes the same now, or has changed it in the meantime.
+    Conflict,
     /// The request or the answer exceeds a limit.
     TooLarge,
     /// A database or another component is not available now.

@@ -66,6 +66,8 @@ pub struct Grants {
     pub toolsets: AllowedNames,
     /// The databases that it can query with the tools that take a database's name.
     pub databases: AllowedNames,
+    /// The tables that it can write rows to, as `database.table`.
+    pub ingest: AllowedNames,
     /// Its limits; for those that no role sets, the limits of every principal apply.
     pub limits: LevelLimits,
 }
@@ -78,14 +80,31 @@ impl Grants {
             entries: AllowedNames::Everything,
             toolsets: AllowedNames::Everything,
             databases: AllowedNames::Everything,
+            ingest: AllowedNames::Everything,
             limits: LevelLimits::default(),
         }
     }
 
     /// The rights of all callers if authentication is not required: everything except entries that require an access
-    /// name.
+    /// name, and rows cannot be written.
     pub fn for_anonymous() -> Self {
-        Self { access: AllowedNames::NOTHING, ..Self::everything() }
+        Self { access: AllowedNames::NOTHING, ingest: AllowedNames::NOTHING, ..Self::everything() }
+    }
+
+    /// Whether the principal can write rows to this table of this database.
+    pub fn may_ingest(&self, database: &str, table: &str) -> bool {
+        self.ingest.includes(&format!("{database}.{table}"))
+    }
+
+    /// Whether the principal can write rows to some table of this database, whether or not the table exists.
+    pub fn may_ingest_into(&self, database: &str) -> bool {
+        match &self.ingest {
+            AllowedNames::Everything => true,
+            AllowedNames::Matching(patterns) => patterns.iter().any(|pattern| {
+                let of_database = pattern.as_str().split_once('.').map(|(of_database, _)| of_database);
+                of_database.is_some_and(|pattern| NamePattern::new(pattern).matches(database))
+            }),
+        }
     }
 
     /// Whether the principal is an operator of the node.
@@ -101,6 +120,7 @@ impl Grants {
             entries: self.entries.or(&other.entries),
             toolsets: self.toolsets.or(&other.toolsets),
             databases: self.databases.or(&other.databases),
+            ingest: self.ingest.or(&other.ingest),
             limits: self.limits.largest(other.limits),
         }
     }
@@ -118,5 +138,15 @@ mod tests {
         assert_eq!(allowed.or(&AllowedNames::matching(["*"])), AllowedNames::Everything);
         assert!(!AllowedNames::NOTHING.includes(""));
         assert_eq!(Grants::default().or(&Grants::everything()), Grants::everything());
+    }
+
+    #[test]
+    fn tables_that_take_rows_are_granted_by_database_and_table() {
+        let ingest = AllowedNames::matching(["plant.*", "shop.ev?nts"]);
+        let grants = Grants::default().or(&Grants { ingest, ..Grants::default() });
+        assert!(grants.may_ingest("plant", "sensors") && grants.may_ingest("shop", "events"));
+        assert!(!grants.may_ingest("shop", "orders") && !grants.may_ingest("plants", "sensors"));
+        assert!(grants.may_ingest_into("plant") && grants.may_ingest_into("shop") && !grants.may_ingest_into("plan"));
+        assert!(!Grants::for_anonymous().may_ingest_into("plant") && Grants::everything().may_ingest("plant", "sensors"));
     }
 }

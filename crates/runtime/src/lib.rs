@@ -16,7 +16,7 @@ mod tool;
 
 pub use event::{AuditReservation, AuditStats, Auditor};
 pub use handler::{Completer, Handler, handler_fn};
-pub use job::{Call, ClientRequest, Job, JobId, JobState, JobStatus, Jobs};
+pub use job::{Call, ClientRequest, Job, JobId, JobState, JobStatus, Jobs, RequestBody, RequestBodyReader};
 pub use prompt::{Prompt, PromptArgument};
 pub use registry::{ChangeListener, Registry, TransportGroup, TransportState, TransportSwitches, WatchEvent};
 pub use reply::{
@@ -26,4 +26,4 @@ pub use reply::{
 pub use resource::{CacheHint, Resource, ResourceLister, ResourceTemplate, ResourceWatcher};
 pub use snapshot::builder::SnapshotBuilder;
 pub use snapshot::{RegistryEntry, ServerName, Snapshot};
-pub use tool::{Tool, ToolAnnotations};
+pub use tool::{RequestBodyTypes, Tool, ToolAnnotations};

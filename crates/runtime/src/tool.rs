@@ -22,6 +22,28 @@ pub struct ToolAnnotations {
     pub open_world: Option<bool>,
 }
 
+/// The bodies of requests that a tool takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestBodyTypes {
+    /// The media types, without parameters, in lower case.
+    pub media_types: &'static [&'static str],
+    /// The content codings, in lower case.
+    pub codings: &'static [&'static str],
+}
+
+impl RequestBodyTypes {
+    /// Whether a body with this value of `Content-Type` is taken.
+    pub fn takes_media_type(&self, content_type: &str) -> bool {
+        let media_type = content_type.split(';').next().unwrap_or_default().trim();
+        self.media_types.iter().any(|taken| media_type.eq_ignore_ascii_case(taken))
+    }
+
+    /// Whether a body with this value of `Content-Encoding` is taken.
+    pub fn takes_coding(&self, coding: &str) -> bool {
+        self.codings.iter().any(|taken| coding.trim().eq_ignore_ascii_case(taken))
+    }
+}
+
 /// A tool of the registry.
 #[derive(Clone)]
 pub struct Tool {
@@ -37,6 +59,8 @@ pub struct Tool {
     pub input_schema: Arc<JsonSchema>,
     /// The schema of all its arguments, if lists leave some out.
     pub full_schema: Option<Arc<JsonSchema>>,
+    /// The bodies of requests that it takes instead of arguments; `None` for none.
+    pub request_body: Option<RequestBodyTypes>,
     /// The schema of its structured answer.
     pub output_schema: Option<Arc<JsonSchema>>,
     /// Hints on what it does.
@@ -63,6 +87,7 @@ impl Tool {
             icons: Vec::new(),
             input_schema: JsonSchema::empty_object(),
             full_schema: None,
+            request_body: None,
             output_schema: None,
             annotations: None,
             meta: Map::new(),
@@ -114,6 +139,13 @@ impl Tool {
     pub fn with_output_schema(mut self, schema: Value) -> Result<Self, JsonSchemaError> {
         self.output_schema = Some(Arc::new(JsonSchema::new(schema)?));
         Ok(self)
+    }
+
+    /// Sets the bodies of requests that it takes.
+    #[must_use]
+    pub fn with_request_body(mut self, types: RequestBodyTypes) -> Self {
+        self.request_body = Some(types);
+        self
     }
 
     /// Sets its title.

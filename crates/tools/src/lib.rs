@@ -8,6 +8,7 @@ mod catalog_tools;
 pub mod declared;
 mod discover_toolset;
 mod function_tools;
+mod ingest_tools;
 mod json_answer;
 mod log_sources;
 mod log_tools;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 
 pub use discover_toolset::DISCOVER_TOOLSET;
 pub use function_tools::{FunctionRows, FunctionSource};
+pub use ingest_tools::{IngestOptions, register_ingest_tools, rejects_schema};
 pub use log_sources::{LogColumnProblem, LogSource, LogSources, RecognizedColumns};
 pub use log_tools::register_log_tools;
 pub use metric_sources::{

@@ -191,6 +191,7 @@ impl RpcError {
             | ErrorKind::RateLimited
             | ErrorKind::TimedOut
             | ErrorKind::Cancelled
+            | ErrorKind::Conflict
             | ErrorKind::TooLarge
             | ErrorKind::Unavailable
             | ErrorKind::InputRequired => Self::REFUSED,

@@ -25,6 +25,7 @@ fn code_of(kind: ErrorKind) -> Code {
         ErrorKind::RateLimited => Code::ResourceExhausted,
         ErrorKind::TimedOut => Code::DeadlineExceeded,
         ErrorKind::Cancelled => Code::Cancelled,
+        ErrorKind::Conflict => Code::Aborted,
         ErrorKind::TooLarge => Code::OutOfRange,
         ErrorKind::Unavailable => Code::Unavailable,
         ErrorKind::InputRequired | ErrorKind::MissingClientCapability => Code::FailedPrecondition,

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::call_timer::CallTimer;
 use super::client_log::ClientLog;
+use super::request_body::RequestBody;
 use super::status::{JobId, JobState};
 use super::{InteractionState, Job};
 use crate::event::EventDispatcher;
@@ -50,6 +51,9 @@ pub struct Call {
     pub log_level: Option<LogLevel>,
     /// The JSON-RPC request that made the call; `None` for other calls, such as those over REST.
     pub client_request: Option<ClientRequest>,
+    /// The body of the request, for a tool that [takes one](crate::Tool::request_body); the handler reads it while it
+    /// arrives.
+    pub request_body: Option<RequestBody>,
     /// The caller's W3C `traceparent`, which links our log lines to its trace.
     pub trace_parent: Option<String>,
     /// Whether the whole call is logged, whatever the log level. Applies to operators of the node only.
@@ -80,6 +84,7 @@ impl Call {
             wants_progress: false,
             log_level: None,
             client_request: None,
+            request_body: None,
             trace_parent: None,
             trace: false,
             on_behalf_of: None,
@@ -128,6 +133,7 @@ impl Call {
             client_log: ClientLog::default(),
             events: EventDispatcher::default(),
             client_request: self.client_request,
+            request_body: self.request_body,
             client_cancellation: self.cancellation,
             cancellation: CancellationToken::new(),
             timer: CallTimer::new(timeout),

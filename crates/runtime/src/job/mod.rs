@@ -8,6 +8,7 @@ mod interaction;
 mod jobs;
 mod progress_throttle;
 mod protection;
+mod request_body;
 mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,7 @@ use crate::limits::{PermitQueues, ReachedLimit, RunPermits, UsageAmount, UsageCh
 
 pub use self::call::{Call, ClientRequest};
 pub use self::jobs::Jobs;
+pub use self::request_body::{RequestBody, RequestBodyReader};
 pub use self::status::{JobId, JobState, JobStatus};
 
 const AUDITED_STATEMENTS_MAX: usize = 32;
@@ -56,6 +58,7 @@ pub struct Job {
     pub(crate) client_log: ClientLog,
     pub(crate) events: EventDispatcher,
     client_request: Option<ClientRequest>,
+    request_body: Option<RequestBody>,
     /// Fires when the adapter cancels the call; ignored once the answer has ended.
     client_cancellation: CancellationToken,
     cancellation: CancellationToken,
@@ -287,13 +290,13 @@ impl Job {
         self.timeout_error.get()
     }
 
-    /// Counts `rows` as returned. A call that exceeds a daily limit of its caller is cancelled.
+    /// Counts `rows` as returned, or as received. A call that exceeds a daily limit of its caller is cancelled.
     pub fn count_rows(&self, rows: u64) {
         self.rows.fetch_add(rows, Ordering::Relaxed);
         self.charge(UsageAmount { rows, ..UsageAmount::default() });
     }
 
-    /// The number of rows returned so far.
+    /// The number of rows returned or received so far.
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }
@@ -325,7 +328,7 @@ impl Job {
         }
     }
 
-    /// The number of bytes of text, or of a body, sent so far.
+    /// The number of bytes of text, or of a body, sent so far, and of the body of the request received so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tidegate_core::{
-    CallLimits, CallTarget, CompletionReference, CompletionRequest, Error, JsonSchema, TemplateVariables, Violation,
+    CallLimits, CallTarget, CompletionReference, CompletionRequest, Error, ErrorKind, JsonSchema, TemplateVariables, Violation,
 };
 
 use crate::handler::Completer;
@@ -33,6 +33,10 @@ pub(crate) fn route(snapshot: &Snapshot, call: &Call) -> Result<Route, Error> {
     match &call.target {
         CallTarget::Tool(name) => {
             let tool = snapshot.tool(name, caller)?;
+            if call.request_body.is_some() && tool.request_body.is_none() {
+                let message = format!("the tool {name:?} takes no body, only arguments");
+                return Err(Error::new(ErrorKind::InvalidArguments, message));
+            }
             let mut arguments = Value::Object(call.arguments.clone());
             tool.call_schema()
                 .coerce_and_check(&mut arguments)

@@ -22,6 +22,7 @@ mod on_behalf;
 mod prompts;
 mod rate_limits;
 mod redaction;
+mod request_body;
 mod resources;
 mod scopes;
 mod swap;

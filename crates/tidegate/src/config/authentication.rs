@@ -204,7 +204,9 @@ fn role(entry: &RoleConfig, config: &Config) -> Role {
     let everything = entry.toolsets.iter().any(|name| name == "*");
     let patterns = entry.toolsets.iter().filter_map(|name| config.toolsets.get(name)).flatten().cloned();
     let discover = entry.toolsets.iter().any(|name| name == DISCOVER_TOOLSET).then_some(["find_tool", "call_tool"]);
-    let patterns = patterns.chain(discover.into_iter().flatten().map(str::to_owned));
+    // A device that only sends rows needs no toolset. What replaces or removes rows is granted by a toolset as well.
+    let ingest = (!entry.ingest.is_empty()).then_some("append_rows");
+    let patterns = patterns.chain(discover.into_iter().flatten().chain(ingest).map(str::to_owned));
     Role {
         name: entry.name.clone(),
         grants: Grants {
@@ -212,6 +214,7 @@ fn role(entry: &RoleConfig, config: &Config) -> Role {
             entries: if everything { AllowedNames::Everything } else { AllowedNames::matching(patterns) },
             toolsets: AllowedNames::matching(entry.toolsets.clone()),
             databases: AllowedNames::matching(entry.databases.clone()),
+            ingest: AllowedNames::matching(entry.ingest.clone()),
             limits: limits::to_level_limits(&entry.limits),
         },
         claims: entry.claims.clone(),
@@ -251,6 +254,10 @@ fn check_roles(config: &Config, problems: &mut Vec<ConfigProblem>) {
         }
         if role.name.is_empty() {
             problems.push(ConfigProblem::new(format!("roles[{index}].name"), "is empty"));
+        }
+        for (position, name) in role.ingest.iter().enumerate().filter(|(_, name)| *name != "*" && !name.contains('.')) {
+            let message = format!("{name:?} is no database.table; write {name}.* for all tables of the database {name}");
+            problems.push(ConfigProblem::new(format!("roles[{index}].ingest[{position}]"), message));
         }
         for (position, name) in role.toolsets.iter().enumerate() {
             if name != "*" && name != DISCOVER_TOOLSET && !config.toolsets.contains_key(name) {

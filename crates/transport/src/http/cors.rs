@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 
-const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, DELETE, OPTIONS");
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE, OPTIONS");
 const ALL: HeaderValue = HeaderValue::from_static("*");
 /// How long browsers keep the answer to a preflight request; Chromium keeps it no longer than two hours.
 const MAX_AGE_SECONDS: HeaderValue = HeaderValue::from_static("7200");

@@ -1,5 +1,5 @@
 //! MCP over Streamable HTTP in every revision that has it, over HTTP+SSE and over WebSocket; also REST, stored results,
-//! health and metrics.
+//! rows that are sent, health and metrics.
 //!
 //! [MCP 2026-07-28, Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)
 
@@ -9,6 +9,7 @@ mod body;
 mod caller;
 mod connections;
 mod cors;
+mod data;
 mod get;
 mod health;
 mod host_check;

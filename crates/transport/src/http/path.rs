@@ -17,7 +17,7 @@ pub(super) fn is_enabled(path: &str, options: &HttpOptions) -> bool {
 
 /// The transport of `path`; Streamable HTTP unless another transport has that path.
 pub(super) fn transport_of(path: &str) -> TransportKind {
-    if ["/rest", "/results"].iter().any(|root| path.strip_prefix(root).is_some_and(is_at_or_below)) {
+    if ["/rest", "/results", "/data"].iter().any(|root| path.strip_prefix(root).is_some_and(is_at_or_below)) {
         return TransportKind::Rest;
     }
     let Some(below) = path.strip_prefix("/mcp/") else { return TransportKind::StreamableHttp };
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn maps_paths_to_transports() {
-        for path in ["/mcp", "/mcp/sales", "/metrics", "/mcp/sse/more", "/ws", "/mcp/wss", "/restore", "/resultset"] {
+        for path in ["/mcp", "/mcp/sales", "/metrics", "/mcp/sse/more", "/ws", "/mcp/wss", "/restore", "/database"] {
             assert_eq!(transport_of(path), TransportKind::StreamableHttp, "{path}");
         }
         for path in ["/mcp/sse", "/mcp/sales/sse", "/mcp/messages/0123", "/mcp/messages/ws"] {
@@ -55,7 +55,7 @@ mod tests {
         for path in ["/mcp/ws", "/mcp/sales/ws"] {
             assert_eq!(transport_of(path), TransportKind::WebSocket, "{path}");
         }
-        for path in ["/rest", "/rest/", "/rest/tools/x/call", "/results", "/results/", "/results/x/data"] {
+        for path in ["/rest", "/rest/", "/rest/tools/x/call", "/results", "/results/", "/results/x/data", "/data/plant/sensors"] {
             assert_eq!(transport_of(path), TransportKind::Rest, "{path}");
         }
     }

@@ -54,13 +54,15 @@ pub struct HttpOptions {
     pub has_sse: bool,
     /// Whether MCP over WebSocket is served at `/mcp/ws`.
     pub has_web_socket: bool,
-    /// Whether REST is served at `/rest`, and stored results at `/results`.
+    /// Whether REST is served at `/rest`, stored results at `/results`, and rows are taken at `/data`.
     pub has_rest: bool,
     /// Whether Prometheus metrics are served at `/metrics`.
     pub has_metrics: bool,
     /// Maximum size of request bodies and messages in bytes; larger ones are refused.
     pub body_bytes_max: usize,
-    /// How long a client may take to send its headers, and then its body.
+    /// Maximum size of a body of rows in bytes, as it is sent; it is streamed, so memory does not depend on it.
+    pub data_bytes_max: u64,
+    /// How long a client may take to send its headers, and then its body; of a body of rows, each piece.
     pub read_within: Duration,
     /// How long written data may stay unread by a client before its connection is broken.
     pub write_within: Duration,
@@ -98,6 +100,7 @@ impl Default for HttpOptions {
             has_rest: true,
             has_metrics: true,
             body_bytes_max: 4 * 1024 * 1024,
+            data_bytes_max: 16 * 1024 * 1024 * 1024,
             read_within: Duration::from_secs(15),
             write_within: Duration::from_secs(120),
             connections_max: 4_096,
@@ -193,7 +196,8 @@ impl HttpState {
         })
     }
 
-    /// The options that change while the server runs: the enabled endpoints, the allowlists and `body_bytes_max`.
+    /// The options that change while the server runs: the enabled endpoints, the allowlists, `body_bytes_max`
+    /// and `data_bytes_max`.
     pub(super) fn reloadable_options(&self) -> Arc<HttpOptions> {
         self.reloaded.load_full()
     }

@@ -33,29 +33,37 @@ impl QueryParameter {
 pub(in crate::http) const FORMAT: QueryParameter =
     QueryParameter::new("format", ParameterKind::Text, "The format of the answer; overrides Accept");
 
+/// The parameters of the query string that are `known`, and the format of the answer.
 pub(in crate::http) fn parse_query(
     uri: &Uri,
     known: &[QueryParameter],
 ) -> Result<(Map<String, Value>, Option<String>), ProblemDetails> {
+    let known: Vec<QueryParameter> = std::iter::once(FORMAT).chain(known.iter().copied()).collect();
+    let mut arguments = parse_parameters(uri, &known)?;
+    // It is text.
+    let format = arguments.shift_remove(FORMAT.name).and_then(|format| format.as_str().map(str::to_owned));
+    Ok((arguments, format))
+}
+
+/// The parameters of the query string, all of which must be `known`.
+pub(in crate::http) fn parse_parameters(
+    uri: &Uri,
+    known: &[QueryParameter],
+) -> Result<Map<String, Value>, ProblemDetails> {
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
         .map_err(|_| ProblemDetails::bad_request("the query string cannot be parsed"))?;
     let mut arguments = Map::new();
-    let mut format = None;
     for (name, text) in pairs {
-        if arguments.contains_key(&name) || (name == FORMAT.name && format.is_some()) {
+        if arguments.contains_key(&name) {
             return Err(ProblemDetails::bad_request(format!("the parameter {name} is given more than once")));
         }
-        if name == FORMAT.name {
-            format = Some(text);
-            continue;
-        }
         let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
-            let names = std::iter::once(FORMAT.name).chain(known.iter().map(|parameter| parameter.name));
+            let names = known.iter().map(|parameter| parameter.name);
             return Err(ProblemDetails::bad_request(format!("unknown query parameter {name:?}")).with_choices(names));
         };
         arguments.insert(name, parameter.parse_value(text)?);
     }
-    Ok((arguments, format))
+    Ok(arguments)
 }
 
 pub(in crate::http) fn require_no_parameters(uri: &Uri) -> Result<(), ProblemDetails> {

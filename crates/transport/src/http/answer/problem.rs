@@ -23,7 +23,8 @@ pub(in crate::http) const TYPE_PREFIX: &str = "tag:tidegate.dev,2026:problem/";
 pub(in crate::http) enum ProblemType {
     Call(ErrorKind),
     /// The body is not a JSON object, a parameter of the address is unknown, duplicate or invalid, the `Authorization`
-    /// header is not `Bearer` and a key or token, or `Transfer-Encoding` is not `chunked`.
+    /// header is not `Bearer` and a key or token, or `Transfer-Encoding` is not `chunked`. At `/data`, also a body whose rows
+    /// cannot be read or do not fit.
     BadRequest,
     /// The server has no such path.
     NoSuchPath,
@@ -54,7 +55,7 @@ pub fn problem_types() -> Vec<(&'static str, u16, &'static str)> {
 
 impl ProblemType {
     /// All types of REST, in the order of their status codes.
-    pub(in crate::http) const ALL: [Self; 18] = [
+    pub(in crate::http) const ALL: [Self; 19] = [
         Self::BadRequest,
         Self::Call(ErrorKind::Unauthenticated),
         Self::Call(ErrorKind::Forbidden),
@@ -64,6 +65,7 @@ impl ProblemType {
         Self::NotAcceptable,
         Self::TooSlow,
         Self::Call(ErrorKind::Cancelled),
+        Self::Call(ErrorKind::Conflict),
         Self::Call(ErrorKind::TooLarge),
         Self::BodyTooLarge,
         Self::UnsupportedMediaType,
@@ -119,6 +121,7 @@ impl ProblemType {
                     ErrorKind::RateLimited => (429, "Too many calls at once"),
                     ErrorKind::TimedOut => (504, "The call exceeded its time limit"),
                     ErrorKind::Cancelled => (409, "The call was cancelled"),
+                    ErrorKind::Conflict => (409, "Another call changes the same"),
                     ErrorKind::TooLarge => (413, "The request or its answer is too large"),
                     ErrorKind::Unavailable => (503, "A part of the server is unavailable"),
                     ErrorKind::InputRequired | ErrorKind::MissingClientCapability => {
@@ -193,6 +196,12 @@ impl ProblemDetails {
 
     pub(in crate::http) fn with_hint(mut self, hint: &str) -> Self {
         self.0.members.insert("hint".to_owned(), hint.into());
+        self
+    }
+
+    /// The same problem as one of a request that cannot be parsed.
+    pub(in crate::http) fn into_bad_request(mut self) -> Self {
+        self.0.problem_type = ProblemType::BadRequest;
         self
     }
 
@@ -274,7 +283,8 @@ impl From<Error> for ProblemDetails {
         if !error.scopes().is_empty() {
             problem.0.members.insert("scopes".to_owned(), json!(error.scopes()));
         }
-        if error.kind() == ErrorKind::RateLimited {
+        let is_temporary = error.kind() == ErrorKind::Unavailable && error.retry_after().is_some();
+        if error.kind() == ErrorKind::RateLimited || is_temporary {
             problem = problem.with_header(header::RETRY_AFTER, retry_after_value(error.retry_after()));
         }
         let members = &mut problem.0.members;

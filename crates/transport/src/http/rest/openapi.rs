@@ -2,6 +2,7 @@
 //!
 //! [OpenAPI 3.1](https://spec.openapis.org/oas/v3.1.1.html)
 
+mod data;
 mod results;
 mod schema;
 
@@ -47,6 +48,10 @@ pub(super) fn build_document(http_state: &HttpState, snapshot: &Snapshot, caller
     if has_results {
         schemas.extend(results::schemas());
         paths.extend(result_paths.into_iter().map(|(path, methods)| (path.to_owned(), methods)));
+    }
+    if let Some((path, methods)) = data::path(snapshot, caller) {
+        schemas.extend(data::schemas());
+        paths.insert(path.to_owned(), methods);
     }
     for tool in snapshot.tools(caller) {
         let summary = tool.title.as_deref().unwrap_or(&tool.name);

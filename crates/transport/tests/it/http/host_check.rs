@@ -103,11 +103,11 @@ async fn pages_of_allowed_origins_may_read_answers() {
         }
     }
     insta::assert_snapshot!(table, @r"
-    OPTIONS /mcp https://app.example.com: 204 https://app.example.com | GET, HEAD, POST, DELETE, OPTIONS | authorization,mcp-session-id | * | -
-    OPTIONS /mcp http://localhost:3000: 204 http://localhost:3000 | GET, HEAD, POST, DELETE, OPTIONS | authorization,mcp-session-id | * | -
+    OPTIONS /mcp https://app.example.com: 204 https://app.example.com | GET, HEAD, POST, PUT, DELETE, OPTIONS | authorization,mcp-session-id | * | -
+    OPTIONS /mcp http://localhost:3000: 204 http://localhost:3000 | GET, HEAD, POST, PUT, DELETE, OPTIONS | authorization,mcp-session-id | * | -
     OPTIONS /mcp https://evil.example.com: 403 - | - | - | - | -
-    OPTIONS /rest/tools/x/call https://app.example.com: 204 https://app.example.com | GET, HEAD, POST, DELETE, OPTIONS | authorization,mcp-session-id | * | -
-    OPTIONS /rest/tools/x/call http://localhost:3000: 204 http://localhost:3000 | GET, HEAD, POST, DELETE, OPTIONS | authorization,mcp-session-id | * | -
+    OPTIONS /rest/tools/x/call https://app.example.com: 204 https://app.example.com | GET, HEAD, POST, PUT, DELETE, OPTIONS | authorization,mcp-session-id | * | -
+    OPTIONS /rest/tools/x/call http://localhost:3000: 204 http://localhost:3000 | GET, HEAD, POST, PUT, DELETE, OPTIONS | authorization,mcp-session-id | * | -
     OPTIONS /rest/tools/x/call https://evil.example.com: 403 - | - | - | - | -
     GET /health https://app.example.com: 200 https://app.example.com | - | - | * | -
     GET /health http://localhost:3000: 200 http://localhost:3000 | - | - | * | -

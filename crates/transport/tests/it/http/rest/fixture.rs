@@ -54,11 +54,11 @@ pub(in crate::http) fn echo(name: &'static str) -> Tool {
 }
 
 /// A request of any method.
-pub(super) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
+pub(in crate::http) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
     wire::request(method, path, headers, body.as_bytes())
 }
 
-pub(super) fn get(path: &str) -> Vec<u8> {
+pub(in crate::http) fn get(path: &str) -> Vec<u8> {
     request("GET", path, &[], "")
 }
 

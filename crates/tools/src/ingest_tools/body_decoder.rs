@@ -1,0 +1,249 @@
+//! Decodes a body while it arrives, on threads that may block unless the body is small.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+
+use arrow::datatypes::SchemaRef;
+use bytes::Bytes;
+use tidegate_core::{Error, ErrorKind, Violation};
+use tidegate_ingest_formats::{
+    BodyCoding, BodyDecoder, BodyError, BodyFormat, BodyOptions, DecodedRows, INFERENCE_BYTES, ParquetBody,
+    infer_schema, parquet_schema,
+};
+
+use super::row_arguments::BodyPieces;
+use super::spooled_body::on_blocking_thread;
+
+/// So many bytes of a body are decoded at once.
+const DECODED_BYTES: usize = 256 << 10;
+/// A body of at most so many bytes is decoded at once, without another thread.
+const INLINE_BYTES: usize = 32 << 10;
+/// So many bytes are read after the first row that refuses the body, to report further ones.
+const FURTHER_REASONS_BYTES: usize = 16 << 20;
+
+/// A body before its columns are known.
+#[derive(Debug)]
+pub(super) enum BodySource {
+    /// The beginning, and what follows.
+    Stream(StreamedSource),
+    /// The whole body.
+    File(File),
+}
+
+#[derive(Debug)]
+pub(super) struct StreamedSource {
+    head: Vec<u8>,
+    is_whole: bool,
+    pieces: BodyPieces,
+}
+
+/// A body that returns its rows.
+pub(super) struct RowSource {
+    /// `None` only while another thread has it, and after a fault there.
+    decoder: Option<AnyDecoder>,
+    stream: Option<StreamedSource>,
+    is_small: bool,
+    /// How many bytes were read since the body was refused.
+    read_after_refusal: usize,
+}
+
+enum AnyDecoder {
+    Stream(Box<BodyDecoder>),
+    File(Box<ParquetBody>),
+}
+
+impl BodySource {
+    /// Reads the beginning of a body that is decoded while it arrives.
+    pub(super) async fn streamed(mut pieces: BodyPieces, head_bytes: usize) -> Result<Self, Error> {
+        let mut head = Vec::new();
+        let is_whole = fill(&mut head, &mut pieces, head_bytes).await?;
+        Ok(Self::Stream(StreamedSource { head, is_whole, pieces }))
+    }
+
+    /// The columns of a body for a table without columns.
+    pub(super) async fn infer_columns(&mut self, options: &BodyOptions) -> Result<SchemaRef, Error> {
+        let options = options.clone();
+        match self {
+            Self::Stream(source) => {
+                let head = std::mem::take(&mut source.head);
+                let (head, schema) = on_blocking_thread(move || {
+                    let inferred = infer_schema(&head, &options).map_err(to_error)?;
+                    Ok((head, inferred.schema))
+                })
+                .await?;
+                source.head = head;
+                Ok(schema)
+            }
+            Self::File(file) => {
+                let file = from_start(file)?;
+                on_blocking_thread(move || parquet_schema(file).map_err(to_error)).await
+            }
+        }
+    }
+
+    /// The rows, with these columns.
+    pub(super) async fn into_rows(self, schema: &SchemaRef, options: BodyOptions) -> Result<RowSource, Error> {
+        match self {
+            Self::Stream(stream) => {
+                let is_small =
+                    stream.is_whole && stream.head.len() <= INLINE_BYTES && options.coding == BodyCoding::Identity;
+                let decoder = BodyDecoder::new(schema, options).map_err(to_error)?;
+                let decoder = Some(AnyDecoder::Stream(Box::new(decoder)));
+                Ok(RowSource { decoder, stream: Some(stream), is_small, read_after_refusal: 0 })
+            }
+            Self::File(file) => {
+                let (file, schema) = (from_start(&file)?, schema.clone());
+                let body = on_blocking_thread(move || ParquetBody::new(file, &schema, options).map_err(to_error)).await?;
+                let decoder = Some(AnyDecoder::File(Box::new(body)));
+                Ok(RowSource { decoder, stream: None, is_small: false, read_after_refusal: 0 })
+            }
+        }
+    }
+}
+
+impl RowSource {
+    /// The next rows; `None` when all rows were returned and the body was complete and valid.
+    ///
+    /// # Errors
+    /// The body is refused. No row of it may be stored.
+    pub(super) async fn next(&mut self) -> Result<Option<DecodedRows>, Error> {
+        loop {
+            if let Some(rows) = self.step(DecoderInput::None).await? {
+                return Ok(Some(rows));
+            }
+            let Some(stream) = &mut self.stream else { return Ok(None) };
+            let mut bytes = std::mem::take(&mut stream.head);
+            if !stream.is_whole {
+                stream.is_whole = fill(&mut bytes, &mut stream.pieces, DECODED_BYTES).await?;
+            }
+            let is_last = stream.is_whole;
+            let is_enough = self.has_enough_reasons(bytes.len());
+            let input = if is_last || is_enough { DecoderInput::Last(bytes) } else { DecoderInput::Bytes(bytes) };
+            if is_last {
+                self.stream = None;
+            }
+            if let Some(rows) = self.step(input).await? {
+                return Ok(Some(rows));
+            }
+        }
+    }
+
+    /// Whether a row was rejected that refuses the body. Its rows need not be written any more.
+    pub(super) fn is_refused(&self) -> bool {
+        match &self.decoder {
+            Some(AnyDecoder::Stream(decoder)) => decoder.is_refused(),
+            Some(AnyDecoder::File(_)) | None => false,
+        }
+    }
+
+    fn has_enough_reasons(&mut self, bytes: usize) -> bool {
+        if self.is_refused() {
+            self.read_after_refusal += bytes;
+        }
+        self.read_after_refusal > FURTHER_REASONS_BYTES
+    }
+
+    async fn step(&mut self, input: DecoderInput) -> Result<Option<DecodedRows>, Error> {
+        let Some(mut decoder) = self.decoder.take() else {
+            return Err(Error::internal("the decoder of a body was lost"));
+        };
+        let (decoder, rows) = match self.is_small {
+            true => {
+                let rows = decoder.step(input);
+                (decoder, rows)
+            }
+            false => {
+                on_blocking_thread(move || {
+                    let rows = decoder.step(input);
+                    Ok((decoder, rows))
+                })
+                .await?
+            }
+        };
+        self.decoder = Some(decoder);
+        rows.map_err(to_error)
+    }
+}
+
+impl fmt::Debug for RowSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowSource").field("stream", &self.stream).finish_non_exhaustive()
+    }
+}
+
+enum DecoderInput {
+    None,
+    Bytes(Vec<u8>),
+    Last(Vec<u8>),
+}
+
+impl AnyDecoder {
+    fn step(&mut self, input: DecoderInput) -> Result<Option<DecodedRows>, BodyError> {
+        let decoder = match self {
+            Self::File(body) => return body.next_rows(),
+            Self::Stream(decoder) => decoder,
+        };
+        match input {
+            DecoderInput::None => {}
+            DecoderInput::Bytes(bytes) => decoder.push(&bytes),
+            DecoderInput::Last(bytes) => {
+                decoder.push(&bytes);
+                decoder.finish();
+            }
+        }
+        decoder.next_rows()
+    }
+}
+
+/// Reads up to about `bytes_max` bytes. Returns whether the body is complete.
+async fn fill(bytes: &mut Vec<u8>, pieces: &mut BodyPieces, bytes_max: usize) -> Result<bool, Error> {
+    while bytes.len() < bytes_max {
+        let Some(piece) = pieces.next().await? else { return Ok(true) };
+        append(bytes, &piece);
+    }
+    Ok(false)
+}
+
+fn append(bytes: &mut Vec<u8>, piece: &Bytes) {
+    bytes.extend_from_slice(piece);
+}
+
+/// How much of a body is read before its columns are known.
+pub(super) fn head_bytes(has_columns: bool, format: BodyFormat) -> usize {
+    // Arrow names its columns first.
+    if has_columns || format == BodyFormat::Arrow { DECODED_BYTES } else { INFERENCE_BYTES }
+}
+
+fn from_start(file: &File) -> Result<File, Error> {
+    let opened = file.try_clone().and_then(|mut file| file.seek(SeekFrom::Start(0)).map(|_| file));
+    opened.map_err(|error| Error::internal(format!("a spooled body cannot be read: {error}")))
+}
+
+/// The error of a body that is refused.
+pub(super) fn to_error(error: BodyError) -> Error {
+    match error {
+        BodyError::Rejected { rows, count } => {
+            let subject = if count == 1 { "1 row does not fit".to_owned() } else { format!("{count} rows do not fit") };
+            let violations = rows.into_iter().map(|row| {
+                let path = match &row.column {
+                    Some(column) => format!("{}, column {column:?}", row.position),
+                    None => row.position.to_string(),
+                };
+                Violation { path, message: row.reason }
+            });
+            Error::invalid_arguments(format!("{subject}; nothing was stored:"), violations.collect())
+                .with_hint("Correct the rows, or keep the others with on_reject=row.")
+        }
+        BodyError::TooLarge(reason) => Error::new(ErrorKind::TooLarge, format!("{reason}; nothing was stored")),
+        BodyError::Spool(reason) => {
+            Error::new(ErrorKind::Unavailable, "the body cannot be read again; nothing was stored").with_detail(reason)
+        }
+        BodyError::Options(reason)
+        | BodyError::Malformed(reason)
+        | BodyError::Incomplete(reason)
+        | BodyError::Columns(reason) => {
+            Error::new(ErrorKind::InvalidArguments, format!("{reason}; nothing was stored"))
+        }
+    }
+}

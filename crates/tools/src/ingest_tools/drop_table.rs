@@ -1,0 +1,56 @@
+//! `drop_table` removes a table with its rows.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::json;
+use tidegate_core::{AuditedStatement, Error};
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool, ToolAnnotations, handler_fn};
+
+use super::IngestContext;
+use super::write_answer::send_dropped;
+use crate::arguments::parse_arguments;
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool};
+
+pub(super) fn tool(context: &Arc<IngestContext>) -> Tool {
+    let context = context.clone();
+    let hints = ToolAnnotations {
+        read_only: Some(false),
+        destructive: Some(true),
+        idempotent: Some(false),
+        open_world: Some(false),
+    };
+    built_in_tool(
+        "drop_table",
+        "Drop a table",
+        "Remove a table that takes rows, with all its rows.",
+        InputSchemaBuilder::new()
+            .with_required("database", json!({"type": "string"}))
+            .with_required("table", json!({"type": "string"})),
+        hints,
+        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+    )
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    database: String,
+    table: String,
+}
+
+async fn handle(context: Arc<IngestContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let Arguments { database, table } = parse_arguments(&job)?;
+    let destination = context.destination(&database, &table, job.principal()).await?;
+    job.record_statement(|| AuditedStatement {
+        database: database.clone(),
+        tables: vec![destination.table.name.clone()],
+        fingerprint: Box::new(|| "drop_table".to_owned()),
+    });
+    let target = destination.target.clone();
+    let name = destination.table.name.clone();
+    // A removal that has begun ends, also when the client leaves meanwhile.
+    let dropped = tokio::spawn(async move { target.drop_table(&name).await }).await;
+    let dropped = dropped.unwrap_or_else(|error| Err(Error::internal(format!("dropping a table failed: {error}"))));
+    dropped.map_err(|error| context.hide_names(error, &database, &table, job.principal()))?;
+    send_dropped(&destination, &job, &reply).await
+}

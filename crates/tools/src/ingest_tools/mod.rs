@@ -1,0 +1,83 @@
+//! Tools that write rows: `append_rows`, `replace_rows` and `drop_table`.
+//!
+//! They exist only on a node with tables that take rows, and only for callers that may write to one of them. Over REST,
+//! their rows are the body of the request; over MCP, an argument. [`store_body`] is the one way from bytes to a table.
+
+mod body_decoder;
+mod body_options;
+mod destination;
+mod drop_table;
+mod rejected_rows;
+mod row_arguments;
+mod spooled_body;
+mod stamps;
+mod store_body;
+mod write_answer;
+mod write_rows;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tidegate_core::{Access, Acl, AllowedNames, DatabaseTenants, PrincipalRule, TransportKind};
+use tidegate_query::IngestTarget;
+use tidegate_runtime::{SnapshotBuilder, Tool};
+
+pub use self::rejected_rows::rejects_schema;
+
+/// Over which transports tools are called that only programs need. Models do not see them.
+const PROGRAM_TRANSPORTS: [TransportKind; 2] = [TransportKind::Rest, TransportKind::CommandLine];
+
+/// How rows are taken.
+#[derive(Debug, Clone)]
+pub struct IngestOptions {
+    /// The tenants of the databases. Rows can only be written to databases that exist for the caller.
+    pub tenancy: DatabaseTenants,
+    /// The folder of bodies that must be complete before they can be read.
+    pub spool_folder: PathBuf,
+    /// Whether tools that replace and remove rows are also called over MCP.
+    pub is_advanced: bool,
+}
+
+impl Default for IngestOptions {
+    /// No tenants, the temporary folder of the system, and tools that remove rows only over REST and the command line.
+    fn default() -> Self {
+        Self { tenancy: DatabaseTenants::default(), spool_folder: std::env::temp_dir(), is_advanced: false }
+    }
+}
+
+/// What the tools need: the tables that take rows, and how.
+pub(crate) struct IngestContext {
+    targets: Vec<Arc<dyn IngestTarget>>,
+    options: IngestOptions,
+}
+
+/// Adds the tools that write rows to `builder`, as far as `allowed` includes their names. A caller has them only if its
+/// roles let it write to one of `targets`; without targets, nobody has them.
+pub fn register_ingest_tools(
+    builder: SnapshotBuilder,
+    targets: Vec<Arc<dyn IngestTarget>>,
+    options: IngestOptions,
+    allowed: &AllowedNames,
+) -> SnapshotBuilder {
+    if targets.is_empty() {
+        return builder;
+    }
+    let context = Arc::new(IngestContext { targets, options });
+    let rule_context = context.clone();
+    let rule = PrincipalRule::new(move |principal| rule_context.targets_for(principal).next().is_some());
+    let open = Access { principal_rule: Some(rule), ..Access::default() };
+    let of_programs = match context.options.is_advanced {
+        true => open.clone(),
+        false => Access {
+            acl: Acl { transports: Some(PROGRAM_TRANSPORTS.to_vec()), networks: None },
+            ..open.clone()
+        },
+    };
+    let tools = [
+        write_rows::append_tool(&context).with_access(open),
+        write_rows::replace_tool(&context).with_access(of_programs.clone()),
+        drop_table::tool(&context).with_access(of_programs),
+    ];
+    let tools = tools.into_iter().filter(|tool: &Tool| allowed.includes(&tool.name));
+    tools.fold(builder, SnapshotBuilder::tool)
+}

@@ -1,0 +1,208 @@
+//! From the bytes of rows to a table: decodes, stamps, writes and commits. All rows are stored, or none.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use arrow::datatypes::SchemaRef;
+use tidegate_core::{AuditedStatement, Error, ErrorKind};
+use tidegate_ingest_formats::{BodyFormat, BodyOptions, REPORTED_ROWS_MAX, RejectMode, RejectedRow};
+use tidegate_query::{REJECTS_SUFFIX, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart};
+use tidegate_runtime::Job;
+
+use super::IngestContext;
+use super::body_decoder::{BodySource, RowSource, head_bytes};
+use super::body_options::BodyArguments;
+use super::destination::Destination;
+use super::rejected_rows::RejectedRows;
+use super::row_arguments::BodyPieces;
+use super::spooled_body::spool;
+use super::stamps::{Stamps, WriteSchemas};
+
+/// The positions of the tables of a write.
+const ROWS: usize = 0;
+const REJECTS: usize = 1;
+
+/// What a call stores, and how.
+pub(super) struct StoreRequest<'a> {
+    pub(super) destination: &'a Destination,
+    pub(super) mode: WriteMode,
+    pub(super) key: Option<&'a str>,
+    pub(super) arguments: &'a BodyArguments,
+}
+
+/// What a call has stored.
+#[derive(Debug)]
+pub(super) struct StoredRows {
+    pub(super) receipt: WriteReceipt,
+    /// The first rows that were rejected.
+    pub(super) rejections: Vec<RejectedRow>,
+    /// How many rows were rejected.
+    pub(super) rejected: u64,
+    /// Whether an earlier call with the same key has stored the rows.
+    pub(super) is_repeated: bool,
+}
+
+/// Stores the rows of a body.
+///
+/// # Errors
+/// Those of the body, of the table and of its storage. Nothing was stored then, unless the message of the storage says so.
+pub(super) async fn store_body(
+    context: &IngestContext,
+    job: &Arc<Job>,
+    request: StoreRequest<'_>,
+    mut pieces: BodyPieces,
+) -> Result<StoredRows, Error> {
+    let table = &request.destination.table;
+    let options = request.arguments.options(pieces.media_type(), pieces.coding(), table)?;
+    record_write(job, &request, options.format);
+    let stamps = Stamps::new(&table.stamps, &table.name, job.principal())?;
+    // A write whose columns are known begins before its body is read, so that a repeated one is recognised at once.
+    let early = match &table.schema {
+        Some(schema) => {
+            let write = Write::begin(job, &request, stamps.schemas(schema, options.format), &options, &stamps).await?;
+            Some(write)
+        }
+        None => None,
+    };
+    if let Some(Write { start: WriteStart::Repeated(receipt), .. }) = early {
+        pieces.discard().await?;
+        return Ok(repeated(receipt));
+    }
+    let mut source = match options.format {
+        BodyFormat::Parquet => BodySource::File(spool(&context.options.spool_folder, &mut pieces).await?),
+        format => BodySource::streamed(pieces, head_bytes(table.schema.is_some(), format)).await?,
+    };
+    let write = match early {
+        Some(write) => write,
+        None => {
+            let schema = source.infer_columns(&options).await?;
+            Write::begin(job, &request, stamps.schemas(&schema, options.format), &options, &stamps).await?
+        }
+    };
+    let Write { start, schemas, rejects } = write;
+    let mut rows = source.into_rows(&schemas.body, options).await?;
+    let writer = match start {
+        WriteStart::Writer(writer) => writer,
+        WriteStart::Repeated(receipt) => {
+            while rows.next().await?.is_some() {}
+            return Ok(repeated(receipt));
+        }
+    };
+    let writing = Writing { job, stamps: &stamps, rejects, table: schemas.table, rejections: Vec::new(), rejected: 0 };
+    writing.write(&mut rows, writer).await
+}
+
+/// A write that has begun.
+struct Write {
+    start: WriteStart,
+    schemas: WriteSchemas,
+    rejects: Option<RejectedRows>,
+}
+
+impl Write {
+    async fn begin(
+        job: &Job,
+        request: &StoreRequest<'_>,
+        schemas: WriteSchemas,
+        options: &BodyOptions,
+        stamps: &Stamps,
+    ) -> Result<Self, Error> {
+        let Destination { target, table, .. } = request.destination;
+        let rejects =
+            (options.reject_mode == RejectMode::Row).then(|| RejectedRows::new(stamps, &job.principal().subject));
+        let mut tables = vec![TableWrite { table: table.name.clone(), schema: schemas.table.clone() }];
+        tables.extend(rejects.as_ref().map(|rejects| TableWrite {
+            table: format!("{}{REJECTS_SUFFIX}", table.name),
+            schema: rejects.schema.clone(),
+        }));
+        let key = request.key.map(|key| write_key(job, request, key));
+        let start = target.begin(WriteRequest { tables, mode: request.mode, key }).await?;
+        Ok(Self { start, schemas, rejects })
+    }
+}
+
+/// Rows on their way to a writer.
+struct Writing<'a> {
+    job: &'a Arc<Job>,
+    stamps: &'a Stamps,
+    rejects: Option<RejectedRows>,
+    table: SchemaRef,
+    rejections: Vec<RejectedRow>,
+    rejected: u64,
+}
+
+impl Writing<'_> {
+    async fn write(mut self, rows: &mut RowSource, writer: Box<dyn RowWriter>) -> Result<StoredRows, Error> {
+        let mut writer = Some(writer);
+        while let Some(decoded) = rows.next().await? {
+            let count = decoded.batch.num_rows() + decoded.rejected.len();
+            self.job.count_rows(count as u64);
+            if let Some(writer) = &mut writer {
+                if decoded.batch.num_rows() > 0 {
+                    writer.write(ROWS, self.stamps.apply(decoded.batch, &self.table)?).await?;
+                }
+                self.write_rejected(writer, decoded.rejected).await?;
+            }
+            if rows.is_refused() {
+                // The rest is read for further reasons only.
+                writer = None;
+            }
+        }
+        // A daily limit may have ended the call with its last rows.
+        if self.job.is_cancelled() {
+            return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled; nothing was stored"));
+        }
+        let Some(writer) = writer else { return Err(Error::internal("a refused body ended without its reason")) };
+        // A commit that has begun ends, also when the client leaves meanwhile.
+        let committed = tokio::spawn(writer.commit()).await;
+        let receipt = committed.unwrap_or_else(|error| Err(Error::internal(format!("a commit failed: {error}"))))?;
+        let Self { rejections, rejected, .. } = self;
+        Ok(StoredRows { receipt, rejections, rejected, is_repeated: false })
+    }
+
+    async fn write_rejected(&mut self, writer: &mut Box<dyn RowWriter>, rows: Vec<RejectedRow>) -> Result<(), Error> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        if let Some(rejects) = &self.rejects {
+            writer.write(REJECTS, rejects.batch(&rows, self.stamps, SystemTime::now())?).await?;
+        }
+        self.rejected += rows.len() as u64;
+        let room = REPORTED_ROWS_MAX.saturating_sub(self.rejections.len());
+        self.rejections.extend(rows.into_iter().take(room));
+        Ok(())
+    }
+}
+
+/// The receipt of an earlier call with the same key.
+fn repeated(receipt: WriteReceipt) -> StoredRows {
+    let rejected = receipt.rows.get(REJECTS).copied().unwrap_or_default();
+    StoredRows { receipt, rejections: Vec::new(), rejected, is_repeated: true }
+}
+
+/// A key that no other caller, tool or table has.
+fn write_key(job: &Job, request: &StoreRequest<'_>, key: &str) -> String {
+    let principal = job.principal();
+    let parts = serde_json::json!([
+        principal.auth_method.name(),
+        principal.tenant,
+        principal.subject,
+        job.target().name(),
+        request.destination.table.name,
+        key,
+    ]);
+    parts.to_string()
+}
+
+/// The audit line names the database, the table, the format and the key.
+fn record_write(job: &Job, request: &StoreRequest<'_>, format: BodyFormat) {
+    job.record_statement(|| {
+        let key = request.key.map(|key| format!(", key {key}")).unwrap_or_default();
+        let fingerprint = format!("{} of {}{key}", job.target().name(), format.name());
+        AuditedStatement {
+            database: request.destination.target.database().to_owned(),
+            tables: vec![request.destination.table.name.clone()],
+            fingerprint: Box::new(move || fingerprint),
+        }
+    });
+}

@@ -1,0 +1,97 @@
+//! The answer to a write, as JSON.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tidegate_core::{Budget, Error};
+use tidegate_ingest_formats::{RejectedRow, RowPosition};
+use tidegate_runtime::{BodyMetadata, Job, Metadata, ReplySender};
+
+use super::destination::Destination;
+use super::store_body::StoredRows;
+
+/// How many rejected rows an answer has, until it fits: all that are reported, some, none.
+const REJECTIONS_MAX: [usize; 3] = [usize::MAX, 10, 0];
+
+/// Sends what was stored. This cannot fail because of the size or the content of the answer: the rows are stored.
+pub(super) async fn send_stored(
+    destination: &Destination,
+    stored: &StoredRows,
+    job: &Arc<Job>,
+    reply: &ReplySender,
+) -> Result<Metadata, Error> {
+    let rows = stored.receipt.rows.first().copied().unwrap_or_default();
+    let is_created = !destination.exists && !stored.is_repeated;
+    let budget = if job.format().is_some() { None } else { job.inline_budget().bytes };
+    let texts = REJECTIONS_MAX.iter().map(|max| {
+        let rejections = stored.rejections.iter().take(*max).map(rejection_json);
+        json!({
+            "database": destination.target.database(),
+            "table": destination.table.name,
+            "rows": rows,
+            "rejected": stored.rejected,
+            "rejections": rejections.collect::<Vec<_>>(),
+            "sequence": stored.receipt.sequence,
+            "created": is_created,
+            "repeated": stored.is_repeated,
+        })
+        .to_string()
+    });
+    // The last one has neither rows nor reasons of the sender.
+    let fitting = texts.filter(|text| budget.is_none_or(|max| text.len() <= max));
+    let mut redacted = fitting.map(|text| job.redact_json(text));
+    let first = redacted.next();
+    let text = match first {
+        Some(Ok(text)) => text,
+        Some(Err(error)) => redacted.last().unwrap_or(Err(error))?,
+        None => format!("{rows} rows are stored"),
+    };
+    send_text(text, job, reply).await?;
+    Ok(Metadata::from_iter([
+        ("dev.tidegate/rows".to_owned(), rows.into()),
+        ("dev.tidegate/rejected".to_owned(), stored.rejected.into()),
+        ("dev.tidegate/sequence".to_owned(), stored.receipt.sequence.into()),
+        ("dev.tidegate/created".to_owned(), is_created.into()),
+    ]))
+}
+
+/// Sends that the table was dropped.
+pub(super) async fn send_dropped(
+    destination: &Destination,
+    job: &Arc<Job>,
+    reply: &ReplySender,
+) -> Result<Metadata, Error> {
+    let answer = json!({
+        "database": destination.target.database(),
+        "table": destination.table.name,
+        "dropped": true,
+    });
+    send_text(job.redact_json(answer.to_string())?, job, reply).await?;
+    Ok(Metadata::new())
+}
+
+async fn send_text(text: String, job: &Job, reply: &ReplySender) -> Result<(), Error> {
+    if job.format().is_some() {
+        reply.begin_body(BodyMetadata::new("application/json", Budget::default())).await?;
+        return reply.send_bytes(text.into_bytes().into()).await;
+    }
+    let text = job.fence().map(|fence| fence.wrap(&text)).unwrap_or(text);
+    reply.send_redacted_text(text).await?;
+    reply.end_text().await
+}
+
+fn rejection_json(row: &RejectedRow) -> Value {
+    let (position, number) = match row.position {
+        RowPosition::Line(line) => ("line", line),
+        RowPosition::Index(index) => ("row", index),
+    };
+    let mut members = Map::from_iter([(position.to_owned(), Value::from(number))]);
+    if let Some(column) = &row.column {
+        members.insert("column".to_owned(), column.as_str().into());
+    }
+    members.insert("reason".to_owned(), row.reason.as_str().into());
+    if !row.text.is_empty() {
+        members.insert("text".to_owned(), row.text.as_str().into());
+    }
+    Value::Object(members)
+}

@@ -1,0 +1,85 @@
+//! Turns the reply of a call into a response: 201 if the table was created, else 200; without a body 204.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::{Bytes, BytesMut};
+use serde_json::Value;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_runtime::{Chunk, Metadata, Outcome, Reply, ReplyEvent};
+
+use super::request::DataRequest;
+use crate::http::answer::{ProblemDetails, add_job_header, next_event};
+use crate::http::response::{json, retry_after_value};
+use crate::revalidation::CallerRevalidator;
+
+/// The members of the metadata that become headers, so that they can be read without a body.
+const HEADERS: [(&str, HeaderName); 3] = [
+    ("dev.tidegate/rows", HeaderName::from_static("tidegate-rows")),
+    ("dev.tidegate/rejected", HeaderName::from_static("tidegate-rejected")),
+    ("dev.tidegate/sequence", HeaderName::from_static("tidegate-sequence")),
+];
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+/// An answer has the first hundred rejected rows at most, each with the beginning of its text.
+const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+pub(super) async fn answer(
+    mut reply: Reply,
+    mut validity: CallerRevalidator,
+    data_request: &DataRequest,
+) -> Result<Response, ProblemDetails> {
+    let job = reply.job().id().to_string();
+    let collected = validity.run_while_valid(collect(&mut reply)).await?;
+    let (bytes, metadata) = collected.map_err(to_problem)?;
+    let is_created = metadata.get("dev.tidegate/created").and_then(Value::as_bool).unwrap_or_default();
+    let status = match (is_created, data_request.prefers_minimal) {
+        (true, _) => StatusCode::CREATED,
+        (false, true) => StatusCode::NO_CONTENT,
+        (false, false) => StatusCode::OK,
+    };
+    let mut response = match data_request.prefers_minimal {
+        true => Response::new(axum::body::Body::empty()),
+        false => json(status, bytes),
+    };
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    if data_request.prefers_minimal {
+        headers.insert(PREFERENCE_APPLIED, HeaderValue::from_static("return=minimal"));
+    }
+    add_headers(headers, &metadata, &job);
+    Ok(response)
+}
+
+fn add_headers(headers: &mut HeaderMap, metadata: &Metadata, job: &str) {
+    for (member, name) in HEADERS {
+        let number = metadata.get(member).and_then(Value::as_u64);
+        headers.extend(number.map(|number| (name, HeaderValue::from(number))));
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    add_job_header(headers, job);
+}
+
+async fn collect(reply: &mut Reply) -> Result<(Bytes, Metadata), Error> {
+    let mut bytes = BytesMut::new();
+    loop {
+        match next_event(reply).await {
+            ReplyEvent::Chunk(Chunk::Bytes(piece)) if bytes.len() + piece.len() <= ANSWER_BYTES_MAX => {
+                bytes.extend_from_slice(&piece);
+            }
+            ReplyEvent::Chunk(Chunk::Bytes(_)) => return Err(Error::internal("the answer about rows is too large")),
+            ReplyEvent::Chunk(_) => {}
+            ReplyEvent::End(Outcome::Done(metadata)) => return Ok((bytes.freeze(), metadata)),
+            ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
+        }
+    }
+}
+
+/// The problem of a call: what is wrong with a body is 400, and what is unavailable may be tried again.
+pub(super) fn to_problem(error: Error) -> ProblemDetails {
+    let (kind, retry_after) = (error.kind(), error.retry_after());
+    let problem = ProblemDetails::from(error);
+    match kind {
+        ErrorKind::InvalidArguments => problem.into_bad_request(),
+        ErrorKind::Unavailable => problem.with_header(header::RETRY_AFTER, retry_after_value(retry_after)),
+        _ => problem,
+    }
+}
