@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension, params};
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, HmacSigner, to_hex};
 use tidegate_query::WriteReceipt;
 
 use super::session::write_error;
@@ -18,6 +18,11 @@ const STORE_SQL: &str =
 const CLEAN_SQL: &str = "DELETE FROM main.tidegate_ingest_keys WHERE at <= ?1";
 /// How long a key is remembered: 24 hours.
 const KEY_AGE_MAX_MICROSECONDS: i64 = 24 * 3600 * 1_000_000;
+
+/// The form in which `key` is stored: callers who may read the table do not learn the keys of others.
+fn stored_form(key: &str) -> String {
+    to_hex(HmacSigner::new(b"tidegate_ingest_keys").sign("the key of a write", &[key.as_bytes()]))
+}
 
 /// The keys of the writes that run in this process.
 #[derive(Debug, Clone, Default)]
@@ -68,7 +73,7 @@ pub(super) fn find(
     let found = || {
         connection.execute_batch(CREATE_SQL)?;
         let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?));
-        connection.query_row(FIND_SQL, params![key, now - KEY_AGE_MAX_MICROSECONDS], read).optional()
+        connection.query_row(FIND_SQL, params![stored_form(key), now - KEY_AGE_MAX_MICROSECONDS], read).optional()
     };
     let Some((sequence, rows)) = found().map_err(|error| write_error(error, database))? else { return Ok(None) };
     let rows: Result<Vec<u64>, _> = rows.split_terminator(',').map(str::parse).collect();
@@ -80,6 +85,6 @@ pub(super) fn find(
 pub(super) fn store(connection: &Connection, key: &str, receipt: &WriteReceipt, now: i64) -> rusqlite::Result<()> {
     let rows: Vec<String> = receipt.rows.iter().map(u64::to_string).collect();
     connection.execute(CLEAN_SQL, [now - KEY_AGE_MAX_MICROSECONDS])?;
-    connection.execute(STORE_SQL, params![key, receipt.sequence.cast_signed(), rows.join(","), now])?;
+    connection.execute(STORE_SQL, params![stored_form(key), receipt.sequence.cast_signed(), rows.join(","), now])?;
     Ok(())
 }

@@ -28,7 +28,7 @@
 //! # Sequence and keys
 //!
 //! The sequence of a receipt is the time of the commit in microseconds since 1970, and grows with each write of this
-//! process. Keys are in the table `tidegate_ingest_keys` of the same file, which is created only if
+//! process. Digests of keys are in the table `tidegate_ingest_keys` of the same file for 24 hours. It is created only if
 //! [`SqliteIngestOptions::stores_keys`] is set; without it, a write with a key is refused.
 
 mod column;

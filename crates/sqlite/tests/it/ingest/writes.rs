@@ -180,6 +180,7 @@ async fn repeated_key_stores_nothing_and_returns_the_receipt() {
         }
     }
     assert_eq!(target.value("SELECT count(*) FROM notes"), "2");
+    assert_eq!(target.value("SELECT count(*) FROM tidegate_ingest_keys WHERE key LIKE '%ann%'"), "0");
     let abandoned = target.begin(request("notes", &rows.schema(), Some("ann/2"))).await.unwrap();
     drop(abandoned);
     target.reader.execute_batch("UPDATE tidegate_ingest_keys SET at = at - 86400000001").unwrap();
