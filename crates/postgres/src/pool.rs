@@ -21,8 +21,8 @@ use crate::options::PostgresOptions;
 use crate::pooler::{PoolerSession, SeenTypes};
 use crate::session::{PostgresSession, ROLLBACK, TransactionIdentity};
 
-/// The time limit for the rollback of a dropped call, after which its connection is discarded.
-const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time limit for the rollback of a dropped call or an abandoned write, after which its connection is discarded.
+pub(crate) const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a connect error is returned to further calls without another attempt. Otherwise a thousand declared tools
 /// that start together would each wait for the connect timeout.
 const CONNECT_ERROR_MAX_AGE: Duration = Duration::from_secs(1);

@@ -18,8 +18,8 @@ use super::table::TargetTable;
 use super::writer::ROWS_TIMEOUT;
 use crate::connect::OpenConnection;
 use crate::error::{internal_statement_error, statement_error};
-use crate::pool::Lease;
-use crate::session::COMMIT;
+use crate::pool::{Lease, ROLLBACK_TIMEOUT};
+use crate::session::{COMMIT, ROLLBACK};
 
 /// How much longer the server waits for the next command than the node.
 const SERVER_TIMEOUT_MARGIN: Duration = Duration::from_secs(30);
@@ -159,7 +159,7 @@ struct RunningCopy {
     command: CopyCommand,
 }
 
-/// A write in its open transaction. Dropping it rolls back.
+/// A write in its open transaction. Dropping it cancels what runs, and rolls back.
 pub(super) struct Write {
     database: Arc<str>,
     /// Before the lease, so that the command fails before the connection is discarded.
@@ -244,7 +244,7 @@ impl Write {
     }
 
     /// Commits the transaction.
-    pub(super) async fn commit(mut self) -> Result<WriteReceipt, Error> {
+    pub(super) async fn commit(&mut self) -> Result<WriteReceipt, Error> {
         self.finish_command().await?;
         let failed = |error: tokio_postgres::Error| internal_statement_error(&error, &self.database);
         let rows = self.connection.client().query_typed(SEQUENCE_SQL, &[]).await.map_err(failed)?;
@@ -262,5 +262,12 @@ impl Write {
         let table = self.plans.first().map(|plan| &plan.table);
         committed.map_err(|error| commit_error(&error, &self.database, table))?;
         Ok(receipt)
+    }
+
+    /// Lets the running command fail and rolls back, so that the connection can be used again. If the server does not
+    /// answer in time, the lease cancels what runs and discards the connection.
+    pub(super) async fn roll_back(mut self) {
+        drop(self.running.take());
+        let _ = tokio::time::timeout(ROLLBACK_TIMEOUT, self.lease.end(ROLLBACK)).await;
     }
 }

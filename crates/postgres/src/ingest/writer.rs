@@ -37,12 +37,18 @@ pub(super) fn spawn(write: Write, pool: &Pool) -> PostgresWriter {
     let background_tasks = pool.background_tasks();
     let closing = background_tasks.closing.clone();
     background_tasks.spawn(async move {
+        let mut write = write;
         let outcome = tokio::select! {
             biased;
-            () = sender.closed() => return,
+            () = sender.closed() => Ok(None),
             () = closing.cancelled() => Err(Error::new(ErrorKind::Unavailable, "the database is being closed")),
-            outcome = run(write, received) => outcome,
+            outcome = run(&mut write, received) => outcome.map(Some),
         };
+        // The connection returns before the outcome.
+        match outcome {
+            Ok(Some(_)) => drop(write),
+            _ => write.roll_back().await,
+        }
         if let Some(outcome) = outcome.transpose() {
             // Nobody waits if the writer was dropped.
             let _ = sender.send(outcome);
@@ -51,13 +57,13 @@ pub(super) fn spawn(write: Write, pool: &Pool) -> PostgresWriter {
     PostgresWriter { steps, outcome, is_over: false }
 }
 
-/// Writes until the commit; `None` if the writer was dropped before.
-async fn run(mut write: Write, mut steps: mpsc::Receiver<Step>) -> Result<Option<WriteReceipt>, Error> {
+/// Writes until the commit.
+async fn run(write: &mut Write, mut steps: mpsc::Receiver<Step>) -> Result<WriteReceipt, Error> {
     loop {
         match tokio::time::timeout(ROWS_TIMEOUT, steps.recv()).await {
             Ok(Some(Step::Rows(table, batch))) => write.copy(table, &batch).await?,
-            Ok(Some(Step::Commit)) => return write.commit().await.map(Some),
-            Ok(None) => return Ok(None),
+            Ok(Some(Step::Commit)) => return write.commit().await,
+            Ok(None) => return Err(Error::new(ErrorKind::Cancelled, "the write was abandoned")),
             Err(_) => {
                 let seconds = ROWS_TIMEOUT.as_secs();
                 let message = format!("no rows came for {seconds} s, so the write was abandoned");

@@ -58,6 +58,75 @@ async fn dropped_writer_leaves_nothing() {
     assert_eq!(scene.value("SELECT count(*) FROM pg_locks WHERE relation = 'notes'::regclass").await, "0");
 }
 
+/// More than one command of a write: those before are rolled back too.
+#[tokio::test]
+async fn last_row_of_a_long_write_rolls_back_all() {
+    let scene = TestDatabase::new(NOTES).await;
+    let target = open(&scene, &["notes"]);
+    let mut writer = target.begin(request("notes", &notes([]).schema(), None)).await.unwrap();
+    let text: &'static str = "x".repeat(10_000).leak();
+    for number in 0..10 {
+        writer.write(0, notes((0..1_000).map(|row| (number * 1_000 + row, Some(text))))).await.unwrap();
+    }
+    writer.write(0, notes([(0, None)])).await.unwrap();
+    let error = refusal(writer.commit().await);
+    assert!(error.message().starts_with("row 10001: duplicate key value"), "{error}");
+    assert_eq!(scene.value("SELECT count(*) FROM notes").await, "0");
+    target.wait_until_idle().await;
+}
+
+#[tokio::test]
+async fn lost_connection_is_unavailable_and_stores_nothing() {
+    let scene = TestDatabase::new(NOTES).await;
+    let target = open(&scene, &["notes"]);
+    let mut writer = target.begin(request("notes", &notes([]).schema(), None)).await.unwrap();
+    writer.write(0, notes([(1, None)])).await.unwrap();
+    wait_until("the command", || async { scene.active().await == "1" }).await;
+    let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+               WHERE datname = current_database() AND application_name LIKE 'tidegate%' AND state <> 'idle'";
+    assert_eq!(scene.value(end).await, "1");
+    let lost = async {
+        loop {
+            writer.write(0, notes((2..1_000).map(|id| (id, Some("text"))))).await?;
+        }
+    };
+    let error: Result<(), _> = lost.await;
+    assert_eq!(refusal(error).kind(), ErrorKind::Unavailable);
+    drop(writer);
+    target.wait_until_idle().await;
+    target.append("notes", vec![notes([(1, None)])]).await.unwrap();
+    assert_eq!(scene.value("SELECT count(*) FROM notes").await, "1");
+}
+
+#[tokio::test]
+async fn closing_ends_running_writes() {
+    let scene = TestDatabase::new(NOTES).await;
+    let target = open(&scene, &["notes"]);
+    let mut writer = target.begin(request("notes", &notes([]).schema(), None)).await.unwrap();
+    writer.write(0, notes([(1, None)])).await.unwrap();
+    target.ingest.close().await;
+    assert_eq!(refusal(writer.commit().await).kind(), ErrorKind::Unavailable);
+    assert_eq!(scene.value("SELECT count(*) FROM notes").await, "0");
+}
+
+#[tokio::test]
+async fn names_are_those_of_the_catalog() {
+    let scene = TestDatabase::new(
+        r#"CREATE SCHEMA "Odd ""one"; CREATE TABLE "Odd ""one"."a.b" ("select" bigint, "Note ""x" text) PARTITION BY LIST ("select");
+           CREATE TABLE "Odd ""one".part PARTITION OF "Odd ""one"."a.b" DEFAULT;
+           GRANT USAGE ON SCHEMA "Odd ""one" TO {login}; GRANT INSERT ON "Odd ""one"."a.b" TO {login};"#,
+    )
+    .await;
+    let name = r#""Odd ""one"."a.b""#;
+    let target = open(&scene, &[name]);
+    let schema = target.schema(name, &[]).await;
+    let columns: Vec<ArrayRef> =
+        vec![Arc::new(Int64Array::from(vec![1, 2])), Arc::new(StringArray::from(vec![Some("x"), None]))];
+    target.append(name, vec![RecordBatch::try_new(schema, columns).unwrap()]).await.unwrap();
+    assert_eq!(scene.value(r#"SELECT count(*) FROM "Odd ""one".part"#).await, "2");
+    target.wait_until_idle().await;
+}
+
 #[tokio::test]
 async fn violations_name_constraint_column_and_row_and_store_nothing() {
     let scene = TestDatabase::new(&format!(
