@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use tidegate_core::{Error, Violation};
 
-use super::options::SchemaEvolution;
+use super::options::{SchemaEvolution, TableDeclaration};
+use crate::delta::PartitionBy;
 
 /// Columns of a table.
 const COLUMNS_MAX: usize = 10_000;
@@ -140,6 +141,31 @@ pub(crate) fn union(first: &SchemaRef, second: &SchemaRef) -> SchemaRef {
     let added = added.into_iter().map(|field| Arc::new(Field::clone(&field).with_nullable(true)) as FieldRef);
     let fields: Vec<FieldRef> = first.fields().iter().cloned().chain(added).collect();
     Arc::new(Schema::new_with_metadata(fields, first.metadata().clone()))
+}
+
+/// Whether some values of these columns have no form in a data file, such as a time beyond all dates of partitions. Such
+/// rows are written to data files at once, so that none is acknowledged that could never be moved.
+pub(crate) fn may_not_be_storable(schema: &Schema, declaration: &TableDeclaration) -> bool {
+    let has_wide_days = declaration.partition_by.iter().any(|partition| match partition {
+        PartitionBy::Day(column) | PartitionBy::Month(column) | PartitionBy::Hour(column) => {
+            let field = schema.column_with_name(column).map(|(_, field)| field.data_type());
+            !matches!(field, Some(DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Nanosecond, _)))
+        }
+        PartitionBy::Column(_) => false,
+    });
+    has_wide_days || schema.fields().iter().any(|field| has_wide_decimal(field.data_type()))
+}
+
+fn has_wide_decimal(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Decimal256(_, _) => true,
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => has_wide_decimal(field.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_wide_decimal(field.data_type())),
+        _ => false,
+    }
 }
 
 fn violation(column: &str, message: String) -> Violation {

@@ -113,26 +113,8 @@ impl FolderShared {
         let committed = table.storage.with_delta(commit).await?;
         drop(files_guard);
         let Some(snapshot) = committed else { return Ok(false) };
-        self.set_snapshot(table, snapshot, |table| table.compactions += 1);
+        self.set_snapshot(&table.key, table.incarnation, snapshot, |table| table.compactions += 1);
         Ok(true)
-    }
-
-    /// Notes the new version of a Delta table. A move of rows may have noted a newer one already.
-    fn set_snapshot(
-        &self,
-        table: &MaintainedTable,
-        snapshot: Arc<DeltaSnapshot>,
-        count: impl FnOnce(&mut super::table_state::TableState),
-    ) {
-        let mut state = self.state.lock();
-        if let Some(current) = state.tables.get_mut(&table.key)
-            && current.incarnation == table.incarnation
-        {
-            count(current);
-            if current.snapshot.as_ref().is_none_or(|known| known.version < snapshot.version) {
-                current.set_snapshot(snapshot);
-            }
-        }
     }
 
     /// Removes the files whose rows are all older than the table keeps them.
@@ -154,7 +136,7 @@ impl FolderShared {
             Ok(Some(delta.snapshot()))
         };
         if let Some(snapshot) = table.storage.with_delta(remove).await? {
-            self.set_snapshot(&table, snapshot, |_| {});
+            self.set_snapshot(key, table.incarnation, snapshot, |_| {});
             let mut state = self.state.lock();
             state.version += 1;
             let version = state.version;

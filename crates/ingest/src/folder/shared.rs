@@ -13,6 +13,8 @@ use super::keys::{KeyAccess, KeyLog, KeyTable};
 use super::lock::FolderLock;
 use super::options::IngestOptions;
 use super::state::{AppliedWrite, FolderState};
+use super::table_state::TableState;
+use crate::delta::DeltaSnapshot;
 use crate::write_ahead_log::WriteAheadLog;
 
 /// The unit in which memory is counted, as semaphores count to 32 bits.
@@ -95,6 +97,23 @@ impl FolderShared {
         // The first row of a table starts the time after which it is moved, so the task must wake for it too.
         if is_due {
             self.flush_due.notify_one();
+        }
+    }
+
+    /// Notes a new version of a Delta table, unless a newer one is noted already.
+    pub(crate) fn set_snapshot(
+        &self,
+        key: &str,
+        incarnation: u64,
+        snapshot: Arc<DeltaSnapshot>,
+        change: impl FnOnce(&mut TableState),
+    ) {
+        let mut state = self.state.lock();
+        if let Some(table) = state.tables.get_mut(key).filter(|table| table.incarnation == incarnation) {
+            change(table);
+            if table.snapshot.as_ref().is_none_or(|known| known.version < snapshot.version) {
+                table.set_snapshot(snapshot);
+            }
         }
     }
 

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::{Schema, SchemaRef};
 use tokio::sync::{Mutex, RwLock};
 
 use super::IngestError;
-use super::columns::pad;
+use super::columns::{pad, union};
 use super::pending::PendingRows;
 use crate::delta::{
     DataFile, DataFileWriter, DeltaCommit, DeltaError, DeltaSnapshot, DeltaTable, PartitionBy, WriterOptions,
@@ -38,6 +38,17 @@ pub(crate) struct FlushJob {
     pub(crate) partition_by: Vec<PartitionBy>,
 }
 
+/// A Delta table that may not exist yet.
+#[derive(Debug, Clone)]
+pub(crate) struct NewTable {
+    pub(crate) columns: SchemaRef,
+    pub(crate) partition_by: Vec<PartitionBy>,
+    pub(crate) application: String,
+    /// A sequence number before that of all rows of the table. Records up to it, such as the removal of an earlier table
+    /// of the same name, do not apply to the table.
+    pub(crate) sequence_before: u64,
+}
+
 impl TableStorage {
     pub(crate) fn new(table: String, folder: PathBuf, delta: Option<DeltaTable>) -> Self {
         Self {
@@ -65,6 +76,30 @@ impl TableStorage {
             result
         });
         step.await.map_err(|_| IngestError::Panicked)?.map_err(IngestError::delta(&self.table))
+    }
+
+    /// Creates the table if it does not exist, and adds columns that it lacks. Returns the version that has them.
+    pub(crate) async fn ensure_columns(&self, table: NewTable) -> Result<Arc<DeltaSnapshot>, IngestError> {
+        self.with_delta(move |delta, folder| {
+            let current = match delta.take() {
+                Some(current) => Some(current),
+                None => DeltaTable::open(folder)?,
+            };
+            let mut current = match current {
+                Some(current) => current,
+                None => table.create(folder)?,
+            };
+            let known = current.snapshot().schema.clone();
+            let columns = union(&known, &table.columns);
+            if columns != known {
+                let schema = Some(Schema::clone(&columns));
+                current.commit(DeltaCommit { schema, operation: "ADD COLUMNS", ..DeltaCommit::default() })?;
+            }
+            let snapshot = current.snapshot();
+            *delta = Some(current);
+            Ok(snapshot)
+        })
+        .await
     }
 
     /// Moves rows to the Delta table, each exactly once, and returns the version that has them.
@@ -123,14 +158,25 @@ pub(crate) fn flushed_sequence(table: &DeltaTable, application: &str) -> Option<
 }
 
 fn open_or_create(folder: &Path, job: &FlushJob) -> Result<DeltaTable, DeltaError> {
-    if let Some(table) = DeltaTable::open(folder)? {
-        return Ok(table);
+    match DeltaTable::open(folder)? {
+        Some(table) => Ok(table),
+        None => NewTable {
+            columns: job.rows.schema.clone(),
+            partition_by: job.partition_by.clone(),
+            application: job.application.clone(),
+            sequence_before: job.rows.first_sequence - 1,
+        }
+        .create(folder),
     }
-    let mut table = DeltaTable::create(folder, &job.rows.schema, &job.partition_by)?;
-    // So records before this table, such as the removal of an earlier one of the same name, do not apply to it.
-    let transaction = Some((job.application.clone(), (job.rows.first_sequence - 1).cast_signed()));
-    table.commit(DeltaCommit { transaction, operation: "WRITE", ..DeltaCommit::default() })?;
-    Ok(table)
+}
+
+impl NewTable {
+    fn create(&self, folder: &Path) -> Result<DeltaTable, DeltaError> {
+        let mut table = DeltaTable::create(folder, &self.columns, &self.partition_by)?;
+        let transaction = Some((self.application.clone(), self.sequence_before.cast_signed()));
+        table.commit(DeltaCommit { transaction, operation: "WRITE", ..DeltaCommit::default() })?;
+        Ok(table)
+    }
 }
 
 fn write_rows(table: &mut DeltaTable, folder: &Path, job: &FlushJob) -> Result<(), DeltaError> {
@@ -145,7 +191,8 @@ fn write_rows(table: &mut DeltaTable, folder: &Path, job: &FlushJob) -> Result<(
         add.extend(writer.finish()?);
     }
     let remove = if rows.replaces { snapshot.files.clone() } else { Vec::new() };
-    let schema = (rows.schema != snapshot.schema).then(|| Schema::clone(&rows.schema));
+    let columns = union(&snapshot.schema, &rows.schema);
+    let schema = (columns != snapshot.schema).then(|| Schema::clone(&columns));
     let transaction = Some((job.application.clone(), rows.last_sequence.cast_signed()));
     table.commit(DeltaCommit { add, remove, schema, transaction, operation: "WRITE" })?;
     Ok(())

@@ -47,7 +47,7 @@ impl FolderShared {
                 let mut rows = 0;
                 let mut count = || -> Result<(), DeltaError> {
                     verify_file(view.folder(), file)?;
-                    // A file that no version has yet is read as the table has it once it has it.
+                    // There is a version if there are files.
                     let Some(snapshot) = view.snapshot() else { return Ok(()) };
                     for batch in read_file(view.folder(), snapshot, file, BATCH_ROWS)? {
                         rows += batch?.num_rows() as u64;

@@ -11,14 +11,16 @@ use tidegate_query::{RowWriter, WriteMode, WriteReceipt};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit};
 
 use super::IngestError;
-use super::columns::{check_new_columns, conform, merge_columns};
+use super::columns::{check_new_columns, conform, may_not_be_storable, merge_columns};
 use super::keys::{StoredKey, now_ms};
+use super::names::table_key;
 use super::options::TableDeclaration;
 use super::pending::AppliedRows;
 use super::shared::{FolderShared, IngestCounters, memory_units};
 use super::staged_file::{StagedFile, UnkeptFiles};
 use super::stager::Stager;
 use super::state::AppliedWrite;
+use super::storage::{NewTable, TableStorage};
 use super::write_record::{
     RecordDescription, TableDescription, WriteDescription, decode_stream, encode_record, encode_stream,
 };
@@ -63,6 +65,14 @@ impl Drop for RunningKey {
     }
 }
 
+/// A table that gets data files.
+struct TableOfFiles {
+    key: String,
+    incarnation: u64,
+    storage: Arc<TableStorage>,
+    new_table: NewTable,
+}
+
 /// The parts of a record, and what becomes visible with it.
 #[derive(Default)]
 struct EncodedWrite {
@@ -94,8 +104,13 @@ impl FolderWriter {
         }
         let units = encoded.applied.iter().map(|(_, rows)| memory_units(rows.bytes as usize)).sum();
         let memory = self.shared.reserve(units).await?;
-        let _commit = self.shared.commits.read().await;
+        let shared = self.shared.clone();
+        let _commit = shared.commits.read().await;
         self.admit()?;
+        for table in self.tables_of_files(&encoded) {
+            let snapshot = table.storage.ensure_columns(table.new_table).await.map_err(for_caller)?;
+            shared.set_snapshot(&table.key, table.incarnation, snapshot, |_| {});
+        }
         let rows: Vec<u64> = self.tables.iter().map(|part| part.rows).collect();
         let time_ms = now_ms();
         let key = self.key.as_ref().map(|key| key.key.clone());
@@ -111,8 +126,8 @@ impl FolderWriter {
             tables: split_memory(encoded.applied, memory),
             key: key.map(|key| StoredKey { key, sequence: 0, rows: rows.clone(), time_ms }),
         };
-        let shared = self.shared.clone();
-        let appended = self.shared.log.append_with(payload, move |sequence| shared.apply(sequence, write)).await;
+        let apply_to = shared.clone();
+        let appended = shared.log.append_with(payload, move |sequence| apply_to.apply(sequence, write)).await;
         let is_unknown = matches!(appended, Ok(_) | Err(LogError::Failed { .. } | LogError::Closed));
         if is_unknown {
             encoded.files.keep();
@@ -148,6 +163,26 @@ impl FolderWriter {
         Ok(())
     }
 
+    /// The Delta tables that need the columns of data files, so that the files can be read as soon as they are visible.
+    fn tables_of_files(&self, encoded: &EncodedWrite) -> Vec<TableOfFiles> {
+        let mut state = self.shared.state.lock();
+        let applied = state.applied_sequence;
+        let parts = self.tables.iter().filter(|part| part.schema.is_some()).zip(&encoded.applied);
+        let with_files = parts.filter(|(_, (_, rows))| !rows.staged.is_empty());
+        let tables = with_files.map(|(part, (_, rows))| {
+            let table = state.table_mut(&part.name);
+            let new_table = NewTable {
+                columns: table.admitted_schema.clone().unwrap_or_else(|| rows.schema.clone()),
+                partition_by: part.declaration.partition_by.clone(),
+                application: self.shared.application.clone(),
+                sequence_before: table.oldest_unflushed().map_or(applied, |oldest| oldest - 1),
+            };
+            let key = table_key(&part.name);
+            TableOfFiles { key, incarnation: part.incarnation, storage: table.storage.clone(), new_table }
+        });
+        tables.collect()
+    }
+
     /// Writes collected rows to data files, as they are too many for the log.
     async fn stage(&mut self) -> Result<(), Error> {
         for part in &mut self.tables {
@@ -173,7 +208,9 @@ impl TablePart {
             Some(schema) => schema.clone(),
             None => {
                 let current = shared.state.lock().admitted_schema(&self.name);
-                self.merge_into(current.as_ref(), rows.schema_ref())?
+                let merged = self.merge_into(current.as_ref(), rows.schema_ref())?;
+                shared.check_storable(&self.name, &merged, &self.declaration)?;
+                merged
             }
         };
         self.schema = Some(schema.clone());
@@ -257,7 +294,8 @@ impl RowWriter for FolderWriter {
                 part.batches.push(batch);
             }
         }
-        if self.collected_bytes > self.shared.options.inline_bytes_max {
+        let is_unsure = part.schema.as_ref().is_some_and(|schema| may_not_be_storable(schema, &part.declaration));
+        if is_unsure || self.collected_bytes > self.shared.options.inline_bytes_max {
             self.stage().await?;
         }
         Ok(())

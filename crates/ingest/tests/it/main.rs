@@ -1,6 +1,7 @@
 //! Tables that take rows, through the public API of the crate.
 //!
 //! - `delta`: Delta tables: types, commits, partitions, statistics, foreign tables.
+//! - `folder`: tables that take rows: writes, keys, columns, maintenance, full disks, crashes.
 //! - `write_ahead_log`: what a log returns after it was closed, cut, damaged or released.
 
 #![allow(
@@ -12,4 +13,5 @@
 )]
 
 mod delta;
+mod folder;
 mod write_ahead_log;

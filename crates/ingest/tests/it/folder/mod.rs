@@ -1,0 +1,19 @@
+//! A folder of tables that take rows.
+//!
+//! - `fixture`: tables, batches, writes, and the rows that a view has.
+//! - `writes`: rows are visible at once, and exactly once after moves and restarts.
+//! - `keys`: repeated writes.
+//! - `columns`: what fits a table, and what its columns become.
+//! - `tables`: names, dropped tables, the lock of the folder.
+//! - `maintenance`: compaction, retention, unused files, verification.
+//! - `pressure`: full memory, full log, a disk that fails.
+//! - `crashes`: a process that is killed at random points.
+
+mod columns;
+mod crashes;
+mod fixture;
+mod keys;
+mod maintenance;
+mod pressure;
+mod tables;
+mod writes;

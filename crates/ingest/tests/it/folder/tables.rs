@@ -1,0 +1,127 @@
+//! Names, dropped tables, the lock of the folder.
+
+use tempfile::TempDir;
+use tidegate_core::ErrorKind;
+use tidegate_ingest::{IngestError, IngestFolder, IngestOptions, rejected_rows_schema};
+use tidegate_query::{IngestTarget, TableWrite, WriteMode, WriteRequest};
+
+use super::fixture::{
+    append, open, open_with, options, range, reopen, request, rows, schema, values, values_of, writer,
+};
+
+#[tokio::test]
+async fn a_second_opening_names_the_holder() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    let error = IngestFolder::open("plant", path.path().to_owned(), options()).await.unwrap_err();
+    assert!(matches!(error, IngestError::Locked { .. }));
+    assert!(error.to_string().contains(&format!("process {} on ", std::process::id())), "{error}");
+    folder.close().await.unwrap();
+    open(path.path()).await;
+}
+
+#[tokio::test]
+async fn names_that_are_no_tables_are_refused() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    append(&folder, "readings", 0, 1).await;
+    for name in ["..", "a/b", "", "a b", "Readings", ".tidegate", &"n".repeat(200)] {
+        assert!(folder.begin(request(name, schema())).await.is_err(), "{name}");
+        assert!(folder.table(name).await.is_err(), "{name}");
+    }
+    let error = folder.table("Readings").await.unwrap_err();
+    assert_eq!((error.kind(), error.choices()), (ErrorKind::NotFound, &["readings".to_owned()][..]));
+    folder.close().await.unwrap();
+    let folder = open_with(path.path(), IngestOptions { create_tables: false, ..options() }).await;
+    let error = folder.table("reading").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("readings"), "{error}");
+    append(&folder, "readings", 1, 1).await;
+    assert_eq!(values(&folder, "readings"), range(0, 2));
+    folder.close().await.unwrap();
+    let error = folder.begin(request("readings", schema())).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn rejected_rows_have_a_table_of_their_own_that_is_not_listed() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    let tables = vec![
+        TableWrite { table: "readings".to_owned(), schema: schema() },
+        TableWrite { table: "readings__rejects".to_owned(), schema: rejected_rows_schema() },
+    ];
+    let mut writer = writer(&folder, WriteRequest { tables, mode: WriteMode::Replace, key: None }).await;
+    writer.write(0, rows(0, 2)).await.unwrap();
+    assert_eq!(writer.commit().await.unwrap().rows, [2, 0]);
+    assert_eq!(folder.tables(), ["readings"]);
+    assert_eq!(folder.view("readings__rejects").unwrap().schema(), &rejected_rows_schema());
+    assert_eq!(folder.views().len(), 2);
+}
+
+#[tokio::test]
+async fn a_dropped_table_is_gone_at_once_and_its_files_with_the_last_view() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    append(&folder, "readings", 0, 10).await;
+    folder.flush("readings").await.unwrap();
+    append(&folder, "readings", 10, 10).await;
+    let view = folder.view("readings").unwrap();
+    folder.drop_table("readings").await.unwrap();
+    assert!(folder.view("readings").is_none());
+    assert!(folder.tables().is_empty());
+    assert_eq!(folder.drop_table("readings").await.unwrap_err().kind(), ErrorKind::NotFound);
+    let error = folder.begin(request("readings", schema())).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(values_of(&view), range(0, 20));
+    drop(view);
+    folder.maintain().await;
+    assert!(!path.path().join("readings").exists());
+    append(&folder, "readings", 100, 5).await;
+    let folder = reopen(path.path(), folder, options()).await;
+    assert_eq!(values(&folder, "readings"), range(100, 105));
+    folder.flush("readings").await.unwrap();
+    let folder = reopen(path.path(), folder, options()).await;
+    assert_eq!(values(&folder, "readings"), range(100, 105));
+}
+
+#[tokio::test]
+async fn a_table_that_is_dropped_and_created_again_survives_each_restart() {
+    let path = TempDir::new().unwrap();
+    let mut folder = open_with(path.path(), IngestOptions { inline_bytes_max: 2000, ..options() }).await;
+    for round in 0..6 {
+        append(&folder, "other", round, 1).await;
+        // Small and large writes, moved and not moved, before and after the removal.
+        append(&folder, "readings", 0, if round % 2 == 0 { 5 } else { 500 }).await;
+        if round % 3 == 0 {
+            folder.flush("readings").await.unwrap();
+        }
+        folder.drop_table("readings").await.unwrap();
+        let count = if round % 2 == 1 { 5 } else { 500 };
+        append(&folder, "readings", 1000, count).await;
+        if round % 3 == 1 {
+            folder.flush("readings").await.unwrap();
+        }
+        folder = reopen(path.path(), folder, IngestOptions { inline_bytes_max: 2000, ..options() }).await;
+        assert_eq!(values(&folder, "readings"), range(1000, 1000 + count), "{round}");
+        assert_eq!(values(&folder, "other"), range(0, round + 1));
+        folder.drop_table("readings").await.unwrap();
+    }
+    let folder = reopen(path.path(), folder, options()).await;
+    assert!(folder.view("readings").is_none());
+    assert!(!path.path().join("readings").exists());
+}
+
+#[tokio::test]
+async fn a_write_to_a_table_that_is_dropped_meanwhile_fails() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    append(&folder, "readings", 0, 1).await;
+    let mut writer = writer(&folder, request("readings", schema())).await;
+    writer.write(0, rows(1, 1)).await.unwrap();
+    folder.drop_table("readings").await.unwrap();
+    let error = writer.commit().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("was dropped"), "{error}");
+    assert!(folder.view("readings").is_none());
+}
