@@ -22,7 +22,7 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relname = $2
 LIMIT 1";
 
 /// The columns, with the domains of each replaced by the type below them: whether a column or one of its domains
-/// forbids nulls or has a default, the modifier that applies, and whether the role may insert it.
+/// forbids nulls or has a default, the modifier that applies, whether the role may insert it, and the type with its items.
 const COLUMNS_SQL: &str = "
 WITH RECURSIVE typed(attnum, type, modifier, forbids_nulls, has_default) AS (
   SELECT a.attnum, a.atttypid, a.atttypmod, a.attnotnull, a.atthasdef OR a.attidentity <> ''
@@ -33,9 +33,11 @@ WITH RECURSIVE typed(attnum, type, modifier, forbids_nulls, has_default) AS (
          typed.forbids_nulls OR t.typnotnull, typed.has_default OR t.typdefault IS NOT NULL
   FROM typed JOIN pg_catalog.pg_type t ON t.oid = typed.type WHERE t.typtype = 'd')
 SELECT a.attname::text, typed.modifier, typed.forbids_nulls, typed.has_default,
-       pg_catalog.has_column_privilege($1, a.attnum, 'INSERT')
+       pg_catalog.has_column_privilege($1, a.attnum, 'INSERT'),
+       t.oid, t.typname::text, t.typtype::text, i.oid, i.typname::text, i.typtype::text
 FROM typed JOIN pg_catalog.pg_type t ON t.oid = typed.type AND t.typtype <> 'd'
 JOIN pg_catalog.pg_attribute a ON a.attrelid = $1 AND a.attnum = typed.attnum
+LEFT JOIN pg_catalog.pg_type i ON t.typcategory = 'A' AND i.oid = t.typelem
 ORDER BY a.attnum";
 
 /// The columns of each constraint.
@@ -92,6 +94,7 @@ struct CatalogColumn {
     forbids_nulls: bool,
     has_default: bool,
     may_insert: bool,
+    kind: Type,
 }
 
 impl CatalogColumn {
@@ -102,8 +105,31 @@ impl CatalogColumn {
             forbids_nulls: row.try_get(2)?,
             has_default: row.try_get(3)?,
             may_insert: row.try_get(4)?,
+            kind: match row.try_get(8)? {
+                Some(item) => {
+                    let item = catalog_type(item, row.try_get(9)?, row.try_get(10)?, None);
+                    catalog_type(row.try_get(5)?, row.try_get(6)?, row.try_get(7)?, Some(item))
+                }
+                None => catalog_type(row.try_get(5)?, row.try_get(6)?, row.try_get(7)?, None),
+            },
         })
     }
+}
+
+/// The type with this id, name and `typtype`. The driver would look up types itself, with prepared statements that do not
+/// survive a transaction behind a pooler.
+fn catalog_type(oid: u32, name: String, typtype: &str, item: Option<Type>) -> Type {
+    if let Some(known) = Type::from_oid(oid) {
+        return known;
+    }
+    let kind = match (typtype, item) {
+        (_, Some(item)) => Kind::Array(item),
+        // Their labels are checked by the server.
+        ("e", None) => Kind::Enum(Vec::new()),
+        ("b", None) => Kind::Simple,
+        _ => Kind::Pseudo,
+    };
+    Type::new(name, oid, kind, String::new())
 }
 
 impl TargetTable {
@@ -164,6 +190,9 @@ fn check_relation(relation: &Row) -> Result<(u32, String), TableError> {
 }
 
 async fn load_columns(client: &Client, oid: u32, sql_name: &str, role: &str) -> Result<Vec<TargetColumn>, TableError> {
+    // Parsing the statement locks the table against other definitions until the transaction ends; it needs no privilege.
+    let lock = format!("PREPARE tidegate_ingest AS SELECT FROM {sql_name}; DEALLOCATE tidegate_ingest");
+    client.batch_execute(&lock).await?;
     let rows = client.query_typed(COLUMNS_SQL, &[(&oid, Type::OID)]).await?;
     let columns = rows.iter().map(CatalogColumn::from_row).collect::<Result<Vec<_>, _>>()?;
     if !columns.iter().any(|column| column.may_insert) {
@@ -172,13 +201,10 @@ async fn load_columns(client: &Client, oid: u32, sql_name: &str, role: &str) -> 
             hint: format!("Its owner grants it: GRANT INSERT ON {sql_name} TO {};", DIALECT.quote_identifier(role)),
         });
     }
-    // Preparing a SELECT gives the types and locks the table against other definitions; it needs no privilege to read.
-    let names: Vec<String> = columns.iter().map(|column| DIALECT.quote_identifier(&column.name)).collect();
-    let statement = client.prepare(&format!("SELECT {} FROM {sql_name}", names.join(", "))).await?;
     let mut targets = Vec::with_capacity(columns.len());
-    for (column, described) in columns.iter().zip(statement.columns()) {
+    for column in &columns {
         let is_optional = column.has_default || !column.forbids_nulls;
-        let target = field_and_form(&column.name, base_type(described.type_()), column.modifier, is_optional);
+        let target = field_and_form(&column.name, &column.kind, column.modifier, is_optional);
         match target.filter(|_| column.may_insert) {
             Some((field, form)) => targets.push(TargetColumn {
                 field,
@@ -187,7 +213,7 @@ async fn load_columns(client: &Client, oid: u32, sql_name: &str, role: &str) -> 
                 takes_nulls: !column.forbids_nulls,
             }),
             None if is_optional => {}
-            None => return Err(unusable_column(column, described.type_(), role)),
+            None => return Err(unusable_column(column, role)),
         }
     }
     if targets.is_empty() {
@@ -199,19 +225,13 @@ async fn load_columns(client: &Client, oid: u32, sql_name: &str, role: &str) -> 
     Ok(targets)
 }
 
-fn unusable_column(column: &CatalogColumn, kind: &Type, role: &str) -> TableError {
+fn unusable_column(column: &CatalogColumn, role: &str) -> TableError {
     let name = &column.name;
     let reason = match column.may_insert {
-        true => format!("the column {name:?} needs values of the type {}, which cannot be written here", kind.name()),
+        true => {
+            format!("the column {name:?} needs values of the type {}, which cannot be written here", column.kind.name())
+        }
         false => format!("the column {name:?} needs values, and the role {role} may not insert them"),
     };
     TableError::Refused { reason, hint: "Give the column a default.".to_owned() }
-}
-
-/// The type below domains.
-fn base_type(kind: &Type) -> &Type {
-    match kind.kind() {
-        Kind::Domain(base) => base_type(base),
-        _ => kind,
-    }
 }

@@ -127,6 +127,30 @@ async fn names_are_those_of_the_catalog() {
     target.wait_until_idle().await;
 }
 
+/// Also behind a pooler, where statements that a connection has prepared do not survive.
+#[tokio::test]
+async fn each_write_may_have_types_of_its_own() {
+    let mut sql = String::new();
+    for number in 0..4 {
+        sql.push_str(&format!(
+            "CREATE TYPE mood{number} AS ENUM ('a', 'b'); CREATE DOMAIN odd{number} AS mood{number};
+             CREATE TABLE t{number} (m mood{number}, ms mood{number}[], o odd{number}); GRANT INSERT ON t{number} TO {{login}};"
+        ));
+    }
+    let scene = TestDatabase::new(&sql).await;
+    let target = open(&scene, &["t0", "t1", "t2", "t3"]);
+    for table in ["t0", "t1", "t2", "t3", "t0"] {
+        let rows = RecordBatch::try_from_iter_with_nullable([
+            ("m", Arc::new(StringArray::from(vec!["a", "b"])) as ArrayRef, true),
+            ("o", Arc::new(StringArray::from(vec!["b", "a"])) as ArrayRef, true),
+        ]);
+        target.append(table, vec![rows.unwrap()]).await.unwrap();
+        assert_eq!(target.schema(table, &[]).await.fields().len(), 3);
+    }
+    assert_eq!(scene.value("SELECT string_agg(m::text || o, ' ') FROM t0").await, "ab ba ab ba");
+    target.wait_until_idle().await;
+}
+
 #[tokio::test]
 async fn violations_name_constraint_column_and_row_and_store_nothing() {
     let scene = TestDatabase::new(&format!(
