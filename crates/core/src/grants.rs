@@ -86,9 +86,9 @@ impl Grants {
     }
 
     /// The rights of all callers if authentication is not required: everything except entries that require an access
-    /// name, and rows cannot be written.
+    /// name. Rows can be written to the tables that the owner declared for it.
     pub fn for_anonymous() -> Self {
-        Self { access: AllowedNames::NOTHING, ingest: AllowedNames::NOTHING, ..Self::everything() }
+        Self { access: AllowedNames::NOTHING, ..Self::everything() }
     }
 
     /// Whether the principal can write rows to this table of this database.
@@ -147,6 +147,6 @@ mod tests {
         assert!(grants.may_ingest("plant", "sensors") && grants.may_ingest("shop", "events"));
         assert!(!grants.may_ingest("shop", "orders") && !grants.may_ingest("plants", "sensors"));
         assert!(grants.may_ingest_into("plant") && grants.may_ingest_into("shop") && !grants.may_ingest_into("plan"));
-        assert!(!Grants::for_anonymous().may_ingest_into("plant") && Grants::everything().may_ingest("plant", "sensors"));
+        assert!(!Grants::default().may_ingest_into("plant") && Grants::everything().may_ingest("plant", "sensors"));
     }
 }

@@ -256,7 +256,8 @@ fn check_roles(config: &Config, problems: &mut Vec<ConfigProblem>) {
             problems.push(ConfigProblem::new(format!("roles[{index}].name"), "is empty"));
         }
         for (position, name) in role.ingest.iter().enumerate().filter(|(_, name)| *name != "*" && !name.contains('.')) {
-            let message = format!("{name:?} is no database.table; write {name}.* for all tables of the database {name}");
+            let message =
+                format!("{name:?} is no database.table; write {name}.* for all tables of the database {name}");
             problems.push(ConfigProblem::new(format!("roles[{index}].ingest[{position}]"), message));
         }
         for (position, name) in role.toolsets.iter().enumerate() {

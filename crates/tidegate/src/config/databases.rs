@@ -9,10 +9,10 @@ use tidegate_core::{DatabaseTenants, nearest_names};
 use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, FileLimits, JournalTable, SystemDatabase};
 use tidegate_postgres::PostgresDatabase;
 use tidegate_postgres_handlers::DatabaseHandlers;
-use tidegate_query::Database;
+use tidegate_query::{Database, IngestTarget};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
-use super::ingest::{check_ingest, ingest_folder};
+use super::ingest::{check_ingest, ingest_folder, open_target};
 use super::problem::{ConfigProblem, accept, checked};
 use super::quantities::SecretText;
 use super::types::{Config, DatabaseConfig};
@@ -38,6 +38,8 @@ pub(super) struct OpenedDatabase {
     pub(super) policies_key: Option<SecretText>,
     pub(super) database: Arc<dyn Database>,
     pub(super) engine: DatabaseEngine,
+    /// Its tables that take rows.
+    pub(super) target: Option<Arc<dyn IngestTarget>>,
 }
 
 #[derive(Clone)]
@@ -159,12 +161,17 @@ impl OpenDatabases {
         }
         let database = FederatedDatabase::new(entry.name.clone(), opened, engine)
             .map_err(|error| vec![ConfigProblem::new(format!("{path}.federated"), error.to_string())])?;
-        let (entry, database) = (entry.clone(), Arc::new(database));
-        Ok(OpenedDatabase { entry, path, policies_key: None, database, engine: DatabaseEngine::Federated })
+        let (entry, database, engine) = (entry.clone(), Arc::new(database), DatabaseEngine::Federated);
+        Ok(OpenedDatabase { entry, path, policies_key: None, database, engine, target: None })
     }
 
     pub(super) fn databases(&self) -> impl Iterator<Item = Arc<dyn Database>> {
         self.by_name.values().map(|opened| opened.database.clone())
+    }
+
+    /// The tables that take rows, by database.
+    pub(super) fn ingest_targets(&self) -> Vec<Arc<dyn IngestTarget>> {
+        self.by_name.values().filter_map(|opened| opened.target.clone()).collect()
     }
 
     /// The folders of tables that take rows.
@@ -311,7 +318,11 @@ fn open_database(
         _ => return Err(vec![ConfigProblem::new(path, ONE_KIND_MESSAGE)]),
     };
     let policies_key = loaded.config.policies_key.clone();
-    Ok(OpenedDatabase { entry: entry.clone(), path, policies_key, database, engine })
+    let target = match &engine {
+        DatabaseEngine::Ingest(_, tables) => tables.as_ref().map(|tables| tables.folder.clone() as _),
+        _ => open_target(entry, loaded, &path)?,
+    };
+    Ok(OpenedDatabase { entry: entry.clone(), path, policies_key, database, engine, target })
 }
 
 /// Whether the entry sets a kind other than federated and system.
@@ -343,8 +354,8 @@ pub(super) fn check_keys_of_kind(entry: &DatabaseConfig, path: &str) -> Result<(
         })
         .collect();
     problems.extend(policies::check_kind(entry, path));
-    if !entry.tables.is_empty() && entry.files.is_none() && ingest_folder(entry).is_none() {
-        let message = "is for files and ingest folders, and this database has neither";
+    if !entry.tables.is_empty() && entry.files.is_none() && entry.ingest.is_none() {
+        let message = "is for files and for tables that take rows, and this database has neither";
         problems.push(ConfigProblem::new(format!("{path}.tables"), message));
     }
     problems.extend(check_ingest(entry, path));

@@ -4,16 +4,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Schema, TimeUnit};
+use tidegate_core::{AllowedNames, DatabaseTenants, Error};
 use tidegate_engines::Engine;
 use tidegate_ingest::delta::PartitionBy;
 use tidegate_ingest::{RowTransform, SchemaEvolution, TableDeclaration};
-use tidegate_query::ColumnStamp;
+use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
+use tidegate_postgres::{PostgresIngest, PostgresIngestOptions, PostgresIngestTable, PostgresOptions};
+use tidegate_query::{ColumnStamp, IngestTarget};
+use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions, SqliteIngestTable};
+use tidegate_tools::{IngestOptions, register_ingest_tools};
 
 use super::LoadedConfig;
 use super::problem::{ConfigProblem, accept, checked, parse_items};
 use super::quantities::OneOrMany;
-use super::types::{DatabaseConfig, EvolveConfig, TableConfig};
+use super::types::{Config, DatabaseConfig, EvolveConfig, TableConfig};
 use crate::ingest::{IngestFolders, OpenedTables, SelectTransform};
+use crate::node::NodeState;
 
 const TYPE_NAMES: &str = "boolean, integer (64 bits), int8 to int64, uint8 to uint64, float, double, decimal(P,S), string, binary, json, date, \
                           time, timestamp, timestamp_ns and local_timestamp";
@@ -51,12 +57,67 @@ pub(super) fn ingest_folder(entry: &DatabaseConfig) -> Option<&String> {
     }
 }
 
-/// The tables of another database that take rows.
-pub(super) fn ingest_tables(entry: &DatabaseConfig) -> Vec<String> {
-    match &entry.ingest {
-        Some(tables) if has_engine(entry) => tables.clone().into_vec(),
-        _ => Vec::new(),
+/// The tables of a database of PostgreSQL or SQLite that take rows. Opens no connection.
+pub(super) fn open_target(
+    entry: &DatabaseConfig,
+    loaded: &LoadedConfig,
+    path: &str,
+) -> Result<Option<Arc<dyn IngestTarget>>, Vec<ConfigProblem>> {
+    let Some(names) = entry.ingest.clone().filter(|_| has_engine(entry)).map(OneOrMany::into_vec) else {
+        return Ok(None);
+    };
+    let mut problems = Vec::new();
+    for (name, table) in &entry.tables {
+        let path = format!("{path}.tables.{name}");
+        if !names.contains(name) {
+            problems.push(ConfigProblem::new(&path, "is not among the tables of ingest"));
+        }
+        if *table != (TableConfig { stamp: table.stamp.clone(), ..TableConfig::default() }) {
+            problems.push(ConfigProblem::new(path, "has keys other than stamp; the database itself has the columns"));
+        }
     }
+    let stamps = |name: &String, problems: &mut Vec<ConfigProblem>| {
+        let table = entry.tables.get(name);
+        table.map(|table| build_stamps(table, &format!("{path}.tables.{name}"), problems)).unwrap_or_default()
+    };
+    let tables: Vec<(String, Vec<ColumnStamp>)> =
+        names.into_iter().map(|name| (name.clone(), stamps(&name, &mut problems))).collect();
+    let (tables, problem) = (checked(tables, problems)?, |error: Error| {
+        vec![ConfigProblem::new(format!("{path}.ingest"), error.to_string())]
+    });
+    if let Some(connection) = &entry.postgres {
+        let target = ConnectTarget::parse(connection.0.expose(), &ConnectEnvironment::from_process());
+        let target = target.map_err(|error| vec![ConfigProblem::new(format!("{path}.postgres"), error.to_string())])?;
+        let default = PostgresOptions::default();
+        let options = PostgresOptions {
+            schemas: entry.schemas.clone(),
+            acquire_timeout: entry.connection_timeout.map_or(default.acquire_timeout, |time| time.0),
+            lock_timeout: entry.lock_timeout.map_or(default.lock_timeout, |time| time.0),
+            ..default
+        };
+        let tables = tables.into_iter().map(|(name, stamps)| PostgresIngestTable { name, stamps }).collect();
+        let ingest = PostgresIngestOptions { tables, ..PostgresIngestOptions::default() };
+        let opened = PostgresIngest::open(entry.name.clone(), target, options, ingest).map_err(problem)?;
+        return Ok(Some(Arc::new(opened)));
+    }
+    let files = entry.sqlite.clone().map(OneOrMany::into_vec).unwrap_or_default();
+    let files = files.into_iter().map(|file| loaded.resolve(file)).collect();
+    let tables = tables.into_iter().map(|(name, stamps)| SqliteIngestTable { name, stamps }).collect();
+    let options = SqliteIngestOptions { tables, stores_keys: true, ..SqliteIngestOptions::default() };
+    let opened = SqliteIngest::open(entry.name.clone(), files, options).map_err(problem)?;
+    Ok(Some(Arc::new(opened)))
+}
+
+/// Adds the tools that write rows.
+pub(super) fn add_tools(
+    state: NodeState,
+    config: &Config,
+    targets: Vec<Arc<dyn IngestTarget>>,
+    tenancy: DatabaseTenants,
+    built_in: &AllowedNames,
+) -> NodeState {
+    let options = IngestOptions { tenancy, is_advanced: config.advanced, ..IngestOptions::default() };
+    state.entries(|entries| register_ingest_tools(entries, targets, options, built_in))
 }
 
 fn has_engine(entry: &DatabaseConfig) -> bool {

@@ -220,7 +220,7 @@ impl NodeAssembler {
         let list_cache = list_cache_hint(config, &mut problems);
         let recording = &self.metric_recording;
         let sources = telemetry_sources::build_sources(loaded, &databases, recording, &mut problems, &mut report).await;
-        let databases = Databases::new(databases).with_tenancy(tenancy);
+        let databases = Databases::new(databases).with_tenancy(tenancy.clone());
         let (title, instructions) = (config.server.title.clone(), safeguards::instructions(config));
         let state = self.node.new_described_state(databases, &built_in, open.functions(), title, instructions);
         let mut state = state.entries(|entries| {
@@ -231,6 +231,7 @@ impl NodeAssembler {
         let view = state.view().clone();
         let source_tools = |entries| sources.register(entries, &view, &built_in);
         state = state.entries(source_tools);
+        state = ingest::add_tools(state, config, open.ingest_targets(), tenancy, &built_in);
         let built_in_entries =
             source_tools(tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, &built_in)).build();
         names::check_duplicates(config, &built_in_entries, &mut problems);

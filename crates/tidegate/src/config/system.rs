@@ -56,14 +56,15 @@ impl OpenDatabases {
                 DatabaseEngine::Files(_)
                 | DatabaseEngine::Federated
                 | DatabaseEngine::System(_)
-                | DatabaseEngine::Journal(_) => {}
+                | DatabaseEngine::Journal(_)
+                | DatabaseEngine::Ingest(..) => {}
             }
         }
         tables.extend(node_tables.all(pools, tenants));
         let database = open_database(entry, &loaded.config, &path, tables, &node_tables.engine)?;
         let (entry, database) = (entry.clone(), Arc::new(database));
         let engine = DatabaseEngine::System(database.clone());
-        Ok(OpenedDatabase { entry, path, policies_key, database, engine })
+        Ok(OpenedDatabase { entry, path, policies_key, database, engine, target: None })
     }
 
     /// Whether the databases with connections are those of `previous`.
