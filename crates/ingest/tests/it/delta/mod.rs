@@ -3,10 +3,12 @@
 //! - `fixture`: tables in temporary folders, and their rows; `samples`: a column of each type.
 //! - `commits`: versions, conflicts, checkpoints, interrupted writes.
 //! - `types`: values of all types, also as partitions.
+//! - `statistics`: bounds of columns, partitions by time, expiry, limits of a writer.
 //! - `foreign`: tables for other readers, and tables of other writers.
 
 mod commits;
 mod fixture;
 mod foreign;
 mod samples;
+mod statistics;
 mod types;
