@@ -188,3 +188,46 @@ fn a_commit_that_does_not_fit_changes_nothing() {
     assert_eq!(table.snapshot().version, 1);
     assert_eq!(open(folder.path()).snapshot().version, 1);
 }
+
+#[test]
+fn other_columns_are_possible_when_all_files_go() {
+    let folder = tempdir().unwrap();
+    let mut table = create(folder.path());
+    append(&mut table, &names(&[(1, Some("a"))]));
+    append(&mut table, &names(&[(2, Some("b"))]));
+    let replaced = names(&[(3, Some("c"))]).project(&[1]).unwrap();
+    let add = write(folder.path(), &[], &replaced);
+    let mut remove = table.snapshot().files.clone();
+    let schema = Some(replaced.schema().as_ref().clone());
+    let some =
+        DeltaCommit { add: add.clone(), remove: remove.split_off(1), schema: schema.clone(), ..DeltaCommit::default() };
+    assert!(matches!(table.commit(some), Err(DeltaError::InvalidSchema(_))));
+    let remove = table.snapshot().files.clone();
+    table.commit(DeltaCommit { add, remove, schema, operation: "WRITE", ..DeltaCommit::default() }).unwrap();
+    assert_eq!(rows(folder.path(), &open(folder.path()).snapshot()), replaced);
+}
+
+#[test]
+fn the_log_before_an_old_checkpoint_is_deleted() {
+    let folder = tempdir().unwrap();
+    let mut table = create(folder.path());
+    let log = folder.path().join("_delta_log");
+    append(&mut table, &names(&[(0, None)]));
+    table.checkpoint().unwrap();
+    append(&mut table, &names(&[(1, None)]));
+    append(&mut table, &names(&[(2, None)]));
+    table.checkpoint().unwrap();
+    let entries = || (0..4).filter(|version| log.join(format!("{version:020}.json")).exists()).collect::<Vec<_>>();
+    assert_eq!(entries(), [0, 1, 2, 3]);
+    let checkpoint = |version: u64| log.join(format!("{version:020}.checkpoint.parquet"));
+    let old = SystemTime::now() - Duration::from_secs(25 * 60 * 60);
+    fs::File::options().write(true).open(checkpoint(1)).unwrap().set_modified(old).unwrap();
+    table.checkpoint().unwrap();
+    assert_eq!(entries(), [1, 2, 3]);
+    fs::File::options().write(true).open(checkpoint(3)).unwrap().set_modified(old).unwrap();
+    append(&mut table, &names(&[(3, None)]));
+    table.checkpoint().unwrap();
+    assert_eq!(entries(), [3]);
+    assert!(!checkpoint(1).exists() && checkpoint(3).exists() && checkpoint(4).exists());
+    assert_eq!(numbers(folder.path(), &open(folder.path()).snapshot()), [0, 1, 2, 3]);
+}
