@@ -10,6 +10,6 @@ mod write_ahead_log;
 
 pub use folder::{
     IngestCounters, IngestError, IngestFolder, IngestOptions, IngestTableStatus, IngestTableView, RowTransform,
-    SchemaEvolution, TableDeclaration, TableVerification, rejected_rows_schema,
+    SchemaEvolution, TableDeclaration, TableVerification,
 };
 pub use write_ahead_log::{LogError, LogOptions, WriteAheadLog};

@@ -1,14 +1,45 @@
 //! The interface of tables that take rows. Reading them is the part of [`Database`](crate::Database).
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
 use tidegate_core::Error;
 
 /// The name of the table with the rejected rows of `sensors` is `sensors__rejects`.
 pub const REJECTS_SUFFIX: &str = "__rejects";
+
+/// The columns of a table of rejected rows. The columns that the caller's attributes stamp follow, so that the rows of a
+/// tenant are its own there as well.
+///
+/// - `time`: when the row was rejected.
+/// - `subject`: who sent it.
+/// - `line`: the line in which it begins, from 1 (NDJSON, CSV).
+/// - `row`: its number, from 0 (JSON, Arrow, Parquet).
+/// - `column`: the column that does not fit, if it is a single one.
+/// - `reason`: why.
+/// - `text`: the beginning of the row as it was sent; empty in Arrow and Parquet.
+pub fn rejected_rows_schema<'a>(stamped: impl IntoIterator<Item = &'a str>) -> SchemaRef {
+    let own = [
+        ("time", DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))),
+        ("subject", DataType::Utf8),
+        ("line", DataType::Int64),
+        ("row", DataType::Int64),
+        ("column", DataType::Utf8),
+        ("reason", DataType::Utf8),
+        ("text", DataType::Utf8),
+    ];
+    let mut fields: Vec<Field> = own.map(|(name, data_type)| Field::new(name, data_type, true)).into();
+    for name in stamped {
+        let is_taken = fields.iter().any(|field| field.name().eq_ignore_ascii_case(name));
+        // The attribute is then only in the rows of the table itself.
+        let name = if is_taken { format!("{name}{REJECTS_SUFFIX}") } else { name.to_owned() };
+        fields.push(Field::new(name, DataType::Utf8, true));
+    }
+    Arc::new(Schema::new(fields))
+}
 
 /// A table as it takes rows now.
 #[derive(Debug, Clone)]

@@ -40,7 +40,7 @@ pub use format::{
 pub use freshness::{Freshness, mentions_current_time};
 pub use ingest::{
     ColumnStamp, IngestTable, IngestTarget, REJECTS_SUFFIX, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest,
-    WriteStart,
+    WriteStart, rejected_rows_schema,
 };
 pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
 pub use result_manifest::result_manifest;

@@ -13,7 +13,7 @@ const SIZE_UNITS: [(&str, u64); 9] = [
     ("TB", 1_000_000_000_000),
     ("B", 1),
 ];
-const DURATION_UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+const DURATION_UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 /// At most so much, or as much as there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 /// A duration that may be none: `0s`.
 pub(crate) fn duration_or_none(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
-    let factor = factor(unit, &DURATION_UNITS).ok_or("write it with its unit: 500ms, 60s, 5m or 1h")?;
+    let factor = factor(unit, &DURATION_UNITS).ok_or("write it with its unit: 500ms, 60s, 5m, 1h or 90d")?;
     multiply(number, factor).map(Duration::from_millis)
 }
 

@@ -41,7 +41,7 @@ mod writer;
 
 pub use error::IngestError;
 pub use folder_handle::IngestFolder;
-pub use options::{IngestOptions, RowTransform, SchemaEvolution, TableDeclaration, rejected_rows_schema};
+pub use options::{IngestOptions, RowTransform, SchemaEvolution, TableDeclaration};
 pub use shared::IngestCounters;
 pub use status::IngestTableStatus;
 pub use verify::TableVerification;

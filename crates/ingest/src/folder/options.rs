@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use tidegate_core::Error;
 use tidegate_query::ColumnStamp;
@@ -104,16 +104,4 @@ pub trait RowTransform: Send + Sync + Debug {
     /// # Errors
     /// `InvalidArguments` when the rows do not fit the transform.
     async fn transform(&self, rows: RecordBatch) -> Result<Vec<RecordBatch>, Error>;
-}
-
-/// The columns of a table of rejected rows: when, in which line of the body, the column, the reason, and the row as text.
-pub fn rejected_rows_schema() -> SchemaRef {
-    let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-    Arc::new(Schema::new(vec![
-        Field::new("time", time, false),
-        Field::new("line", DataType::Int64, true),
-        Field::new("column", DataType::Utf8, true),
-        Field::new("reason", DataType::Utf8, false),
-        Field::new("text", DataType::Utf8, true),
-    ]))
 }

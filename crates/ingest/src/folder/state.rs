@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
+use tidegate_query::{REJECTS_SUFFIX, rejected_rows_schema};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::keys::{KeyTable, StoredKey};
-use super::names::{is_rejects, table_key};
-use super::options::{TableDeclaration, rejected_rows_schema};
+use super::names::table_key;
+use super::options::TableDeclaration;
 use super::pending::AppliedRows;
 use super::table_state::TableState;
 use crate::delta::DeltaTable;
@@ -172,6 +173,9 @@ fn declaration(declared: &BTreeMap<String, Arc<TableDeclaration>>, name: &str) -
     if let Some(declared) = declared.get(&table_key(name)) {
         return declared.clone();
     }
-    let columns = is_rejects(name).then(rejected_rows_schema);
+    let columns = name.strip_suffix(REJECTS_SUFFIX).map(|of_table| {
+        let stamps = declared.get(&table_key(of_table)).map(|table| table.stamps.as_slice()).unwrap_or_default();
+        rejected_rows_schema(stamps.iter().map(|stamp| stamp.column.as_str()))
+    });
     Arc::new(TableDeclaration { columns, ..TableDeclaration::default() })
 }

@@ -22,7 +22,6 @@ use tidegate_core::{Access, Acl, AllowedNames, DatabaseTenants, PrincipalRule, T
 use tidegate_query::IngestTarget;
 use tidegate_runtime::{SnapshotBuilder, Tool};
 
-pub use self::rejected_rows::rejects_schema;
 
 /// Over which transports tools are called that only programs need. Models do not see them.
 const PROGRAM_TRANSPORTS: [TransportKind; 2] = [TransportKind::Rest, TransportKind::CommandLine];

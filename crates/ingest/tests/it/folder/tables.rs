@@ -2,8 +2,8 @@
 
 use tempfile::TempDir;
 use tidegate_core::ErrorKind;
-use tidegate_ingest::{IngestError, IngestFolder, IngestOptions, rejected_rows_schema};
-use tidegate_query::{IngestTarget, TableWrite, WriteMode, WriteRequest};
+use tidegate_ingest::{IngestError, IngestFolder, IngestOptions};
+use tidegate_query::{IngestTarget, TableWrite, WriteMode, WriteRequest, rejected_rows_schema};
 
 use super::fixture::{
     append, open, open_with, options, range, reopen, request, rows, schema, values, values_of, writer,
@@ -49,13 +49,13 @@ async fn rejected_rows_have_a_table_of_their_own_that_is_not_listed() {
     let folder = open(path.path()).await;
     let tables = vec![
         TableWrite { table: "readings".to_owned(), schema: schema() },
-        TableWrite { table: "readings__rejects".to_owned(), schema: rejected_rows_schema() },
+        TableWrite { table: "readings__rejects".to_owned(), schema: rejected_rows_schema([]) },
     ];
     let mut writer = writer(&folder, WriteRequest { tables, mode: WriteMode::Replace, key: None }).await;
     writer.write(0, rows(0, 2)).await.unwrap();
     assert_eq!(writer.commit().await.unwrap().rows, [2, 0]);
     assert_eq!(folder.tables(), ["readings"]);
-    assert_eq!(folder.view("readings__rejects").unwrap().schema(), &rejected_rows_schema());
+    assert_eq!(folder.view("readings__rejects").unwrap().schema(), &rejected_rows_schema([]));
     assert_eq!(folder.views().len(), 2);
 }
 

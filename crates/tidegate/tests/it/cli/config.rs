@@ -63,7 +63,7 @@ fn reports_all_schema_errors() {
     ");
     insta::assert_snapshot!(check("limits: {timeout: 60}\n"), @r"
     error: the configuration cannot be used
-    tidegate.yaml:2:10: limits.timeout: write it with its unit: 500ms, 60s, 5m or 1h
+    tidegate.yaml:2:10: limits.timeout: write it with its unit: 500ms, 60s, 5m, 1h or 90d
     ");
     insta::assert_snapshot!(check("tools:\n  - name: a\n    description: A\n    input: {x: {type: text}}\n"), @r"
     error: the configuration cannot be used

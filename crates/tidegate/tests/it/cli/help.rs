@@ -54,7 +54,7 @@ fn invalid_arguments_are_usage_errors() {
         assert!(ran.stderr.contains("error:"), "{ran:?}");
     }
     insta::assert_snapshot!(run(&["--timeout", "60", "tools"]).stderr, @"
-    error: invalid value '60' for '--timeout <DURATION>': write it with its unit: 500ms, 60s, 5m or 1h
+    error: invalid value '60' for '--timeout <DURATION>': write it with its unit: 500ms, 60s, 5m, 1h or 90d
 
     For more information, try '--help'.
     ");
