@@ -138,6 +138,7 @@ impl FolderShared {
             schema,
             batches: Vec::new(),
             stager: None,
+            finished: Vec::new(),
             rows: 0,
         })
     }

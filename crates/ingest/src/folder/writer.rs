@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{FieldRef, SchemaRef};
 use async_trait::async_trait;
 use bytes::Bytes;
 use tidegate_core::{Error, ErrorKind};
@@ -13,8 +13,8 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit};
 use super::IngestError;
 use super::columns::{check_new_columns, conform, may_not_be_storable, merge_columns};
 use super::keys::{StoredKey, now_ms};
-use super::names::table_key;
-use super::options::TableDeclaration;
+use super::names::{is_rejects, table_key};
+use super::options::{SchemaEvolution, TableDeclaration};
 use super::pending::AppliedRows;
 use super::shared::{FolderShared, IngestCounters, memory_units};
 use super::staged_file::{StagedFile, UnkeptFiles};
@@ -24,6 +24,7 @@ use super::storage::{NewTable, TableStorage};
 use super::write_record::{
     RecordDescription, TableDescription, WriteDescription, decode_stream, encode_record, encode_stream,
 };
+use crate::delta::DataFile;
 use crate::write_ahead_log::LogError;
 
 /// Guards of data files that no record has yet.
@@ -49,7 +50,17 @@ pub(crate) struct TablePart {
     pub(crate) schema: Option<SchemaRef>,
     pub(crate) batches: Vec<RecordBatch>,
     pub(crate) stager: Option<Stager>,
+    /// Data files with the columns that the write had before a batch added some.
+    pub(crate) finished: Vec<FinishedFiles>,
     pub(crate) rows: u64,
+}
+
+/// Complete data files that no record has yet.
+#[derive(Debug)]
+pub(crate) struct FinishedFiles {
+    files: Vec<DataFile>,
+    unkept: UnkeptFiles,
+    guard: OwnedRwLockReadGuard<()>,
 }
 
 /// A key of a write that is running.
@@ -79,7 +90,7 @@ struct EncodedWrite {
     descriptions: Vec<TableDescription>,
     streams: Vec<Bytes>,
     applied: Vec<(String, AppliedRows)>,
-    files: UnkeptFiles,
+    files: Vec<UnkeptFiles>,
     guards: FileGuards,
     bytes: u64,
 }
@@ -130,12 +141,14 @@ impl FolderWriter {
         let appended = shared.log.append_with(payload, move |sequence| apply_to.apply(sequence, write)).await;
         let is_unknown = matches!(appended, Ok(_) | Err(LogError::Failed { .. } | LogError::Closed));
         if is_unknown {
-            encoded.files.keep();
+            encoded.files.into_iter().for_each(UnkeptFiles::keep);
         }
         let sequence = appended.map_err(|error| for_caller(error.into()))?;
         let counters = &self.shared.counters;
         IngestCounters::add(&counters.writes, 1);
         IngestCounters::add(&counters.rows, rows.iter().sum());
+        let rejects = self.tables.iter().filter(|part| is_rejects(&part.name));
+        IngestCounters::add(&counters.rejected_rows, rejects.map(|part| part.rows).sum());
         IngestCounters::add(&counters.bytes, encoded.bytes);
         Ok(WriteReceipt { sequence, rows })
     }
@@ -217,6 +230,37 @@ impl TablePart {
         conform(&self.name, rows, &schema)
     }
 
+    /// Adds the columns of `rows` that the write does not have yet, if the table adds columns.
+    async fn widen(&mut self, rows: &SchemaRef, shared: &FolderShared) -> Result<(), Error> {
+        let Some(schema) = &self.schema else { return Ok(()) };
+        let is_new = |field: &FieldRef| schema.column_with_name(field.name()).is_none();
+        if self.declaration.evolve == SchemaEvolution::Strict || !rows.fields().iter().any(is_new) {
+            return Ok(());
+        }
+        let widened = self.merge_into(Some(schema), rows)?;
+        shared.check_storable(&self.name, &widened, &self.declaration)?;
+        // A data file has the same columns in all of its rows.
+        if self.stager.is_some() {
+            self.stage(shared).await.map_err(|error| error.for_caller(&shared.name))?;
+        }
+        self.finish_files().await.map_err(|error| error.for_caller(&shared.name))?;
+        for batch in &mut self.batches {
+            *batch = conform(&self.name, batch, &widened)?;
+        }
+        self.schema = Some(widened);
+        Ok(())
+    }
+
+    /// Completes the data files that are being written.
+    async fn finish_files(&mut self) -> Result<(), IngestError> {
+        let Some(stager) = self.stager.take() else { return Ok(()) };
+        let (folder, files, guard) = stager.finish().await?;
+        let mut unkept = UnkeptFiles::default();
+        unkept.extend(&folder, &files);
+        self.finished.push(FinishedFiles { files, unkept, guard });
+        Ok(())
+    }
+
     async fn stage(&mut self, shared: &FolderShared) -> Result<(), IngestError> {
         let Some(schema) = self.schema.clone().filter(|_| !self.batches.is_empty()) else { return Ok(()) };
         let mut stager = match self.stager.take() {
@@ -235,17 +279,17 @@ impl TablePart {
 impl EncodedWrite {
     /// Adds the rows of a table. Rows remain in memory only if none of the write's are in data files.
     async fn add(&mut self, part: &mut TablePart, mode: WriteMode, shared: &FolderShared) -> Result<(), IngestError> {
-        if part.stager.is_some() {
+        if part.stager.is_some() || !part.finished.is_empty() {
             part.stage(shared).await?;
         }
+        part.finish_files().await?;
         let Some(schema) = part.schema.clone() else { return Ok(()) };
         let mut staged = Vec::new();
-        if let Some(stager) = part.stager.take() {
-            let (folder, files, guard) = stager.finish().await?;
-            self.files.extend(&folder, &files);
+        for FinishedFiles { files, unkept, guard } in part.finished.drain(..) {
+            self.files.push(unkept);
             self.guards.push(guard);
             self.bytes += files.iter().map(|file| file.bytes).sum::<u64>();
-            staged = files;
+            staged.extend(files);
         }
         let stream = encode_stream(&schema, &std::mem::take(&mut part.batches))?;
         // The rows in memory are those of the log, without the memory of larger batches that they may be a part of.
@@ -287,6 +331,7 @@ impl RowWriter for FolderWriter {
             None => vec![rows],
         };
         for batch in batches {
+            part.widen(batch.schema_ref(), &self.shared).await?;
             let batch = part.conform(&batch, &self.shared)?;
             if batch.num_rows() > 0 {
                 part.rows += batch.num_rows() as u64;

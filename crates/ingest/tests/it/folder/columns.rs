@@ -163,3 +163,27 @@ async fn a_transform_computes_the_rows_and_the_columns() {
     assert_eq!(values(&folder, "readings"), [2, 10, 12, 14]);
     assert_eq!(folder.view("readings").unwrap().schema().fields().len(), 1);
 }
+
+#[tokio::test]
+async fn a_batch_adds_a_column_to_the_write_that_has_begun() {
+    // With one byte, each batch goes to data files at once; with many, all stay in the log.
+    for inline_bytes_max in [1, 1 << 20] {
+        let path = TempDir::new().unwrap();
+        let declaration = TableDeclaration { evolve: SchemaEvolution::AddColumns, ..TableDeclaration::default() };
+        let options = IngestOptions { inline_bytes_max, ..declared(declaration) };
+        let folder = open_with(path.path(), options.clone()).await;
+        let batches = vec![rows(0, 3), extended_rows(3, "a"), rows(6, 3), extended_rows(9, "a")];
+        write(&folder, request("readings", schema()), batches).await.unwrap();
+        assert_eq!(values(&folder, "readings"), range(0, 12));
+        let folder = reopen(path.path(), folder, options).await;
+        folder.flush("readings").await.unwrap();
+        assert_eq!(values(&folder, "readings"), range(0, 12));
+        let view = folder.view("readings").unwrap();
+        let added: i64 = super::fixture::batches(&view)
+            .iter()
+            .filter_map(|batch| batch.column_by_name("a"))
+            .map(|column| column.as_primitive::<Int64Type>().iter().flatten().sum::<i64>())
+            .sum();
+        assert_eq!(added, (3..6).chain(9..12).sum::<i64>());
+    }
+}
