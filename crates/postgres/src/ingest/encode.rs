@@ -158,8 +158,8 @@ impl ColumnValues {
         self.append_value(row, out)?;
         let length = out.len() - start - size_of::<i32>();
         let length = i32::try_from(length).map_err(|_| Misfit::new("the value has more than 2 GiB"))?;
-        if let Some(place) = out.get_mut(start..start + size_of::<i32>()) {
-            place.copy_from_slice(&length.to_be_bytes());
+        if let Some(prefix) = out.get_mut(start..start + size_of::<i32>()) {
+            prefix.copy_from_slice(&length.to_be_bytes());
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ pub(super) fn commit_error(error: &tokio_postgres::Error, database: &str, table:
 
 /// A write with the same key is running.
 pub(super) fn key_in_use_error() -> Error {
-    Error::new(ErrorKind::Failed, "a write with the same key is running")
+    Error::new(ErrorKind::Conflict, "a write with the same key is running")
         .with_hint("Wait for its end, then send the rows again with the same key.")
 }
 

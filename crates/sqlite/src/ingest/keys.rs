@@ -52,7 +52,7 @@ impl Drop for KeyInUse {
 }
 
 fn key_in_use_error() -> Error {
-    Error::new(ErrorKind::Failed, "a write with the same key is running")
+    Error::new(ErrorKind::Conflict, "a write with the same key is running")
         .with_hint("Wait for its end, then send the rows again with the same key.")
 }
 

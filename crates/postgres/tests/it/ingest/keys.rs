@@ -47,7 +47,7 @@ async fn key_of_a_running_write_is_refused_and_an_abandoned_one_is_free() {
     let mut writer = target.begin(request("notes", &rows.schema(), Some("k"))).await.unwrap();
     writer.write(0, rows.clone()).await.unwrap();
     let refused = refusal(target.ingest.begin(request("notes", &rows.schema(), Some("k"))).await);
-    assert_eq!(refused.message(), "a write with the same key is running");
+    assert_eq!((refused.kind(), refused.message()), (ErrorKind::Conflict, "a write with the same key is running"));
     drop(target.begin(request("notes", &rows.schema(), Some("other"))).await.unwrap());
     drop(writer);
     target.wait_until_idle().await;

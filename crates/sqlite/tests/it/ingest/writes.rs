@@ -169,7 +169,7 @@ async fn repeated_key_stores_nothing_and_returns_the_receipt() {
     let mut writer = target.begin(request("notes", &rows.schema(), Some("ann/1"))).await.unwrap();
     writer.write(0, rows.clone()).await.unwrap();
     let running = refusal(target.ingest.begin(request("notes", &rows.schema(), Some("ann/1"))).await);
-    assert_eq!(running.message(), "a write with the same key is running");
+    assert_eq!((running.kind(), running.message()), (ErrorKind::Conflict, "a write with the same key is running"));
     let receipt = writer.commit().await.unwrap();
     // Another process, which has forgotten everything.
     let other = SqliteIngest::open("shop", vec![target.folder.join("data.db")], options(&["notes"])).unwrap();
