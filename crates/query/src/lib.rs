@@ -14,6 +14,7 @@ mod executor;
 mod format;
 mod freshness;
 mod ingest;
+mod ingest_maintenance;
 mod named_enum;
 mod render;
 mod request;
@@ -42,6 +43,7 @@ pub use ingest::{
     ColumnStamp, IngestTable, IngestTarget, REJECTS_SUFFIX, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest,
     WriteStart, rejected_rows_schema,
 };
+pub use ingest_maintenance::{IngestMaintenance, IngestStatus, IngestTotals, IngestVerification};
 pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
 pub use result_manifest::result_manifest;
 pub use row_policy::{

@@ -21,6 +21,7 @@ mod query_tools;
 mod resources;
 mod table_builder;
 mod table_names;
+mod telemetry_receivers;
 mod text_preview;
 mod time_arguments;
 mod tool_context;
@@ -31,7 +32,7 @@ use std::sync::Arc;
 
 pub use discover_toolset::DISCOVER_TOOLSET;
 pub use function_tools::{FunctionRows, FunctionSource};
-pub use ingest_tools::{IngestOptions, register_ingest_tools};
+pub use ingest_tools::{IngestOptions, register_ingest_maintenance, register_ingest_tools};
 pub use log_sources::{LogColumnProblem, LogSource, LogSources, RecognizedColumns};
 pub use log_tools::register_log_tools;
 pub use metric_sources::{
@@ -40,6 +41,7 @@ pub use metric_sources::{
 };
 pub use metric_tools::register_metric_tools;
 pub use prompts::investigate::register_investigation;
+pub use telemetry_receivers::{TelemetryReceivers, TraceSource, register_telemetry_receivers, register_traces};
 use tidegate_core::AllowedNames;
 use tidegate_runtime::{Snapshot, SnapshotBuilder};
 pub use tool_context::{NodeIdentity, ToolContext};

@@ -1,6 +1,7 @@
 //! Transports: they carry MCP between sockets or pipes and a [`tidegate_mcp::McpService`]. They contain no SQL.
 
 pub mod http;
+mod ingest_metrics;
 mod mcp_connection;
 mod metrics;
 mod notifications;
@@ -9,4 +10,5 @@ mod revalidation;
 pub mod stdio;
 pub mod tls;
 
+pub use ingest_metrics::{IngestNumbers, IngestReader};
 pub use metrics::{METRICS, MetricDescription, MetricType, Metrics};

@@ -8,6 +8,8 @@ use tidegate_core::{CallTarget, ErrorKind, StoredResults, TransportKind};
 use tidegate_runtime::event::{Event, Subscriber};
 use tidegate_runtime::{Auditor, Registry};
 
+use crate::ingest_metrics::{IngestMetrics, IngestReader};
+
 const DURATION_BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
 
 /// The type of a metric.
@@ -44,7 +46,7 @@ const fn describe(
 }
 
 /// All metrics.
-pub const METRICS: [MetricDescription; 23] = {
+pub const METRICS: [MetricDescription; 33] = {
     use MetricType::{Counter, Gauge, Histogram};
     [
         describe(
@@ -126,6 +128,66 @@ pub const METRICS: [MetricDescription; 23] = {
             "Audit lines that are missing because the log could not be written.",
         ),
         describe("tidegate_audit_lines_waiting", Gauge, &[], "Audit lines that wait to be written."),
+        describe(
+            "tidegate_ingest_writes_total",
+            Counter,
+            &["database", "outcome"],
+            "Writes to tables that take rows. Outcome: stored, repeated (answered from their key) or failed.",
+        ),
+        describe(
+            "tidegate_ingest_rows_total",
+            Counter,
+            &["database", "outcome"],
+            "Rows that were stored, or rejected and kept in the table of rejected rows.",
+        ),
+        describe(
+            "tidegate_ingest_flushes_total",
+            Counter,
+            &["database", "outcome"],
+            "Moves of rows from the log to files. Outcome: done or failed.",
+        ),
+        describe(
+            "tidegate_ingest_bytes_total",
+            Counter,
+            &["database"],
+            "Bytes that were stored, in the log or in files.",
+        ),
+        describe(
+            "tidegate_ingest_compacted_files_total",
+            Counter,
+            &["database"],
+            "Files that were joined with others.",
+        ),
+        describe(
+            "tidegate_ingest_waiting_rows",
+            Gauge,
+            &["database"],
+            "Rows that are in the log only.",
+        ),
+        describe(
+            "tidegate_ingest_waiting_bytes",
+            Gauge,
+            &["database"],
+            "Memory of the rows that are in the log only.",
+        ),
+        describe(
+            "tidegate_ingest_oldest_age_seconds",
+            Gauge,
+            &["database"],
+            "Age of the oldest row that is in the log only.",
+        ),
+        describe(
+            "tidegate_ingest_log_bytes",
+            Gauge,
+            &["database"],
+            "Size of the log.",
+        ),
+        describe(
+            "tidegate_ingest_files",
+            Gauge,
+            &["database"],
+            "Data files of the tables that take rows.",
+        ),
     ]
 };
 
@@ -135,6 +197,7 @@ pub struct Metrics {
     handle: PrometheusHandle,
     results: Option<Arc<dyn StoredResults>>,
     auditor: Option<Arc<dyn Auditor>>,
+    ingest: IngestMetrics,
 }
 
 impl Default for Metrics {
@@ -162,7 +225,7 @@ impl Metrics {
                 }
             }
         });
-        Self { recorder, handle, results: None, auditor: None }
+        Self { recorder, handle, results: None, auditor: None, ingest: IngestMetrics::default() }
     }
 
     /// Adds the metrics of the stored results.
@@ -177,6 +240,11 @@ impl Metrics {
         Self { auditor, ..self }
     }
 
+    /// Adds the metrics of the databases that take rows. `reader` replaces an earlier one.
+    pub fn read_ingest(&self, reader: IngestReader) {
+        self.ingest.set_reader(reader);
+    }
+
     /// All metrics in the Prometheus text format.
     pub fn render(&self, registry: &Registry) -> String {
         with_local_recorder(&self.recorder, || {
@@ -189,6 +257,7 @@ impl Metrics {
             if let Some(auditor) = &self.auditor {
                 record_audit(auditor.as_ref());
             }
+            self.ingest.record();
         });
         self.handle.run_upkeep();
         self.handle.render()

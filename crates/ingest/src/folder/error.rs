@@ -133,5 +133,5 @@ pub(crate) fn unavailable(message: String) -> Error {
 
 /// A write with the same key is running.
 pub(crate) fn conflict(message: String) -> Error {
-    Error::new(ErrorKind::Failed, message).with_retry_after(RETRY_AFTER)
+    Error::new(ErrorKind::Conflict, message).with_retry_after(RETRY_AFTER)
 }

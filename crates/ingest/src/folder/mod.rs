@@ -10,7 +10,7 @@
 //! - `state`, `table_state`, `pending`, `view`: the tables in memory, and views of them. `shared`: their owner.
 //! - `keys`: the keys of writes. `lock`: one process writes. `recovery`: what happens at a start.
 //! - `background`: when the steps in `flush`, `maintenance` and `drop_table` run. `storage`: their blocking parts.
-//! - `status`, `verify`: what an owner reads.
+//! - `status`, `verify`, `upkeep`: what an owner reads and starts.
 
 mod background;
 mod columns;
@@ -34,6 +34,7 @@ mod status;
 mod storage;
 mod table_state;
 mod target;
+mod upkeep;
 mod verify;
 mod view;
 mod write_record;

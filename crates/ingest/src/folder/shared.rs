@@ -52,8 +52,10 @@ pub(crate) struct FolderShared {
 pub struct IngestCounters {
     /// Writes that were stored.
     pub writes: AtomicU64,
-    /// Rows that were stored.
+    /// Rows that were stored, with those in tables of rejected rows.
     pub rows: AtomicU64,
+    /// Rows that were stored in tables of rejected rows.
+    pub rejected_rows: AtomicU64,
     /// Bytes that were stored: in the log and in data files that writes made themselves.
     pub bytes: AtomicU64,
     /// Writes that were answered from their key.

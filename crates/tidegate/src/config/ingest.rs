@@ -10,9 +10,9 @@ use tidegate_ingest::delta::PartitionBy;
 use tidegate_ingest::{RowTransform, SchemaEvolution, TableDeclaration};
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresIngest, PostgresIngestOptions, PostgresIngestTable, PostgresOptions};
-use tidegate_query::{ColumnStamp, IngestTarget};
+use tidegate_query::{ColumnStamp, IngestMaintenance, IngestTarget};
 use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions, SqliteIngestTable};
-use tidegate_tools::{IngestOptions, register_ingest_tools};
+use tidegate_tools::{IngestOptions, register_ingest_maintenance, register_ingest_tools};
 
 use super::LoadedConfig;
 use super::problem::{ConfigProblem, accept, checked, parse_items};
@@ -108,16 +108,18 @@ pub(super) fn open_target(
     Ok(Some(Arc::new(opened)))
 }
 
-/// Adds the tools that write rows.
+/// Adds the tools that write rows, and those of operators for `folders`.
 pub(super) fn add_tools(
     state: NodeState,
     config: &Config,
     targets: Vec<Arc<dyn IngestTarget>>,
+    folders: Vec<Arc<dyn IngestMaintenance>>,
     tenancy: DatabaseTenants,
     built_in: &AllowedNames,
 ) -> NodeState {
     let options = IngestOptions { tenancy, is_advanced: config.advanced, ..IngestOptions::default() };
-    state.entries(|entries| register_ingest_tools(entries, targets, options, built_in))
+    let state = state.entries(|entries| register_ingest_tools(entries, targets, options.clone(), built_in));
+    state.entries(|entries| register_ingest_maintenance(entries, folders, options, built_in))
 }
 
 fn has_engine(entry: &DatabaseConfig) -> bool {

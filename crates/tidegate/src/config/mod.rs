@@ -13,6 +13,7 @@ mod handlers;
 mod import;
 mod includes;
 mod ingest;
+mod ingest_numbers;
 mod limits;
 mod logs;
 mod metrics;

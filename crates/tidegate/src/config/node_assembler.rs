@@ -27,7 +27,7 @@ use super::problem::{ConfigProblem, accept};
 use super::tls::RunningTls;
 use super::types::Config;
 use super::{
-    ConfigError, LoadedConfig, authentication, config_warnings, databases, declarations, ingest, limits, names,
+    ConfigError, LoadedConfig, authentication, config_warnings, databases, declarations, ingest, ingest_numbers, limits, names,
     safeguards, telemetry_sources, tls,
 };
 
@@ -129,6 +129,7 @@ impl NodeAssembler {
         let entries = NodeEntries::load_catalogs(declared, &databases, &mut report.warnings).await;
         let state = entries.build_state(&mut report.warnings);
         self.ingest_folders.enter(databases.ingest_folders()).await;
+        self.node.metrics().read_ingest(ingest_numbers::reader(databases.ingest_folders()));
         *self.open_databases.lock() = databases;
         self.metric_recording.enter(recording);
         *self.current_config.lock() = Some(loaded.clone());
@@ -231,7 +232,8 @@ impl NodeAssembler {
         let view = state.view().clone();
         let source_tools = |entries| sources.register(entries, &view, &built_in);
         state = state.entries(source_tools);
-        state = ingest::add_tools(state, config, open.ingest_targets(), tenancy, &built_in);
+        let kept_up = open.ingest_folders().map(|tables| tables.folder.clone() as _).collect();
+        state = ingest::add_tools(state, config, open.ingest_targets(), kept_up, tenancy, &built_in);
         let built_in_entries =
             source_tools(tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, &built_in)).build();
         names::check_duplicates(config, &built_in_entries, &mut problems);

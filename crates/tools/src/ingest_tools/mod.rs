@@ -2,11 +2,13 @@
 //!
 //! They exist only on a node with tables that take rows, and only for callers that may write to one of them. Over REST,
 //! their rows are the body of the request; over MCP, an argument. [`store_body`] is the one way from bytes to a table.
+//! Operators also have `ingest_status` and `maintain_ingest`.
 
 mod body_decoder;
 mod body_options;
 mod destination;
 mod drop_table;
+mod maintenance;
 mod rejected_rows;
 mod row_arguments;
 mod spooled_body;
@@ -22,6 +24,10 @@ use tidegate_core::{Access, Acl, AllowedNames, DatabaseTenants, PrincipalRule, T
 use tidegate_query::IngestTarget;
 use tidegate_runtime::{SnapshotBuilder, Tool};
 
+pub(crate) use self::spooled_body::on_blocking_thread;
+pub(crate) use self::stamps::Stamps;
+
+pub use self::maintenance::register_ingest_maintenance;
 
 /// Over which transports tools are called that only programs need. Models do not see them.
 const PROGRAM_TRANSPORTS: [TransportKind; 2] = [TransportKind::Rest, TransportKind::CommandLine];

@@ -1,0 +1,95 @@
+//! A folder as an operator keeps it up.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use tidegate_core::Error;
+use tidegate_query::{IngestMaintenance, IngestStatus, IngestTotals, IngestVerification};
+
+use super::IngestError;
+use super::folder_handle::IngestFolder;
+use super::names::table_key;
+use super::status::IngestTableStatus;
+
+#[async_trait]
+impl IngestMaintenance for IngestFolder {
+    fn database(&self) -> &str {
+        &self.shared.name
+    }
+
+    fn status(&self) -> Vec<IngestStatus> {
+        let mut tables: Vec<IngestStatus> = self.shared.status().into_iter().map(to_status).collect();
+        tables.sort_by(|left, right| left.table.cmp(&right.table));
+        tables
+    }
+
+    fn totals(&self) -> IngestTotals {
+        let counters = self.counters();
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let rejected_rows = read(&counters.rejected_rows);
+        IngestTotals {
+            writes: read(&counters.writes),
+            repeated_writes: read(&counters.repeated_writes),
+            failed_writes: read(&counters.failed_writes),
+            // The rows of a write are counted before those of them that were rejected.
+            rows: read(&counters.rows).saturating_sub(rejected_rows),
+            rejected_rows,
+            bytes: read(&counters.bytes),
+            flushes: read(&counters.flushes),
+            failed_flushes: read(&counters.failed_flushes),
+            compacted_files: read(&counters.compacted_files),
+        }
+    }
+
+    fn log_bytes(&self) -> u64 {
+        Self::log_bytes(self)
+    }
+
+    async fn flush(&self, table: &str) -> Result<(), Error> {
+        self.require_table(table)?;
+        Self::flush(self, table).await.map_err(|error| error.for_caller(&self.shared.name))
+    }
+
+    async fn compact(&self, table: &str) -> Result<u64, Error> {
+        self.require_table(table)?;
+        Self::compact(self, table).await.map_err(|error| error.for_caller(&self.shared.name))
+    }
+
+    async fn verify(&self, table: &str) -> Result<IngestVerification, Error> {
+        self.require_table(table)?;
+        let found = Self::verify(self, table).await.map_err(|error| error.for_caller(&self.shared.name))?;
+        let problems = found.problems.into_iter().map(|(path, problem)| format!("{}: {problem}", path.display()));
+        Ok(IngestVerification {
+            file_rows: found.file_rows,
+            files: found.files,
+            log_rows: found.log_rows,
+            problems: problems.collect(),
+        })
+    }
+}
+
+impl IngestFolder {
+    fn require_table(&self, table: &str) -> Result<(), Error> {
+        let state = self.shared.state.lock();
+        let known = state.tables.get(&table_key(table)).filter(|known| known.name == table);
+        match known.filter(|known| known.dropped_at.is_none() && known.schema.is_some()) {
+            Some(_) => Ok(()),
+            None => Err(IngestError::UnknownTable(table.to_owned()).for_caller(&self.shared.name)),
+        }
+    }
+}
+
+fn to_status(table: IngestTableStatus) -> IngestStatus {
+    IngestStatus {
+        table: table.table,
+        waiting_rows: table.waiting_rows,
+        waiting_bytes: table.waiting_bytes,
+        oldest_age: table.oldest_age,
+        files: table.files,
+        rows: table.rows,
+        bytes: table.bytes,
+        flushes: table.flushes,
+        compactions: table.compactions,
+        last_error: table.last_error,
+    }
+}

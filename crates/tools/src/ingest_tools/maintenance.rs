@@ -1,0 +1,215 @@
+//! Tools of operators over tables that take rows: `ingest_status` and `maintain_ingest`.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tidegate_core::{Access, Acl, AllowedNames, Error, ErrorKind, Principal, PrincipalRule};
+use tidegate_query::{IngestMaintenance, IngestStatus};
+use tidegate_runtime::{Job, Metadata, ReplySender, SnapshotBuilder, Tool, ToolAnnotations, handler_fn};
+
+use super::{IngestOptions, PROGRAM_TRANSPORTS};
+use crate::arguments::parse_arguments;
+use crate::json_answer::send_json;
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool, read_only_tool};
+
+/// How many tables an error names.
+const CHOICES_MAX: usize = 20;
+
+struct MaintenanceContext {
+    databases: Vec<Arc<dyn IngestMaintenance>>,
+    options: IngestOptions,
+}
+
+/// Adds the tools that operators keep `databases` up with to `builder`, as far as `allowed` includes their names. Without
+/// databases, nobody has them.
+pub fn register_ingest_maintenance(
+    builder: SnapshotBuilder,
+    databases: Vec<Arc<dyn IngestMaintenance>>,
+    options: IngestOptions,
+    allowed: &AllowedNames,
+) -> SnapshotBuilder {
+    if databases.is_empty() {
+        return builder;
+    }
+    let context = Arc::new(MaintenanceContext { databases, options });
+    let rule_context = context.clone();
+    let rule = PrincipalRule::new(move |principal| {
+        principal.grants.is_operator() && rule_context.databases_for(principal).next().is_some()
+    });
+    let transports = (!context.options.is_advanced).then(|| PROGRAM_TRANSPORTS.to_vec());
+    let access =
+        Access { principal_rule: Some(rule), acl: Acl { transports, networks: None }, ..Access::default() };
+    let tools = [status_tool(&context).with_access(access.clone()), maintain_tool(&context).with_access(access)];
+    let tools = tools.into_iter().filter(|tool: &Tool| allowed.includes(&tool.name));
+    tools.fold(builder, SnapshotBuilder::tool)
+}
+
+fn status_tool(context: &Arc<MaintenanceContext>) -> Tool {
+    let context = context.clone();
+    read_only_tool(
+        "ingest_status",
+        "State of ingestion",
+        "Tables that take rows: rows that wait in the log, files, and the last error.",
+        InputSchemaBuilder::new().with_database().with("table", json!({"type": "string"})),
+        handler_fn(move |job, reply| answer_status(context.clone(), job, reply)),
+    )
+}
+
+fn maintain_tool(context: &Arc<MaintenanceContext>) -> Tool {
+    let context = context.clone();
+    let hints = ToolAnnotations {
+        read_only: Some(false),
+        destructive: Some(false),
+        idempotent: Some(true),
+        open_world: Some(false),
+    };
+    built_in_tool(
+        "maintain_ingest",
+        "Maintain tables that take rows",
+        "Move waiting rows to files (flush), join small files (compact), or compare files with what was written (verify).",
+        InputSchemaBuilder::new()
+            .with_required("action", json!({"enum": ["flush", "compact", "verify"]}))
+            .with_database()
+            .with("table", json!({"type": "string"})),
+        hints,
+        handler_fn(move |job, reply| answer_maintenance(context.clone(), job, reply)),
+    )
+}
+
+#[derive(Deserialize)]
+struct Selection {
+    database: Option<String>,
+    table: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Flush,
+    Compact,
+    Verify,
+}
+
+#[derive(Deserialize)]
+struct MaintenanceArguments {
+    action: Action,
+    #[serde(flatten)]
+    selection: Selection,
+}
+
+async fn answer_status(
+    context: Arc<MaintenanceContext>,
+    job: Arc<Job>,
+    reply: ReplySender,
+) -> Result<Metadata, Error> {
+    let selection: Selection = parse_arguments(&job)?;
+    let tables = context.select(&selection, job.principal())?;
+    let tables = tables.iter().map(|(database, status)| Value::Object(status_json(database.database(), status)));
+    send_json(Map::from_iter([("tables".to_owned(), tables.collect())]), &job, &reply).await
+}
+
+async fn answer_maintenance(
+    context: Arc<MaintenanceContext>,
+    job: Arc<Job>,
+    reply: ReplySender,
+) -> Result<Metadata, Error> {
+    let MaintenanceArguments { action, selection } = parse_arguments(&job)?;
+    let tables = context.select(&selection, job.principal())?;
+    let mut answers = Vec::new();
+    for (database, status) in tables {
+        if job.is_cancelled() {
+            return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled between two tables"));
+        }
+        job.record_database(database.database());
+        let mut members = Map::from_iter([
+            ("database".to_owned(), Value::from(database.database())),
+            ("table".to_owned(), Value::from(status.table.as_str())),
+        ]);
+        // A step that has begun ends, also when the caller leaves meanwhile.
+        let step = tokio::spawn(async move { run_step(database.as_ref(), &status, action).await }).await;
+        let result = step.unwrap_or_else(|error| Err(Error::internal(format!("a step failed: {error}"))))?;
+        members.extend(result);
+        answers.push(Value::Object(members));
+    }
+    send_json(Map::from_iter([("tables".to_owned(), Value::Array(answers))]), &job, &reply).await
+}
+
+async fn run_step(
+    database: &dyn IngestMaintenance,
+    status: &IngestStatus,
+    action: Action,
+) -> Result<Map<String, Value>, Error> {
+    let table = &status.table;
+    let members = match action {
+        Action::Flush => {
+            database.flush(table).await?;
+            json!({"flushed_rows": status.waiting_rows})
+        }
+        Action::Compact => json!({"joined_files": database.compact(table).await?}),
+        Action::Verify => {
+            let found = database.verify(table).await?;
+            json!({
+                "intact": found.problems.is_empty(),
+                "files": found.files,
+                "file_rows": found.file_rows,
+                "log_rows": found.log_rows,
+                "problems": found.problems,
+            })
+        }
+    };
+    match members {
+        Value::Object(members) => Ok(members),
+        _ => Err(Error::internal("the result of a step is no object")),
+    }
+}
+
+fn status_json(database: &str, status: &IngestStatus) -> Map<String, Value> {
+    let members = [
+        ("database", Value::from(database)),
+        ("table", status.table.as_str().into()),
+        ("waiting_rows", status.waiting_rows.into()),
+        ("waiting_bytes", status.waiting_bytes.into()),
+        ("oldest_seconds", status.oldest_age.map(|age| age.as_secs_f64()).into()),
+        ("files", status.files.into()),
+        ("rows", status.rows.into()),
+        ("bytes", status.bytes.into()),
+        ("flushes", status.flushes.into()),
+        ("compactions", status.compactions.into()),
+        ("last_error", status.last_error.as_deref().into()),
+    ];
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+impl MaintenanceContext {
+    /// The databases that exist for `principal`.
+    fn databases_for(&self, principal: &Principal) -> impl Iterator<Item = &Arc<dyn IngestMaintenance>> {
+        self.databases.iter().filter(move |database| self.options.tenancy.admits(database.database(), principal))
+    }
+
+    /// The tables that are meant: one, those of a database, or all.
+    fn select(
+        &self,
+        selection: &Selection,
+        principal: &Principal,
+    ) -> Result<Vec<(Arc<dyn IngestMaintenance>, IngestStatus)>, Error> {
+        let Selection { database, table } = selection;
+        let all = self.databases_for(principal);
+        let named = all.filter(|known| database.as_deref().is_none_or(|name| known.database() == name));
+        let tables: Vec<_> = named.flat_map(|known| known.status().into_iter().map(|status| (known.clone(), status))).collect();
+        let is_known = |name: &str| self.databases_for(principal).any(|known| known.database() == name);
+        if let Some(name) = database.as_deref().filter(|name| !is_known(name)) {
+            let choices = self.databases_for(principal).map(|known| known.database().to_owned()).take(CHOICES_MAX);
+            let message = format!("there is no database {name:?} with tables in a folder that take rows");
+            return Err(Error::new(ErrorKind::NotFound, message).with_choices(choices));
+        }
+        let Some(table) = table else { return Ok(tables) };
+        let choices: Vec<String> = tables.iter().map(|(_, status)| status.table.clone()).take(CHOICES_MAX).collect();
+        let found: Vec<_> = tables.into_iter().filter(|(_, status)| status.table == *table).collect();
+        if found.is_empty() {
+            let message = format!("there is no table {table:?} that takes rows and has columns");
+            return Err(Error::new(ErrorKind::NotFound, message).with_choices(choices));
+        }
+        Ok(found)
+    }
+}
