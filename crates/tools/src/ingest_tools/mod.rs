@@ -73,10 +73,7 @@ pub fn register_ingest_tools(
     let open = Access { principal_rule: Some(rule), ..Access::default() };
     let of_programs = match context.options.is_advanced {
         true => open.clone(),
-        false => Access {
-            acl: Acl { transports: Some(PROGRAM_TRANSPORTS.to_vec()), networks: None },
-            ..open.clone()
-        },
+        false => Access { acl: Acl { transports: Some(PROGRAM_TRANSPORTS.to_vec()), networks: None }, ..open.clone() },
     };
     let tools = [
         write_rows::append_tool(&context).with_access(open),

@@ -45,7 +45,7 @@ pub(super) async fn spool(folder: &Path, pieces: &mut BodyPieces) -> Result<File
 }
 
 /// Runs `work` on a thread that may block.
-pub(super) async fn on_blocking_thread<T: Send + 'static>(
+pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     tokio::task::spawn_blocking(work)

@@ -15,7 +15,7 @@ const JSON_EXTENSION: &str = "arrow.json";
 
 /// The values of the stamped columns of one write.
 #[derive(Debug)]
-pub(super) struct Stamps(Vec<StampedColumn>);
+pub(crate) struct Stamps(Vec<StampedColumn>);
 
 #[derive(Debug)]
 struct StampedColumn {
@@ -25,11 +25,11 @@ struct StampedColumn {
 
 /// The columns of a body and of the table that gets its rows.
 #[derive(Debug, Clone)]
-pub(super) struct WriteSchemas {
+pub(crate) struct WriteSchemas {
     /// The columns as the body is decoded: a stamped column takes any value, because it is ignored.
-    pub(super) body: SchemaRef,
+    pub(crate) body: SchemaRef,
     /// The columns of the table.
-    pub(super) table: SchemaRef,
+    pub(crate) table: SchemaRef,
 }
 
 impl Stamps {
@@ -37,7 +37,7 @@ impl Stamps {
     ///
     /// # Errors
     /// `Forbidden` if the principal lacks an attribute.
-    pub(super) fn new(stamps: &[ColumnStamp], table: &str, principal: &Principal) -> Result<Self, Error> {
+    pub(crate) fn new(stamps: &[ColumnStamp], table: &str, principal: &Principal) -> Result<Self, Error> {
         let stamped = stamps.iter().map(|stamp| {
             let value = attribute_value(&stamp.attribute, principal).ok_or_else(|| missing(stamp, table))?;
             Ok(StampedColumn { name: stamp.column.clone(), value })
@@ -46,12 +46,12 @@ impl Stamps {
     }
 
     /// The names of the columns.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|column| column.name.as_str())
     }
 
     /// The schemas for a body of a table with these columns. A stamped column that is not among them comes last.
-    pub(super) fn schemas(&self, columns: &Schema, format: BodyFormat) -> WriteSchemas {
+    pub(crate) fn schemas(&self, columns: &Schema, format: BodyFormat) -> WriteSchemas {
         let mut table: Vec<FieldRef> = columns.fields().iter().cloned().collect();
         let absent = self.names().filter(|name| columns.column_with_name(name).is_none());
         table.extend(absent.map(|name| Arc::new(Field::new(name, DataType::Utf8, true))));
@@ -67,7 +67,7 @@ impl Stamps {
     ///
     /// # Errors
     /// A fault of the server if a stamped column is no text.
-    pub(super) fn apply(&self, batch: RecordBatch, table: &SchemaRef) -> Result<RecordBatch, Error> {
+    pub(crate) fn apply(&self, batch: RecordBatch, table: &SchemaRef) -> Result<RecordBatch, Error> {
         if self.0.is_empty() {
             return Ok(batch);
         }
@@ -100,9 +100,8 @@ fn constant(value: &str, rows: usize, data_type: &DataType) -> Result<ArrayRef, 
     let values: ArrayRef = Arc::new(StringArray::from_iter_values(std::iter::repeat_n(value, rows)));
     match data_type {
         DataType::Utf8 => Ok(values),
-        DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(_, _) => {
-            cast(&values, data_type).map_err(|error| Error::internal(format!("a stamped value cannot be cast: {error}")))
-        }
+        DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(_, _) => cast(&values, data_type)
+            .map_err(|error| Error::internal(format!("a stamped value cannot be cast: {error}"))),
         other => Err(Error::internal(format!("a stamped column has the type {other} instead of text"))),
     }
 }

@@ -29,6 +29,7 @@ mod server;
 mod session;
 mod sse;
 mod state;
+mod telemetry;
 mod transfer_encoding;
 mod web_socket;
 mod write_timeout;

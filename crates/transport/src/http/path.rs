@@ -3,6 +3,7 @@
 use tidegate_core::TransportKind;
 
 use super::state::HttpOptions;
+use super::telemetry::is_telemetry_path;
 
 /// Whether `options` enable the endpoint at `path`. Paths without an endpoint count as enabled.
 pub(super) fn is_enabled(path: &str, options: &HttpOptions) -> bool {
@@ -17,7 +18,9 @@ pub(super) fn is_enabled(path: &str, options: &HttpOptions) -> bool {
 
 /// The transport of `path`; Streamable HTTP unless another transport has that path.
 pub(super) fn transport_of(path: &str) -> TransportKind {
-    if ["/rest", "/results", "/data"].iter().any(|root| path.strip_prefix(root).is_some_and(is_at_or_below)) {
+    if ["/rest", "/results", "/data"].iter().any(|root| path.strip_prefix(root).is_some_and(is_at_or_below))
+        || is_telemetry_path(path)
+    {
         return TransportKind::Rest;
     }
     let Some(below) = path.strip_prefix("/mcp/") else { return TransportKind::StreamableHttp };
@@ -55,7 +58,17 @@ mod tests {
         for path in ["/mcp/ws", "/mcp/sales/ws"] {
             assert_eq!(transport_of(path), TransportKind::WebSocket, "{path}");
         }
-        for path in ["/rest", "/rest/", "/rest/tools/x/call", "/results", "/results/", "/results/x/data", "/data/plant/sensors"] {
+        for path in [
+            "/rest",
+            "/rest/",
+            "/rest/tools/x/call",
+            "/results",
+            "/results/",
+            "/results/x/data",
+            "/data/plant/sensors",
+            "/v1/logs",
+            "/app/_bulk",
+        ] {
             assert_eq!(transport_of(path), TransportKind::Rest, "{path}");
         }
     }

@@ -12,7 +12,7 @@ use super::host_check::check_host;
 use super::protected_resource::{WELL_KNOWN, metadata};
 use super::state::{HttpOptions, HttpState};
 use super::transfer_encoding::check_transfer_encoding;
-use super::{data, get, health, http_sse, post, rest, results, web_socket};
+use super::{data, get, health, http_sse, post, rest, results, telemetry, web_socket};
 use crate::metrics::Metrics;
 
 /// The routes of the HTTP server, to be mounted in a server of the host application. Requests without a
@@ -43,6 +43,9 @@ pub(super) fn build_routes(http_state: Arc<HttpState>) -> Router {
     }
     for path in ["/data", "/data/", "/data/{*path}"] {
         routes = routes.route(path, on_any(data::answer));
+    }
+    for path in telemetry::PATHS {
+        routes = routes.route(path, on_any(telemetry::answer));
     }
     routes
         .route(WELL_KNOWN, on_any(metadata))

@@ -209,6 +209,10 @@ impl ProblemDetails {
         self.0.is_before_call
     }
 
+    pub(in crate::http) fn status(&self) -> StatusCode {
+        self.0.problem_type.status()
+    }
+
     pub(in crate::http) fn detail(&self) -> &str {
         &self.0.detail
     }

@@ -74,7 +74,7 @@ async fn collect(reply: &mut Reply) -> Result<(Bytes, Metadata), Error> {
 }
 
 /// The problem of a call: what is wrong with a body is 400, and what is unavailable may be tried again.
-pub(super) fn to_problem(error: Error) -> ProblemDetails {
+pub(in crate::http) fn to_problem(error: Error) -> ProblemDetails {
     let (kind, retry_after) = (error.kind(), error.retry_after());
     let problem = ProblemDetails::from(error);
     match kind {

@@ -18,12 +18,13 @@ use tidegate_core::{AnswerFormat, CallTarget, Caller, Error, ErrorKind, Transpor
 use tidegate_runtime::event::Event;
 use tidegate_runtime::{Call, RequestBodyTypes, TransportGroup};
 
+pub(super) use self::answer::to_problem;
 use self::request::DataRequest;
 pub(super) use self::request::PARAMETERS;
 use self::route::DataRoute;
 use self::route::METHODS;
 pub(super) use self::route::tool_for;
-use self::streamed_body::StreamedBody;
+pub(super) use self::streamed_body::StreamedBody;
 use super::answer::{ProblemDetails, ProblemType, apply_trace_headers, into_response, options_response};
 use super::body;
 use super::caller::{HttpCallerResolver, RequestCredentials};
@@ -75,13 +76,13 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: &StreamedBody
         let options = http_state.reloadable_options();
         call.request_body = Some(body.request_body(media_type, coding.clone(), &options)?);
     }
-    let reply = registry.call(call).map_err(answer::to_problem)?;
+    let reply = registry.call(call).map_err(to_problem)?;
     let answered = answer::answer(reply, validity, &data_request).await;
     answered.map_err(|problem| body.describe_failure(problem))
 }
 
 /// [RFC 9110, Expect](https://www.rfc-editor.org/rfc/rfc9110#section-10.1.1)
-fn expects_continue(parts: &Parts) -> bool {
+pub(super) fn expects_continue(parts: &Parts) -> bool {
     parts.headers.get(header::EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 

@@ -22,7 +22,7 @@ const TOO_SLOW: &str = "the body arrived too slowly; nothing was stored";
 
 /// The body of a request. The handler and this module hold the same body, so that what the handler leaves unread can be
 /// discarded.
-pub(super) struct StreamedBody(Arc<BodyState>);
+pub(in crate::http) struct StreamedBody(Arc<BodyState>);
 
 struct BodyState {
     body: Mutex<Body>,
@@ -37,24 +37,24 @@ enum BodyFailure {
 }
 
 impl StreamedBody {
-    pub(super) fn new(body: Body) -> Self {
+    pub(in crate::http) fn new(body: Body) -> Self {
         let (body, failure, was_read) = (Mutex::new(body), Mutex::new(None), AtomicBool::new(false));
         Self(Arc::new(BodyState { body, failure, was_read }))
     }
 
     /// What was not read. The handler then reads an empty body.
-    pub(super) fn take(&self) -> Body {
+    pub(in crate::http) fn take(&self) -> Body {
         std::mem::take(&mut *self.0.body.lock())
     }
 
     /// Whether the handler has begun to read.
-    pub(super) fn was_read(&self) -> bool {
+    pub(in crate::http) fn was_read(&self) -> bool {
         self.0.was_read.load(Ordering::Relaxed)
     }
 
     /// The body for a call. Refuses a body whose declared length is over the limit before a byte of it is read, so that a
     /// client that waits for `100 Continue` sends nothing.
-    pub(super) fn request_body(
+    pub(in crate::http) fn request_body(
         &self,
         media_type: &str,
         coding: Option<String>,
@@ -71,7 +71,7 @@ impl StreamedBody {
     }
 
     /// The problem of a failed call, in the words of the failure of its body, if that failed.
-    pub(super) fn describe_failure(&self, problem: ProblemDetails) -> ProblemDetails {
+    pub(in crate::http) fn describe_failure(&self, problem: ProblemDetails) -> ProblemDetails {
         match *self.0.failure.lock() {
             Some(BodyFailure::Incomplete) => ProblemDetails::bad_request(INCOMPLETE),
             Some(BodyFailure::TooSlow) => ProblemDetails::new(ProblemType::TooSlow, TOO_SLOW),

@@ -1,0 +1,151 @@
+//! `get_trace`: the spans of one trace as a tree.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tidegate_core::{Access, AllowedNames, Error, ErrorKind, Principal, PrincipalRule};
+use tidegate_query::QuerySpec;
+use tidegate_runtime::{BodyMetadata, Job, Metadata, ReplySender, SnapshotBuilder, Tool, handler_fn};
+use tidegate_telemetry_formats::{TelemetryLimits, TelemetryTable, TraceTree, TraceTreeError, trace_spans};
+
+use crate::arguments::parse_arguments;
+use crate::tool_context::ToolContext;
+use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::typed_rows::open_typed_rows;
+
+/// The columns of a span.
+const COLUMNS: [&str; 9] =
+    ["trace_id", "span_id", "parent_span_id", "name", "service_name", "kind", "status_code", "start_time", "end_time"];
+const IDENTIFIER_DIGITS: usize = 32;
+
+/// A database whose table `otel_traces` has spans.
+#[derive(Clone)]
+pub struct TraceSource {
+    /// The name of the database.
+    pub database: String,
+    /// Whether the table exists now.
+    pub exists: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl fmt::Debug for TraceSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TraceSource").field("database", &self.database).finish_non_exhaustive()
+    }
+}
+
+struct TraceContext {
+    node: Arc<ToolContext>,
+    source: TraceSource,
+    limits: TelemetryLimits,
+}
+
+/// Adds `get_trace` to `builder` if `allowed` includes it. A caller has it once the table exists, if it may query the
+/// database of `source`.
+pub fn register_traces(
+    builder: SnapshotBuilder,
+    node: &Arc<ToolContext>,
+    source: TraceSource,
+    allowed: &AllowedNames,
+) -> SnapshotBuilder {
+    let context = Arc::new(TraceContext { node: node.clone(), source, limits: TelemetryLimits::default() });
+    let of_rule = context.clone();
+    let rule = PrincipalRule::new(move |principal: &Principal| {
+        let mut databases = of_rule.node.databases.visible_to(principal);
+        databases.any(|database| database.name() == of_rule.source.database) && (of_rule.source.exists)()
+    });
+    let tool = tool(&context).with_access(Access { principal_rule: Some(rule), ..Access::default() });
+    if allowed.includes(&tool.name) { builder.tool(tool) } else { builder }
+}
+
+fn tool(context: &Arc<TraceContext>) -> Tool {
+    let context = context.clone();
+    let schema = InputSchemaBuilder::new()
+        .with_required("trace_id", json!({"type": "string", "description": "32 hexadecimal digits"}))
+        .with("database", json!({"type": "string"}));
+    read_only_tool(
+        "get_trace",
+        "Get a trace",
+        "The spans of one trace as a tree, with their times. Find traces in the table otel_traces.",
+        schema,
+        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+    )
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    trace_id: String,
+    database: Option<String>,
+}
+
+async fn handle(context: Arc<TraceContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let Arguments { trace_id, database } = parse_arguments(&job)?;
+    let trace_id = trace_id.trim().to_ascii_lowercase();
+    if trace_id.len() != IDENTIFIER_DIGITS || !trace_id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        let message = format!("{trace_id:?} is no identifier of a trace: it has 32 hexadecimal digits");
+        return Err(Error::new(ErrorKind::InvalidArguments, message));
+    }
+    let name = database.as_deref().unwrap_or(&context.source.database);
+    let database = context.node.databases.get(Some(name), job.principal())?.clone();
+    let spans_max = context.limits.tree_spans_max;
+    let arguments = json!({
+        "table": TelemetryTable::Traces.name(),
+        "select": COLUMNS,
+        "where": {"trace_id": trace_id},
+        "limit": spans_max + 1,
+    });
+    let Value::Object(arguments) = arguments else { return Err(Error::internal("arguments are no object")) };
+    let mut spec = QuerySpec::from_json(&arguments)?;
+    // One more than the limit, so that a trace that is larger is refused and not cut.
+    spec.limit = spans_max as u64 + 1;
+    let statement = spec.render(&*database, job.principal()).await?;
+    let mut rows = open_typed_rows(&context.node, &*database, &statement, &job).await?;
+    let mut spans = Vec::new();
+    while let Some(batch) = rows.next().await.transpose()? {
+        job.count_rows(batch.num_rows() as u64);
+        spans.extend(trace_spans(&[batch]).map_err(|error| Error::new(ErrorKind::Failed, error.to_string()))?);
+    }
+    let tree = TraceTree::build(spans, &context.limits).map_err(|error| tree_error(error, name, &trace_id))?;
+    send(&tree, &job, &reply).await
+}
+
+fn tree_error(error: TraceTreeError, database: &str, trace_id: &str) -> Error {
+    match error {
+        TraceTreeError::Empty => {
+            let message = format!("there is no trace {trace_id:?} in {database}.{}", TelemetryTable::Traces.name());
+            Error::new(ErrorKind::NotFound, message)
+        }
+        TraceTreeError::TooManySpans { limit, .. } => {
+            Error::new(ErrorKind::TooLarge, format!("the trace has more than {limit} spans"))
+                .with_hint("Ask for some of its spans with query.")
+        }
+        error => Error::new(ErrorKind::Failed, error.to_string()).with_hint("Ask for its spans with query."),
+    }
+}
+
+/// Sends the tree as a body over REST; else as text, and as structured data if both fit.
+async fn send(tree: &TraceTree, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
+    let json = tree.to_json();
+    if job.format().is_some() {
+        let body = job.redact_json(json.to_string())?;
+        reply.begin_body(BodyMetadata::new("application/json", tidegate_core::Budget::default())).await?;
+        reply.send_bytes(body.into_bytes().into()).await?;
+        return Ok(Metadata::new());
+    }
+    let text = tree.to_text();
+    let bytes_max = job.inline_budget().bytes;
+    if let Some(max) = bytes_max.filter(|max| text.len() > *max) {
+        let message = format!("the tree has {} bytes; the maximum is {max}", text.len());
+        return Err(Error::new(ErrorKind::TooLarge, message).with_hint("Ask for some of its spans with query."));
+    }
+    let text = job.redact_text(text)?.into_owned();
+    let text = job.fence().map(|fence| fence.wrap(&text)).unwrap_or(text);
+    reply.send_redacted_text(text).await?;
+    reply.end_text().await?;
+    if bytes_max.is_none_or(|max| json.to_string().len() <= max) {
+        reply.send_structured(&json).await?;
+    }
+    Ok(Metadata::new())
+}

@@ -1,0 +1,146 @@
+//! Tools that receive telemetry: `receive_otlp`, `receive_prometheus` and `receive_bulk`; and `get_trace`, which reads it.
+//!
+//! The receivers are called over REST only, at the paths where senders expect them. Each request is one call and one write:
+//! its rows are stored together, and acknowledged once they are on disk. An error is one of two kinds for a sender:
+//! `InvalidArguments` and `Forbidden` for what never succeeds, `Unavailable` for what may succeed later. A table that does
+//! not fit counts as the latter, because it is the matter of the operator and the sender should keep its rows.
+
+mod get_trace;
+mod receive_bulk;
+mod receive_otlp;
+mod receive_prometheus;
+mod received_body;
+mod store_batches;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tidegate_core::{Access, Acl, AllowedNames, Budget, DatabaseTenants, Error, ErrorKind, Principal, TransportKind};
+use tidegate_query::IngestTarget;
+use tidegate_runtime::{BodyMetadata, Metadata, ReplySender, SnapshotBuilder, Tool, ToolAnnotations};
+use tidegate_telemetry_formats::{FormatError, TelemetryLimits};
+use tokio::sync::Semaphore;
+
+pub use self::get_trace::{TraceSource, register_traces};
+
+/// Bodies that are decoded and stored concurrently. Each may take [`TelemetryLimits::decoded_bytes_max`] twice.
+const DECODED_AT_ONCE: usize = 2;
+/// When a sender may try again after the tables could not take its rows.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+/// The members of the metadata that become the status and the headers of the response.
+const STATUS: &str = "dev.tidegate/status";
+const HEADERS: &str = "dev.tidegate/headers";
+
+/// The tables that receive telemetry, by the protocol of the sender.
+#[derive(Debug, Clone, Default)]
+pub struct TelemetryReceivers {
+    /// OTLP over HTTP.
+    pub otlp: Option<Arc<dyn IngestTarget>>,
+    /// Prometheus remote write.
+    pub prometheus: Option<Arc<dyn IngestTarget>>,
+    /// The bulk API of Elasticsearch.
+    pub bulk: Option<Arc<dyn IngestTarget>>,
+    /// The tenants of the databases.
+    pub tenancy: DatabaseTenants,
+}
+
+/// What one of the tools needs.
+pub(crate) struct ReceiverContext {
+    target: Arc<dyn IngestTarget>,
+    tenancy: DatabaseTenants,
+    limits: TelemetryLimits,
+    decoding: Arc<Semaphore>,
+    /// The name of the node, for answers to probes.
+    node_name: String,
+}
+
+/// Adds a tool for each configured receiver to `builder`, as far as `allowed` includes its name. `node_name` is what senders
+/// that ask for it see as the name of the server.
+pub fn register_telemetry_receivers(
+    builder: SnapshotBuilder,
+    receivers: TelemetryReceivers,
+    node_name: &str,
+    allowed: &AllowedNames,
+) -> SnapshotBuilder {
+    let TelemetryReceivers { otlp, prometheus, bulk, tenancy } = receivers;
+    let decoding = Arc::new(Semaphore::new(DECODED_AT_ONCE));
+    let context = |target: Arc<dyn IngestTarget>| {
+        Arc::new(ReceiverContext {
+            target,
+            tenancy: tenancy.clone(),
+            limits: TelemetryLimits::default(),
+            decoding: decoding.clone(),
+            node_name: node_name.to_owned(),
+        })
+    };
+    let tools = [
+        otlp.map(|target| receive_otlp::tool(&context(target))),
+        prometheus.map(|target| receive_prometheus::tool(&context(target))),
+        bulk.map(|target| receive_bulk::tool(&context(target))),
+    ];
+    let acl = Acl { transports: Some(vec![TransportKind::Rest]), networks: None };
+    // Whether a caller may write is checked by the tables of its request, so that the refusal says what is missing.
+    let access = Access { acl, ..Access::default() };
+    let tools = tools.into_iter().flatten().filter(|tool: &Tool| allowed.includes(&tool.name));
+    tools.map(|tool| tool.with_access(access.clone())).fold(builder, SnapshotBuilder::tool)
+}
+
+impl ReceiverContext {
+    /// Checks that `principal` may write to `table`.
+    ///
+    /// # Errors
+    /// `Forbidden`.
+    fn require_granted(&self, table: &str, principal: &Principal) -> Result<(), Error> {
+        let database = self.target.database();
+        if principal.grants.may_ingest(database, table) && self.tenancy.admits(database, principal) {
+            return Ok(());
+        }
+        let message = format!("you may not write to {database}.{table}; nothing was stored");
+        Err(Error::new(ErrorKind::Forbidden, message).with_hint("A role grants it with its key ingest."))
+    }
+}
+
+/// The hints of the receivers.
+fn annotations() -> ToolAnnotations {
+    ToolAnnotations {
+        read_only: Some(false),
+        destructive: Some(false),
+        idempotent: Some(false),
+        open_world: Some(false),
+    }
+}
+
+/// The error of a body that is refused.
+fn format_error(error: FormatError) -> Error {
+    match error {
+        FormatError::TooLarge(message) => Error::new(ErrorKind::TooLarge, format!("{message}; nothing was stored")),
+        FormatError::Malformed(message) | FormatError::Unsupported(message) => {
+            Error::new(ErrorKind::InvalidArguments, format!("{message}; nothing was stored"))
+        }
+        FormatError::Internal(detail) => Error::internal(detail),
+    }
+}
+
+/// The response to a request that was accepted.
+struct ReceiverReply {
+    status: u16,
+    media_type: &'static str,
+    headers: Vec<(&'static str, String)>,
+    body: Vec<u8>,
+}
+
+impl ReceiverReply {
+    async fn send(self, rows: u64, reply: &ReplySender) -> Result<Metadata, Error> {
+        reply.begin_body(BodyMetadata::new(self.media_type, Budget::default())).await?;
+        reply.send_bytes(self.body.into()).await?;
+        let own = [("content-type", self.media_type.to_owned())];
+        let headers = own.into_iter().chain(self.headers);
+        let headers: Map<String, Value> = headers.map(|(name, value)| (name.to_owned(), value.into())).collect();
+        Ok(Metadata::from_iter([
+            (STATUS.to_owned(), self.status.into()),
+            (HEADERS.to_owned(), headers.into()),
+            ("dev.tidegate/rows".to_owned(), rows.into()),
+        ]))
+    }
+}

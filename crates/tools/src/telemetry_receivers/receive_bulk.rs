@@ -1,0 +1,195 @@
+//! `receive_bulk`: documents of the bulk API of Elasticsearch, and answers to what shippers ask before they send.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow::array::RecordBatch;
+use serde::Deserialize;
+use serde_json::json;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_ingest_formats::{
+    BodyDecoder, BodyError, BodyFormat, BodyOptions, INFERENCE_BYTES, RejectMode, RejectedRow, RowPosition,
+    UnknownColumns, infer_schema,
+};
+use tidegate_query::IngestTable;
+use tidegate_runtime::{Job, Metadata, ReplySender, RequestBodyTypes, Tool, handler_fn};
+use tidegate_telemetry_formats::{BulkRequest, ELASTIC_PRODUCT_HEADER, cluster_health, cluster_info, cluster_license};
+
+use super::received_body::{CODINGS, decompress, read_body};
+use super::store_batches::{TableRows, store_batches};
+use super::{ReceiverContext, ReceiverReply, annotations, format_error};
+use crate::arguments::parse_arguments;
+use crate::ingest_tools::{Stamps, on_blocking_thread};
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool};
+
+const OK: u16 = 200;
+const FORBIDDEN: u16 = 403;
+const NOT_FOUND: u16 = 404;
+const BAD_REQUEST: u16 = 400;
+const TOO_MANY: u16 = 429;
+/// Tables of one write. Documents for further ones are refused until they are sent again.
+const TABLES_MAX: usize = 50;
+const JSON: &str = "application/json";
+const BODY_TYPES: RequestBodyTypes = RequestBodyTypes {
+    media_types: &[
+        "application/x-ndjson",
+        "application/json",
+        "application/vnd.elasticsearch+x-ndjson",
+        "application/vnd.elasticsearch+json",
+    ],
+    codings: CODINGS,
+};
+
+pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
+    let context = context.clone();
+    let schema = InputSchemaBuilder::new()
+        .with("index", json!({"type": "string", "description": "The index of actions that name none"}))
+        .with("probe", json!({"enum": ["info", "license", "health"]}));
+    built_in_tool(
+        "receive_bulk",
+        "Receive documents",
+        "Store the documents in the body of the request, as clients of the bulk API of Elasticsearch send them.",
+        schema,
+        annotations(),
+        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+    )
+    .with_request_body(BODY_TYPES)
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Probe {
+    Info,
+    License,
+    Health,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    index: Option<String>,
+    probe: Option<Probe>,
+}
+
+async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let started = Instant::now();
+    let Arguments { index, probe } = parse_arguments(&job)?;
+    if let Some(probe) = probe {
+        let answer = match probe {
+            Probe::Info => cluster_info(&context.node_name),
+            Probe::License => cluster_license(),
+            Probe::Health => cluster_health(&context.node_name),
+        };
+        return accepted(answer.to_string()).send(0, &reply).await;
+    }
+    let Some(mut reader) = job.take_request_body() else {
+        return Err(Error::new(ErrorKind::InvalidArguments, "the request has no body"));
+    };
+    let body = read_body(&mut reader, context.limits.body_bytes_max).await?;
+    let coding = reader.coding().map(str::to_owned);
+    let _permit = context.decoding.acquire().await.map_err(|error| Error::internal(error.to_string()))?;
+    let limits = context.limits.clone();
+    let mut request = on_blocking_thread(move || {
+        let body = decompress(body, coding.as_deref(), limits.body_bytes_max)?;
+        BulkRequest::decode(&body, index.as_deref(), &limits).map_err(format_error)
+    })
+    .await?;
+    let mut tables = Vec::new();
+    for position in 0..request.tables().len() {
+        let Some(table) = admit_table(&context, &mut request, position, &job).await else { continue };
+        let stamps = Stamps::new(&table.stamps, &table.name, job.principal())?;
+        let (back, rows) = on_blocking_thread(move || {
+            let rows = decode_table(&mut request, position, (&table, &stamps));
+            Ok((request, rows))
+        })
+        .await?;
+        request = back;
+        tables.extend(rows);
+    }
+    let rows = tables.iter().flat_map(|table| &table.batches).map(|batch| batch.num_rows() as u64).sum();
+    store_batches(&context, &job, tables, None).await?;
+    let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    accepted(request.answer(took)).send(rows, &reply).await
+}
+
+fn accepted(body: String) -> ReceiverReply {
+    let (name, value) = ELASTIC_PRODUCT_HEADER;
+    ReceiverReply { status: OK, media_type: JSON, headers: vec![(name, value.to_owned())], body: body.into_bytes() }
+}
+
+/// The table of the documents at `position`, or a failure of each of them.
+async fn admit_table(
+    context: &ReceiverContext,
+    request: &mut BulkRequest,
+    position: usize,
+    job: &Job,
+) -> Option<IngestTable> {
+    let name = request.tables().get(position)?.table.clone();
+    let failure = match context.require_granted(&name, job.principal()) {
+        _ if position >= TABLES_MAX => {
+            let reason = format!("a request has documents for at most {TABLES_MAX} tables; send these again");
+            (TOO_MANY, "es_rejected_execution_exception", reason)
+        }
+        Err(error) => (FORBIDDEN, "security_exception", error.message().to_owned()),
+        Ok(()) => match context.target.table(&name).await {
+            Ok(table) => return Some(table),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                (NOT_FOUND, "index_not_found_exception", error.message().to_owned())
+            }
+            Err(error) => (TOO_MANY, "es_rejected_execution_exception", error.message().to_owned()),
+        },
+    };
+    let (status, error_type, reason) = failure;
+    request.fail_table(position, status, error_type, &reason);
+    None
+}
+
+/// The rows of the documents at `position`. Documents that do not fit fail, and the others go on.
+fn decode_table(request: &mut BulkRequest, position: usize, table: (&IngestTable, &Stamps)) -> Option<TableRows> {
+    let decoded = request.tables().get(position).map(|documents| decode_documents(&documents.documents, table))?;
+    match decoded {
+        Ok((rows, rejected)) => {
+            for row in rejected {
+                let RowPosition::Line(line) = row.position else { continue };
+                let reason = match &row.column {
+                    Some(column) => format!("{column}: {}", row.reason),
+                    None => row.reason.clone(),
+                };
+                request.reject_document(position, line, &reason);
+            }
+            Some(rows).filter(|rows| rows.batches.iter().any(|batch| batch.num_rows() > 0))
+        }
+        Err(error) => {
+            request.fail_table(position, BAD_REQUEST, "document_parsing_exception", &error.to_string());
+            None
+        }
+    }
+}
+
+fn decode_documents(
+    documents: &[u8],
+    (table, stamps): (&IngestTable, &Stamps),
+) -> Result<(TableRows, Vec<RejectedRow>), BodyError> {
+    let mut options = BodyOptions::new(BodyFormat::Ndjson);
+    options.reject_mode = RejectMode::Row;
+    let schema = match &table.schema {
+        Some(schema) => schema.clone(),
+        None => infer_schema(documents.get(..INFERENCE_BYTES).unwrap_or(documents), &options)?.schema,
+    };
+    // The first documents of a table make its columns, all of those in one request.
+    if table.adds_columns || table.schema.is_none() {
+        options.unknown_columns = UnknownColumns::Add;
+    }
+    let schema = stamps.schemas(&schema, BodyFormat::Ndjson).body;
+    let mut decoder = BodyDecoder::new(&schema, options)?;
+    decoder.push(documents);
+    decoder.finish();
+    let (mut batches, mut rejected): (Vec<RecordBatch>, _) = (Vec::new(), Vec::new());
+    while let Some(rows) = decoder.next_rows()? {
+        rejected.extend(rows.rejected);
+        batches.push(rows.batch);
+    }
+    // Columns are only added at the end, so that the last batch has all of them.
+    let schema = batches.last().map_or(schema, |batch| batch.schema());
+    batches.retain(|batch| batch.num_rows() > 0);
+    Ok((TableRows { table: table.name.clone(), schema, batches }, rejected))
+}

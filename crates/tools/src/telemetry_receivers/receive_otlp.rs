@@ -1,0 +1,91 @@
+//! `receive_otlp`: log records, data points and spans of OpenTelemetry.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::json;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_runtime::{Job, Metadata, ReplySender, RequestBodyTypes, Tool, handler_fn};
+use tidegate_telemetry_formats::{
+    OtlpEncoding, OtlpSignal, TableBatches, decode_logs, decode_metrics, decode_traces, success_body,
+};
+
+use super::received_body::{CODINGS, decompress, read_body};
+use super::store_batches::{TableRows, key_of, store_batches};
+use super::{ReceiverContext, ReceiverReply, annotations, format_error};
+use crate::arguments::parse_arguments;
+use crate::ingest_tools::on_blocking_thread;
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool};
+
+const OK: u16 = 200;
+const BODY_TYPES: RequestBodyTypes =
+    RequestBodyTypes { media_types: &["application/x-protobuf", "application/json"], codings: CODINGS };
+
+pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
+    let context = context.clone();
+    let schema = InputSchemaBuilder::new().with_required("signal", json!({"enum": ["logs", "metrics", "traces"]}));
+    built_in_tool(
+        "receive_otlp",
+        "Receive OpenTelemetry",
+        "Store the logs, metrics or traces in the body of the request, as OTLP exporters send them.",
+        schema,
+        annotations(),
+        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+    )
+    .with_request_body(BODY_TYPES)
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Signal {
+    Logs,
+    Metrics,
+    Traces,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    signal: Signal,
+}
+
+async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let Arguments { signal } = parse_arguments(&job)?;
+    let Some(mut reader) = job.take_request_body() else {
+        return Err(Error::new(ErrorKind::InvalidArguments, "the request has no body"));
+    };
+    let Some(encoding) = OtlpEncoding::from_media_type(reader.media_type()) else {
+        return Err(Error::new(ErrorKind::InvalidArguments, format!("{:?} is not OTLP", reader.media_type())));
+    };
+    let body = read_body(&mut reader, context.limits.body_bytes_max).await?;
+    let coding = reader.coding().map(str::to_owned);
+    let _permit = context.decoding.acquire().await.map_err(|error| Error::internal(error.to_string()))?;
+    let (limits, decoding_job) = (context.limits.clone(), job.clone());
+    let (decoded, key) = on_blocking_thread(move || {
+        let body = decompress(body, coding.as_deref(), limits.body_bytes_max)?;
+        let decoded = match signal {
+            Signal::Logs => decode_logs(&body, encoding, &limits),
+            Signal::Metrics => decode_metrics(&body, encoding, &limits),
+            Signal::Traces => decode_traces(&body, encoding, &limits),
+        };
+        // Data points and spans have times and identifiers, so that equal bodies are the same ones. Log records need not.
+        let key = (!matches!(signal, Signal::Logs)).then(|| key_of(&decoding_job, &body));
+        Ok((decoded.map_err(format_error)?, key))
+    })
+    .await?;
+    let TableBatches { batches, rejected } = decoded;
+    let rows = batches.iter().map(|batch| batch.rows.num_rows() as u64).sum();
+    let tables = batches.into_iter().map(|batch| TableRows {
+        table: batch.table.name().to_owned(),
+        schema: batch.table.schema(),
+        batches: vec![batch.rows],
+    });
+    store_batches(&context, &job, tables.collect(), key).await?;
+    let signal = match signal {
+        Signal::Logs => OtlpSignal::Logs,
+        Signal::Metrics => OtlpSignal::Metrics,
+        Signal::Traces => OtlpSignal::Traces,
+    };
+    let body = success_body(signal, encoding, rejected.count, &rejected.to_string());
+    let accepted = ReceiverReply { status: OK, media_type: encoding.media_type(), headers: Vec::new(), body };
+    accepted.send(rows, &reply).await
+}

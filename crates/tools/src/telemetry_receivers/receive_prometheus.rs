@@ -1,0 +1,60 @@
+//! `receive_prometheus`: samples and exemplars of Prometheus remote write.
+
+use std::sync::Arc;
+
+use tidegate_core::{Error, ErrorKind};
+use tidegate_runtime::{Job, Metadata, ReplySender, RequestBodyTypes, Tool, handler_fn};
+use tidegate_telemetry_formats::{RemoteWriteVersion, decode_remote_write};
+
+use super::received_body::read_body;
+use super::store_batches::{TableRows, key_of, store_batches};
+use super::{ReceiverContext, ReceiverReply, annotations, format_error};
+use crate::ingest_tools::on_blocking_thread;
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool};
+
+const BODY_TYPES: RequestBodyTypes =
+    RequestBodyTypes { media_types: &["application/x-protobuf"], codings: &["snappy"] };
+
+pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
+    let context = context.clone();
+    built_in_tool(
+        "receive_prometheus",
+        "Receive Prometheus samples",
+        "Store the samples in the body of the request, as the remote write of Prometheus sends them.",
+        InputSchemaBuilder::new(),
+        annotations(),
+        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+    )
+    .with_request_body(BODY_TYPES)
+}
+
+async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    let Some(mut reader) = job.take_request_body() else {
+        return Err(Error::new(ErrorKind::InvalidArguments, "the request has no body"));
+    };
+    let version = RemoteWriteVersion::from_headers(Some(reader.media_type()), reader.coding()).map_err(format_error)?;
+    let body = read_body(&mut reader, context.limits.body_bytes_max).await?;
+    let _permit = context.decoding.acquire().await.map_err(|error| Error::internal(error.to_string()))?;
+    let (limits, decoding_job) = (context.limits.clone(), job.clone());
+    let (mut decoded, key) = on_blocking_thread(move || {
+        let key = key_of(&decoding_job, &body);
+        Ok((decode_remote_write(&body, version, &limits).map_err(format_error)?, key))
+    })
+    .await?;
+    let batches = std::mem::take(&mut decoded.tables.batches);
+    let rows = batches.iter().map(|batch| batch.rows.num_rows() as u64).sum();
+    let tables = batches.into_iter().map(|batch| TableRows {
+        table: batch.table.name().to_owned(),
+        schema: batch.table.schema(),
+        batches: vec![batch.rows],
+    });
+    store_batches(&context, &job, tables.collect(), Some(key)).await?;
+    let stored = decoded.reply(version);
+    let accepted = ReceiverReply {
+        status: stored.status,
+        media_type: "text/plain; charset=utf-8",
+        headers: stored.headers,
+        body: stored.message.into_bytes(),
+    };
+    accepted.send(rows, &reply).await
+}

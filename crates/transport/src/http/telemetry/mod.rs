@@ -1,0 +1,156 @@
+//! Telemetry that is sent: OTLP at `/v1/logs`, `/v1/metrics` and `/v1/traces`, Prometheus remote write at `/api/v1/write`,
+//! the bulk API of Elasticsearch at `/_bulk` and `/{index}/_bulk`, and what its clients ask before they send.
+//!
+//! A request becomes one call of one tool, which reads the body and makes the answer. This module has the paths, the
+//! credentials, and the form in which each protocol expects a refusal.
+//!
+//! [OTLP/HTTP](https://opentelemetry.io/docs/specs/otlp/#otlphttp),
+//! [remote write](https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/)
+
+mod credentials;
+mod failure;
+mod reply;
+mod route;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
+use serde_json::Value;
+use tidegate_core::{AnswerFormat, CallTarget, Error, ErrorKind, TransportKind};
+use tidegate_runtime::{Call, RequestBodyTypes, TransportGroup};
+
+use self::route::TelemetryRoute;
+pub(super) use self::route::{PATHS, is_telemetry_path};
+use super::answer::{ProblemDetails, ProblemType, apply_trace_headers, into_response, options_response};
+use super::body;
+use super::caller::{HttpCallerResolver, RequestCredentials};
+use super::data::{StreamedBody, expects_continue, to_problem};
+use super::state::{HttpState, PeerAddress};
+
+pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = StreamedBody::new(body);
+    let peer = PeerAddress::from_extensions(&parts.extensions);
+    let Some(route) = TelemetryRoute::parse(parts.uri.path()).filter(|route| route.is_meant(&parts.headers)) else {
+        body::discard(body.take(), http_state.options.read_within).await;
+        return not_found();
+    };
+    let problem = match respond(&http_state, &route, &parts, &body).await {
+        Ok(response) => return into_response(&http_state, peer, Ok(response)),
+        Err(problem) => problem,
+    };
+    // So that the sender reads the refusal, and the connection can be reused.
+    if body.was_read() || !expects_continue(&parts) {
+        body::discard(body.take(), http_state.options.read_within).await;
+    }
+    if route == TelemetryRoute::Root && !is_refused_caller(&problem) {
+        return not_found();
+    }
+    let message = failure::message(&problem);
+    let response = into_response(&http_state, peer, Err(problem));
+    failure::in_protocol(response, &route, &parts.headers, &message)
+}
+
+async fn respond(
+    http_state: &Arc<HttpState>,
+    route: &TelemetryRoute,
+    parts: &Parts,
+    body: &StreamedBody,
+) -> Result<Response, ProblemDetails> {
+    let methods = HeaderValue::from_static(route.methods());
+    if parts.method == Method::OPTIONS {
+        return Ok(options_response(methods));
+    }
+    if !route.methods().split(", ").any(|method| method == parts.method.as_str()) {
+        let detail = format!("{} is not supported here; supported methods: {}", parts.method, route.methods());
+        return Err(ProblemDetails::new(ProblemType::MethodNotAllowed, detail).with_allow(methods));
+    }
+    let registry = http_state.service.registry();
+    registry.transport_switches().require_running(TransportGroup::Rest)?;
+    let headers = credentials::with_bearer(&parts.headers);
+    let credentials =
+        RequestCredentials::from_request(http_state, &headers, &parts.extensions, TransportKind::Rest, None);
+    let caller = credentials.resolve_caller(http_state).await?;
+    registry.admit_request(&caller).await?;
+    let snapshot = registry.snapshot_for(&caller);
+    let types = match snapshot.tool(route.tool(), &caller) {
+        Ok(tool) => tool.request_body,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(no_receiver(route).into()),
+        Err(error) => return Err(error.into()),
+    };
+    route.check_parameters(&parts.uri)?;
+    let validity = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
+    let mut call = Call::new(CallTarget::Tool(route.tool().to_owned()), caller);
+    call.arguments = route.arguments();
+    call.format = Some(AnswerFormat::Json);
+    apply_trace_headers(&mut call, &parts.headers);
+    if parts.method == Method::POST
+        && let Some(types) = types
+    {
+        let (media_type, coding) = read_body_type(route, &parts.headers, types)?;
+        let options = http_state.reloadable_options();
+        call.request_body = Some(body.request_body(&media_type, coding, &options)?);
+    }
+    let reply = registry.call(call).map_err(to_problem)?;
+    reply::answer(reply, validity).await.map_err(|problem| body.describe_failure(problem))
+}
+
+fn no_receiver(route: &TelemetryRoute) -> Error {
+    let message = format!("there is no receiver for {} that takes anything from you", route.protocol().name());
+    Error::new(ErrorKind::NotFound, message)
+        .with_hint("The key receivers of the configuration has them, and roles grant tables with their key ingest.")
+}
+
+/// Whether the problem is that of a caller without valid credentials.
+fn is_refused_caller(problem: &ProblemDetails) -> bool {
+    problem.status() == StatusCode::UNAUTHORIZED
+}
+
+/// The answer at paths that do not exist.
+fn not_found() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
+}
+
+/// The media type and the coding of a body.
+fn read_body_type(
+    route: &TelemetryRoute,
+    headers: &HeaderMap,
+    types: RequestBodyTypes,
+) -> Result<(String, Option<String>), ProblemDetails> {
+    let unsupported = |detail: String| ProblemDetails::new(ProblemType::UnsupportedMediaType, detail);
+    let media_type = single_value(headers, &header::CONTENT_TYPE)?;
+    let Some(media_type) = media_type.or_else(|| route.protocol().default_media_type().map(str::to_owned)) else {
+        let detail = format!("Content-Type is missing; supported are {}", types.media_types.join(", "));
+        return Err(unsupported(detail));
+    };
+    if !types.takes_media_type(&media_type) {
+        let supported = types.media_types.join(", ");
+        return Err(unsupported(format!("Content-Type is {media_type:?}; supported are {supported}")));
+    }
+    let coding = single_value(headers, &header::CONTENT_ENCODING)?;
+    match &coding {
+        Some(coding) if !types.takes_coding(coding) => {
+            let supported = types.codings.join(", ");
+            Err(unsupported(format!("Content-Encoding is {coding:?}; supported are {supported}")))
+        }
+        _ => Ok((media_type, coding)),
+    }
+}
+
+fn single_value(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, ProblemDetails> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    match (value.to_str(), values.next()) {
+        (Ok(text), None) => Ok(Some(text.trim().to_owned())),
+        _ => Err(ProblemDetails::bad_request(format!("the header {name} is given more than once, or is not ASCII"))),
+    }
+}
+
+/// The arguments of a call.
+type Arguments = serde_json::Map<String, Value>;
