@@ -85,9 +85,9 @@ pub struct RateLimit {
 /// What calls can use per day. A day begins at 00:00 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DailyLimits {
-    /// Rows returned.
+    /// Rows returned, and rows written.
     pub rows: Option<u64>,
-    /// Bytes of text, or of bodies, sent.
+    /// Bytes of text, or of bodies, sent; and bytes of bodies of rows, received.
     pub bytes: Option<u64>,
     /// The run time of calls; calls that run at the same time are added up.
     pub time: Option<Duration>,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tidegate_core::{
-    CallLimits, CallTarget, CompletionReference, CompletionRequest, Error, ErrorKind, JsonSchema, TemplateVariables, Violation,
+    CallLimits, CallTarget, CompletionReference, CompletionRequest, Error, ErrorKind, JsonSchema, TemplateVariables,
+    Violation,
 };
 
 use crate::handler::Completer;

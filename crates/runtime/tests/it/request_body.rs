@@ -64,7 +64,10 @@ async fn large_and_broken_bodies_fail() {
     let large = host.call_to_text(call_with("read", 9, vec![piece(4), piece(6)])).await;
     assert_eq!(large, "failed too_large: the body is larger than 9 bytes");
     let broken = vec![piece(4), Err(Error::new(ErrorKind::InvalidArguments, "the body is incomplete"))];
-    assert_eq!(host.call_to_text(call_with("read", 9, broken)).await, "failed invalid_arguments: the body is incomplete");
+    assert_eq!(
+        host.call_to_text(call_with("read", 9, broken)).await,
+        "failed invalid_arguments: the body is incomplete"
+    );
     let refused = host.call_to_text(call_with("plain", 9, vec![])).await;
     assert_eq!(refused, "refused invalid_arguments: the tool \"plain\" takes no body, only arguments");
 }

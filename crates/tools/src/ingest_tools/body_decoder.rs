@@ -94,7 +94,8 @@ impl BodySource {
             }
             Self::File(file) => {
                 let (file, schema) = (from_start(&file)?, schema.clone());
-                let body = on_blocking_thread(move || ParquetBody::new(file, &schema, options).map_err(to_error)).await?;
+                let body =
+                    on_blocking_thread(move || ParquetBody::new(file, &schema, options).map_err(to_error)).await?;
                 let decoder = Some(AnyDecoder::File(Box::new(body)));
                 Ok(RowSource { decoder, stream: None, is_small: false, read_after_refusal: 0 })
             }

@@ -81,11 +81,8 @@ impl BodyArguments {
 
     fn apply_syntax(&self, options: &mut BodyOptions) -> Result<(), Error> {
         let format = options.format;
-        let given = [
-            ("delimiter", self.delimiter.is_some()),
-            ("null", self.null.is_some()),
-            ("header", self.header.is_some()),
-        ];
+        let given =
+            [("delimiter", self.delimiter.is_some()), ("null", self.null.is_some()), ("header", self.header.is_some())];
         if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given && format != BodyFormat::Csv) {
             return Err(invalid(format!("{name} applies to CSV only, and the body is {}", format.name())));
         }

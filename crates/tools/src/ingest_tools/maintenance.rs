@@ -38,8 +38,7 @@ pub fn register_ingest_maintenance(
         principal.grants.is_operator() && rule_context.databases_for(principal).next().is_some()
     });
     let transports = (!context.options.is_advanced).then(|| PROGRAM_TRANSPORTS.to_vec());
-    let access =
-        Access { principal_rule: Some(rule), acl: Acl { transports, networks: None }, ..Access::default() };
+    let access = Access { principal_rule: Some(rule), acl: Acl { transports, networks: None }, ..Access::default() };
     let tools = [status_tool(&context).with_access(access.clone()), maintain_tool(&context).with_access(access)];
     let tools = tools.into_iter().filter(|tool: &Tool| allowed.includes(&tool.name));
     tools.fold(builder, SnapshotBuilder::tool)
@@ -98,11 +97,7 @@ struct MaintenanceArguments {
     selection: Selection,
 }
 
-async fn answer_status(
-    context: Arc<MaintenanceContext>,
-    job: Arc<Job>,
-    reply: ReplySender,
-) -> Result<Metadata, Error> {
+async fn answer_status(context: Arc<MaintenanceContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
     let selection: Selection = parse_arguments(&job)?;
     let tables = context.select(&selection, job.principal())?;
     let tables = tables.iter().map(|(database, status)| Value::Object(status_json(database.database(), status)));
@@ -196,7 +191,8 @@ impl MaintenanceContext {
         let Selection { database, table } = selection;
         let all = self.databases_for(principal);
         let named = all.filter(|known| database.as_deref().is_none_or(|name| known.database() == name));
-        let tables: Vec<_> = named.flat_map(|known| known.status().into_iter().map(|status| (known.clone(), status))).collect();
+        let tables: Vec<_> =
+            named.flat_map(|known| known.status().into_iter().map(|status| (known.clone(), status))).collect();
         let is_known = |name: &str| self.databases_for(principal).any(|known| known.database() == name);
         if let Some(name) = database.as_deref().filter(|name| !is_known(name)) {
             let choices = self.databases_for(principal).map(|known| known.database().to_owned()).take(CHOICES_MAX);

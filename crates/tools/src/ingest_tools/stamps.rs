@@ -50,6 +50,15 @@ impl Stamps {
         self.0.iter().map(|column| column.name.as_str())
     }
 
+    /// The columns of a new table that were inferred from a body: stamped ones are text, whatever the body has.
+    pub(super) fn correct_inferred(&self, columns: &Schema) -> Schema {
+        let fields = columns.fields().iter().map(|field| match self.value_of(field.name()) {
+            Some(_) => Arc::new(Field::new(field.name(), DataType::Utf8, true)),
+            None => field.clone(),
+        });
+        Schema::new(fields.collect::<Vec<_>>())
+    }
+
     /// The schemas for a body of a table with these columns. A stamped column that is not among them comes last.
     pub(crate) fn schemas(&self, columns: &Schema, format: BodyFormat) -> WriteSchemas {
         let mut table: Vec<FieldRef> = columns.fields().iter().cloned().collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use arrow::datatypes::SchemaRef;
-use tidegate_core::{AuditedStatement, Error, ErrorKind};
+use tidegate_core::{AuditedStatement, AuthMethod, Error, ErrorKind, quota_address};
 use tidegate_ingest_formats::{BodyFormat, BodyOptions, REPORTED_ROWS_MAX, RejectMode, RejectedRow};
 use tidegate_query::{REJECTS_SUFFIX, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart};
 use tidegate_runtime::Job;
@@ -75,7 +75,8 @@ pub(super) async fn store_body(
     let write = match early {
         Some(write) => write,
         None => {
-            let schema = source.infer_columns(&options).await?;
+            let inferred = source.infer_columns(&options).await?;
+            let schema = stamps.correct_inferred(&inferred);
             Write::begin(job, &request, stamps.schemas(&schema, options.format), &options, &stamps).await?
         }
     };
@@ -182,11 +183,15 @@ fn repeated(receipt: WriteReceipt) -> StoredRows {
 
 /// A key that no other caller, tool or table has.
 fn write_key(job: &Job, request: &StoreRequest<'_>, key: &str) -> String {
-    let principal = job.principal();
+    let caller = job.caller();
+    let principal = &caller.principal;
+    // Anonymous callers are distinguished by their addresses.
+    let address = caller.origin.peer.filter(|_| principal.auth_method == AuthMethod::Anonymous);
     let parts = serde_json::json!([
         principal.auth_method.name(),
         principal.tenant,
         principal.subject,
+        address.map(quota_address),
         job.target().name(),
         request.destination.table.name,
         key,

@@ -43,7 +43,7 @@ pub(super) async fn send_stored(
     let first = redacted.next();
     let text = match first {
         Some(Ok(text)) => text,
-        Some(Err(error)) => redacted.last().unwrap_or(Err(error))?,
+        Some(Err(error)) => redacted.next_back().unwrap_or(Err(error))?,
         None => format!("{rows} rows are stored"),
     };
     send_text(text, job, reply).await?;

@@ -6,6 +6,7 @@
 //! - `discover`, `query_tools`, `operations`, `function_tools`: the tools by purpose.
 //! - `resources`, `prompts`: the other entries; `stored_results`: stored answers; `toolset`: tools that another tool
 //!   calls.
+//! - `ingest_tools`: rows that are written, to tables in memory.
 //! - `declared_http`, `declared_resources`: declared entries; `declared_files`: large files; `declared_elicitation`:
 //!   prompts to the person behind a call.
 
@@ -18,6 +19,7 @@ mod declared_resources;
 mod discover;
 mod fake;
 mod function_tools;
+mod ingest_tools;
 mod operations;
 mod prompts;
 mod query_tools;

@@ -12,9 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 use tidegate_core::{Error, ErrorKind, Violation};
 use tidegate_runtime::event::{EventDispatcher, Subscriber};
-use tidegate_runtime::{
-    BodyMetadata, Job, Metadata, ReplySender, RequestBodyTypes, SnapshotBuilder, Tool, handler_fn,
-};
+use tidegate_runtime::{BodyMetadata, Job, Metadata, ReplySender, RequestBodyTypes, SnapshotBuilder, Tool, handler_fn};
 use tidegate_testkit::host::Host;
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
@@ -47,6 +45,7 @@ impl DataServer {
         let add = |builder: SnapshotBuilder| {
             let builder = builder.tool(writing_tool("append_rows", &stored, &largest_piece, &release));
             let builder = builder.tool(writing_tool("replace_rows", &stored, &largest_piece, &release));
+            let builder = builder.tool(writing_tool("receive_otlp", &stored, &largest_piece, &release));
             builder.tool(Tool { request_body: None, ..writing_tool("drop_table", &stored, &largest_piece, &release) })
         };
         let host = Host::with_entries(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]), add);
@@ -68,7 +67,7 @@ fn writing_tool(
     let handler = handler_fn(move |job, reply| {
         let (stored, largest_piece, release) = state.clone();
         async move {
-            let table = job.arguments()["table"].as_str().unwrap_or_default().to_owned();
+            let table = job.arguments().get("table").and_then(Value::as_str).unwrap_or_default().to_owned();
             fail_as_requested(&table)?;
             let body = read_body(&job, &table, &stored, &largest_piece, &release).await?;
             answer(name, body, &job, &reply).await
@@ -86,7 +85,8 @@ fn fail_as_requested(table: &str) -> Result<(), Error> {
         "full" => Err(Error::new(ErrorKind::Unavailable, "there is no room")),
         "absent" => Err(Error::new(ErrorKind::NotFound, "no such table").with_choices(["sensors".to_owned()])),
         "misfit" => {
-            let violation = Violation { path: "line 3, column \"a\"".to_owned(), message: "it does not fit".to_owned() };
+            let violation =
+                Violation { path: "line 3, column \"a\"".to_owned(), message: "it does not fit".to_owned() };
             Err(Error::invalid_arguments("1 row does not fit; nothing was stored:", vec![violation]))
         }
         _ => Ok(()),
@@ -120,7 +120,7 @@ async fn answer(name: &str, body: Value, job: &Job, reply: &ReplySender) -> Resu
     reply.begin_body(BodyMetadata::new("application/json", Default::default())).await?;
     let answer = json!({"tool": name, "arguments": job.arguments(), "body": body});
     reply.send_bytes(answer.to_string().into()).await?;
-    let is_created = job.arguments()["table"] == "new";
+    let is_created = job.arguments().get("table").is_some_and(|table| table == "new");
     let metadata = json!({"dev.tidegate/rows": 2, "dev.tidegate/sequence": 7, "dev.tidegate/created": is_created});
     Ok(metadata.as_object().unwrap().clone())
 }

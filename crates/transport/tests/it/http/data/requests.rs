@@ -10,7 +10,8 @@ use crate::http::wire::{Answer, Connection};
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 fn line(answer: &Answer) -> String {
-    let headers = ["tidegate-rows", "tidegate-sequence", "preference-applied", "retry-after", "accept-encoding", "allow"];
+    let headers =
+        ["tidegate-rows", "tidegate-sequence", "preference-applied", "retry-after", "accept-encoding", "allow"];
     let headers: Vec<String> =
         headers.iter().filter_map(|name| Some(format!("{name}: {}", answer.header(name)?))).collect();
     match answer.header("content-type") {
@@ -55,6 +56,9 @@ async fn each_request_becomes_one_call() {
             request("POST", path, &[JSON], "[]")
         }),
         ("OPTIONS", request("OPTIONS", path, &[], "")),
+        ("logs", request("POST", "/v1/logs", &[JSON], "{}")),
+        ("traces", request("POST", "/v1/traces", &[JSON, ("Content-Encoding", "gzip")], "x")),
+        ("OPTIONS of logs", request("OPTIONS", "/v1/logs", &[], "")),
     ] {
         table.push_str(&format!("{subject:17} {}\n", ask(&mut connection, &request).await));
     }
@@ -82,6 +86,8 @@ async fn refusals_keep_the_connection() {
         ("format", request("POST", "/data/plant/sensors?format=csv", &[JSON], "[]")),
         ("no flag", request("POST", "/data/plant/sensors?create=perhaps", &[JSON], "[]")),
         ("GET", get(path)),
+        ("PUT of logs", request("PUT", "/v1/logs", &[JSON], "{}")),
+        ("parameter of logs", request("POST", "/v1/logs?create=true", &[JSON], "{}")),
         ("no table", request("POST", "/data/plant", &[JSON], "[]")),
         ("empty table", request("POST", "/data/plant/", &[JSON], "[]")),
         ("conflict", request("POST", "/data/plant/running", &[JSON], "[]")),
@@ -100,7 +106,10 @@ async fn refusals_keep_the_connection() {
 async fn without_a_target_no_table_takes_rows() {
     let server = crate::http::Server::start().await;
     let answer = server.rest(&request("POST", "/data/plant/sensors", &[JSON], "[]")).await;
-    assert_eq!(problem(&answer), "404 not_found: there is no table \"sensors\" of database \"plant\" that takes rows from you");
+    assert_eq!(
+        problem(&answer),
+        "404 not_found: there is no table \"sensors\" of database \"plant\" that takes rows from you"
+    );
     let document = server.rest(&get("/rest/openapi.json")).await;
     assert!(!document.text().contains("/data/"));
 }
