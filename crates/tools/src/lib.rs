@@ -21,6 +21,7 @@ mod query_tools;
 mod resources;
 mod table_builder;
 mod table_names;
+mod table_presence;
 mod telemetry_receivers;
 mod text_preview;
 mod time_arguments;
@@ -41,6 +42,7 @@ pub use metric_sources::{
 };
 pub use metric_tools::register_metric_tools;
 pub use prompts::investigate::register_investigation;
+pub use table_presence::TablePresence;
 pub use telemetry_receivers::{TelemetryReceivers, TraceSource, register_telemetry_receivers, register_traces};
 use tidegate_core::AllowedNames;
 use tidegate_runtime::{Snapshot, SnapshotBuilder};

@@ -21,6 +21,7 @@ mod evaluator;
 pub mod exposition;
 mod histogram;
 mod label_groups;
+mod json_labels;
 mod label_rows;
 mod listing;
 mod model;
@@ -39,6 +40,7 @@ pub use comparison::{ComparedSeries, ComparisonAnswer, ComparisonOptions, Compar
 pub use distribution::{DistributionSummary, kolmogorov_smirnov_distance};
 pub use evaluator::{MetricEvaluator, SeriesHandle};
 pub use histogram::histogram_percentile;
+pub use json_labels::JsonLabels;
 pub use listing::{CatalogFilter, ListingEntry, MetricGroup, MetricListing};
 pub use model::{Labels, MetricKind, Sample, TimeWindow, format_time};
 pub use request::{MetricQuery, MetricRequest, POINTS_MAX, SERIES_ANSWERED_MAX};

@@ -7,6 +7,7 @@ use arrow::datatypes::{DataType, Float64Type};
 use tidegate_core::{Error, ErrorKind};
 
 use super::evaluator::{MetricEvaluator, SeriesHandle};
+use super::json_labels::JsonLabels;
 use super::label_rows::LabelRows;
 use super::model::{Labels, Sample};
 use crate::logs::encoded_column::EncodedColumn;
@@ -23,6 +24,8 @@ pub struct SampleColumns {
     pub values: Vec<String>,
     /// The labels.
     pub labels: Vec<String>,
+    /// Columns with further labels.
+    pub json_labels: Vec<JsonLabels>,
 }
 
 /// Receives samples by series.
@@ -107,7 +110,8 @@ impl<S: Copy> SampleRows<S> {
     }
 
     fn text_columns(&self) -> impl Iterator<Item = &String> {
-        self.columns.metric.iter().chain(&self.columns.labels)
+        let with_members = self.columns.json_labels.iter().map(|labels| &labels.column);
+        self.columns.metric.iter().chain(&self.columns.labels).chain(with_members)
     }
 
     fn series_of<T: SampleSink<Series = S>>(
@@ -126,7 +130,10 @@ impl<S: Copy> SampleRows<S> {
             return Ok(*series);
         }
         let labels = self.columns.labels.iter().map(|name| (name.clone(), text(batch, name, row)));
-        let labels = Labels::new(labels);
+        let columns = &self.columns;
+        let members =
+            columns.json_labels.iter().flat_map(|json| json.expand(&text(batch, &json.column, row), &columns.labels));
+        let labels = Labels::new(labels.chain(members));
         let metric = match (&self.columns.metric, self.columns.values.get(index)) {
             (Some(column), _) => text(batch, column, row),
             (None, value) => value.cloned().unwrap_or_default(),
@@ -223,6 +230,7 @@ mod tests {
             metric: Some("metric".to_owned()),
             values: vec!["value".to_owned()],
             labels: vec!["host".to_owned()],
+            json_labels: Vec::new(),
         };
         let rows = batch(vec![
             ("ts", Arc::new(TimestampSecondArray::from(vec![Some(1), Some(2), None, Some(4), Some(5)]))),
@@ -249,6 +257,7 @@ mod tests {
             metric: None,
             values: vec!["cpu".to_owned(), "memory".to_owned()],
             labels: Vec::new(),
+            json_labels: Vec::new(),
         };
         let rows = batch(vec![
             ("ts", Arc::new(TimestampSecondArray::from(vec![1, 2]))),

@@ -48,6 +48,7 @@ pub(super) async fn build_log_sources(
             severity: entry.severity.clone(),
             fields: entry.fields.clone(),
             access: entry.access.clone(),
+            ..LogSource::default()
         };
         match source.recognize_columns(&**database, &Principal::process_user()).await {
             Ok(Ok(columns)) => notes.push(format!("log source {}: {columns}", source.name)),

@@ -94,6 +94,7 @@ async fn table_source(
         value: entry.value.clone(),
         columns: entry.columns.clone(),
         labels: entry.labels.clone(),
+        ..MetricTable::default()
     };
     let mut note = None;
     match source.recognize_columns(&**database, &Principal::process_user()).await {

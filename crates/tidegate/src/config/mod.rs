@@ -28,6 +28,7 @@ mod renamed_keys;
 mod safeguards;
 mod system;
 mod tables;
+mod telemetry_receivers;
 mod telemetry_sources;
 mod templates;
 mod tls;

@@ -15,7 +15,7 @@ use tidegate_auth::{ReloadableAuthenticator, Role};
 use tidegate_core::{AllowedNames, Authenticator as _, Budget, CallLimits, Grants, Limits};
 use tidegate_engines::Engine;
 use tidegate_postgres_handlers::{HandlerCatalog, HandlerWatcher};
-use tidegate_query::{Database, Databases};
+use tidegate_query::{Database, Databases, IngestTarget};
 use tidegate_runtime::{CacheHint, SnapshotBuilder};
 use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, HttpProblem, PreparedResource};
 use tidegate_transport::http::SharedProtectedResource;
@@ -24,11 +24,12 @@ use tokio::sync::watch;
 use super::databases::OpenDatabases;
 use super::handlers::NodeEntries;
 use super::problem::{ConfigProblem, accept};
+use super::telemetry_receivers::ReceiverDatabases;
 use super::tls::RunningTls;
 use super::types::Config;
 use super::{
-    ConfigError, LoadedConfig, authentication, config_warnings, databases, declarations, ingest, ingest_numbers, limits, names,
-    safeguards, telemetry_sources, tls,
+    ConfigError, LoadedConfig, authentication, config_warnings, databases, declarations, ingest, ingest_numbers,
+    limits, names, safeguards, telemetry_sources, tls,
 };
 
 const PREPARED_AT_ONCE: usize = 8;
@@ -58,6 +59,8 @@ pub(crate) struct NodeAssembler {
 #[derive(Debug, Default)]
 pub(crate) struct ApplyReport {
     pub(crate) warnings: Vec<String>,
+    /// The databases that another process writes, and why this one does not.
+    pub(crate) read_only: Vec<(String, String)>,
     /// What was recognised in log sources, a line for each.
     pub(crate) notes: Vec<String>,
     pub(crate) databases: usize,
@@ -114,6 +117,10 @@ impl NodeAssembler {
 
     pub(crate) fn open_databases(&self) -> Vec<Arc<dyn Database>> {
         self.open_databases.lock().databases().chain(self.command_line_databases.iter().cloned()).collect()
+    }
+
+    pub(crate) fn ingest_targets(&self) -> Vec<Arc<dyn IngestTarget>> {
+        self.open_databases.lock().ingest_targets()
     }
 
     /// The databases without which the node is not ready.
@@ -196,14 +203,15 @@ impl NodeAssembler {
             engine: self.engine.clone(),
         };
         let folders = ingest::open_folders(loaded, &self.ingest_folders, &self.engine, &mut problems).await;
-        let read_only =
-            folders.iter().filter_map(|(name, tables)| Some(format!("database {name}: {}", tables.warning.as_ref()?)));
-        let warnings: Vec<String> = loaded.deprecations().into_iter().chain(read_only).collect();
+        let read_only: Vec<(String, String)> =
+            folders.iter().filter_map(|(name, tables)| Some((name.clone(), tables.warning.clone()?))).collect();
+        let of_folders = read_only.iter().map(|(name, reason)| format!("database {name}: {reason}"));
+        let warnings: Vec<String> = loaded.deprecations().into_iter().chain(of_folders).collect();
         let open =
             OpenDatabases::open(loaded, &previous, &reserved, &self.engine, &node_tables, folders, &mut problems);
         let databases: Vec<_> = open.databases().chain(self.command_line_databases.iter().cloned()).collect();
         let mut report =
-            ApplyReport { databases: databases.len(), warnings, notes: Vec::new(), tools: config.tools.len() };
+            ApplyReport { databases: databases.len(), warnings, read_only, notes: Vec::new(), tools: config.tools.len() };
         open.inspect(&previous, &mut problems, &mut report.warnings).await;
         let built_in =
             config.built_in.as_ref().map_or(AllowedNames::Everything, |names| AllowedNames::matching(names.clone()));
@@ -220,7 +228,10 @@ impl NodeAssembler {
         report.warnings.extend(safeguards::restart_warning(config, before.as_ref().map(|before| &before.config)));
         let list_cache = list_cache_hint(config, &mut problems);
         let recording = &self.metric_recording;
-        let sources = telemetry_sources::build_sources(loaded, &databases, recording, &mut problems, &mut report).await;
+        let mut sources =
+            telemetry_sources::build_sources(loaded, &databases, recording, &mut problems, &mut report).await;
+        let receivers = ReceiverDatabases::find(config, &open, &mut problems).await;
+        receivers.add_sources(&mut sources);
         let databases = Databases::new(databases).with_tenancy(tenancy.clone());
         let (title, instructions) = (config.server.title.clone(), safeguards::instructions(config));
         let state = self.node.new_described_state(databases, &built_in, open.functions(), title, instructions);
@@ -233,7 +244,8 @@ impl NodeAssembler {
         let source_tools = |entries| sources.register(entries, &view, &built_in);
         state = state.entries(source_tools);
         let kept_up = open.ingest_folders().map(|tables| tables.folder.clone() as _).collect();
-        state = ingest::add_tools(state, config, open.ingest_targets(), kept_up, tenancy, &built_in);
+        state = ingest::add_tools(state, config, open.ingest_targets(), kept_up, tenancy.clone(), &built_in);
+        state = receivers.add_tools(state, tenancy, &built_in);
         let built_in_entries =
             source_tools(tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, &built_in)).build();
         names::check_duplicates(config, &built_in_entries, &mut problems);

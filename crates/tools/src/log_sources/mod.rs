@@ -12,6 +12,8 @@ pub(crate) use columns::{FieldKind, SourceColumn};
 pub use columns::{LogColumnProblem, RecognizedColumns};
 pub(crate) use resolved::{ResolvedSource, SOURCE_FIELD, SourceSet};
 
+use crate::table_presence::TablePresence;
+
 /// A table of a database whose rows are log entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogSource {
@@ -31,6 +33,8 @@ pub struct LogSource {
     pub fields: Vec<String>,
     /// Access names that a caller must hold, all of them, besides the right to the database.
     pub access: Vec<String>,
+    /// Whether the table exists. Without it, the source does not exist either.
+    pub presence: TablePresence,
 }
 
 impl LogSource {
@@ -58,6 +62,17 @@ impl LogSources {
         Self(sources.into_iter().collect())
     }
 
+    /// The same with `more` after them; their names must be unique as well.
+    #[must_use]
+    pub fn with(&self, more: impl IntoIterator<Item = LogSource>) -> Self {
+        Self(self.iter().cloned().chain(more).collect())
+    }
+
+    /// The sources in their order, whoever may read them.
+    pub fn iter(&self) -> impl Iterator<Item = &LogSource> {
+        self.0.iter()
+    }
+
     /// Whether there is no source.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -68,7 +83,8 @@ impl LogSources {
         let names: Vec<&str> = databases.visible_to(principal).map(|database| database.name()).collect();
         let holds_access =
             |source: &&LogSource| source.access.iter().all(|name| principal.grants.access.includes(name));
-        self.0.iter().filter(holds_access).filter(|source| names.contains(&source.database.as_str())).collect()
+        let may_query = |source: &&LogSource| names.contains(&source.database.as_str()) && source.presence.exists();
+        self.0.iter().filter(holds_access).filter(may_query).collect()
     }
 }
 

@@ -81,7 +81,7 @@ impl MetricColumns {
             return Err(problems);
         }
         let is_label = |column: &&&Column| match &shape {
-            _ if !table.labels.is_empty() => table.labels.contains(&column.name),
+            _ if !table.labels.is_empty() || !table.json_labels.is_empty() => table.labels.contains(&column.name),
             TableShape::Narrow { metric, value } => {
                 column.name != *metric && column.name != *value && is_text(column.kind)
             }

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use parking_lot::RwLock;
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
 use tidegate_query::{Database, Databases};
+use tidegate_telemetry::metrics::JsonLabels;
 use tidegate_telemetry::metrics::prometheus::PrometheusRequest;
 use tidegate_telemetry::metrics::recorder::Recorder;
 
@@ -20,6 +21,8 @@ pub use columns::{MetricColumnProblem, MetricColumns};
 pub(crate) use prometheus::PrometheusMetrics;
 pub use prometheus_server::PrometheusServer;
 pub(crate) use table::{SampleOrder, TableMetrics};
+
+use crate::table_presence::TablePresence;
 
 /// The maximum number of names in an error.
 const CHOICES_MAX: usize = 20;
@@ -72,8 +75,12 @@ pub struct MetricTable {
     pub value: Option<String>,
     /// The columns that are metrics, if each metric has a column of its own; empty to recognise them.
     pub columns: Vec<String>,
-    /// The columns that are labels; empty for all columns with text.
+    /// The columns that are labels; empty for all columns with text, or for none beside `json_labels`.
     pub labels: Vec<String>,
+    /// Columns with JSON objects whose members are labels.
+    pub json_labels: Vec<JsonLabels>,
+    /// Whether the table exists. Without it, the source does not exist either.
+    pub presence: TablePresence,
 }
 
 impl MetricTable {
@@ -111,6 +118,17 @@ impl MetricSources {
         Self(sources.into_iter().collect())
     }
 
+    /// The same with `more` after them; their names must be unique as well.
+    #[must_use]
+    pub fn with(&self, more: impl IntoIterator<Item = MetricSource>) -> Self {
+        Self(self.iter().cloned().chain(more).collect())
+    }
+
+    /// The sources in their order, whoever may read them.
+    pub fn iter(&self) -> impl Iterator<Item = &MetricSource> {
+        self.0.iter()
+    }
+
     /// Whether there is no source.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -122,7 +140,7 @@ impl MetricSources {
         let holds_access =
             |source: &&MetricSource| source.access.iter().all(|name| principal.grants.access.includes(name));
         let may_query = |source: &&MetricSource| match &source.kind {
-            MetricSourceKind::Table(table) => names.contains(&table.database.as_str()),
+            MetricSourceKind::Table(table) => names.contains(&table.database.as_str()) && table.presence.exists(),
             MetricSourceKind::Prometheus(_) | MetricSourceKind::Node(_) => true,
         };
         self.0.iter().filter(holds_access).filter(may_query).collect()

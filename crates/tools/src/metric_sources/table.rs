@@ -115,8 +115,9 @@ impl<'a> TableMetrics<'a> {
             distinct: false,
             alias: Some(alias.to_owned()),
         };
-        let keys: Vec<String> =
-            metric.into_iter().map(str::to_owned).chain(self.columns.labels.iter().cloned()).collect();
+        let with_members = self.table.json_labels.iter().map(|labels| labels.column.clone());
+        let labels = self.columns.labels.iter().cloned().chain(with_members);
+        let keys: Vec<String> = metric.into_iter().map(str::to_owned).chain(labels).collect();
         let mut spec = self.filtered(filter)?;
         spec.select = keys.iter().map(|key| Selection::Column { column: key.clone(), alias: None }).collect();
         spec.select.extend([aggregate(AggregateFunction::Min, FIRST), aggregate(AggregateFunction::Max, LAST)]);
@@ -187,7 +188,8 @@ impl<'a> TableMetrics<'a> {
         let summary = |name: &&str| MetricSummary {
             name: (*name).to_owned(),
             kind: guess_kind(name),
-            labels: Some(labels.clone()),
+            // The members of JSON objects are only known from rows.
+            labels: self.table.json_labels.is_empty().then(|| labels.clone()),
             ..MetricSummary::default()
         };
         names.iter().map(summary).collect()
@@ -212,10 +214,12 @@ impl<'a> TableMetrics<'a> {
             metric: name_column,
             values: vec![value.to_owned()],
             labels: self.columns.labels.clone(),
+            json_labels: self.table.json_labels.clone(),
         };
         let mut spec = self.filtered(filter)?;
-        let SampleColumns { time, metric, values, labels } = &columns;
-        let names = std::iter::once(time).chain(values).chain(metric).chain(labels);
+        let SampleColumns { time, metric, values, labels, json_labels } = &columns;
+        let with_members = json_labels.iter().map(|labels| &labels.column);
+        let names = std::iter::once(time).chain(values).chain(metric).chain(labels).chain(with_members);
         spec.select = names.map(|name| Selection::Column { column: name.clone(), alias: None }).collect();
         spec.limit = QuerySpec::UNLIMITED;
         if order == SampleOrder::Time {
@@ -234,7 +238,10 @@ impl<'a> TableMetrics<'a> {
             let column = batch.column_by_name(name).filter(|column| column.is_valid(row))?;
             Some((name.clone(), display_value(column.as_ref(), row)))
         };
-        Labels::new(self.columns.labels.iter().filter_map(value))
+        let own = &self.columns.labels;
+        let members = self.table.json_labels.iter().filter_map(|json| Some((json, value(&json.column)?)));
+        let members = members.flat_map(|(json, (_, text))| json.expand(&text, own));
+        Labels::new(own.iter().filter_map(value).chain(members))
     }
 
     async fn open_rows(&self, spec: &QuerySpec) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
@@ -251,8 +258,11 @@ impl<'a> TableMetrics<'a> {
             conditions.push(compare(metric, ComparisonOperator::Equal, Operand::One(Parameter::Text(name.to_owned()))));
         }
         conditions.extend(filter.window.map(|window| self.time_conditions(window)).into_iter().flatten());
-        conditions
-            .extend(filter.selection.conditions().iter().filter_map(|(label, condition)| push_down(label, condition)));
+        // Other labels are members of JSON objects.
+        let is_column =
+            |label: &str| self.table.json_labels.is_empty() || self.columns.labels.iter().any(|name| name == label);
+        let selected = filter.selection.conditions().iter().filter(|(label, _)| is_column(label));
+        conditions.extend(selected.filter_map(|(label, condition)| push_down(label, condition)));
         spec.filter = match conditions.len() {
             0 => None,
             1 => conditions.pop(),

@@ -1,6 +1,5 @@
 //! `get_trace`: the spans of one trace as a tree.
 
-use std::fmt;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -12,6 +11,7 @@ use tidegate_runtime::{BodyMetadata, Job, Metadata, ReplySender, SnapshotBuilder
 use tidegate_telemetry_formats::{TelemetryLimits, TelemetryTable, TraceTree, TraceTreeError, trace_spans};
 
 use crate::arguments::parse_arguments;
+use crate::table_presence::TablePresence;
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
 use crate::typed_rows::open_typed_rows;
@@ -22,18 +22,12 @@ const COLUMNS: [&str; 9] =
 const IDENTIFIER_DIGITS: usize = 32;
 
 /// A database whose table `otel_traces` has spans.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct TraceSource {
     /// The name of the database.
     pub database: String,
     /// Whether the table exists now.
-    pub exists: Arc<dyn Fn() -> bool + Send + Sync>,
-}
-
-impl fmt::Debug for TraceSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TraceSource").field("database", &self.database).finish_non_exhaustive()
-    }
+    pub presence: TablePresence,
 }
 
 struct TraceContext {
@@ -54,7 +48,7 @@ pub fn register_traces(
     let of_rule = context.clone();
     let rule = PrincipalRule::new(move |principal: &Principal| {
         let mut databases = of_rule.node.databases.visible_to(principal);
-        databases.any(|database| database.name() == of_rule.source.database) && (of_rule.source.exists)()
+        databases.any(|database| database.name() == of_rule.source.database) && of_rule.source.presence.exists()
     });
     let tool = tool(&context).with_access(Access { principal_rule: Some(rule), ..Access::default() });
     if allowed.includes(&tool.name) { builder.tool(tool) } else { builder }
@@ -144,7 +138,8 @@ async fn send(tree: &TraceTree, job: &Arc<Job>, reply: &ReplySender) -> Result<M
     let text = job.fence().map(|fence| fence.wrap(&text)).unwrap_or(text);
     reply.send_redacted_text(text).await?;
     reply.end_text().await?;
-    if bytes_max.is_none_or(|max| json.to_string().len() <= max) {
+    // Structured data cannot be fenced.
+    if job.fence().is_none() && bytes_max.is_none_or(|max| json.to_string().len() <= max) {
         reply.send_structured(&json).await?;
     }
     Ok(Metadata::new())

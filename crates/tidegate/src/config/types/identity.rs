@@ -50,7 +50,8 @@ pub(crate) struct RoleConfig {
     #[serde(default)]
     pub(crate) databases: Vec<String>,
     /// Tables that the role may write rows to, as database.table with wildcards, such as plant.* or plant.sensors; "*" means
-    /// all. The role then has the tool append_rows; replace_rows and drop_table come with its toolsets. Default: none.
+    /// all. The role then has the tool append_rows and the receivers; replace_rows and drop_table come with its toolsets. Default:
+    /// none.
     #[serde(default)]
     pub(crate) ingest: Vec<String>,
     /// Tokens with all of these claims get the role. Default: none.

@@ -5,6 +5,7 @@ mod identity;
 mod limits;
 mod logs;
 mod metrics;
+mod receivers;
 mod resources_and_prompts;
 mod safeguards;
 mod server;
@@ -25,6 +26,7 @@ pub(crate) use identity::{AuthConfig, CertificateConfig, ProxyConfig, RoleConfig
 pub(crate) use limits::{CallLimitsConfig, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};
 pub(crate) use logs::LogSourceConfig;
 pub(crate) use metrics::{MetricSourceConfig, RecordedMetricsConfig};
+pub(crate) use receivers::ReceiversConfig;
 pub(crate) use resources_and_prompts::{MessageConfig, MessageRole, PromptConfig, ResourceConfig};
 pub(crate) use safeguards::{AuditConfig, SecretAction, SecretRuleConfig, SecretsConfig, WhenFullConfig};
 pub(crate) use server::{
@@ -60,6 +62,9 @@ pub(crate) struct Config {
     /// Metric sources: tables with samples, servers with the API of Prometheus, and the metrics of this server. Callers
     /// with the right to one of them have three more tools. Default: none. Since: 0.2.0.
     pub(crate) metrics: Vec<MetricSourceConfig>,
+    /// Receivers of telemetry that is sent: OTLP, the remote write of Prometheus, the bulk API of Elasticsearch. Default:
+    /// none. Since: 0.2.0.
+    pub(crate) receivers: ReceiversConfig,
     /// Declared resources. Default: none.
     pub(crate) resources: Vec<ResourceConfig>,
     /// Declared prompts. Default: none.
