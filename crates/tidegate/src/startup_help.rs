@@ -14,11 +14,18 @@ const DEMO_QUESTIONS: [&str; 4] = [
     "Why did checkouts of the web shop fail on 14 March 2026, at three in the afternoon?",
 ];
 
+const LIVE_QUESTIONS: [&str; 3] = [
+    "How many readings has the database live now? Ask again after a few seconds.",
+    "What was the average temperature of each station in the last minute?",
+    "Which airport of the flights had the most departures, and what temperature has it now?",
+];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartupHelp {
     None,
     ConnectionHelp,
     ConnectionAndExampleQuestions,
+    ConnectionAndLiveQuestions,
 }
 
 /// Prints the address, and how to join the databases of `open_node`.
@@ -27,9 +34,14 @@ pub(crate) fn print_address(url: &str, help: StartupHelp, open_node: Option<&Ope
     if help != StartupHelp::None {
         text.push_str(&connection_instructions(url));
     }
-    if help == StartupHelp::ConnectionAndExampleQuestions {
+    let questions = match help {
+        StartupHelp::ConnectionAndExampleQuestions => &DEMO_QUESTIONS[..],
+        StartupHelp::ConnectionAndLiveQuestions => &LIVE_QUESTIONS[..],
+        StartupHelp::None | StartupHelp::ConnectionHelp => &[],
+    };
+    if !questions.is_empty() {
         text.push_str("\nThen ask, for example:\n");
-        for question in DEMO_QUESTIONS {
+        for question in questions {
             text.push_str(&format!("  - {question}\n"));
         }
     }

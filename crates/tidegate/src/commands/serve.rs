@@ -172,7 +172,7 @@ impl ServerReloader {
 impl ServeCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         let help = if std::io::stderr().is_terminal() { StartupHelp::ConnectionHelp } else { StartupHelp::None };
-        serve(&self.paths, &self.http, help, options).await
+        serve(&self.paths, &self.http, help, options, |_, _| {}).await
     }
 }
 
@@ -190,12 +190,13 @@ async fn log_notes(open_node: &OpenNode) {
     }
 }
 
-/// Serves `sources` until a signal arrives.
+/// Serves `sources` until a signal arrives. `start_beside` starts what runs beside the calls until the token fires.
 pub(crate) async fn serve(
     sources: &[DatabaseSource],
     http: &HttpArguments,
     help: StartupHelp,
     options: &GlobalOptions,
+    start_beside: impl FnOnce(&OpenNode, &CancellationToken),
 ) -> Result<(), CommandError> {
     let shutdown = Shutdown::on_signals()?;
     let connections_max = file_limit::connections_that_fit(HttpOptions::default().connections_max);
@@ -230,6 +231,7 @@ pub(crate) async fn serve(
         http::serve_addresses(listeners, service, metrics, shutdown.graceful.clone()).map_err(anyhow::Error::from)?;
     let flight = flight.map(|flight| flight.start(&open_node, &shutdown)).transpose()?;
     open_node.spawn_background_tasks(&shutdown.graceful)?;
+    start_beside(&open_node, &shutdown.graceful);
     let reloader = ServerReloader {
         arguments: http.clone(),
         running,

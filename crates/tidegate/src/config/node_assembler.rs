@@ -210,8 +210,13 @@ impl NodeAssembler {
         let open =
             OpenDatabases::open(loaded, &previous, &reserved, &self.engine, &node_tables, folders, &mut problems);
         let databases: Vec<_> = open.databases().chain(self.command_line_databases.iter().cloned()).collect();
-        let mut report =
-            ApplyReport { databases: databases.len(), warnings, read_only, notes: Vec::new(), tools: config.tools.len() };
+        let mut report = ApplyReport {
+            databases: databases.len(),
+            warnings,
+            read_only,
+            notes: Vec::new(),
+            tools: config.tools.len(),
+        };
         open.inspect(&previous, &mut problems, &mut report.warnings).await;
         let built_in =
             config.built_in.as_ref().map_or(AllowedNames::Everything, |names| AllowedNames::matching(names.clone()));

@@ -11,6 +11,7 @@ mod client;
 mod completions;
 mod config;
 mod csv_options;
+mod data;
 mod declared;
 mod demo;
 mod doctor;
