@@ -1,5 +1,5 @@
-//! What Tidegate does as a client of a Tidegate or MCP server: the download of stored results ([`fetch`]), and the
-//! bridge from standard input and output to a running server ([`bridge`]).
+//! What Tidegate does as a client of a Tidegate or MCP server: the download of stored results ([`fetch`]), the upload of
+//! rows ([`upload`]), and the bridge from standard input and output to a running server ([`bridge`]).
 //!
 //! A credential is sent only to the server that it was given for, and no message contains it.
 
@@ -9,6 +9,7 @@ pub mod bridge;
 pub mod fetch;
 mod http_client;
 mod refusal;
+pub mod upload;
 
 pub use address::AddressError;
 pub use bearer_token::{BearerToken, BearerTokenError};

@@ -44,6 +44,16 @@ pub(crate) struct NodeSpec<'a> {
     has_file: bool,
     sources: &'a [DatabaseSource],
     options: &'a GlobalOptions,
+    writing: Option<WrittenDatabases<'a>>,
+}
+
+/// The databases that a command writes to, which no server may have open then.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum WrittenDatabases<'a> {
+    /// All.
+    All,
+    /// The one with this name.
+    One(&'a str),
 }
 
 impl<'a> NodeSpec<'a> {
@@ -66,11 +76,23 @@ impl<'a> NodeSpec<'a> {
             has_file: file.is_some(),
             sources: if use_current_folder { sources_or_current_folder(named) } else { named },
             options,
+            writing: None,
         })
     }
 
+    /// The node of a command that writes rows itself. It reads its databases from a configuration only.
+    pub(crate) fn of_writer(options: &'a GlobalOptions, databases: WrittenDatabases<'a>) -> Result<Self, CommandError> {
+        let spec = Self::read(None, options)?;
+        if !spec.has_file {
+            let message =
+                "tables that take rows are in a configuration: --config names it, and --connect a running server";
+            return Err(CommandError::Usage(message.to_owned()));
+        }
+        Ok(Self { writing: Some(databases), ..spec })
+    }
+
     pub(crate) async fn open(self, defaults: LimitDefaults) -> Result<OpenNode, CommandError> {
-        let Self { loaded_config: loaded, file_hashes, has_file, sources, options } = self;
+        let Self { loaded_config: loaded, file_hashes, has_file, sources, options, writing } = self;
         let engine = Engine::start(options.engine_options(&loaded)?)?;
         let mut command_line_databases = source::open_databases(sources, &engine)?;
         // A configuration may restrict who queries what, so there the owner declares what is joined.
@@ -89,13 +111,16 @@ impl<'a> NodeSpec<'a> {
             LimitDefaults::CommandLine => (None, None),
         };
         let node = Arc::new(build_node(store.clone(), audit.clone()));
-        let folders = IngestFolders::new(defaults == LimitDefaults::Clients);
+        let folders = IngestFolders::new(defaults == LimitDefaults::Clients || writing.is_some());
         let assembly =
             NodeAssembler::new(node, engine.clone(), authenticator.clone(), limits, command_line_databases, folders);
         let assembly = Arc::new(assembly);
         let apply_report = assembly.apply_config(&loaded).await?;
         if defaults == LimitDefaults::Clients {
             persist_usage(&assembly.node, &loaded);
+        }
+        if let Some(writing) = writing {
+            writing.require_open(&apply_report)?;
         }
         for warning in &apply_report.warnings {
             tracing::warn!("{warning}");
@@ -111,6 +136,21 @@ impl<'a> NodeSpec<'a> {
             engine,
             audit,
         })
+    }
+}
+
+impl WrittenDatabases<'_> {
+    fn require_open(self, report: &ApplyReport) -> Result<(), CommandError> {
+        let is_meant = |name: &str| match self {
+            Self::All => true,
+            Self::One(database) => database == name,
+        };
+        match report.read_only.iter().find(|(name, _)| is_meant(name)) {
+            Some((name, reason)) => Err(CommandError::Other(anyhow::anyhow!(
+                "database {name} {reason}\nhint: --connect URL uses the running server"
+            ))),
+            None => Ok(()),
+        }
     }
 }
 

@@ -56,6 +56,21 @@ impl ResultServer {
         self.url_for("rest/sql")
     }
 
+    /// The URL of a table that takes rows.
+    pub(crate) fn data_url(&self, database: &str, table: &str) -> Url {
+        let mut url = self.base.clone();
+        // The scheme is http or https, whose URLs have paths.
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["data", database, table]);
+        }
+        url
+    }
+
+    /// The URL that calls a tool. Names of tools are plain words.
+    pub(super) fn tool_url(&self, tool: &str) -> Url {
+        self.url_for(&format!("rest/tools/{tool}/call"))
+    }
+
     /// The URL of the transports, or of a change of them. Names of transports are plain words.
     pub(super) fn transports_url(&self, change: Option<TransportChange<'_>>) -> Url {
         match change {

@@ -20,6 +20,7 @@ mod partial_download;
 mod progress;
 mod remote_query;
 mod result_file_writer;
+mod tool_call;
 mod transport_control;
 
 use std::sync::Arc;
@@ -33,6 +34,7 @@ pub use download::{FetchedFile, fetch};
 pub use error::{FetchError, ResumeInfo};
 pub use progress::{DownloadEvent, DownloadListener, DownloadProgress, DownloadProgressBar};
 pub use remote_query::{RemoteQuery, start_query};
+pub use tool_call::call_tool;
 pub use transport_control::{TransportChange, control_transports};
 
 /// Options of a download.

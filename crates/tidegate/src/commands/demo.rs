@@ -54,7 +54,7 @@ async fn serve_live(folder: &Path, http: &HttpArguments, options: &GlobalOptions
     let file = tables.path().join("tidegate.yaml");
     let text = json!({"databases": databases}).to_string();
     std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
-    let options = GlobalOptions { config: Some(file), ..options.clone() };
+    let options = options.with_config(file);
     let send_readings = |open_node: &OpenNode, ended: &CancellationToken| {
         for target in open_node.assembly.ingest_targets() {
             tokio::spawn(live_readings::send(target, ended.clone()));

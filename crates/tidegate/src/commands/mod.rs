@@ -11,6 +11,8 @@ mod doctor;
 mod export;
 mod fetch;
 mod health;
+mod import;
+mod ingest;
 mod init;
 mod key;
 mod logs;
@@ -20,6 +22,7 @@ mod pg;
 mod query;
 mod serve;
 mod stdio;
+mod table_server;
 mod token;
 mod tools;
 mod transport;
@@ -83,6 +86,9 @@ enum Command {
     Query(query::QueryCommand),
     Export(export::ExportCommand),
     Fetch(fetch::FetchCommand),
+    Import(import::ImportCommand),
+    #[command(subcommand)]
+    Ingest(ingest::IngestCommand),
     Call(call::CallCommand),
     Logs(logs::LogsCommand),
     Metrics(metrics::MetricsCommand),
@@ -125,6 +131,8 @@ impl Command {
             Self::Query(query) => query.run(options).await,
             Self::Export(export) => export.run(options).await,
             Self::Fetch(fetch) => fetch.run().await,
+            Self::Import(import) => import.run(options).await,
+            Self::Ingest(ingest) => ingest.run(options).await,
             Self::Call(call) => call.run(options).await,
             Self::Logs(logs) => logs.run(options).await,
             Self::Metrics(metrics) => metrics.run(options).await,

@@ -1,0 +1,172 @@
+//! `tidegate ingest`: what an operator does with tables that take rows.
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value};
+use tidegate_client::fetch::{FetchOptions, call_tool};
+use tidegate_core::{AnswerFormat, CallTarget, Error};
+use tidegate_runtime::{Call, Chunk, Outcome, ReplyEvent};
+
+use super::table_server::ServerFlags;
+use crate::command_error::CommandError;
+use crate::open_node::{NodeSpec, WrittenDatabases};
+use crate::options::{GlobalOptions, LimitDefaults};
+use crate::output;
+use crate::shutdown::Shutdown;
+
+/// Keep up tables that take rows, on a running server or while it is stopped
+#[derive(Debug, Subcommand)]
+pub(crate) enum IngestCommand {
+    /// Show how many rows wait in the log, the files, and the last error of each table
+    Status(TableFlags),
+    /// Move the rows that wait in the log to files
+    Flush(TableFlags),
+    /// Join small files
+    Compact(TableFlags),
+    /// Read all files, and compare their checksums and rows with what was written
+    Verify(TableFlags),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TableFlags {
+    /// Database, or one table of it [default: all]
+    #[arg(value_name = "DATABASE[.TABLE]")]
+    tables: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    server: ServerFlags,
+}
+
+impl IngestCommand {
+    pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
+        let (action, flags) = match self {
+            Self::Status(flags) => (None, flags),
+            Self::Flush(flags) => (Some("flush"), flags),
+            Self::Compact(flags) => (Some("compact"), flags),
+            Self::Verify(flags) => (Some("verify"), flags),
+        };
+        let (tool, arguments) = flags.call(action);
+        let answer = flags.answer(tool, arguments, options).await?;
+        let tables: Vec<&Value> = answer["tables"].as_array().into_iter().flatten().collect();
+        if flags.json {
+            output::print(format_args!("{answer}\n"))?;
+        } else if tables.is_empty() {
+            output::print_note("There are no tables with rows.\n");
+        }
+        for table in tables.iter().filter(|_| !flags.json) {
+            output::print(describe(action, table))?;
+        }
+        match tables.iter().filter(|table| table["intact"] == false).count() {
+            0 => Ok(()),
+            damaged => Err(anyhow::anyhow!("{damaged} of {} tables are damaged", tables.len()).into()),
+        }
+    }
+}
+
+impl TableFlags {
+    fn call(&self, action: Option<&str>) -> (&'static str, Map<String, Value>) {
+        let mut arguments = Map::new();
+        if let Some(tables) = &self.tables {
+            let (database, table) =
+                tables.split_once('.').map_or((tables.as_str(), None), |(database, table)| (database, Some(table)));
+            arguments.insert("database".to_owned(), database.into());
+            arguments.extend(table.map(|table| ("table".to_owned(), table.into())));
+        }
+        match action {
+            None => ("ingest_status", arguments),
+            Some(action) => {
+                arguments.insert("action".to_owned(), action.into());
+                ("maintain_ingest", arguments)
+            }
+        }
+    }
+
+    async fn answer(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        options: &GlobalOptions,
+    ) -> Result<Value, CommandError> {
+        let shutdown = Shutdown::on_signals()?;
+        if let Some((server, bearer)) = self.server.server()? {
+            let options = FetchOptions { bearer, ..FetchOptions::default() };
+            let calling = call_tool(&server, tool, &arguments, options, &shutdown.graceful);
+            return Ok(shutdown.run_until_forced(calling).await??);
+        }
+        let database = arguments.get("database").and_then(Value::as_str).map(str::to_owned);
+        let written = database.as_deref().map_or(WrittenDatabases::All, WrittenDatabases::One);
+        let node = NodeSpec::of_writer(options, written)?.open(LimitDefaults::CommandLine).await?;
+        let mut call = Call::new(CallTarget::Tool(tool.to_owned()), node.local_caller(None)?);
+        call.arguments = arguments;
+        call.format = Some(AnswerFormat::Json);
+        call.cancellation = shutdown.graceful.clone();
+        let answered = async {
+            let mut reply = node.node().registry().call(call)?;
+            let mut body = Vec::new();
+            while let Some(event) = reply.next().await {
+                match event {
+                    ReplyEvent::Chunk(Chunk::Bytes(bytes)) => body.extend_from_slice(&bytes),
+                    ReplyEvent::Chunk(_) => {}
+                    ReplyEvent::End(Outcome::Done(_)) => break,
+                    ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
+                }
+            }
+            serde_json::from_slice(&body).map_err(|error| Error::internal(format!("the answer of {tool}: {error}")))
+        };
+        let answered = shutdown.run_until_forced(answered).await;
+        node.close().await;
+        Ok(answered??)
+    }
+}
+
+/// A line about a table, with further lines for its problems.
+fn describe(action: Option<&str>, table: &Value) -> String {
+    let text = |name: &str| table[name].as_str().unwrap_or_default();
+    let number = |name: &str| table[name].as_u64().unwrap_or_default();
+    let count = |name: &str, one: &str, many: &str| match number(name) {
+        1 => format!("1 {one}"),
+        count => format!("{count} {many}"),
+    };
+    let name = format!("{}.{}", text("database"), text("table"));
+    let files = count("files", "file", "files");
+    match action {
+        None => {
+            let age = table["oldest_seconds"].as_f64().map(|age| format!(" for up to {age:.1} s")).unwrap_or_default();
+            let rows = count("rows", "row", "rows");
+            let waiting = match number("waiting_rows") {
+                1 => "1 row waits in the log",
+                _ => "rows wait in the log",
+            };
+            let waiting = match number("waiting_rows") {
+                1 => waiting.to_owned(),
+                rows => format!("{rows} {waiting}"),
+            };
+            let steps = format!(
+                "{}, {}",
+                count("flushes", "flush", "flushes"),
+                count("compactions", "compaction", "compactions")
+            );
+            let error = match text("last_error") {
+                "" => String::new(),
+                error => format!("  last error: {error}\n"),
+            };
+            format!(
+                "{name}: {waiting}{age} ({} bytes); {rows} in {files} ({} bytes); {steps}\n{error}",
+                number("waiting_bytes"),
+                number("bytes")
+            )
+        }
+        Some("flush") => format!("{name}: {} moved to files\n", count("flushed_rows", "row", "rows")),
+        Some("compact") => format!("{name}: {} joined\n", count("joined_files", "file", "files")),
+        Some(_) => {
+            let state = if table["intact"] == true { "intact" } else { "damaged" };
+            let problems = table["problems"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let problems: String = problems.map(|problem| format!("  {problem}\n")).collect();
+            let rows = count("file_rows", "row", "rows");
+            format!("{name}: {state}; {rows} in {files}, {} in the log\n{problems}", number("log_rows"))
+        }
+    }
+}
