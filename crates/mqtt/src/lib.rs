@@ -1,0 +1,39 @@
+//! Messages of an MQTT broker as rows of a table that takes rows.
+//!
+//! [`MqttReceiver::start`] subscribes to topics and stores what arrives until [`MqttReceiver::stop`].
+//!
+//! # At least once
+//!
+//! With [`Delivery::AtLeastOnce`] (QoS 1), a message is acknowledged to the broker after the commit of its rows, never
+//! before. The session is persistent, so that the broker keeps messages while the node is not connected. A message whose
+//! acknowledgement is lost arrives again, and its rows are stored again: a message of MQTT 3.1.1 has no identity that
+//! outlives its delivery, so that the copy cannot be recognised. With [`Delivery::AtMostOnce`] (QoS 0), messages are lost
+//! while the node is not connected, and when it stops.
+//!
+//! # Bounds
+//!
+//! Messages that are not stored yet are at most [`HELD_MESSAGES_MAX`] or [`HELD_BYTES_MAX`]. Then nothing more is read
+//! from the connection, and the broker keeps what follows. Requests to keep the connection alive are still sent.
+//!
+//! # Why not a library
+//!
+//! Of the client library `rumqttc` 0.25, every variant with TLS depends on `ring`, which this project bans; and it reads on
+//! while nothing can be stored, or does not keep the connection alive. A subscriber needs eight kinds of packets. The
+//! tests use that library as the publisher, and a real broker.
+
+mod address;
+mod connection;
+mod decode;
+mod options;
+mod packet;
+mod packet_reader;
+mod receiver;
+mod session;
+mod store;
+mod topic;
+mod writes;
+
+pub use address::{AddressError, BrokerAddress};
+pub use options::{Credentials, Delivery, MqttOptions, OptionsProblem, TopicColumn};
+pub use receiver::{MqttCounters, MqttNumbers, MqttReceiver};
+pub use session::{HELD_BYTES_MAX, HELD_MESSAGES_MAX};
