@@ -263,3 +263,27 @@ fn infer_together(messages: &[Message], body: &BodyOptions) -> Option<SchemaRef>
     let together = infer_schema(&sample, body).ok().map(|inferred| inferred.schema);
     together.or(first)
 }
+
+#[cfg(test)]
+#[allow(clippy::expect_used, reason = "a test that cannot go on fails")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_messages_together_decide_the_types() {
+        for (format, texts) in [
+            (BodyFormat::Json, ["{\"t\": 1}", " [{\"t\": 1.5}, {\"u\": \"x\"}] ", "{"]),
+            (BodyFormat::Ndjson, ["{\"t\": 1}", "{\"t\": 1.5}\n{\"u\": \"x\"}", "{"]),
+        ] {
+            let messages = texts.map(|text| Message {
+                topic: "a".to_owned(),
+                payload: Bytes::from_static(text.as_bytes()),
+                packet_id: None,
+                excess: None,
+            });
+            let schema = infer_together(&messages, &BodyOptions::new(format)).expect("two messages have columns");
+            let types: Vec<_> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
+            assert_eq!(types, [DataType::Float64, DataType::Utf8], "{format:?}");
+        }
+    }
+}

@@ -158,10 +158,11 @@ impl HeldMessages {
             let due = self.due();
             let outcome = tokio::select! {
                 biased;
-                () = stop.cancelled() => return End::Stopped,
+                // Before the stop, so that what is on disk is acknowledged.
                 packet_ids = self.stored(), if self.storing.is_some() => {
                     send(connection, stop, &acknowledgements(&packet_ids)).await
                 }
+                () = stop.cancelled() => return End::Stopped,
                 _ = ping.tick() => {
                     if !self.has_room() {
                         // Nothing is read, so that silence means nothing.

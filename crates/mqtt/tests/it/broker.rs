@@ -38,7 +38,7 @@ impl Broker {
         let user = if is_root() { "user root\n" } else { "" };
         let text = format!(
             "listener {} 127.0.0.1\nallow_anonymous true\npersistence true\npersistence_location {path}/\n\
-             autosave_on_changes true\nautosave_interval 1\nmax_queued_messages 0\n{user}{further}\n",
+             max_queued_messages 0\n{user}{further}\n",
             self.port
         );
         let file = self.folder().join("mosquitto.conf");

@@ -92,14 +92,13 @@ async fn columns_are_inferred_and_added() {
         own.table = "fresh".to_owned();
         own.topics = vec!["fresh/+".to_owned()];
         own.client_id = "fresh".to_owned();
-        // The session begins without a receiver, so that the messages arrive in one write.
-        connected(own.clone(), &folder).await.stop().await;
-        publish(broker.port, vec![message("fresh/a", r#"{"t": 1}"#), message("fresh/b", r#"[{"t": 1.5}]"#)]).await;
-        let receiver = MqttReceiver::start(own, folder.clone());
-        until(&receiver, |numbers| numbers.stored == 2).await;
+        let receiver = connected(own, &folder).await;
+        publish(broker.port, vec![message("fresh/a", r#"[{"t": 1}, {"t": 1.5}]"#), message("fresh/b", r#"{"t": 2}"#)])
+            .await;
+        until(&receiver, |numbers| numbers.stored == 3).await;
         let stored = rows(&folder, "fresh");
         assert_eq!(stored.schema().field_with_name("t").unwrap().data_type(), &DataType::Float64);
-        assert_eq!(texts(&stored, "site"), [Some("a".to_owned()), Some("b".to_owned())]);
+        assert_eq!(texts(&stored, "site"), ["a", "a", "b"].map(|site| Some(site.to_owned())));
         receiver.stop().await;
     })
     .await;

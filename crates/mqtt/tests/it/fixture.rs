@@ -15,7 +15,7 @@ use tidegate_mqtt::{BrokerAddress, Delivery, MqttNumbers, MqttOptions, MqttRecei
 use tokio::task::JoinHandle;
 
 /// A test that takes longer has failed.
-const TEST_MAX: Duration = Duration::from_secs(60);
+const TEST_MAX: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(20);
 
 pub(crate) async fn within_time(test: impl Future<Output = ()>) {
