@@ -6,8 +6,9 @@ use futures::StreamExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Access, AllowedNames, Error, ErrorKind, Principal, PrincipalRule};
-use tidegate_query::QuerySpec;
+use tidegate_query::{Comparison, ComparisonOperator, Operand, QueryCondition, QuerySpec};
 use tidegate_runtime::{BodyMetadata, Job, Metadata, ReplySender, SnapshotBuilder, Tool, handler_fn};
+use tidegate_sql::Parameter;
 use tidegate_telemetry_formats::{TelemetryLimits, TelemetryTable, TraceTree, TraceTreeError, trace_spans};
 
 use crate::arguments::parse_arguments;
@@ -87,13 +88,16 @@ async fn handle(context: Arc<TraceContext>, job: Arc<Job>, reply: ReplySender) -
     let arguments = json!({
         "table": TelemetryTable::Traces.name(),
         "select": COLUMNS,
-        "where": {"trace_id": trace_id},
-        "limit": spans_max + 1,
     });
     let Value::Object(arguments) = arguments else { return Err(Error::internal("arguments are no object")) };
     let mut spec = QuerySpec::from_json(&arguments)?;
     // One more than the limit, so that a trace that is larger is refused and not cut.
     spec.limit = spans_max as u64 + 1;
+    spec.filter = Some(QueryCondition::Comparison(Comparison {
+        column: "trace_id".to_owned(),
+        operator: ComparisonOperator::Equal,
+        operand: Operand::One(Parameter::Text(trace_id.clone())),
+    }));
     let statement = spec.render(&*database, job.principal()).await?;
     let mut rows = open_typed_rows(&context.node, &*database, &statement, &job).await?;
     let mut spans = Vec::new();
