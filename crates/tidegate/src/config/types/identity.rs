@@ -51,7 +51,7 @@ pub(crate) struct RoleConfig {
     pub(crate) databases: Vec<String>,
     /// Tables that the role may write rows to, as database.table with wildcards, such as plant.* or plant.sensors; "*" means
     /// all. The role then has the tool append_rows and the receivers; replace_rows and drop_table come with its toolsets. Default:
-    /// none.
+    /// none. Since: 0.2.0.
     #[serde(default)]
     pub(crate) ingest: Vec<String>,
     /// Tokens with all of these claims get the role. Default: none.

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_tell_senders_what_to_repeat() {
+    fn what_may_be_repeated_is_unavailable() {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::CONFLICT;
         let response = in_protocol(response, &TelemetryRoute::RemoteWrite, &HeaderMap::new(), "running");
