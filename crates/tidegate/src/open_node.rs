@@ -192,6 +192,8 @@ impl OpenNode {
         idle_memory::spawn_release(self.node().registry().clone(), ended.clone());
         let recording = self.assembly.metric_recording.clone();
         metric_recorder::spawn_recording(self.assembly.node.clone(), recording, ended.clone());
+        let assembly = self.assembly.clone();
+        tokio::spawn(async move { assembly.mqtt.start().await });
         if self.has_file {
             let file = self.loaded_config.path();
             reload::spawn_reloader(self.assembly.clone(), file, self.file_hashes.clone(), ended.clone())?;
@@ -224,6 +226,7 @@ impl OpenNode {
     }
 
     pub(crate) async fn close(&self) {
+        self.assembly.mqtt.close().await;
         let databases = self.assembly.open_databases();
         futures::future::join_all(databases.iter().map(|database| database.close())).await;
         self.assembly.ingest_folders.close().await;

@@ -74,11 +74,7 @@ impl IngestMetrics {
 
 fn record_counters(numbers: &IngestNumbers) {
     let database = || numbers.database.clone();
-    let writes = [
-        ("stored", numbers.writes),
-        ("repeated", numbers.repeated_writes),
-        ("failed", numbers.failed_writes),
-    ];
+    let writes = [("stored", numbers.writes), ("repeated", numbers.repeated_writes), ("failed", numbers.failed_writes)];
     for (outcome, count) in writes {
         counter!("tidegate_ingest_writes_total", "database" => database(), "outcome" => outcome).absolute(count);
     }

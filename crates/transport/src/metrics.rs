@@ -158,36 +158,16 @@ pub const METRICS: [MetricDescription; 33] = {
             &["database"],
             "Files that were joined with others.",
         ),
-        describe(
-            "tidegate_ingest_waiting_rows",
-            Gauge,
-            &["database"],
-            "Rows that are in the log only.",
-        ),
-        describe(
-            "tidegate_ingest_waiting_bytes",
-            Gauge,
-            &["database"],
-            "Memory of the rows that are in the log only.",
-        ),
+        describe("tidegate_ingest_waiting_rows", Gauge, &["database"], "Rows that are in the log only."),
+        describe("tidegate_ingest_waiting_bytes", Gauge, &["database"], "Memory of the rows that are in the log only."),
         describe(
             "tidegate_ingest_oldest_age_seconds",
             Gauge,
             &["database"],
             "Age of the oldest row that is in the log only.",
         ),
-        describe(
-            "tidegate_ingest_log_bytes",
-            Gauge,
-            &["database"],
-            "Size of the log.",
-        ),
-        describe(
-            "tidegate_ingest_files",
-            Gauge,
-            &["database"],
-            "Data files of the tables that take rows.",
-        ),
+        describe("tidegate_ingest_log_bytes", Gauge, &["database"], "Size of the log."),
+        describe("tidegate_ingest_files", Gauge, &["database"], "Data files of the tables that take rows."),
     ]
 };
 

@@ -198,6 +198,7 @@ async fn row_policies_apply_to_recent_rows() {
     let policies = RowPolicies::new(vec![policy], HashKey::from_secret(b"a secret of tests"));
     let node =
         TestNode { engine: fixture.node.engine.clone(), database: Arc::new(database.with_row_policies(policies)) };
+    assert!(node.database.check_policies().await.unwrap().is_empty());
     assert_eq!(node.rows("SELECT count(*), min(device), max(device) FROM readings").await, "83|d1|d1");
     assert_eq!(node.rows("SELECT count(*) FROM readings WHERE day = 'tuesday'").await, "8");
 }

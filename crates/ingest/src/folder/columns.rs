@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use tidegate_core::{Error, Violation};
@@ -112,6 +113,46 @@ pub(crate) fn conform(table: &str, rows: &RecordBatch, schema: &SchemaRef) -> Re
             vec![violation("", error.to_string())],
         )
     })
+}
+
+/// `rows` with the types of the columns of `schema` that have the same name, where no value changes: a transform computes
+/// its own types. Other columns stay as they are.
+///
+/// # Errors
+/// `InvalidArguments` when a value has no equal one in the type of the table.
+pub(crate) fn convert_exactly(table: &str, rows: &RecordBatch, schema: &Schema) -> Result<RecordBatch, Error> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let mut violations = Vec::new();
+    let (mut fields, mut columns) = (Vec::new(), Vec::new());
+    for (field, column) in rows.schema_ref().fields().iter().zip(rows.columns()) {
+        let table_type = schema.field_with_name(field.name()).map(|known| known.data_type());
+        let Some(table_type) = table_type.ok().filter(|table_type| *table_type != field.data_type()) else {
+            (fields.push(field.clone()), columns.push(column.clone()));
+            continue;
+        };
+        let converted = cast_with_options(column, table_type, &options);
+        let is_same = |converted: &ArrayRef| {
+            cast_with_options(converted, field.data_type(), &options)
+                .is_ok_and(|again| again.as_ref() == column.as_ref())
+        };
+        match converted {
+            Ok(converted) if is_same(&converted) => {
+                fields.push(Arc::new(field.as_ref().clone().with_data_type(table_type.clone())));
+                columns.push(converted);
+            }
+            _ => {
+                let from = field.data_type();
+                let message = format!("the transform computes {from}, and some values have no equal {table_type}");
+                violations.push(violation(field.name(), message));
+            }
+        }
+    }
+    if !violations.is_empty() {
+        return Err(Error::invalid_arguments(format!("the rows do not fit table \"{table}\""), violations));
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+        .map_err(|error| Error::internal(error.to_string()))
 }
 
 /// `rows` with the columns `schema`, where columns that are absent become null.

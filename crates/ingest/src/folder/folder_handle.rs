@@ -76,6 +76,11 @@ impl IngestFolder {
         self.shared.state.lock().version
     }
 
+    /// Deletes the files of dropped tables that no view uses any more. Otherwise that happens within a minute.
+    pub async fn delete_dropped_tables(&self) {
+        self.shared.remove_dropped_tables().await;
+    }
+
     /// Receives each new [`IngestFolder::version`]. Versions that follow each other quickly may be received as one.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.shared.version.subscribe()

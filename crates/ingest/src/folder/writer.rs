@@ -11,7 +11,7 @@ use tidegate_query::{RowWriter, WriteMode, WriteReceipt};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit};
 
 use super::IngestError;
-use super::columns::{check_new_columns, conform, may_not_be_storable, merge_columns};
+use super::columns::{check_new_columns, conform, convert_exactly, may_not_be_storable, merge_columns};
 use super::keys::{StoredKey, now_ms};
 use super::names::{is_rejects, table_key};
 use super::options::{SchemaEvolution, TableDeclaration};
@@ -230,6 +230,15 @@ impl TablePart {
         conform(&self.name, rows, &schema)
     }
 
+    /// The rows that a transform computed, with the types of the table.
+    fn convert_computed(&self, rows: Vec<RecordBatch>, shared: &FolderShared) -> Result<Vec<RecordBatch>, Error> {
+        let known = self.schema.clone().or_else(|| shared.state.lock().admitted_schema(&self.name));
+        match known {
+            Some(schema) => rows.iter().map(|batch| convert_exactly(&self.name, batch, &schema)).collect(),
+            None => Ok(rows),
+        }
+    }
+
     /// Adds the columns of `rows` that the write does not have yet, if the table adds columns.
     async fn widen(&mut self, rows: &SchemaRef, shared: &FolderShared) -> Result<(), Error> {
         let Some(schema) = &self.schema else { return Ok(()) };
@@ -327,7 +336,10 @@ impl RowWriter for FolderWriter {
         let part =
             self.tables.get_mut(table).ok_or_else(|| Error::internal("a write to a table that it has not begun"))?;
         let batches = match part.declaration.transform.clone() {
-            Some(transform) => transform.transform(rows).await?,
+            Some(transform) => {
+                let computed = transform.transform(rows).await?;
+                part.convert_computed(computed, &self.shared)?
+            }
             None => vec![rows],
         };
         for batch in batches {

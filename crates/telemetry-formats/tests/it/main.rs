@@ -1,14 +1,27 @@
-//! Bodies of rows, through the public API of the crate.
+//! What telemetry senders send, through the public API of the crate.
 //!
-//! - `fixture`: schemas, bodies in pieces, and rows as text.
-//! - `exactness`: which value fits into which column, and what it becomes.
-//! - `binary`: Arrow streams and Parquet files.
-//! - `coding`: gzip and zstd, and how far they may expand.
-//! - `inference`: columns that no table describes.
-//! - `properties`: any rows through any format, and bodies that are cut or changed; `written` writes them.
-//! - `speed`: a measurement that runs on request.
-//! - `ndjson`, `json`, `csv`: the syntax of each format, and its errors.
+//! - `rows`: cells of record batches as JSON.
+//! - `encoders`: bodies that other implementations wrote (`fixtures/make_fixtures.py`), and what they contain.
+//! - `otlp_json`: OTLP in JSON as senders write it by hand.
+//! - `otlp_rules`: records that are rejected, bounds, and answers.
+//! - `hostile`: bodies that are cut, changed, nested or larger than they look.
+//! - `remote_write`: rules and answers of Prometheus remote write.
+//! - `bulk`: the bulk API of Elasticsearch, up to rows of the decoder for NDJSON.
+//! - `trees`: spans as trees.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on fails"
+)]
+
+mod bulk;
+mod encoders;
+mod hostile;
+mod otlp_json;
+mod otlp_rules;
+mod remote_write;
+mod rows;
+mod trees;

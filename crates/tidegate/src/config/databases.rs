@@ -1,11 +1,11 @@
 //! Opens the databases of a configuration, and inspects new ones.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use tidegate_core::{DatabaseTenants, nearest_names};
+use tidegate_core::nearest_names;
 use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, FileLimits, JournalTable, SystemDatabase};
 use tidegate_postgres::PostgresDatabase;
 use tidegate_postgres_handlers::DatabaseHandlers;
@@ -15,9 +15,9 @@ use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 use super::ingest::{check_ingest, ingest_folder, open_target};
 use super::problem::{ConfigProblem, accept, checked};
 use super::quantities::SecretText;
-use super::types::{Config, DatabaseConfig};
+use super::types::DatabaseConfig;
 use super::{LoadedConfig, policies, postgres, tables};
-use crate::ingest::{DeclaredTables, OpenedTables};
+use crate::ingest::{DeclaredTables, FolderTarget, OpenedTables};
 use crate::node_tables::NodeTables;
 
 pub(super) const ONE_KIND_MESSAGE: &str =
@@ -319,7 +319,10 @@ fn open_database(
     };
     let policies_key = loaded.config.policies_key.clone();
     let target = match &engine {
-        DatabaseEngine::Ingest(_, tables) => tables.as_ref().map(|tables| tables.folder.clone() as _),
+        DatabaseEngine::Ingest(files, tables) => tables.as_ref().map(|tables| {
+            let target = FolderTarget::new(tables.folder.clone(), files.clone());
+            Arc::new(target) as Arc<dyn IngestTarget>
+        }),
         _ => open_target(entry, loaded, &path)?,
     };
     Ok(OpenedDatabase { entry: entry.clone(), path, policies_key, database, engine, target })
@@ -371,35 +374,4 @@ pub(super) fn check_keys_of_kind(entry: &DatabaseConfig, path: &str) -> Result<(
         problems.push(ConfigProblem::new(format!("{path}.log_sources"), message));
     }
     checked((), problems)
-}
-
-/// The tenants of each database. A federated database belongs to the tenants that may query all its members.
-pub(super) fn build_tenancy(config: &Config, problems: &mut Vec<ConfigProblem>) -> DatabaseTenants {
-    let mut tenants_by_database = Vec::new();
-    for (index, entry) in config.databases.iter().enumerate() {
-        let path = format!("databases[{index}]");
-        if entry.tenants.as_ref().is_some_and(Vec::is_empty) {
-            problems.push(ConfigProblem::new(
-                format!("{path}.tenants"),
-                "is empty; omit it to allow all tenants, or list the tenants that may use the database",
-            ));
-            continue;
-        }
-        let Some(tenants) = tenants_allowed(entry, config) else { continue };
-        if tenants.is_empty() {
-            let message = "joins databases that no tenant may use together";
-            problems.push(ConfigProblem::new(format!("{path}.federated"), message));
-        }
-        tenants_by_database.push((entry.name.clone(), tenants));
-    }
-    DatabaseTenants::new(tenants_by_database)
-}
-
-/// The tenants of `entry`; `None` for all.
-fn tenants_allowed(entry: &DatabaseConfig, config: &Config) -> Option<BTreeSet<String>> {
-    let members = entry.federated.iter().flatten();
-    let members = members.filter_map(|name| config.databases.iter().find(|database| database.name == *name));
-    let restricted = std::iter::once(entry).chain(members).filter_map(|database| database.tenants.as_ref());
-    let tenants = restricted.map(|tenants| tenants.iter().cloned().collect::<BTreeSet<String>>());
-    tenants.reduce(|all, others| all.intersection(&others).cloned().collect())
 }

@@ -9,30 +9,29 @@ use crate::ingest::IngestFolders;
 use crate::metric_recorder::{MetricRecording, RunningRecorder};
 use crate::node::{Node, NodeState};
 use crate::node_tables::NodeTables;
-use futures::StreamExt as _;
 use parking_lot::Mutex;
-use tidegate_auth::{ReloadableAuthenticator, Role};
+use tidegate_auth::{CredentialAuthenticator, ReloadableAuthenticator, Role};
 use tidegate_core::{AllowedNames, Authenticator as _, Budget, CallLimits, Grants, Limits};
 use tidegate_engines::Engine;
 use tidegate_postgres_handlers::{HandlerCatalog, HandlerWatcher};
 use tidegate_query::{Database, Databases, IngestTarget};
 use tidegate_runtime::{CacheHint, SnapshotBuilder};
-use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, HttpProblem, PreparedResource};
 use tidegate_transport::http::SharedProtectedResource;
 use tokio::sync::watch;
 
 use super::databases::OpenDatabases;
+use super::declared_entries::{add_http_tools, add_prompts, add_resources, add_sql_tools};
 use super::handlers::NodeEntries;
-use super::problem::{ConfigProblem, accept};
+use super::mqtt::{DeclaredReceiver, MqttReceivers, build_receivers};
+use super::problem::ConfigProblem;
 use super::telemetry_receivers::ReceiverDatabases;
 use super::tls::RunningTls;
 use super::types::Config;
 use super::{
-    ConfigError, LoadedConfig, authentication, config_warnings, databases, declarations, ingest, ingest_numbers,
-    limits, names, safeguards, telemetry_sources, tls,
+    ConfigError, LoadedConfig, authentication, config_warnings, ingest, ingest_numbers, limits, names, safeguards,
+    telemetry_sources, tenancy, tls,
 };
 
-const PREPARED_AT_ONCE: usize = 8;
 const LIST_TIME_TO_LIVE: Duration = Duration::from_secs(60);
 
 pub(crate) struct NodeAssembler {
@@ -53,6 +52,7 @@ pub(crate) struct NodeAssembler {
     applied_generations: watch::Sender<u64>,
     pub(crate) tls: RunningTls,
     pub(crate) metric_recording: Arc<MetricRecording>,
+    pub(crate) mqtt: MqttReceivers,
     pub(crate) ingest_folders: IngestFolders,
 }
 
@@ -91,6 +91,7 @@ impl NodeAssembler {
             applied_generations: watch::Sender::new(0),
             tls: RunningTls::default(),
             metric_recording: Arc::default(),
+            mqtt: MqttReceivers::default(),
             ingest_folders,
         }
     }
@@ -131,7 +132,7 @@ impl NodeAssembler {
     /// Applies `loaded`; if it has any problem, nothing changes.
     pub(crate) async fn apply_config(&self, loaded: &Arc<LoadedConfig>) -> Result<ApplyReport, ConfigError> {
         let generation = self.generation.load(Ordering::Relaxed) + 1;
-        let PreparedConfig { declared, credential_authenticator, databases, recording, mut report } =
+        let PreparedConfig { declared, credential_authenticator, databases, recording, mqtt, mut report } =
             self.prepare_state(loaded, generation).await?;
         let entries = NodeEntries::load_catalogs(declared, &databases, &mut report.warnings).await;
         let state = entries.build_state(&mut report.warnings);
@@ -140,6 +141,22 @@ impl NodeAssembler {
         *self.open_databases.lock() = databases;
         self.metric_recording.enter(recording);
         *self.current_config.lock() = Some(loaded.clone());
+        self.enter(entries, state, credential_authenticator, loaded, generation);
+        self.tls.reload(loaded);
+        self.applied_generations.send_replace(generation);
+        self.mqtt.enter(mqtt).await;
+        Ok(report)
+    }
+
+    /// Replaces entries and credentials.
+    fn enter(
+        &self,
+        entries: NodeEntries,
+        state: NodeState,
+        credential_authenticator: CredentialAuthenticator,
+        loaded: &LoadedConfig,
+        generation: u64,
+    ) {
         // Locked until everything is in place, so that handlers of the previous configuration cannot follow it.
         let mut current_entries = self.node_entries.lock();
         *current_entries = Some(entries);
@@ -149,10 +166,6 @@ impl NodeAssembler {
         // `prepare_state` has reported its problems.
         self.protected_resource.publish(authentication::protected_resource(&loaded.config).unwrap_or_default());
         self.node.enter_state(state);
-        drop(current_entries);
-        self.tls.reload(loaded);
-        self.applied_generations.send_replace(generation);
-        Ok(report)
     }
 
     pub(crate) fn generations(&self) -> watch::Receiver<u64> {
@@ -223,7 +236,7 @@ impl NodeAssembler {
         report.warnings.extend(config_warnings::find_warnings(loaded, &built_in, &databases));
         let has_authentication = authentication::requires_authentication(config);
         limits::check_limits(config, &mut problems);
-        let tenancy = databases::build_tenancy(config, &mut problems);
+        let tenancy = tenancy::build_tenancy(config, &mut problems);
         let limits = (self.limits)(config);
         let limits = if has_authentication { limits.with_default_shares() } else { limits };
         report.warnings.extend(limits::inline_bytes_warnings(config));
@@ -237,6 +250,7 @@ impl NodeAssembler {
             telemetry_sources::build_sources(loaded, &databases, recording, &mut problems, &mut report).await;
         let receivers = ReceiverDatabases::find(config, &open, &mut problems).await;
         receivers.add_sources(&mut sources);
+        let mqtt = build_receivers(loaded, &open, &mut problems).await;
         let databases = Databases::new(databases).with_tenancy(tenancy.clone());
         let (title, instructions) = (config.server.title.clone(), safeguards::instructions(config));
         let state = self.node.new_described_state(databases, &built_in, open.functions(), title, instructions);
@@ -270,7 +284,14 @@ impl NodeAssembler {
         match credential_authenticator {
             Some(credential_authenticator) if problems.is_empty() => {
                 let recording = sources.recording;
-                Ok(PreparedConfig { declared: state, credential_authenticator, databases: open, recording, report })
+                Ok(PreparedConfig {
+                    declared: state,
+                    credential_authenticator,
+                    databases: open,
+                    recording,
+                    mqtt,
+                    report,
+                })
             }
             _ => Err(loaded.to_error(&problems)),
         }
@@ -293,9 +314,10 @@ impl NodeAssembler {
 /// A configuration without problems, before it is applied.
 struct PreparedConfig {
     declared: NodeState,
-    credential_authenticator: tidegate_auth::CredentialAuthenticator,
+    credential_authenticator: CredentialAuthenticator,
     databases: OpenDatabases,
     recording: Option<RunningRecorder>,
+    mqtt: Vec<DeclaredReceiver>,
     report: ApplyReport,
 }
 
@@ -308,104 +330,6 @@ fn list_cache_hint(config: &Config, problems: &mut Vec<ConfigProblem>) -> CacheH
     }
     let time_to_live = entry.ttl.map_or(LIST_TIME_TO_LIVE, |time| time.0);
     CacheHint { time_to_live, public: entry.public.unwrap_or(true) }
-}
-
-/// Adds the declared tools with SQL. Several statements are prepared concurrently.
-async fn add_sql_tools(
-    mut state: NodeState,
-    config: &Config,
-    limits: CallLimits,
-    problems: &mut Vec<ConfigProblem>,
-    warnings: &mut Vec<String>,
-) -> NodeState {
-    let view = state.view().clone();
-    let sql_tools = config.tools.iter().enumerate().filter(|(_, entry)| entry.http.is_none());
-    let preparations: Vec<_> = sql_tools
-        .map(|(index, entry)| {
-            let (view, path) = (&view, format!("tools[{index}]"));
-            async move {
-                let tool = declarations::build_sql_tool(entry, &path)?;
-                tool.prepare(view, limits).await.map_err(nest_problems(&path))
-            }
-        })
-        .collect();
-    let mut prepared = futures::stream::iter(preparations).buffered(PREPARED_AT_ONCE);
-    while let Some(prepared) = prepared.next().await {
-        if let Some((tool, unreachable)) = accept(prepared, problems) {
-            warnings.extend(unreachable.map(|error| format!("tool {}: {error}", tool.name)));
-            state = state.entries(|entries| entries.tool(tool));
-        }
-    }
-    state
-}
-
-fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) -> NodeState {
-    let config = &loaded.config;
-    if config.tools.iter().all(|tool| tool.http.is_none()) {
-        return state;
-    }
-    let to_config_problems = |problems: Vec<HttpProblem>| {
-        let problems = problems.into_iter();
-        let problems = problems
-            .map(|HttpProblem { field, message, hint }| ConfigProblem::new(field, format!("{message}; {hint}")));
-        problems.collect::<Vec<_>>()
-    };
-    let client = AllowedHosts::parse(&config.http.allow_hosts).map_err(to_config_problems).and_then(|hosts| {
-        let client = HttpClient::new(Arc::new(hosts), env!("CARGO_PKG_VERSION"));
-        client.map_err(|error| vec![ConfigProblem::new("http", error.to_string())])
-    });
-    let Some(client) = accept(client, problems) else { return state };
-    for (index, entry) in config.tools.iter().enumerate() {
-        let Some(http) = &entry.http else { continue };
-        let path = format!("tools[{index}]");
-        let tool = declarations::build_http_tool(entry, http, &path, loaded);
-        let tool = tool.and_then(|tool| tool.prepare(state.view(), &client).map_err(nest_problems(&path)));
-        if let Some(tool) = accept(tool, problems) {
-            state = state.entries(|entries| entries.tool(tool));
-        }
-    }
-    state
-}
-
-async fn add_resources(
-    mut state: NodeState,
-    loaded: &LoadedConfig,
-    problems: &mut Vec<ConfigProblem>,
-    warnings: &mut Vec<String>,
-) -> NodeState {
-    for (index, entry) in loaded.config.resources.iter().enumerate() {
-        let path = format!("resources[{index}]");
-        let resource = match declarations::build_resource(entry, &path, loaded.folder()) {
-            Ok(resource) => resource.prepare(state.view()).await.map_err(nest_problems(&path)),
-            Err(problems) => Err(problems),
-        };
-        let Some((prepared, unreachable)) = accept(resource, problems) else { continue };
-        warnings.extend(unreachable.map(|error| format!("resource {}: {error}", entry.name)));
-        state = state.entries(|entries| match prepared {
-            PreparedResource::Resource(resource) => entries.resource(*resource),
-            PreparedResource::Template(template) => entries.template(*template),
-        });
-    }
-    state
-}
-
-fn add_prompts(mut state: NodeState, config: &Config, problems: &mut Vec<ConfigProblem>) -> NodeState {
-    for (index, entry) in config.prompts.iter().enumerate() {
-        let path = format!("prompts[{index}]");
-        let prompt = declarations::build_prompt(entry, &path);
-        let prompt = prompt.and_then(|prompt| prompt.prepare(state.view()).map_err(nest_problems(&path)));
-        if let Some(prompt) = accept(prompt, problems) {
-            state = state.entries(|entries| entries.prompt(prompt));
-        }
-    }
-    state
-}
-
-fn nest_problems(path: &str) -> impl Fn(Vec<DeclarationProblem>) -> Vec<ConfigProblem> {
-    let nest = move |problem: DeclarationProblem| {
-        ConfigProblem::new(format!("{path}.{}", problem.path), problem.error.to_string())
-    };
-    move |problems| problems.into_iter().map(nest).collect()
 }
 
 pub(crate) fn inline_budget(config: &Config, default: Budget) -> Budget {

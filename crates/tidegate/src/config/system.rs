@@ -10,6 +10,7 @@ use tidegate_tools::FunctionSource;
 
 use super::databases::{self, DatabaseEngine, ONE_KIND_MESSAGE, OpenDatabases, OpenedDatabase};
 use super::problem::{ConfigProblem, checked};
+use super::tenancy;
 use super::types::{Config, DatabaseConfig, SystemConfig};
 use super::{LoadedConfig, policies};
 use crate::node_tables::{ConnectionPool, NodeTables, may_query};
@@ -44,7 +45,7 @@ impl OpenDatabases {
             return Ok(old.clone());
         }
         // Its problems are reported where it is applied.
-        let tenants = databases::build_tenancy(&loaded.config, &mut Vec::new());
+        let tenants = tenancy::build_tenancy(&loaded.config, &mut Vec::new());
         let (mut pools, mut tables) = (Vec::new(), Vec::new());
         for opened in self.by_name.values() {
             match &opened.engine {

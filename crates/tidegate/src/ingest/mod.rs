@@ -3,6 +3,8 @@
 mod folders;
 mod select_transform;
 mod table_source;
+mod target;
 
 pub(crate) use folders::{DeclaredTables, IngestFolders, OpenedTables};
 pub(crate) use select_transform::SelectTransform;
+pub(crate) use target::FolderTarget;

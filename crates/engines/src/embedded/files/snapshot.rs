@@ -40,7 +40,8 @@ impl FileTablesSnapshot {
         catalog: Catalog,
         store: FilesObjectStore,
     ) -> Self {
-        Self { tables, stable_names: HashMap::new(), catalog: Arc::new(catalog), store }
+        let stable_names = tables.keys().map(|name| (name.clone(), vec![name.clone()])).collect();
+        Self { tables, stable_names, catalog: Arc::new(catalog), store }
     }
 
     /// The table called `name` exactly, or else the only one whose name differs only in case.

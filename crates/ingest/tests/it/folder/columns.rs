@@ -187,3 +187,16 @@ async fn a_batch_adds_a_column_to_the_write_that_has_begun() {
         assert_eq!(added, (3..6).chain(9..12).sum::<i64>());
     }
 }
+
+#[tokio::test]
+async fn computed_rows_get_the_types_of_the_table_where_no_value_changes() {
+    let path = TempDir::new().unwrap();
+    let columns = Some(Arc::new(Schema::new(vec![Field::new("value", DataType::Int8, true)])));
+    let transform: Option<Arc<dyn RowTransform>> = Some(Arc::new(Doubling));
+    let options = declared(TableDeclaration { columns, transform, ..TableDeclaration::default() });
+    let folder = open_with(path.path(), options).await;
+    append(&folder, "readings", 1, 63).await;
+    let error = write(&folder, request("readings", schema()), vec![rows(63, 2)]).await.unwrap_err();
+    assert!(error.to_string().contains("some values have no equal Int8"), "{error}");
+    assert_eq!(folder.view("readings").unwrap().rows(), 63);
+}

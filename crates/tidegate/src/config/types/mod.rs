@@ -5,6 +5,7 @@ mod identity;
 mod limits;
 mod logs;
 mod metrics;
+mod mqtt;
 mod receivers;
 mod resources_and_prompts;
 mod safeguards;
@@ -26,6 +27,7 @@ pub(crate) use identity::{AuthConfig, CertificateConfig, ProxyConfig, RoleConfig
 pub(crate) use limits::{CallLimitsConfig, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};
 pub(crate) use logs::LogSourceConfig;
 pub(crate) use metrics::{MetricSourceConfig, RecordedMetricsConfig};
+pub(crate) use mqtt::{MqttConfig, MqttFormat};
 pub(crate) use receivers::ReceiversConfig;
 pub(crate) use resources_and_prompts::{MessageConfig, MessageRole, PromptConfig, ResourceConfig};
 pub(crate) use safeguards::{AuditConfig, SecretAction, SecretRuleConfig, SecretsConfig, WhenFullConfig};
@@ -65,6 +67,8 @@ pub(crate) struct Config {
     /// Receivers of telemetry that is sent: OTLP, the remote write of Prometheus, the bulk API of Elasticsearch. Default:
     /// none. Since: 0.2.0.
     pub(crate) receivers: ReceiversConfig,
+    /// Brokers of MQTT, whose messages become rows of tables. Default: none. Since: 0.2.0.
+    pub(crate) mqtt: Vec<MqttConfig>,
     /// Declared resources. Default: none.
     pub(crate) resources: Vec<ResourceConfig>,
     /// Declared prompts. Default: none.

@@ -1,0 +1,116 @@
+//! Adds the declared tools, resources and prompts to the state of a node.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use tidegate_core::CallLimits;
+use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, HttpProblem, PreparedResource};
+
+use super::problem::{ConfigProblem, accept};
+use super::types::Config;
+use super::{LoadedConfig, declarations};
+use crate::node::NodeState;
+
+const PREPARED_AT_ONCE: usize = 8;
+
+/// Adds the declared tools with SQL. Several statements are prepared concurrently.
+pub(super) async fn add_sql_tools(
+    mut state: NodeState,
+    config: &Config,
+    limits: CallLimits,
+    problems: &mut Vec<ConfigProblem>,
+    warnings: &mut Vec<String>,
+) -> NodeState {
+    let view = state.view().clone();
+    let sql_tools = config.tools.iter().enumerate().filter(|(_, entry)| entry.http.is_none());
+    let preparations: Vec<_> = sql_tools
+        .map(|(index, entry)| {
+            let (view, path) = (&view, format!("tools[{index}]"));
+            async move {
+                let tool = declarations::build_sql_tool(entry, &path)?;
+                tool.prepare(view, limits).await.map_err(nest_problems(&path))
+            }
+        })
+        .collect();
+    let mut prepared = futures::stream::iter(preparations).buffered(PREPARED_AT_ONCE);
+    while let Some(prepared) = prepared.next().await {
+        if let Some((tool, unreachable)) = accept(prepared, problems) {
+            warnings.extend(unreachable.map(|error| format!("tool {}: {error}", tool.name)));
+            state = state.entries(|entries| entries.tool(tool));
+        }
+    }
+    state
+}
+
+pub(super) fn add_http_tools(
+    mut state: NodeState,
+    loaded: &LoadedConfig,
+    problems: &mut Vec<ConfigProblem>,
+) -> NodeState {
+    let config = &loaded.config;
+    if config.tools.iter().all(|tool| tool.http.is_none()) {
+        return state;
+    }
+    let to_config_problems = |problems: Vec<HttpProblem>| {
+        let problems = problems.into_iter();
+        let problems = problems
+            .map(|HttpProblem { field, message, hint }| ConfigProblem::new(field, format!("{message}; {hint}")));
+        problems.collect::<Vec<_>>()
+    };
+    let client = AllowedHosts::parse(&config.http.allow_hosts).map_err(to_config_problems).and_then(|hosts| {
+        let client = HttpClient::new(Arc::new(hosts), env!("CARGO_PKG_VERSION"));
+        client.map_err(|error| vec![ConfigProblem::new("http", error.to_string())])
+    });
+    let Some(client) = accept(client, problems) else { return state };
+    for (index, entry) in config.tools.iter().enumerate() {
+        let Some(http) = &entry.http else { continue };
+        let path = format!("tools[{index}]");
+        let tool = declarations::build_http_tool(entry, http, &path, loaded);
+        let tool = tool.and_then(|tool| tool.prepare(state.view(), &client).map_err(nest_problems(&path)));
+        if let Some(tool) = accept(tool, problems) {
+            state = state.entries(|entries| entries.tool(tool));
+        }
+    }
+    state
+}
+
+pub(super) async fn add_resources(
+    mut state: NodeState,
+    loaded: &LoadedConfig,
+    problems: &mut Vec<ConfigProblem>,
+    warnings: &mut Vec<String>,
+) -> NodeState {
+    for (index, entry) in loaded.config.resources.iter().enumerate() {
+        let path = format!("resources[{index}]");
+        let resource = match declarations::build_resource(entry, &path, loaded.folder()) {
+            Ok(resource) => resource.prepare(state.view()).await.map_err(nest_problems(&path)),
+            Err(problems) => Err(problems),
+        };
+        let Some((prepared, unreachable)) = accept(resource, problems) else { continue };
+        warnings.extend(unreachable.map(|error| format!("resource {}: {error}", entry.name)));
+        state = state.entries(|entries| match prepared {
+            PreparedResource::Resource(resource) => entries.resource(*resource),
+            PreparedResource::Template(template) => entries.template(*template),
+        });
+    }
+    state
+}
+
+pub(super) fn add_prompts(mut state: NodeState, config: &Config, problems: &mut Vec<ConfigProblem>) -> NodeState {
+    for (index, entry) in config.prompts.iter().enumerate() {
+        let path = format!("prompts[{index}]");
+        let prompt = declarations::build_prompt(entry, &path);
+        let prompt = prompt.and_then(|prompt| prompt.prepare(state.view()).map_err(nest_problems(&path)));
+        if let Some(prompt) = accept(prompt, problems) {
+            state = state.entries(|entries| entries.prompt(prompt));
+        }
+    }
+    state
+}
+
+fn nest_problems(path: &str) -> impl Fn(Vec<DeclarationProblem>) -> Vec<ConfigProblem> {
+    let nest = move |problem: DeclarationProblem| {
+        ConfigProblem::new(format!("{path}.{}", problem.path), problem.error.to_string())
+    };
+    move |problems| problems.into_iter().map(nest).collect()
+}

@@ -1,0 +1,152 @@
+//! Receivers of MQTT messages: their options, and those that run.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tidegate_ingest_formats::BodyFormat;
+use tidegate_mqtt::{Credentials, Delivery, MqttOptions, MqttReceiver, TopicColumn};
+use tidegate_query::IngestTarget;
+use tokio::sync::Mutex;
+
+use super::LoadedConfig;
+use super::databases::OpenDatabases;
+use super::problem::{ConfigProblem, accept};
+use super::types::{MqttConfig, MqttFormat};
+
+/// What a receiver needs.
+pub(super) struct DeclaredReceiver {
+    options: MqttOptions,
+    target: Arc<dyn IngestTarget>,
+}
+
+/// The receivers of the applied configuration.
+#[derive(Default)]
+pub(crate) struct MqttReceivers {
+    state: Mutex<ReceiversState>,
+}
+
+#[derive(Default)]
+struct ReceiversState {
+    /// Only a server receives messages, no command.
+    is_serving: bool,
+    declared: Vec<DeclaredReceiver>,
+    running: Vec<(MqttReceiver, Arc<dyn IngestTarget>)>,
+}
+
+impl MqttReceivers {
+    /// Receives as `declared` from now on. Receivers that stay the same go on.
+    pub(super) async fn enter(&self, declared: Vec<DeclaredReceiver>) {
+        let mut state = self.state.lock().await;
+        state.declared = declared;
+        state.apply().await;
+    }
+
+    /// Begins to receive.
+    pub(crate) async fn start(&self) {
+        let mut state = self.state.lock().await;
+        state.is_serving = true;
+        state.apply().await;
+    }
+
+    /// Stops all receivers. What is not stored stays at the brokers.
+    pub(crate) async fn close(&self) {
+        let mut state = self.state.lock().await;
+        state.is_serving = false;
+        state.apply().await;
+    }
+}
+
+impl ReceiversState {
+    async fn apply(&mut self) {
+        let declared = if self.is_serving { self.declared.as_slice() } else { &[] };
+        let is_same = |own: &DeclaredReceiver, (receiver, target): &(MqttReceiver, Arc<dyn IngestTarget>)| {
+            *receiver.options() == own.options && Arc::ptr_eq(target, &own.target)
+        };
+        let (kept, ended): (Vec<_>, Vec<_>) = std::mem::take(&mut self.running)
+            .into_iter()
+            .partition(|running| declared.iter().any(|own| is_same(own, running)));
+        // Before others start, because they may have the same client id.
+        futures::future::join_all(ended.into_iter().map(|(receiver, _)| receiver.stop())).await;
+        self.running = kept;
+        for own in declared {
+            if !self.running.iter().any(|running| is_same(own, running)) {
+                let receiver = MqttReceiver::start(own.options.clone(), own.target.clone());
+                self.running.push((receiver, own.target.clone()));
+            }
+        }
+    }
+}
+
+/// The receivers that `loaded` declares.
+pub(super) async fn build_receivers(
+    loaded: &LoadedConfig,
+    open: &OpenDatabases,
+    problems: &mut Vec<ConfigProblem>,
+) -> Vec<DeclaredReceiver> {
+    let mut receivers = Vec::new();
+    let mut sessions = HashSet::new();
+    for (index, entry) in loaded.config.mqtt.iter().enumerate() {
+        let path = format!("mqtt[{index}]");
+        if !sessions.insert((entry.broker.as_str(), entry.client_id.as_str())) {
+            let message = "another entry has it at the same broker, which would end one of the two sessions";
+            problems.push(ConfigProblem::new(format!("{path}.client_id"), message));
+        }
+        receivers.extend(accept(build_receiver(entry, &path, loaded, open).await, problems));
+    }
+    receivers
+}
+
+async fn build_receiver(
+    entry: &MqttConfig,
+    path: &str,
+    loaded: &LoadedConfig,
+    open: &OpenDatabases,
+) -> Result<DeclaredReceiver, Vec<ConfigProblem>> {
+    let problem = |field: &str, message: String| ConfigProblem::new(format!("{path}.{field}"), message);
+    let mut problems = Vec::new();
+    let broker =
+        accept(entry.broker.parse().map_err(|error| vec![problem("broker", format!("{error}"))]), &mut problems);
+    let delivery = Delivery::from_qos(entry.qos.unwrap_or(1)).map_err(|message| vec![problem("qos", message)]);
+    let delivery = accept(delivery, &mut problems);
+    let Some((database, table)) = entry.table.split_once('.') else {
+        problems.push(problem("table", "needs the database and the table: plant.sensors".to_owned()));
+        return Err(problems);
+    };
+    let target = open.by_name.get(database).and_then(|opened| opened.target.clone());
+    let target =
+        target.ok_or_else(|| vec![problem("table", format!("no table of {database:?} takes rows in this process"))]);
+    let target = accept(target, &mut problems);
+    if entry.password.is_some() && entry.username.is_none() {
+        problems.push(problem("password", "needs a username".to_owned()));
+    }
+    let (Some(broker), Some(delivery), Some(target)) = (broker, delivery, target) else { return Err(problems) };
+    let levels = entry.topic_columns.iter();
+    let levels = levels.map(|(column, level)| TopicColumn { column: column.clone(), level: Some(*level) });
+    let whole = entry.topic.iter().map(|column| TopicColumn { column: column.clone(), level: None });
+    let options = MqttOptions {
+        broker,
+        authorities: entry.authorities.as_ref().map(|file| loaded.resolve(file)),
+        topics: entry.topics.clone(),
+        table: table.to_owned(),
+        delivery,
+        client_id: entry.client_id.clone(),
+        credentials: entry.username.as_ref().map(|username| Credentials {
+            username: username.clone(),
+            password: entry.password.as_ref().map(|password| password.0.expose().to_owned()),
+        }),
+        format: match entry.format {
+            MqttFormat::Json => BodyFormat::Json,
+            MqttFormat::Ndjson => BodyFormat::Ndjson,
+            MqttFormat::Csv => BodyFormat::Csv,
+            MqttFormat::Arrow => BodyFormat::Arrow,
+        },
+        topic_columns: levels.chain(whole).collect(),
+    };
+    let mut found = options.problems();
+    match target.table(table).await {
+        Ok(known) => found.extend(options.table_problems(&known)),
+        Err(error) => problems.push(problem("table", error.to_string())),
+    }
+    problems.extend(found.into_iter().map(|own| problem(&own.field, own.message)));
+    if problems.is_empty() { Ok(DeclaredReceiver { options, target }) } else { Err(problems) }
+}

@@ -1,0 +1,39 @@
+//! Which tenants may query which database.
+
+use std::collections::BTreeSet;
+
+use tidegate_core::DatabaseTenants;
+
+use super::problem::ConfigProblem;
+use super::types::{Config, DatabaseConfig};
+
+/// The tenants of each database. A federated database belongs to the tenants that may query all its members.
+pub(super) fn build_tenancy(config: &Config, problems: &mut Vec<ConfigProblem>) -> DatabaseTenants {
+    let mut tenants_by_database = Vec::new();
+    for (index, entry) in config.databases.iter().enumerate() {
+        let path = format!("databases[{index}]");
+        if entry.tenants.as_ref().is_some_and(Vec::is_empty) {
+            problems.push(ConfigProblem::new(
+                format!("{path}.tenants"),
+                "is empty; omit it to allow all tenants, or list the tenants that may use the database",
+            ));
+            continue;
+        }
+        let Some(tenants) = tenants_allowed(entry, config) else { continue };
+        if tenants.is_empty() {
+            let message = "joins databases that no tenant may use together";
+            problems.push(ConfigProblem::new(format!("{path}.federated"), message));
+        }
+        tenants_by_database.push((entry.name.clone(), tenants));
+    }
+    DatabaseTenants::new(tenants_by_database)
+}
+
+/// The tenants of `entry`; `None` for all.
+fn tenants_allowed(entry: &DatabaseConfig, config: &Config) -> Option<BTreeSet<String>> {
+    let members = entry.federated.iter().flatten();
+    let members = members.filter_map(|name| config.databases.iter().find(|database| database.name == *name));
+    let restricted = std::iter::once(entry).chain(members).filter_map(|database| database.tenants.as_ref());
+    let tenants = restricted.map(|tenants| tenants.iter().cloned().collect::<BTreeSet<String>>());
+    tenants.reduce(|all, others| all.intersection(&others).cloned().collect())
+}
