@@ -127,7 +127,8 @@ pub(crate) fn convert_exactly(table: &str, rows: &RecordBatch, schema: &Schema) 
     for (field, column) in rows.schema_ref().fields().iter().zip(rows.columns()) {
         let table_type = schema.field_with_name(field.name()).map(|known| known.data_type());
         let Some(table_type) = table_type.ok().filter(|table_type| *table_type != field.data_type()) else {
-            (fields.push(field.clone()), columns.push(column.clone()));
+            fields.push(field.clone());
+            columns.push(column.clone());
             continue;
         };
         let converted = cast_with_options(column, table_type, &options);

@@ -58,24 +58,21 @@ fn process_that_is_killed() {
     runtime.block_on(async {
         let folder = open_with(&folder, busy()).await;
         let next = Arc::new(AtomicI64::new(first));
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|_| {
-                let (folder, next) = (folder.clone(), next.clone());
-                tokio::spawn(async move {
-                    loop {
-                        let number = next.fetch_add(1, Ordering::SeqCst);
-                        let batch = rows(number * ROWS_MAX, row_count(number));
-                        write(&folder, request_of(number), vec![batch]).await.unwrap();
-                        let mut output = std::io::stdout().lock();
-                        writeln!(output, "acknowledged {number}").unwrap();
-                        output.flush().unwrap();
-                    }
-                })
-            })
-            .collect();
-        for writer in writers {
-            writer.await.unwrap();
+        let mut writers = tokio::task::JoinSet::new();
+        for _ in 0..WRITERS {
+            let (folder, next) = (folder.clone(), next.clone());
+            writers.spawn(async move {
+                loop {
+                    let number = next.fetch_add(1, Ordering::SeqCst);
+                    let batch = rows(number * ROWS_MAX, row_count(number));
+                    write(&folder, request_of(number), vec![batch]).await.unwrap();
+                    let mut output = std::io::stdout().lock();
+                    writeln!(output, "acknowledged {number}").unwrap();
+                    output.flush().unwrap();
+                }
+            });
         }
+        writers.join_all().await
     });
 }
 

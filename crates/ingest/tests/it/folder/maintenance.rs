@@ -43,7 +43,7 @@ async fn append_files(folder: &IngestFolder, files: i64) {
 async fn maintain_until(folder: &IngestFolder, files: usize) {
     loop {
         folder.maintain().await;
-        let found = data_files(&folder.view("readings").unwrap().folder().to_owned()).len();
+        let found = data_files(folder.view("readings").unwrap().folder()).len();
         assert!(found >= files, "{found} of {files} files are left");
         if found == files {
             return;
