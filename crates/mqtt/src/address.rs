@@ -22,14 +22,14 @@ pub struct BrokerAddress {
 /// A text that is no address of a broker.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}; write it as mqtts://host:8883, or mqtt://host:1883 without TLS")]
-pub struct AddressError(String);
+pub struct BrokerAddressError(String);
 
 impl FromStr for BrokerAddress {
-    type Err = AddressError;
+    type Err = BrokerAddressError;
 
-    fn from_str(text: &str) -> Result<Self, AddressError> {
+    fn from_str(text: &str) -> Result<Self, BrokerAddressError> {
         // The text is not repeated: by mistake, it may have a password.
-        let error = |reason: &str| AddressError(reason.to_owned());
+        let error = |reason: &str| BrokerAddressError(reason.to_owned());
         let (scheme, rest) = text.split_once("://").ok_or_else(|| error("the address has no scheme"))?;
         let uses_tls = match scheme {
             PLAIN_SCHEME => false,

@@ -33,7 +33,7 @@ mod store;
 mod topic;
 mod writes;
 
-pub use address::{AddressError, BrokerAddress};
-pub use options::{Credentials, Delivery, MqttOptions, OptionsProblem, TopicColumn};
+pub use address::{BrokerAddress, BrokerAddressError};
+pub use options::{BrokerCredentials, Delivery, MqttOptions, OptionsProblem, TopicColumn};
 pub use receiver::{MqttCounters, MqttNumbers, MqttReceiver};
 pub use session::{HELD_BYTES_MAX, HELD_MESSAGES_MAX};

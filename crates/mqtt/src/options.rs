@@ -51,16 +51,16 @@ impl Delivery {
 
 /// The name and the password for a broker.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Credentials {
+pub struct BrokerCredentials {
     /// The name.
     pub username: String,
     /// The password, if there is one.
     pub password: Option<String>,
 }
 
-impl fmt::Debug for Credentials {
+impl fmt::Debug for BrokerCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("username", &self.username).finish_non_exhaustive()
+        f.debug_struct("BrokerCredentials").field("username", &self.username).finish_non_exhaustive()
     }
 }
 
@@ -89,7 +89,7 @@ pub struct MqttOptions {
     /// The name of the session at the broker. No other client has it, and it stays the same when the node starts again.
     pub client_id: String,
     /// The name and the password.
-    pub credentials: Option<Credentials>,
+    pub credentials: Option<BrokerCredentials>,
     /// The format of the messages.
     pub format: BodyFormat,
     /// Columns with the topic.

@@ -98,7 +98,7 @@ pub struct TableWrite {
 /// What a write stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteReceipt {
-    /// The position of the write in the log of its database. Whoever reads a higher position sees the rows.
+    /// The position of the write in the log of its database. A query at a higher position sees the rows.
     pub sequence: u64,
     /// Rows of each table of the write.
     pub rows: Vec<u64>,

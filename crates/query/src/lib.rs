@@ -40,8 +40,8 @@ pub use format::{
 };
 pub use freshness::{Freshness, mentions_current_time};
 pub use ingest::{
-    ColumnStamp, IngestTable, IngestTarget, REJECTS_SUFFIX, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest,
-    WriteStart, rejected_rows_schema,
+    ColumnStamp, IngestTable, IngestTarget, REJECTS_SUFFIX, RowWriter, TableWrite, WriteMode, WriteReceipt,
+    WriteRequest, WriteStart, rejected_rows_schema,
 };
 pub use ingest_maintenance::{IngestMaintenance, IngestStatus, IngestTotals, IngestVerification};
 pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};

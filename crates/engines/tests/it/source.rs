@@ -74,6 +74,7 @@ fn write_file(folder: &Path, name: &str, first: i64, rows: i64, day: Option<&str
             column: "value".to_owned(),
             minimum: Some(Arc::new(Int64Array::from(vec![first]))),
             maximum: Some(Arc::new(Int64Array::from(vec![first + rows - 1]))),
+            is_exact: true,
             nulls: Some(0),
         }],
     }

@@ -96,8 +96,9 @@ impl FolderShared {
         let is_due = names.iter().any(|name| state.table_mut(name).is_flush_due(&self.options));
         self.version.send_replace(state.version);
         drop(state);
-        // The first row of a table starts the time after which it is moved, so the task must wake for it too.
-        if is_due {
+        // The first row of a table starts the time after which it is moved, so the task must wake for it too. Writes that
+        // wait for memory have woken it before these rows could be moved.
+        if is_due || self.memory_waiters.load(Ordering::SeqCst) > 0 {
             self.flush_due.notify_one();
         }
     }

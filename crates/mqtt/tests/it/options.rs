@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use tidegate_ingest_formats::BodyFormat;
-use tidegate_mqtt::{BrokerAddress, Credentials, Delivery};
+use tidegate_mqtt::{BrokerAddress, BrokerCredentials, Delivery};
 use tidegate_query::{ColumnStamp, IngestTable};
 
 use crate::fixture::options;
@@ -46,7 +46,7 @@ fn wrong_options_are_named() {
     wrong.format = BodyFormat::Parquet;
     wrong.table = "sensors__rejects".to_owned();
     wrong.topic_columns.push(wrong.topic_columns[0].clone());
-    wrong.credentials = Some(Credentials { username: "u".repeat(70_000), password: None });
+    wrong.credentials = Some(BrokerCredentials { username: "u".repeat(70_000), password: None });
     let fields: Vec<String> = wrong.problems().into_iter().map(|problem| problem.field).collect();
     assert_eq!(fields, ["topics[0]", "client_id", "username", "format", "table", "topic_columns"]);
     assert!(Delivery::from_qos(2).unwrap_err().contains("use 1"));

@@ -24,7 +24,7 @@ const CREATE_LOCK_SQL: &str =
 /// Held until the end of the transaction. Other writes with the same key do not wait.
 const LOCK_SQL: &str =
     "SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended('tidegate.ingest_keys ' || $1, 0))";
-/// The key as it is stored: whoever may read the table does not learn the keys of others.
+/// The key as it is stored: a client that may read the table does not learn the keys of others.
 const FIND_SQL: &str = "SELECT sequence, rows FROM tidegate.ingest_keys
     WHERE key = pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to($1, 'UTF8')), 'hex')
       AND at > pg_catalog.clock_timestamp() - interval '24 hours'";

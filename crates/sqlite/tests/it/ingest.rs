@@ -37,7 +37,7 @@ impl Target {
     }
 
     /// The same tables, with writes that wait only for a moment.
-    pub(super) fn impatient(&self, tables: &[&str]) -> SqliteIngest {
+    pub(super) fn with_short_timeout(&self, tables: &[&str]) -> SqliteIngest {
         let options = SqliteIngestOptions { busy_timeout: Duration::from_millis(10), ..options(tables) };
         SqliteIngest::open("shop", vec![self.folder.join("data.db")], options).unwrap()
     }

@@ -197,10 +197,7 @@ impl<'a> BulkSplitter<'a> {
         let unsupported = parameters.unsupported();
         let index = parameters.index.or_else(|| self.path_index.map(str::to_owned)).unwrap_or_default();
         let position = self.table_for(action, &index, unsupported, document);
-        let failure = match position.and_then(|position| self.add(position, document.unwrap_or_default())) {
-            Ok(()) => None,
-            Err(failure) => Some(failure),
-        };
+        let failure = position.and_then(|position| self.add(position, document.unwrap_or_default())).err();
         let index = cut_text(&index, INDEX_NAME_BYTES_MAX).to_owned();
         self.items.push(BulkItem { action, index, line, failure });
         Ok(())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use tidegate_core::CallLimits;
+use tidegate_core::{CallLimits, Limits};
 use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, HttpProblem, PreparedResource};
 
 use super::problem::{ConfigProblem, accept};
@@ -13,8 +13,24 @@ use crate::node::NodeState;
 
 const PREPARED_AT_ONCE: usize = 8;
 
+/// Adds all of them.
+pub(super) async fn add_declared_entries(
+    mut state: NodeState,
+    loaded: &LoadedConfig,
+    limits: Limits,
+    problems: &mut Vec<ConfigProblem>,
+    warnings: &mut Vec<String>,
+) -> NodeState {
+    let config = &loaded.config;
+    let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline), ..CallLimits::default() };
+    state = add_sql_tools(state, config, inline, problems, warnings).await;
+    state = add_http_tools(state, loaded, problems);
+    state = add_resources(state, loaded, problems, warnings).await;
+    add_prompts(state, config, problems)
+}
+
 /// Adds the declared tools with SQL. Several statements are prepared concurrently.
-pub(super) async fn add_sql_tools(
+async fn add_sql_tools(
     mut state: NodeState,
     config: &Config,
     limits: CallLimits,
@@ -42,11 +58,7 @@ pub(super) async fn add_sql_tools(
     state
 }
 
-pub(super) fn add_http_tools(
-    mut state: NodeState,
-    loaded: &LoadedConfig,
-    problems: &mut Vec<ConfigProblem>,
-) -> NodeState {
+fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) -> NodeState {
     let config = &loaded.config;
     if config.tools.iter().all(|tool| tool.http.is_none()) {
         return state;
@@ -74,7 +86,7 @@ pub(super) fn add_http_tools(
     state
 }
 
-pub(super) async fn add_resources(
+async fn add_resources(
     mut state: NodeState,
     loaded: &LoadedConfig,
     problems: &mut Vec<ConfigProblem>,
@@ -96,7 +108,7 @@ pub(super) async fn add_resources(
     state
 }
 
-pub(super) fn add_prompts(mut state: NodeState, config: &Config, problems: &mut Vec<ConfigProblem>) -> NodeState {
+fn add_prompts(mut state: NodeState, config: &Config, problems: &mut Vec<ConfigProblem>) -> NodeState {
     for (index, entry) in config.prompts.iter().enumerate() {
         let path = format!("prompts[{index}]");
         let prompt = declarations::build_prompt(entry, &path);

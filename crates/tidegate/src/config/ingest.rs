@@ -12,7 +12,7 @@ use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresIngest, PostgresIngestOptions, PostgresIngestTable, PostgresOptions};
 use tidegate_query::{ColumnStamp, IngestMaintenance, IngestTarget};
 use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions, SqliteIngestTable};
-use tidegate_tools::{IngestOptions, register_ingest_maintenance, register_ingest_tools};
+use tidegate_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
 
 use super::LoadedConfig;
 use super::problem::{ConfigProblem, accept, checked, parse_items};
@@ -117,7 +117,7 @@ pub(super) fn add_tools(
     tenancy: DatabaseTenants,
     built_in: &AllowedNames,
 ) -> NodeState {
-    let options = IngestOptions { tenancy, is_advanced: config.advanced, ..IngestOptions::default() };
+    let options = IngestToolOptions { tenancy, is_advanced: config.advanced, ..IngestToolOptions::default() };
     let state = state.entries(|entries| register_ingest_tools(entries, targets, options.clone(), built_in));
     state.entries(|entries| register_ingest_maintenance(entries, folders, options, built_in))
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use tidegate_ingest_formats::BodyFormat;
-use tidegate_mqtt::{Credentials, Delivery, MqttOptions, MqttReceiver, TopicColumn};
+use tidegate_mqtt::{BrokerCredentials, Delivery, MqttOptions, MqttReceiver, TopicColumn};
 use tidegate_query::IngestTarget;
 use tokio::sync::Mutex;
 
@@ -130,7 +130,7 @@ async fn build_receiver(
         table: table.to_owned(),
         delivery,
         client_id: entry.client_id.clone(),
-        credentials: entry.username.as_ref().map(|username| Credentials {
+        credentials: entry.username.as_ref().map(|username| BrokerCredentials {
             username: username.clone(),
             password: entry.password.as_ref().map(|password| password.0.expose().to_owned()),
         }),

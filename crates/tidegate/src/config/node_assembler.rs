@@ -11,7 +11,7 @@ use crate::node::{Node, NodeState};
 use crate::node_tables::NodeTables;
 use parking_lot::Mutex;
 use tidegate_auth::{CredentialAuthenticator, ReloadableAuthenticator, Role};
-use tidegate_core::{AllowedNames, Authenticator as _, Budget, CallLimits, Grants, Limits};
+use tidegate_core::{AllowedNames, Authenticator as _, Budget, Grants, Limits};
 use tidegate_engines::Engine;
 use tidegate_postgres_handlers::{HandlerCatalog, HandlerWatcher};
 use tidegate_query::{Database, Databases, IngestTarget};
@@ -20,7 +20,7 @@ use tidegate_transport::http::SharedProtectedResource;
 use tokio::sync::watch;
 
 use super::databases::OpenDatabases;
-use super::declared_entries::{add_http_tools, add_prompts, add_resources, add_sql_tools};
+use super::declared_entries::add_declared_entries;
 use super::handlers::NodeEntries;
 use super::mqtt::{DeclaredReceiver, MqttReceivers, build_receivers};
 use super::problem::ConfigProblem;
@@ -205,23 +205,33 @@ impl NodeAssembler {
         self.current_config.lock().clone()
     }
 
-    async fn prepare_state(&self, loaded: &LoadedConfig, generation: u64) -> Result<PreparedConfig, ConfigError> {
-        let config = &loaded.config;
-        let mut problems = Vec::new();
+    /// Opens the databases of `loaded`. Also returns warnings, and the names of databases that take no rows with the reason.
+    async fn open_all(
+        &self,
+        loaded: &LoadedConfig,
+        previous: &OpenDatabases,
+        problems: &mut Vec<ConfigProblem>,
+    ) -> (OpenDatabases, Vec<String>, Vec<(String, String)>) {
         let reserved: Vec<&str> = self.command_line_databases.iter().map(|database| database.name()).collect();
-        let previous = self.open_databases.lock().clone();
         let node_tables = NodeTables {
             jobs: self.node.registry().jobs().clone(),
             store: self.node.store().cloned(),
             engine: self.engine.clone(),
         };
-        let folders = ingest::open_folders(loaded, &self.ingest_folders, &self.engine, &mut problems).await;
+        let folders = ingest::open_folders(loaded, &self.ingest_folders, &self.engine, problems).await;
         let read_only: Vec<(String, String)> =
             folders.iter().filter_map(|(name, tables)| Some((name.clone(), tables.warning.clone()?))).collect();
         let of_folders = read_only.iter().map(|(name, reason)| format!("database {name}: {reason}"));
         let warnings: Vec<String> = loaded.deprecations().into_iter().chain(of_folders).collect();
-        let open =
-            OpenDatabases::open(loaded, &previous, &reserved, &self.engine, &node_tables, folders, &mut problems);
+        let open = OpenDatabases::open(loaded, previous, &reserved, &self.engine, &node_tables, folders, problems);
+        (open, warnings, read_only)
+    }
+
+    async fn prepare_state(&self, loaded: &LoadedConfig, generation: u64) -> Result<PreparedConfig, ConfigError> {
+        let config = &loaded.config;
+        let mut problems = Vec::new();
+        let previous = self.open_databases.lock().clone();
+        let (open, warnings, read_only) = self.open_all(loaded, &previous, &mut problems).await;
         let databases: Vec<_> = open.databases().chain(self.command_line_databases.iter().cloned()).collect();
         let mut report = ApplyReport {
             databases: databases.len(),
@@ -269,11 +279,7 @@ impl NodeAssembler {
             source_tools(tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, &built_in)).build();
         names::check_duplicates(config, &built_in_entries, &mut problems);
         state = names::add_toolsets(state, config, &mut problems);
-        let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline), ..CallLimits::default() };
-        state = add_sql_tools(state, config, inline, &mut problems, &mut report.warnings).await;
-        state = add_http_tools(state, loaded, &mut problems);
-        state = add_resources(state, loaded, &mut problems, &mut report.warnings).await;
-        state = add_prompts(state, config, &mut problems);
+        state = add_declared_entries(state, loaded, limits, &mut problems, &mut report.warnings).await;
         if !has_authentication {
             self.check_served_without_authentication(&mut problems);
         }

@@ -88,6 +88,7 @@ fn source_file(file: &DataFile, snapshot: Option<&DeltaSnapshot>) -> SourceFile 
             column: statistics.column.clone(),
             minimum: value(&statistics.minimum),
             maximum: value(&statistics.maximum),
+            is_exact: statistics.is_exact,
             nulls: statistics.null_count,
         })
     });

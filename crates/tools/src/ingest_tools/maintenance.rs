@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tidegate_core::{Access, Acl, AllowedNames, Error, ErrorKind, Principal, PrincipalRule};
+use tidegate_core::{Access, Acl, AllowedNames, AuthMethod, Error, ErrorKind, Principal, PrincipalRule};
 use tidegate_query::{IngestMaintenance, IngestStatus};
 use tidegate_runtime::{Job, Metadata, ReplySender, SnapshotBuilder, Tool, ToolAnnotations, handler_fn};
 
-use super::{IngestOptions, PROGRAM_TRANSPORTS};
+use super::{IngestToolOptions, PROGRAM_TRANSPORTS};
 use crate::arguments::parse_arguments;
 use crate::json_answer::send_json;
 use crate::tool_definition::{InputSchemaBuilder, built_in_tool, read_only_tool};
@@ -16,9 +16,12 @@ use crate::tool_definition::{InputSchemaBuilder, built_in_tool, read_only_tool};
 /// How many tables an error names.
 const CHOICES_MAX: usize = 20;
 
+/// A table, and the database that keeps it up.
+type SelectedTable = (Arc<dyn IngestMaintenance>, IngestStatus);
+
 struct MaintenanceContext {
     databases: Vec<Arc<dyn IngestMaintenance>>,
-    options: IngestOptions,
+    options: IngestToolOptions,
 }
 
 /// Adds the tools that operators keep `databases` up with to `builder`, as far as `allowed` includes their names. Without
@@ -26,7 +29,7 @@ struct MaintenanceContext {
 pub fn register_ingest_maintenance(
     builder: SnapshotBuilder,
     databases: Vec<Arc<dyn IngestMaintenance>>,
-    options: IngestOptions,
+    options: IngestToolOptions,
     allowed: &AllowedNames,
 ) -> SnapshotBuilder {
     if databases.is_empty() {
@@ -35,7 +38,9 @@ pub fn register_ingest_maintenance(
     let context = Arc::new(MaintenanceContext { databases, options });
     let rule_context = context.clone();
     let rule = PrincipalRule::new(move |principal| {
-        principal.grants.is_operator() && rule_context.databases_for(principal).next().is_some()
+        // Without authentication, every caller may write and drop these tables anyway.
+        let may_keep_up = principal.grants.is_operator() || principal.auth_method == AuthMethod::Anonymous;
+        may_keep_up && rule_context.databases_for(principal).next().is_some()
     });
     let transports = (!context.options.is_advanced).then(|| PROGRAM_TRANSPORTS.to_vec());
     let access = Access { principal_rule: Some(rule), acl: Acl { transports, networks: None }, ..Access::default() };
@@ -183,11 +188,7 @@ impl MaintenanceContext {
     }
 
     /// The tables that are meant: one, those of a database, or all.
-    fn select(
-        &self,
-        selection: &Selection,
-        principal: &Principal,
-    ) -> Result<Vec<(Arc<dyn IngestMaintenance>, IngestStatus)>, Error> {
+    fn select(&self, selection: &Selection, principal: &Principal) -> Result<Vec<SelectedTable>, Error> {
         let Selection { database, table } = selection;
         let all = self.databases_for(principal);
         let named = all.filter(|known| database.as_deref().is_none_or(|name| known.database() == name));

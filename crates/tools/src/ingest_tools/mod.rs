@@ -34,7 +34,7 @@ const PROGRAM_TRANSPORTS: [TransportKind; 2] = [TransportKind::Rest, TransportKi
 
 /// How rows are taken.
 #[derive(Debug, Clone)]
-pub struct IngestOptions {
+pub struct IngestToolOptions {
     /// The tenants of the databases. Rows can only be written to databases that exist for the caller.
     pub tenancy: DatabaseTenants,
     /// The folder of bodies that must be complete before they can be read.
@@ -43,7 +43,7 @@ pub struct IngestOptions {
     pub is_advanced: bool,
 }
 
-impl Default for IngestOptions {
+impl Default for IngestToolOptions {
     /// No tenants, the temporary folder of the system, and tools that remove rows only over REST and the command line.
     fn default() -> Self {
         Self { tenancy: DatabaseTenants::default(), spool_folder: std::env::temp_dir(), is_advanced: false }
@@ -53,7 +53,7 @@ impl Default for IngestOptions {
 /// What the tools need: the tables that take rows, and how.
 pub(crate) struct IngestContext {
     targets: Vec<Arc<dyn IngestTarget>>,
-    options: IngestOptions,
+    options: IngestToolOptions,
 }
 
 /// Adds the tools that write rows to `builder`, as far as `allowed` includes their names. A caller has them only if its
@@ -61,7 +61,7 @@ pub(crate) struct IngestContext {
 pub fn register_ingest_tools(
     builder: SnapshotBuilder,
     targets: Vec<Arc<dyn IngestTarget>>,
-    options: IngestOptions,
+    options: IngestToolOptions,
     allowed: &AllowedNames,
 ) -> SnapshotBuilder {
     if targets.is_empty() {

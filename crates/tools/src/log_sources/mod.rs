@@ -68,7 +68,7 @@ impl LogSources {
         Self(self.iter().cloned().chain(more).collect())
     }
 
-    /// The sources in their order, whoever may read them.
+    /// The sources in their order, for all callers.
     pub fn iter(&self) -> impl Iterator<Item = &LogSource> {
         self.0.iter()
     }

@@ -124,7 +124,7 @@ impl MetricSources {
         Self(self.iter().cloned().chain(more).collect())
     }
 
-    /// The sources in their order, whoever may read them.
+    /// The sources in their order, for all callers.
     pub fn iter(&self) -> impl Iterator<Item = &MetricSource> {
         self.0.iter()
     }

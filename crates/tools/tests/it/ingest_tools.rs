@@ -27,7 +27,7 @@ use tidegate_query::IngestTarget;
 use tidegate_runtime::{
     Call, Chunk, Outcome, Registry, ReplyEvent, RequestBody, SnapshotBuilder, event::EventDispatcher,
 };
-use tidegate_tools::{IngestOptions, register_ingest_tools};
+use tidegate_tools::{IngestToolOptions, register_ingest_tools};
 
 use self::memory_target::MemoryTarget;
 
@@ -36,10 +36,10 @@ const BODY_BYTES_MAX: u64 = 1 << 30;
 
 /// A registry with the tools for these tables.
 fn registry(targets: &[&Arc<MemoryTarget>]) -> Arc<Registry> {
-    registry_with(targets, IngestOptions::default())
+    registry_with(targets, IngestToolOptions::default())
 }
 
-fn registry_with(targets: &[&Arc<MemoryTarget>], options: IngestOptions) -> Arc<Registry> {
+fn registry_with(targets: &[&Arc<MemoryTarget>], options: IngestToolOptions) -> Arc<Registry> {
     let targets = targets.iter().map(|target| Arc::clone(target) as Arc<dyn IngestTarget>).collect();
     let builder = register_ingest_tools(SnapshotBuilder::new(), targets, options, &AllowedNames::Everything);
     Registry::new(builder.build(), EventDispatcher::default())

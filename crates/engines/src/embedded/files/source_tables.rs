@@ -85,6 +85,8 @@ pub struct ColumnRange {
     pub minimum: Option<ArrayRef>,
     /// No value is greater: an array of one row. `None` if unknown.
     pub maximum: Option<ArrayRef>,
+    /// Whether both are values of the column, and not only bounds.
+    pub is_exact: bool,
     /// The number of nulls. `None` if unknown.
     pub nulls: Option<u64>,
 }
@@ -273,10 +275,10 @@ fn first_value(array: &ArrayRef) -> Result<ScalarValue, String> {
 fn column_statistics(file: &SourceFile, column: &Field) -> ColumnStatistics {
     let mut statistics = ColumnStatistics::new_unknown();
     let Some(range) = file.ranges.iter().find(|range| range.column == *column.name()) else { return statistics };
-    // A bound may be cut, so none counts as a value of the column.
     let bound = |bound: &Option<ArrayRef>| {
         let value = first_value(bound.as_ref()?).ok()?.cast_to(column.data_type()).ok()?;
-        (!value.is_null()).then_some(Precision::Inexact(value))
+        let precision = if range.is_exact { Precision::Exact } else { Precision::Inexact };
+        (!value.is_null()).then(|| precision(value))
     };
     statistics.min_value = bound(&range.minimum).unwrap_or_default();
     statistics.max_value = bound(&range.maximum).unwrap_or_default();

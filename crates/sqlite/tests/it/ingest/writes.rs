@@ -123,7 +123,7 @@ async fn replace_takes_the_place_of_all_rows_at_once() {
 #[tokio::test]
 async fn file_has_one_writer() {
     let target = Target::new(NOTES, &["notes"]);
-    let ingest = target.impatient(&["notes"]);
+    let ingest = target.with_short_timeout(&["notes"]);
     let rows = notes([(1, None)]);
     target.reader.execute_batch("BEGIN IMMEDIATE").unwrap();
     let locked = refusal(ingest.begin(request("notes", &rows.schema(), None)).await);

@@ -25,12 +25,13 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-memory-release", &[]),
     ("tidegate-ingest-formats", &["tidegate-core"]),
     ("tidegate-ingest", &["tidegate-core", "tidegate-query"]),
+    ("tidegate-mqtt", &["tidegate-core", "tidegate-query", "tidegate-ingest-formats"]),
     ("tidegate-journal-files", &[]),
     ("tidegate-log-formats", &[]),
     ("tidegate-pgsql", &[]),
     ("tidegate-system", &[]),
     ("tidegate-telemetry", &["tidegate-core"]),
-    ("tidegate-telemetry-formats", &[]),
+    ("tidegate-telemetry-formats", &["tidegate-ingest-formats"]),
     (
         "tidegate-engines",
         &[
@@ -73,6 +74,7 @@ const ALLOWED_DEV_DEPENDENCIES: &[(&str, &str)] = &[
     ("tidegate-client", "tidegate-runtime"),
     ("tidegate-client", "tidegate-transport"),
     ("tidegate-engines", "tidegate-postgres"),
+    ("tidegate-mqtt", "tidegate-ingest"),
 ];
 
 /// What the tests of every crate may know.
@@ -112,6 +114,7 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
             "tidegate-engines",
             "tidegate-ingest",
             "tidegate-ingest-formats",
+            "tidegate-mqtt",
             "tidegate-pgsql",
             "tidegate-postgres",
             "tidegate-sqlite",
@@ -125,8 +128,9 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
     ),
     (&["tokio-postgres"], &["tidegate-postgres", "tidegate-postgres-handlers"]),
     (&["tokio-postgres-*", "deadpool"], &["tidegate-postgres"]),
-    (&["rustls", "rustls-*"], &["tidegate-postgres", "tidegate-transport"]),
-    (&["tokio-rustls", "x509-parser"], &["tidegate-transport"]),
+    (&["rustls", "rustls-*"], &["tidegate-mqtt", "tidegate-postgres", "tidegate-transport"]),
+    (&["tokio-rustls"], &["tidegate-mqtt", "tidegate-transport"]),
+    (&["x509-parser"], &["tidegate-transport"]),
     (&["rusqlite"], &["tidegate-sqlite"]),
     (&["procfs", "nix"], &["tidegate-system"]),
 ];

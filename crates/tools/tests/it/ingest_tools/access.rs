@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tidegate_core::{DatabaseTenants, Principal};
 use tidegate_runtime::Registry;
-use tidegate_tools::IngestOptions;
+use tidegate_tools::IngestToolOptions;
 
 use super::memory_target::{MemoryTarget, sensor_columns, table};
 use super::{NDJSON, answer, device, over_rest, registry, registry_with, rest_call};
@@ -90,7 +90,7 @@ async fn the_tools_exist_only_for_callers_that_may_write() {
 async fn a_database_of_another_tenant_does_not_exist() {
     let (north, south) = (MemoryTarget::creating("north"), MemoryTarget::creating("south"));
     let tenants = ["north", "south"].map(|name| (name.to_owned(), BTreeSet::from([name.to_owned()])));
-    let options = IngestOptions { tenancy: DatabaseTenants::new(tenants), ..IngestOptions::default() };
+    let options = IngestToolOptions { tenancy: DatabaseTenants::new(tenants), ..IngestToolOptions::default() };
     let registry = registry_with(&[&north, &south], options);
     let caller = Principal { tenant: Some("north".to_owned()), ..device(&["*"]) };
     assert_eq!(write(&registry, &caller, "north", "events").await, "1 rows");

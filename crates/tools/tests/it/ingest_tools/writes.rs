@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tidegate_core::{AllowedNames, DailyLimits, Error, ErrorKind, LevelLimits, Limits, Principal};
 use tidegate_query::{IngestTable, IngestTarget};
 use tidegate_runtime::{Registry, SnapshotBuilder, event::EventDispatcher};
-use tidegate_tools::{IngestOptions, register_ingest_tools};
+use tidegate_tools::{IngestToolOptions, register_ingest_tools};
 
 use super::memory_target::{MemoryTarget, sensor_columns, stamp, table};
 use super::{NDJSON, answer, append, counts, device, no_arguments, registry, rest_call, rest_call_of};
@@ -145,7 +145,7 @@ async fn a_storage_that_fails_stores_nothing() {
     assert_eq!(error, "unavailable: there is no room for rows; nothing was stored");
     plant.is_full.store(false, Ordering::SeqCst);
     assert_eq!(counts(&append(&registry, ROW, json!({"key": "k"})).await.unwrap()), (1, 0, false, false));
-    let options = IngestOptions { spool_folder: "/no/such/folder".into(), ..IngestOptions::default() };
+    let options = IngestToolOptions { spool_folder: "/no/such/folder".into(), ..IngestToolOptions::default() };
     let registry = super::registry_with(&[&plant], options);
     let parquet = rest_call(&device(&["*"]), "append_rows", no_arguments(), "application/vnd.apache.parquet", "x");
     let error = answer(&registry, parquet).await.unwrap_err();
@@ -156,7 +156,7 @@ fn limited(plant: &Arc<MemoryTarget>, daily: DailyLimits) -> Arc<Registry> {
     let targets = vec![Arc::clone(plant) as Arc<dyn IngestTarget>];
     let per_principal = LevelLimits { daily, ..LevelLimits::default() };
     let limits = Limits { per_principal, ..Limits::default() };
-    let options = IngestOptions::default();
+    let options = IngestToolOptions::default();
     let builder = register_ingest_tools(SnapshotBuilder::new(), targets, options, &AllowedNames::Everything);
     Registry::new(builder.limits(limits).build(), EventDispatcher::default())
 }
