@@ -289,15 +289,8 @@ impl NodeAssembler {
         report.warnings.iter_mut().for_each(|warning| *warning = loaded.document.redact(warning));
         match credential_authenticator {
             Some(credential_authenticator) if problems.is_empty() => {
-                let recording = sources.recording;
-                Ok(PreparedConfig {
-                    declared: state,
-                    credential_authenticator,
-                    databases: open,
-                    recording,
-                    mqtt,
-                    report,
-                })
+                let (declared, recording) = (state, sources.recording);
+                Ok(PreparedConfig { declared, credential_authenticator, databases: open, recording, mqtt, report })
             }
             _ => Err(loaded.to_error(&problems)),
         }

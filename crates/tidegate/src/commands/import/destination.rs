@@ -20,7 +20,7 @@ use crate::shutdown::Shutdown;
 
 /// Stores parts of files.
 pub(super) enum ImportDestination {
-    Server { uploader: Uploader, stop: CancellationToken },
+    Server { uploader: Box<Uploader>, stop: CancellationToken },
     Node(Box<LocalTable>),
 }
 
@@ -55,7 +55,7 @@ impl ImportDestination {
             let target = UploadTarget { server, database, table };
             let options = UploadOptions { bearer, ..UploadOptions::default() };
             let uploader = Uploader::new(&target, options).map_err(|error| anyhow::anyhow!("{error}"))?;
-            return Ok(Self::Server { uploader, stop });
+            return Ok(Self::Server { uploader: Box::new(uploader), stop });
         }
         let spec = NodeSpec::of_writer(options, WrittenDatabases::One(&to.database))?;
         let node = spec.open(LimitDefaults::CommandLine).await?;

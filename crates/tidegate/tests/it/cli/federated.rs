@@ -172,7 +172,7 @@ fn reports_invalid_federated_entries() {
     error: the configuration cannot be used
     tidegate.yaml:3:27: databases[1].federated[0]: sale is no database of files, postgres, sqlite or system; sales is
     tidegate.yaml:3:33: databases[1].federated[1]: b is no database of files, postgres, sqlite or system
-    tidegate.yaml:4:5: databases[2]: needs exactly one of files, sqlite, postgres, federated, system and journal
+    tidegate.yaml:4:5: databases[2]: needs exactly one of files, sqlite, postgres, federated, system and journal, or ingest with a folder
     tidegate.yaml:5:35: databases[3].strict: is for PostgreSQL, and this database is not
     tidegate.yaml:5:49: databases[3].connections: is for PostgreSQL and SQLite, and this database is neither
     ");
