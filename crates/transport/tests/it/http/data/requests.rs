@@ -87,7 +87,6 @@ async fn refusals_keep_the_connection() {
         ("no flag", request("POST", "/data/plant/sensors?create=perhaps", &[JSON], "[]")),
         ("GET", get(path)),
         ("PUT of logs", request("PUT", "/v1/logs", &[JSON], "{}")),
-        ("parameter of logs", request("POST", "/v1/logs?create=true", &[JSON], "{}")),
         ("no table", request("POST", "/data/plant", &[JSON], "[]")),
         ("empty table", request("POST", "/data/plant/", &[JSON], "[]")),
         ("conflict", request("POST", "/data/plant/running", &[JSON], "[]")),
