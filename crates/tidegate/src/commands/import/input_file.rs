@@ -13,6 +13,9 @@ use tidegate_client::upload::{PART_BYTES, PartCutter, RowSyntax, random_scope};
 use super::RowFlags;
 use crate::command_error::CommandError;
 
+/// The size of standard input, which is copied to a temporary file first. As that of a body of `/data`.
+const SPOOLED_BYTES_MAX: u64 = 16 << 30;
+
 /// A format of rows in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum FileFormat {
@@ -115,7 +118,7 @@ struct FileIdentity {
 
 fn open_regular(path: &Path) -> io::Result<(File, Option<FileIdentity>)> {
     if path.as_os_str() == "-" {
-        return Ok((spool(&mut io::stdin().lock())?, None));
+        return Ok((spool(io::stdin().lock())?, None));
     }
     let mut file = File::open(path)?;
     let metadata = file.metadata()?;
@@ -130,9 +133,13 @@ fn open_regular(path: &Path) -> io::Result<(File, Option<FileIdentity>)> {
     Ok((file, Some(FileIdentity { path, modified_ns: modified.as_nanos() })))
 }
 
-fn spool(input: &mut impl io::Read) -> io::Result<File> {
+/// Copies `input` to a temporary file, because its size must be known before it is cut into parts.
+fn spool(input: impl io::Read) -> io::Result<File> {
     let mut file = tempfile::tempfile()?;
-    io::copy(input, &mut file)?;
+    if io::copy(&mut input.take(SPOOLED_BYTES_MAX + 1), &mut file)? > SPOOLED_BYTES_MAX {
+        let gigabytes = SPOOLED_BYTES_MAX >> 30;
+        return Err(io::Error::other(format!("standard input has more than {gigabytes} GiB; import files instead")));
+    }
     file.rewind()?;
     Ok(file)
 }
