@@ -198,12 +198,12 @@ impl PlanRun<'_> {
                 return Ok(QueryRows::from_batch(changed_rows_batch(changed)));
             }
             let batches = futures::stream::iter(first.into_iter().map(Ok)).boxed();
-            return Ok(QueryRows { schema, batches });
+            return Ok(QueryRows::new(schema, batches));
         }
         let first = futures::stream::iter(first.into_iter().map(Ok));
         let background_tasks = self.server.pool.background_tasks().clone();
         let rest = spawn_forwarder(running, background_tasks, self.job.cancellation(), self.transaction);
-        Ok(QueryRows { schema, batches: first.chain(rest).boxed() })
+        Ok(QueryRows::new(schema, first.chain(rest).boxed()))
     }
 
     /// Ends `work` when the job, the database or the time limit for the first row ends.

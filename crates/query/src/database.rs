@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 
 use crate::freshness::Freshness;
+use crate::network::{MissingNodes, Network};
 use crate::stable_hash::StableHasher;
 use tidegate_core::{DatabaseTenants, Error, ErrorKind, Principal, nearest_names};
 use tidegate_runtime::Job;
@@ -85,6 +86,11 @@ pub trait Database: Send + Sync + 'static {
     /// When the version tag cannot be computed now.
     async fn version_tag(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         compute_schema_version_tag(self, table, principal).await
+    }
+
+    /// The nodes of the database, if it is a network.
+    fn network(&self) -> Option<&dyn Network> {
+        None
     }
 
     /// Notes for the administrator, such as merged or skipped files: one sentence each.
@@ -176,12 +182,20 @@ pub struct QueryRows {
     pub schema: SchemaRef,
     /// The batches, in order.
     pub batches: BoxStream<'static, Result<RecordBatch, Error>>,
+    /// The nodes whose rows are missing, if any. It is known before the first row; a node that fails later fails the
+    /// answer.
+    pub missing: Option<Arc<MissingNodes>>,
 }
 
 impl QueryRows {
     /// An answer that is already in memory.
     pub fn from_batch(batch: RecordBatch) -> Self {
-        Self { schema: batch.schema(), batches: Box::pin(futures::stream::once(async move { Ok(batch) })) }
+        Self::new(batch.schema(), Box::pin(futures::stream::once(async move { Ok(batch) })))
+    }
+
+    /// A whole answer.
+    pub fn new(schema: SchemaRef, batches: BoxStream<'static, Result<RecordBatch, Error>>) -> Self {
+        Self { schema, batches, missing: None }
     }
 }
 

@@ -16,6 +16,7 @@ mod freshness;
 mod ingest;
 mod ingest_maintenance;
 mod named_enum;
+mod network;
 mod render;
 mod request;
 mod result_manifest;
@@ -44,6 +45,10 @@ pub use ingest::{
     WriteRequest, WriteStart, rejected_rows_schema,
 };
 pub use ingest_maintenance::{IngestMaintenance, IngestStatus, IngestTotals, IngestVerification};
+pub use network::{
+    MissingNode, MissingNodes, Network, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, TablePart,
+    is_node_failure,
+};
 pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
 pub use result_manifest::result_manifest;
 pub use row_policy::{

@@ -121,6 +121,6 @@ impl Plan for InMemoryDatabase {
     }
 
     async fn run(self: Box<Self>, _job: &Arc<Job>) -> Result<QueryRows, Error> {
-        Ok(QueryRows { schema: self.schema(), batches: futures::stream::iter(self.0.into_iter().map(Ok)).boxed() })
+        Ok(QueryRows::new(self.schema(), futures::stream::iter(self.0.into_iter().map(Ok)).boxed()))
     }
 }

@@ -61,7 +61,7 @@ impl Executor {
         let _query = QueryEndGuard { events: &self.events, database: request.database.name(), job, started };
         job.report_step(QueryStep::Running { database: request.database.name() });
         progress.enter_stage(AnswerStage::Running).await?;
-        let QueryRows { schema, batches } =
+        let QueryRows { schema, batches, .. } =
             run_until_cancelled(job, progress.run_with_heartbeat(plan.run(job))).await?;
         // Not the columns of the plan: a table may have changed since planning.
         let (distinct, schema, answer) = begin(&schema)?;

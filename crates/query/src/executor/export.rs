@@ -55,7 +55,7 @@ impl Executor {
         DistinctValues::for_answer(request.extract.as_deref(), &plan.schema())?;
         let _query = QueryEndGuard { events: &self.events, database: request.database.name(), job, started };
         progress.enter_stage(AnswerStage::Running).await?;
-        let QueryRows { schema, batches } =
+        let QueryRows { schema, batches, .. } =
             run_until_cancelled(job, progress.run_with_heartbeat(plan.run(job))).await?;
         let (distinct, schema) = DistinctValues::for_answer(request.extract.as_deref(), &schema)?;
         request.check_output_schema(&schema)?;

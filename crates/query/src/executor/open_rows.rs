@@ -40,9 +40,9 @@ impl Executor {
             started: Instant::now(),
             rows: 0,
         };
-        let QueryRows { schema, batches } = run_until_cancelled(job, plan.run(job)).await?;
+        let QueryRows { schema, batches, missing } = run_until_cancelled(job, plan.run(job)).await?;
         let batches = redact_stream(batches, job).inspect(move |batch| end.count(batch));
-        Ok(QueryRows { schema, batches: batches.boxed() })
+        Ok(QueryRows { schema, batches: batches.boxed(), missing })
     }
 }
 

@@ -198,7 +198,7 @@ impl Plan for FakeDatabase {
                 item
             }
         });
-        Ok(QueryRows { schema, batches: batches.boxed() })
+        Ok(QueryRows::new(schema, batches.boxed()))
     }
 }
 

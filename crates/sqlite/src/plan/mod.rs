@@ -177,7 +177,7 @@ impl Plan for SqlitePlan {
             let batch = reader.next().await?;
             Some((batch, reader))
         });
-        Ok(QueryRows { schema: self.schema, batches: Box::pin(batches) })
+        Ok(QueryRows::new(self.schema, Box::pin(batches)))
     }
 }
 

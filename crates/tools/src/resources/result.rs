@@ -167,7 +167,7 @@ async fn send_first_rows(
     job: &Arc<Job>,
     reply: &ReplySender,
 ) -> Result<(), Error> {
-    let rows = QueryRows { schema: result.schema().clone(), batches: result.rows_from(0) };
+    let rows = QueryRows::new(result.schema().clone(), result.rows_from(0));
     let overflow_hint = "Page through the rest with the cursor, or get it over HTTP.".to_owned();
     let output_options = OutputOptions { overflow_hint, ..OutputOptions::default() };
     node.executor.answer_rows(rows, output_options, job, reply).await.map(drop)

@@ -175,7 +175,7 @@ impl Plan for FakePlan {
             cancellation.cancelled().await;
             Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"))
         });
-        Ok(QueryRows { schema: self.batch.schema(), batches: batches.boxed() })
+        Ok(QueryRows::new(self.batch.schema(), batches.boxed()))
     }
 }
 

@@ -60,7 +60,7 @@ pub(super) async fn start_query(plan: EmbeddedPlan, job: &Arc<Job>) -> QueryRows
     });
     // Without a first batch, an error follows, or the reader is gone.
     let schema = beginning.await.unwrap_or(planned_schema);
-    QueryRows { schema, batches }
+    QueryRows::new(schema, batches)
 }
 
 /// Runs the plan until it ends or the reader is gone. Before the first batch is sent, it restarts with shorter batches

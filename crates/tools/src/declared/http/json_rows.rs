@@ -52,7 +52,7 @@ pub(super) fn rows_from_json(items: Vec<Value>, extract: Option<&str>) -> Result
             columns.batch(&schema, &items[start..end])
         })
     };
-    Ok(QueryRows { schema, batches: futures::stream::iter(batches).boxed() })
+    Ok(QueryRows::new(schema, futures::stream::iter(batches).boxed()))
 }
 
 impl InferredColumns {

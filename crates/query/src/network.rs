@@ -1,0 +1,159 @@
+//! Networks of nodes: nodes as databases, their tables as last known, and answers that lack the rows of some nodes.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use tidegate_core::{Error, ErrorKind, Principal};
+
+use crate::database::Database;
+
+/// The database of another node. Its name is the name of the node in its network.
+///
+/// An error that [`is_node_failure`] is about the node, not about the statement. Before the first row of an answer, it
+/// means that no replica of the node answered.
+#[async_trait]
+pub trait NodeDatabase: Database {
+    /// The URL of the replica that is in use, or would be tried first. It has no credentials.
+    fn url(&self) -> String;
+
+    /// The tables that `principal` may read, as last known: a list that is older than a few seconds is fetched again, and
+    /// the old one is returned while the node does not answer.
+    ///
+    /// # Errors
+    /// Those of the node, when its tables were never known.
+    async fn tables(&self, principal: &Principal) -> Result<Arc<NodeTables>, Error>;
+
+    /// Asks the node for its version and its clock: one round trip, never from memory.
+    ///
+    /// # Errors
+    /// `Unavailable` or `TimedOut` when no replica answers; `Unauthenticated` and `Forbidden` when the node refuses.
+    async fn check(&self, principal: &Principal) -> Result<NodeCheck, Error>;
+
+    /// What was observed of the node so far, without a request.
+    fn observed(&self) -> NodeObservation;
+}
+
+/// Whether `error` is about a node that is away, slow, of another version, or refuses; not about a statement.
+pub fn is_node_failure(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Unavailable | ErrorKind::TimedOut | ErrorKind::Unauthenticated | ErrorKind::Forbidden
+    )
+}
+
+/// The tables of a node at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeTables {
+    /// The tables, ordered by name.
+    pub tables: Vec<NodeTable>,
+    /// When the node listed them, by the clock of this process.
+    pub known_since: SystemTime,
+}
+
+/// A table of a node, with the columns that the caller may read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeTable {
+    /// The name, unquoted.
+    pub name: String,
+    /// The columns.
+    pub schema: SchemaRef,
+    /// The number of rows, where the node knows it without reading the table.
+    pub rows: Option<u64>,
+    /// The comment from the database.
+    pub comment: Option<String>,
+}
+
+/// The answer of a node to a check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeCheck {
+    /// The version of its program.
+    pub version: String,
+    /// The URL of the replica that answered.
+    pub url: String,
+    /// The time of the round trip.
+    pub latency: Duration,
+    /// Its clock minus the clock of this process, in milliseconds, accurate to half of the round trip.
+    pub clock_offset_ms: i64,
+    /// The number of calls that run there.
+    pub running_calls: u64,
+    /// The subject as which the node knows the caller.
+    pub subject: String,
+}
+
+/// What a process has observed of a node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeObservation {
+    /// The last answer of the node, whatever it was.
+    pub last_seen: Option<SystemTime>,
+    /// The failure since then, if the last request failed.
+    pub failure: Option<String>,
+    /// The version of its program, if it was reported.
+    pub version: Option<String>,
+    /// The time of the last round trip.
+    pub latency: Option<Duration>,
+}
+
+/// The nodes of a network database, for the tools that show them.
+#[async_trait]
+pub trait Network: Send + Sync {
+    /// The nodes, in the order of the configuration.
+    fn nodes(&self) -> &[Arc<dyn NodeDatabase>];
+
+    /// Which nodes hold which part of `table`.
+    ///
+    /// # Errors
+    /// `NotFound` with the nearest names, when no node has the table.
+    async fn locate(&self, table: &str, principal: &Principal) -> Result<Vec<TablePart>, Error>;
+}
+
+/// The part of a network table that one node holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TablePart {
+    /// The name of the node.
+    pub node: String,
+    /// The number of rows, if known.
+    pub rows: Option<u64>,
+    /// When the part was last known to be like this.
+    pub known_since: Option<SystemTime>,
+    /// What the configuration declares about the rows, as a condition, if it does.
+    pub holds: Option<String>,
+    /// Notes: columns that are absent or have another type, or why the node does not answer.
+    pub notes: Vec<String>,
+}
+
+/// The nodes whose rows an answer lacks. It is never empty.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MissingNodes {
+    /// The nodes, ordered by name.
+    pub nodes: Vec<MissingNode>,
+    /// The number of rows of the tables of the statement on all nodes, as last known, if it is known of each node.
+    pub rows_total: Option<u64>,
+}
+
+/// A node whose rows an answer lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingNode {
+    /// The name.
+    pub name: String,
+    /// Why, for the caller.
+    pub reason: String,
+    /// The number of rows of the tables of the statement that it holds, as last known.
+    pub rows: Option<u64>,
+}
+
+impl MissingNodes {
+    /// The part of the rows that is missing, from 0 to 1, as last known.
+    pub fn share(&self) -> Option<f64> {
+        let missing = self.nodes.iter().map(|node| node.rows).sum::<Option<u64>>()?;
+        let total = self.rows_total.filter(|total| *total > 0)?;
+        #[expect(clippy::cast_precision_loss, reason = "a share for people")]
+        Some(missing as f64 / total as f64)
+    }
+
+    /// The names, separated by commas.
+    pub fn names(&self) -> String {
+        self.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+}
