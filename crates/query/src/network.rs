@@ -6,8 +6,10 @@ use std::time::{Duration, SystemTime};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_runtime::Job;
+use tidegate_sql::Statement;
 
-use crate::database::Database;
+use crate::database::{Database, QueryRows};
 
 /// The database of another node. Its name is the name of the node in its network.
 ///
@@ -30,6 +32,14 @@ pub trait NodeDatabase: Database {
     /// # Errors
     /// `Unavailable` or `TimedOut` when no replica answers; `Unauthenticated` and `Forbidden` when the node refuses.
     async fn check(&self, principal: &Principal) -> Result<NodeCheck, Error>;
+
+    /// Runs `statement` without planning it first: one round trip. It returns when the first batch or the end of the
+    /// answer has arrived. The stream ends early, with an error, when `job` is cancelled; dropping it ends the call at
+    /// the node.
+    ///
+    /// # Errors
+    /// Those of [`Database::plan`] and [`Plan::run`](crate::Plan::run), and those of the node before its first row.
+    async fn run(&self, statement: &Statement, principal: &Principal, job: &Arc<Job>) -> Result<QueryRows, Error>;
 
     /// What was observed of the node so far, without a request.
     fn observed(&self) -> NodeObservation;
