@@ -15,6 +15,7 @@ mod grants;
 mod input;
 mod json_schema;
 mod limits;
+mod missing_nodes;
 mod name_pattern;
 mod principal;
 pub mod private_file;
@@ -42,6 +43,7 @@ pub use limits::{
     Budget, CallLimits, DailyLimits, LevelLimits, LimitLevel, LimitMeasure, Limits, RateLimit, ShareCounter,
     tenant_share, tenant_share_of_bytes,
 };
+pub use missing_nodes::{MissingNode, MissingNodes};
 pub use name_pattern::{NamePattern, misspelled_name, nearest_names};
 pub use principal::{AuthMethod, CallOrigin, Principal, TransportKind, quota_address};
 pub use redaction::{AnswerProtection, DataFence, RedactedText, Redactor};

@@ -1,4 +1,4 @@
-//! Networks of nodes: nodes as databases, their tables as last known, and answers that lack the rows of some nodes.
+//! Networks of nodes: nodes as databases, and their tables as last known.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, Principal};
+pub use tidegate_core::{MissingNode, MissingNodes};
 use tidegate_runtime::Job;
 use tidegate_sql::Statement;
 
@@ -131,39 +132,4 @@ pub struct TablePart {
     pub holds: Option<String>,
     /// Notes: columns that are absent or have another type, or why the node does not answer.
     pub notes: Vec<String>,
-}
-
-/// The nodes whose rows an answer lacks. It is never empty.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MissingNodes {
-    /// The nodes, ordered by name.
-    pub nodes: Vec<MissingNode>,
-    /// The number of rows of the tables of the statement on all nodes, as last known, if it is known of each node.
-    pub rows_total: Option<u64>,
-}
-
-/// A node whose rows an answer lacks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MissingNode {
-    /// The name.
-    pub name: String,
-    /// Why, for the caller.
-    pub reason: String,
-    /// The number of rows of the tables of the statement that it holds, as last known.
-    pub rows: Option<u64>,
-}
-
-impl MissingNodes {
-    /// The part of the rows that is missing, from 0 to 1, as last known.
-    pub fn share(&self) -> Option<f64> {
-        let missing = self.nodes.iter().map(|node| node.rows).sum::<Option<u64>>()?;
-        let total = self.rows_total.filter(|total| *total > 0)?;
-        #[expect(clippy::cast_precision_loss, reason = "a share for people")]
-        Some(missing as f64 / total as f64)
-    }
-
-    /// The names, separated by commas.
-    pub fn names(&self) -> String {
-        self.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ")
-    }
 }
