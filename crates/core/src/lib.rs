@@ -8,6 +8,7 @@ mod authenticator;
 mod backoff;
 mod call;
 mod caller;
+mod caller_tokens;
 mod content;
 mod digest;
 mod error;
@@ -31,6 +32,7 @@ pub use authenticator::{
 pub use backoff::Backoff;
 pub use call::{AuditedStatement, CallTarget, Completion, CompletionReference, CompletionRequest, LogLevel};
 pub use caller::{Caller, CallerIdentity, Toolset};
+pub use caller_tokens::CallerTokens;
 pub use content::{
     Annotations, AnswerFormat, Content, ContentRole, Icon, ResourceBody, ResourceContents, ResourceLink,
 };
