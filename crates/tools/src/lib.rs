@@ -15,6 +15,7 @@ mod log_tools;
 mod metric_sources;
 mod metric_tools;
 mod name_completer;
+mod network_tools;
 mod operations;
 mod prompts;
 mod query_tools;
@@ -89,7 +90,7 @@ pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<ToolContext>, allow
         operations::node_status::tool(node),
         operations::server_info::tool(node),
     ];
-    let tools = tools.into_iter().chain(function_tools::tools(node));
+    let tools = tools.into_iter().chain(function_tools::tools(node)).chain(network_tools::tools(node));
     let own = [resources::database::template(node), resources::table::template(node), resources::job::template(node)];
     let templates = own.into_iter().chain(resources::result::templates(node));
     let prompts = [

@@ -1,8 +1,11 @@
 //! Small in-memory tables for the discovery and status tools.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt64Array};
+use arrow::array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMillisecondArray, UInt64Array,
+};
 use tidegate_core::Error;
 use tidegate_query::QueryRows;
 
@@ -37,4 +40,19 @@ pub(crate) fn count_column(values: impl Iterator<Item = Option<u64>>) -> ArrayRe
 
 pub(crate) fn boolean_column(values: impl Iterator<Item = bool>) -> ArrayRef {
     Arc::new(values.map(Some).collect::<BooleanArray>())
+}
+
+pub(crate) fn integer_column(values: impl Iterator<Item = Option<i64>>) -> ArrayRef {
+    Arc::new(values.collect::<Int64Array>())
+}
+
+pub(crate) fn number_column(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
+    Arc::new(values.collect::<Float64Array>())
+}
+
+/// Times in UTC.
+pub(crate) fn time_column(values: impl Iterator<Item = Option<SystemTime>>) -> ArrayRef {
+    let milliseconds = |time: SystemTime| i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok();
+    let times = values.map(|time| time.and_then(milliseconds));
+    Arc::new(times.collect::<TimestampMillisecondArray>().with_timezone("UTC"))
 }

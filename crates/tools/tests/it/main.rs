@@ -3,7 +3,7 @@
 //! - `fake`: those databases, and a registry over them.
 //! - `tool_list`: the tool list, and its size.
 //! - `token_cost`: the tokens of a catalog of a hundred tables.
-//! - `discover`, `query_tools`, `operations`, `function_tools`: the tools by purpose.
+//! - `discover`, `query_tools`, `operations`, `function_tools`, `network_tools`: the tools by purpose.
 //! - `resources`, `prompts`: the other entries; `stored_results`: stored answers; `toolset`: tools that another tool
 //!   calls.
 //! - `ingest_tools`: rows that are written, to tables in memory.
@@ -20,6 +20,7 @@ mod discover;
 mod fake;
 mod function_tools;
 mod ingest_tools;
+mod network_tools;
 mod operations;
 mod prompts;
 mod query_tools;
