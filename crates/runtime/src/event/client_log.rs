@@ -58,12 +58,7 @@ fn log_step(job: &Job, step: QueryStep<'_>) {
             job.log_for_client(LogLevel::Info, QUERY, || json!({"message": "an earlier answer is still valid"}));
         }
         QueryStep::MemberRunning { member } => job.log_for_client(LogLevel::Info, QUERY, || {
-            let mut message = json!({"message": "a member database is queried"});
-            // Otherwise the owner declared the query, and its databases may be hidden from the caller.
-            if !job.databases().is_empty() {
-                message["member"] = member.into();
-            }
-            message
+            with_names(json!({"message": "a member database is queried"}), job, "member", || member.into())
         }),
         QueryStep::Retried { reason } => job.log_for_client(LogLevel::Notice, QUERY, || {
             json!({"message": "the query runs again", "reason": reason})
@@ -74,10 +69,22 @@ fn log_step(job: &Job, step: QueryStep<'_>) {
         QueryStep::Storing => job.log_for_client(LogLevel::Notice, QUERY, || {
             json!({"message": "the rows do not fit into the answer; all of them are stored"})
         }),
+        QueryStep::NodesMissing { nodes } => job.log_for_client(LogLevel::Warning, QUERY, || {
+            let message = json!({"message": "the answer is partial: nodes are missing", "count": nodes.nodes.len()});
+            with_names(message, job, "nodes", || nodes.names().into())
+        }),
         QueryStep::Truncated { rows } => job.log_for_client(LogLevel::Warning, QUERY, || {
             json!({"message": "the answer is partial: more rows exist", "rows": rows})
         }),
     }
+}
+
+/// Adds names, unless the owner declared the query: its databases may be hidden from the caller.
+fn with_names(mut message: Value, job: &Job, key: &str, names: impl FnOnce() -> Value) -> Value {
+    if !job.databases().is_empty() {
+        message[key] = names();
+    }
+    message
 }
 
 /// Adds the database if the caller queries it with its own rights.

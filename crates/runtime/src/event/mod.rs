@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tidegate_core::{Caller, Error, ErrorKind, LimitLevel, LimitMeasure, TransportKind};
+use tidegate_core::{Caller, Error, ErrorKind, LimitLevel, LimitMeasure, MissingNodes, TransportKind};
 use uuid::Uuid;
 
 use crate::job::Job;
@@ -168,6 +168,11 @@ pub enum QueryStep<'a> {
     },
     /// All rows are stored, because they do not fit into the answer.
     Storing,
+    /// The answer lacks the rows of some nodes of a network.
+    NodesMissing {
+        /// The nodes.
+        nodes: &'a MissingNodes,
+    },
     /// The answer ends although more rows exist.
     Truncated {
         /// The number of rows in the answer.
@@ -253,6 +258,7 @@ impl Subscriber for LogSubscriber {
                 rows = job.rows(),
                 bytes = job.bytes(),
                 elapsed_ms = job.elapsed().as_millis() as u64,
+                missing_nodes = job.missing_nodes().map(|missing| missing.names()),
                 "call ended"
             ),
             Event::CallRefused { kind, name, outcome, .. } => {

@@ -147,6 +147,7 @@ impl Call {
             row_policy_fingerprinter: RowPolicyFingerprinter::default(),
             result_uri: OnceLock::new(),
             answer_age: OnceLock::new(),
+            completeness: Mutex::default(),
             databases: Mutex::default(),
             started_at: SystemTime::now(),
             started: Instant::now(),

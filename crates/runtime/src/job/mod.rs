@@ -6,6 +6,7 @@ mod call_timer;
 mod client_log;
 mod interaction;
 mod jobs;
+mod missing_nodes;
 mod progress_throttle;
 mod protection;
 mod request_body;
@@ -28,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::call_timer::CallTimer;
 use self::client_log::ClientLog;
+use self::missing_nodes::AnswerCompleteness;
 use self::progress_throttle::ProgressThrottle;
 use crate::event::{Event, EventDispatcher, QueryStep};
 use crate::limits::{PermitQueues, ReachedLimit, RunPermits, UsageAmount, UsageCharges};
@@ -74,6 +76,7 @@ pub struct Job {
     pub(crate) row_policy_fingerprinter: RowPolicyFingerprinter,
     result_uri: OnceLock<String>,
     answer_age: OnceLock<Duration>,
+    completeness: Mutex<AnswerCompleteness>,
     databases: Mutex<BTreeSet<String>>,
     started_at: SystemTime,
     started: Instant,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tidegate_core::{Content, DataFence, Error, ErrorKind, RedactedText, Redactor, ResourceBody};
+use tidegate_core::{Content, DataFence, Error, ErrorKind, MissingNodes, RedactedText, Redactor, ResourceBody};
 
 use super::Job;
 
@@ -82,6 +82,17 @@ impl Job {
             return error;
         }
         error.map_texts(|text| self.redact_and_count(text).map(|masked| masked.text))
+    }
+
+    /// Secrets in reasons are masked, as in errors.
+    pub(crate) fn redact_missing_nodes(&self, missing: &MissingNodes) -> MissingNodes {
+        let mut missing = missing.clone();
+        for node in &mut missing.nodes {
+            if let Some(masked) = self.redact_and_count(&node.reason) {
+                node.reason = masked.text;
+            }
+        }
+        missing
     }
 
     fn redact_and_count(&self, text: &str) -> Option<RedactedText> {

@@ -33,8 +33,9 @@ impl Execution {
     pub(crate) async fn run(mut self) {
         self.events.emit(Event::CallStarted { job: &self.job });
         let outcome = match self.execute_within_limits().await {
-            Ok(metadata) => Outcome::Done(metadata),
+            Ok(metadata) => Outcome::Done(self.job.with_missing_nodes(metadata)),
             Err(error) => {
+                let error = self.job.explain_with_missing_nodes(error);
                 self.events.emit_error_detail(&error, self.job.id().0);
                 Outcome::Failed(self.job.redact_error(error))
             }
@@ -115,7 +116,13 @@ impl Execution {
 
     async fn run_handler(&self) -> Result<Metadata, Error> {
         match &self.handler {
-            RouteHandler::Handler(handler) => handler.handle(self.job.clone(), self.sender.clone()).await,
+            RouteHandler::Handler(handler) => {
+                let metadata = handler.handle(self.job.clone(), self.sender.clone()).await?;
+                if !self.job.is_in_background() {
+                    self.sender.send_missing_nodes_note().await?;
+                }
+                Ok(metadata)
+            }
             RouteHandler::Completer(completer, request) => {
                 let completion = match completer {
                     Some(completer) => completer.complete(request, self.job.clone()).await?,

@@ -256,6 +256,7 @@ impl ReplySender {
 
     /// Starts an answer that is a body of its own; only for calls with a format.
     pub async fn begin_body(&self, head: BodyMetadata) -> Result<(), Error> {
+        self.job.set_body_begun();
         self.send(Chunk::Body(head)).await
     }
 
@@ -305,11 +306,24 @@ impl ReplySender {
     /// `Cancelled` if the reply is no longer read, or if the job was cancelled before the client received the end.
     /// The job does not continue in the background then.
     pub async fn end_early(&self, metadata: Metadata, time: Duration) -> Result<(), Error> {
+        self.send_missing_nodes_note().await?;
+        let metadata = self.job.with_missing_nodes(metadata);
         // Before the end is sent: a client that receives it may drop the call.
         self.job.extend(time);
         self.job.set_in_background(true);
         let sent = self.send_event(ReplyEvent::End(Outcome::Done(metadata))).await;
         sent.inspect_err(|_| self.job.set_in_background(false))
+    }
+
+    /// Sends a note with the nodes whose rows the answer lacks, unless its content names them already.
+    ///
+    /// # Errors
+    /// `Cancelled` if the reply is no longer read.
+    pub async fn send_missing_nodes_note(&self) -> Result<(), Error> {
+        match self.job.take_unstated_nodes() {
+            Some(missing) => self.send_block(Content::text(missing.to_string())).await,
+            None => Ok(()),
+        }
     }
 
     pub(crate) async fn send_completion(&self, mut completion: Completion) -> Result<(), Error> {

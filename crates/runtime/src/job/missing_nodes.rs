@@ -1,0 +1,91 @@
+//! The nodes whose rows the answer of a job lacks.
+
+use std::sync::Arc;
+
+use tidegate_core::{Error, ErrorKind, MissingNodes};
+
+use super::Job;
+use crate::event::QueryStep;
+use crate::reply::Metadata;
+
+/// What is known of the completeness of an answer.
+#[derive(Debug, Default)]
+pub(crate) struct AnswerCompleteness {
+    missing: Option<Arc<MissingNodes>>,
+    /// Whether the content of the answer names them.
+    is_stated: bool,
+    has_begun_body: bool,
+}
+
+impl Job {
+    /// Records that the answer lacks the rows of `missing`. Its metadata names them then, and its content too: the end of
+    /// the answer adds a note, unless the handler [states](Job::set_missing_nodes_stated) them itself.
+    ///
+    /// # Errors
+    /// `Unavailable` if the body of the answer has begun: the header before it does not name them.
+    pub fn record_missing_nodes(&self, missing: &MissingNodes) -> Result<(), Error> {
+        let missing = self.redact_missing_nodes(missing);
+        for job in self.ancestors() {
+            let mut state = job.completeness.lock();
+            let all = state.missing.as_ref().map_or_else(|| missing.clone(), |known| known.union(&missing));
+            if state.missing.as_deref() == Some(&all) {
+                continue;
+            }
+            if state.has_begun_body {
+                let message = format!("nodes failed after the answer had begun: {}", missing.names());
+                return Err(Error::new(ErrorKind::Unavailable, message).with_hint("Repeat the call."));
+            }
+            state.missing = Some(Arc::new(all));
+            state.is_stated = false;
+        }
+        self.report_step(QueryStep::NodesMissing { nodes: &missing });
+        Ok(())
+    }
+
+    /// The nodes whose rows the answer lacks, if any. They are known before its first row.
+    pub fn missing_nodes(&self) -> Option<Arc<MissingNodes>> {
+        self.completeness.lock().missing.clone()
+    }
+
+    /// Declares that the content of the answer names the missing nodes.
+    pub fn set_missing_nodes_stated(&self) {
+        self.ancestors().for_each(|job| job.completeness.lock().is_stated = true);
+    }
+
+    /// The missing nodes that the content of the answer must still name. A body has a header for them.
+    pub(crate) fn take_unstated_nodes(&self) -> Option<Arc<MissingNodes>> {
+        let unstated = {
+            let state = self.completeness.lock();
+            state.missing.clone().filter(|_| !state.is_stated && !state.has_begun_body)
+        };
+        if unstated.is_some() {
+            self.set_missing_nodes_stated();
+        }
+        unstated
+    }
+
+    pub(crate) fn set_body_begun(&self) {
+        self.completeness.lock().has_begun_body = true;
+    }
+
+    /// `metadata` with the missing nodes.
+    pub(crate) fn with_missing_nodes(&self, mut metadata: Metadata) -> Metadata {
+        if let Some(missing) = self.missing_nodes() {
+            let members = missing.to_json_members().into_iter();
+            metadata.extend(members.map(|(name, value)| (format!("dev.tidegate/{name}"), value)));
+        }
+        metadata
+    }
+
+    /// `error` of the job, which may have another cause than it seems if rows are missing.
+    pub(crate) fn explain_with_missing_nodes(&self, error: Error) -> Error {
+        let Some(note) = self.missing_nodes().map(|missing| missing.to_string()) else { return error };
+        let hint = match error.hint() {
+            // A call on behalf of this one has failed.
+            Some(hint) if hint.contains(&note) => return error,
+            Some(hint) => format!("{hint}\n{note}"),
+            None => note,
+        };
+        error.with_hint(hint)
+    }
+}
