@@ -126,7 +126,7 @@ fn texts(batch: &RecordBatch) -> Vec<Option<String>> {
     (0..batch.num_rows()).map(|row| formatter.format_value(row)).collect()
 }
 
-/// The error with what to correct, if its kind tells.
+/// The error with what to correct, as far as its kind implies it.
 fn describe(error: &Error) -> String {
     let correction = match error.kind() {
         ErrorKind::Unavailable => "Start the node, or correct its url in the configuration of this server.",

@@ -292,7 +292,7 @@ async fn nodes_are_listed_with_their_state() {
 }
 
 #[tokio::test]
-async fn several_networks_are_told_apart() {
+async fn several_networks_are_distinguished() {
     let networks = [network("east", &[("oslo", SOUND)]), network("west", &[("cork", SOUND)])];
     let registry = registry(Databases::new(networks.into_iter().chain([Arc::new(shop()) as Arc<dyn Database>])));
     let listed = rows(&registry, "list_nodes", json!({}), &["last_seen"]).await;
