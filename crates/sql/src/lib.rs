@@ -7,6 +7,7 @@ mod dialect;
 mod equivalent_function;
 mod fingerprint;
 mod function_policy;
+mod identifier_quote;
 mod mentions;
 mod nesting;
 mod parameter;

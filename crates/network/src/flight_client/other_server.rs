@@ -1,0 +1,196 @@
+//! Servers of other programs: the commands of Flight SQL.
+//!
+//! The parts of an answer are read from the server itself, in order. A part that is only at another location is refused,
+//! because the credentials are for this server.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow_flight::sql::{Any, CommandStatementQuery, ProstMessageExt};
+use arrow_flight::{FlightDescriptor, FlightInfo, Location, Ticket};
+use prost::Message;
+use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_query::QueryRows;
+use tidegate_runtime::Job;
+use tidegate_sql::Statement;
+use tokio::time::{Instant, timeout};
+
+use super::answer::{BatchReader, FurtherParts, open_answer};
+use super::connection::NodeConnection;
+use super::node_client::NodeClient;
+use super::prepared::{PreparedHandle, prepare};
+use super::server_kind::is_missing_feature;
+use super::status;
+
+/// Parts of one answer.
+const PARTS_MAX: usize = 10_000;
+/// The location of a part that means the server itself.
+const SAME_SERVER: &str = "arrow-flight-reuse-connection:";
+
+/// Where and for whom a request is sent.
+#[derive(Clone, Copy)]
+pub(super) struct RequestTarget<'a> {
+    pub(super) client: &'a Arc<NodeClient>,
+    pub(super) connection: &'a Arc<NodeConnection>,
+    pub(super) principal: &'a Arc<Principal>,
+}
+
+/// Runs `statement` on a server that is not Tidegate.
+pub(super) async fn run(
+    target: RequestTarget<'_>,
+    statement: &Statement,
+    identifier_quote: char,
+    job: &Arc<Job>,
+    (accept_within, deadline): (Duration, Instant),
+) -> Result<QueryRows, Error> {
+    let RequestTarget { client, connection, principal } = target;
+    let begun = Instant::now();
+    let starting = async {
+        let (info, prepared) = target.start(statement, identifier_quote, accept_within).await?;
+        let schema = schema_of(&info);
+        let mut tickets = client.tickets_of(connection, info)?;
+        let first = match tickets.pop_front() {
+            Some(first) => {
+                let remaining = job.deadline().saturating_duration_since(Instant::now());
+                Some(client.open_part(connection, principal, first, remaining).await?)
+            }
+            None => None,
+        };
+        Ok((schema, tickets, first, prepared))
+    };
+    let started = tokio::select! {
+        biased;
+        () = job.cancelled() => return Err(status::cancelled()),
+        started = timeout(accept_within, starting) => started,
+    };
+    let started = started.unwrap_or_else(|_| Err(status::timed_out(&client.name, accept_within.as_secs_f64())));
+    let (schema, tickets, first, prepared) = started?;
+    client.observe_answer(Some(begun.elapsed()));
+    let Some(reader) = first else {
+        let schema = schema.ok_or_else(|| status::malformed(&client.name, "it has neither parts nor columns"))?;
+        return Ok(QueryRows::from_batch(RecordBatch::new_empty(schema)));
+    };
+    let further = FurtherParts {
+        client: client.clone(),
+        connection: connection.clone(),
+        principal: principal.clone(),
+        tickets,
+        _prepared: prepared,
+    };
+    open_answer(reader, Some(further), job, deadline).await
+}
+
+/// The columns of the answer to `statement`.
+pub(super) async fn describe(
+    target: RequestTarget<'_>,
+    statement: &Statement,
+    identifier_quote: char,
+    within: Duration,
+) -> Result<SchemaRef, Error> {
+    let (info, _prepared) = target.start(statement, identifier_quote, within).await?;
+    if let Some(schema) = schema_of(&info) {
+        return Ok(schema);
+    }
+    let text = statement.text_with_identifier_quote(identifier_quote)?;
+    let command = CommandStatementQuery { query: text, transaction_id: None };
+    let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
+    target.client.get_schema(target.connection, target.principal, descriptor, within).await
+}
+
+impl RequestTarget<'_> {
+    async fn start(
+        self,
+        statement: &Statement,
+        identifier_quote: char,
+        within: Duration,
+    ) -> Result<(FlightInfo, Option<PreparedHandle>), Error> {
+        let text = statement.text_with_identifier_quote(identifier_quote)?;
+        if statement.parameters().is_empty() {
+            let command = CommandStatementQuery { query: text, transaction_id: None };
+            let info = self.client.flight_info(self.connection, self.principal, command.as_any(), within).await?;
+            return Ok((info, None));
+        }
+        let prepared = prepare(self, text, statement.parameters(), within).await?;
+        let info = self.client.flight_info(self.connection, self.principal, prepared.command(), within).await?;
+        Ok((info, Some(prepared)))
+    }
+}
+
+fn schema_of(info: &FlightInfo) -> Option<SchemaRef> {
+    let schema: Schema = (!info.schema.is_empty()).then(|| info.clone().try_decode_schema().ok())??;
+    Some(Arc::new(schema))
+}
+
+impl NodeClient {
+    /// The answer to `GetFlightInfo` for `command`.
+    pub(super) async fn flight_info(
+        &self,
+        connection: &NodeConnection,
+        principal: &Principal,
+        command: Any,
+        within: Duration,
+    ) -> Result<FlightInfo, Error> {
+        let mut lease = connection.lease().await;
+        let descriptor = FlightDescriptor::new_cmd(command.encode_to_vec());
+        let request = self.request(descriptor, principal, within)?;
+        let info = lease.client.get_flight_info(request).await;
+        info.map(tonic::Response::into_inner).map_err(|status| status::to_error(&self.name, &status))
+    }
+
+    /// The answer to `GetSchema` for `descriptor`.
+    pub(super) async fn get_schema(
+        &self,
+        connection: &NodeConnection,
+        principal: &Principal,
+        descriptor: FlightDescriptor,
+        within: Duration,
+    ) -> Result<SchemaRef, Error> {
+        let mut lease = connection.lease().await;
+        let request = self.request(descriptor, principal, within)?;
+        let answer = lease.client.get_schema(request).await.map_err(|status| match is_missing_feature(&status) {
+            true => status::malformed(&self.name, "it does not report the columns of statements"),
+            false => status::to_error(&self.name, &status),
+        })?;
+        let schema = Schema::try_from(answer.into_inner());
+        schema.map(Arc::new).map_err(|error| status::malformed(&self.name, &error.to_string()))
+    }
+
+    /// Opens the part of an answer that `ticket` names.
+    pub(super) async fn open_part(
+        &self,
+        connection: &NodeConnection,
+        principal: &Principal,
+        ticket: Ticket,
+        within: Duration,
+    ) -> Result<BatchReader, Error> {
+        let mut lease = connection.lease().await;
+        let request = self.request(ticket, principal, within)?;
+        let answer = lease.client.do_get(request).await.map_err(|status| status::to_error(&self.name, &status))?;
+        Ok(BatchReader::new(&self.name, answer.into_inner(), lease))
+    }
+
+    /// The tickets of the parts of an answer, all of which are at the server itself.
+    pub(super) fn tickets_of(&self, connection: &NodeConnection, info: FlightInfo) -> Result<VecDeque<Ticket>, Error> {
+        if info.endpoint.len() > PARTS_MAX {
+            return Err(status::malformed(&self.name, &format!("it has more than {PARTS_MAX} parts")));
+        }
+        let parts = info.endpoint.into_iter().map(|part| {
+            let is_here = part.location.is_empty() || part.location.iter().any(|at| is_at(at, connection));
+            if !is_here {
+                let at = part.location.first().map(|location| location.uri.as_str()).unwrap_or_default();
+                let message = format!("node {:?} refers to another server for its rows: {at:?}", self.name);
+                let hint = "Only the configured server is read; configure the other one as a database of its own.";
+                return Err(Error::new(ErrorKind::Failed, message).with_hint(hint));
+            }
+            part.ticket.ok_or_else(|| status::malformed(&self.name, "a part has no ticket"))
+        });
+        parts.collect()
+    }
+}
+
+fn is_at(location: &Location, connection: &NodeConnection) -> bool {
+    location.uri.starts_with(SAME_SERVER) || connection.address.is_same_server(&location.uri)
+}

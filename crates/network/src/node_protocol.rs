@@ -1,0 +1,170 @@
+//! What Tidegate adds to Flight SQL: statements as tickets, two actions, and the parts of an error.
+//!
+//! A client of another program needs none of it.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_sql::SqlDialect;
+
+/// The action that lists the tables of one database with their columns.
+pub(crate) const TABLES_ACTION: &str = "tidegate.tables";
+/// The action that reports version and clock.
+pub(crate) const CHECK_ACTION: &str = "tidegate.check";
+/// The header that names the database of a statement, for clients that cannot write it before the names of tables.
+pub(crate) const DATABASE_HEADER: &str = "database";
+/// The trailer with the parts of an error.
+pub(crate) const ERROR_TRAILER: &str = "tidegate-error-bin";
+/// The key in the metadata of a schema whose value lists the nodes whose rows are missing.
+pub(crate) const MISSING_NODES_KEY: &str = "tidegate.missing_nodes";
+/// Tables of one list.
+pub(crate) const TABLES_MAX: usize = 10_000;
+/// Bytes of one list of tables.
+pub(crate) const TABLES_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The first byte of a statement that is a ticket. Signed tickets begin with another one, and no command does.
+const STATEMENT_MARK: u8 = 2;
+/// Bytes of the trailer of an error. Clients bound the size of trailers.
+const ERROR_BYTES_MAX: usize = 2048;
+
+/// A statement for a database.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct NamedStatement {
+    pub(crate) database: Option<String>,
+    pub(crate) sql: String,
+    #[serde(default)]
+    pub(crate) parameters: Vec<Value>,
+}
+
+impl NamedStatement {
+    /// The statement as a ticket, or as the command of a descriptor. It has no signature: it runs with the rights of
+    /// the caller that sends it.
+    pub(crate) fn to_command(&self) -> Bytes {
+        let mut command = BytesMut::new();
+        command.put_u8(STATEMENT_MARK);
+        // Text and JSON values always serialize.
+        command.put_slice(&serde_json::to_vec(self).unwrap_or_default());
+        command.freeze()
+    }
+
+    /// The statement of a ticket or a command; `None` if it is of another kind.
+    ///
+    /// # Errors
+    /// What is malformed.
+    pub(crate) fn from_command(command: &[u8]) -> Option<Result<Self, String>> {
+        let statement = command.strip_prefix(&[STATEMENT_MARK])?;
+        Some(serde_json::from_slice(statement).map_err(|error| error.to_string()))
+    }
+}
+
+/// The body of both actions.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DatabaseRequest {
+    /// The database; without it, the only one that the caller may query.
+    pub(crate) database: Option<String>,
+}
+
+/// The first part of the answer to [`TABLES_ACTION`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TablesHeader {
+    pub(crate) database: String,
+    /// The name of the dialect, as [`dialect_key`] has it.
+    pub(crate) dialect: String,
+    pub(crate) version: String,
+}
+
+/// Each further part of the answer to [`TABLES_ACTION`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TableMessage {
+    pub(crate) name: String,
+    pub(crate) rows: Option<u64>,
+    pub(crate) comment: Option<String>,
+    /// The columns as an encapsulated IPC message, in base64.
+    pub(crate) schema: String,
+}
+
+/// The answer to [`CHECK_ACTION`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CheckAnswer {
+    pub(crate) version: String,
+    /// Milliseconds since 1970 by the clock of the server.
+    pub(crate) time_ms: i64,
+    pub(crate) running_calls: u64,
+    /// The subject as which the server knows the caller.
+    pub(crate) subject: String,
+    /// The dialect of the database, as [`dialect_key`] has it, if the caller may see the database.
+    pub(crate) dialect: Option<String>,
+}
+
+/// The name of a dialect in the protocol and in the configuration.
+pub(crate) fn dialect_key(dialect: SqlDialect) -> &'static str {
+    match dialect {
+        SqlDialect::DataFusion => "datafusion",
+        SqlDialect::Postgres => "postgres",
+        SqlDialect::Sqlite => "sqlite",
+    }
+}
+
+/// The parts of an error, which the text of a status has in one piece.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ErrorParts {
+    kind: String,
+    message: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    choices: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl ErrorParts {
+    /// The parts of `error` as the value of the trailer; `None` if it is too long, or has parts of other kinds.
+    pub(crate) fn encode(error: &Error) -> Option<Vec<u8>> {
+        if !error.violations().is_empty() {
+            return None;
+        }
+        let parts = Self {
+            kind: error.kind().name().to_owned(),
+            message: error.message().to_owned(),
+            choices: error.choices().to_vec(),
+            hint: error.hint().map(str::to_owned),
+        };
+        serde_json::to_vec(&parts).ok().filter(|bytes| bytes.len() <= ERROR_BYTES_MAX)
+    }
+
+    /// The error in the value of the trailer, with `describe` applied to its message.
+    pub(crate) fn decode(bytes: &[u8], describe: impl FnOnce(&str) -> String) -> Option<Error> {
+        let parts: Self = serde_json::from_slice(bytes).ok()?;
+        let kind = ErrorKind::ALL.iter().copied().find(|kind| kind.name() == parts.kind)?;
+        let error = Error::new(kind, describe(&parts.message)).with_choices(parts.choices);
+        Some(match parts.hint {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_is_read_as_it_was_written() {
+        let parameters = vec![Value::from(1), Value::from(1.0), Value::Null, Value::from("é")];
+        let statement = NamedStatement { database: Some("plant".to_owned()), sql: "SELECT $1".to_owned(), parameters };
+        assert_eq!(NamedStatement::from_command(&statement.to_command()), Some(Ok(statement)));
+        assert_eq!(NamedStatement::from_command(b"\x0a\x01"), None);
+        assert!(NamedStatement::from_command(&[STATEMENT_MARK, b'{']).is_some_and(|statement| statement.is_err()));
+    }
+
+    #[test]
+    fn errors_keep_their_parts() {
+        let error =
+            Error::new(ErrorKind::InvalidArguments, "no column a").with_choices(["b".to_owned()]).with_hint("c");
+        let bytes = ErrorParts::encode(&error).unwrap();
+        let decoded = ErrorParts::decode(&bytes, |message| format!("oslo: {message}")).unwrap();
+        assert_eq!(decoded.to_string(), "oslo: no column a\nValid choices: b\nc");
+        assert_eq!(decoded.kind(), ErrorKind::InvalidArguments);
+        assert_eq!(ErrorParts::encode(&Error::new(ErrorKind::Failed, "x".repeat(4096))), None);
+        assert!(ErrorParts::decode(b"{\"kind\":\"other\",\"message\":\"\"}", str::to_owned).is_none());
+    }
+}
