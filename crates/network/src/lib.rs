@@ -8,5 +8,5 @@ mod flight_client;
 mod flight_server;
 mod node_protocol;
 
-pub use flight_client::{FlightSqlDatabase, FlightSqlOptions, FlightTls, NodeCredential};
+pub use flight_client::{FlightSqlDatabase, FlightSqlOptions, FlightTls, NodeCredential, normalized_flight_url};
 pub use flight_server::{FlightOptions, RunningFlightServer, serve_flight};

@@ -6,7 +6,6 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_sql::SqlDialect;
 
 /// The action that lists the tables of one database with their columns.
 pub(crate) const TABLES_ACTION: &str = "tidegate.tables";
@@ -68,7 +67,7 @@ pub(crate) struct DatabaseRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TablesHeader {
     pub(crate) database: String,
-    /// The name of the dialect, as [`dialect_key`] has it.
+    /// The name of the dialect, as [`tidegate_sql::SqlDialect::key`] has it.
     pub(crate) dialect: String,
     pub(crate) version: String,
 }
@@ -92,17 +91,8 @@ pub(crate) struct CheckAnswer {
     pub(crate) running_calls: u64,
     /// The subject as which the server knows the caller.
     pub(crate) subject: String,
-    /// The dialect of the database, as [`dialect_key`] has it, if the caller may see the database.
+    /// The dialect of the database, as [`tidegate_sql::SqlDialect::key`] has it, if the caller may see the database.
     pub(crate) dialect: Option<String>,
-}
-
-/// The name of a dialect in the protocol and in the configuration.
-pub(crate) fn dialect_key(dialect: SqlDialect) -> &'static str {
-    match dialect {
-        SqlDialect::DataFusion => "datafusion",
-        SqlDialect::Postgres => "postgres",
-        SqlDialect::Sqlite => "sqlite",
-    }
 }
 
 /// The parts of an error, which the text of a status has in one piece.

@@ -34,6 +34,15 @@ impl SqlDialect {
         }
     }
 
+    /// The name for programs: in the configuration and between nodes.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::DataFusion => "datafusion",
+            Self::Postgres => "postgres",
+            Self::Sqlite => "sqlite",
+        }
+    }
+
     /// The quotation mark of identifiers.
     ///
     /// SQLite reads an unknown name between double quotes as a string, so that a misspelled or dropped name would

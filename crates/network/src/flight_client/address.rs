@@ -82,6 +82,14 @@ impl fmt::Display for NodeAddress {
     }
 }
 
+/// The normal form of the URL of a server: `grpc+tls://host:port`, or `grpc://host:port` on this machine.
+///
+/// # Errors
+/// When it is not a URL of a server, or TLS is missing for a server on another machine.
+pub fn normalized_flight_url(url: &str) -> Result<String, Error> {
+    NodeAddress::parse(url).map(|address| address.to_string())
+}
+
 fn is_loopback(host: &str) -> bool {
     let address: Result<IpAddr, _> = host.trim_start_matches('[').trim_end_matches(']').parse();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.to_canonical().is_loopback())

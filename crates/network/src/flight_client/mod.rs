@@ -19,5 +19,6 @@ mod status;
 mod table_cache;
 mod tables;
 
+pub use self::address::normalized_flight_url;
 pub use self::database::FlightSqlDatabase;
 pub use self::options::{FlightSqlOptions, FlightTls, NodeCredential};

@@ -11,7 +11,7 @@ use tonic::{Code, Status};
 use super::connection::NodeConnection;
 use super::node_client::NodeClient;
 use super::{other_catalog, status};
-use crate::node_protocol::{CHECK_ACTION, CheckAnswer, DatabaseRequest, TABLES_ACTION, dialect_key};
+use crate::node_protocol::{CHECK_ACTION, CheckAnswer, DatabaseRequest, TABLES_ACTION};
 
 /// Actions of one server.
 const ACTIONS_MAX: usize = 1000;
@@ -108,9 +108,9 @@ impl NodeClient {
 
     /// Fails if the node reports another dialect than the configured one.
     pub(super) fn check_dialect(&self, reported: Option<&str>) -> Result<(), Error> {
-        let configured = dialect_key(self.dialect);
+        let configured = self.dialect.key();
         let Some(reported) = reported.filter(|reported| *reported != configured) else { return Ok(()) };
-        let keys = [SqlDialect::DataFusion, SqlDialect::Postgres, SqlDialect::Sqlite].map(dialect_key);
+        let keys = [SqlDialect::DataFusion, SqlDialect::Postgres, SqlDialect::Sqlite].map(SqlDialect::key);
         let message =
             format!("node {:?} has SQL of the dialect {reported}, but the configuration has {configured}", self.name);
         let hint = match keys.contains(&reported) {

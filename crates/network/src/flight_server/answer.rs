@@ -27,6 +27,8 @@ pub(super) struct FlightAnswer {
     /// Parts of a large message.
     ready: VecDeque<FlightData>,
     has_ended: bool,
+    /// What the call reported at its end.
+    pub(super) metadata: Metadata,
 }
 
 impl FlightAnswer {
@@ -39,6 +41,7 @@ impl FlightAnswer {
             splitter: MessageSplitter::default(),
             ready: VecDeque::new(),
             has_ended: false,
+            metadata: Metadata::new(),
         }
     }
 
@@ -69,14 +72,14 @@ impl FlightAnswer {
                 Some(ReplyEvent::Chunk(Chunk::Body(_) | Chunk::Notification(_))) => {}
                 Some(ReplyEvent::Chunk(_)) => return Err(self.internal("the answer of a tool is no table")),
                 Some(ReplyEvent::End(Outcome::Failed(error))) => return Err(to_status(&error)),
-                Some(ReplyEvent::End(Outcome::Done(metadata))) => self.end(&metadata)?,
+                Some(ReplyEvent::End(Outcome::Done(metadata))) => self.end(metadata)?,
                 None => self.has_ended = true,
             }
         }
     }
 
     /// A partial answer must not look complete: the client has no other way to see that rows are missing.
-    fn end(&mut self, metadata: &Metadata) -> Result<(), Status> {
+    fn end(&mut self, metadata: Metadata) -> Result<(), Status> {
         self.has_ended = true;
         if metadata.get(TRUNCATED).and_then(serde_json::Value::as_bool).unwrap_or(false) {
             let message = "the answer is larger than this server allows for one call; narrow the statement";
@@ -85,6 +88,7 @@ impl FlightAnswer {
         if !self.reader.is_complete() {
             return Err(self.internal("an Arrow answer ended before its end mark"));
         }
+        self.metadata = metadata;
         Ok(())
     }
 

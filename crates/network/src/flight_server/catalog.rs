@@ -20,6 +20,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use serde_json::{Map, Value, json};
+use tidegate_runtime::Metadata;
 use tidegate_sql::SqlDialect;
 use tonic::{Code, Status};
 
@@ -198,25 +199,37 @@ impl FlightRequest {
             .collect())
     }
 
-    /// The columns of `table`, from an answer without rows. Those of a table that cannot be read are unknown.
+    /// The columns of `table`. Those of a table that cannot be read are unknown.
     async fn columns_of(&self, catalog: &ListedCatalog, table: &CatalogTable) -> Result<SchemaRef, Status> {
-        let arguments = json!({
-            "database": catalog.name, "table": table.full_name, "where": "1 = 0", "limit": 1,
-        });
-        let Value::Object(arguments) = arguments else { return Ok(Arc::new(Schema::empty())) };
-        let message = match self.run("query", arguments)?.next().await {
-            Err(status) if matches!(status.code(), Code::Unavailable | Code::NotFound) => None,
-            message => message?,
-        };
-        let Some(message) = message else { return Ok(Arc::new(Schema::empty())) };
+        match self.exact_columns(&catalog.name, &table.full_name).await {
+            Err(status) if matches!(status.code(), Code::Unavailable | Code::NotFound) => Ok(Arc::new(Schema::empty())),
+            columns => Ok(columns?.unwrap_or_else(|| Arc::new(Schema::empty()))),
+        }
+    }
+
+    /// The columns of `table`, from an answer without rows.
+    pub(super) async fn exact_columns(&self, database: &str, table: &str) -> Result<Option<SchemaRef>, Status> {
+        let arguments = json!({"database": database, "table": table, "where": "1 = 0", "limit": 1});
+        let Value::Object(arguments) = arguments else { return Ok(None) };
+        let Some(message) = self.run("query", arguments)?.next().await? else { return Ok(None) };
         let parsed = root_as_message(&message.data_header).ok().and_then(|message| message.header_as_schema());
-        parsed.map(|schema| Arc::new(fb_to_schema(schema))).ok_or_else(|| {
+        let schema = parsed.map(|schema| Some(Arc::new(fb_to_schema(schema))));
+        schema.ok_or_else(|| {
             internal(self.state.registry.events(), "the answer of the tool query does not begin with a schema")
         })
     }
 
     /// All rows of the answer of `tool`, which is a list of bounded size.
     async fn collect(&self, tool: &str, arguments: Map<String, Value>) -> Result<Vec<RecordBatch>, Status> {
+        Ok(self.collect_with_metadata(tool, arguments).await?.0)
+    }
+
+    /// The same with what the call reported at its end.
+    pub(super) async fn collect_with_metadata(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<(Vec<RecordBatch>, Metadata), Status> {
         let mut answer = self.run(tool, arguments)?;
         let (mut messages, mut bytes) = (Vec::new(), 0);
         while let Some(message) = answer.next().await? {
@@ -227,10 +240,11 @@ impl FlightRequest {
             }
             messages.push(message);
         }
-        flight_data_to_batches(&messages).map_err(|error| self.encoding_error(&error.into()))
+        let batches = flight_data_to_batches(&messages).map_err(|error| self.encoding_error(&error.into()))?;
+        Ok((batches, answer.metadata))
     }
 
-    fn encoding_error(&self, error: &FlightError) -> Status {
+    pub(super) fn encoding_error(&self, error: &FlightError) -> Status {
         internal(self.state.registry.events(), format!("a list cannot be written as Arrow: {error}"))
     }
 }
@@ -244,14 +258,14 @@ fn may_match(pattern: Option<&str>, name: &str) -> bool {
 }
 
 /// The texts of a column, without nulls.
-fn texts(batch: &RecordBatch, column: &str) -> Vec<String> {
+pub(super) fn texts(batch: &RecordBatch, column: &str) -> Vec<String> {
     let Some(column) = batch.column_by_name(column).and_then(|column| column.as_string_opt::<i32>()) else {
         return Vec::new();
     };
     (0..column.len()).filter(|row| column.is_valid(*row)).map(|row| column.value(row).to_owned()).collect()
 }
 
-fn encapsulated_schema(schema: &Schema) -> Result<Bytes, FlightError> {
+pub(super) fn encapsulated_schema(schema: &Schema) -> Result<Bytes, FlightError> {
     let message: IpcMessage = SchemaAsIpc::new(schema, &IpcWriteOptions::default()).try_into()?;
     Ok(message.0)
 }

@@ -7,6 +7,7 @@ mod caller;
 mod catalog;
 mod ipc_messages;
 mod message_size;
+mod node_actions;
 mod prepared_statements;
 mod server;
 mod service;

@@ -20,6 +20,7 @@ use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
 use super::caller::FlightPeer;
+use super::node_actions::DescribedTables;
 use super::prepared_statements::PreparedStatements;
 use super::service::TidegateFlightService;
 use super::state::FlightState;
@@ -95,6 +96,7 @@ pub fn serve_flight(
         authenticator: options.authenticator.clone(),
         tickets: TicketSigner::new(),
         prepared: PreparedStatements::default(),
+        described: DescribedTables::default(),
         version: options.version.clone(),
     });
     let (sender, accepted) = mpsc::channel(ACCEPTED_MAX);

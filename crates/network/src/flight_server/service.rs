@@ -19,11 +19,14 @@ use tonic::{Request, Response, Status, Streaming};
 use super::caller::FlightCredentials;
 use super::state::FlightState;
 use super::status::to_status;
+use crate::node_protocol::{CHECK_ACTION, NamedStatement, TABLES_ACTION};
 
-/// The actions of Flight SQL that this server has.
-const ACTIONS: [(&str, &str); 2] = [
+/// The actions of Flight SQL that this server has, and those for other nodes.
+const ACTIONS: [(&str, &str); 4] = [
     ("CreatePreparedStatement", "Prepares a statement (ActionCreatePreparedStatementRequest)"),
     ("ClosePreparedStatement", "Forgets a prepared statement (ActionClosePreparedStatementRequest)"),
+    (TABLES_ACTION, "Lists the tables of a database with their columns, for other nodes (JSON)"),
+    (CHECK_ACTION, "Reports version and clock, for other nodes (JSON)"),
 ];
 
 pub(super) const READ_ONLY: &str = "this server is read-only over Flight SQL: updates, ingestion and transactions are not available; send queries only";
@@ -60,6 +63,12 @@ fn parse_command(bytes: &[u8]) -> Result<Command, Status> {
     let malformed = |problem: String| Status::invalid_argument(format!("the command is malformed: {problem}"));
     let command = Any::decode(Bytes::copy_from_slice(bytes)).map_err(|error| malformed(error.to_string()))?;
     Command::try_from(command).map_err(|error| malformed(error.to_string()))
+}
+
+/// The statement of a client that is another node; `None` for the commands and tickets of Flight SQL.
+fn parse_statement(bytes: &[u8]) -> Option<Result<NamedStatement, Status>> {
+    let statement = NamedStatement::from_command(bytes)?;
+    Some(statement.map_err(|problem| Status::invalid_argument(format!("the statement is malformed: {problem}"))))
 }
 
 fn unsupported(command: &Command) -> Status {
@@ -100,6 +109,9 @@ impl FlightRequest {
     }
 
     async fn answer(self, ticket: Ticket) -> Result<Stream<FlightData>, Status> {
+        if let Some(statement) = parse_statement(&ticket.ticket) {
+            return self.answer_named(statement?);
+        }
         let command = self.state.tickets.open(&ticket, &self.caller)?;
         let malformed = |error: arrow::error::ArrowError| Status::invalid_argument(error.to_string());
         match Command::try_from(command).map_err(malformed)? {
@@ -112,6 +124,9 @@ impl FlightRequest {
     }
 
     async fn schema(self, descriptor: FlightDescriptor) -> Result<SchemaResult, Status> {
+        if let Some(statement) = parse_statement(&descriptor.cmd) {
+            return Ok(SchemaResult { schema: self.describe(&statement?).await? });
+        }
         let schema = match parse_command(&descriptor.cmd)? {
             Command::CommandStatementQuery(query) => {
                 let statement = self.named_statement(&query)?;
@@ -153,6 +168,15 @@ impl FlightRequest {
             "ClosePreparedStatement" => {
                 self.close_prepared_statement(&action.body)?;
                 Ok(stream::empty().boxed())
+            }
+            TABLES_ACTION => {
+                let messages = self.list_tables_for_node(&action.body).await?;
+                let results = messages.into_iter().map(|body| Ok(arrow_flight::Result { body }));
+                Ok(stream::iter(results).boxed())
+            }
+            CHECK_ACTION => {
+                let body = self.check_for_node(&action.body).await?;
+                Ok(stream::iter([Ok(arrow_flight::Result { body })]).boxed())
             }
             "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
                 Err(Status::permission_denied(READ_ONLY))

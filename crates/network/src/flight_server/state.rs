@@ -8,6 +8,7 @@ use tidegate_runtime::{Call, Registry, Reply};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
+use super::node_actions::DescribedTables;
 use super::prepared_statements::PreparedStatements;
 use super::status::to_status;
 use super::ticket::TicketSigner;
@@ -20,6 +21,7 @@ pub(super) struct FlightState {
     pub(super) authenticator: Arc<dyn Authenticator>,
     pub(super) tickets: TicketSigner,
     pub(super) prepared: PreparedStatements,
+    pub(super) described: DescribedTables,
     /// The version of the server, for `GetSqlInfo`.
     pub(super) version: String,
 }

@@ -15,7 +15,6 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use prost::Message;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tidegate_sql::{SqlDialect, Statement};
 use tonic::{Code, Status};
@@ -23,37 +22,26 @@ use tonic::{Code, Status};
 use super::answer::FlightAnswer;
 use super::prepared_statements::PreparedStatement;
 use super::service::{FlightRequest, READ_ONLY};
+use crate::node_protocol::{DATABASE_HEADER, NamedStatement};
 
 /// The tool that runs statements.
 const SQL_TOOL: &str = "sql";
-/// The header that names the database of a statement, for clients that cannot write it before the names of tables.
-const DATABASE_HEADER: &str = "database";
 /// Parameters of one statement.
 const PARAMETERS_MAX: usize = 10_000;
 
-/// A statement for a database, as a ticket contains it.
-#[derive(Clone, Serialize, Deserialize)]
-pub(super) struct NamedStatement {
-    database: Option<String>,
-    sql: String,
-    #[serde(default)]
-    parameters: Vec<Value>,
-}
-
-impl NamedStatement {
-    /// The arguments of the tool. A client of Flight reads all rows, so there is no limit of rows.
-    fn into_arguments(self) -> Map<String, Value> {
-        let mut arguments = Map::new();
-        arguments.insert("sql".to_owned(), self.sql.into());
-        arguments.insert("max_rows".to_owned(), i64::MAX.into());
-        if let Some(database) = self.database {
-            arguments.insert("database".to_owned(), database.into());
-        }
-        if !self.parameters.is_empty() {
-            arguments.insert("parameters".to_owned(), self.parameters.into());
-        }
-        arguments
+/// The arguments of the tool. A client of Flight reads all rows, so there is no limit of rows.
+fn into_arguments(statement: NamedStatement) -> Map<String, Value> {
+    let NamedStatement { database, sql, parameters } = statement;
+    let mut arguments = Map::new();
+    arguments.insert("sql".to_owned(), sql.into());
+    arguments.insert("max_rows".to_owned(), i64::MAX.into());
+    if let Some(database) = database {
+        arguments.insert("database".to_owned(), database.into());
     }
+    if !parameters.is_empty() {
+        arguments.insert("parameters".to_owned(), parameters.into());
+    }
+    arguments
 }
 
 impl FlightRequest {
@@ -78,7 +66,15 @@ impl FlightRequest {
     ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
         let statement: NamedStatement = serde_json::from_slice(handle)
             .map_err(|error| Status::invalid_argument(format!("the ticket is malformed: {error}")))?;
-        Ok(self.run(SQL_TOOL, statement.into_arguments())?.into_stream())
+        self.answer_named(statement)
+    }
+
+    /// Runs a statement that came without a ticket of this server, with the rights of the caller.
+    pub(super) fn answer_named(
+        self,
+        statement: NamedStatement,
+    ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
+        Ok(self.run(SQL_TOOL, into_arguments(statement))?.into_stream())
     }
 
     /// Calls `tool`, which answers with rows.
@@ -111,7 +107,7 @@ impl FlightRequest {
     }
 
     async fn first_columns(&self, statement: NamedStatement) -> Result<Bytes, Status> {
-        let mut arguments = statement.into_arguments();
+        let mut arguments = into_arguments(statement);
         arguments.insert("max_rows".to_owned(), 1.into());
         let first = self.run(SQL_TOOL, arguments)?.next().await?;
         Ok(first.map(|message| encapsulate(&message.data_header)).unwrap_or_default())
@@ -165,7 +161,7 @@ impl FlightRequest {
     ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
         let PreparedStatement { database, sql, parameters, .. } = self.prepared_statement(handle)?;
         let statement = NamedStatement { database, sql, parameters };
-        Ok(self.run(SQL_TOOL, statement.into_arguments())?.into_stream())
+        Ok(self.run(SQL_TOOL, into_arguments(statement))?.into_stream())
     }
 
     /// Binds the only row of `messages` to the statement of `handle`.

@@ -1,7 +1,10 @@
 //! Errors of calls as gRPC statuses, with the texts that all transports send.
 
 use tidegate_core::{Error, ErrorKind};
+use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
+
+use crate::node_protocol::{ERROR_TRAILER, ErrorParts};
 
 /// Bytes of a message. It is sent in a trailer, percent-encoded, and clients bound the size of trailers.
 const MESSAGE_BYTES_MAX: usize = 2048;
@@ -13,7 +16,12 @@ pub(super) fn to_status(error: &Error) -> Status {
         message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
         message.push('…');
     }
-    Status::new(code_of(error.kind()), message)
+    let mut status = Status::new(code_of(error.kind()), message);
+    // Other nodes show the parts as those of an error of their own.
+    if let Some(parts) = ErrorParts::encode(error) {
+        status.metadata_mut().insert_bin(ERROR_TRAILER, MetadataValue::from_bytes(&parts));
+    }
+    status
 }
 
 fn code_of(kind: ErrorKind) -> Code {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{Content, Error};
+use tidegate_core::{AnswerFormat, Content, Error};
 use tidegate_query::{QueryRows, TableEntry, TableStatus};
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
@@ -17,6 +17,10 @@ use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::table_names::{FEDERATED, strip_database};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
+
+/// The metadata of an answer for programs that lists one database: its name, and the key of its dialect.
+const DATABASE: &str = "dev.tidegate/database";
+const DIALECT: &str = "dev.tidegate/dialect";
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
@@ -51,7 +55,12 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     let is_terse = is_default_shape && found.len() == 1;
     let output_options = shape.output_options("Narrow the list with pattern or database.")?;
     let rows = rows(&found, pattern.as_deref(), is_terse)?;
-    let metadata = node.executor.answer_rows(rows, output_options, &job, &reply).await?;
+    let mut metadata = node.executor.answer_rows(rows, output_options, &job, &reply).await?;
+    // Other nodes need to know the dialect of the statements that they send.
+    if let (Some(AnswerFormat::Arrow), [only]) = (job.format(), &found[..]) {
+        metadata.insert(DATABASE.to_owned(), only.database.name().into());
+        metadata.insert(DIALECT.to_owned(), only.database.dialect().key().into());
+    }
     // Programs that set a format expect only rows.
     if pattern.is_none() && is_default_shape && job.format().is_none() {
         send_notes(&found, &job, &reply).await?;
