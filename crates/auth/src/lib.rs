@@ -4,10 +4,12 @@
 //! A [`CredentialAuthenticator`] is created from [`AuthenticatorOptions`]: the [`Role`]s, the keys of a [`KeyFile`],
 //! the checks of tokens ([`TokenOptions`]), the accepted certificates ([`CertificateRule`]) and the trusted proxies
 //! ([`ProxyOptions`]). Transports hold a [`ReloadableAuthenticator`], in which a new authenticator replaces the old one
-//! as a whole. [`DevelopmentKey`] signs tokens for development.
+//! as a whole. [`DevelopmentKey`] signs tokens for development. [`CallerTokenSigner`] signs tokens that name a caller of
+//! this node to another node.
 
 mod api_keys;
 mod authenticator;
+mod caller_token_signer;
 mod certificate;
 mod clock;
 mod development;
@@ -19,6 +21,7 @@ mod secret;
 mod token;
 
 pub use authenticator::{AuthenticatorError, AuthenticatorOptions, CredentialAuthenticator, ReloadableAuthenticator};
+pub use caller_token_signer::{CallerTokenOptions, CallerTokenSigner};
 pub use certificate::{CertificateName, CertificateRule};
 pub use clock::Clock;
 pub use development::{DevelopmentKey, DevelopmentToken};

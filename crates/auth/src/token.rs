@@ -28,12 +28,14 @@ use crate::token::key_ring::KeyRing;
 use crate::token::options::Seconds;
 use crate::token::verifier::{TokenVerdict, TokenVerifier, VerifiedToken};
 
+pub(crate) use algorithm::KeyKind;
 pub use algorithm::TokenAlgorithm;
 pub use issuer_check::IssuerCheck;
+pub(crate) use key_ring::install_provider;
 pub use options::{IntrospectionOptions, TokenKey, TokenOptions, TokenOptionsError};
 
 /// Bytes of a token at most; longer ones are rejected without parsing.
-const TOKEN_BYTES_MAX: usize = 16 * 1024;
+pub(crate) const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
 pub(crate) struct TokenAuthenticator {
     verifier: TokenVerifier,

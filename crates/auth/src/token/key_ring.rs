@@ -146,7 +146,7 @@ fn pem_key(pem: &str) -> Result<VerificationKey, TokenOptionsError> {
 }
 
 /// The library panics if two providers are compiled in and none is chosen; another crate may add a second one.
-fn install_provider() {
+pub(crate) fn install_provider() {
     let _ = aws_lc::DEFAULT_PROVIDER.install_default();
 }
 

@@ -101,7 +101,7 @@ impl TokenOptions {
 pub struct TokenOptionsError(String);
 
 impl TokenOptionsError {
-    pub(super) fn new(message: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 

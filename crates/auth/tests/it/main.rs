@@ -2,6 +2,7 @@
 //!
 //! - `provider`: a small identity provider that tests control.
 //! - `bearer_properties`: arbitrary bearers neither cause a panic nor are accepted.
+//! - `caller_tokens`: tokens that name a caller to another node.
 //! - `certificates`: certificates, proxy headers, and their precedence.
 //! - `development`: keys and tokens for development.
 //! - `authenticator`: callers without credentials, the process's own user, and replaced authenticators.
@@ -22,6 +23,7 @@
 
 mod authenticator;
 mod bearer_properties;
+mod caller_tokens;
 mod certificates;
 mod development;
 mod fetched_keys;
