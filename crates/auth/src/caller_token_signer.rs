@@ -13,7 +13,7 @@ use jsonwebtoken::crypto::sign;
 use lru::LruCache;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
-use tidegate_core::{CallerTokens, Error, ErrorKind, Principal};
+use tidegate_core::{CallerTokens, Error, ErrorKind, HOPS_CLAIM, Principal};
 
 use crate::clock::Clock;
 use crate::secret::{self, Digest, Secret, sha256_of};
@@ -29,8 +29,7 @@ const TOKENS_MAX: NonZeroUsize = match NonZeroUsize::new(1024) {
 };
 /// The claims that only the signer sets. `cnf` binds the caller's own token to a key that this node does not have.
 const RESERVED_CLAIMS: [&str; 9] = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "cnf", HOPS_CLAIM];
-/// The claim that counts the nodes which a call has passed, so that networks that contain each other come to an end.
-const HOPS_CLAIM: &str = "tidegate_hops";
+/// Nodes that a call passes, so that networks that contain each other come to an end.
 const HOPS_MAX: u64 = 4;
 
 /// The options of a [`CallerTokenSigner`].
@@ -146,7 +145,8 @@ impl CallerTokens for CallerTokenSigner {
             return Err(Error::new(ErrorKind::Unauthenticated, "your token has expired"));
         }
         let key = digest_of(principal, node);
-        let is_usable = |expires: i64| now < expires.saturating_sub(UNUSED_SECONDS) && expires - now <= LIFETIME_SECONDS;
+        let is_usable =
+            |expires: i64| now < expires.saturating_sub(UNUSED_SECONDS) && expires - now <= LIFETIME_SECONDS;
         if let Some((token, expires)) = self.tokens.lock().get(&key)
             && is_usable(*expires)
             && *expires <= own_expiry

@@ -3,6 +3,9 @@
 use crate::error::Error;
 use crate::principal::Principal;
 
+/// The claim of such a token that counts the nodes which the call has passed.
+pub const HOPS_CLAIM: &str = "tidegate_hops";
+
 /// A source of short-lived bearer tokens that name a caller to another node.
 pub trait CallerTokens: Send + Sync + 'static {
     /// A token that identifies `principal` to `node`, and to no other node. It is valid for at least some seconds; an

@@ -32,7 +32,7 @@ pub use authenticator::{
 pub use backoff::Backoff;
 pub use call::{AuditedStatement, CallTarget, Completion, CompletionReference, CompletionRequest, LogLevel};
 pub use caller::{Caller, CallerIdentity, Toolset};
-pub use caller_tokens::CallerTokens;
+pub use caller_tokens::{CallerTokens, HOPS_CLAIM};
 pub use content::{
     Annotations, AnswerFormat, Content, ContentRole, Icon, ResourceBody, ResourceContents, ResourceLink,
 };
