@@ -12,7 +12,7 @@ const NODES_NAMED_MAX: usize = 10;
 const REASON_CHARS_MAX: usize = 160;
 
 /// The nodes whose rows an answer lacks. It is never empty.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingNodes {
     /// The nodes, ordered by name.
     pub nodes: Vec<MissingNode>,

@@ -70,12 +70,13 @@ impl<'a> AnswerWriter<'a> {
         is_buffering: bool,
     ) -> Result<Self, Error> {
         let job = progress.job();
-        let bound = AnswerBound::new(rows_max, job.inline_budget());
+        let mut bound = AnswerBound::new(rows_max, job.inline_budget());
         let budget = Budget { rows: bound.rows_max, bytes: bound.bytes_max };
         let body = encoding.media_type(is_list);
         let body = body.map(|media_type| BodyMetadata::new(media_type, budget));
         let fence = job.fence().filter(|_| body.is_none());
         let encoder = RowEncoder::with_encoding(encoding, is_list, schema, progress.started())?;
+        bound.note_bytes = if body.is_some() { 0 } else { encoder.missing_note_bytes() };
         // A format that inspects rows needs all of them.
         let batch_rows = job.batch_rows().filter(|_| body.is_none() && encoder.lookahead_rows() == 0);
         let items = batch_rows.map(|rows_max| TextItems { rows_max, encoding, is_list, schema: schema.clone() });

@@ -18,6 +18,7 @@ use tidegate_core::{AnswerFormat, Error};
 use self::arrow::ArrowBody;
 use self::parquet::ParquetBody;
 use crate::format::{AnswerEncoding, BinaryFormat, new_list_writer, new_row_writer};
+use crate::missing_nodes::missing_nodes_of_schema;
 
 pub(crate) use self::batch_body::BatchBody;
 pub use self::portable::stored_columns;
@@ -30,6 +31,8 @@ pub(crate) use self::text::TextBody;
 pub struct RowEncoder {
     media_type: &'static str,
     columns: usize,
+    /// A note about missing nodes for people.
+    missing_note: Option<String>,
     body: EncodedBody,
 }
 
@@ -64,7 +67,8 @@ impl RowEncoder {
             }
         };
         let media_type = encoding.media_type(is_list).unwrap_or_default();
-        Ok(Self { media_type, columns: schema.fields().len(), body })
+        let missing_note = missing_nodes_of_schema(schema).map(|missing| missing.to_string());
+        Ok(Self { media_type, columns: schema.fields().len(), missing_note, body })
     }
 
     /// The media type of the body, with its parameters.
@@ -137,12 +141,27 @@ impl RowEncoder {
         self.write_end(is_truncated)
     }
 
+    /// The size of the note about missing nodes.
+    pub(crate) fn missing_note_bytes(&self) -> usize {
+        self.missing_note.as_ref().map_or(0, String::len)
+    }
+
+    /// Writes a note about missing nodes after the end of a text body, where the format has a place for one.
+    pub(crate) fn write_missing_note(&mut self) {
+        if let (EncodedBody::Text(text), Some(note)) = (&mut self.body, &self.missing_note) {
+            text.write_note(note);
+        }
+    }
+
     /// The same, for an encoder that nothing is written to afterwards.
     pub(crate) fn write_end(&mut self, is_truncated: bool) -> Result<Bytes, Error> {
         match &mut self.body {
             EncodedBody::Binary(body) => body.finish(),
             EncodedBody::Text(text) => {
                 text.write_end(is_truncated);
+                if let Some(note) = &self.missing_note {
+                    text.write_note(note);
+                }
                 Ok(text.take_rest().0.into())
             }
         }

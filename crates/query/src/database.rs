@@ -193,6 +193,14 @@ impl QueryRows {
         Self::new(batch.schema(), Box::pin(futures::stream::once(async move { Ok(batch) })))
     }
 
+    /// Records the missing nodes for `job`, whose answer these rows are, or are read for.
+    ///
+    /// # Errors
+    /// As [`Job::record_missing_nodes`].
+    pub fn record_missing(&self, job: &Job) -> Result<(), Error> {
+        self.missing.as_deref().map_or(Ok(()), |missing| job.record_missing_nodes(missing))
+    }
+
     /// A whole answer.
     pub fn new(schema: SchemaRef, batches: BoxStream<'static, Result<RecordBatch, Error>>) -> Self {
         Self { schema, batches, missing: None }

@@ -15,6 +15,7 @@ mod format;
 mod freshness;
 mod ingest;
 mod ingest_maintenance;
+mod missing_nodes;
 mod named_enum;
 mod network;
 mod render;
@@ -45,6 +46,7 @@ pub use ingest::{
     WriteRequest, WriteStart, rejected_rows_schema,
 };
 pub use ingest_maintenance::{IngestMaintenance, IngestStatus, IngestTotals, IngestVerification};
+pub use missing_nodes::{MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY, missing_nodes_of_schema};
 pub use network::{
     MissingNode, MissingNodes, Network, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, TablePart,
     is_node_failure,
@@ -57,8 +59,8 @@ pub use row_policy::{
 };
 pub use secrets::{BUILT_IN_RULES, SecretRule, SecretRuleError, SecretRules};
 pub use spec::{
-    AggregateFunction, Comparison, ComparisonOperator, GroupKey, JoinKind, JoinOn, LIMIT_DEFAULT, NamedExpression,
-    Operand, QueryCondition, QueryJoin, QuerySpec, Selection, SortKey,
+    AggregateFunction, BoundExpression, Comparison, ComparisonOperator, GroupKey, JoinKind, JoinOn, LIMIT_DEFAULT,
+    NamedExpression, Operand, QueryCondition, QueryJoin, QuerySpec, Selection, SortKey,
 };
 pub use stable_hash::StableHasher;
 pub use structured::output_schema;

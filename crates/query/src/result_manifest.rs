@@ -55,6 +55,9 @@ pub fn result_manifest(store: &ResultStore, result: &StoredResult, reader: Optio
     if let Some(reason) = progress.end.as_ref().and_then(ResultEnd::reason) {
         manifest["reason"] = reason.into();
     }
+    if let (Some(missing), Some(members)) = (&header.missing_nodes, manifest.as_object_mut()) {
+        members.extend(missing.to_json_members());
+    }
     if let Some(rows) = result.reached_row_limit() {
         manifest["asked_for"] = rows.into();
     }

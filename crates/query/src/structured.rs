@@ -6,15 +6,22 @@ use arrow::datatypes::{DataType, Field, SchemaRef, UnionFields};
 use serde_json::{Map, Value, json};
 
 use crate::format::{BoxedCells, ExtensionType, JsonRows, unique_names};
+use crate::missing_nodes::json_members_of_schema;
 
 pub(crate) struct StructuredRows {
     rows: JsonRows,
     text: String,
+    /// The members about missing nodes.
+    missing: String,
 }
 
 impl StructuredRows {
     pub(crate) fn new(schema: &SchemaRef) -> Self {
-        Self { rows: JsonRows::new(&unique_names(schema)), text: "{\"rows\":[".to_owned() }
+        Self {
+            rows: JsonRows::new(&unique_names(schema)),
+            text: "{\"rows\":[".to_owned(),
+            missing: json_members_of_schema(schema),
+        }
     }
 
     pub(crate) fn write_row(&mut self, cells: &[BoxedCells<'_>], row: usize) {
@@ -26,7 +33,9 @@ impl StructuredRows {
 
     /// The complete content; `truncated` says that more rows exist.
     pub(crate) fn finish(mut self, truncated: bool) -> String {
-        self.text.push_str(if truncated { "],\"truncated\":true}" } else { "],\"truncated\":false}" });
+        self.text.push_str(if truncated { "],\"truncated\":true" } else { "],\"truncated\":false" });
+        self.text.push_str(&self.missing);
+        self.text.push('}');
         self.text
     }
 }

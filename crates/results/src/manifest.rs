@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use tidegate_core::{CallerIdentity, Error, ErrorKind};
+use tidegate_core::{CallerIdentity, Error, ErrorKind, MissingNodes};
 use uuid::Uuid;
 
 /// The metadata of a result that is known before its first row.
@@ -31,6 +31,9 @@ pub struct ResultHeader {
     /// The requested number of rows, if it was limited; whether further rows exist is then unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows_max: Option<u64>,
+    /// The nodes whose rows are missing, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_nodes: Option<MissingNodes>,
     /// The file that the rows contain; `None` for rows of a query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileDescription>,

@@ -130,6 +130,7 @@ impl ResultStore {
             created_at_ms,
             expires_at_ms: created_at_ms.saturating_add(to_ms(self.limits().time_to_live)),
             rows_max: new_result.rows_max,
+            missing_nodes: new_result.job.missing_nodes().map(Arc::unwrap_or_clone),
             file,
         };
         let folder = self.folder.result_path(head.id);
@@ -187,7 +188,7 @@ impl ResultWriter {
     /// Caches the result as the answer for `key` when it has all rows, before readers see its end.
     #[must_use]
     pub fn with_cache_key(mut self, key: Option<CacheKey>) -> Self {
-        self.cache_key = key;
+        self.cache_key = key.filter(|_| self.result.header.missing_nodes.is_none());
         self
     }
 

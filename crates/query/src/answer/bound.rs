@@ -49,6 +49,8 @@ pub(super) struct AnswerBound {
     /// The reason when the answer ends at `rows_max`.
     pub(super) row_truncation: TruncationReason,
     pub(super) bytes_max: Option<usize>,
+    /// Bytes that are reserved for the note about missing nodes.
+    pub(super) note_bytes: usize,
 }
 
 impl AnswerBound {
@@ -58,13 +60,13 @@ impl AnswerBound {
             (Some(expected), _) => (Some(expected), TruncationReason::RowLimit),
             (None, allowed) => (allowed, TruncationReason::RowBudget),
         };
-        Self { rows_max, row_truncation, bytes_max: budget.bytes }
+        Self { rows_max, row_truncation, bytes_max: budget.bytes, note_bytes: 0 }
     }
 
     /// Whether an answer of `bytes` bytes leaves space for the notice.
     pub(super) fn fits(&self, bytes: usize) -> bool {
         self.bytes_max.is_none_or(|max| {
-            let line = if max >= NOTICE_BUDGET_MIN_BYTES { NOTICE_BYTES } else { 0 };
+            let line = if max >= NOTICE_BUDGET_MIN_BYTES { NOTICE_BYTES + self.note_bytes.min(max / 2) } else { 0 };
             bytes + line <= max
         })
     }

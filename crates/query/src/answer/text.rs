@@ -86,12 +86,18 @@ impl AnswerWriter<'_> {
             if let (Some(notice), true) = (&notice, is_body) {
                 text.write_note(notice);
             }
+            if is_body {
+                self.encoder.write_missing_note();
+            }
             self.send_rest().await?;
         }
         self.close_fence().await?;
-        if let (Some(notice), false) = (notice, is_body) {
-            reply.end_text().await?;
-            reply.send_block(Content::text(notice)).await?;
+        if !is_body {
+            if let Some(notice) = notice {
+                reply.end_text().await?;
+                reply.send_block(Content::text(notice)).await?;
+            }
+            reply.send_missing_nodes_note().await?;
             if let Some(uri) = next.and_then(|next| next.uri.as_ref()) {
                 reply.send_block(stored_result_link(uri)).await?;
             }

@@ -6,12 +6,13 @@
 mod columns;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use tidegate_core::{Error, ErrorKind};
 
@@ -19,6 +20,7 @@ use self::columns::parquet_columns;
 use super::batch_body::BatchBody;
 use super::portable::PortableSchema;
 use crate::format::BinaryFormat;
+use crate::missing_nodes::{MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY};
 
 /// Rows that are written between two checks of the memory use.
 const SLICE_ROWS: usize = 8 * 1024;
@@ -52,7 +54,7 @@ impl ParquetBody {
         let portable = PortableSchema::new(schema, BinaryFormat::Parquet);
         let schema = portable.schema();
         let options = ArrowWriterOptions::new()
-            .with_properties(writer_properties(bounds)?)
+            .with_properties(writer_properties(bounds, schema)?)
             .with_parquet_schema(parquet_columns(schema)?);
         let writer = ArrowWriter::try_new_with_options(Vec::new(), schema.clone(), options)?;
         Ok(Self { portable, writer, bounds })
@@ -110,13 +112,17 @@ impl BatchBody for ParquetBody {
 /// Zstandard at its lowest level gives smaller files than Snappy at little cost, and current readers support it. Pages
 /// have neither an index nor statistics, which would stay in memory until the footer and grow with the answer; row
 /// groups have statistics.
-fn writer_properties(bounds: GroupBounds) -> Result<WriterProperties, ParquetError> {
+fn writer_properties(bounds: GroupBounds, schema: &Schema) -> Result<WriterProperties, ParquetError> {
+    let entry = |key: &str| Some(KeyValue::new(key.to_owned(), schema.metadata().get(key)?.clone()));
+    // Readers that ignore the Arrow schema in the file know these too.
+    let metadata: Vec<KeyValue> = [MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY].into_iter().filter_map(entry).collect();
     Ok(WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_max_row_group_row_count(Some(bounds.rows_max))
         .set_max_row_group_bytes(None)
+        .set_key_value_metadata((!metadata.is_empty()).then_some(metadata))
         .build())
 }
 

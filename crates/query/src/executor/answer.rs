@@ -12,12 +12,13 @@ use tidegate_runtime::{Job, Metadata, ReplySender};
 use super::Executor;
 use super::continuation::AnswerRecorder;
 use super::row_stream::{
-    QueryEndGuard, RecordBatchStream, abandon_answer, next_batch, run_until_cancelled, stream_rows,
+    QueryEndGuard, RecordBatchStream, abandon_answer, next_batch, run_plan, run_until_cancelled, stream_rows,
 };
 use crate::answer::{AnswerStage, AnswerWriter, ProgressReporter, TruncationHints};
 use crate::database::{Plan, QueryRows};
 use crate::distinct::DistinctValues;
 use crate::format::{AnswerEncoding, OutputFormat};
+use crate::missing_nodes::mark_schema;
 use crate::request::{AnswerMode, OutputOptions, QueryRequest};
 use crate::secrets::redact_stream;
 
@@ -46,6 +47,7 @@ impl Executor {
         let is_buffering = is_list || runs_in_batch(request.mode, encoding, plan.as_ref());
         let begin = |schema: &SchemaRef| -> Result<_, Error> {
             let (distinct, columns) = DistinctValues::for_answer(request.extract.as_deref(), schema)?;
+            let columns = mark_schema(columns, job);
             let mut answer = AnswerWriter::new(&progress, encoding, is_list, request.max_rows, &columns, is_buffering)?;
             if request.structured.is_some() && matches!(encoding, AnswerEncoding::Content(_)) {
                 request.check_output_schema(&columns)?;
@@ -62,7 +64,7 @@ impl Executor {
         job.report_step(QueryStep::Running { database: request.database.name() });
         progress.enter_stage(AnswerStage::Running).await?;
         let QueryRows { schema, batches, .. } =
-            run_until_cancelled(job, progress.run_with_heartbeat(plan.run(job))).await?;
+            run_until_cancelled(job, progress.run_with_heartbeat(run_plan(plan, job))).await?;
         // Not the columns of the plan: a table may have changed since planning.
         let (distinct, schema, answer) = begin(&schema)?;
         let more = |built_in: &str| request.overflow_hint.clone().unwrap_or_else(|| built_in.to_owned());
@@ -107,7 +109,9 @@ impl Executor {
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
         let OutputOptions { format, extract, overflow_hint: more } = output_options;
+        rows.record_missing(job)?;
         let (distinct, schema) = DistinctValues::for_answer(extract.as_deref(), &rows.schema)?;
+        let schema = mark_schema(schema, job);
         let progress = ProgressReporter::new(job, reply);
         let (encoding, is_list) = (AnswerEncoding::resolve(format, job.format()), distinct.is_some());
         let answer = AnswerWriter::new(&progress, encoding, is_list, None, &schema, true)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_core::Error;
+use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::{Job, ReplySender};
 use tidegate_sql::Statement;
 
@@ -33,8 +33,12 @@ impl Executor {
         let started = progress.started();
         let _query = QueryEndGuard { events: &self.events, database: database.name(), job, started };
         progress.enter_stage(AnswerStage::Running).await?;
-        let QueryRows { mut batches, .. } =
+        let QueryRows { mut batches, missing, .. } =
             run_until_cancelled(job, progress.run_with_heartbeat(plan.run(job))).await?;
+        if let Some(missing) = missing {
+            let message = format!("the changed rows cannot be counted: nodes are missing: {}", missing.names());
+            return Err(Error::new(ErrorKind::Unavailable, message));
+        }
         let mut changed_rows = None;
         while let Some(batch) = next_batch(&mut batches, &progress).await? {
             changed_rows = read_changed_rows(&batch);

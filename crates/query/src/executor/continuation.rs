@@ -52,7 +52,7 @@ impl<'a> AnswerRecorder<'a> {
         }
         let (database, rows_max) = (request.database.name().to_owned(), request.max_rows);
         let policies = request.database.row_policy_fingerprint(job.principal());
-        let (is_linked, cache_key) = (linked, key);
+        let (is_linked, cache_key) = (linked, key.filter(|_| job.missing_nodes().is_none()));
         Some(Self { store, database, policies, rows_max, is_linked, cache_key, job, started })
     }
 
@@ -169,6 +169,9 @@ impl ResultPage<'_> {
     pub(super) async fn answer(self, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
         let Self { store, result, row, is_linked, page } = self;
         let PageOptions { format, is_list, rows_max, is_structured } = page;
+        if let Some(missing) = &result.header().missing_nodes {
+            job.record_missing_nodes(missing)?;
+        }
         let progress = ProgressReporter::new(job, reply);
         let (schema, encoding) = (result.schema(), AnswerEncoding::resolve(format, job.format()));
         let is_buffering = is_list || matches!(encoding.text_format(), Some(OutputFormat::Table | OutputFormat::Toon));

@@ -9,13 +9,14 @@ use futures::{StreamExt, TryStreamExt, future};
 use super::Executor;
 use super::continuation::no_store_error;
 use super::query_id::compute_query_id;
-use super::row_stream::{QueryEndGuard, RecordBatchStream, run_until_cancelled};
+use super::row_stream::{QueryEndGuard, RecordBatchStream, run_plan, run_until_cancelled};
 use super::summary::summarize_columns;
 use crate::answer::{AnswerStage, ProgressReporter, stored_result_link};
 use crate::body::{TextBody, stored_columns};
 use crate::database::QueryRows;
 use crate::distinct::DistinctValues;
 use crate::format::{OutputFormat, batch_cells, new_list_writer, new_row_writer};
+use crate::missing_nodes::mark_schema;
 use crate::request::{OverflowPolicy, QueryRequest};
 use crate::result_manifest::result_manifest;
 use crate::secrets::redact_stream;
@@ -56,8 +57,9 @@ impl Executor {
         let _query = QueryEndGuard { events: &self.events, database: request.database.name(), job, started };
         progress.enter_stage(AnswerStage::Running).await?;
         let QueryRows { schema, batches, .. } =
-            run_until_cancelled(job, progress.run_with_heartbeat(plan.run(job))).await?;
+            run_until_cancelled(job, progress.run_with_heartbeat(run_plan(plan, job))).await?;
         let (distinct, schema) = DistinctValues::for_answer(request.extract.as_deref(), &schema)?;
+        let schema = mark_schema(schema, job);
         request.check_output_schema(&schema)?;
         let rows = progress.count_rows(redact_stream(batches, job));
         let is_list = distinct.is_some();
@@ -118,6 +120,7 @@ impl ExportPreview<'_> {
         self.send_block(self.wrap_in_fence(text)).await?;
         self.send_block(self.wrap_in_fence(self.render_summary(&batches)?)).await?;
         self.send_block(self.describe_storage(visible, rows)).await?;
+        self.reply.send_missing_nodes_note().await?;
         let uri = self.result.header().id.uri();
         let is_linked = matches!(self.request.overflow, OverflowPolicy::Store { linked: true, .. });
         if is_linked {

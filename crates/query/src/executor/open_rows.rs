@@ -11,13 +11,13 @@ use tidegate_runtime::event::{Event, EventDispatcher, QueryStep};
 use tidegate_sql::Statement;
 
 use super::Executor;
-use super::row_stream::run_until_cancelled;
+use super::row_stream::{run_plan, run_until_cancelled};
 use crate::database::{Database, QueryRows};
 use crate::secrets::redact_stream;
 
 impl Executor {
     /// Plans and runs `statement` in `database` for the caller of `job`. Secrets in the rows are masked. Dropping the rows
-    /// stops the query.
+    /// stops the query. Missing nodes are recorded for the answer of `job`.
     ///
     /// # Errors
     /// The errors of the database.
@@ -40,7 +40,7 @@ impl Executor {
             started: Instant::now(),
             rows: 0,
         };
-        let QueryRows { schema, batches, missing } = run_until_cancelled(job, plan.run(job)).await?;
+        let QueryRows { schema, batches, missing } = run_until_cancelled(job, run_plan(plan, job)).await?;
         let batches = redact_stream(batches, job).inspect(move |batch| end.count(batch));
         Ok(QueryRows { schema, batches: batches.boxed(), missing })
     }

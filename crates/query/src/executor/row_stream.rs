@@ -1,5 +1,6 @@
 //! Streams rows into an answer.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
@@ -10,6 +11,7 @@ use tidegate_runtime::Job;
 use tidegate_runtime::event::{Event, EventDispatcher};
 
 use crate::answer::{AnswerWriter, ProgressReporter};
+use crate::database::{Plan, QueryRows};
 
 pub(super) type RecordBatchStream = BoxStream<'static, Result<RecordBatch, Error>>;
 
@@ -72,6 +74,13 @@ pub(super) async fn stream_rows(
             return Err(cancelled_error());
         }
     }
+}
+
+/// Runs `plan`, and records the missing nodes before the first row.
+pub(super) async fn run_plan(plan: Box<dyn Plan>, job: &Arc<Job>) -> Result<QueryRows, Error> {
+    let rows = plan.run(job).await?;
+    rows.record_missing(job)?;
+    Ok(rows)
 }
 
 pub(super) async fn next_batch(

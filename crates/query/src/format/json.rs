@@ -8,18 +8,21 @@ use super::columns::field_type_name;
 use super::mcp::JsonRows;
 use super::row_writer::{AnswerStatistics, RowWriter};
 use super::value::{BoxedCells, write_json_string};
+use crate::missing_nodes::json_members_of_schema;
 
 pub(crate) struct JsonWriter {
     rows: JsonRows,
     /// `[{"name":…,"type":…},…]`.
     columns: String,
+    /// The members about missing nodes.
+    missing: String,
 }
 
 const STATISTICS_BYTES_MAX: usize = 120;
 
 impl JsonWriter {
     pub(crate) fn new(rows: JsonRows, names: &[String], schema: &SchemaRef) -> Self {
-        Self { rows, columns: columns_json(names, schema) }
+        Self { rows, columns: columns_json(names, schema), missing: json_members_of_schema(schema) }
     }
 
     /// Writes the end of the rows and the statistics, without the last brace.
@@ -28,9 +31,10 @@ impl JsonWriter {
         // Writing to a String cannot fail.
         let _ = write!(
             out,
-            "],\"columns\":{},\"rows\":{rows},\"elapsed_ms\":{},\"truncated\":{truncated}",
+            "],\"columns\":{},\"rows\":{rows},\"elapsed_ms\":{},\"truncated\":{truncated}{}",
             self.columns,
-            elapsed.as_millis()
+            elapsed.as_millis(),
+            self.missing
         );
     }
 }
@@ -73,6 +77,6 @@ impl RowWriter for JsonWriter {
     }
 
     fn closing_bytes_max(&self) -> usize {
-        self.columns.len() + STATISTICS_BYTES_MAX
+        self.columns.len() + self.missing.len() + STATISTICS_BYTES_MAX
     }
 }

@@ -11,7 +11,7 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use tidegate_core::{
     AnswerFormat, AnswerProtection, Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, ErrorKind,
-    Principal, TransportKind,
+    MissingNodes, Principal, TransportKind,
 };
 use tidegate_query::{
     AnswerMode, Catalog, ColumnEntry, Database, Executor, Freshness, OutputFormat, OverflowPolicy, Plan, QueryRequest,
@@ -46,6 +46,8 @@ pub(crate) struct FakeDatabase {
     pub(crate) bound_by: Option<&'static str>,
     /// How often it was asked.
     pub(crate) runs: Arc<AtomicU64>,
+    /// The nodes whose rows its answers lack.
+    pub(crate) missing: Option<Arc<MissingNodes>>,
 }
 
 impl FakeDatabase {
@@ -63,6 +65,7 @@ impl FakeDatabase {
             version: Arc::default(),
             bound_by: None,
             runs: Arc::default(),
+            missing: None,
         }
     }
 
@@ -198,7 +201,7 @@ impl Plan for FakeDatabase {
                 item
             }
         });
-        Ok(QueryRows::new(schema, batches.boxed()))
+        Ok(QueryRows { missing: self.missing, ..QueryRows::new(schema, batches.boxed()) })
     }
 }
 
@@ -215,6 +218,8 @@ impl Drop for StopFlag {
 pub(crate) struct AnswerRecord {
     /// The text blocks.
     pub(crate) blocks: Vec<String>,
+    /// The structured content.
+    pub(crate) structured: Option<String>,
     /// The lengths of the pieces of text.
     pub(crate) pieces: Vec<usize>,
     /// What was known of a body, and its bytes.
@@ -345,6 +350,7 @@ pub(crate) async fn request_answer(fake: &FakeDatabase, wishes: &AnswerOptions) 
                 open = false;
                 seen.blocks.push(text);
             }
+            ReplyEvent::Chunk(Chunk::Structured(json)) => seen.structured = Some(json.get().to_owned()),
             ReplyEvent::Chunk(Chunk::Notification(ReplyNotification::Progress { done, total, message })) => {
                 seen.progress.push(done);
                 seen.words.push(format!("{done} of {total:?}: {}", message.unwrap()));

@@ -7,6 +7,7 @@ mod bodies;
 mod dialects;
 mod fake;
 mod formats;
+mod missing_nodes;
 mod parquet;
 mod properties;
 mod query_spec;

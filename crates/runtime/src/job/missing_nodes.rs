@@ -8,6 +8,9 @@ use super::Job;
 use crate::event::QueryStep;
 use crate::reply::Metadata;
 
+/// The number of characters of a reason. Answers have the reasons in their headers.
+const REASON_CHARS_MAX: usize = 500;
+
 /// What is known of the completeness of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerCompleteness {
@@ -24,7 +27,13 @@ impl Job {
     /// # Errors
     /// `Unavailable` if the body of the answer has begun: the header before it does not name them.
     pub fn record_missing_nodes(&self, missing: &MissingNodes) -> Result<(), Error> {
-        let missing = self.redact_missing_nodes(missing);
+        let mut missing = self.redact_missing_nodes(missing);
+        for node in &mut missing.nodes {
+            if let Some((end, _)) = node.reason.char_indices().nth(REASON_CHARS_MAX) {
+                node.reason.truncate(end);
+                node.reason.push('…');
+            }
+        }
         for job in self.ancestors() {
             let mut state = job.completeness.lock();
             let all = state.missing.as_ref().map_or_else(|| missing.clone(), |known| known.union(&missing));
