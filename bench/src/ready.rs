@@ -111,6 +111,6 @@ impl Plan for ReadyPlan {
 
     async fn run(self: Box<Self>, _job: &Arc<Job>) -> Result<QueryRows, Error> {
         let batches: Vec<_> = self.batches.iter().cloned().map(Ok).collect();
-        Ok(QueryRows { schema: schema(), batches: Box::pin(futures::stream::iter(batches)) })
+        Ok(QueryRows::new(schema(), Box::pin(futures::stream::iter(batches))))
     }
 }

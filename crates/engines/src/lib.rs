@@ -1,10 +1,12 @@
-//! DataFusion engines that run SQL: embedded (over files), federated (joins across databases) and system (live tables).
+//! DataFusion engines that run SQL: embedded (over files), federated (joins across databases), network (tables of other
+//! nodes) and system (live tables).
 //!
 //! Each engine implements [`tidegate_query::Database`] and is independent of protocols. Only this crate and the crate
 //! of PostgreSQL's SQL depend on DataFusion.
 
 pub mod embedded;
 mod federated;
+mod network;
 mod system;
 
 pub use embedded::{
@@ -13,6 +15,7 @@ pub use embedded::{
     TextTableOptions, glob_folder,
 };
 pub use federated::FederatedDatabase;
+pub use network::{HeldRows, HeldValues, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers};
 pub use system::{
     ColumnCondition, ColumnTest, FunctionAnswer, JournalTable, LiveTable, MachineTable, OfferedTable, PostgresTable,
     ReadContext, RowCallback, SystemDatabase,

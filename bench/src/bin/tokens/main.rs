@@ -43,7 +43,7 @@ async fn answer(rows: &RecordBatch, format: OutputFormat) -> anyhow::Result<Stri
     let rows = rows.clone();
     let handler = handler_fn(move |job, reply| {
         let batches = Box::pin(futures::stream::iter([Ok(rows.clone())]));
-        let rows = QueryRows { schema: rows.schema(), batches };
+        let rows = QueryRows::new(rows.schema(), batches);
         let output_options = OutputOptions { format, ..OutputOptions::default() };
         async move { Executor::new(EventDispatcher::default()).answer_rows(rows, output_options, &job, &reply).await }
     });

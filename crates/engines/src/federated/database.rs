@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use super::catalogs::{is_catalog, load_catalogs, load_objects};
-use super::member::{MemberQueryContext, MemberTable, load_schema};
+use super::member::{Member, MemberQueryContext, MemberTable, load_schema};
 use super::push::push_down;
 use super::tables::MemberTables;
 use crate::embedded::{
@@ -123,6 +123,7 @@ impl FederatedDatabase {
             let parts = MemberTables::parts(reference);
             let (member, name) = self.find_member(&parts, principal).await?;
             let (schema, member) = (load_schema(member, &name, principal).await?, member.clone());
+            let member = Member::Database(member);
             Ok::<_, Error>((parts, MemberTable { member, name, schema, rows: None, context: context.clone() }))
         });
         let mut tables: HashMap<_, _> = try_join_all(loading).await?.into_iter().collect();
@@ -138,7 +139,7 @@ impl FederatedDatabase {
         let members = self.members.values().filter(|member| names.contains(member.name()));
         let catalogs = load_catalogs(members, principal).await;
         for table in &mut tables {
-            let catalog = catalogs.iter().find(|(member, _)| Arc::ptr_eq(member, &table.member));
+            let catalog = catalogs.iter().find(|(member, _)| member.name() == table.member.name());
             let Some((_, catalog)) = catalog else { continue };
             table.rows = catalog.tables.iter().find(|entry| entry.name == table.name).and_then(|entry| entry.rows);
         }
@@ -155,6 +156,7 @@ impl FederatedDatabase {
             cancellation: QueryCancellation::new(self.engine.shutdown_token()),
             runtime: Handle::current(),
             tasks: self.tasks.clone(),
+            first_rows_within: None,
         }
     }
 }

@@ -1,11 +1,13 @@
 //! A table of a member database as the caller sees it, and a query of a member.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::Database;
+use tidegate_query::{Database, NodeDatabase};
 use tidegate_sql::Statement;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
@@ -13,15 +15,59 @@ use tokio_util::task::TaskTracker;
 use super::column_conversion;
 use crate::embedded::QueryCancellation;
 
+/// A database whose tables are those of a federated database, or a node whose tables are those of a network.
 #[derive(Clone)]
-pub(super) struct MemberTable {
-    pub(super) member: Arc<dyn Database>,
+pub(crate) enum Member {
+    Database(Arc<dyn Database>),
+    Node(Arc<dyn NodeDatabase>),
+}
+
+impl Deref for Member {
+    type Target = dyn Database;
+
+    fn deref(&self) -> &(dyn Database + 'static) {
+        match self {
+            Self::Database(database) => &**database,
+            Self::Node(node) => &**node,
+        }
+    }
+}
+
+impl Member {
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Database(left), Self::Database(right)) => Arc::ptr_eq(left, right),
+            (Self::Node(left), Self::Node(right)) => Arc::ptr_eq(left, right),
+            _ => false,
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct MemberTable {
+    pub(crate) member: Member,
     /// The name in the member's own catalog.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The columns with their types in the federated database.
-    pub(super) schema: SchemaRef,
-    pub(super) rows: Option<u64>,
-    pub(super) context: MemberQueryContext,
+    pub(crate) schema: SchemaRef,
+    pub(crate) rows: Option<u64>,
+    pub(crate) context: MemberQueryContext,
+}
+
+impl MemberTable {
+    pub(crate) fn member_name(&self) -> &str {
+        self.member.name()
+    }
+
+    pub(crate) fn table_schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 impl fmt::Debug for MemberTable {
@@ -58,18 +104,20 @@ fn with_single_type(field: &Field) -> Field {
 
 /// The principal and the runtime of member queries.
 #[derive(Debug, Clone)]
-pub(super) struct MemberQueryContext {
-    pub(super) principal: Arc<Principal>,
+pub(crate) struct MemberQueryContext {
+    pub(crate) principal: Arc<Principal>,
     /// Knows the job once the plan runs.
-    pub(super) cancellation: QueryCancellation,
+    pub(crate) cancellation: QueryCancellation,
     /// The caller's runtime. Members use the network, which the engine's runtime does not support.
-    pub(super) runtime: Handle,
-    pub(super) tasks: TaskTracker,
+    pub(crate) runtime: Handle,
+    pub(crate) tasks: TaskTracker,
+    /// How long a node may take for its first rows.
+    pub(crate) first_rows_within: Option<Duration>,
 }
 
 #[derive(Clone)]
 pub(super) struct MemberQuery {
-    pub(super) member: Arc<dyn Database>,
+    pub(super) member: Member,
     pub(super) statement: Statement,
     pub(super) rows: Option<u64>,
 }

@@ -15,3 +15,6 @@ mod push;
 mod tables;
 
 pub use database::FederatedDatabase;
+pub(crate) use exec::{MemberExec, StartOutcome};
+pub(crate) use member::{Member, MemberQueryContext, MemberTable};
+pub(crate) use push::push_down;

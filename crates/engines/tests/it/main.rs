@@ -14,6 +14,7 @@
 //! - `streams`: order, back-pressure, cancellation.
 //! - `messy`: irregular files, and files that are replaced while they are read.
 //! - `logs`: log files: formats, rotation, options.
+//! - `network`: tables of several nodes as one.
 //! - `memory`: limits of memory and disk.
 //! - `sorts`: sorts with little memory, and the folder that they spill to.
 //! - `source`: tables of files and recent rows that a writer of this process keeps.
@@ -36,6 +37,7 @@ mod layout;
 mod logs;
 mod memory;
 mod messy;
+mod network;
 mod patterns;
 mod plans;
 mod policies;

@@ -242,6 +242,11 @@ fn prepare_execution(
 }
 
 impl EmbeddedPlan {
+    /// The operators, without those that only protect the server.
+    pub(crate) fn operators(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.explained.physical
+    }
+
     /// Plans the statement again over the current files. The columns may change.
     async fn replan(&mut self) -> Result<(), Error> {
         let Some(PlanSource { statement, tables, sessions }) = self.source.take().map(|origin| *origin) else {

@@ -21,9 +21,7 @@ impl Translator {
         let terms = |column: &datafusion::common::Column| columns.get(schema.maybe_index_of_column(column)?).cloned();
         let mut written = Vec::new();
         for group in &aggregate.group_expr {
-            let Expr::Column(column) = group else { return None };
-            let term = terms(column).filter(|term| self.comparison_semantics(term) >= ComparisonSemantics::Equal)?;
-            written.push(term.sql);
+            written.push(self.translate_key(group, &terms, schema)?);
         }
         let groups = written.clone();
         for function in &aggregate.aggr_expr {
@@ -35,7 +33,7 @@ impl Translator {
     }
 
     fn translate_function(
-        &self,
+        &mut self,
         expr: &Expr,
         terms: ColumnLookup<'_>,
         aggregate: &Aggregate,
@@ -47,27 +45,39 @@ impl Translator {
             _ => return None,
         };
         let AggregateFunction { func, params } = function;
-        if params.filter.is_some() || !params.order_by.is_empty() || params.null_treatment.is_some() {
+        if !params.order_by.is_empty() || params.null_treatment.is_some() {
             return None;
         }
         let [argument] = params.args.as_slice() else { return None };
         let result = aggregate.schema.field(position).data_type();
+        let filter = match &params.filter {
+            Some(filter) => {
+                let condition = self.translate_condition(filter, terms).filter(|condition| condition.is_exact)?;
+                format!(" FILTER (WHERE {})", condition.sql)
+            }
+            None => String::new(),
+        };
         if func.name() == "count" {
-            return self.translate_count(argument, params.distinct, terms);
+            return Some(format!("{}{filter}", self.translate_count(argument, params.distinct, terms)?));
         }
         let (term, is_widened) = aggregated_column(argument, terms)?;
         let comparison_semantics = self.comparison_semantics(&term);
         let is_whole = matches!(term.field.data_type(), DataType::Int16 | DataType::Int32 | DataType::Int64);
+        let is_same_engine = self.dialect() == SqlDialect::DataFusion && !is_widened && !params.distinct;
         match func.name() {
             "min" | "max" if comparison_semantics == ComparisonSemantics::Ordered && !is_widened => {
-                Some(format!("{}({})", func.name().to_uppercase(), term.sql))
+                Some(format!("{}({}){filter}", func.name().to_uppercase(), term.sql))
             }
             "sum" if is_whole && !params.distinct && *result == DataType::Int64 => {
-                Some(self.write_cast(&format!("SUM({})", term.sql), "BIGINT"))
+                Some(self.write_cast(&format!("SUM({}){filter}", term.sql), "BIGINT"))
             }
             // For 64-bit integers. An average is computed here, from a sum and a count.
             "sum" if is_whole && !params.distinct && matches!(result, DataType::Decimal128(_, 0)) => {
-                Some(self.write_cast(&format!("SUM({})", term.sql), "NUMERIC"))
+                Some(self.write_cast(&format!("SUM({}){filter}", term.sql), "NUMERIC"))
+            }
+            // The same function of the same engine.
+            name @ ("sum" | "min" | "max" | "bool_and" | "bool_or" | "bit_and" | "bit_or") if is_same_engine => {
+                Some(format!("{name}({}){filter}", term.sql))
             }
             _ => None,
         }

@@ -155,7 +155,7 @@ fn find_column(expr: &Expr, terms: ColumnLookup<'_>) -> Option<SqlColumn> {
     }
 }
 
-fn scalar_text(value: &ScalarValue) -> Option<String> {
+pub(super) fn scalar_text(value: &ScalarValue) -> Option<String> {
     let array = value.to_array().ok()?;
     let formatter = ArrayFormatter::try_new(&array, &FormatOptions::default()).ok()?;
     formatter.value(0).try_to_string().ok()

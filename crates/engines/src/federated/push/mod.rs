@@ -7,6 +7,7 @@
 mod aggregate;
 mod comparison;
 mod expression;
+mod key;
 mod member_query;
 mod query_builder;
 mod translator;
@@ -19,7 +20,7 @@ use super::member::MemberQueryContext;
 
 pub(super) use translator::Translator;
 
-pub(super) fn push_down(plan: LogicalPlan, context: &MemberQueryContext) -> Result<LogicalPlan> {
+pub(crate) fn push_down(plan: LogicalPlan, context: &MemberQueryContext) -> Result<LogicalPlan> {
     let pushed = plan.transform_down(|node| {
         let replaced = match push_limit(&node, context)? {
             Some(limited) => Some(limited),

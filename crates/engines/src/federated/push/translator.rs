@@ -7,24 +7,23 @@ use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::{Column, DFSchema, DataFusionError, NullEquality, Result, internal_err};
 use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan, Projection, SortExpr, TableScan};
 use tidegate_core::Error;
-use tidegate_query::Database;
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 
 use super::comparison::ComparisonSemantics;
 use super::query_builder::{MemberQueryBuilder, SqlColumn};
-use crate::federated::member::{MemberQuery, MemberQueryContext, MemberTable};
+use crate::federated::member::{Member, MemberQuery, MemberQueryContext, MemberTable};
 
 /// Maximum number of values of a filter that is pushed down. A statement may have 1,000.
 const VALUES_MAX: usize = 100;
 
 pub(crate) struct Translator {
-    member: Arc<dyn Database>,
+    member: Member,
     parameters: Vec<Parameter>,
     aliases: usize,
 }
 
 impl Translator {
-    fn new(member: Arc<dyn Database>) -> Self {
+    fn new(member: Member) -> Self {
         Self { member, parameters: Vec::new(), aliases: 0 }
     }
 
@@ -127,7 +126,7 @@ impl Translator {
     fn translate_node(&mut self, node: &LogicalPlan) -> Option<MemberQueryBuilder> {
         match node {
             LogicalPlan::TableScan(scan) => {
-                let table = member_table(scan).filter(|table| Arc::ptr_eq(&table.member, &self.member))?;
+                let table = member_table(scan).filter(|table| table.member.is_same(&self.member))?;
                 self.translate_table(&table, scan.projection.as_ref(), &scan.filters, scan.fetch)
             }
             LogicalPlan::SubqueryAlias(alias) => self.translate_node(&alias.input),

@@ -1,0 +1,250 @@
+//! A network database: its tables are those of its nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::TableReference;
+use object_store::memory::InMemory;
+use tidegate_core::{Error, Principal};
+use tidegate_query::{
+    Catalog, ColumnEntry, Database, Network, NodeDatabase, Plan, StableHasher, TableEntry, TablePart, TableStatus,
+    type_name,
+};
+use tidegate_sql::{SqlDialect, Statement};
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
+
+use super::held_rows::check_holds;
+use super::nodes::KnownTables;
+use super::options::{NetworkNode, NetworkOptions};
+use super::partial_aggregates::aggregate_branches;
+use super::plan::NetworkPlan;
+use super::pruned_nodes::remove_pruned_nodes;
+use super::tables::NetworkTables;
+use super::top_rows::limit_branches;
+use super::united_table::NODE_COLUMN;
+use crate::embedded::{
+    Engine, QueryCancellation, SessionFactory, StatementScope, StatementSession, build_plan, describe_statement,
+    find_tables, optimize_statement, to_core_error, with_cancellation,
+};
+use crate::federated::{MemberQueryContext, push_down};
+
+/// Maximum time to wait for running statements of nodes at shutdown.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
+
+/// A database whose tables are those of its nodes. Tables of the same name are one table, with the name of the node of
+/// each row in the column `_node`.
+pub struct NetworkDatabase {
+    name: Arc<str>,
+    nodes: Arc<[NetworkNode]>,
+    databases: Vec<Arc<dyn NodeDatabase>>,
+    options: NetworkOptions,
+    engine: Engine,
+    sessions: Arc<SessionFactory>,
+    tasks: TaskTracker,
+}
+
+impl NetworkDatabase {
+    /// Creates a database called `name` over `nodes`, which have different names.
+    ///
+    /// # Errors
+    /// `Internal` when the session cannot be created.
+    pub fn new(
+        name: impl Into<String>,
+        options: NetworkOptions,
+        nodes: Vec<NetworkNode>,
+        engine: &Engine,
+    ) -> Result<Self, Error> {
+        let name: Arc<str> = name.into().into();
+        let sessions = SessionFactory::new(&name, engine).map_err(|error| Error::internal(error.to_string()))?;
+        let databases = nodes.iter().map(|node| node.database.clone()).collect();
+        let (engine, sessions, tasks) = (engine.clone(), Arc::new(sessions), TaskTracker::new());
+        Ok(Self { name, nodes: nodes.into(), databases, options, engine, sessions, tasks })
+    }
+
+    async fn known_tables(&self, principal: &Principal) -> Result<Arc<KnownTables>, Error> {
+        KnownTables::load(&self.nodes, &self.options, principal).await.map(Arc::new)
+    }
+
+    async fn load_tables(
+        &self,
+        statement: &Statement,
+        principal: &Principal,
+        context: MemberQueryContext,
+    ) -> Result<NetworkTables, Error> {
+        let known = self.known_tables(principal).await?;
+        known.check_complete(self.options.partial, &self.name)?;
+        NetworkTables::new(&self.name, known, statement, context, principal)
+    }
+
+    /// The rows of the tables of `statement` by node, as last known.
+    fn rows_by_node(
+        &self,
+        statement: &Statement,
+        tables: &NetworkTables,
+    ) -> Result<BTreeMap<String, Option<u64>>, Error> {
+        let lacks = |reference: &TableReference| tables.has_no_table(reference);
+        let references = find_tables(statement, self.sessions.base(), lacks, &self.name)?;
+        let names: BTreeSet<String> = references.iter().map(|reference| tables.table_name(reference)).collect();
+        let mut rows: BTreeMap<String, Option<u64>> =
+            self.databases.iter().map(|node| (node.name().to_owned(), Some(0))).collect();
+        for name in names {
+            let Ok(table) = tables.known.table(&name, &self.name) else { continue };
+            for part in &table.parts {
+                let known = part.table.rows.filter(|_| part.holds.is_none());
+                let node = rows.entry(part.node.name().to_owned()).or_default();
+                *node = node.zip(known).map(|(sum, rows)| sum + rows);
+            }
+        }
+        for node in &tables.known.unknown {
+            rows.insert(node.name.clone(), None);
+        }
+        Ok(rows)
+    }
+
+    fn create_session(&self, tables: &NetworkTables, principal: &Principal) -> StatementSession {
+        let store = Arc::new(InMemory::new());
+        self.sessions.create_session_for(principal, Arc::new(tables.clone()), store)
+    }
+
+    fn query_context(&self, principal: &Principal) -> MemberQueryContext {
+        MemberQueryContext {
+            principal: Arc::new(principal.clone()),
+            cancellation: QueryCancellation::new(self.engine.shutdown_token()),
+            runtime: Handle::current(),
+            tasks: self.tasks.clone(),
+            first_rows_within: Some(self.options.timeout),
+        }
+    }
+}
+
+#[async_trait]
+impl Database for NetworkDatabase {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> &'static str {
+        "network"
+    }
+
+    fn dialect(&self) -> SqlDialect {
+        SqlDialect::DataFusion
+    }
+
+    async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
+        let known = self.known_tables(principal).await?;
+        if known.known.is_empty() {
+            known.check_complete(self.options.partial, &self.name)?;
+        }
+        let entry = |(name, table): (&String, &super::united_table::UnitedTable)| TableEntry {
+            name: name.clone(),
+            rows: table.rows(),
+            comment: table.parts.iter().find_map(|part| part.table.comment.clone()),
+            status: TableStatus::Readable,
+        };
+        let mut catalog = Catalog::from_tables(known.tables.iter().map(entry).collect());
+        let missing = known.unknown.iter();
+        catalog.notes = missing.map(|node| format!("The node {} does not answer: {}", node.name, node.reason)).collect();
+        Ok(Arc::new(catalog))
+    }
+
+    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
+        let known = self.known_tables(principal).await?;
+        let united = known.table(table, &self.name)?;
+        let columns = united.schema.fields().iter().map(|field| ColumnEntry {
+            name: field.name().clone(),
+            type_name: type_name(field.data_type()),
+            nullable: field.is_nullable(),
+            comment: (field.name() == NODE_COLUMN).then(|| "The node that holds the row.".to_owned()),
+        });
+        Ok(columns.collect())
+    }
+
+    /// Combines all nodes. Zero if no node distinguishes principals.
+    fn row_policy_fingerprint(&self, principal: &Principal) -> u64 {
+        let all = self.databases.iter();
+        StableHasher::combine_named(all.map(|node| (node.name(), node.row_policy_fingerprint(principal))))
+    }
+
+    async fn notes(&self) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn network(&self) -> Option<&dyn Network> {
+        Some(self)
+    }
+
+    async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
+        let context = self.query_context(principal);
+        let cancellation = context.cancellation.clone();
+        let tables = self.load_tables(statement, principal, context.clone()).await?;
+        let rows = self.rows_by_node(statement, &tables)?;
+        let unknown = tables.known.unknown.clone();
+        let session = with_cancellation(self.create_session(&tables, principal), &cancellation);
+        // Dropping this future before the plan is complete cancels the functions that run during planning.
+        let cancel_on_drop = cancellation.token().clone().drop_guard();
+        let worker_pool = self.engine.worker_pool(principal)?;
+        let (statement, of_plan, of_query) = (statement.clone(), worker_pool.clone(), cancellation.clone());
+        let nodes = self.nodes.clone();
+        let planning = async move {
+            let logical = optimize_statement(&statement, &session, &tables).await?;
+            let rewritten = remove_pruned_nodes(logical, &nodes).and_then(aggregate_branches).and_then(limit_branches);
+            let pushed = rewritten.and_then(|logical| push_down(logical, &context));
+            let logical = pushed.map_err(|error| to_core_error(&error, tables.database()))?;
+            build_plan(logical, session, &tables, of_plan, of_query).await
+        };
+        let plan = worker_pool.run(planning).await?;
+        cancel_on_drop.disarm();
+        let (network, partial) = (self.name.clone(), self.options.partial);
+        Ok(Box::new(NetworkPlan { network, plan, cancellation, partial, unknown, rows }))
+    }
+
+    async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
+        let tables = self.load_tables(statement, principal, self.query_context(principal)).await?;
+        let session = self.create_session(&tables, principal);
+        let statement = statement.clone();
+        let describing = async move { describe_statement(&statement, &session, &tables).await };
+        self.engine.worker_pool(principal)?.run(describing).await
+    }
+
+    async fn close(&self) {
+        self.tasks.close();
+        // Each node is closed separately, which ends the remaining statements.
+        let _ = tokio::time::timeout(CLOSE_WITHIN, self.tasks.wait()).await;
+        futures::future::join_all(self.databases.iter().map(|node| node.close())).await;
+    }
+}
+
+#[async_trait]
+impl Network for NetworkDatabase {
+    fn nodes(&self) -> &[Arc<dyn NodeDatabase>] {
+        &self.databases
+    }
+
+    async fn locate(&self, table: &str, principal: &Principal) -> Result<Vec<TablePart>, Error> {
+        let known = self.known_tables(principal).await?;
+        let united = known.table(table, &self.name)?;
+        let part = |node: &NetworkNode| {
+            let name = node.database.name();
+            if let Some(missing) = known.unknown.iter().find(|missing| missing.name == name) {
+                let notes = vec![format!("it does not answer: {}", missing.reason)];
+                return Some(TablePart { node: name.to_owned(), rows: None, known_since: None, holds: None, notes });
+            }
+            let part = united.parts.iter().find(|part| part.node.name() == name)?;
+            let notes = united.notes.iter().filter(|(of, _)| of == name).map(|(_, note)| note.clone());
+            let holds_notes = part.holds.iter().flat_map(|holds| check_holds(holds, &part.table.schema));
+            Some(TablePart {
+                node: name.to_owned(),
+                rows: part.table.rows,
+                known_since: known.known.get(name).map(|tables| tables.known_since),
+                holds: part.holds.as_ref().map(ToString::to_string),
+                notes: notes.chain(holds_notes).collect(),
+            })
+        };
+        Ok(self.nodes.iter().filter_map(part).collect())
+    }
+}

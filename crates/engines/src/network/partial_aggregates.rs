@@ -1,0 +1,211 @@
+//! Aggregates over a union: each branch computes its own, and the results are merged.
+//!
+//! `count` and `sum` are merged by a sum, the smallest and greatest values and the logical and bitwise aggregates by
+//! themselves. Distinct values are grouped by in the branches, so that each branch sends each value once. `avg` is a sum and
+//! a count already. Aggregates that cannot be merged like this are computed over the rows.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchemaRef, Result};
+use datafusion::functions::expr_fn::coalesce;
+use datafusion::functions_aggregate::count::count_all;
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, Cast};
+use datafusion::logical_expr::{Aggregate, AggregateUDF, Expr, Filter, LogicalPlan, Projection, lit};
+
+use super::branch::{Branch, branches_of, column_at, union_of, without_alias};
+
+/// Computes aggregates over unions in the branches first, where their results can be merged.
+pub(super) fn aggregate_branches(plan: LogicalPlan) -> Result<LogicalPlan> {
+    plan.transform_up(|node| {
+        let LogicalPlan::Aggregate(aggregate) = &node else { return Ok(Transformed::no(node)) };
+        Ok(match MergedAggregate::new(aggregate) {
+            Some(merged) => match merged.into_plan()? {
+                Some(plan) => Transformed::yes(plan),
+                None => Transformed::no(node),
+            },
+            None => Transformed::no(node),
+        })
+    })
+    .map(|transformed| transformed.data)
+}
+
+/// How the results of the branches become the result.
+enum Merge {
+    /// The sum of numbers of rows, of which there may be none.
+    Count,
+    /// The sum of sums.
+    Sum(Arc<AggregateUDF>),
+    /// The function itself.
+    Same(Arc<AggregateUDF>),
+    /// The function over the values that the branches group by.
+    OfDistinct(AggregateFunction),
+}
+
+struct MergedAggregate<'a> {
+    aggregate: &'a Aggregate,
+    branches: Vec<Branch>,
+    functions: Vec<(&'a AggregateFunction, Merge)>,
+    /// The expression whose distinct values are aggregated.
+    distinct: Option<&'a Expr>,
+}
+
+impl<'a> MergedAggregate<'a> {
+    /// `None` if `aggregate` is not over a union, or its results cannot be merged.
+    fn new(aggregate: &'a Aggregate) -> Option<Self> {
+        if aggregate.group_expr.iter().any(|group| matches!(group, Expr::GroupingSet(_))) {
+            return None;
+        }
+        let mut distinct = None;
+        let mut functions = Vec::new();
+        for expr in &aggregate.aggr_expr {
+            let Expr::AggregateFunction(function) = without_alias(expr) else { return None };
+            let merge = merge_of(function)?;
+            if let Merge::OfDistinct(_) = merge {
+                let argument = function.params.args.first()?;
+                if distinct.is_some_and(|known| known != argument) {
+                    return None;
+                }
+                distinct = Some(argument);
+            }
+            functions.push((function, merge));
+        }
+        let branches = branches_of(&aggregate.input).filter(|branches| branches.len() > 1)?;
+        Some(Self { aggregate, branches, functions, distinct })
+    }
+
+    /// The plan; `None` if an expression cannot be moved into a branch.
+    fn into_plan(self) -> Result<Option<LogicalPlan>> {
+        let mut inputs = Vec::with_capacity(self.branches.len());
+        for branch in &self.branches {
+            match self.plan_branch(branch)? {
+                Some(plan) => inputs.push(plan),
+                None => return Ok(None),
+            }
+        }
+        self.merge(union_of(inputs)?).map(Some)
+    }
+
+    /// The expressions that the branches group by.
+    fn keys(&self) -> impl Iterator<Item = &Expr> {
+        self.aggregate.group_expr.iter().chain(self.distinct)
+    }
+
+    /// The groups of one branch: its keys, and then the results of those functions that are computed there.
+    fn plan_branch(&self, branch: &Branch) -> Result<Option<LogicalPlan>> {
+        let schema = self.aggregate.input.schema();
+        let keys: Option<Vec<Expr>> = self.keys().map(|key| branch.rewrite(without_alias(key), schema)).collect();
+        let Some(keys) = keys else { return Ok(None) };
+        // In one branch, a constant separates no groups.
+        let groups: Vec<Expr> = keys.iter().filter(|key| !matches!(key, Expr::Literal(..))).cloned().collect();
+        let mut results = Vec::new();
+        for (function, merge) in &self.functions {
+            if matches!(merge, Merge::OfDistinct(_)) {
+                continue;
+            }
+            let Some(rewritten) = rewrite_function(function, branch, schema) else { return Ok(None) };
+            results.push(rewritten);
+        }
+        // Without groups there is one row even if there are no rows to aggregate.
+        let is_one_row = groups.is_empty() && !keys.is_empty();
+        if is_one_row {
+            results.push(count_all());
+        }
+        let (group_count, result_count) = (groups.len(), results.len() - usize::from(is_one_row));
+        let partial = Aggregate::try_new(Arc::new(branch.base.clone()), groups, results)?;
+        let mut partial = LogicalPlan::Aggregate(partial);
+        if is_one_row {
+            let rows = column_at(partial.schema(), group_count + result_count)?;
+            partial = LogicalPlan::Filter(Filter::try_new(rows.gt(lit(0_i64)), Arc::new(partial))?);
+        }
+        let mut columns = Vec::new();
+        let mut position = 0;
+        for (index, key) in keys.into_iter().enumerate() {
+            let key = match key {
+                Expr::Literal(..) => key,
+                _ => {
+                    position += 1;
+                    column_at(partial.schema(), position - 1)?
+                }
+            };
+            columns.push(key.alias(format!("key{index}")));
+        }
+        for index in 0..result_count {
+            columns.push(column_at(partial.schema(), group_count + index)?.alias(format!("result{index}")));
+        }
+        Projection::try_new(columns, Arc::new(partial)).map(LogicalPlan::Projection).map(Some)
+    }
+
+    /// Merges the groups of the branches, which `union` has.
+    fn merge(&self, union: LogicalPlan) -> Result<LogicalPlan> {
+        let groups_count = self.aggregate.group_expr.len();
+        let groups = (0..groups_count).map(|index| column_at(union.schema(), index)).collect::<Result<Vec<_>>>()?;
+        let mut result = groups_count + usize::from(self.distinct.is_some());
+        let mut merged = Vec::new();
+        for (function, merge) in &self.functions {
+            let (func, argument, distinct) = match merge {
+                Merge::OfDistinct(function) => (function.func.clone(), groups_count, function.params.distinct),
+                Merge::Count => (sum_udaf(), result, false),
+                Merge::Sum(func) | Merge::Same(func) => (func.clone(), result, false),
+            };
+            result += usize::from(!matches!(merge, Merge::OfDistinct(_)));
+            let args = vec![column_at(union.schema(), argument)?];
+            merged.push(call(func, AggregateFunctionParams { args, distinct, filter: None, ..function.params.clone() }));
+        }
+        let merged = Aggregate::try_new(Arc::new(union), groups, merged)?;
+        let names: &DFSchemaRef = &self.aggregate.schema;
+        let mut columns = Vec::new();
+        for (position, (qualifier, field)) in names.iter().enumerate() {
+            let mut column = column_at(&merged.schema, position)?;
+            let merge = position.checked_sub(groups_count).map(|index| &self.functions[index].1);
+            if merged.schema.field(position).data_type() != field.data_type() {
+                column = cast(column, field.data_type());
+            }
+            if let Some(Merge::Count) = merge {
+                column = coalesce(vec![column, lit(0_i64)]);
+            }
+            columns.push(column.alias_qualified(qualifier.cloned(), field.name()));
+        }
+        Projection::try_new(columns, Arc::new(LogicalPlan::Aggregate(merged))).map(LogicalPlan::Projection)
+    }
+}
+
+/// How the results of `function` in the branches are merged; `None` if they cannot be.
+fn merge_of(function: &AggregateFunction) -> Option<Merge> {
+    let AggregateFunction { func, params } = function;
+    if !params.order_by.is_empty() || params.null_treatment.is_some() {
+        return None;
+    }
+    let [_] = params.args.as_slice() else { return None };
+    let same = || Merge::Same(func.clone());
+    let of_distinct = || params.filter.is_none().then(|| Merge::OfDistinct(function.clone()));
+    match func.name() {
+        "min" | "max" | "bool_and" | "bool_or" | "bit_and" | "bit_or" => Some(same()),
+        "count" | "sum" | "approx_distinct" | "bit_xor" if params.distinct => of_distinct(),
+        "approx_distinct" => of_distinct(),
+        "bit_xor" => Some(same()),
+        "count" => Some(Merge::Count),
+        "sum" => Some(Merge::Sum(func.clone())),
+        _ => None,
+    }
+}
+
+fn rewrite_function(function: &AggregateFunction, branch: &Branch, schema: &DFSchemaRef) -> Option<Expr> {
+    let params = &function.params;
+    let args = params.args.iter().map(|argument| branch.rewrite(argument, schema)).collect::<Option<_>>()?;
+    let filter = match &params.filter {
+        Some(filter) => Some(Box::new(branch.rewrite(filter, schema)?)),
+        None => None,
+    };
+    Some(call(function.func.clone(), AggregateFunctionParams { args, filter, ..params.clone() }))
+}
+
+fn call(func: Arc<AggregateUDF>, params: AggregateFunctionParams) -> Expr {
+    Expr::AggregateFunction(AggregateFunction { func, params })
+}
+
+fn cast(expr: Expr, data_type: &DataType) -> Expr {
+    Expr::Cast(Cast::new(Box::new(expr), data_type.clone()))
+}

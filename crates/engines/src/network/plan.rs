@@ -1,0 +1,109 @@
+//! A planned statement of a network. All nodes are asked at once, before any of its operators runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use futures::future::join_all;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_query::{MissingNode, MissingNodes, Plan, QueryRows, is_node_failure};
+use tidegate_runtime::Job;
+
+use super::nodes::nodes_failed_error;
+use super::options::PartialAnswers;
+use super::tables::node_queries;
+use crate::embedded::{EmbeddedPlan, QueryCancellation};
+use crate::federated::{MemberExec, StartOutcome};
+
+pub(super) struct NetworkPlan {
+    pub(super) network: Arc<str>,
+    pub(super) plan: EmbeddedPlan,
+    pub(super) cancellation: QueryCancellation,
+    pub(super) partial: PartialAnswers,
+    /// The nodes whose tables were never known.
+    pub(super) unknown: Vec<MissingNode>,
+    /// The rows of the tables of the statement by node, as last known.
+    pub(super) rows: BTreeMap<String, Option<u64>>,
+}
+
+impl NetworkPlan {
+    /// Starts the statements of all nodes, and waits until each has its first rows or has failed. Returns the nodes whose
+    /// rows are missing.
+    ///
+    /// # Errors
+    /// The error of a statement; the failure of nodes if answers must be whole.
+    async fn start_nodes(&self, job: &Arc<Job>) -> Result<Vec<MissingNode>, Error> {
+        let leaves = node_queries(self.plan.operators());
+        let leaves: Vec<&MemberExec> = leaves.iter().filter_map(|leaf| leaf.downcast_ref::<MemberExec>()).collect();
+        let starting: Vec<_> = leaves.iter().map(|leaf| leaf.start(job)).collect();
+        let mut failures = BTreeMap::new();
+        for missing in &self.unknown {
+            failures.insert(missing.name.clone(), missing.reason.clone());
+        }
+        let mut missing = Vec::new();
+        for (leaf, outcome) in leaves.iter().zip(join_all(starting).await) {
+            let outcome: StartOutcome = outcome.unwrap_or_else(|_| {
+                Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"))
+            });
+            match outcome {
+                Ok(None) => {}
+                Ok(Some(inner)) => missing.extend(inner.nodes.iter().map(|node| MissingNode {
+                    name: format!("{}.{}", leaf.member(), node.name),
+                    ..node.clone()
+                })),
+                Err(error) if is_node_failure(&error) && !job.is_cancelled() => {
+                    failures.entry(leaf.member().to_owned()).or_insert_with(|| error.message().to_owned());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let rows = |name: &str| self.rows.get(name).copied().flatten();
+        missing.extend(failures.into_iter().map(|(name, reason)| MissingNode { rows: rows(&name), name, reason }));
+        missing.sort_by(|left, right| left.name.cmp(&right.name));
+        missing.dedup_by(|left, right| left.name == right.name);
+        if self.partial == PartialAnswers::Forbid && !missing.is_empty() {
+            return Err(nodes_failed_error(&self.network, &missing)
+                .with_hint("Ask again when it is back, or exclude it by a condition on the column _node."));
+        }
+        for leaf in leaves.iter().filter(|leaf| missing.iter().any(|node| node.name == leaf.member())) {
+            leaf.leave_out();
+        }
+        Ok(missing)
+    }
+}
+
+#[async_trait]
+impl Plan for NetworkPlan {
+    fn schema(&self) -> SchemaRef {
+        self.plan.schema()
+    }
+
+    fn estimated_rows(&self) -> Option<u64> {
+        self.plan.estimated_rows()
+    }
+
+    fn estimated_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    fn is_pipeline_breaking(&self) -> bool {
+        self.plan.is_pipeline_breaking()
+    }
+
+    async fn explain(&self) -> Result<String, Error> {
+        self.plan.explain().await
+    }
+
+    async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<QueryRows, Error> {
+        self.cancellation.set_job(job.clone());
+        let missing = self.start_nodes(job).await?;
+        let Self { plan, rows, .. } = *self;
+        let answer = Box::new(plan).run(job).await?;
+        if missing.is_empty() {
+            return Ok(answer);
+        }
+        let rows_total = rows.into_values().sum();
+        Ok(QueryRows { missing: Some(Arc::new(MissingNodes { nodes: missing, rows_total })), ..answer })
+    }
+}

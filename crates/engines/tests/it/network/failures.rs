@@ -1,0 +1,73 @@
+//! Nodes that fail: their names are in the error, or in the mark of a partial answer.
+
+use futures::StreamExt;
+use tidegate_core::ErrorKind;
+use tidegate_engines::PartialAnswers;
+
+use super::local_node::{Failure, LocalNetwork};
+use crate::support::{TestJob, lines};
+
+fn network(partial: PartialAnswers) -> LocalNetwork {
+    let file = |rows: &'static str| [("t.csv", rows)];
+    let (one, two, three) = (file("a\n1\n2\n"), file("a\n3\n"), file("a\n4\n5\n6\n"));
+    LocalNetwork::new(partial, &[&one, &two, &three])
+}
+
+/// The rows of `sql`, the names of the missing nodes, and the share of the rows that they hold.
+async fn partial_rows(network: &LocalNetwork, sql: &str) -> (String, String, Option<f64>) {
+    let job = TestJob::start().await;
+    let answer = network.plan(sql).await.unwrap().run(&job.job).await.unwrap();
+    let missing = answer.missing.clone();
+    let batches: Vec<_> = answer.batches.map(Result::unwrap).collect().await;
+    let names = missing.as_ref().map(|missing| missing.names()).unwrap_or_default();
+    (lines(&batches), names, missing.and_then(|missing| missing.share()))
+}
+
+const FAILURES: [Failure; 4] = [Failure::NeverReachable, Failure::Away, Failure::Silent, Failure::Refusing];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_fails_with_the_names_of_the_nodes() {
+    for failure in FAILURES {
+        let network = network(PartialAnswers::Forbid);
+        *network.nodes[1].failure.lock() = Some(failure);
+        let error = network.try_rows("SELECT SUM(a) FROM t").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{failure:?}: {error}");
+        assert!(error.message().contains("milan"), "{failure:?}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partial_answer_names_the_nodes_and_their_share() {
+    for failure in FAILURES {
+        let network = network(PartialAnswers::Allow);
+        *network.nodes[1].failure.lock() = Some(failure);
+        let (rows, missing, share) = partial_rows(&network, "SELECT SUM(a), COUNT(*) FROM t").await;
+        assert_eq!((rows.as_str(), missing.as_str()), ("18|5", "milan"), "{failure:?}");
+        let is_known = failure != Failure::NeverReachable;
+        assert_eq!(share.is_some(), is_known && share.is_some(), "{failure:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_fails_is_left_out_of_all_parts_of_a_statement() {
+    let network = network(PartialAnswers::Allow);
+    *network.nodes[0].failure.lock() = Some(Failure::Away);
+    let sql = "SELECT x.a FROM t AS x JOIN t AS y ON x.a = y.a ORDER BY 1";
+    assert_eq!(partial_rows(&network, sql).await.0, "3\n4\n5\n6");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_does_not_need_the_node_is_whole() {
+    let network = network(PartialAnswers::Forbid);
+    *network.nodes[1].failure.lock() = Some(Failure::Away);
+    assert_eq!(network.rows("SELECT SUM(a) FROM t WHERE _node <> 'milan'").await, "18");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_of_a_statement_is_not_a_failure_of_a_node() {
+    let network = network(PartialAnswers::Allow);
+    let error = network.try_rows("SELECT nothing FROM t").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{error}");
+    let error = network.try_rows("SELECT * FROM nothing").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+}

@@ -1,0 +1,267 @@
+//! Random tables, split over one to five nodes, answer random statements as one node that holds all rows.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int32Array, Int64Array, RecordBatch,
+    StringArray, TimestampMicrosecondArray,
+};
+use parquet::arrow::ArrowWriter;
+use proptest::prelude::*;
+use tidegate_engines::PartialAnswers;
+use tokio::runtime::Runtime;
+
+use super::local_node::{LocalNetwork, LocalNode, NODE_NAMES};
+use crate::support::Folder;
+
+/// A row, and the node that holds it.
+#[derive(Debug, Clone)]
+struct Row {
+    node: usize,
+    label: Option<&'static str>,
+    small: Option<i32>,
+    number: Option<i64>,
+    /// A multiple of a quarter, so that sums are exact in any order.
+    double: Option<f64>,
+    amount: Option<i128>,
+    flag: Option<bool>,
+    day: Option<i32>,
+    time: Option<i64>,
+}
+
+fn row(nodes: usize) -> impl Strategy<Value = Row> {
+    let maybe = |of: BoxedStrategy<i64>| prop::option::weighted(0.85, of);
+    let label = prop::option::weighted(0.85, prop::sample::select(vec!["a", "b", "B", "ä", ""]));
+    let numbers = (maybe((-3_i64..4).boxed()), maybe(prop_oneof![-5_i64..6, Just(i64::MAX), Just(i64::MIN)].boxed()));
+    let others = (maybe((-8_i64..9).boxed()), maybe((-999_i64..1000).boxed()), prop::option::weighted(0.85, any::<bool>()));
+    // Four days, at any time of day.
+    let times = (maybe((20_000_i64..20_004).boxed()), maybe((0_i64..4 * 86_400).boxed()));
+    (0..nodes, label, numbers, others, times).prop_map(|(node, label, (small, number), (double, amount, flag), (day, time))| {
+        let to_i32 = |value: i64| i32::try_from(value).unwrap();
+        Row {
+            node,
+            label,
+            small: small.map(to_i32),
+            number,
+            double: double.map(|quarters| quarters as f64 / 4.0),
+            amount: amount.map(i128::from),
+            flag,
+            day: day.map(to_i32),
+            time: time.map(|seconds| (20_000 * 86_400 + seconds) * 1_000_000),
+        }
+    })
+}
+
+/// The rows as a Parquet file; with the name of the node if `with_node`.
+fn file(rows: &[(usize, Row)], with_node: bool) -> Vec<u8> {
+    fn column<T, A: FromIterator<T> + 'static + arrow::array::Array>(
+        rows: &[(usize, Row)],
+        value: impl Fn(&Row) -> T,
+    ) -> ArrayRef {
+        Arc::new(rows.iter().map(|(_, row)| value(row)).collect::<A>())
+    }
+    let amounts: Decimal128Array = rows.iter().map(|(_, row)| row.amount).collect();
+    let mut columns: Vec<(&str, ArrayRef, bool)> = vec![
+        ("id", Arc::new(rows.iter().map(|(id, _)| Some(*id as i64)).collect::<Int64Array>()), true),
+        ("label", column::<_, StringArray>(rows, |row| row.label), true),
+        ("small", column::<_, Int32Array>(rows, |row| row.small), true),
+        ("number", column::<_, Int64Array>(rows, |row| row.number), true),
+        ("double", column::<_, Float64Array>(rows, |row| row.double), true),
+        ("amount", Arc::new(amounts.with_precision_and_scale(12, 2).unwrap()), true),
+        ("flag", column::<_, BooleanArray>(rows, |row| row.flag), true),
+        ("day", column::<_, Date32Array>(rows, |row| row.day), true),
+        ("time", column::<_, TimestampMicrosecondArray>(rows, |row| row.time), true),
+    ];
+    if with_node {
+        columns.push(("_node", column::<_, StringArray>(rows, |row| Some(NODE_NAMES[row.node])), true));
+    }
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    bytes
+}
+
+const AGGREGATES: &[&str] = &[
+    "COUNT(*)",
+    "COUNT(number)",
+    "COUNT(label)",
+    "SUM(small)",
+    "SUM(number::numeric)",
+    "SUM(double)",
+    "SUM(amount)",
+    "AVG(small)",
+    "AVG(double)",
+    "AVG(amount)",
+    "MIN(number)",
+    "MAX(number)",
+    "MIN(double)",
+    "MAX(amount)",
+    "MIN(label)",
+    "MAX(day)",
+    "MIN(time)",
+    "bool_and(flag)",
+    "bool_or(flag)",
+    "bit_and(small)",
+    "bit_or(number)",
+    "COUNT(*) FILTER (WHERE flag)",
+    "SUM(small) FILTER (WHERE number > 0)",
+    "MAX(number + 1) FILTER (WHERE number < 100)",
+    "stddev(small)",
+    "var_pop(amount)",
+    "array_agg(id ORDER BY id)",
+    "string_agg(label, ',' ORDER BY id)",
+    "percentile_disc(0.5) WITHIN GROUP (ORDER BY number)",
+    "COUNT(DISTINCT day)",
+];
+const KEYS: &[&str] = &[
+    "label",
+    "small",
+    "number",
+    "flag",
+    "amount",
+    "day",
+    "_node",
+    "date_trunc('day', time)",
+    "date_trunc('hour', time)",
+    "extract(hour from time)",
+    "date_bin('6 hours', time, timestamp '2000-01-01')",
+    "small % 2",
+    "upper(label)",
+    "coalesce(label, '-')",
+    "CASE WHEN small > 0 THEN 'up' ELSE 'down' END",
+    "(number IS NULL)",
+];
+const CONDITIONS: &[&str] = &[
+    "small > 0",
+    "number <= 2",
+    "label = 'a'",
+    "label <> 'b'",
+    "label IN ('a', 'ä')",
+    "label LIKE 'a%'",
+    "label IS NOT NULL",
+    "flag",
+    "NOT flag",
+    "amount BETWEEN -100 AND 100",
+    "double < 1.5",
+    "time >= '2024-10-05'",
+    "day = date '2024-10-05'",
+    "_node = 'oslo'",
+    "_node IN ('bergen', 'rome')",
+    "_node <> 'milan'",
+    "(small = 1 OR _node = 'pisa')",
+    "small + number > 3",
+    "date_trunc('day', time) = '2024-10-05'",
+    "id IN (SELECT max(id) FROM t GROUP BY label)",
+    "EXISTS (SELECT 1 FROM t AS u WHERE u.small = t.small AND u.id > t.id)",
+];
+
+fn picked(from: &'static [&'static str], count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<&'static str>> {
+    prop::sample::subsequence(from, count)
+}
+
+fn where_clause(conditions: &[&str]) -> String {
+    if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) }
+}
+
+/// A statement, and whether its rows are in order.
+fn statement() -> impl Strategy<Value = (String, bool)> {
+    let grouped = (picked(AGGREGATES, 1..5), picked(KEYS, 0..3), picked(CONDITIONS, 0..3), 0_usize..4);
+    let grouped = grouped.prop_map(|(aggregates, keys, conditions, having)| {
+        let columns = [keys.clone(), aggregates].concat().join(", ");
+        let mut sql = format!("SELECT {columns} FROM t{}", where_clause(&conditions));
+        if !keys.is_empty() {
+            sql.push_str(&format!(" GROUP BY {}", keys.join(", ")));
+            sql.push_str(["", "", " HAVING COUNT(*) > 1", " HAVING SUM(small) > 0"][having]);
+        }
+        (sql, false)
+    });
+    let distinct = (prop::sample::select(vec!["label", "small", "number", "amount", "day"]), picked(AGGREGATES, 0..3));
+    let distinct = (distinct, picked(KEYS, 0..2), picked(CONDITIONS, 0..2));
+    let distinct = distinct.prop_map(|((column, aggregates), keys, conditions)| {
+        let counted = format!("COUNT(DISTINCT {column})");
+        let columns = [keys.clone(), vec![counted.as_str()], aggregates].concat().join(", ");
+        let groups = if keys.is_empty() { String::new() } else { format!(" GROUP BY {}", keys.join(", ")) };
+        (format!("SELECT {columns} FROM t{}{groups}", where_clause(&conditions)), false)
+    });
+    let order = prop::sample::select(vec![
+        "id", "id DESC", "label, id", "label DESC NULLS LAST, id", "amount DESC, id", "_node, id", "time NULLS FIRST, id",
+        "small + 1, id", "double, id",
+    ]);
+    let page = (order, picked(CONDITIONS, 0..3), 0_usize..6, 0_usize..8);
+    let page = page.prop_map(|(order, conditions, offset, limit)| {
+        let rows = format!("SELECT id, label, number, _node FROM t{}", where_clause(&conditions));
+        (format!("{rows} ORDER BY {order} LIMIT {limit} OFFSET {offset}"), true)
+    });
+    let fixed = prop::sample::select(vec![
+        "SELECT DISTINCT label, flag FROM t",
+        "SELECT * FROM t",
+        "SELECT a.id, b.id FROM t AS a JOIN t AS b ON a.small = b.small AND a.id < b.id WHERE a.flag",
+        "SELECT a.label, COUNT(*), SUM(b.small) FROM t AS a LEFT JOIN t AS b ON a.id = b.id + 1 GROUP BY a.label",
+        "SELECT label, COUNT(*) FROM (SELECT label FROM t UNION ALL SELECT upper(label) FROM t) AS u GROUP BY label",
+        "SELECT label, n FROM (SELECT label, COUNT(*) AS n FROM t GROUP BY label) AS g WHERE n > 1",
+        "SELECT id, SUM(small) OVER (ORDER BY id) FROM t",
+        "SELECT id, row_number() OVER (PARTITION BY label ORDER BY id DESC) FROM t",
+        "SELECT MAX(day) FROM t",
+        "SELECT label, COUNT(*) FROM t WHERE day = (SELECT MAX(day) FROM t) GROUP BY label",
+        "SELECT label, flag, COUNT(*) FROM t GROUP BY ROLLUP (label, flag)",
+        "WITH g AS (SELECT small, SUM(amount) AS s FROM t GROUP BY small) SELECT a.small, b.s FROM g AS a JOIN g AS b ON a.small = b.small",
+        "SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM t GROUP BY _node, label) AS g",
+    ]);
+    prop_oneof![5 => grouped, 2 => distinct, 3 => page, 2 => fixed.prop_map(|sql| (sql.to_owned(), false))]
+}
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+
+fn check(nodes: usize, rows: &[Row], statements: &[(String, bool)]) {
+    let rows: Vec<(usize, Row)> = rows.iter().cloned().enumerate().collect();
+    let whole = Folder::new();
+    whole.write("t.parquet", file(&rows, true));
+    let of_node = |index: usize| {
+        let folder = Folder::new();
+        let own: Vec<(usize, Row)> = rows.iter().filter(|(_, row)| row.node == index).cloned().collect();
+        folder.write("t.parquet", file(&own, false));
+        (LocalNode::on(NODE_NAMES[index], folder), None)
+    };
+    RUNTIME.block_on(async {
+        let whole = whole.database();
+        let network = LocalNetwork::of(PartialAnswers::Forbid, (0..nodes).map(of_node).collect());
+        for (sql, is_ordered) in statements {
+            let mut expected = whole.try_rows(sql).await;
+            let mut answer = network.try_rows(sql).await;
+            if !is_ordered {
+                for rows in [&mut expected, &mut answer] {
+                    if let Ok(rows) = rows {
+                        let mut sorted: Vec<&str> = rows.lines().collect();
+                        sorted.sort_unstable();
+                        *rows = sorted.join("\n");
+                    }
+                }
+            }
+            let plan = match network.plan(sql).await {
+                Ok(plan) => plan.explain().await.unwrap(),
+                Err(error) => error.to_string(),
+            };
+            match (expected, answer) {
+                (Ok(expected), Ok(answer)) => assert_eq!(answer, expected, "{sql}\n{plan}"),
+                (Err(expected), Err(answer)) => {
+                    assert_eq!(answer.kind(), expected.kind(), "{sql}: {answer}, not {expected}");
+                }
+                (expected, answer) => panic!("{sql}: {answer:?}, not {expected:?}\n{plan}"),
+            }
+        }
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_network_answers_as_one_node(
+        (nodes, rows) in (1_usize..=5).prop_flat_map(|nodes| (Just(nodes), prop::collection::vec(row(nodes), 0..40))),
+        statements in prop::collection::vec(statement(), 12),
+    ) {
+        check(nodes, &rows, &statements);
+    }
+}

@@ -1,0 +1,172 @@
+//! A node in this process: a folder of files that counts its statements and fails on demand.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_engines::{Engine, HeldRows, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers};
+use tidegate_query::{
+    Catalog, ColumnEntry, Database, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, Plan, QueryRows,
+};
+use tidegate_runtime::Job;
+use tidegate_sql::{SqlDialect, Statement};
+
+use crate::support::{Folder, TestNode, lines, run_plan, two_thread_options};
+
+/// How a node fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// It was never reachable.
+    NeverReachable,
+    /// It is away since its tables are known.
+    Away,
+    /// It never answers.
+    Silent,
+    /// It refuses the caller.
+    Refusing,
+}
+
+pub(crate) struct LocalNode {
+    name: String,
+    database: TestNode,
+    pub(crate) failure: Mutex<Option<Failure>>,
+    pub(crate) statements: Mutex<Vec<String>>,
+    /// It is removed with the node.
+    _folder: Folder,
+}
+
+impl LocalNode {
+    /// A node with files of these names and contents.
+    pub(crate) fn new(name: &str, files: &[(&str, &str)]) -> Arc<Self> {
+        Self::on(name, Folder::with(files))
+    }
+
+    pub(crate) fn on(name: &str, folder: Folder) -> Arc<Self> {
+        let (failure, statements) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { name: name.to_owned(), database: folder.database(), failure, statements, _folder: folder })
+    }
+
+    fn unavailable(&self, reason: &str) -> Error {
+        Error::new(ErrorKind::Unavailable, reason.to_owned())
+    }
+}
+
+#[async_trait]
+impl Database for LocalNode {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> &'static str {
+        "flight_sql"
+    }
+
+    fn dialect(&self) -> SqlDialect {
+        SqlDialect::DataFusion
+    }
+
+    async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
+        self.database.database.catalog(principal).await
+    }
+
+    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
+        self.database.database.columns(table, principal).await
+    }
+
+    async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
+        self.database.database.plan(statement, principal).await
+    }
+}
+
+#[async_trait]
+impl NodeDatabase for LocalNode {
+    fn url(&self) -> String {
+        format!("grpc://{}", self.name)
+    }
+
+    async fn tables(&self, principal: &Principal) -> Result<Arc<NodeTables>, Error> {
+        if *self.failure.lock() == Some(Failure::NeverReachable) {
+            return Err(self.unavailable("connection refused"));
+        }
+        let catalog = self.catalog(principal).await?;
+        let mut tables = Vec::new();
+        for entry in &catalog.tables {
+            let statement = Statement::parse(&format!("SELECT * FROM \"{}\"", entry.name), SqlDialect::DataFusion)?;
+            let schema: SchemaRef = self.database.database.describe(&statement, principal).await?;
+            tables.push(NodeTable { name: entry.name.clone(), schema, rows: entry.rows, comment: None });
+        }
+        Ok(Arc::new(NodeTables { tables, known_since: SystemTime::now() }))
+    }
+
+    async fn check(&self, _: &Principal) -> Result<NodeCheck, Error> {
+        Err(self.unavailable("a node of tests is not checked"))
+    }
+
+    async fn run(&self, statement: &Statement, principal: &Principal, job: &Arc<Job>) -> Result<QueryRows, Error> {
+        self.statements.lock().push(statement.text().to_owned());
+        let failure = *self.failure.lock();
+        match failure {
+            Some(Failure::Silent) => std::future::pending().await,
+            Some(Failure::Refusing) => Err(Error::new(ErrorKind::Forbidden, "this caller is not trusted")),
+            Some(_) => Err(self.unavailable("connection refused")),
+            None => self.database.database.plan(statement, principal).await?.run(job).await,
+        }
+    }
+
+    fn observed(&self) -> NodeObservation {
+        NodeObservation::default()
+    }
+}
+
+/// A network of local nodes.
+pub(crate) struct LocalNetwork {
+    pub(crate) nodes: Vec<Arc<LocalNode>>,
+    pub(crate) database: NetworkDatabase,
+    /// It runs as long as the database.
+    _engine: Engine,
+}
+
+/// Names of nodes, in order.
+pub(crate) const NODE_NAMES: [&str; 5] = ["bergen", "milan", "oslo", "pisa", "rome"];
+
+impl LocalNetwork {
+    /// A network of a node for each of `contents`, which are the files of the nodes.
+    pub(crate) fn new(partial: PartialAnswers, contents: &[&[(&str, &str)]]) -> Self {
+        let nodes = contents.iter().zip(NODE_NAMES).map(|(files, name)| (LocalNode::new(name, files), None));
+        Self::of(partial, nodes.collect())
+    }
+
+    pub(crate) fn of(partial: PartialAnswers, nodes: Vec<(Arc<LocalNode>, Option<HeldRows>)>) -> Self {
+        let engine = Engine::start(two_thread_options()).unwrap();
+        let of_network = nodes.iter().map(|(node, holds)| NetworkNode { database: node.clone(), holds: holds.clone() });
+        let options = NetworkOptions { partial, timeout: Duration::from_secs(2) };
+        let database = NetworkDatabase::new("sites", options, of_network.collect(), &engine).unwrap();
+        Self { nodes: nodes.into_iter().map(|(node, _)| node).collect(), database, _engine: engine }
+    }
+
+    pub(crate) async fn plan(&self, sql: &str) -> Result<Box<dyn Plan>, Error> {
+        let statement = Statement::parse(sql, SqlDialect::DataFusion)?;
+        self.database.plan(&statement, &Principal::anonymous()).await
+    }
+
+    /// The values of an answer, a row a line, separated by bars.
+    pub(crate) async fn rows(&self, sql: &str) -> String {
+        self.try_rows(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    pub(crate) async fn try_rows(&self, sql: &str) -> Result<String, Error> {
+        Ok(lines(&run_plan(self.plan(sql).await?).await?))
+    }
+
+    /// The statements that the nodes received since the last call, each after the name of its node.
+    pub(crate) fn take_statements(&self) -> Vec<String> {
+        let of_node = |node: &Arc<LocalNode>| {
+            let statements = std::mem::take(&mut *node.statements.lock());
+            statements.into_iter().map(|sql| format!("{}: {sql}", node.name)).collect::<Vec<_>>()
+        };
+        self.nodes.iter().flat_map(of_node).collect()
+    }
+}

@@ -1,0 +1,6 @@
+//! Networks of nodes: the answers are those of one node that holds all rows, and nodes that fail are named.
+
+mod answers;
+mod failures;
+mod generated;
+mod local_node;
