@@ -76,6 +76,7 @@ pub(super) struct Attempts<'a> {
     client: &'a NodeClient,
     order: std::vec::IntoIter<usize>,
     current: usize,
+    has_moved_on: bool,
     deadline: Instant,
 }
 
@@ -93,7 +94,7 @@ impl NodeClient {
         let (first, count) = (self.replicas.preferred_position(), self.replicas.connections.len());
         let others = (0..count).filter(|position| *position != first);
         let order: Vec<usize> = std::iter::once(first).chain(others).collect();
-        Attempts { client: self, order: order.into_iter(), current: first, deadline }
+        Attempts { client: self, order: order.into_iter(), current: first, has_moved_on: false, deadline }
     }
 }
 
@@ -101,7 +102,9 @@ impl Attempts<'_> {
     /// The next replica, and the time within which it must accept the request.
     pub(super) fn next(&mut self) -> Option<(Arc<NodeConnection>, Duration)> {
         let left = u32::try_from(self.order.len()).unwrap_or(u32::MAX);
-        self.current = self.order.next()?;
+        let position = self.order.next()?;
+        self.has_moved_on |= position != self.current;
+        self.current = position;
         let within = self.deadline.saturating_duration_since(Instant::now()) / left;
         Some((self.client.replicas.connections[self.current].clone(), within))
     }
@@ -120,7 +123,10 @@ impl Attempts<'_> {
             }
             _ => {
                 self.client.observe_answer(None);
-                self.client.replicas.prefer(self.current);
+                // Another request may have found out in the meantime that the node itself is back.
+                if self.has_moved_on {
+                    self.client.replicas.prefer(self.current);
+                }
             }
         }
         ControlFlow::Break(result)

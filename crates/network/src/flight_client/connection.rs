@@ -89,6 +89,7 @@ impl NodeConnection {
             .keep_alive_timeout(PING_WITHIN)
             .keep_alive_while_idle(false);
         if address.has_tls {
+            check_pem(tls).map_err(|problem| invalid(problem.to_owned()))?;
             let config = tls_config(tls);
             endpoint = endpoint.tls_config(config).map_err(|error| {
                 let source = std::error::Error::source(&error).map(ToString::to_string);
@@ -152,6 +153,23 @@ impl NodeConnection {
     /// Closes the connections when their last request ends.
     pub(super) fn close(&self) {
         self.channels.lock().clear();
+    }
+}
+
+/// Fails if a text has no block of its kind. The library would take it for an empty list.
+fn check_pem(tls: &FlightTls) -> Result<(), &'static str> {
+    let has_block = |text: &str, label: &str| text.contains(&format!("{label}-----"));
+    if tls.authorities.as_ref().is_some_and(|text| !has_block(text, "BEGIN CERTIFICATE")) {
+        return Err("the authorities have no certificates in PEM (BEGIN CERTIFICATE)");
+    }
+    match &tls.certificate {
+        Some((chain, _)) if !has_block(chain, "BEGIN CERTIFICATE") => {
+            Err("the certificate of the client is not in PEM (BEGIN CERTIFICATE)")
+        }
+        Some((_, key)) if !has_block(key, "PRIVATE KEY") => {
+            Err("the key of the client is not in PEM (BEGIN PRIVATE KEY)")
+        }
+        _ => Ok(()),
     }
 }
 

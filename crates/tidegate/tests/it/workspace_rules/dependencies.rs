@@ -74,7 +74,11 @@ const ALLOWED_DEV_DEPENDENCIES: &[(&str, &str)] = &[
     ("tidegate-client", "tidegate-runtime"),
     ("tidegate-client", "tidegate-transport"),
     ("tidegate-engines", "tidegate-postgres"),
+    ("tidegate-tools", "tidegate-postgres"),
+    ("tidegate-tools", "tidegate-sqlite"),
     ("tidegate-mqtt", "tidegate-ingest"),
+    ("tidegate-network", "tidegate-auth"),
+    ("tidegate-network", "tidegate-tools"),
 ];
 
 /// What the tests of every crate may know.

@@ -1,0 +1,179 @@
+//! A Flight SQL server over a registry, and calls to it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::concat_batches;
+use arrow::datatypes::Int64Type;
+use futures::TryStreamExt;
+use tidegate_core::{
+    AllowAll, Authenticator, CallLimits, CallOrigin, CallTarget, Caller, Error, Principal, TransportKind,
+};
+use tidegate_network::{FlightOptions, FlightSqlDatabase, FlightSqlOptions, RunningFlightServer, serve_flight};
+use tidegate_query::{Database, Databases, Executor, NodeDatabase, QueryRows};
+use tidegate_runtime::event::EventDispatcher;
+use tidegate_runtime::{Call, Job, Metadata, Registry, Reply, Snapshot, SnapshotBuilder, Tool, handler_fn};
+use tidegate_sql::{Parameter, Statement};
+use tidegate_testkit::wait::within_timeout;
+use tidegate_tools::{NodeIdentity, ToolContext, snapshot};
+use tidegate_transport::tls::Tls;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::tables::TestTables;
+
+/// A running server.
+pub(crate) struct TestNode {
+    pub(crate) address: SocketAddr,
+    server: RunningFlightServer,
+    shutdown: CancellationToken,
+}
+
+impl TestNode {
+    /// A server without authentication.
+    pub(crate) async fn start(tables: &Arc<TestTables>) -> Self {
+        Self::start_at("127.0.0.1:0", tables).await
+    }
+
+    pub(crate) async fn start_at(address: &str, tables: &Arc<TestTables>) -> Self {
+        Self::start_with(address, tables, Arc::new(AllowAll), None).await
+    }
+
+    pub(crate) async fn start_with(
+        address: &str,
+        tables: &Arc<TestTables>,
+        authenticator: Arc<dyn Authenticator>,
+        tls: Option<Arc<Tls>>,
+    ) -> Self {
+        let databases = Databases::new([tables.clone() as Arc<dyn Database>]);
+        let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
+        let context = ToolContext::new(databases, Executor::new(EventDispatcher::default()), identity);
+        let registry = Registry::new(snapshot(&context), EventDispatcher::default());
+        context.attach(&registry);
+        let shutdown = CancellationToken::new();
+        let options = FlightOptions {
+            authenticator,
+            tls,
+            connections_max: 16,
+            drain_within: Duration::from_millis(50),
+            version: "1.2.3".to_owned(),
+        };
+        let listener = within_timeout("a listener", async {
+            loop {
+                // The port of a server that was stopped is free after a moment.
+                match TcpListener::bind(address).await {
+                    Ok(listener) => break listener,
+                    Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+                }
+            }
+        })
+        .await;
+        let server = serve_flight(listener, registry, options, shutdown.clone()).unwrap();
+        Self { address: server.address(), server, shutdown }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("grpc://{}", self.address)
+    }
+
+    /// Stops the server; open answers are cut.
+    pub(crate) async fn stop(self) -> SocketAddr {
+        self.shutdown.cancel();
+        within_timeout("the end of a server", self.server.wait()).await;
+        self.address
+    }
+}
+
+/// A client of `urls` with the name `oslo`.
+pub(crate) fn client(urls: &[String]) -> FlightSqlDatabase {
+    client_with(FlightSqlOptions::new(urls.to_vec()))
+}
+
+pub(crate) fn client_with(options: FlightSqlOptions) -> FlightSqlDatabase {
+    FlightSqlDatabase::new("oslo", FlightSqlOptions { database: Some("plant".to_owned()), ..options }).unwrap()
+}
+
+/// A job that runs until it is cancelled or dropped.
+pub(crate) struct TestJob {
+    pub(crate) job: Arc<Job>,
+    _reply: Reply,
+}
+
+impl TestJob {
+    pub(crate) async fn start() -> Self {
+        Self::start_within(Duration::from_secs(300)).await
+    }
+
+    pub(crate) async fn start_within(timeout: Duration) -> Self {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
+        let handler = handler_fn(move |job: Arc<Job>, _| {
+            let sender = sender.lock().unwrap().take();
+            async move {
+                let _ = sender.unwrap().send(job.clone());
+                job.cancelled().await;
+                Ok(Metadata::new())
+            }
+        });
+        let limits = CallLimits { timeout: Some(timeout), ..CallLimits::default() };
+        let tool = Tool::new("wait", "Waits.", handler).with_limits(limits);
+        let snapshot: Snapshot = SnapshotBuilder::new().tool(tool).build();
+        let registry = Registry::new(snapshot, EventDispatcher::default());
+        let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
+        let caller = Caller::new(Principal::process_user(), origin);
+        let reply = registry.call(Call::new(CallTarget::Tool("wait".to_owned()), caller)).unwrap();
+        Self { job: receiver.await.unwrap(), _reply: reply }
+    }
+}
+
+/// Starts `sql`, for the user of the process.
+pub(crate) async fn run(client: &FlightSqlDatabase, sql: &str) -> Result<QueryRows, Error> {
+    run_with(client, sql, Vec::new()).await
+}
+
+pub(crate) async fn run_with(
+    client: &FlightSqlDatabase,
+    sql: &str,
+    parameters: Vec<Parameter>,
+) -> Result<QueryRows, Error> {
+    let statement = statement(client, sql).with_parameters(parameters).unwrap();
+    let running = TestJob::start().await;
+    // The job ends with the test.
+    let job = running.job.clone();
+    std::mem::forget(running);
+    within_timeout("an answer", client.run(&statement, &Principal::process_user(), &job)).await
+}
+
+pub(crate) fn statement(client: &FlightSqlDatabase, sql: &str) -> Statement {
+    Statement::parse(sql, client.dialect()).unwrap()
+}
+
+/// All rows as one batch.
+pub(crate) async fn collect(rows: QueryRows) -> Result<RecordBatch, Error> {
+    let batches: Vec<RecordBatch> = within_timeout("the rows", rows.batches.try_collect()).await?;
+    Ok(concat_batches(&rows.schema, &batches).unwrap())
+}
+
+/// The numbers in the first column of the answer to `sql`.
+pub(crate) async fn numbers(client: &FlightSqlDatabase, sql: &str) -> Result<Vec<i64>, Error> {
+    let batch = collect(run(client, sql).await?).await?;
+    Ok(batch.column(0).as_primitive::<Int64Type>().values().to_vec())
+}
+
+/// The texts in the first row of the answer to `sql`, for `principal`.
+pub(crate) async fn first_row(
+    client: &FlightSqlDatabase,
+    sql: &str,
+    principal: &Principal,
+) -> Result<Vec<String>, Error> {
+    let running = TestJob::start().await;
+    let rows = client.run(&statement(client, sql), principal, &running.job).await?;
+    let batch = collect(rows).await?;
+    let texts = batch.columns().iter().map(|column| {
+        let column = column.as_string::<i32>();
+        arrow::array::Array::is_valid(column, 0).then(|| column.value(0).to_owned()).unwrap_or_default()
+    });
+    Ok(texts.collect())
+}

@@ -1,0 +1,205 @@
+//! A small server of Flight SQL that is not Tidegate.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_flight::decode::FlightRecordBatchStream;
+use arrow_flight::encode::FlightDataEncoderBuilder;
+use arrow_flight::error::FlightError;
+use arrow_flight::flight_service_server::{FlightService, FlightServiceServer};
+use arrow_flight::sql::metadata::{SqlInfoData, SqlInfoDataBuilder};
+use arrow_flight::sql::server::{FlightSqlService, PeekableFlightDataStream};
+use arrow_flight::sql::{
+    ActionClosePreparedStatementRequest, ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult,
+    Any, CommandGetSqlInfo, CommandGetTables, CommandPreparedStatementQuery, CommandStatementQuery,
+    DoPutPreparedStatementResult, ProstMessageExt, SqlInfo, TicketStatementQuery,
+};
+use arrow_flight::{Action, FlightDescriptor, FlightEndpoint, FlightInfo, Ticket};
+use futures::{StreamExt, TryStreamExt, stream};
+use parking_lot::Mutex;
+use prost::Message;
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::Server;
+use tonic::{Request, Response, Status};
+
+use crate::tables::schema_of;
+
+/// How the server differs from others.
+#[derive(Clone)]
+pub(crate) struct OtherProgram {
+    pub(crate) identifier_quote: &'static str,
+    /// The locations of the parts of an answer; each part has one row with its number.
+    pub(crate) locations: Vec<Option<&'static str>>,
+    pub(crate) has_prepared_statements: bool,
+    /// What clients sent: statements, bound values, closed handles.
+    pub(crate) received: Arc<Mutex<Vec<String>>>,
+}
+
+impl Default for OtherProgram {
+    fn default() -> Self {
+        Self { identifier_quote: "\"", locations: vec![None], has_prepared_statements: true, received: Arc::default() }
+    }
+}
+
+impl OtherProgram {
+    /// Serves until the test ends, and returns the URL.
+    pub(crate) async fn start(&self) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("grpc://{}", listener.local_addr().unwrap());
+        let service = FlightServiceServer::new(self.clone());
+        tokio::spawn(Server::builder().add_service(service).serve_with_incoming(TcpListenerStream::new(listener)));
+        url
+    }
+
+    pub(crate) fn received(&self) -> Vec<String> {
+        self.received.lock().clone()
+    }
+
+    fn record(&self, text: impl Into<String>) {
+        self.received.lock().push(text.into());
+    }
+
+    fn info_of_parts(&self) -> FlightInfo {
+        let endpoints = self.locations.iter().enumerate().map(|(part, location)| {
+            let handle = part.to_string().into_bytes().into();
+            let ticket = TicketStatementQuery { statement_handle: handle }.as_any().encode_to_vec();
+            let endpoint = FlightEndpoint::new().with_ticket(Ticket::new(ticket));
+            location.map_or(endpoint.clone(), |location| endpoint.with_location(location))
+        });
+        let info = FlightInfo::new().try_with_schema(&schema_of("numbers")).unwrap();
+        endpoints.fold(info, FlightInfo::with_endpoint)
+    }
+
+    fn sql_info(&self) -> SqlInfoData {
+        let mut info = SqlInfoDataBuilder::new();
+        info.append(SqlInfo::FlightSqlServerName, "Other");
+        info.append(SqlInfo::FlightSqlServerVersion, "9");
+        info.append(SqlInfo::SqlIdentifierQuoteChar, self.identifier_quote);
+        info.build().unwrap()
+    }
+}
+
+fn part(number: i64) -> RecordBatch {
+    let n: ArrayRef = Arc::new(Int64Array::from(vec![number]));
+    let t = arrow::array::new_null_array(schema_of("numbers").field(1).data_type(), 1);
+    RecordBatch::try_new(schema_of("numbers"), vec![n, t]).unwrap()
+}
+
+type Answer = Response<<OtherProgram as FlightService>::DoGetStream>;
+
+fn answer(batch: RecordBatch) -> Answer {
+    let encoder = FlightDataEncoderBuilder::new().with_schema(batch.schema());
+    Response::new(encoder.build(stream::iter([Ok(batch)])).map_err(Status::from).boxed())
+}
+
+fn info_of(command: &Any) -> Response<FlightInfo> {
+    let endpoint = FlightEndpoint::new().with_ticket(Ticket::new(command.encode_to_vec()));
+    Response::new(FlightInfo::new().with_endpoint(endpoint))
+}
+
+#[tonic::async_trait]
+impl FlightSqlService for OtherProgram {
+    type FlightService = Self;
+
+    async fn get_flight_info_statement(
+        &self,
+        query: CommandStatementQuery,
+        _: Request<FlightDescriptor>,
+    ) -> Result<Response<FlightInfo>, Status> {
+        self.record(&query.query);
+        if query.query.contains("wrong") {
+            return Err(Status::invalid_argument("no such column: wrong"));
+        }
+        Ok(Response::new(self.info_of_parts()))
+    }
+
+    async fn do_get_statement(&self, ticket: TicketStatementQuery, _: Request<Ticket>) -> Result<Answer, Status> {
+        let number = std::str::from_utf8(&ticket.statement_handle).unwrap().parse().unwrap();
+        Ok(answer(part(number)))
+    }
+
+    async fn get_flight_info_tables(
+        &self,
+        query: CommandGetTables,
+        _: Request<FlightDescriptor>,
+    ) -> Result<Response<FlightInfo>, Status> {
+        Ok(info_of(&query.as_any()))
+    }
+
+    async fn do_get_tables(&self, query: CommandGetTables, _: Request<Ticket>) -> Result<Answer, Status> {
+        let mut tables = query.into_builder();
+        let numbers = schema_of("numbers");
+        for (schema, name) in [
+            ("public", "numbers"),
+            ("archive", "typed"),
+            ("public", "twice"),
+            ("archive", "twice"),
+            ("information_schema", "x"),
+        ] {
+            let columns = if name == "typed" { schema_of(name) } else { numbers.clone() };
+            tables.append("plant", schema, name, "TABLE", &columns).unwrap();
+        }
+        Ok(answer(tables.build().unwrap()))
+    }
+
+    async fn get_flight_info_sql_info(
+        &self,
+        query: CommandGetSqlInfo,
+        _: Request<FlightDescriptor>,
+    ) -> Result<Response<FlightInfo>, Status> {
+        Ok(info_of(&query.as_any()))
+    }
+
+    async fn do_get_sql_info(&self, query: CommandGetSqlInfo, _: Request<Ticket>) -> Result<Answer, Status> {
+        Ok(answer(query.into_builder(&self.sql_info()).build().unwrap()))
+    }
+
+    async fn do_action_create_prepared_statement(
+        &self,
+        query: ActionCreatePreparedStatementRequest,
+        _: Request<Action>,
+    ) -> Result<ActionCreatePreparedStatementResult, Status> {
+        if !self.has_prepared_statements {
+            return Err(Status::unimplemented("no prepared statements here"));
+        }
+        self.record(&query.query);
+        let prepared_statement_handle = "handle".into();
+        Ok(ActionCreatePreparedStatementResult { prepared_statement_handle, ..Default::default() })
+    }
+
+    async fn do_put_prepared_statement_query(
+        &self,
+        _: CommandPreparedStatementQuery,
+        request: Request<PeekableFlightDataStream>,
+    ) -> Result<DoPutPreparedStatementResult, Status> {
+        let messages = request.into_inner().map_err(|status| FlightError::Tonic(Box::new(status)));
+        let batches: Vec<RecordBatch> =
+            FlightRecordBatchStream::new_from_flight_data(messages).try_collect().await.map_err(Status::from)?;
+        let values = batches.iter().flat_map(|batch| {
+            batch.columns().iter().map(|column| arrow::util::display::array_value_to_string(column, 0).unwrap())
+        });
+        self.record(values.collect::<Vec<_>>().join("|"));
+        Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some("bound".into()) })
+    }
+
+    async fn get_flight_info_prepared_statement(
+        &self,
+        query: CommandPreparedStatementQuery,
+        _: Request<FlightDescriptor>,
+    ) -> Result<Response<FlightInfo>, Status> {
+        assert_eq!(query.prepared_statement_handle, "bound".as_bytes());
+        Ok(Response::new(self.info_of_parts()))
+    }
+
+    async fn do_action_close_prepared_statement(
+        &self,
+        query: ActionClosePreparedStatementRequest,
+        _: Request<Action>,
+    ) -> Result<(), Status> {
+        self.record(format!("closed {}", String::from_utf8_lossy(&query.prepared_statement_handle)));
+        Ok(())
+    }
+
+    async fn register_sql_info(&self, _: i32, _: &SqlInfo) {}
+}

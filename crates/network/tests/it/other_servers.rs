@@ -1,0 +1,103 @@
+//! Servers of other programs.
+
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
+use tidegate_core::{ErrorKind, Principal};
+use tidegate_network::FlightSqlOptions;
+use tidegate_query::{Database, NodeDatabase};
+use tidegate_sql::{Parameter, SqlDialect};
+use tidegate_testkit::wait::wait_until;
+
+use crate::node::{client, client_with, collect, numbers, run, run_with, statement};
+use crate::other_program::OtherProgram;
+use crate::tables::schema_of;
+
+#[tokio::test]
+async fn the_parts_of_an_answer_are_read_in_order() {
+    let program = OtherProgram {
+        locations: vec![None, Some("arrow-flight-reuse-connection://?"), None],
+        ..OtherProgram::default()
+    };
+    let client = client(&[program.start().await]);
+    assert_eq!(numbers(&client, "SELECT n FROM numbers").await.unwrap(), [0, 1, 2]);
+    assert_eq!(program.received(), ["SELECT n FROM numbers"]);
+}
+
+#[tokio::test]
+async fn parts_at_other_servers_are_refused() {
+    let program = OtherProgram { locations: vec![None, Some("grpc://elsewhere:1")], ..OtherProgram::default() };
+    let error = run(&client(&[program.start().await]), "SELECT 1").await.err().unwrap();
+    assert_eq!(error.message(), "node \"oslo\" refers to another server for its rows: \"grpc://elsewhere:1\"");
+}
+
+#[tokio::test]
+async fn an_answer_without_parts_has_its_columns() {
+    let program = OtherProgram { locations: Vec::new(), ..OtherProgram::default() };
+    let rows = run(&client(&[program.start().await]), "SELECT 1").await.unwrap();
+    assert_eq!(rows.schema.fields(), schema_of("numbers").fields());
+    assert_eq!(collect(rows).await.unwrap().num_rows(), 0);
+}
+
+#[tokio::test]
+async fn identifiers_are_quoted_as_the_server_reports() {
+    let program = OtherProgram { identifier_quote: "`", ..OtherProgram::default() };
+    let client = client(&[program.start().await]);
+    run(&client, "SELECT \"n\" AS \"a`b\" FROM numbers WHERE t = 'x'").await.unwrap();
+    assert_eq!(program.received(), ["SELECT `n` AS `a``b` FROM numbers WHERE t = 'x'"]);
+    let error = run(&client, "SELECT 'it''s'").await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::InvalidArguments);
+    assert_eq!(program.received().len(), 1);
+}
+
+#[tokio::test]
+async fn values_are_bound_by_prepared_statements() {
+    let program = OtherProgram::default();
+    let database = client(&[program.start().await]);
+    let values = vec![Parameter::Integer(7), Parameter::Text("it's".to_owned()), Parameter::Null];
+    let rows = run_with(&database, "SELECT $1, $2, $3", values).await.unwrap();
+    assert_eq!(collect(rows).await.unwrap().num_rows(), 1);
+    wait_until("the end of the statement", || async { program.received().len() == 3 }).await;
+    assert_eq!(program.received(), ["SELECT $1, $2, $3", "7|it's|", "closed bound"]);
+
+    let without = OtherProgram { has_prepared_statements: false, ..OtherProgram::default() };
+    let client = client(&[without.start().await]);
+    let error = run_with(&client, "SELECT $1", vec![Parameter::Integer(7)]).await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::InvalidArguments);
+    assert!(error.to_string().contains("cannot bind values"), "{error}");
+}
+
+#[tokio::test]
+async fn errors_of_statements_keep_their_text() {
+    let error = run(&client(&[OtherProgram::default().start().await]), "SELECT wrong").await.err().unwrap();
+    assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidArguments, "node \"oslo\": no such column: wrong"));
+}
+
+#[tokio::test]
+async fn tables_have_the_names_that_statements_use() {
+    let program = OtherProgram::default();
+    let principal = Principal::process_user();
+    let listed = client(&[program.start().await]).tables(&principal).await.unwrap();
+    // A name that two schemas have is ambiguous.
+    let names: Vec<&str> = listed.tables.iter().map(|table| table.name.as_str()).collect();
+    assert_eq!(names, ["numbers", "typed"]);
+    assert_eq!(listed.tables[1].schema.fields(), schema_of("typed").fields());
+    let options = FlightSqlOptions::new(vec![program.start().await]);
+    let listed = client_with(FlightSqlOptions { dialect: SqlDialect::Postgres, ..options }).tables(&principal).await;
+    let listed = listed.unwrap();
+    let names: Vec<&str> = listed.tables.iter().map(|table| table.name.as_str()).collect();
+    assert_eq!(names, ["archive.twice", "archive.typed", "numbers", "twice"]);
+}
+
+#[tokio::test]
+async fn plans_and_checks() {
+    let client = client(&[OtherProgram::default().start().await]);
+    let principal = Principal::process_user();
+    let plan = client.plan(&statement(&client, "SELECT n FROM numbers"), &principal).await.unwrap();
+    assert_eq!(plan.schema().fields(), schema_of("numbers").fields());
+    let check = client.check(&principal).await.unwrap();
+    assert_eq!((check.version.as_str(), check.subject.as_str()), ("Other 9", ""));
+    assert_eq!(client.observed().version.as_deref(), Some("Other 9"));
+    let running = crate::node::TestJob::start().await;
+    let batch = collect(plan.run(&running.job).await.unwrap()).await.unwrap();
+    assert_eq!(batch.column(0).as_primitive::<Int64Type>().value(0), 0);
+}
