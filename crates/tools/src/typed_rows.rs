@@ -25,18 +25,50 @@ pub(crate) async fn open_typed_rows(
     statement: &Statement,
     job: &Arc<Job>,
 ) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
-    let batches = node.executor.open_rows(database, statement, job).await?.batches;
-    Ok(batches.map(|batch| batch.and_then(with_typed_columns)).boxed())
+    open(node, database, statement, job, MixedNumbers::Floats).await
 }
 
-fn with_typed_columns(batch: RecordBatch) -> Result<RecordBatch, Error> {
+/// The same for entries of logs: integers among floats keep their display form, so that it does not depend on the other
+/// rows of a batch.
+///
+/// # Errors
+/// The errors of the database.
+pub(crate) async fn open_display_rows(
+    node: &ToolContext,
+    database: &dyn Database,
+    statement: &Statement,
+    job: &Arc<Job>,
+) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
+    open(node, database, statement, job, MixedNumbers::Text).await
+}
+
+/// What integers and floats in one column become.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MixedNumbers {
+    Floats,
+    Text,
+}
+
+async fn open(
+    node: &ToolContext,
+    database: &dyn Database,
+    statement: &Statement,
+    job: &Arc<Job>,
+    mixed: MixedNumbers,
+) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
+    let batches = node.executor.open_rows(database, statement, job).await?.batches;
+    Ok(batches.map(move |batch| batch.and_then(|batch| with_typed_columns(batch, mixed))).boxed())
+}
+
+fn with_typed_columns(batch: RecordBatch, mixed: MixedNumbers) -> Result<RecordBatch, Error> {
     let is_untyped = |column: &ArrayRef| matches!(column.data_type(), DataType::Union(..));
     if !batch.columns().iter().any(is_untyped) {
         return Ok(batch);
     }
     let (mut fields, mut columns) = (Vec::with_capacity(batch.num_columns()), Vec::with_capacity(batch.num_columns()));
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-        let column = column.as_any().downcast_ref::<UnionArray>().map_or_else(|| column.clone(), typed_column);
+        let values = column.as_any().downcast_ref::<UnionArray>();
+        let column = values.map_or_else(|| column.clone(), |values| typed_column(values, mixed));
         fields.push(Field::new(field.name(), column.data_type().clone(), true));
         columns.push(column);
     }
@@ -44,7 +76,7 @@ fn with_typed_columns(batch: RecordBatch) -> Result<RecordBatch, Error> {
         .map_err(|error| Error::internal(format!("columns with one type: {error}")))
 }
 
-fn typed_column(values: &UnionArray) -> ArrayRef {
+fn typed_column(values: &UnionArray, mixed: MixedNumbers) -> ArrayRef {
     let values: Vec<Option<ArrayRef>> =
         (0..values.len()).map(|row| Some(values.value(row)).filter(|value| value.is_valid(0))).collect();
     let all = |fits: fn(&DataType) -> bool| values.iter().flatten().all(|value| fits(value.data_type()));
@@ -54,7 +86,9 @@ fn typed_column(values: &UnionArray) -> ArrayRef {
         values.iter().for_each(|value| column.append_option(value.as_ref().and_then(integer)));
         return Arc::new(column.finish());
     }
-    if all(|kind| matches!(kind, DataType::Int64 | DataType::Float64)) {
+    let has_integer = values.iter().flatten().any(|value| *value.data_type() == DataType::Int64);
+    let are_numbers = all(|kind| matches!(kind, DataType::Int64 | DataType::Float64));
+    if are_numbers && (mixed == MixedNumbers::Floats || !has_integer) {
         let number = |value: &ArrayRef| {
             let float = value.as_primitive_opt::<Float64Type>().map(|value| value.value(0));
             float.or_else(|| integer(value).map(|integer| integer as f64))
@@ -76,7 +110,7 @@ mod tests {
     use super::*;
 
     /// A column of SQLite with these values.
-    fn column(kinds: &[i8]) -> ArrayRef {
+    fn column(kinds: &[i8], mixed: MixedNumbers) -> ArrayRef {
         let kind = |id: i8, name: &str, data_type| (id, Arc::new(Field::new(name, data_type, true)));
         let fields: UnionFields =
             [kind(0, "integer", DataType::Int64), kind(1, "real", DataType::Float64), kind(2, "text", DataType::Utf8)]
@@ -91,13 +125,22 @@ mod tests {
         let ids: Vec<i8> = kinds.iter().map(|kind| (*kind).min(2)).collect();
         let offsets: Vec<i32> = kinds.iter().map(|kind| i32::from(*kind == 3)).collect();
         let union = UnionArray::try_new(fields, ids.into(), Some(offsets.into()), children).unwrap();
-        typed_column(&union)
+        typed_column(&union, mixed)
     }
 
     #[test]
     fn a_column_has_the_type_of_all_its_values() {
-        assert_eq!(column(&[0, 3, 0]).as_ref(), &Int64Array::from(vec![Some(7), None, Some(7)]) as &dyn Array);
-        assert_eq!(column(&[0, 1]).as_ref(), &Float64Array::from(vec![7.0, 0.5]) as &dyn Array);
-        assert_eq!(column(&[2, 0, 1]).as_ref(), &StringArray::from(vec!["x", "7", "0.5"]) as &dyn Array);
+        let of = |kinds: &[i8]| column(kinds, MixedNumbers::Floats);
+        assert_eq!(of(&[0, 3, 0]).as_ref(), &Int64Array::from(vec![Some(7), None, Some(7)]) as &dyn Array);
+        assert_eq!(of(&[0, 1]).as_ref(), &Float64Array::from(vec![7.0, 0.5]) as &dyn Array);
+        assert_eq!(of(&[2, 0, 1]).as_ref(), &StringArray::from(vec!["x", "7", "0.5"]) as &dyn Array);
+    }
+
+    #[test]
+    fn the_display_form_does_not_depend_on_other_rows() {
+        let of = |kinds: &[i8]| column(kinds, MixedNumbers::Text);
+        assert_eq!(of(&[0, 1]).as_ref(), &StringArray::from(vec!["7", "0.5"]) as &dyn Array);
+        assert_eq!(of(&[1]).as_ref(), &Float64Array::from(vec![0.5]) as &dyn Array);
+        assert_eq!(of(&[0]).as_ref(), &Int64Array::from(vec![7]) as &dyn Array);
     }
 }

@@ -8,7 +8,7 @@ use tidegate_sql::{Parameter, check_expression, parse_expression};
 use super::build::{binary_expression, join_conditions, parenthesize, placeholder};
 use super::renderer::{OutputColumn, QueryRenderer};
 use super::text_matching;
-use crate::spec::{Comparison, ComparisonOperator, JoinOn, Operand, QueryCondition, QueryJoin};
+use crate::spec::{BoundExpression, Comparison, ComparisonOperator, JoinOn, Operand, QueryCondition, QueryJoin};
 
 /// The expressions behind the aliases of `select`, for `having`.
 pub(super) struct AliasBindings {
@@ -46,6 +46,7 @@ impl QueryRenderer {
     ) -> Option<Expr> {
         match condition {
             QueryCondition::Expression(text) => self.render_expression(path, text, names),
+            QueryCondition::Bound(expression) => self.render_bound_expression(path, expression),
             QueryCondition::And(parts) => self.render_combined(path, "and", parts, names, BinaryOperator::And),
             QueryCondition::Or(parts) => self.render_combined(path, "or", parts, names, BinaryOperator::Or),
             QueryCondition::Not(inner) => {
@@ -162,6 +163,16 @@ impl QueryRenderer {
 
     /// Parses text as a single expression and resolves its names.
     pub(super) fn render_expression(&mut self, path: &str, text: &str, names: &AliasBindings) -> Option<Expr> {
+        self.render_text(path, text, names, &[])
+    }
+
+    /// The same with parentheses, because it may be a part of any other condition.
+    fn render_bound_expression(&mut self, path: &str, expression: &BoundExpression) -> Option<Expr> {
+        let rendered = self.render_text(path, &expression.text, &AliasBindings::empty(), &expression.values)?;
+        Some(parenthesize(rendered))
+    }
+
+    fn render_text(&mut self, path: &str, text: &str, names: &AliasBindings, values: &[Parameter]) -> Option<Expr> {
         let parsed =
             parse_expression(text, self.dialect).and_then(|expr| check_expression(&expr, self.dialect).map(|()| expr));
         let mut expr = match parsed {
@@ -172,7 +183,7 @@ impl QueryRenderer {
                 return None;
             }
         };
-        let mut resolver = NameResolver { renderer: self, path, names, calls: 0 };
+        let mut resolver = NameResolver { renderer: self, path, names, values, calls: 0 };
         // The visitor never breaks.
         let _ = VisitMut::visit(&mut expr, &mut resolver);
         Some(expr)
@@ -183,6 +194,8 @@ struct NameResolver<'a> {
     renderer: &'a mut QueryRenderer,
     path: &'a str,
     names: &'a AliasBindings,
+    /// The values of placeholders.
+    values: &'a [Parameter],
     /// Enclosing function calls: their arguments refer to columns, not to aliases of `select`.
     calls: usize,
 }
@@ -205,6 +218,10 @@ impl VisitorMut for NameResolver<'_> {
             Expr::Identifier(name) => self.resolve_identifier(name),
             Expr::CompoundIdentifier(parts) => self.resolve_compound(parts),
             Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
+                if let Some(bound) = self.bound_value(&value.value) {
+                    *expr = self.renderer.bind(bound);
+                    return ControlFlow::Continue(());
+                }
                 let message = format!("{} has no value here; write the value itself", value.value);
                 self.renderer.add_violation(self.path, message);
                 None
@@ -219,6 +236,12 @@ impl VisitorMut for NameResolver<'_> {
 }
 
 impl NameResolver<'_> {
+    fn bound_value(&self, placeholder: &Value) -> Option<Parameter> {
+        let Value::Placeholder(name) = placeholder else { return None };
+        let number: usize = name.strip_prefix('$')?.parse().ok()?;
+        self.values.get(number.checked_sub(1)?).cloned()
+    }
+
     fn resolve_identifier(&mut self, name: &Ident) -> Option<Expr> {
         if let Some(bound) = self.names.get(&name.value).filter(|_| self.calls == 0) {
             return Some(bound.clone());

@@ -9,6 +9,8 @@ use crate::named_enum::named_enum;
 pub enum QueryCondition {
     /// One SQL expression as text.
     Expression(String),
+    /// One SQL expression of a tool, with the values of its placeholders `$1`, `$2`, …
+    Bound(BoundExpression),
     /// All conditions hold.
     And(Vec<QueryCondition>),
     /// At least one condition holds.
@@ -17,6 +19,15 @@ pub enum QueryCondition {
     Not(Box<QueryCondition>),
     /// A comparison of a column with values.
     Comparison(Comparison),
+}
+
+/// One SQL expression with values for its placeholders `$1`, `$2`, …
+#[derive(Debug, Clone, PartialEq)]
+pub struct BoundExpression {
+    /// The text.
+    pub text: String,
+    /// The value of each placeholder; one that occurs several times has the same value.
+    pub values: Vec<Parameter>,
 }
 
 /// A comparison of a column with values.

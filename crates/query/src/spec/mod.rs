@@ -5,7 +5,7 @@ mod read;
 mod read_condition;
 mod schema;
 
-pub use condition::{Comparison, ComparisonOperator, Operand, QueryCondition};
+pub use condition::{BoundExpression, Comparison, ComparisonOperator, Operand, QueryCondition};
 
 use crate::format::OutputFormat;
 use crate::named_enum::named_enum;

@@ -59,6 +59,11 @@ pub(super) const CELL_WIDTHS: [i64; 17] = [
     10 * WEEK,
 ];
 
+/// Units of which each divides the next one, and each of which divides all round widths that are longer than one of its
+/// multiples.
+const COUNTING_UNITS: [i64; 13] =
+    [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, SECOND, MINUTE, HOUR, DAY];
+
 /// The width of the bars of a histogram over time. Bars begin at multiples of it since 1970 in UTC, and weeks on Monday.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BarWidth(i64);
@@ -91,6 +96,11 @@ impl BarWidth {
     /// The width in nanoseconds.
     pub fn nanos(self) -> i64 {
         self.0
+    }
+
+    /// A unit of time that is never in two bars of this width, or of a longer one. Databases count rows in it.
+    pub fn counting_unit(self) -> i64 {
+        COUNTING_UNITS.into_iter().rev().find(|unit| self.0 % unit == 0).unwrap_or(1)
     }
 
     /// The number of the bar that contains the time in nanoseconds UTC.
@@ -156,6 +166,17 @@ mod tests {
             for cell in CELL_WIDTHS.iter().filter(|cell| 12 * **cell < width) {
                 assert_eq!(width % cell, 0, "{width} {cell}");
             }
+        }
+    }
+
+    #[test]
+    fn counting_units_divide_longer_widths_too() {
+        for (index, width) in round_widths().enumerate() {
+            let unit = BarWidth(width).counting_unit();
+            assert!(round_widths().skip(index).all(|longer| longer % unit == 0), "{width} {unit}");
+            assert!(width / unit <= 1_400, "{width} {unit}");
+            // A week begins at the begin of a day.
+            assert_eq!(BarWidth(width).origin() % unit, 0);
         }
     }
 

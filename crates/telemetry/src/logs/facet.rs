@@ -69,8 +69,20 @@ pub(super) struct FacetCounter {
     bytes: usize,
     is_full: bool,
     uncounted_rows: u64,
+    rare: RareValues,
     distinct_max: usize,
     bytes_max: usize,
+}
+
+/// Values that a database counted and did not return, because they are the least frequent ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RareValues {
+    /// The number of distinct values.
+    pub values: u64,
+    /// The number of rows that have them.
+    pub rows: u64,
+    /// The maximum number of rows of one of them.
+    pub rows_max: u64,
 }
 
 impl FacetCounter {
@@ -80,7 +92,15 @@ impl FacetCounter {
     }
 
     fn with_bounds(distinct_max: usize, bytes_max: usize) -> Self {
-        Self { counts: HashMap::default(), bytes: 0, is_full: false, uncounted_rows: 0, distinct_max, bytes_max }
+        let (counts, rare) = (HashMap::default(), RareValues::default());
+        Self { counts, bytes: 0, is_full: false, uncounted_rows: 0, rare, distinct_max, bytes_max }
+    }
+
+    /// Adds the values that a database left out. No other rows may have them.
+    pub(super) fn add_rare(&mut self, rare: RareValues) {
+        self.rare.values += rare.values;
+        self.rare.rows += rare.rows;
+        self.rare.rows_max = self.rare.rows_max.max(rare.rows_max);
     }
 
     /// Adds rows with `value`.
@@ -109,6 +129,10 @@ impl FacetCounter {
         counts
             .sort_unstable_by(|(value, rows), (other, other_rows)| other_rows.cmp(rows).then_with(|| value.cmp(other)));
         let left_out = counts.split_off(values_max.min(counts.len()));
+        // A rare value cannot belong among those returned if each of these has more rows.
+        let is_ranking_exact = !self.is_full && counts.last().is_some_and(|(_, rows)| *rows > self.rare.rows_max);
+        let (rare, uncounted_rows) =
+            if is_ranking_exact { (self.rare, 0) } else { (RareValues::default(), self.rare.rows) };
         let values = counts.into_iter().map(|(value, rows)| FacetValue {
             display_name: scale.and_then(|scale| scale.display_name(&value)),
             value: value.into(),
@@ -117,10 +141,10 @@ impl FacetCounter {
         FieldFacet {
             field,
             values: values.collect(),
-            distinct_values,
-            left_out_values: left_out.len() as u64,
-            left_out_rows: left_out.iter().map(|(_, rows)| rows).sum(),
-            uncounted_rows: self.uncounted_rows,
+            distinct_values: distinct_values + rare.values,
+            left_out_values: left_out.len() as u64 + rare.values,
+            left_out_rows: left_out.iter().map(|(_, rows)| rows).sum::<u64>() + rare.rows,
+            uncounted_rows: self.uncounted_rows + uncounted_rows,
         }
     }
 }
@@ -139,6 +163,22 @@ mod tests {
         assert_eq!(facet.values, [FacetValue { value: "b".to_owned(), display_name: None, rows: 3 }]);
         assert_eq!((facet.distinct_values, facet.left_out_values, facet.left_out_rows), (2, 1, 2));
         assert_eq!(facet.uncounted_rows, 2);
+    }
+
+    #[test]
+    fn rare_values_are_left_out_exactly_or_uncounted() {
+        let counter = |rows_max| {
+            let mut counter = FacetCounter::new(1);
+            counter.add("a", 5);
+            counter.add("b", 3);
+            counter.add_rare(RareValues { values: 4, rows: 7, rows_max });
+            counter.finish("f".to_owned(), 1, None)
+        };
+        let exact = counter(3);
+        assert_eq!((exact.distinct_values, exact.left_out_values, exact.left_out_rows), (6, 5, 10));
+        assert_eq!(exact.uncounted_rows, 0);
+        let tied = counter(5);
+        assert_eq!((tied.left_out_values, tied.left_out_rows, tied.uncounted_rows), (1, 3, 7));
     }
 
     #[test]

@@ -148,6 +148,27 @@ impl HistogramCounter {
         self.add_counts(cell.index, &mut counts);
     }
 
+    /// Adds rows that were counted together: those of one series at times that are all in the bar of `time`.
+    pub(super) fn add_counted(&mut self, time: i64, series: usize, rows: u64) {
+        self.note_times(time, time);
+        let mut counts = vec![0; series + 1];
+        if let Some(count) = counts.last_mut() {
+            *count = rows;
+        }
+        self.add_counts(self.width.index(time), &mut counts);
+    }
+
+    /// Includes rows without a time.
+    pub(super) fn add_without_time(&mut self, rows: u64) {
+        self.rows_without_time += rows;
+    }
+
+    /// Extends the time that the histogram covers.
+    pub(super) fn note_times(&mut self, first: i64, last: i64) {
+        let (seen_first, seen_last) = self.seen.unwrap_or((first, last));
+        self.seen = Some((seen_first.min(first), seen_last.max(last)));
+    }
+
     /// Moves counts to a cell.
     fn add_counts(&mut self, index: i64, counts: &mut Vec<u64>) {
         if counts.is_empty() {

@@ -4,7 +4,9 @@
 //! [`LogScan`] is the entry point. Databases that compute facets themselves use the same parts: a [`TextQuery`] becomes a
 //! [`LogCondition`], from which they make SQL; [`FieldFacet::from_counts`] and [`BarWidth`] make their counts the same.
 
+mod any_facet;
 mod bar_width;
+mod counted;
 pub(crate) mod encoded_column;
 mod facet;
 mod histogram;
@@ -21,7 +23,8 @@ pub(crate) mod time_column;
 mod value;
 
 pub use bar_width::{BARS_MAX, BarWidth};
-pub use facet::{FACET_BYTES_MAX, FACET_DISTINCT_MAX, FACET_VALUES_MAX, FACETS_BYTES_MAX, FacetValue, FieldFacet};
+pub use counted::{CountedBar, CountedRows, CountedValues};
+pub use facet::{FACET_BYTES_MAX, FACET_DISTINCT_MAX, FACET_VALUES_MAX, FACETS_BYTES_MAX, FacetValue, FieldFacet, RareValues};
 pub use histogram::{HISTOGRAM_SERIES_MAX, HistogramBar, HistogramSeries, LogHistogram, SeriesName};
 pub use number_ranges::{NUMBER_RANGES_MAX, NumberRange, NumberRanges};
 pub use page::{
@@ -42,4 +45,4 @@ pub use selection::{FieldSelections, SELECTED_FIELDS_MAX, SELECTED_VALUES_MAX, S
 pub use severity::{Severity, SeverityScale};
 pub use time::{NANOS_PER_SECOND, TimeInput, TimeParseError, TimeRange, TimeRangeError, format_time, parse_time};
 pub use time_column::time_column;
-pub use value::{MISSING, display_value, write_display_value};
+pub use value::{MISSING, borrowed_text, display_value, write_display_value};

@@ -9,6 +9,7 @@ use arrow::buffer::BooleanBuffer;
 use arrow::error::ArrowError;
 use thiserror::Error;
 
+use super::any_facet::AnyFacetCounter;
 use super::encoded_column::EncodedColumn;
 use super::facet::{FacetCounter, FieldFacet};
 use super::histogram::{HistogramCounter, LogHistogram};
@@ -20,7 +21,7 @@ use super::patterns::{LogPatterns, PatternCollector};
 use super::request::{FacetRequest, LogRequestError, LogScanRequest};
 use super::search::ConditionMatcher;
 use super::time_column::time_column;
-use super::value::{borrowed_text, is_missing, write_display_value};
+use super::value::{borrowed_text, write_display_value};
 
 /// A batch of a source.
 #[derive(Debug, Clone, Copy)]
@@ -93,27 +94,21 @@ pub enum FacetAnswer {
     Ranges(NumberRanges),
 }
 
-#[derive(Debug)]
-enum AnyFacetCounter {
-    Values(FacetCounter),
-    Ranges(NumberRangeCounter),
-}
-
 /// A scan in progress.
 #[derive(Debug)]
 pub struct LogScan {
     request: LogScanRequest,
     condition: Option<ConditionMatcher>,
-    facets: Vec<AnyFacetCounter>,
-    histogram: Option<HistogramCounter>,
+    pub(super) facets: Vec<AnyFacetCounter>,
+    pub(super) histogram: Option<HistogramCounter>,
     page: Option<EntryPool>,
     /// The newest matching rows, for the cursor to what is added later.
     newest: Option<SeenEntries>,
     patterns: Option<PatternCollector>,
     context: Option<(EntryPool, EntryPool)>,
-    evaluated: u64,
-    matched: u64,
-    seen_times: Option<(i64, i64)>,
+    pub(super) evaluated: u64,
+    pub(super) matched: u64,
+    pub(super) seen_times: Option<(i64, i64)>,
 }
 
 impl LogScan {
@@ -164,16 +159,9 @@ impl LogScan {
         let times = self.times(input.batch)?;
         let candidates = self.candidates(input, &times)?;
         let encoded = self.encode_fields(input.batch, &candidates);
-        let selected: Vec<(&str, BooleanBuffer)> = self
-            .request
-            .selections
-            .iter()
-            .filter_map(|(field, values)| {
-                Some((field, encoded.get(field)?.filter(&candidates, |value| values.contains(value))))
-            })
-            .collect();
+        let selected = self.selected_rows(&candidates, &encoded);
         let all_but = |field: Option<&str>| {
-            let others = selected.iter().filter(|(other, _)| Some(*other) != field);
+            let others = selected.iter().filter(|(other, _)| Some(other.as_str()) != field);
             others.fold(candidates.clone(), |rows, (_, selected)| &rows & selected)
         };
         let rows = all_but(None);
@@ -199,6 +187,32 @@ impl LogScan {
         };
         self.offer_entries(&offered)?;
         Ok(())
+    }
+
+    /// Offers the rows of a batch to the page alone. They are among those of [`Self::add_counts`].
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub fn push_entries(&mut self, input: &LogBatch<'_>) -> Result<(), LogScanError> {
+        let times = self.times(input.batch)?;
+        let seen_times = self.seen_times;
+        let candidates = self.candidates(input, &times)?;
+        self.seen_times = seen_times;
+        let encoded = self.encode_fields(input.batch, &candidates);
+        let selected = self.selected_rows(&candidates, &encoded);
+        let rows = selected.iter().fold(candidates.clone(), |rows, (_, selected)| &rows & selected);
+        let (source, positions) = (input.source, input.positions);
+        self.offer_entries(&BatchRows { batch: input.batch, times: &times, source, positions, rows: &rows })?;
+        Ok(())
+    }
+
+    /// What is computed.
+    pub fn request(&self) -> &LogScanRequest {
+        &self.request
+    }
+
+    pub(super) fn histogram_field(&self) -> Option<&str> {
+        self.request.histogram.as_ref()?.field.as_deref()
     }
 
     fn times(&self, batch: &RecordBatch) -> Result<Int64Array, LogScanError> {
@@ -244,6 +258,21 @@ impl LogScan {
         })
     }
 
+    /// The rows among `candidates` that each selection includes.
+    fn selected_rows(
+        &self,
+        candidates: &BooleanBuffer,
+        encoded: &HashMap<String, EncodedColumn<'_>>,
+    ) -> Vec<(String, BooleanBuffer)> {
+        let selections = self.request.selections.iter();
+        selections
+            .filter_map(|(field, values)| {
+                let rows = encoded.get(field)?.filter(candidates, |value| values.contains(value));
+                Some((field.to_owned(), rows))
+            })
+            .collect()
+    }
+
     /// Each field of the request once, with the display values of the rows.
     fn encode_fields<'b>(&self, batch: &'b RecordBatch, rows: &BooleanBuffer) -> HashMap<String, EncodedColumn<'b>> {
         let selected = self.request.selections.iter().map(|(field, _)| field);
@@ -259,9 +288,10 @@ impl LogScan {
     }
 
     fn count_bars(&mut self, rows: &BooleanBuffer, times: &Int64Array, encoded: &HashMap<String, EncodedColumn<'_>>) {
+        let field = self.histogram_field().map(str::to_owned);
         let Some(histogram) = &mut self.histogram else { return };
         let time = |row| times.is_valid(row).then(|| times.value(row));
-        let field = self.request.histogram.as_ref().and_then(|histogram| histogram.field.as_deref());
+        let field = field.as_deref();
         let Some(encoded) = field.and_then(|field| encoded.get(field)) else {
             return histogram.add(rows.set_indices().map(|row| (time(row), 0)));
         };
@@ -330,25 +360,6 @@ impl LogScan {
             page,
             patterns: self.patterns.map(|patterns| patterns.finish(request.patterns.unwrap_or(0))),
             context: self.context.map(|(before, after)| (before.finish(), after.finish())),
-        }
-    }
-}
-
-impl AnyFacetCounter {
-    fn add(&mut self, value: &str, rows: u64) {
-        match self {
-            Self::Values(counter) => counter.add(value, rows),
-            Self::Ranges(counter) if is_missing(value) => counter.add_missing(rows),
-            Self::Ranges(counter) => counter.add(value, rows),
-        }
-    }
-
-    fn finish(self, request: FacetRequest) -> FacetAnswer {
-        match self {
-            Self::Values(counter) => {
-                FacetAnswer::Values(counter.finish(request.field, request.values_max, request.scale))
-            }
-            Self::Ranges(counter) => FacetAnswer::Ranges(counter.finish(request.field, request.ranges.unwrap_or(1))),
         }
     }
 }

@@ -78,7 +78,7 @@ pub(super) fn is_missing(text: &str) -> bool {
 }
 
 /// The text in `row` where the array itself contains it, without a copy.
-pub(super) fn borrowed_text(array: &dyn Array, row: usize) -> Option<&str> {
+pub fn borrowed_text(array: &dyn Array, row: usize) -> Option<&str> {
     if row >= array.len() || array.is_null(row) {
         return Some(MISSING);
     }

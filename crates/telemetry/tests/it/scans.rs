@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use arrow::array::{BooleanArray, RecordBatch};
 use proptest::prelude::*;
 use tidegate_telemetry::logs::{
-    BARS_MAX, ContextRequest, EntryPositions, FacetAnswer, FacetRequest, FieldSelections, HistogramRequest, LogBatch,
-    LogDirection, LogHistogram, LogScan, LogScanAnswer, LogScanRequest, MISSING, NANOS_PER_SECOND, PageRequest,
-    SearchColumns, SeriesName, SourceId, TextQuery, TimeRange, display_value,
+    BARS_MAX, BarWidth, ContextRequest, CountedBar, CountedRows, CountedValues, EntryPositions, FacetAnswer,
+    FacetRequest, FieldSelections, HistogramRequest, LogBatch, LogDirection, LogHistogram, LogScan, LogScanAnswer,
+    LogScanRequest, MISSING, NANOS_PER_SECOND, PageRequest, SearchColumns, SeriesName, SourceId, TextQuery, TimeRange,
+    display_value,
 };
 
 use super::fixture::{ColumnTypes, FIELDS, LogRow, batch, column_types, divide, rows};
@@ -101,6 +102,39 @@ impl Case {
         scan.finish()
     }
 
+    /// What a database would count of the first `end` rows.
+    fn counted(&self, whole: &RecordBatch, end: usize) -> CountedRows {
+        let matching = |except: Option<&'static str>| (0..end).filter(move |row| self.matches(whole, *row, except));
+        let time = |row: usize| self.rows[row].time.map(|time| time * NANOS_PER_SECOND);
+        let times: Vec<i64> = matching(None).filter_map(time).collect();
+        let matched_times = times.iter().min().copied().zip(times.iter().max().copied());
+        let facet = |field: &&'static str| CountedValues {
+            values: matching(Some(*field)).map(|row| (value(whole, field, row), 1)).collect(),
+            ..CountedValues::default()
+        };
+        let range = self.request().range;
+        let first = range.start.or(matched_times.map(|(first, _)| first));
+        let last = range.end.map(|end| end - 1).or(matched_times.map(|(_, last)| last));
+        let unit = first.zip(last).map_or(1, |(first, last)| BarWidth::choose(first, last, self.bars).counting_unit());
+        let field = self.series.map(|series| FIELDS[series]);
+        let mut bars: BTreeMap<(Option<i64>, String), (Option<i64>, u64)> = BTreeMap::new();
+        for row in matching(None) {
+            let series = field.map_or_else(String::new, |field| value(whole, field, row));
+            let key = (time(row).map(|time| time.div_euclid(unit)), series);
+            bars.entry(key).or_insert((time(row), 0)).1 += 1;
+        }
+        let bar = |((_, value), (time, rows))| CountedBar { time, value, rows };
+        let matched = matching(None).count() as u64;
+        CountedRows {
+            evaluated: matched,
+            matched,
+            seen_times: matched_times,
+            matched_times,
+            facets: FIELDS.iter().map(facet).collect(),
+            bars: bars.into_iter().map(bar).collect(),
+        }
+    }
+
     /// Whether a row matches all filters but the selection of `except`.
     fn matches(&self, whole: &RecordBatch, row: usize, except: Option<&str>) -> bool {
         let time = self.rows[row].time;
@@ -166,6 +200,32 @@ fn check_histogram(case: &Case, whole: &RecordBatch, matched: &[usize], histogra
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn counted_rows_are_as_scanned_ones(case in cases(), cut in any::<prop::sample::Index>()) {
+        let whole = batch(&case.rows, &case.types);
+        let cut = cut.index(case.rows.len() + 1);
+        let request = || LogScanRequest { page: None, patterns: None, ..case.request() };
+        let push = |scan: &mut LogScan, start: usize| {
+            let condition: BooleanArray = case.chosen[start..case.rows.len()].iter().copied().map(Some).collect();
+            let rest = whole.slice(start, case.rows.len() - start);
+            let positions = EntryPositions::RowHash;
+            let input = LogBatch { batch: &rest, source: SourceId(1), positions, condition: Some(&condition) };
+            scan.push(&input).unwrap();
+        };
+        let mut counted = LogScan::new(request()).unwrap();
+        counted.add_counts(&case.counted(&whole, cut));
+        push(&mut counted, cut);
+        let mut scanned = LogScan::new(request()).unwrap();
+        push(&mut scanned, 0);
+        let (counted, scanned) = (counted.finish(), scanned.finish());
+        prop_assert_eq!(counted.matched, scanned.matched);
+        prop_assert_eq!(counted.facets, scanned.facets);
+        let (counted, scanned) = (counted.histogram.unwrap(), scanned.histogram.unwrap());
+        if !counted.is_ranking_inexact && !scanned.is_ranking_inexact {
+            prop_assert_eq!(counted, scanned);
+        }
+    }
 
     #[test]
     fn a_scan_counts_what_a_naive_loop_counts(case in cases()) {

@@ -1,6 +1,7 @@
 //! Log tools: sources, fields, facets, and entries with everything that is computed over them.
 
 mod answer;
+mod counting;
 mod covered_time;
 mod facets;
 mod list_logs_fields;

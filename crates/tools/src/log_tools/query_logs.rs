@@ -13,6 +13,7 @@ use tidegate_telemetry::logs::{
 
 use super::LogContext;
 use super::answer::{entries_json, patterns_json, summary_json};
+use super::counting::time_sql::{ceil_microseconds, floor_microseconds};
 use super::facets::{SERIES_MAX, VALUES_DEFAULT, facet_requests, facets_json, histogram_json};
 use super::scan::{SCAN_ROWS_MAX, ScanInput, ScanOutcome, run_scan};
 use super::search::{LogSearch, SearchArguments, reject, violation, with_search_arguments};
@@ -267,11 +268,12 @@ fn range_after(range: TimeRange, cursor: Option<&LogCursor>) -> (TimeRange, bool
     let time = cursor.time();
     match cursor.direction() {
         LogDirection::Forward => {
+            let time = floor_microseconds(time);
             let start = range.start.map_or(time, |start| start.max(time));
             (TimeRange { start: Some(start), ..range }, false)
         }
         LogDirection::Backward => {
-            let end = time.saturating_add(1);
+            let end = ceil_microseconds(time.saturating_add(1));
             let end = range.end.map_or(end, |before| before.min(end));
             (TimeRange { end: Some(end), ..range }, range.is_unbounded())
         }

@@ -11,14 +11,17 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_log_formats::ENTRY_OFFSET;
 use tidegate_query::batch_bytes;
 use tidegate_runtime::Job;
-use tidegate_telemetry::logs::{EntryPositions, LogBatch, LogScan, LogScanAnswer, LogScanRequest, TimeRange};
+use tidegate_telemetry::logs::{
+    EntryPositions, LogBatch, LogScan, LogScanAnswer, LogScanError, LogScanRequest, TimeRange,
+};
 use tokio::time::Instant;
 
 use super::LogContext;
+use super::counting::{CountedSource, CountingInput, count_source};
 use super::search::LogSearch;
 use super::statement::{RowSelection, build_query};
 use crate::log_sources::ResolvedSource;
-use crate::typed_rows::open_typed_rows;
+use crate::typed_rows::open_display_rows;
 
 /// The maximum number of rows that one call reads.
 pub(crate) const SCAN_ROWS_MAX: u64 = 100_000_000;
@@ -91,11 +94,13 @@ pub(crate) async fn run_scan(context: &LogContext, input: ScanInput<'_>, job: &A
         selections: if reads_all_rows { &Default::default() } else { &search.selections },
         excepted_fields: &facet_fields,
         conditions: search.conditions.as_ref().filter(|_| !reads_all_rows),
+        further: None,
     };
+    let request = (!reads_all_rows && rows_max == SCAN_ROWS_MAX).then(|| scan.request().clone());
+    let reader = SourceReader { context, search, job, rows, request };
     for source in &search.set.sources {
         let columns = columns_to_read(search, source, &fields);
-        let read = read_source(context, search, source, (&columns, &rows), &mut scan, &mut bounds, job);
-        match read.await {
+        match reader.read(source, &columns, &mut scan, &mut bounds).await {
             Ok(None) => {}
             Ok(Some(reason)) => {
                 partial = Some(reason);
@@ -111,6 +116,21 @@ pub(crate) async fn run_scan(context: &LogContext, input: ScanInput<'_>, job: &A
     }
 }
 
+/// Scans a batch of a source with the names and positions of the call.
+fn push_batch(
+    search: &LogSearch,
+    source: &ResolvedSource,
+    batch: &RecordBatch,
+    push: impl FnOnce(&LogBatch<'_>) -> Result<(), LogScanError>,
+) -> Result<(), Error> {
+    let renamed = search.set.rename(source, batch)?;
+    let offsets = entry_offsets(&renamed);
+    let positions = offsets.as_ref().map_or(EntryPositions::RowHash, EntryPositions::Column);
+    push(&LogBatch { batch: &renamed, source: source.id(), positions, condition: None }).map_err(|error| {
+        Error::new(ErrorKind::Unavailable, format!("the log source {:?} cannot be searched: {error}", source.name))
+    })
+}
+
 /// The columns of `source` that are read.
 fn columns_to_read<'a>(search: &'a LogSearch, source: &'a ResolvedSource, fields: &[String]) -> Vec<&'a str> {
     let is_needed = |name: &str, column: &str| {
@@ -120,42 +140,80 @@ fn columns_to_read<'a>(search: &'a LogSearch, source: &'a ResolvedSource, fields
     named.filter(|(name, column)| is_needed(name, &column.name)).map(|(_, column)| column.name.as_str()).collect()
 }
 
-async fn read_source(
-    context: &LogContext,
-    search: &LogSearch,
-    source: &ResolvedSource,
-    (columns, rows): (&[&str], &RowSelection<'_>),
-    scan: &mut LogScan,
-    bounds: &mut ScanBounds,
-    job: &Arc<Job>,
-) -> Result<Option<String>, Error> {
-    let ended = || Some("the scan ended at its time limit".to_owned());
-    let statement = async {
-        let spec = build_query(&search.set, source, columns, rows)?;
-        let statement = spec.render(&*source.database, job.principal()).await?;
-        open_typed_rows(&context.node, &*source.database, &statement, job).await
-    };
-    let Ok(opened) = tokio::time::timeout_at(bounds.deadline, statement).await else { return Ok(ended()) };
-    let mut batches = opened?;
-    loop {
-        let next = tokio::select! {
-            biased;
-            () = job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
-            next = tokio::time::timeout_at(bounds.deadline, batches.next()) => next,
+/// Reads the rows of sources.
+struct SourceReader<'a> {
+    context: &'a LogContext,
+    search: &'a LogSearch,
+    job: &'a Arc<Job>,
+    rows: RowSelection<'a>,
+    /// What the database may count itself.
+    request: Option<LogScanRequest>,
+}
+
+impl SourceReader<'_> {
+    /// Adds the rows of `source` to `scan`, counted or scanned; the reason if not all were.
+    async fn read(
+        &self,
+        source: &ResolvedSource,
+        columns: &[&str],
+        scan: &mut LogScan,
+        bounds: &mut ScanBounds,
+    ) -> Result<Option<String>, Error> {
+        let Some(counted) = self.count(source, columns, bounds.deadline).await? else {
+            return self.scan(source, (columns, &self.rows), scan, bounds).await;
         };
-        let Ok(next) = next else { return Ok(ended()) };
-        let Some(batch) = next.transpose()? else { return Ok(None) };
-        let renamed = search.set.rename(source, &batch)?;
-        let offsets = entry_offsets(&renamed);
-        let positions = offsets.as_ref().map_or(EntryPositions::RowHash, EntryPositions::Column);
-        let input = LogBatch { batch: &renamed, source: source.id(), positions, condition: None };
-        scan.push(&input).map_err(|error| {
-            Error::new(ErrorKind::Unavailable, format!("the log source {:?} cannot be searched: {error}", source.name))
-        })?;
-        if let Some(reason) = bounds.count(&batch) {
-            // The last row may have been the last of all.
-            let is_last = matches!(tokio::time::timeout_at(bounds.deadline, batches.next()).await, Ok(None));
-            return Ok((!is_last).then_some(reason));
+        scan.add_counts(&counted.counts);
+        for batch in &counted.entries {
+            push_batch(self.search, source, batch, |input| scan.push_entries(input))?;
+        }
+        let Some(uncountable) = counted.uncountable else { return Ok(None) };
+        let rest = RowSelection { further: Some(uncountable), ..self.rows.clone() };
+        self.scan(source, (columns, &rest), scan, bounds).await
+    }
+
+    async fn count(
+        &self,
+        source: &ResolvedSource,
+        columns: &[&str],
+        deadline: Instant,
+    ) -> Result<Option<CountedSource>, Error> {
+        let Some(request) = &self.request else { return Ok(None) };
+        let RowSelection { range, includes_no_time, .. } = self.rows;
+        let (node, search, job) = (&self.context.node, self.search, self.job);
+        count_source(&CountingInput { node, search, source, request, range, includes_no_time, columns, job, deadline })
+            .await
+    }
+
+    async fn scan(
+        &self,
+        source: &ResolvedSource,
+        (columns, rows): (&[&str], &RowSelection<'_>),
+        scan: &mut LogScan,
+        bounds: &mut ScanBounds,
+    ) -> Result<Option<String>, Error> {
+        let (search, job) = (self.search, self.job);
+        let ended = || Some("the scan ended at its time limit".to_owned());
+        let statement = async {
+            let spec = build_query(&search.set, source, columns, rows)?;
+            let statement = spec.render(&*source.database, job.principal()).await?;
+            open_display_rows(&self.context.node, &*source.database, &statement, job).await
+        };
+        let Ok(opened) = tokio::time::timeout_at(bounds.deadline, statement).await else { return Ok(ended()) };
+        let mut batches = opened?;
+        loop {
+            let next = tokio::select! {
+                biased;
+                () = job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+                next = tokio::time::timeout_at(bounds.deadline, batches.next()) => next,
+            };
+            let Ok(next) = next else { return Ok(ended()) };
+            let Some(batch) = next.transpose()? else { return Ok(None) };
+            push_batch(search, source, &batch, |input| scan.push(input))?;
+            if let Some(reason) = bounds.count(&batch) {
+                // The last row may have been the last of all.
+                let is_last = matches!(tokio::time::timeout_at(bounds.deadline, batches.next()).await, Ok(None));
+                return Ok((!is_last).then_some(reason));
+            }
         }
     }
 }

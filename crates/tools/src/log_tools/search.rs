@@ -12,6 +12,7 @@ use tidegate_telemetry::logs::{
 };
 
 use super::LogContext;
+use super::counting::time_sql::floor_microseconds;
 use super::covered_time::covered_time;
 use super::statement::parse_conditions;
 use crate::log_sources::{ResolvedSource, SourceSet, no_sources_error, unknown_source_message};
@@ -321,7 +322,8 @@ async fn read_range(
     let before = TimeArgument::read("before", &arguments.before, violations);
     let parse = |covered| {
         let (after, before) = (after.as_ref().map(TimeArgument::as_input), before.as_ref().map(TimeArgument::as_input));
-        TimeRange::parse(after, before, now_nanos(), covered)
+        // Databases compare microseconds.
+        TimeRange::parse(after, before, floor_microseconds(now_nanos()), covered)
     };
     let error = match parse(None) {
         Ok(range) => return Ok(range),

@@ -11,9 +11,10 @@ use crate::log_sources::{FieldKind, ResolvedSource, SourceSet};
 /// PostgreSQL has times to the microsecond.
 const NANOS_PER_MICROSECOND: i64 = 1_000;
 /// The values of a selection that become a part of the statement.
-const PUSHED_VALUES_MAX: usize = 200;
+pub(super) const PUSHED_VALUES_MAX: usize = 200;
 
 /// What the rows of a source must be.
+#[derive(Clone)]
 pub(crate) struct RowSelection<'a> {
     /// The range of time.
     pub(crate) range: TimeRange,
@@ -25,6 +26,8 @@ pub(crate) struct RowSelection<'a> {
     pub(crate) excepted_fields: &'a [String],
     /// The caller's conditions.
     pub(crate) conditions: Option<&'a Value>,
+    /// A further condition.
+    pub(crate) further: Option<QueryCondition>,
 }
 
 /// A query over `table` with the caller's conditions.
@@ -49,7 +52,7 @@ pub(crate) fn build_query(
     spec.limit = QuerySpec::UNLIMITED;
     let filters =
         spec.filter.take().into_iter().chain(time_filter(source, rows)).chain(selection_filters(set, source, rows));
-    let mut filters: Vec<QueryCondition> = filters.collect();
+    let mut filters: Vec<QueryCondition> = filters.chain(rows.further.clone()).collect();
     spec.filter = match filters.len() {
         0 => None,
         1 => filters.pop(),
@@ -91,7 +94,11 @@ fn time_filter(source: &ResolvedSource, rows: &RowSelection<'_>) -> Option<Query
 }
 
 /// The selections of text columns.
-fn selection_filters(set: &SourceSet, source: &ResolvedSource, rows: &RowSelection<'_>) -> Vec<QueryCondition> {
+pub(super) fn selection_filters(
+    set: &SourceSet,
+    source: &ResolvedSource,
+    rows: &RowSelection<'_>,
+) -> Vec<QueryCondition> {
     let mut filters = Vec::new();
     for (field, values) in rows.selections.iter() {
         let values_sorted = values.to_sorted();
@@ -102,7 +109,9 @@ fn selection_filters(set: &SourceSet, source: &ResolvedSource, rows: &RowSelecti
             continue;
         }
         let Some((_, column)) = set.fields(source).find(|(name, _)| *name == field) else { continue };
-        if column.kind != FieldKind::Text {
+        // In SQLite, an integer in a column without a type is no text, although its display form may be equal.
+        let is_sqlite = source.database.dialect() == SqlDialect::Sqlite;
+        if column.kind != FieldKind::Text || is_sqlite && !has_text_affinity(&column.type_name) {
             continue;
         }
         let list = values_sorted.into_iter().map(|value| Parameter::Text(value.to_owned())).collect();
@@ -113,4 +122,10 @@ fn selection_filters(set: &SourceSet, source: &ResolvedSource, rows: &RowSelecti
         }));
     }
     filters
+}
+
+/// Whether SQLite stores numbers in a column of this declared type as text. A type of integers has another kind.
+fn has_text_affinity(type_name: &str) -> bool {
+    let name = type_name.to_ascii_lowercase();
+    ["char", "clob", "text"].into_iter().any(|part| name.contains(part))
 }

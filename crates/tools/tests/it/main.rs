@@ -7,6 +7,7 @@
 //! - `resources`, `prompts`: the other entries; `stored_results`: stored answers; `toolset`: tools that another tool
 //!   calls.
 //! - `ingest_tools`: rows that are written, to tables in memory.
+//! - `log_counting`: counts of logs in SQLite and PostgreSQL beside scans.
 //! - `declared_http`, `declared_resources`: declared entries; `declared_files`: large files; `declared_elicitation`:
 //!   prompts to the person behind a call.
 
@@ -20,6 +21,7 @@ mod discover;
 mod fake;
 mod function_tools;
 mod ingest_tools;
+mod log_counting;
 mod network_tools;
 mod operations;
 mod prompts;

@@ -1,5 +1,7 @@
 //! Text with `*` for any characters.
 
+use super::case_folding::fold;
+
 /// Text in which `*` stands for any characters, also for none: the literal parts around each `*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextPattern {
@@ -23,6 +25,17 @@ impl TextPattern {
             [text] => Some(text),
             _ => None,
         }
+    }
+
+    /// The pattern that matches the texts in any case: a text matches if it does after folding. A text of ASCII matches
+    /// if its letters in lower case do, and never if the folded pattern is not ASCII.
+    pub fn to_folded(&self) -> Self {
+        Self { parts: self.parts.iter().map(|part| fold(part)).collect() }
+    }
+
+    /// Whether all characters are ASCII.
+    pub fn is_ascii(&self) -> bool {
+        self.parts.iter().all(|part| part.is_ascii())
     }
 
     /// The operand of SQL's `LIKE` for the whole text, with `\` before literal `%`, `_` and `\`.

@@ -1,0 +1,269 @@
+//! Counting in the database of a source: matches, facets and histograms as groups, and the newest entries by their order.
+//!
+//! The answers are those of a scan, or there are none. What SQL compares in another way than a scan is not counted: rows
+//! with such values are scanned, and a search that needs them all is a scan. Secrets are masked in rows that a database
+//! returned, so that filters in the database would see them; then everything is scanned as well.
+
+mod column_sql;
+mod filters;
+mod groups;
+mod newest;
+mod statements;
+mod text_match;
+pub(super) mod time_sql;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::Int64Type;
+use tidegate_core::Error;
+use tidegate_query::{AggregateFunction, QueryCondition, Selection};
+use tidegate_runtime::Job;
+use tidegate_sql::SqlDialect;
+use tidegate_telemetry::logs::{CountedRows, CountedValues, LogScanRequest, TimeRange, borrowed_text};
+use tokio::time::Instant;
+
+use self::filters::{SourceFilters, time_filter};
+use self::newest::PageRows;
+use self::statements::{Obstacle, SourceStatements, aggregate, column, counts, named_column, times};
+use self::time_sql::TimeSql;
+use super::search::LogSearch;
+use super::statement::{RowSelection, selection_filters};
+use crate::log_sources::ResolvedSource;
+use crate::tool_context::ToolContext;
+
+/// The time in which a database must have counted, so that enough is left for a scan.
+const COUNTING_TIME_MAX: Duration = Duration::from_secs(10);
+/// How often rows are counted again that changed meanwhile.
+const ATTEMPTS_MAX: usize = 2;
+
+const ROWS: &str = "counted_rows";
+const FIRST: &str = "first_time";
+const LAST: &str = "last_time";
+
+/// What is counted.
+pub(super) struct CountingInput<'a> {
+    pub(super) node: &'a ToolContext,
+    pub(super) search: &'a LogSearch,
+    pub(super) source: &'a ResolvedSource,
+    pub(super) request: &'a LogScanRequest,
+    /// The range of the rows that count: that of the request, or what a cursor leaves of it.
+    pub(super) range: TimeRange,
+    pub(super) includes_no_time: bool,
+    /// The columns of entries.
+    pub(super) columns: &'a [&'a str],
+    pub(super) job: &'a Arc<Job>,
+    pub(super) deadline: Instant,
+}
+
+/// What a database counted of a source.
+pub(super) struct CountedSource {
+    pub(super) counts: CountedRows,
+    /// Among these rows are those of the page. They were counted.
+    pub(super) entries: Vec<RecordBatch>,
+    /// The rows that were not counted.
+    pub(super) uncountable: Option<QueryCondition>,
+}
+
+/// Counts the rows of a source in its database; `None` if they must be scanned.
+///
+/// # Errors
+/// If the call was cancelled.
+pub(super) async fn count_source(input: &CountingInput<'_>) -> Result<Option<CountedSource>, Error> {
+    let is_countable = input.request.patterns.is_none() && input.request.context.is_none();
+    if !is_countable || input.job.redactor().is_some() || !counts_fast(input).await {
+        return Ok(None);
+    }
+    let deadline = input.deadline.min(Instant::now() + COUNTING_TIME_MAX);
+    let statements = SourceStatements { node: input.node, source: input.source, job: input.job, deadline };
+    for _ in 0..ATTEMPTS_MAX {
+        match Counting::prepare(input, &statements).await {
+            Ok(counting) => match counting.run().await {
+                Ok(Some(counted)) => return Ok(Some(counted)),
+                // The table changed between two statements.
+                Ok(None) => {}
+                Err(Obstacle::NotCountable) => return Ok(None),
+                Err(Obstacle::Ended(error)) => return Err(error),
+            },
+            Err(Obstacle::NotCountable) => return Ok(None),
+            Err(Obstacle::Ended(error)) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// Whether several statements take less time than one scan. The embedded engine reads text files as a whole for each
+/// statement; it knows the number of rows of the other files.
+async fn counts_fast(input: &CountingInput<'_>) -> bool {
+    let database = &input.source.database;
+    match database.dialect() {
+        _ if database.network().is_some() => false,
+        SqlDialect::Postgres | SqlDialect::Sqlite => true,
+        SqlDialect::DataFusion => {
+            let Ok(catalog) = database.catalog(input.job.principal()).await else { return false };
+            let table = catalog.tables.iter().find(|table| table.name == input.source.table);
+            table.is_some_and(|table| table.rows.is_some())
+        }
+    }
+}
+
+/// The counting of one source.
+struct Counting<'a> {
+    input: &'a CountingInput<'a>,
+    statements: &'a SourceStatements<'a>,
+    filters: SourceFilters,
+    time: TimeSql,
+}
+
+/// The rows that match everything.
+#[derive(Debug, Clone, Copy)]
+struct Matches {
+    rows: u64,
+    times: Option<(i64, i64)>,
+}
+
+impl<'a> Counting<'a> {
+    async fn prepare(input: &'a CountingInput<'a>, statements: &'a SourceStatements<'a>) -> Result<Self, Obstacle> {
+        let filters = SourceFilters::new(input.search, input.source).map_err(|_| Obstacle::NotCountable)?;
+        let mut filters = filters.ok_or(Obstacle::NotCountable)?;
+        let time = find_time(input.source, statements).await?;
+        time.has_form().into_iter().for_each(|condition| filters.require(condition));
+        groups::require_own_groups(input, &mut filters)?;
+        Ok(Self { input, statements, filters, time })
+    }
+
+    /// `None` if the table changed meanwhile.
+    async fn run(&self) -> Result<Option<CountedSource>, Obstacle> {
+        let request = self.input.request;
+        let matches = self.count_matches(self.input.range).await?;
+        // Rows that were added since are newer than the last match, as a rule.
+        let range = match matches.times {
+            Some((_, last)) => until(self.input.range, last),
+            None => self.input.range,
+        };
+        let includes_no_time = self.input.range.is_unbounded() || self.input.includes_no_time;
+        let rows = groups::CountedRange { range, includes_no_time };
+        let all_rows = groups::CountedRange { range: self.input.range, includes_no_time };
+        let mut facets: Vec<CountedValues> = Vec::with_capacity(request.facets.len());
+        let mut evaluated = matches.rows;
+        for facet in &request.facets {
+            // The rows that only its own selection excludes may be newer than those that match.
+            let is_selected = self.filters.has_selection(&facet.field);
+            let counted = groups::count_values(self, facet, if is_selected { all_rows } else { rows }).await?;
+            let total = counted.values.iter().map(|(_, rows)| rows).sum::<u64>() + counted.rare.rows;
+            if !is_selected && total != matches.rows {
+                return Ok(None);
+            }
+            evaluated = evaluated.max(total);
+            facets.push(counted);
+        }
+        let bars = groups::count_bars(self, matches.times, rows).await?;
+        if request.histogram.is_some() && bars.iter().map(|bar| bar.rows).sum::<u64>() != matches.rows {
+            return Ok(None);
+        }
+        let entries = match &request.page {
+            Some(page) => {
+                let last = matches.times.map(|(_, last)| last);
+                let range = last.map_or(request.range, |last| until(request.range, last));
+                let includes_no_time = request.range.is_unbounded();
+                let (time, time_column) = (&self.time, self.input.source.columns.time.as_str());
+                let columns = self.input.columns;
+                let rows = PageRows { page, range, includes_no_time, time, time_column, columns };
+                rows.read(self.statements, &self.filters).await?
+            }
+            None => Vec::new(),
+        };
+        let seen_times = self.seen_times(matches).await?;
+        let counts =
+            CountedRows { evaluated, matched: matches.rows, seen_times, matched_times: matches.times, facets, bars };
+        Ok(Some(CountedSource { counts, entries, uncountable: self.filters.uncountable() }))
+    }
+
+    async fn count_matches(&self, range: TimeRange) -> Result<Matches, Obstacle> {
+        let rows = groups::CountedRange { range, includes_no_time: self.input.includes_no_time };
+        let conditions = self.filters.matching(None, self.time_condition(rows)?);
+        let mut select = vec![Selection::Aggregate {
+            function: AggregateFunction::Count,
+            column: None,
+            distinct: false,
+            alias: Some(ROWS.to_owned()),
+        }];
+        select.extend(self.first_and_last());
+        let batches = self.statements.read(&self.statements.query(conditions, select)?).await?;
+        let batch = batches.iter().find(|batch| batch.num_rows() == 1).ok_or(Obstacle::NotCountable)?;
+        let counted = counts(batch, ROWS).and_then(|rows| rows.first().copied()).ok_or(Obstacle::NotCountable)?;
+        Ok(Matches { rows: counted, times: first_and_last_of(batch)? })
+    }
+
+    /// The times of the rows that a scan would read.
+    async fn seen_times(&self, matches: Matches) -> Result<Option<(i64, i64)>, Obstacle> {
+        let range = self.input.range;
+        let is_needed = range.start.is_none() || range.end.is_none() || matches.rows == 0;
+        if !is_needed || !self.filters.is_selective() {
+            return Ok(matches.times);
+        }
+        let excepted: Vec<String> = self.input.request.facets.iter().map(|facet| facet.field.clone()).collect();
+        let selected = RowSelection {
+            range,
+            includes_no_time: false,
+            selections: &self.input.search.selections,
+            excepted_fields: &excepted,
+            conditions: None,
+            further: None,
+        };
+        let rows = groups::CountedRange { range, includes_no_time: self.input.includes_no_time };
+        let mut conditions = self.filters.countable_rows(self.time_condition(rows)?);
+        conditions.extend(selection_filters(&self.input.search.set, self.input.source, &selected));
+        let spec = self.statements.query(conditions, self.first_and_last().to_vec())?;
+        let batches = self.statements.read(&spec).await?;
+        batches.iter().find(|batch| batch.num_rows() == 1).map_or(Ok(None), first_and_last_of)
+    }
+
+    fn first_and_last(&self) -> [Selection; 2] {
+        let time = &self.input.source.columns.time;
+        [aggregate(AggregateFunction::Min, time, FIRST), aggregate(AggregateFunction::Max, time, LAST)]
+    }
+
+    fn time_condition(&self, rows: groups::CountedRange) -> Result<Option<QueryCondition>, Obstacle> {
+        let condition = time_filter(&self.time, rows.range).ok_or(Obstacle::NotCountable)?;
+        Ok(match condition {
+            Some(bounded) if rows.includes_no_time => Some(QueryCondition::Or(vec![bounded, self.time.is_null()])),
+            other => other,
+        })
+    }
+}
+
+/// `range` up to the time `last`.
+fn until(range: TimeRange, last: i64) -> TimeRange {
+    let end = time_sql::ceil_microseconds(last.saturating_add(1));
+    TimeRange { end: Some(range.end.map_or(end, |known| known.min(end))), ..range }
+}
+
+fn first_and_last_of(batch: &RecordBatch) -> Result<Option<(i64, i64)>, Obstacle> {
+    let time = |name: &str| Some(times(batch, name)?.first().copied().flatten());
+    let first = time(FIRST).ok_or(Obstacle::NotCountable)?;
+    let last = time(LAST).ok_or(Obstacle::NotCountable)?;
+    Ok(first.zip(last))
+}
+
+/// The time of a source. In SQLite, its first row has the form of the others.
+async fn find_time(source: &ResolvedSource, statements: &SourceStatements<'_>) -> Result<TimeSql, Obstacle> {
+    let name = &source.columns.time;
+    let dialect = source.database.dialect();
+    if dialect != SqlDialect::Sqlite {
+        let found = source.columns.columns.iter().find(|column| column.name == *name);
+        return found.and_then(|column| TimeSql::timestamp(dialect, name, column.kind)).ok_or(Obstacle::NotCountable);
+    }
+    let has_time = column_sql::plain(format!("{} IS NOT NULL", dialect.quote_identifier(name)));
+    let mut spec = statements.query(vec![has_time], vec![column(name)])?;
+    spec.limit = 0;
+    let batches = statements.read(&spec).await?;
+    let values = batches.iter().find(|batch| batch.num_rows() > 0).and_then(|batch| named_column(batch, name));
+    let values = values.ok_or(Obstacle::NotCountable)?;
+    let found = match values.as_primitive_opt::<Int64Type>() {
+        Some(numbers) if numbers.is_valid(0) => TimeSql::integer(name, numbers.value(0)),
+        _ => borrowed_text(values.as_ref(), 0).and_then(|text| TimeSql::text(name, text)),
+    };
+    found.ok_or(Obstacle::NotCountable)
+}

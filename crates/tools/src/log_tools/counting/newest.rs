@@ -1,0 +1,111 @@
+//! The entries of a page, read in the order of time up to its last one.
+//!
+//! The first statement finds the time of the entry after the last one of the page, the second reads all entries up to this
+//! time. So all entries that have the time of the last one are read, and the page orders them as a scan does.
+
+use arrow::array::RecordBatch;
+use tidegate_query::{QueryCondition, SortKey};
+use tidegate_telemetry::logs::{LogDirection, NO_TIME, PageRequest, TimeRange};
+
+use super::filters::SourceFilters;
+use super::statements::{Obstacle, SourceStatements, column, times};
+use super::time_sql::{TimeSql, ceil_microseconds, floor_microseconds};
+
+/// Which entries are read.
+pub(super) struct PageRows<'a> {
+    pub(super) page: &'a PageRequest,
+    /// The range of the search.
+    pub(super) range: TimeRange,
+    /// Whether the range has no bounds, so that entries without a time match.
+    pub(super) includes_no_time: bool,
+    pub(super) time: &'a TimeSql,
+    /// The name of the column with the time.
+    pub(super) time_column: &'a str,
+    pub(super) columns: &'a [&'a str],
+}
+
+impl PageRows<'_> {
+    /// The rows among which are those of the page and, if there are further ones, one more.
+    pub(super) async fn read(
+        &self,
+        statements: &SourceStatements<'_>,
+        filters: &SourceFilters,
+    ) -> Result<Vec<RecordBatch>, Obstacle> {
+        let cursor = self.page.cursor.as_ref().map(|cursor| cursor.time());
+        if cursor == Some(NO_TIME) {
+            return Err(Obstacle::NotCountable);
+        }
+        let boundary = self.boundary(statements, filters, cursor).await?;
+        let (range, includes_no_time) = self.range_up_to(boundary, cursor);
+        let in_range = self.time.is_in(range).ok_or(Obstacle::NotCountable)?;
+        let time = match includes_no_time {
+            true if range.is_unbounded() => None,
+            true => Some(QueryCondition::Or(vec![in_range, self.time.is_null()])),
+            false => Some(in_range),
+        };
+        let select = self.columns.iter().map(|name| column(name)).collect();
+        let spec = statements.query(filters.matching(None, time), select)?;
+        let batches = statements.read(&spec).await?;
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        // Rows were deleted in between.
+        if boundary.is_some() && rows <= self.page.limit {
+            return Err(Obstacle::NotCountable);
+        }
+        Ok(batches)
+    }
+
+    /// The time of the entry after as many as a page has; `None` if there are fewer.
+    async fn boundary(
+        &self,
+        statements: &SourceStatements<'_>,
+        filters: &SourceFilters,
+        cursor: Option<i64>,
+    ) -> Result<Option<i64>, Obstacle> {
+        let mut range = self.range;
+        match (self.page.direction, cursor) {
+            (LogDirection::Backward, Some(time)) => {
+                let before = floor_microseconds(time);
+                range.end = Some(range.end.map_or(before, |end| end.min(before)));
+            }
+            (LogDirection::Forward, Some(time)) => {
+                let after = ceil_microseconds(time.saturating_add(1));
+                range.start = Some(range.start.map_or(after, |start| start.max(after)));
+            }
+            (_, None) => {}
+        }
+        if range.start.zip(range.end).is_some_and(|(start, end)| start >= end) {
+            return Ok(None);
+        }
+        let time = self.time.is_in(range).ok_or(Obstacle::NotCountable)?;
+        let mut spec = statements.query(filters.matching(None, Some(time)), vec![column(self.time_column)])?;
+        let descending = Some(self.page.direction == LogDirection::Backward);
+        spec.order_by = vec![SortKey { column: self.time_column.to_owned(), descending }];
+        spec.offset = self.page.limit as u64;
+        // The statement returns one row more.
+        spec.limit = 0;
+        let batches = statements.read(&spec).await?;
+        let Some(batch) = batches.iter().find(|batch| batch.num_rows() > 0) else { return Ok(None) };
+        let found = times(batch, self.time_column).ok_or(Obstacle::NotCountable)?;
+        found.first().copied().flatten().map(Some).ok_or(Obstacle::NotCountable)
+    }
+
+    /// The range from the cursor to the boundary, both included with all entries of their microsecond, and whether entries without a time are needed.
+    fn range_up_to(&self, boundary: Option<i64>, cursor: Option<i64>) -> (TimeRange, bool) {
+        let mut range = self.range;
+        let (first, last) = match self.page.direction {
+            LogDirection::Backward => (boundary, cursor),
+            LogDirection::Forward => (cursor, boundary),
+        };
+        if let Some(first) = first.map(floor_microseconds) {
+            range.start = Some(range.start.map_or(first, |start| start.max(first)));
+        }
+        if let Some(end) = last.map(|last| ceil_microseconds(last.saturating_add(1))) {
+            range.end = Some(range.end.map_or(end, |known| known.min(end)));
+        }
+        let reaches_no_time = match self.page.direction {
+            LogDirection::Backward => boundary.is_none(),
+            LogDirection::Forward => cursor.is_none(),
+        };
+        (range, self.includes_no_time && reaches_no_time)
+    }
+}
