@@ -81,6 +81,7 @@ impl JsonLine {
         self.push("rows", call.rows);
         self.push("bytes", call.bytes);
         self.push_some("secrets", Some(call.secrets).filter(|secrets| *secrets > 0));
+        self.push_some("missing_nodes", call.missing_nodes.as_ref());
         self.push("outcome", call.outcome);
         self.push("elapsed_ms", call.elapsed_ms);
         self.push("job", call.job.to_string());

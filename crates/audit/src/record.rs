@@ -59,6 +59,8 @@ pub(crate) struct CallRecord {
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
     pub(crate) secrets: u64,
+    /// The names of the nodes whose rows the answer lacks.
+    pub(crate) missing_nodes: Option<String>,
     pub(crate) outcome: &'static str,
     pub(crate) elapsed_ms: u64,
     pub(crate) job: JobId,
@@ -89,6 +91,7 @@ impl Record {
             rows: job.rows(),
             bytes: job.bytes(),
             secrets: job.secret_count(),
+            missing_nodes: job.missing_nodes().map(|missing| truncate(&missing.names(), NAME_BYTES_MAX).to_owned()),
             outcome,
             elapsed_ms: u64::try_from(job.elapsed().as_millis()).unwrap_or(u64::MAX),
             job: job.id(),

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate_audit::{AuditLog, AuditOptions};
 use tidegate_core::{
-    AuditedStatement, AuthMethod, CallOrigin, CallTarget, Caller, Error, ErrorKind, Grants, Principal, TransportKind,
+    AuditedStatement, AuthMethod, CallOrigin, CallTarget, Caller, Error, ErrorKind, Grants, MissingNode, MissingNodes,
+    Principal, TransportKind,
 };
 use tidegate_runtime::{
     Auditor, Call, Metadata, Outcome, Registry, ReplyEvent, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher,
@@ -117,9 +118,16 @@ fn snapshot() -> Snapshot {
         Ok(Metadata::new())
     });
     let fail = handler_fn(|_, _| async { Err(Error::new(ErrorKind::TooLarge, "the password is hunter2")) });
+    let partial = handler_fn(|job, _| async move {
+        let node =
+            |name: &str| MissingNode { name: name.to_owned(), reason: "is away: hunter2".to_owned(), rows: None };
+        job.record_missing_nodes(&MissingNodes { nodes: vec![node("oslo"), node("rome")], rows_total: None })?;
+        Ok(Metadata::new())
+    });
     let open = json!({"type": "object"});
     SnapshotBuilder::new()
         .tool(Tool::new("rows", "", rows).with_input_schema(open.clone()).unwrap())
+        .tool(Tool::new("partial", "", partial).with_input_schema(open.clone()).unwrap())
         .tool(Tool::new("fail", "", fail).with_input_schema(open).unwrap())
         .build()
 }

@@ -41,6 +41,17 @@ async fn writes_argument_values_except_redacted_ones() {
 }
 
 #[tokio::test]
+async fn a_partial_answer_names_its_missing_nodes() {
+    let place = LogFolder::new();
+    let scene = TestNode::open(&place.options());
+    assert_eq!(scene.ask("partial", json!({})).await, "done");
+    scene.close().await;
+    let line: Value = serde_json::from_str(text(&place.file()).lines().last().unwrap()).unwrap();
+    assert_eq!((&line["missing_nodes"], &line["outcome"]), (&json!("oslo, rome"), &json!("done")));
+    assert!(!line.to_string().contains("hunter2"), "reasons are not logged");
+}
+
+#[tokio::test]
 async fn bounds_the_size_of_a_line() {
     let place = LogFolder::new();
     let scene = TestNode::open(&AuditOptions { values: Some(Redaction::default()), ..place.options() });

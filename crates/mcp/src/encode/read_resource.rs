@@ -2,6 +2,8 @@
 //!
 //! [MCP 2026-07-28, Reading Resources](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#reading-resources)
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tidegate_core::{Content, ResourceBody, ResourceContents};
@@ -50,7 +52,10 @@ impl ReadResourceEncoder {
 
     fn finish(&mut self, metadata: &Metadata) -> Bytes {
         let mut piece = self.blocks.close();
-        piece.push_str(&self.envelope.close(metadata, Some(self.cache), true));
+        // The missing rows may be back at once.
+        let is_partial = metadata.get("dev.tidegate/partial").is_some_and(|partial| partial == true);
+        let cache = if is_partial { CacheHint { time_to_live: Duration::ZERO, public: false } } else { self.cache };
+        piece.push_str(&self.envelope.close(metadata, Some(cache), true));
         piece.into()
     }
 }

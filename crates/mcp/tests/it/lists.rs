@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_core::{Access, Acl};
+use tidegate_core::{Access, Acl, MissingNode, MissingNodes};
 use tidegate_mcp::Revision;
-use tidegate_runtime::{CacheHint, Metadata, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{CacheHint, Metadata, Resource, SnapshotBuilder, Tool, handler_fn};
 
 use crate::client::Client;
 use tidegate_testkit::host::Host;
@@ -121,6 +121,32 @@ async fn modern_lists_carry_cache_hints() {
     assert_eq!(hint(entries().tool(tool_named("b").with_access(access))).await, "60000 private");
     let read = Client::modern().send_request("resources/read", json!({"uri": "test://plain"})).await.result();
     assert_eq!((&read["ttlMs"], &read["cacheScope"]), (&json!(0), &json!("private")));
+}
+
+#[tokio::test]
+async fn a_resource_without_the_rows_of_a_node_may_not_be_cached() {
+    let hint = async |names: &'static [&'static str]| {
+        let handler = handler_fn(move |job, reply| async move {
+            let node = |name: &&str| MissingNode { name: (*name).to_owned(), reason: "is away".to_owned(), rows: None };
+            if !names.is_empty() {
+                job.record_missing_nodes(&MissingNodes { nodes: names.iter().map(node).collect(), rows_total: None })?;
+            }
+            reply.send_text("rows").await?;
+            Ok(Metadata::new())
+        });
+        let mut resource = Resource::new("test://rows", "rows", handler);
+        resource.cache = Some(CacheHint { time_to_live: Duration::from_secs(5), public: true });
+        let client =
+            Client::for_host(&Host::from_entries(SnapshotBuilder::new().resource(resource)), Revision::V2026_07_28);
+        let read = client.send_request("resources/read", json!({"uri": "test://rows"})).await.result();
+        (
+            read["ttlMs"].clone(),
+            read["cacheScope"].clone(),
+            read["_meta"]["dev.tidegate/missing_nodes"][0]["name"].clone(),
+        )
+    };
+    assert_eq!(hint(&[]).await, (json!(5000), json!("public"), json!(null)));
+    assert_eq!(hint(&["oslo"]).await, (json!(0), json!("private"), json!("oslo")));
 }
 
 #[tokio::test]

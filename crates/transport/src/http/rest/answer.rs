@@ -11,8 +11,8 @@ use tidegate_core::{AnswerFormat, Budget, Content, ResourceBody};
 use tidegate_runtime::{BodyMetadata, CacheHint, Chunk, Job, Outcome, Reply, ReplyEvent};
 
 use super::super::answer::{
-    Accept, AnswerBody, ContentWriter, ProblemDetails, ProblemType, add_job_header, begin_response, describe,
-    next_event,
+    Accept, AnswerBody, ContentWriter, ProblemDetails, ProblemType, add_job_header, add_missing_nodes_header,
+    begin_response, describe, next_event,
 };
 use crate::revalidation::CallerRevalidator;
 
@@ -51,13 +51,15 @@ pub(super) async fn answer(
     let body = AnswerBody::new(reply, validity, blocks, first);
     let mut response = begin_response(body.begin().await?, parts);
     let headers = response.headers_mut();
-    describe(headers, &head, &job.id().to_string());
+    describe(headers, &head, &job);
     add_cache_headers(headers, &job, cache);
     Ok(response)
 }
 
-/// The age belongs to what the tool declares, and to earlier answers.
+/// The age belongs to what the tool declares, and to earlier answers. The rows that a partial answer lacks may be back
+/// at once.
 fn add_cache_headers(headers: &mut HeaderMap, job: &Job, cache: Option<CacheHint>) {
+    let cache = cache.filter(|_| job.missing_nodes().is_none());
     let control = cache.map(|CacheHint { time_to_live, public }| {
         let scope = if public { "public" } else { "private" };
         HeaderValue::from_str(&format!("{scope}, max-age={}", time_to_live.as_secs())).ok()
@@ -108,6 +110,7 @@ async fn file_response(
     let mut response = Response::new(Body::from(bytes));
     let media_type = HeaderValue::from_str(media_type).unwrap_or(HeaderValue::from_static("application/octet-stream"));
     response.headers_mut().insert(header::CONTENT_TYPE, media_type);
+    add_missing_nodes_header(response.headers_mut(), reply.job());
     add_job_header(response.headers_mut(), &reply.job().id().to_string());
     add_cache_headers(response.headers_mut(), reply.job(), cache);
     Ok(response)

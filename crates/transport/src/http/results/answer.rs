@@ -1,5 +1,7 @@
 //! Turns a reply into a response that can be validated, resumed and cached.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -7,11 +9,11 @@ use axum::response::Response;
 use headers::{ETag, HeaderMapExt};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::{AnswerFormat, Budget};
-use tidegate_runtime::{BodyMetadata, Chunk, Outcome, Reply, ReplyEvent};
+use tidegate_runtime::{BodyMetadata, Chunk, Job, Outcome, Reply, ReplyEvent};
 
 use super::super::answer::{
-    AnswerBody, AnswerStart, ProblemDetails, answer_headers, begin_response, describe, entity_tag, next_event,
-    not_modified,
+    AnswerBody, AnswerStart, ProblemDetails, add_missing_nodes_header, answer_headers, begin_response, describe,
+    entity_tag, next_event, not_modified,
 };
 use super::coding::ContentCoding;
 use super::conditions::{ConditionOutcome, evaluate_conditions};
@@ -31,7 +33,7 @@ struct Representation {
     /// The length in bytes, if it is known and reliable.
     bytes: Option<u64>,
     coding: Option<ContentCoding>,
-    job: String,
+    job: Arc<Job>,
 }
 
 /// Waits for the first event of `reply`. A failure before that becomes a problem with its own status.
@@ -42,7 +44,7 @@ pub(super) async fn answer(
     result_request: &mut ResultRequest,
     parts: &Parts,
 ) -> Result<Response, ProblemDetails> {
-    let job = reply.job().id().to_string();
+    let job = reply.job().clone();
     let (head, first) = match validity.run_while_valid(next_event(&mut reply)).await? {
         ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
         ReplyEvent::Chunk(Chunk::Body(head)) => (head, None),
@@ -66,7 +68,7 @@ pub(super) async fn answer(
 }
 
 impl Representation {
-    fn new(head: BodyMetadata, result_request: &ResultRequest, parts: &Parts, job: String) -> Self {
+    fn new(head: BodyMetadata, result_request: &ResultRequest, parts: &Parts, job: Arc<Job>) -> Self {
         let bytes = head.version.as_ref().and_then(|body_version| body_version.bytes);
         // Ranges require bytes that are the same each time; those of a content coding are not.
         let is_ranged = bytes.is_some() && parts.method == Method::GET && parts.headers.contains_key(header::RANGE);
@@ -81,6 +83,7 @@ impl Representation {
 
     fn not_modified(&self, result_request: &ResultRequest) -> Response {
         let mut response = not_modified();
+        add_missing_nodes_header(response.headers_mut(), &self.job);
         self.set_cache_headers(response.headers_mut(), result_request);
         response
     }

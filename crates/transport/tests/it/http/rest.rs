@@ -15,5 +15,6 @@ mod documents;
 pub(in crate::http) mod fixture;
 mod identity;
 mod limits;
+mod missing_nodes;
 mod refusals;
 mod streams;

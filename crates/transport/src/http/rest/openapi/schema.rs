@@ -103,6 +103,7 @@ pub(super) fn answer_response(tool: &Tool) -> Value {
             "Tidegate-Rows-Max": field("integer", "The maximum number of rows in the answer"),
             "Tidegate-Bytes-Max": field("integer", "The maximum number of bytes in the answer"),
             "Tidegate-Rows": field("integer", "The number of rows; in the trailer if the answer is long"),
+            "Tidegate-Partial": field("string", "The nodes whose rows the answer lacks, separated by commas"),
             "Tidegate-Truncated": field("boolean", "Whether more rows exist; in the trailer if the answer is long"),
         },
         "content": content,

@@ -1,6 +1,6 @@
 //! The call that results from each request, and the format and file name of its answer.
 
-use super::fixture::{COMPLETE, EMPTY, FILE, REQUESTED, ROWS, data, fields, get, request, start};
+use super::fixture::{COMPLETE, EMPTY, FILE, PARTIAL, REQUESTED, ROWS, data, fields, get, request, start};
 
 /// The response headers that a client may use.
 const FIELDS: [&str; 16] = [
@@ -305,4 +305,27 @@ async fn stored_file_ignores_accept() {
     // A result with rows is not available in a format without rows.
     let refused = server.download(&request("GET", &data(COMPLETE), &[("Accept", "image/png")])).await;
     assert_eq!(refused.head.status, 406);
+}
+
+#[tokio::test]
+async fn every_download_of_a_partial_result_names_the_nodes() {
+    let server = start().await;
+    let whole = server.download(&get("/results/ID/data")).await;
+    assert_eq!(whole.header("tidegate-partial"), None);
+    let tag = whole.header("etag").unwrap().to_owned();
+    let cases: [(&[(&str, &str)], u16); 4] = [
+        (&[], 200),
+        (&[("Accept", "text/csv"), ("Accept-Encoding", "gzip")], 200),
+        (&[("Range", "bytes=0-9")], 206),
+        (&[("If-None-Match", &tag)], 304),
+    ];
+    for (headers, status) in cases {
+        let answer = server.download(&request("GET", &data(PARTIAL), headers)).await;
+        assert_eq!((answer.head.status, answer.header("tidegate-partial")), (status, Some("oslo")), "{headers:?}");
+    }
+    let mut connection = server.connect().await;
+    connection.send(&request("HEAD", &data(PARTIAL), &[])).await;
+    assert_eq!(connection.head().await.header("tidegate-partial"), Some("oslo"));
+    let manifest = server.download(&get(&format!("/results/{PARTIAL}"))).await;
+    assert_eq!(manifest.header("tidegate-partial"), Some("oslo"));
 }

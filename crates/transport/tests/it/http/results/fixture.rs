@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use serde_json::json;
-use tidegate_core::{AnswerFormat, Budget, Error, ErrorKind, UriTemplate};
+use tidegate_core::{AnswerFormat, Budget, Error, ErrorKind, MissingNode, MissingNodes, UriTemplate};
 use tidegate_runtime::{
     BodyFile, BodyMetadata, BodyVersion, Job, Metadata, ReplySender, ResourceTemplate, SnapshotBuilder,
     event::{EventDispatcher, Subscriber},
@@ -38,6 +38,8 @@ pub(super) const EMPTY: &str = "77777777-1111-4222-8333-444455556666";
 pub(super) const REQUESTED: &str = "88888888-1111-4222-8333-444455556666";
 /// A stored file: [`ROWS`] unchanged.
 pub(super) const FILE: &str = "aaaaaaaa-1111-4222-8333-444455556666";
+/// A complete result without the rows of a node.
+pub(super) const PARTIAL: &str = "bbbbbbbb-1111-4222-8333-444455556666";
 /// A result that does not exist.
 pub(super) const ABSENT: &str = "99999999-1111-4222-8333-444455556666";
 
@@ -94,17 +96,21 @@ async fn answer(job: Arc<Job>, reply: ReplySender, cancellation_token: Cancellat
     let uri = job.target().name();
     let is_manifest = !uri.ends_with("/data") && !uri.contains("/blocks/");
     let id = job.variable("id").unwrap();
+    if id == PARTIAL {
+        let node = MissingNode { name: "oslo".to_owned(), reason: "is away".to_owned(), rows: None };
+        job.record_missing_nodes(&MissingNodes { nodes: vec![node], rows_total: None })?;
+    }
     match id {
         REQUESTED if is_manifest => reply.send_text(requested(&job)).await?,
         REQUESTED => {
             reply.begin_body(head(&job, None)).await?;
             reply.send_bytes(requested(&job).into()).await?;
         }
-        COMPLETE if is_manifest => {
+        COMPLETE | PARTIAL if is_manifest => {
             reply.send_text("{\"id\":").await?;
             reply.send_text("1}").await?;
         }
-        COMPLETE => {
+        COMPLETE | PARTIAL => {
             reply.begin_body(head(&job, Some(ROWS.len()))).await?;
             write(&reply, &ROWS).await?;
         }
