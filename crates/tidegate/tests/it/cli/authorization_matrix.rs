@@ -4,6 +4,7 @@
 //! and what cannot be had is answered like a thing that there is not.
 
 mod client_connection;
+mod ingest_endpoints;
 mod matrix_node;
 mod owned_resources;
 mod row_visibility;
@@ -46,6 +47,17 @@ fn targets() -> Vec<Target> {
         Target::Tool("server_info", json!({})),
         Target::Tool("list_logs_sources", json!({})),
         Target::Tool("query_logs", json!({"source": "sales_log"})),
+        Target::Tool("list_metrics", json!({"source": "sales_metrics"})),
+        Target::Tool(
+            "query_metrics",
+            json!({"source": "sales_metrics", "metric": "power", "after": "2026-01-01", "before": "2026-01-02"}),
+        ),
+        Target::Tool(
+            "compare_metrics",
+            json!({"source": "sales_metrics", "after": "2026-01-01T12:00:00Z", "before": "2026-01-02"}),
+        ),
+        Target::Tool("append_rows", json!({"database": "plant", "table": "readings", "rows": [{"id": 1}]})),
+        Target::Tool("ingest_status", json!({})),
         Target::Tool("list_functions", json!({})),
         Target::Tool("execute_function", json!({"function": "memory", "columns": ["total_bytes"]})),
         Target::Tool("orders_all", json!({})),
@@ -64,6 +76,7 @@ fn targets() -> Vec<Target> {
         Target::Database("crm"),
         Target::Database("both"),
         Target::Database("machine"),
+        Target::Database("plant"),
         Target::ExploredDatabase("shop"),
         Target::ExploredDatabase("other"),
         Target::ExploredDatabase("vault"),
@@ -230,6 +243,7 @@ async fn authorization_matrix_snapshot() {
             }
         }
         owned_resources::try_http_results(&matrix_node, &mut matrix, role).await;
+        ingest_endpoints::try_endpoints(&matrix_node, &mut matrix, role).await;
         // That there are metrics is no secret.
         let (status, _) = matrix_node.fetch(name, "/metrics").await;
         assert!([200, 403].contains(&status), "{status}");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reqwest::Client;
+use reqwest::{Client, Method};
 
 use super::ROLES;
 use super::client_connection::{ClientConnection, Transport};
@@ -25,6 +25,10 @@ databases:
       - {table: people, rows: "tenant = :tenant OR tenant = 'all'", columns: {phone: deny}, except_roles: [admin]}
   - {name: both, federated: [sales, crm]}
   - {name: machine, system: {tables: [memory]}}
+  - {name: plant, ingest: FOLDER, tables: {readings: {columns: {id: integer}}}}
+receivers: {otlp: plant, prometheus: plant, bulk: plant}
+metrics:
+  - {name: sales_metrics, table: sales.samples, time: time, columns: [power]}
 logs:
   - {name: sales_log, table: sales.orders, time: id}
   - {name: vault_log, table: vault.orders, time: id, access: [operator]}
@@ -55,12 +59,16 @@ toolsets:
   front: [list_databases, sql, explore, orders_all]
   operations: [list_jobs, cancel_job, node_status]
 roles:
-  - {name: admin, toolsets: ['*'], access: ['*'], databases: ['*']}
+  - {name: admin, toolsets: ['*'], access: ['*'], databases: ['*'], ingest: ['*']}
   - {name: analyst, toolsets: ['*'], databases: [shop, crm, machine]}
-  - {name: northern, toolsets: ['*'], access: [operator], databases: [shop, sales, vault, crm, both]}
+  - name: northern
+    toolsets: ['*']
+    access: [operator]
+    databases: [shop, sales, vault, crm, both]
+    ingest: [plant.readings, plant.dropped, plant.otel_logs, plant.events]
   - {name: southern, toolsets: ['*'], access: [operator], databases: [shop, sales, vault, crm, both]}
   - {name: curated, toolsets: [orders, discover], access: [orders.*]}
-  - {name: clerk, toolsets: [orders], access: [orders.read]}
+  - {name: clerk, toolsets: [orders], access: [orders.read], ingest: [plant.readings]}
   - {name: reader, toolsets: [reports]}
   - {name: operator, toolsets: [operations], access: [operator, metrics]}
   - {name: visitor, toolsets: [front], databases: [other]}
@@ -85,7 +93,9 @@ pub(super) struct MatrixNode {
 impl MatrixNode {
     pub(super) fn start() -> Self {
         let at_http = "auth: {keys: keys.json, anonymous: [visitor]}\n";
-        let configured = ConfiguredFolder::new(&format!("{CONFIGURATION}{at_http}"));
+        // A folder has one writer: the server here, and a process of a role there.
+        let configuration = |folder: &str, auth: &str| format!("{}{auth}", CONFIGURATION.replace("FOLDER", folder));
+        let configured = ConfiguredFolder::new(&configuration("plant", at_http));
         write_databases(configured.folder());
         let key = |name: &str, role: &str| {
             let tenant = tenant_of(role).into_iter().flat_map(|tenant| ["--tenant", tenant]);
@@ -97,7 +107,7 @@ impl MatrixNode {
         let keys = ROLES.map(|role| (role, (role != "visitor").then(|| key(&format!("of_{role}"), role)))).to_vec();
         let other_principals = OTHER_PRINCIPALS.map(|(_, role)| key(&format!("colleague_{role}"), role));
         for role in ROLES {
-            let local = format!("{CONFIGURATION}auth: {{local: [{role}]}}\n");
+            let local = configuration("plant_of_a_process", &format!("auth: {{local: [{role}]}}\n"));
             std::fs::write(configured.folder().join(format!("{role}.yaml")), local).unwrap();
         }
         let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "error"];
@@ -154,6 +164,25 @@ impl MatrixNode {
         let response = request.send().await.unwrap();
         (response.status().as_u16(), response.text().await.unwrap())
     }
+
+    /// Status and text of the answer to a body of a media type.
+    pub(super) async fn send(
+        &self,
+        role: &str,
+        method: &Method,
+        path: &str,
+        (media_type, body): (&str, Vec<u8>),
+    ) -> (u16, String) {
+        let request = self.client.request(method.clone(), self.server.url.replace("/mcp", path));
+        let request = request.header("content-type", media_type).body(body);
+        let request = match path {
+            "/api/v1/write" => request.header("content-encoding", "snappy"),
+            _ => request,
+        };
+        let request = self.key(role).into_iter().fold(request, |request, key| request.bearer_auth(key));
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
+    }
 }
 
 /// The tenant of who holds a role, where it comes over HTTP. The user of a process has none: whose node it is.
@@ -168,8 +197,8 @@ fn tenant_of(role: &str) -> Option<&'static str> {
 /// The databases that a role has, on the node that serves everybody or on its holder's own.
 pub(super) fn databases_of(role: &str, transport: Transport) -> &'static [&'static str] {
     match (role, transport.reaches_the_server()) {
-        ("admin", true) => &["shop", "other", "crm", "machine"],
-        ("admin", false) => &["shop", "other", "sales", "vault", "crm", "both", "machine"],
+        ("admin", true) => &["shop", "other", "crm", "machine", "plant"],
+        ("admin", false) => &["shop", "other", "sales", "vault", "crm", "both", "machine", "plant"],
         ("analyst", _) => &["shop", "crm", "machine"],
         ("northern", _) | ("southern", false) => &["shop", "sales", "vault", "crm", "both"],
         ("southern", true) => &["shop", "sales", "crm", "both"],
@@ -184,6 +213,8 @@ fn write_databases(folder: &Path) {
     std::fs::create_dir(&sales).unwrap();
     let orders = "id,tenant,customer,amount\n1,north,Ann,12.5\n2,south,Bob,7\n3,north,Cy,3\n";
     std::fs::write(sales.join("orders.csv"), orders).unwrap();
+    let samples = "time,site,power\n2026-01-01T06:00:00Z,east,1.5\n2026-01-01T18:00:00Z,east,2.5\n";
+    std::fs::write(sales.join("samples.csv"), samples).unwrap();
     let people = "CREATE TABLE people (id INTEGER PRIMARY KEY, tenant TEXT, name TEXT, phone TEXT);
         INSERT INTO people VALUES (1, 'north', 'Ann', '79'), (2, 'south', 'Bob', '78'), (3, 'all', 'Cy', '77')";
     rusqlite::Connection::open(folder.join("crm.db")).unwrap().execute_batch(people).unwrap();
