@@ -15,8 +15,6 @@ pub(crate) const CHECK_ACTION: &str = "tidegate.check";
 pub(crate) const DATABASE_HEADER: &str = "database";
 /// The trailer with the parts of an error.
 pub(crate) const ERROR_TRAILER: &str = "tidegate-error-bin";
-/// The key in the metadata of a schema whose value lists the nodes whose rows are missing.
-pub(crate) const MISSING_NODES_KEY: &str = "tidegate.missing_nodes";
 /// Tables of one list.
 pub(crate) const TABLES_MAX: usize = 10_000;
 /// Bytes of one list of tables.

@@ -1,4 +1,4 @@
-//! Statements for servers that quote identifiers differently.
+//! Statements for servers that read quotation marks differently.
 
 use sqlparser::tokenizer::{Token, Word};
 use tidegate_core::{Error, ErrorKind};
@@ -8,33 +8,36 @@ use crate::parse::{self, EscapeHandling};
 use crate::statement::Statement;
 
 impl Statement {
-    /// The text with identifiers in `quote` instead of double quotes, for a server that reports this quotation mark.
+    /// The text with identifiers in `quote`, for a server that reads them so. `has_standard_texts` is false for a server
+    /// that does not read a text literal as the standard has it: two quotation marks as one, and a backslash as itself.
     ///
     /// # Errors
-    /// `InvalidArguments` when the text has no form that such a server certainly reads in the same way: servers with
-    /// backquotes differ in how a text literal contains a quotation mark or a backslash.
-    pub fn text_with_identifier_quote(&self, quote: char) -> Result<String, Error> {
-        // SQLite itself reads both.
-        if quote == self.dialect().identifier_quote() || self.dialect() == SqlDialect::Sqlite {
+    /// `InvalidArguments` when the text has no form that such a server certainly reads in the same way.
+    pub fn text_for_server(&self, quote: char, has_standard_texts: bool) -> Result<String, Error> {
+        // SQLite itself reads both quotation marks.
+        let is_same_quote = quote == self.dialect().identifier_quote() || self.dialect() == SqlDialect::Sqlite;
+        if is_same_quote && has_standard_texts {
             return Ok(self.text().to_owned());
         }
-        if quote != '`' {
+        if !['"', '`'].contains(&quote) {
             let message = format!("the server quotes identifiers with {quote:?}; only \" and ` are supported");
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
         let tokens = parse::tokenize(self.text(), self.dialect(), EscapeHandling::Verbatim)?;
-        tokens.into_iter().map(|token| with_backquotes(token.token)).collect()
+        tokens.into_iter().map(|token| text_of(token.token, quote, has_standard_texts)).collect()
     }
 }
 
 /// `token`, whose escapes are verbatim, as text.
-fn with_backquotes(token: Token) -> Result<String, Error> {
+fn text_of(token: Token, quote: char, has_standard_texts: bool) -> Result<String, Error> {
     match token {
-        Token::Word(Word { value, quote_style: Some('"'), .. }) => {
-            let name = value.replace("\"\"", "\"");
-            Ok(format!("`{}`", name.replace('`', "``")))
+        Token::Word(Word { value, quote_style: Some(own @ ('"' | '`')), .. }) => {
+            let name = value.replace(&format!("{own}{own}"), &own.to_string());
+            Ok(format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}"))))
         }
-        Token::SingleQuotedString(text) if !text.contains(['\\', '\'']) => Ok(format!("'{text}'")),
+        Token::SingleQuotedString(text) if has_standard_texts || !text.contains(['\\', '\'']) => {
+            Ok(format!("'{text}'"))
+        }
         Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::UnicodeStringLiteral(_) => {
             let message = "a text with a quotation mark or a backslash cannot be sent to this server, which may read it \
                            differently";
@@ -54,7 +57,7 @@ mod tests {
     use super::*;
 
     fn convert(sql: &str) -> Result<String, Error> {
-        Statement::parse(sql, SqlDialect::DataFusion).unwrap().text_with_identifier_quote('`')
+        Statement::parse(sql, SqlDialect::DataFusion).unwrap().text_for_server('`', false)
     }
 
     #[test]
@@ -71,14 +74,17 @@ mod tests {
             assert!(error.to_string().contains("read it differently"), "{sql}: {error}");
         }
         assert_eq!(convert("SELECT $$a$$").unwrap(), "SELECT 'a'");
+        let statement = Statement::parse("SELECT 'it''s' AS \"a\"", SqlDialect::DataFusion).unwrap();
+        assert_eq!(statement.text_for_server('`', true).unwrap(), "SELECT 'it''s' AS `a`");
+        assert!(statement.text_for_server('"', false).is_err());
     }
 
     #[test]
     fn other_servers_get_the_canonical_text() {
         let statement = Statement::parse("SELECT \"a\" FROM t", SqlDialect::DataFusion).unwrap();
-        assert_eq!(statement.text_with_identifier_quote('"').unwrap(), statement.text());
-        assert!(statement.text_with_identifier_quote('[').is_err());
+        assert_eq!(statement.text_for_server('"', true).unwrap(), statement.text());
+        assert!(statement.text_for_server('[', true).is_err());
         let statement = Statement::parse("SELECT \"a\" FROM t", SqlDialect::Sqlite).unwrap();
-        assert_eq!(statement.text_with_identifier_quote('"').unwrap(), statement.text());
+        assert_eq!(statement.text_for_server('"', true).unwrap(), statement.text());
     }
 }

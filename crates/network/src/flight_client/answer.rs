@@ -11,7 +11,7 @@ use arrow_flight::error::FlightError;
 use arrow_flight::{FlightData, Ticket};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use tidegate_core::{Error, MissingNode, MissingNodes, Principal};
-use tidegate_query::QueryRows;
+use tidegate_query::{MISSING_NODES_KEY, QueryRows, ROWS_ON_ALL_NODES_KEY, missing_nodes_of_schema};
 use tidegate_runtime::Job;
 use tokio::time::Instant;
 use tonic::Streaming;
@@ -20,7 +20,6 @@ use super::connection::{ConnectionLease, NodeConnection};
 use super::node_client::NodeClient;
 use super::prepared::PreparedHandle;
 use super::status;
-use crate::node_protocol::MISSING_NODES_KEY;
 
 /// The messages of one `DoGet`.
 pub(super) struct BatchReader {
@@ -99,7 +98,7 @@ pub(super) async fn open_answer(
         }
     };
     let received = reader.schema.clone().ok_or_else(|| status::malformed(&node, "it has no schema"))?;
-    let (schema, missing) = take_missing_nodes(&node, &received)?;
+    let (schema, missing) = take_missing_nodes(&received);
     let has_ended = first.is_none() && further.as_ref().is_none_or(|further| further.tickets.is_empty());
     let answer = OpenAnswer { reader, further, first, schema: schema.clone(), job: job.clone(), has_ended };
     let batches = stream::try_unfold(answer, |mut answer| async move {
@@ -162,19 +161,13 @@ impl OpenAnswer {
     }
 }
 
-/// The schema without the list of the nodes whose rows are missing, and that list.
-fn take_missing_nodes(node: &str, schema: &SchemaRef) -> Result<(SchemaRef, Option<Arc<MissingNodes>>), Error> {
-    let Some(list) = schema.metadata().get(MISSING_NODES_KEY) else { return Ok((schema.clone(), None)) };
-    let nodes: Result<Vec<MissingNode>, _> =
-        serde_json::from_str::<MissingNodes>(list).map(|missing| missing.nodes).or_else(|_| serde_json::from_str(list));
-    // The answer is not whole, so it must not be taken for a whole one.
-    let nodes =
-        nodes.map_err(|error| status::malformed(node, &format!("its missing nodes are unreadable: {error}")))?;
+/// The schema without the mark of a partial answer, and the nodes that the mark names. Their numbers of rows are about
+/// tables that this process does not know.
+fn take_missing_nodes(schema: &SchemaRef) -> (SchemaRef, Option<Arc<MissingNodes>>) {
+    let Some(missing) = missing_nodes_of_schema(schema) else { return (schema.clone(), None) };
     let mut metadata = schema.metadata().clone();
-    metadata.remove(MISSING_NODES_KEY);
+    metadata.retain(|key, _| key != MISSING_NODES_KEY && key != ROWS_ON_ALL_NODES_KEY);
     let schema = Arc::new(schema.as_ref().clone().with_metadata(metadata));
-    // The numbers of rows are about other tables than those of this process.
-    let nodes: Vec<_> = nodes.into_iter().map(|node| MissingNode { rows: None, ..node }).collect();
-    let missing = (!nodes.is_empty()).then(|| Arc::new(MissingNodes { nodes, rows_total: None }));
-    Ok((schema, missing))
+    let nodes = missing.nodes.into_iter().map(|node| MissingNode { rows: None, ..node }).collect();
+    (schema, Some(Arc::new(MissingNodes { nodes, rows_total: None })))
 }

@@ -161,9 +161,9 @@ impl NodeClient {
                         let descriptor = FlightDescriptor::new_cmd(self.named_statement(statement)?.to_command());
                         self.get_schema(&connection, principal, descriptor, within).await
                     }
-                    ServerKind::Other { identifier_quote } => {
+                    ServerKind::Other(quotation) => {
                         let target = RequestTarget { client: self, connection: &connection, principal };
-                        other_server::describe(target, statement, identifier_quote, within).await
+                        other_server::describe(target, statement, quotation, within).await
                     }
                 }
             };
@@ -209,9 +209,9 @@ impl NodeClient {
         (within, deadline): (Duration, Instant),
     ) -> Result<QueryRows, Error> {
         let begun = Instant::now();
-        if let ServerKind::Other { identifier_quote } = self.detect(connection, principal, within).await? {
+        if let ServerKind::Other(quotation) = self.detect(connection, principal, within).await? {
             let target = RequestTarget { client: self, connection, principal };
-            return other_server::run(target, statement, identifier_quote, job, (within, deadline)).await;
+            return other_server::run(target, statement, quotation, job, (within, deadline)).await;
         }
         let ticket = Ticket { ticket: self.named_statement(statement)?.to_command() };
         let sent = Instant::now();

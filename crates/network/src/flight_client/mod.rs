@@ -14,6 +14,7 @@ mod other_catalog;
 mod other_server;
 mod plan;
 mod prepared;
+mod quotation;
 mod server_kind;
 mod status;
 mod table_cache;

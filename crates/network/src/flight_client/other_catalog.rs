@@ -20,17 +20,16 @@ const SYSTEM_SCHEMAS: [&str; 2] = ["information_schema", "pg_catalog"];
 /// The schema whose tables need no schema before their names.
 const DEFAULT_POSTGRES_SCHEMA: &str = "public";
 
-/// The quotation mark of identifiers, as the server reports it; the standard one if it does not.
-pub(super) async fn identifier_quote(
+/// The quotation mark of identifiers, as the server reports it.
+pub(super) async fn reported_quote(
     client: &NodeClient,
     connection: &NodeConnection,
     principal: &Principal,
     within: Duration,
-) -> Result<char, Error> {
-    let texts = client.sql_info(connection, principal, SqlInfo::SqlIdentifierQuoteChar, within).await?;
-    let mut characters = texts.as_deref().unwrap_or_default().chars();
-    let quote = characters.next().filter(|quote| !quote.is_whitespace() && characters.next().is_none());
-    Ok(quote.unwrap_or('"'))
+) -> Result<Option<char>, Error> {
+    let text = client.sql_info(connection, principal, SqlInfo::SqlIdentifierQuoteChar, within).await?;
+    let mut characters = text.as_deref().unwrap_or_default().chars();
+    Ok(characters.next().filter(|quote| !quote.is_whitespace() && characters.next().is_none()))
 }
 
 /// The version of the server, as it reports it.
@@ -64,7 +63,17 @@ pub(super) async fn list_tables(
         include_schema: true,
     };
     let (mut tables, mut bytes) = (BTreeMap::<String, Option<NodeTable>>::new(), 0_usize);
-    for batch in client.collect(connection, principal, command.as_any(), within).await? {
+    let listed =
+        client.collect(connection, principal, command.as_any(), within).await.map_err(|error| {
+            match is_refused(&error) {
+                true => {
+                    let message = format!("node {:?} does not list its tables", client.name);
+                    Error::new(ErrorKind::Failed, message).with_hint(error.message())
+                }
+                false => error,
+            }
+        })?;
+    for batch in listed {
         let malformed = |problem: &str| status::malformed(&client.name, problem);
         let (schemas, names) = (texts(&batch, "db_schema_name"), texts(&batch, "table_name"));
         let columns = batch.column_by_name("table_schema").and_then(|column| column.as_binary_opt::<i32>());
@@ -128,7 +137,7 @@ impl NodeClient {
     }
 
     /// All batches of the answer to a command, which is a list of bounded size.
-    async fn collect(
+    pub(super) async fn collect(
         &self,
         connection: &NodeConnection,
         principal: &Principal,
@@ -151,7 +160,7 @@ impl NodeClient {
 }
 
 /// Whether the server does not have the command. Servers report this in different ways.
-fn is_refused(error: &Error) -> bool {
+pub(super) fn is_refused(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Failed | ErrorKind::InvalidArguments | ErrorKind::NotFound)
 }
 

@@ -22,6 +22,7 @@ use super::answer::{BatchReader, FurtherParts, open_answer};
 use super::connection::NodeConnection;
 use super::node_client::NodeClient;
 use super::prepared::{PreparedHandle, prepare};
+use super::quotation::Quotation;
 use super::server_kind::is_missing_feature;
 use super::status;
 
@@ -42,14 +43,14 @@ pub(super) struct RequestTarget<'a> {
 pub(super) async fn run(
     target: RequestTarget<'_>,
     statement: &Statement,
-    identifier_quote: char,
+    quotation: Quotation,
     job: &Arc<Job>,
     (accept_within, deadline): (Duration, Instant),
 ) -> Result<QueryRows, Error> {
     let RequestTarget { client, connection, principal } = target;
     let begun = Instant::now();
     let starting = async {
-        let (info, prepared) = target.start(statement, identifier_quote, accept_within).await?;
+        let (info, prepared) = target.start(statement, quotation, accept_within).await?;
         let schema = schema_of(&info);
         let mut tickets = client.tickets_of(connection, info)?;
         let first = match tickets.pop_front() {
@@ -87,14 +88,14 @@ pub(super) async fn run(
 pub(super) async fn describe(
     target: RequestTarget<'_>,
     statement: &Statement,
-    identifier_quote: char,
+    quotation: Quotation,
     within: Duration,
 ) -> Result<SchemaRef, Error> {
-    let (info, _prepared) = target.start(statement, identifier_quote, within).await?;
+    let (info, _prepared) = target.start(statement, quotation, within).await?;
     if let Some(schema) = schema_of(&info) {
         return Ok(schema);
     }
-    let text = statement.text_with_identifier_quote(identifier_quote)?;
+    let text = statement.text_for_server(quotation.identifiers, quotation.has_standard_texts)?;
     let command = CommandStatementQuery { query: text, transaction_id: None };
     let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
     target.client.get_schema(target.connection, target.principal, descriptor, within).await
@@ -104,10 +105,10 @@ impl RequestTarget<'_> {
     async fn start(
         self,
         statement: &Statement,
-        identifier_quote: char,
+        quotation: Quotation,
         within: Duration,
     ) -> Result<(FlightInfo, Option<PreparedHandle>), Error> {
-        let text = statement.text_with_identifier_quote(identifier_quote)?;
+        let text = statement.text_for_server(quotation.identifiers, quotation.has_standard_texts)?;
         if statement.parameters().is_empty() {
             let command = CommandStatementQuery { query: text, transaction_id: None };
             let info = self.client.flight_info(self.connection, self.principal, command.as_any(), within).await?;

@@ -10,7 +10,8 @@ use tonic::{Code, Status};
 
 use super::connection::NodeConnection;
 use super::node_client::NodeClient;
-use super::{other_catalog, status};
+use super::quotation::{self, Quotation};
+use super::status;
 use crate::node_protocol::{CHECK_ACTION, CheckAnswer, DatabaseRequest, TABLES_ACTION};
 
 /// Actions of one server.
@@ -22,10 +23,7 @@ pub(super) enum ServerKind {
     /// A node whose dialect is the configured one.
     Tidegate,
     /// Another program.
-    Other {
-        /// The quotation mark of identifiers.
-        identifier_quote: char,
-    },
+    Other(Quotation),
 }
 
 impl NodeClient {
@@ -45,8 +43,7 @@ impl NodeClient {
                 self.check_dialect(answer.dialect.as_deref())?;
                 return Ok(ServerKind::Tidegate);
             }
-            let identifier_quote = other_catalog::identifier_quote(self, connection, principal, within).await?;
-            Ok(ServerKind::Other { identifier_quote })
+            quotation::find(self, connection, principal, within).await.map(ServerKind::Other)
         };
         let kind = timeout(within, detection).await;
         let kind = kind.unwrap_or_else(|_| Err(status::timed_out(&self.name, within.as_secs_f64())))?;

@@ -2,17 +2,20 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use chrono::{TimeDelta, Utc};
+use futures::StreamExt;
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use serde_json::json;
 use tidegate_auth::{
-    AuthenticatorOptions, CallerTokenOptions, CallerTokenSigner, CredentialAuthenticator, Role, Secret, TokenAlgorithm,
-    TokenKey, TokenOptions,
+    AuthenticatorOptions, CallerTokenOptions, CallerTokenSigner, Clock, CredentialAuthenticator, Role, Secret,
+    TokenAlgorithm, TokenKey, TokenOptions,
 };
-use tidegate_core::{AllowAll, AuthMethod, ErrorKind, Grants, Principal};
+use tidegate_core::{AllowAll, AuthMethod, CallerTokens as _, Error, ErrorKind, Grants, Principal};
 use tidegate_network::{FlightSqlDatabase, FlightSqlOptions, FlightTls, NodeCredential};
 use tidegate_query::{Database, NodeDatabase};
-use tidegate_testkit::token_signer::SECRET;
+use tidegate_testkit::token_signer::{SECRET, Signer};
 use tidegate_transport::tls::{ApplicationProtocol, ClientCertificateOptions, Tls, TlsOptions, TlsVersion};
 
 use crate::node::{TestNode, client_with, first_row, numbers, run};
@@ -40,7 +43,7 @@ fn authenticator() -> Arc<CredentialAuthenticator> {
     let claims = json!({"roles": "analyst"}).as_object().unwrap().clone();
     let role = Role { name: "analyst".to_owned(), grants: Grants::everything(), claims };
     let options = AuthenticatorOptions {
-        tokens: Some(TokenOptions { tenant_claim: Some("tenant".to_owned()), ..tokens }),
+        tokens: Some(TokenOptions { tenant_claim: Some("tenant".to_owned()), leeway_seconds: 0, ..tokens }),
         roles: vec![role],
         ..AuthenticatorOptions::default()
     };
@@ -70,6 +73,37 @@ async fn each_call_has_the_identity_of_its_caller() {
     let (ann, bob) = (caller("ann", "acme"), caller("bob", "other"));
     assert_ne!(client.row_policy_fingerprint(&ann), client.row_policy_fingerprint(&bob));
     assert_ne!(client.row_policy_fingerprint(&ann), 0);
+}
+
+/// A token that another node signed may expire during its answer; other tokens end it.
+#[tokio::test]
+async fn an_answer_may_take_longer_than_the_token_of_a_node() {
+    let node = node(&["endless"]).await;
+    // The signer's clock is behind, so that its tokens expire in a moment.
+    let clock = Clock::new(|| Utc::now() - TimeDelta::seconds(57));
+    let options = CallerTokenOptions::new(ISSUER, Secret::new(SECRET), TokenAlgorithm::Hs256);
+    let signer = CallerTokenSigner::new(CallerTokenOptions { clock, ..options }).unwrap();
+    let expiring = signer.token_for(&caller("ann", "acme"), "oslo").unwrap();
+    let exp = (Utc::now() + TimeDelta::seconds(3)).timestamp();
+    let claims = json!({"iss": ISSUER, "aud": "oslo", "sub": "ann", "exp": exp, "roles": "analyst"});
+    let other = Signer::Secret(SECRET.to_owned()).token(TokenAlgorithm::Hs256, &claims);
+    let read = |token: String| {
+        let client = client(&node, NodeCredential::Token(token));
+        async move {
+            let mut rows = run(&client, "SELECT * FROM endless").await.unwrap();
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_secs(12) {
+                rows.batches.next().await.unwrap()?;
+            }
+            Ok::<_, Error>(())
+        }
+    };
+    let (of_node, of_issuer) = futures::future::join(read(expiring.clone()), read(other)).await;
+    of_node.unwrap();
+    assert_eq!(of_issuer.unwrap_err().kind(), ErrorKind::Unauthenticated);
+    // It has expired, and begins no further answer.
+    let client = client(&node, NodeCredential::Token(expiring));
+    assert_eq!(run(&client, "SELECT 1").await.err().unwrap().kind(), ErrorKind::Unauthenticated);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{AsArray, RecordBatch};
+use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::Int64Type;
 use futures::TryStreamExt;
@@ -173,7 +173,7 @@ pub(crate) async fn first_row(
     let batch = collect(rows).await?;
     let texts = batch.columns().iter().map(|column| {
         let column = column.as_string::<i32>();
-        arrow::array::Array::is_valid(column, 0).then(|| column.value(0).to_owned()).unwrap_or_default()
+        if column.is_valid(0) { column.value(0).to_owned() } else { String::new() }
     });
     Ok(texts.collect())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow_flight::decode::FlightRecordBatchStream;
 use arrow_flight::encode::FlightDataEncoderBuilder;
 use arrow_flight::error::FlightError;
@@ -14,7 +14,7 @@ use arrow_flight::sql::{
     Any, CommandGetSqlInfo, CommandGetTables, CommandPreparedStatementQuery, CommandStatementQuery,
     DoPutPreparedStatementResult, ProstMessageExt, SqlInfo, TicketStatementQuery,
 };
-use arrow_flight::{Action, FlightDescriptor, FlightEndpoint, FlightInfo, Ticket};
+use arrow_flight::{Action, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, Ticket};
 use futures::{StreamExt, TryStreamExt, stream};
 use parking_lot::Mutex;
 use prost::Message;
@@ -29,16 +29,33 @@ use crate::tables::schema_of;
 #[derive(Clone)]
 pub(crate) struct OtherProgram {
     pub(crate) identifier_quote: &'static str,
+    /// Whether the server reports the quotation mark.
+    pub(crate) reports_quote: bool,
+    /// What the server reads as `'a''b\c'`.
+    pub(crate) odd_text: &'static str,
     /// The locations of the parts of an answer; each part has one row with its number.
     pub(crate) locations: Vec<Option<&'static str>>,
     pub(crate) has_prepared_statements: bool,
+    /// The metadata of the columns of answers.
+    pub(crate) metadata: Vec<(&'static str, &'static str)>,
+    /// What becomes of the messages of an answer.
+    pub(crate) damage: fn(usize, FlightData) -> Option<FlightData>,
     /// What clients sent: statements, bound values, closed handles.
     pub(crate) received: Arc<Mutex<Vec<String>>>,
 }
 
 impl Default for OtherProgram {
     fn default() -> Self {
-        Self { identifier_quote: "\"", locations: vec![None], has_prepared_statements: true, received: Arc::default() }
+        Self {
+            identifier_quote: "\"",
+            reports_quote: true,
+            odd_text: r"a'b\c",
+            locations: vec![None],
+            has_prepared_statements: true,
+            metadata: Vec::new(),
+            damage: |_, message| Some(message),
+            received: Arc::default(),
+        }
     }
 }
 
@@ -71,11 +88,30 @@ impl OtherProgram {
         endpoints.fold(info, FlightInfo::with_endpoint)
     }
 
+    /// The answer to a statement that selects a text through the quoted name `x y`.
+    fn read_probe(&self, query: &str) -> Result<Response<FlightInfo>, Status> {
+        let quote = self.identifier_quote;
+        let name = format!("{quote}x y{quote}");
+        let text = match () {
+            // Another quotation mark is that of a text, as in Spark.
+            () if query.starts_with("SELECT \"x y\"") && quote == "`" => "x y",
+            () if !query.starts_with(&format!("SELECT {name} ")) => {
+                return Err(Status::invalid_argument("unexpected quotation mark"));
+            }
+            () if query.contains("''") => self.odd_text,
+            () => "a",
+        };
+        let ticket = TicketStatementQuery { statement_handle: text.to_owned().into() };
+        Ok(info_of(&ticket.as_any()))
+    }
+
     fn sql_info(&self) -> SqlInfoData {
         let mut info = SqlInfoDataBuilder::new();
         info.append(SqlInfo::FlightSqlServerName, "Other");
         info.append(SqlInfo::FlightSqlServerVersion, "9");
-        info.append(SqlInfo::SqlIdentifierQuoteChar, self.identifier_quote);
+        if self.reports_quote {
+            info.append(SqlInfo::SqlIdentifierQuoteChar, self.identifier_quote);
+        }
         info.build().unwrap()
     }
 }
@@ -107,6 +143,9 @@ impl FlightSqlService for OtherProgram {
         query: CommandStatementQuery,
         _: Request<FlightDescriptor>,
     ) -> Result<Response<FlightInfo>, Status> {
+        if query.query.contains("x y") {
+            return self.read_probe(&query.query);
+        }
         self.record(&query.query);
         if query.query.contains("wrong") {
             return Err(Status::invalid_argument("no such column: wrong"));
@@ -115,8 +154,21 @@ impl FlightSqlService for OtherProgram {
     }
 
     async fn do_get_statement(&self, ticket: TicketStatementQuery, _: Request<Ticket>) -> Result<Answer, Status> {
-        let number = std::str::from_utf8(&ticket.statement_handle).unwrap().parse().unwrap();
-        Ok(answer(part(number)))
+        let handle = std::str::from_utf8(&ticket.statement_handle).unwrap();
+        let Ok(number) = handle.parse() else {
+            let text: ArrayRef = Arc::new(StringViewArray::from(vec![handle]));
+            return Ok(answer(RecordBatch::try_from_iter([("x y", text)]).unwrap()));
+        };
+        let metadata = self.metadata.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let batch = part(number);
+        let schema = batch.schema().as_ref().clone().with_metadata(metadata.collect());
+        let batch = batch.with_schema(Arc::new(schema)).unwrap();
+        let damage = self.damage;
+        let messages = answer(batch)
+            .into_inner()
+            .enumerate()
+            .filter_map(move |(index, message)| async move { damage(index, message.unwrap()).map(Ok) });
+        Ok(Response::new(messages.boxed()))
     }
 
     async fn get_flight_info_tables(

@@ -2,6 +2,8 @@
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
+use arrow::ipc::writer::IpcWriteOptions;
+use arrow_flight::{FlightData, SchemaAsIpc};
 use tidegate_core::{ErrorKind, Principal};
 use tidegate_network::FlightSqlOptions;
 use tidegate_query::{Database, NodeDatabase};
@@ -38,15 +40,37 @@ async fn an_answer_without_parts_has_its_columns() {
     assert_eq!(collect(rows).await.unwrap().num_rows(), 0);
 }
 
+/// Not every server reports how it reads quotation marks, so it is tried.
 #[tokio::test]
-async fn identifiers_are_quoted_as_the_server_reports() {
+async fn quotation_marks_are_those_of_the_server() {
+    for reports_quote in [true, false] {
+        let program =
+            OtherProgram { identifier_quote: "`", odd_text: r"abc", reports_quote, ..OtherProgram::default() };
+        let client = client(&[program.start().await]);
+        run(&client, "SELECT \"n\" AS \"a`b\" FROM numbers WHERE t = 'x'").await.unwrap();
+        assert_eq!(program.received(), ["SELECT `n` AS `a``b` FROM numbers WHERE t = 'x'"]);
+        for sql in ["SELECT 'it''s'", r"SELECT 'a\b'"] {
+            let error = run(&client, sql).await.err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{sql}: {error}");
+        }
+        assert_eq!(program.received().len(), 1);
+    }
     let program = OtherProgram { identifier_quote: "`", ..OtherProgram::default() };
+    run(&client(&[program.start().await]), "SELECT 'it''s' AS \"n\"").await.unwrap();
+    assert_eq!(program.received(), ["SELECT 'it''s' AS `n`"]);
+    let program = OtherProgram { odd_text: r"a'bc", ..OtherProgram::default() };
     let client = client(&[program.start().await]);
-    run(&client, "SELECT \"n\" AS \"a`b\" FROM numbers WHERE t = 'x'").await.unwrap();
-    assert_eq!(program.received(), ["SELECT `n` AS `a``b` FROM numbers WHERE t = 'x'"]);
-    let error = run(&client, "SELECT 'it''s'").await.err().unwrap();
-    assert_eq!(error.kind(), ErrorKind::InvalidArguments);
-    assert_eq!(program.received().len(), 1);
+    run(&client, "SELECT 'a' AS \"n\"").await.unwrap();
+    assert_eq!(program.received(), ["SELECT 'a' AS \"n\""]);
+    assert!(run(&client, r"SELECT 'a\b'").await.is_err());
+}
+
+#[tokio::test]
+async fn servers_with_unknown_quotation_marks_are_refused() {
+    let program = OtherProgram { identifier_quote: "[", ..OtherProgram::default() };
+    let error = run(&client(&[program.start().await]), "SELECT 1").await.err().unwrap();
+    assert!(error.to_string().contains("quotes identifiers neither with \" nor with backquotes"), "{error}");
+    assert!(program.received().is_empty());
 }
 
 #[tokio::test]
@@ -100,4 +124,60 @@ async fn plans_and_checks() {
     let running = crate::node::TestJob::start().await;
     let batch = collect(plan.run(&running.job).await.unwrap()).await.unwrap();
     assert_eq!(batch.column(0).as_primitive::<Int64Type>().value(0), 0);
+}
+
+/// A node of a network that answers in part marks its answer.
+#[tokio::test]
+async fn the_mark_of_a_partial_answer_is_read() {
+    let missing = r#"[{"name":"rome","reason":"is away","rows":7}]"#;
+    for (mark, expected) in [(missing, ("rome", "is away")), ("?", ("unknown", "cannot be read"))] {
+        let metadata = vec![("tidegate.missing_nodes", mark), ("tidegate.rows_on_all_nodes", "9"), ("other", "x")];
+        let program = OtherProgram { metadata, ..OtherProgram::default() };
+        let rows = run(&client(&[program.start().await]), "SELECT 1").await.unwrap();
+        let missing = rows.missing.clone().unwrap();
+        assert_eq!(
+            (missing.nodes[0].name.as_str(), missing.nodes[0].rows, missing.rows_total),
+            (expected.0, None, None)
+        );
+        assert!(missing.nodes[0].reason.contains(expected.1), "{missing:?}");
+        let keys: Vec<&String> = rows.schema.metadata().keys().collect();
+        assert_eq!(keys, ["other"]);
+        let schema = rows.schema.clone();
+        assert_eq!(collect(rows).await.unwrap().schema(), schema);
+    }
+}
+
+#[tokio::test]
+async fn malformed_answers_are_errors() {
+    let cases: [(&str, fn(usize, FlightData) -> Option<FlightData>); 6] = [
+        ("no columns", |index, message| (index > 0).then_some(message)),
+        ("no messages", |_, _| None),
+        ("a cut body", |index, mut message| {
+            if index == 1 {
+                message.data_body.truncate(8);
+            }
+            Some(message)
+        }),
+        ("a cut description", |index, mut message| {
+            if index == 1 {
+                message.data_header.truncate(20);
+            }
+            Some(message)
+        }),
+        ("no bytes", |_, _| Some(FlightData::default())),
+        ("columns again", |_, mut message| {
+            let other = SchemaAsIpc::new(&schema_of("typed"), &IpcWriteOptions::default()).into();
+            message = if message.data_body.is_empty() { message } else { other };
+            Some(message)
+        }),
+    ];
+    for (case, damage) in cases {
+        let program = OtherProgram { damage, ..OtherProgram::default() };
+        let error = match run(&client(&[program.start().await]), "SELECT 1").await {
+            Ok(rows) => collect(rows).await.expect_err(case),
+            Err(error) => error,
+        };
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{case}: {error:?}");
+        assert!(error.message().contains("its answer is malformed"), "{case}: {error}");
+    }
 }
