@@ -6,15 +6,29 @@ use serde_json::{Map, Value};
 use tidegate_core::{Budget, Error, ErrorKind};
 use tidegate_runtime::{BodyMetadata, Job, Metadata, ReplySender};
 
+/// Adds the nodes whose rows the answer lacks, if any, so that the answer needs no further note: `partial`,
+/// `missing_nodes`, the share of the rows, and the reason as a sentence.
+pub(crate) fn state_missing_nodes(json: &mut Map<String, Value>, job: &Job) {
+    let Some(missing) = job.missing_nodes() else { return };
+    let reason = match json.get("reason").and_then(Value::as_str) {
+        Some(other) => format!("{missing} {other}"),
+        None => missing.to_string(),
+    };
+    json.insert("reason".to_owned(), reason.into());
+    json.extend(missing.to_json_members());
+    job.set_missing_nodes_stated();
+}
+
 /// Sends `json`: as text for a model, as a body over REST.
 ///
 /// # Errors
 /// `TooLarge` if it exceeds the inline budget of a model.
 pub(crate) async fn send_json(
-    json: Map<String, Value>,
+    mut json: Map<String, Value>,
     job: &Arc<Job>,
     reply: &ReplySender,
 ) -> Result<Metadata, Error> {
+    state_missing_nodes(&mut json, job);
     let text = Value::Object(json).to_string();
     if job.format().is_some() {
         let text = job.redact_json(text)?;

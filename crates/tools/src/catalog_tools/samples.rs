@@ -63,7 +63,9 @@ pub(crate) async fn read_first_rows(
     let dialect = database.dialect();
     let sql = format!("SELECT * FROM {} LIMIT {rows}", dialect.quote_table(table));
     let plan = database.plan(&Statement::parse(&sql, dialect)?, job.principal()).await?;
-    plan.run(job).await
+    let rows = plan.run(job).await?;
+    rows.record_missing(job)?;
+    Ok(rows)
 }
 
 fn distinct_examples(batches: &[RecordBatch], column: &str, expected: usize) -> Vec<String> {

@@ -65,6 +65,9 @@ fn find_result<'a>(node: &'a ToolContext, job: &Job) -> Result<(&'a Arc<ResultSt
     let store = node.executor.store().ok_or_else(no_store)?;
     let result = store.get(job.variable("id").unwrap_or_default().parse()?, job.caller())?;
     node.authorize_read(&result, job.caller())?;
+    if let Some(missing) = &result.header().missing_nodes {
+        job.record_missing_nodes(missing)?;
+    }
     Ok((store, result))
 }
 
@@ -75,6 +78,8 @@ async fn read_manifest(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender
         TransportKind::Stdio | TransportKind::CommandLine | TransportKind::FlightSql
     );
     let reader = has_links.then(|| job.caller());
+    // The manifest is one JSON object, and it names missing nodes.
+    job.set_missing_nodes_stated();
     reply.send_text(result_manifest(store, &result, reader).to_string()).await?;
     Ok(Metadata::new())
 }
@@ -132,6 +137,8 @@ async fn send_embedded_block(job: &Job, reply: &ReplySender, bytes: &Bytes) -> R
         mime_type: Some(AnswerFormat::Arrow.media_type().to_owned()),
         body: ResourceBody::Blob(bytes.clone()),
     };
+    // The schema of the block names missing nodes.
+    job.set_missing_nodes_stated();
     reply.send_block(Content::Resource(contents)).await?;
     Ok(Metadata::new())
 }

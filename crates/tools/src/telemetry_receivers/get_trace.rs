@@ -125,7 +125,10 @@ fn tree_error(error: TraceTreeError, database: &str, trace_id: &str) -> Error {
 
 /// Sends the tree as a body over REST; else as text, and as structured data if both fit.
 async fn send(tree: &TraceTree, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
-    let json = tree.to_json();
+    let mut json = tree.to_json();
+    if let (Some(members), Some(missing)) = (json.as_object_mut(), job.missing_nodes()) {
+        members.extend(missing.to_json_members());
+    }
     if job.format().is_some() {
         let body = job.redact_json(json.to_string())?;
         reply.begin_body(BodyMetadata::new("application/json", tidegate_core::Budget::default())).await?;

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use serde_json::{Map, Value};
 use tidegate_core::{
     CallOrigin, CallTarget, Caller, Completion, CompletionReference, CompletionRequest, Content, ContentRole, Error,
-    ErrorKind, Principal, TransportKind, nearest_names,
+    ErrorKind, MissingNodes, Principal, TransportKind, nearest_names,
 };
 use tidegate_query::{Catalog, ColumnEntry, Database, Databases, Executor, Plan, QueryRows, TableEntry, TableStatus};
 use tidegate_runtime::{Call, Chunk, Job, Outcome, Registry, Reply, ReplyEvent, event::EventDispatcher};
@@ -29,6 +29,8 @@ pub(crate) struct FakeTable {
 pub(crate) struct FakeDatabase {
     name: &'static str,
     tables: Result<Vec<FakeTable>, &'static str>,
+    /// The nodes whose rows its answers lack.
+    missing: Option<Arc<MissingNodes>>,
 }
 
 /// Orders of two customers, a table that cannot be read, one that never answers, and one with an unusual name.
@@ -51,6 +53,7 @@ pub(crate) fn shop() -> FakeDatabase {
             table("odd \"name\", 2024", Ok(customers)),
             FakeTable { comment: Some("One row an order"), ..table("orders", Ok(orders)) },
         ]),
+        missing: None,
     }
 }
 
@@ -70,12 +73,23 @@ pub(crate) fn typed_values_database() -> FakeDatabase {
     FakeDatabase {
         name: "mixed",
         tables: Ok(vec![FakeTable { name: "values", batch: Ok(batch), comment: None, is_endless: false }]),
+        missing: None,
+    }
+}
+
+/// A network with these tables, whose answers lack the rows of `missing`.
+pub(crate) fn network(tables: Vec<(&'static str, RecordBatch)>, missing: MissingNodes) -> FakeDatabase {
+    let table = |(name, batch)| FakeTable { name, batch: Ok(batch), comment: None, is_endless: false };
+    FakeDatabase {
+        name: "sites",
+        tables: Ok(tables.into_iter().map(table).collect()),
+        missing: Some(Arc::new(missing)),
     }
 }
 
 /// An unavailable database.
 pub(crate) fn unreachable() -> FakeDatabase {
-    FakeDatabase { name: "warehouse", tables: Err("the disk is away") }
+    FakeDatabase { name: "warehouse", tables: Err("the disk is away"), missing: None }
 }
 
 impl FakeDatabase {
@@ -111,7 +125,7 @@ impl Database for FakeDatabase {
     async fn catalog(&self, _principal: &Principal) -> Result<Arc<Catalog>, Error> {
         let entry = |table: &FakeTable| TableEntry {
             name: table.name.to_owned(),
-            rows: table.batch.as_ref().ok().map(|batch| batch.num_rows() as u64),
+            rows: table.batch.as_ref().ok().map(|batch| batch.num_rows() as u64).filter(|_| self.missing.is_none()),
             comment: table.comment.map(str::to_owned),
             status: match table.batch {
                 Ok(_) => TableStatus::Readable,
@@ -134,7 +148,8 @@ impl Database for FakeDatabase {
 
     async fn plan(&self, statement: &Statement, _principal: &Principal) -> Result<Box<dyn Plan>, Error> {
         let (table, batch) = self.table(statement.tables().first().map_or("", String::as_str))?;
-        Ok(Box::new(FakePlan { batch: batch.clone(), is_endless: table.is_endless }))
+        let missing = self.missing.clone();
+        Ok(Box::new(FakePlan { batch: batch.clone(), is_endless: table.is_endless, missing }))
     }
 }
 
@@ -142,6 +157,7 @@ impl Database for FakeDatabase {
 struct FakePlan {
     batch: RecordBatch,
     is_endless: bool,
+    missing: Option<Arc<MissingNodes>>,
 }
 
 #[async_trait]
@@ -168,7 +184,7 @@ impl Plan for FakePlan {
 
     async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<QueryRows, Error> {
         if !self.is_endless {
-            return Ok(QueryRows::from_batch(self.batch));
+            return Ok(QueryRows { missing: self.missing, ..QueryRows::from_batch(self.batch) });
         }
         let cancellation = job.cancellation();
         let batches = futures::stream::once(async move {

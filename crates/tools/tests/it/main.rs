@@ -10,6 +10,7 @@
 //! - `log_counting`: counts of logs in SQLite and PostgreSQL beside scans.
 //! - `declared_http`, `declared_resources`: declared entries; `declared_files`: large files; `declared_elicitation`:
 //!   prompts to the person behind a call.
+//! - `missing_nodes`: answers without the rows of some nodes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -22,6 +23,7 @@ mod fake;
 mod function_tools;
 mod ingest_tools;
 mod log_counting;
+mod missing_nodes;
 mod network_tools;
 mod operations;
 mod prompts;

@@ -8,7 +8,7 @@ use arrow::ipc::reader::StreamReader;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate_core::{AnswerFormat, CallTarget, Caller, Error, ErrorKind, Principal};
+use tidegate_core::{AnswerFormat, CallTarget, Caller, Error, ErrorKind, MissingNode, MissingNodes, Principal};
 use tidegate_query::{Databases, Executor, result_manifest};
 use tidegate_results::{NewResult, ResultStore, StoreLimits, StoredColumns, StoredResult};
 use tidegate_runtime::{
@@ -18,7 +18,7 @@ use tidegate_runtime::{
 use tidegate_tools::{NodeIdentity, ToolContext, register};
 use tokio::sync::mpsc::Receiver;
 
-use crate::fake::owner;
+use crate::fake::{collect_answer, owner};
 
 /// A node with a result store, and a job that writes to it.
 struct StoredResultFixture {
@@ -177,6 +177,28 @@ async fn block_matches_manifest() {
         }
     }
     assert_eq!(seen.len(), 20_000);
+}
+
+#[tokio::test]
+async fn manifest_blocks_and_rows_name_missing_nodes() {
+    let scene = StoredResultFixture::new().await;
+    let node = MissingNode { name: "oslo".to_owned(), reason: "is away".to_owned(), rows: None };
+    scene.job.record_missing_nodes(&MissingNodes { nodes: vec![node], rows_total: None }).unwrap();
+    let uri = scene.write(vec![rows(0, 3)], None).await.header().id.uri();
+    for path in ["", "/blocks/0", "/data"] {
+        for format in [AnswerFormat::Json, AnswerFormat::Arrow, AnswerFormat::Csv] {
+            let metadata = scene.get(&format!("{uri}{path}"), format, json!({})).await.end.unwrap();
+            assert_eq!(metadata["dev.tidegate/missing_nodes"][0]["name"], "oslo", "{path} {format:?}");
+        }
+    }
+    let texts = async |path: &str| {
+        let call = crate::fake::call(CallTarget::Resource(format!("{uri}{path}")), json!({}));
+        collect_answer(scene.registry.call(call).unwrap()).await.unwrap().texts
+    };
+    let manifest: Value = serde_json::from_str(&texts("").await.join("")).expect("one JSON object");
+    assert_eq!((&manifest["partial"], &manifest["missing_nodes"][0]["reason"]), (&json!(true), &json!("is away")));
+    assert!(texts("/blocks/0").await.is_empty(), "a block is its bytes");
+    assert_eq!(texts("/data").await[1..], ["This answer is partial: it lacks the rows of 1 node: oslo (is away)."]);
 }
 
 #[tokio::test]
