@@ -66,6 +66,8 @@ pub(crate) struct WrittenFile {
     pub(crate) rows: Option<u64>,
     pub(crate) bytes: u64,
     pub(crate) is_truncated: bool,
+    /// A sentence about missing nodes.
+    pub(crate) missing: Option<String>,
 }
 
 pub(crate) async fn write_reply(mut reply: Reply, destination: &Destination) -> Result<WrittenFile, CommandError> {
@@ -82,7 +84,8 @@ pub(crate) async fn write_reply(mut reply: Reply, destination: &Destination) -> 
     }
     let rows = metadata.get("dev.tidegate/rows").and_then(Value::as_u64);
     let is_truncated = metadata.get("dev.tidegate/truncated").and_then(Value::as_bool).unwrap_or(false);
-    Ok(WrittenFile { rows, bytes: file.finish()?, is_truncated })
+    let missing = reply.job().missing_nodes().map(|missing| missing.to_string());
+    Ok(WrittenFile { rows, bytes: file.finish()?, is_truncated, missing })
 }
 
 struct ReplyPrinter {

@@ -73,6 +73,9 @@ impl ExportCommand {
         if written.is_truncated {
             tracing::warn!("the limits of this command line have cut off further rows");
         }
+        if let Some(missing) = &written.missing {
+            tracing::warn!("{missing}");
+        }
         self.file.print_summary(destination.path(), written.rows, written.bytes);
         Ok(())
     }
