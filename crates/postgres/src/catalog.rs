@@ -59,6 +59,35 @@ FROM relation JOIN pg_catalog.pg_attribute a ON a.attrelid = relation.oid
 WHERE a.attnum > 0 AND NOT a.attisdropped AND pg_catalog.has_column_privilege(relation.oid, a.attnum, 'SELECT')
 ORDER BY a.attnum LIMIT $4";
 
+/// What the server counted of the writes to a relation and its partitions, which commits report within a second or at the
+/// end of a busy session; null where row-level security applies, and for views.
+const WRITTEN_ROWS_SQL: &str = "
+WITH relation AS (
+  SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 'p', 'm') AND c.relname = $2
+    AND CASE WHEN $1::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1 END
+    AND ($3::text[] IS NULL OR n.nspname = ANY ($3))
+    AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_any_column_privilege(c.oid, 'SELECT')
+    AND NOT pg_catalog.row_security_active(c.oid)
+  LIMIT 1),
+part AS (
+  SELECT oid FROM relation UNION SELECT t.relid FROM relation, pg_catalog.pg_partition_tree(relation.oid) AS t)
+SELECT (pg_catalog.sum(pg_catalog.pg_stat_get_tuples_inserted(p.oid) + pg_catalog.pg_stat_get_tuples_updated(p.oid)
+          + pg_catalog.pg_stat_get_tuples_deleted(p.oid))
+        || ' ' || pg_catalog.sum(pg_catalog.pg_relation_filenode(p.oid)::bigint))::text
+FROM part p";
+
+/// A tag that changes when rows of `table` are written, if the current role may know.
+pub(crate) async fn written_rows(
+    client: &Client,
+    table: &str,
+    options: &PostgresOptions,
+) -> Result<Option<String>, tokio_postgres::Error> {
+    let parts = DIALECT.table_parts(table);
+    let (schema, name) = schema_and_name(&parts);
+    client.query_one(WRITTEN_ROWS_SQL, &[&schema, &name, &options.schemas]).await?.try_get(0)
+}
+
 /// The tables that the current role may read.
 pub(crate) async fn list_tables(client: &Client, options: &PostgresOptions) -> Result<Catalog, tokio_postgres::Error> {
     let rows = client.query(TABLES_SQL, &[&options.schemas, &TABLES_MAX]).await?;
@@ -94,14 +123,18 @@ pub(crate) async fn list_columns(
     options: &PostgresOptions,
 ) -> Result<Vec<ColumnEntry>, tokio_postgres::Error> {
     let parts = DIALECT.table_parts(table);
-    let (schema, name) = match parts.as_slice() {
+    let (schema, name) = schema_and_name(&parts);
+    let rows = client.query(COLUMNS_SQL, &[&schema, &name, &options.schemas, &COLUMNS_MAX]).await?;
+    rows.iter().map(column_from_row).collect()
+}
+
+fn schema_and_name(parts: &[String]) -> (Option<&String>, &str) {
+    match parts {
         [schema, name] => (Some(schema), name.as_str()),
         [name] => (None, name.as_str()),
         // No name has more parts, and an empty name does not exist.
         _ => (None, ""),
-    };
-    let rows = client.query(COLUMNS_SQL, &[&schema, &name, &options.schemas, &COLUMNS_MAX]).await?;
-    rows.iter().map(column_from_row).collect()
+    }
 }
 
 pub(crate) fn unknown_table_error(table: &str, catalog: &Catalog) -> Error {

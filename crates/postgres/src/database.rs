@@ -25,6 +25,7 @@ use crate::session::ROLLBACK;
 /// How long closing waits for running statements.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 const VERSION_TAG_MAX_AGE_SECONDS: u64 = 5;
+const ROWS_VERSION_TAG_MAX_AGE_SECONDS: u64 = 1;
 
 /// A PostgreSQL database. It connects on demand: if the server cannot be reached, only the calls to it fail. As soon as
 /// the server is back, calls succeed again.
@@ -133,6 +134,23 @@ impl Database for PostgresDatabase {
         let key = format!("{:?} {table:?}", self.server.identity_of(principal)?.role);
         let moment = self.opened_at.elapsed().as_secs() / VERSION_TAG_MAX_AGE_SECONDS;
         self.version_tags.get(key, moment, compute_schema_version_tag(self, table, principal)).await
+    }
+
+    /// The server counts the rows that were written. Where row-level security applies to the role of `principal`, they
+    /// are not included: they would show when others write. The server is queried at most once a second.
+    async fn rows_version_tag(&self, table: &str, principal: &Principal) -> Result<Option<String>, Error> {
+        let Some(columns) = self.version_tag(Some(table), principal).await? else { return Ok(None) };
+        let key = format!("rows {:?} {table:?}", self.server.identity_of(principal)?.role);
+        let moment = self.opened_at.elapsed().as_secs() / ROWS_VERSION_TAG_MAX_AGE_SECONDS;
+        let written = async {
+            let lease = self.begin_lookup(principal).await?;
+            let written = catalog::written_rows(lease.session()?.client(), table, &self.server.options).await;
+            let written = written.map_err(|error| self.error(&error))?;
+            end_lookup(lease).await;
+            Ok(written)
+        };
+        let written = self.version_tags.get(key, moment, written).await?;
+        Ok(Some(format!("{columns} {}", written.unwrap_or_default())))
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {

@@ -88,6 +88,15 @@ pub trait Database: Send + Sync + 'static {
         compute_schema_version_tag(self, table, principal).await
     }
 
+    /// A version tag of `table` that also changes when rows are added to it, as far as that is cheap to detect. Clients
+    /// subscribe to logs by it.
+    ///
+    /// # Errors
+    /// As [`Database::version_tag`].
+    async fn rows_version_tag(&self, table: &str, principal: &Principal) -> Result<Option<String>, Error> {
+        self.version_tag(Some(table), principal).await
+    }
+
     /// The nodes of the database, if it is a network.
     fn network(&self) -> Option<&dyn Network> {
         None

@@ -211,6 +211,14 @@ impl Database for FederatedDatabase {
         Ok(Some(version_tags.collect::<Vec<String>>().join(" ")))
     }
 
+    async fn rows_version_tag(&self, table: &str, principal: &Principal) -> Result<Option<String>, Error> {
+        match self.find_member(&[table.to_owned()], principal).await {
+            Ok((member, name)) => member.rows_version_tag(&name, principal).await,
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
         let context = self.query_context(principal);
         let tables = self.load_tables(statement, principal, context.clone()).await?;

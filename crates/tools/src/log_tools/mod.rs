@@ -10,6 +10,7 @@ mod list_logs_sources;
 mod query_logs;
 mod scan;
 mod search;
+mod source_resource;
 mod statement;
 
 use std::sync::Arc;
@@ -26,7 +27,7 @@ pub(crate) struct LogContext {
     pub(crate) sources: LogSources,
 }
 
-/// Adds the log tools to `builder`, as far as `allowed` includes their names. A caller has them only if it may read one of
+/// Adds the log tools and the resource of each source to `builder`, as far as `allowed` includes their names. A caller has them only if it may read one of
 /// `sources`; without sources, nobody has them.
 pub fn register_log_tools(
     builder: SnapshotBuilder,
@@ -49,6 +50,10 @@ pub fn register_log_tools(
         !rule_context.sources.visible_to(&rule_context.node.databases, principal).is_empty()
     });
     let access = Access { principal_rule: Some(rule), ..Access::default() };
+    let builder = match allowed.includes(source_resource::NAME) {
+        true => builder.template(source_resource::template(&context, access.clone())),
+        false => builder,
+    };
     tools
         .into_iter()
         .filter(|tool| allowed.includes(&tool.name))

@@ -11,6 +11,7 @@ use rmcp::{ClientHandler, RoleClient, ServiceError};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::ConfiguredFolder;
+use super::logs::EVENTS;
 use super::rmcp_client::{CLIENT_TRANSPORTS, connect, serve};
 
 const BEFORE: &str = "databases: [{name: shop, files: shop}]\nbuilt_in: [table]\n";
@@ -91,6 +92,28 @@ async fn subscription_delivers_requested_notifications_and_its_end() {
         tools.cancel().await.unwrap();
         client.cancel().await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subscribers_of_a_log_source_learn_of_new_entries() {
+    let configured = ConfiguredFolder::new(
+        "databases: [{name: shop, files: shop}]\nlogs: [{name: app, table: shop.events}]\n",
+    );
+    let file = configured.folder().join("shop/events.csv");
+    std::fs::write(&file, EVENTS).unwrap();
+    let server = serve(&configured);
+    let client = connect((), CLIENT_TRANSPORTS[0], &server, &configured).await;
+    let uris: Vec<String> = client.list_all_resources().await.unwrap().iter().map(|one| one.uri.clone()).collect();
+    assert!(uris.iter().any(|uri| uri == "tidegate://logs/app"), "{uris:?}");
+    let filter = SubscriptionFilter::builder().resource_subscription("tidegate://logs/app");
+    let mut entries = client.listen(filter.build()).await.unwrap();
+    std::fs::write(&file, format!("{EVENTS}2026-03-01 12:04:00,info,web,new,200\n")).unwrap();
+    let Some(ServerNotification::ResourceUpdatedNotification(updated)) = next_notification(&mut entries).await else {
+        panic!("another notification");
+    };
+    assert_eq!(updated.params.uri, "tidegate://logs/app");
+    entries.cancel().await.unwrap();
+    client.cancel().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

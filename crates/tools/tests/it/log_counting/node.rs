@@ -63,24 +63,43 @@ impl LogNode {
         call(&self.counting, arguments).await
     }
 
+    /// The version tag of the source as a resource.
+    pub(crate) async fn version_tag(&self) -> Option<String> {
+        let caller = owner();
+        let (watcher, variables) = self.counting.snapshot().watcher("tidegate://logs/app", &caller).unwrap();
+        watcher.version_tag(&variables, &caller).await.unwrap()
+    }
+
+    /// The resource of a source.
+    pub(crate) async fn read(&self, uri: &str) -> Result<Value, String> {
+        send(&self.counting, Call::new(CallTarget::Resource(uri.to_owned()), owner())).await
+    }
+
     /// The answer of a scan.
     pub(crate) async fn scan(&self, arguments: Map<String, Value>) -> Value {
         call(&self.scanning, arguments).await
     }
 }
 
+fn owner() -> Caller {
+    Caller::new(Principal::process_user(), CallOrigin { transport: TransportKind::CommandLine, peer: None })
+}
+
 async fn call(registry: &Arc<Registry>, arguments: Map<String, Value>) -> Value {
-    let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
-    let mut call = Call::new(CallTarget::Tool("query_logs".to_owned()), Caller::new(Principal::process_user(), origin));
+    let mut call = Call::new(CallTarget::Tool("query_logs".to_owned()), owner());
     call.arguments = arguments.clone();
-    let mut reply = registry.call(call).unwrap();
+    send(registry, call).await.unwrap_or_else(|error| panic!("{error}: {arguments:?}"))
+}
+
+async fn send(registry: &Arc<Registry>, call: Call) -> Result<Value, String> {
+    let mut reply = registry.call(call).map_err(|error| error.to_string())?;
     let mut text = String::new();
     while let Some(event) = reply.next().await {
         match event {
             ReplyEvent::Chunk(Chunk::Text(part)) => text.push_str(&part),
-            ReplyEvent::End(Outcome::Failed(error)) => panic!("{error:?}: {arguments:?}"),
+            ReplyEvent::End(Outcome::Failed(error)) => return Err(error.to_string()),
             _ => {}
         }
     }
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    Ok(serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")))
 }

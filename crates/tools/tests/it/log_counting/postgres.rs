@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
-use tidegate_testkit::test_database::TestDatabase;
+use tidegate_testkit::test_database::{TestDatabase, wait_until};
 
 use super::node::LogNode;
 use super::properties::{check_answers, check_pages};
@@ -122,4 +122,18 @@ fn what_a_facet_leaves_out_is_counted_exactly() {
     // A scan counts as many values as it keeps.
     let scanned = runtime.block_on(node.scan(arguments()));
     assert_ne!(scanned["facets"]["message"]["uncounted_rows"], Value::Null);
+}
+
+#[tokio::test]
+async fn the_version_tag_of_a_source_changes_with_its_rows() {
+    let (server, node) = open().await;
+    let before = node.version_tag().await;
+    assert!(before.is_some());
+    server.run("INSERT INTO events (time, message) SELECT now(), 'new' FROM generate_series(1, 3)").await;
+    let has_changed = || async { node.version_tag().await != before };
+    wait_until("the rows are counted", has_changed).await;
+    // Where policies hide rows, others must not learn when they are written.
+    server.run("ALTER TABLE events ENABLE ROW LEVEL SECURITY").await;
+    let has_no_count = || async { node.version_tag().await.is_some_and(|tag| tag.ends_with(' ')) };
+    wait_until("row-level security applies", has_no_count).await;
 }

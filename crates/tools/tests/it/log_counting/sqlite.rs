@@ -186,3 +186,21 @@ fn a_selection_finds_integers_in_a_column_without_a_type() {
     assert_eq!(runtime.block_on(node.ask(arguments()))["matched"], 1);
     assert_eq!(runtime.block_on(node.scan(arguments()))["matched"], 1);
 }
+
+#[test]
+fn a_source_is_a_resource_that_changes_with_its_rows() {
+    let (table, runtime) = (Table::new(), tokio::runtime::Runtime::new().unwrap());
+    let node = table.node();
+    let row = LogRow { time: Some(0), message: None, level: None, code: Some(7), flag: None };
+    table.fill(&[row.clone()], TimeForm::Zoned);
+    let before = runtime.block_on(node.version_tag());
+    assert!(before.is_some());
+    assert_eq!(runtime.block_on(node.version_tag()), before);
+    table.add(&[row], TimeForm::Zoned);
+    assert_ne!(runtime.block_on(node.version_tag()), before);
+    let source = runtime.block_on(node.read("tidegate://logs/app")).unwrap();
+    assert_eq!((&source["name"], &source["table"]), (&json!("app"), &json!("lite.events")));
+    assert_eq!(source["columns"][0], json!({"name": "time", "type": "any", "role": "time"}));
+    let unknown = runtime.block_on(node.read("tidegate://logs/ap")).unwrap_err();
+    assert!(unknown.contains("there is no log source \"ap\"; nearest: app"), "{unknown}");
+}

@@ -1,0 +1,141 @@
+//! Counts of logs in Parquet files beside scans and brute force, over random rows.
+
+#[path = "../../../tools/tests/it/log_counting/node.rs"]
+mod node;
+#[path = "../../../tools/tests/it/log_counting/properties.rs"]
+mod properties;
+#[path = "../../../tools/tests/it/log_counting/rows.rs"]
+mod rows;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tidegate::engines::{Engine, EngineOptions, FileDatabase};
+
+use self::node::LogNode;
+use self::properties::{check_answers, check_pages};
+use self::rows::{DAY_START, LogRow, questions, rows};
+use crate::cli::run;
+
+/// A folder with the table `events`.
+struct Table {
+    folder: TempDir,
+    node: LogNode,
+}
+
+impl Table {
+    fn new(type_of_time: &str, rows: &[LogRow]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), type_of_time, rows);
+        let engine = Engine::start(EngineOptions::default()).unwrap();
+        let database = FileDatabase::open("files", vec![folder.path().to_owned()], &engine).unwrap();
+        Self { node: LogNode::new(Arc::new(database)), folder }
+    }
+}
+
+/// Writes the rows as a Parquet file, which replaces an earlier one.
+fn write(folder: &Path, type_of_time: &str, rows: &[LogRow]) {
+    let number = |number: Option<String>, kind: &str| number.map_or(format!("CAST(NULL AS {kind})"), |number| number);
+    let text = |value: &Option<String>| number(value.as_ref().map(|text| format!("'{text}'")), "text");
+    let row = |row: &LogRow| {
+        let time = row.time.map(|time| {
+            let seconds = (DAY_START * 1_000_000 + time) as f64 / 1_000_000.0;
+            format!("CAST(to_timestamp({seconds:.6}) AS {type_of_time})")
+        });
+        let (code, flag) = (row.code.map(|code| code.to_string()), row.flag.map(|flag| flag.to_string()));
+        let cells = [
+            number(time, type_of_time),
+            text(&row.message),
+            text(&row.level),
+            number(code, "bigint"),
+            number(flag, "boolean"),
+        ];
+        format!(
+            "SELECT {} AS time, {} AS message, {} AS level, {} AS code, {} AS flag",
+            cells[0], cells[1], cells[2], cells[3], cells[4]
+        )
+    };
+    let none = LogRow { time: None, message: None, level: None, code: None, flag: None };
+    let selects: Vec<String> = rows.iter().map(row).collect();
+    let sql = match selects.is_empty() {
+        true => format!("SELECT * FROM ({}) AS t WHERE 1 = 0", row(&none)),
+        false => selects.join(" UNION ALL "),
+    };
+    let unfinished = folder.join("events.unfinished");
+    let output = folder.with_extension("parquet");
+    let ran = run(&["export", &sql, &folder.display().to_string(), "--output", &output.display().to_string()]);
+    assert!(output.exists(), "{ran:?}");
+    std::fs::rename(&output, &unfinished).unwrap();
+    std::fs::rename(&unfinished, folder.join("events.parquet")).unwrap();
+}
+
+fn times() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["timestamp", "timestamptz"])
+}
+
+#[test]
+fn counts_of_parquet_files_are_those_of_a_scan() {
+    let config = Config { cases: 25, max_shrink_iters: 30, failure_persistence: None, ..Config::default() };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let cases = (rows(40), times(), prop::collection::vec(questions(), 5));
+    TestRunner::new(config)
+        .run(&cases, |(rows, type_of_time, questions)| {
+            let table = Table::new(type_of_time, &rows);
+            for question in questions {
+                let flag = |flag| if flag { "true" } else { "false" };
+                runtime.block_on(check_answers(&table.node, &rows, &question, flag));
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn pages_of_parquet_files_have_each_entry_once() {
+    let config = Config { cases: 15, max_shrink_iters: 30, failure_persistence: None, ..Config::default() };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let cases = (rows(25), rows(6), times(), 1usize..7, any::<bool>());
+    TestRunner::new(config)
+        .run(&cases, |(rows, added, type_of_time, limit, is_forward)| {
+            let last = rows.iter().filter_map(|row| row.time).max().unwrap_or(0);
+            let newer = |row: LogRow| LogRow {
+                time: Some(last + if row.flag == Some(true) { 1_000_000 } else { 0 }),
+                message: Some(format!("new {:?}", row.code)),
+                ..row
+            };
+            let added: Vec<LogRow> = added.into_iter().map(newer).collect();
+            let table = Table::new(type_of_time, &rows);
+            let all: Vec<LogRow> = rows.iter().chain(&added).cloned().collect();
+            let grow = async || write(table.folder.path(), type_of_time, &all);
+            runtime.block_on(check_pages(&table.node, &rows, (limit, is_forward), &added, grow));
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// A Parquet file is counted, a text file is scanned once.
+#[test]
+fn parquet_files_are_counted() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let row = |index: i64| LogRow {
+        time: Some(index * 1_000),
+        message: None,
+        level: None,
+        code: Some(index % 7),
+        flag: Some(index % 2 == 0),
+    };
+    let rows: Vec<LogRow> = (0..210).map(row).collect();
+    let table = Table::new("timestamp", &rows);
+    let Value::Object(arguments) = json!({"selections": {"code": ["3"]}, "histogram": {"field": "flag"}, "limit": 2})
+    else {
+        unreachable!()
+    };
+    let counted = runtime.block_on(table.node.ask(arguments.clone()));
+    assert_eq!((&counted["evaluated"], &counted["matched"], &counted["returned"]), (&json!(30), &json!(30), &json!(2)));
+    let scanned = runtime.block_on(table.node.scan(arguments));
+    assert_eq!((&scanned["evaluated"], &scanned["matched"]), (&json!(210), &json!(30)));
+}
