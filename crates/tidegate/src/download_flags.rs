@@ -97,6 +97,9 @@ impl OutputFileFlags {
         if let Some(reason) = &fetched.incomplete {
             tracing::warn!("the result is incomplete: {reason}");
         }
+        if let Some(missing) = &fetched.missing {
+            tracing::warn!("{missing}");
+        }
         self.print_summary(&fetched.path, Some(fetched.rows), fetched.bytes);
         Ok(())
     }

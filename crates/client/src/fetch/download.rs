@@ -40,6 +40,8 @@ pub struct FetchedFile {
     pub bytes: u64,
     /// Why the result is incomplete, if incomplete results are accepted.
     pub incomplete: Option<String>,
+    /// A sentence about the nodes whose rows the result lacks, if it lacks some. The result is not incomplete by that.
+    pub missing: Option<String>,
 }
 
 /// Downloads the result at `address` to `destination`. Follows the result to its end if it is still being written.
@@ -114,7 +116,8 @@ impl Download<'_> {
         let length =
             manifest.file.as_ref().filter(|_| self.mode == OutputMode::File && !is_part).map(|file| file.bytes);
         let bytes = run_blocking(move || writer.finish(is_part, length)).await?;
-        Ok(FetchedFile { path: self.destination.path().to_owned(), rows, bytes, incomplete })
+        let missing = manifest.missing_note();
+        Ok(FetchedFile { path: self.destination.path().to_owned(), rows, bytes, incomplete, missing })
     }
 
     /// Sends the blocks in order to the writer; several are fetched at the same time.

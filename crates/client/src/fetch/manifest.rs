@@ -2,8 +2,10 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 use serde::Deserialize;
-use tidegate_core::to_hex;
+use tidegate_core::{MissingNode, MissingNodes, to_hex};
 use uuid::Uuid;
+
+use crate::refusal::sanitize;
 
 /// Maximum size of a block in bytes. A block is in memory until its hash is verified.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
@@ -14,6 +16,9 @@ pub(crate) struct ResultManifest {
     pub(crate) status: ResultStatus,
     #[serde(default)]
     pub(crate) reason: Option<String>,
+    /// The nodes of a network whose rows the result lacks.
+    #[serde(default)]
+    missing_nodes: Vec<MissingNode>,
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
     pub(crate) blocks: Vec<ManifestBlock>,
@@ -64,6 +69,12 @@ impl ResultManifest {
             }
         }
         Ok(manifest)
+    }
+
+    /// A sentence about the nodes whose rows the result lacks, if it lacks some.
+    pub(crate) fn missing_note(&self) -> Option<String> {
+        let missing = MissingNodes { nodes: self.missing_nodes.clone(), rows_total: None };
+        (!missing.nodes.is_empty()).then(|| sanitize(&missing.to_string()))
     }
 
     /// Whether this manifest is `earlier` with zero or more blocks appended.
@@ -126,6 +137,16 @@ mod tests {
         assert!(with("/blocks/0/bytes", json!(BLOCK_BYTES_MAX + 1)).starts_with("block 0 has"));
         assert!(with("/status", json!("paused")).contains("paused"));
         assert!(ResultManifest::parse(b"<html>", ID).is_err());
+    }
+
+    #[test]
+    fn missing_nodes_become_a_sentence() {
+        let mut manifest = manifest();
+        assert_eq!(read(&manifest).unwrap().missing_note(), None);
+        manifest["partial"] = true.into();
+        manifest["missing_nodes"] = json!([{"name": "oslo", "reason": "is\u{1b}away", "rows": 3}]);
+        let note = read(&manifest).unwrap().missing_note().unwrap();
+        assert_eq!(note, "This answer is partial: it lacks the rows of 1 node: oslo (is away).");
     }
 
     #[test]
