@@ -42,7 +42,7 @@ fn text_of(token: Token, quote: char, has_standard_texts: bool) -> Result<String
             let message = "a text with a quotation mark or a backslash cannot be sent to this server, which may read it \
                            differently";
             Err(Error::new(ErrorKind::InvalidArguments, message)
-                .with_hint("Pass the text as a parameter, or compare with LIKE and _ in the place of the character."))
+                .with_hint("Pass the text as a parameter, or compare with LIKE and _ instead of the character."))
         }
         Token::DoubleQuotedString(_) | Token::DollarQuotedString(_) | Token::NationalStringLiteral(_) => {
             let message = format!("{token} cannot be sent to this server, which may read it differently");
@@ -69,11 +69,10 @@ mod tests {
 
     #[test]
     fn texts_that_servers_read_differently_are_refused() {
-        for sql in ["SELECT 'it''s'", "SELECT 'a\\b'", "SELECT E'a\\nb'", "SELECT $$it's$$"] {
+        for sql in ["SELECT 'it''s'", "SELECT 'a\\b'", "SELECT E'a\\nb'", "SELECT $$a$$"] {
             let error = convert(sql).unwrap_err();
             assert!(error.to_string().contains("read it differently"), "{sql}: {error}");
         }
-        assert_eq!(convert("SELECT $$a$$").unwrap(), "SELECT 'a'");
         let statement = Statement::parse("SELECT 'it''s' AS \"a\"", SqlDialect::DataFusion).unwrap();
         assert_eq!(statement.text_for_server('`', true).unwrap(), "SELECT 'it''s' AS `a`");
         assert!(statement.text_for_server('"', false).is_err());

@@ -26,8 +26,8 @@ impl NodeAddress {
     pub(super) fn parse(url: &str) -> Result<Self, Error> {
         let invalid = |problem: &str| {
             // The text may have a password.
-            let shown = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
-            let message = format!("{shown:?} is not the URL of a Flight SQL server: {problem}");
+            let visible = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
+            let message = format!("{visible:?} is not the URL of a Flight SQL server: {problem}");
             Error::new(ErrorKind::InvalidArguments, message)
                 .with_hint("Write it as grpc+tls://host:port; grpc://127.0.0.1:port works on this machine only.")
         };
@@ -54,7 +54,7 @@ impl NodeAddress {
         Ok(Self { has_tls: *has_tls, authority: authority.to_owned() })
     }
 
-    /// Whether `url` is this server, as far as its text tells. Servers often report the address that they listen on.
+    /// Whether `url` is this server, as far as its text shows it. Servers often report the address that they listen on.
     pub(super) fn is_same_server(&self, url: &str) -> bool {
         let Some((_, rest)) = url.split_once("://") else { return false };
         let parse = |authority: &str| format!("http://{authority}/").parse::<Uri>().ok();

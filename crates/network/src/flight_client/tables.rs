@@ -21,7 +21,7 @@ use super::{other_catalog, status};
 use crate::node_protocol::{DatabaseRequest, TABLES_ACTION, TABLES_BYTES_MAX, TABLES_MAX, TableMessage, TablesHeader};
 
 impl NodeClient {
-    /// Asks the node for the tables that `principal` may read.
+    /// Requests the tables that `principal` may read.
     pub(super) async fn fetch_tables(self: &Arc<Self>, principal: &Principal) -> Result<NodeTables, Error> {
         let mut attempts = self.attempts(Instant::now() + self.timeout);
         while let Some((connection, within)) = attempts.next() {

@@ -42,7 +42,7 @@ const DESCRIBED_BYTES_MAX: usize = 64 * 1024;
 
 /// The exact columns of tables, by what their callers see of them in other ways.
 ///
-/// Other nodes ask for the tables every few seconds. The exact columns need a statement for each table, while the names
+/// Other nodes request the tables every few seconds. The exact columns need a statement for each table, while the names
 /// of their types need one call for a hundred tables.
 pub(super) struct DescribedTables(Mutex<LruCache<[u8; 32], (String, Instant)>>);
 
