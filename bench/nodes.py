@@ -1,0 +1,211 @@
+"""A question to four nodes with a quarter of the rows each, beside one node with all rows, and beside postgres_fdw."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import duckdb
+
+from harness import report, wire
+from harness.forwarder import Forwarder
+from harness.postgres import LOGIN, Cluster, within_cluster
+from harness.process import CACHE, Server
+
+NODES = ("bergen", "milan", "oslo", "rome")
+GROUPS = 100
+# Rows of one node. PostgreSQL gets a quarter of them, because it takes long to fill.
+ROWS, POSTGRES_SHARE = 25_000_000, 4
+QUESTION = (
+    "SELECT site, COUNT(*) AS n, SUM(value) AS total, AVG(value) AS mean, MIN(time) AS first FROM readings "
+    "GROUP BY site ORDER BY site"
+)
+SMALL = "SELECT MAX(id) AS id FROM readings WHERE id = 7"
+WARM_UPS = 2
+
+Seconds = float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS, help="of each node")
+    parser.add_argument("--rounds", type=int, default=5, help="answers to each question, in turn")
+    parser.add_argument("--without-postgres", action="store_true")
+    options = parser.parse_args()
+    cluster = None if options.without_postgres else within_cluster()
+    files = make_files(options.rows)
+    results = {}
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
+        network = Network(Path(folder), files, running)
+        results |= network.measure(options.rounds)
+    if cluster:
+        results |= measure_postgres(cluster, options.rows // POSTGRES_SHARE, options.rounds)
+    report.keep("nodes", {"rows_per_node": options.rows, **results})
+    show(options.rows, results)
+
+
+def make_files(rows: int) -> list[Path]:
+    """A Parquet file for each node, made once."""
+    folder = CACHE / f"nodes-{rows}"
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for index, node in enumerate(NODES):
+        file = folder / f"{node}.parquet"
+        if not file.exists():
+            numbers = f"range({index * rows}, {(index + 1) * rows}) AS numbers(i)"
+            columns = (
+                f"i AS id, 'site ' || (hash(i) % {GROUPS}) AS site, (hash(i + 1) % 100000) / 100.0::DOUBLE AS value, "
+                "TIMESTAMP '2026-01-01' + to_seconds(i::BIGINT) AS time"
+            )
+            unfinished = file.with_suffix(".unfinished")
+            duckdb.execute(f"COPY (SELECT {columns} FROM {numbers}) TO '{unfinished}' (FORMAT parquet)")
+            unfinished.rename(file)
+        files.append(file)
+    return files
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+class Network:
+    """Four nodes, one that asks them, and one that has the files of all."""
+
+    def __init__(self, folder: Path, files: list[Path], running: ExitStack) -> None:
+        self._forwarders = []
+        listed = []
+        for node, file in zip(NODES, files, strict=True):
+            port = free_port()
+            data = folder / node / "data"
+            data.mkdir(parents=True)
+            (data / "readings.parquet").symlink_to(file)
+            configuration = {
+                "server": {"flight": f"127.0.0.1:{port}"},
+                "databases": [{"name": "plant", "files": str(data)}],
+            }
+            running.enter_context(serve(folder / node, configuration))
+            forwarder = running.enter_context(Forwarder(port))
+            self._forwarders.append(forwarder)
+            listed.append({"name": node, "url": f"grpc://127.0.0.1:{forwarder.port}", "database": "plant"})
+        single = folder / "single" / "readings"
+        single.mkdir(parents=True)
+        for node, file in zip(NODES, files, strict=True):
+            (single / f"{node}.parquet").symlink_to(file)
+        asker = {
+            "databases": [
+                {"name": "sites", "network": {"nodes": listed}},
+                {"name": "one", "network": {"nodes": listed[:1]}},
+                {"name": "single", "files": str(single.parent)},
+            ]
+        }
+        self._asker = running.enter_context(serve(folder / "asker", asker))
+
+    def ask(self, database: str, sql: str) -> tuple[Seconds, str]:
+        """The time of a call, and its answer."""
+        connection = wire.connect(self._asker.address)
+        started = time.perf_counter()
+        answer = wire.call(connection, "sql", {"database": database, "sql": sql, "no_cache": True})
+        seconds = time.perf_counter() - started
+        connection.close()
+        return seconds, answer
+
+    def measure(self, rounds: int) -> wire.Json:
+        asked: dict[str, Callable[[], tuple[Seconds, str]]] = {
+            "four nodes": lambda: self.ask("sites", QUESTION),
+            "one node with all rows": lambda: self.ask("single", QUESTION),
+            "one node with its quarter": lambda: self.ask("one", QUESTION),
+            "a small question to four nodes": lambda: self.ask("sites", SMALL),
+            "a small question to one node": lambda: self.ask("one", SMALL),
+        }
+        for _ in range(WARM_UPS):
+            answers = {name: ask()[1] for name, ask in asked.items()}
+        if rows_of(answers["four nodes"]) != rows_of(answers["one node with all rows"]):
+            raise RuntimeError(f"the answers differ: {answers}")
+        travelled = sum(forwarder.bytes for forwarder in self._forwarders)
+        self.ask("sites", QUESTION)
+        travelled = sum(forwarder.bytes for forwarder in self._forwarders) - travelled
+        taken: dict[str, list[Seconds]] = {name: [] for name in asked}
+        for _ in range(rounds):
+            for name, ask in asked.items():
+                taken[name].append(ask()[0])
+        medians = {name: statistics.median(times) for name, times in taken.items()}
+        return {"seconds": medians, "bytes_between_nodes": travelled}
+
+
+def rows_of(answer: str) -> list[str]:
+    """The rows of an answer; sums of doubles are rounded, because their order differs."""
+    return [line[:40] for line in answer.splitlines()]
+
+
+def serve(folder: Path, configuration: wire.Json) -> Server:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "tidegate.yaml"
+    # JSON is valid YAML.
+    file.write_text(json.dumps(configuration))
+    return Server.tidegate("--config", file)
+
+
+def measure_postgres(cluster: Cluster, rows: int, rounds: int) -> wire.Json:
+    """The same question through postgres_fdw over four databases, beside one table with all of their rows."""
+    columns = (
+        f"i AS id, 'site ' || (i * 7919 % {GROUPS}) AS site, (i * 104729 % 100000) / 100.0::float8 AS value, "
+        "timestamp '2026-01-01' + i * interval '1 second' AS time"
+    )
+    types = "id bigint, site text, value float8, time timestamp"
+    cluster.query("CREATE EXTENSION postgres_fdw")
+    cluster.query(f"CREATE TABLE parts ({types}) PARTITION BY RANGE (id)")
+    cluster.query(f"CREATE TABLE single AS SELECT {columns} FROM generate_series(0::bigint, {len(NODES) * rows - 1}) AS i")
+    superuser = cluster.superuser
+    for index, node in enumerate(NODES):
+        first, last = index * rows, (index + 1) * rows
+        source = f"SELECT {columns} FROM generate_series({first}::bigint, {last - 1}) AS i"
+        cluster.query(f"CREATE DATABASE {node}")
+        in_node = Cluster(f"{superuser} dbname={node}", cluster.port, cluster.folder, cluster.bin)
+        in_node.query(f"CREATE TABLE readings AS {source}")
+        in_node.query(f"ANALYZE readings; GRANT SELECT ON readings TO {LOGIN}")
+        cluster.query(
+            f"CREATE SERVER {node} FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port '{cluster.port}', "
+            f"dbname '{node}', async_capable 'true', fetch_size '50000')"
+        )
+        cluster.query(
+            f"CREATE USER MAPPING FOR CURRENT_USER SERVER {node} OPTIONS (user '{LOGIN}', password '{LOGIN}')"
+        )
+        cluster.query(
+            f"CREATE FOREIGN TABLE part_{node} PARTITION OF parts FOR VALUES FROM ({first}) TO ({last}) SERVER {node} "
+            "OPTIONS (table_name 'readings')"
+        )
+    cluster.query("ANALYZE single")
+    settings = "SET enable_partitionwise_aggregate = on; "
+    question = QUESTION.replace("FROM readings", "FROM {table}")
+    taken: dict[str, list[Seconds]] = {"postgres_fdw over four databases": [], "one table of PostgreSQL": []}
+    for _ in range(rounds):
+        for name, table in zip(taken, ("parts", "single"), strict=True):
+            started = time.perf_counter()
+            cluster.query(settings + question.format(table=table))
+            taken[name].append(time.perf_counter() - started)
+    return {
+        "postgres_rows_per_node": rows,
+        "postgres_seconds": {name: statistics.median(times) for name, times in taken.items()},
+    }
+
+
+def show(rows: int, results: wire.Json) -> None:
+    seconds = results["seconds"]
+    lines = [[name, f"{rows:,}", report.milliseconds(taken)] for name, taken in seconds.items()]
+    for name, taken in results.get("postgres_seconds", {}).items():
+        lines.append([name, f"{results['postgres_rows_per_node']:,}", report.milliseconds(taken)])
+    report.show(f"{GROUPS} groups over {len(NODES)} nodes", ["question", "rows a node", "answer"], lines)
+    print(f"Between the nodes, the question takes {results['bytes_between_nodes']:,} bytes.")
+
+
+if __name__ == "__main__":
+    main()
