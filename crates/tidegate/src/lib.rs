@@ -31,6 +31,7 @@ mod init;
 mod log_writer;
 mod logging;
 mod metric_recorder;
+mod network_nodes;
 mod node;
 mod node_tables;
 mod open_node;

@@ -6,14 +6,15 @@ use std::time::SystemTime;
 
 use clap::Args;
 use tidegate_auth::IssuerCheck;
-use tidegate_core::{Authenticator, CallTarget, Caller};
-use tidegate_query::TableStatus;
+use tidegate_core::{Authenticator, CallTarget, Caller, ErrorKind};
+use tidegate_query::{Database, TableStatus};
 use tidegate_runtime::{Call, Outcome, ReplyEvent};
 use tidegate_transport::tls::{CertificateValidity, TlsOptions, ValidityState};
 use tokio::net::TcpListener;
 
 use crate::command_error::CommandError;
 use crate::config::{CONFIG_FILE_NAME, ServerAddress, to_tls_options, token_options};
+use crate::network_nodes;
 use crate::open_node::OpenNode;
 use crate::options::{GlobalOptions, LimitDefaults};
 use crate::output;
@@ -22,6 +23,8 @@ use crate::startup_checks;
 
 /// A certificate that expires sooner is reported.
 const DAYS_MIN: u64 = 30;
+/// A larger difference to the clock of a node is reported.
+const CLOCK_OFFSET_SECONDS_MAX: i64 = 5;
 
 /// Check the whole installation and print how to correct each problem
 #[derive(Debug, Args)]
@@ -123,11 +126,31 @@ async fn check_databases(open_node: &OpenNode, findings: &mut DoctorReport) -> R
             }
             Err(error) => findings.add_problem(format!("database {} does not answer: {error}", database.name())),
         }
+        check_nodes(&*database, &caller, findings).await;
         for note in database.notes().await.unwrap_or_default() {
             findings.add_hint(format!("database {}: {note}", database.name()));
         }
     }
     Ok(())
+}
+
+/// Checks the nodes of a network, as far as `caller` may use them.
+async fn check_nodes(database: &dyn Database, caller: &Caller, findings: &mut DoctorReport) {
+    for node in network_nodes::check_nodes(database, &caller.principal).await {
+        match &node.check {
+            Ok(check) => {
+                findings.add_ok(&node);
+                let seconds = check.clock_offset_ms / 1_000;
+                if seconds.abs() >= CLOCK_OFFSET_SECONDS_MAX {
+                    let message = "set both by NTP: a token that names a caller is valid for a minute";
+                    findings.add_hint(format!("the clock of the node differs by {seconds} s: {message}"));
+                }
+            }
+            // It may accept the callers of this server all the same.
+            Err(error) if error.kind() == ErrorKind::Forbidden => findings.add_hint(&node),
+            Err(_) => findings.add_problem(&node),
+        }
+    }
 }
 
 fn explain_empty_database(kind: &str) -> &'static str {
@@ -137,6 +160,8 @@ fn explain_empty_database(kind: &str) -> &'static str {
         }
         "sqlite" => "none was made in its files",
         "system" => "each one demands an access name that you do not have, or tables is empty",
+        "network" => "no node shows one to you; see its nodes below",
+        "flight_sql" => "the server shows none; catalog may name another one",
         _ => "no CSV, TSV, Parquet, JSON, NDJSON, Arrow, .xlsx or .ods file",
     }
 }

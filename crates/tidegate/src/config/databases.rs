@@ -13,15 +13,19 @@ use tidegate_query::{Database, IngestTarget};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
 use super::ingest::{check_ingest, ingest_folder, open_target};
+use super::network::ClientTlsFiles;
 use super::problem::{ConfigProblem, accept, checked};
 use super::quantities::SecretText;
 use super::types::DatabaseConfig;
-use super::{LoadedConfig, policies, postgres, tables};
+use super::{LoadedConfig, network, policies, postgres, tables};
 use crate::ingest::{DeclaredTables, FolderTarget, OpenedTables};
 use crate::node_tables::NodeTables;
 
-pub(super) const ONE_KIND_MESSAGE: &str =
-    "needs exactly one of files, sqlite, postgres, federated, system and journal, or ingest with a folder";
+pub(super) const ONE_KIND_MESSAGE: &str = "needs exactly one of files, sqlite, postgres, federated, flight_sql, network, system and journal, or ingest with a \
+     folder";
+
+/// The kinds of members of federated databases.
+const JOINED_KINDS: &str = "files, postgres, sqlite, flight_sql, network or system";
 
 /// The kind of a database with an ingest folder, as `list_databases` shows it.
 const INGEST_KIND: &str = "ingest";
@@ -48,6 +52,9 @@ pub(super) enum DatabaseEngine {
     Postgres(Arc<PostgresDatabase>, Option<Arc<DatabaseHandlers>>),
     Sqlite(Arc<SqliteDatabase>),
     Federated,
+    /// A server of Flight SQL, or a network of nodes.
+    #[cfg_attr(not(feature = "network"), expect(dead_code, reason = "nothing is opened"))]
+    Remote(ClientTlsFiles),
     System(Arc<SystemDatabase>),
     Journal(Arc<SystemDatabase>),
     /// Tables that take rows. The folder is `None` if another process writes them.
@@ -86,6 +93,11 @@ impl OpenDatabases {
             }
             if entry.system.is_some() {
                 of_system.push((path, entry));
+                continue;
+            }
+            if network::is_remote(entry) {
+                let previous = previous.by_name.get(&entry.name);
+                all.add(network::open_database(entry, path, loaded, previous, engine), problems);
                 continue;
             }
             let is_same = |opened: &&OpenedDatabase| {
@@ -141,7 +153,7 @@ impl OpenDatabases {
                 None => {
                     let near = nearest_names(name, self.by_name.keys().map(String::as_str));
                     let meant = near.first().map(|near| format!("; {near} is")).unwrap_or_default();
-                    let message = format!("{name} is no database of files, postgres, sqlite or system{meant}");
+                    let message = format!("{name} is no database of {JOINED_KINDS}{meant}");
                     problems.push(ConfigProblem::new(format!("{path}.federated[{index}]"), message));
                 }
             }
@@ -163,6 +175,14 @@ impl OpenDatabases {
             .map_err(|error| vec![ConfigProblem::new(format!("{path}.federated"), error.to_string())])?;
         let (entry, database, engine) = (entry.clone(), Arc::new(database), DatabaseEngine::Federated);
         Ok(OpenedDatabase { entry, path, policies_key: None, database, engine, target: None })
+    }
+
+    /// The databases that are not in `previous`, or were opened again.
+    pub(super) fn new_databases(&self, previous: &Self) -> impl Iterator<Item = Arc<dyn Database>> {
+        let is_known = |database: &Arc<dyn Database>| {
+            previous.by_name.get(database.name()).is_some_and(|old| Arc::ptr_eq(&old.database, database))
+        };
+        self.databases().filter(move |database| !is_known(database))
     }
 
     pub(super) fn databases(&self) -> impl Iterator<Item = Arc<dyn Database>> {
@@ -219,6 +239,7 @@ impl OpenDatabases {
             DatabaseEngine::Files(_)
             | DatabaseEngine::Sqlite(_)
             | DatabaseEngine::Federated
+            | DatabaseEngine::Remote(_)
             | DatabaseEngine::System(_)
             | DatabaseEngine::Journal(_)
             | DatabaseEngine::Ingest(..) => None,
@@ -251,7 +272,7 @@ impl OpenedDatabase {
             DatabaseEngine::Files(files) | DatabaseEngine::Ingest(files, _) => files.check_policies().await,
             DatabaseEngine::Sqlite(sqlite) => sqlite.check_policies().await,
             DatabaseEngine::System(system) | DatabaseEngine::Journal(system) => Ok(system.check_policies()),
-            DatabaseEngine::Postgres(..) | DatabaseEngine::Federated => return,
+            DatabaseEngine::Postgres(..) | DatabaseEngine::Federated | DatabaseEngine::Remote(_) => return,
         };
         match checked {
             Ok(found) => policies::report_policy_problems(found, &self.entry.name, &self.path, problems, warnings),
@@ -330,7 +351,8 @@ fn open_database(
 
 /// Whether the entry sets a kind other than federated and system.
 pub(super) fn has_other_kind(entry: &DatabaseConfig) -> bool {
-    entry.files.is_some() || entry.sqlite.is_some() || entry.postgres.is_some() || entry.journal.is_some()
+    let is_local = entry.files.is_some() || entry.sqlite.is_some() || entry.journal.is_some();
+    is_local || entry.postgres.is_some() || network::is_remote(entry)
 }
 
 pub(super) fn check_keys_of_kind(entry: &DatabaseConfig, path: &str) -> Result<(), Vec<ConfigProblem>> {
@@ -342,7 +364,6 @@ pub(super) fn check_keys_of_kind(entry: &DatabaseConfig, path: &str) -> Result<(
         ("schemas", entry.schemas.is_some()),
         ("strict", entry.strict),
         ("pgbouncer", entry.pgbouncer),
-        ("required", entry.required.is_some()),
         ("max_cost", entry.max_cost.is_some()),
         ("allow_functions", !entry.allow_functions.is_empty()),
         ("max_message_bytes", entry.max_message_bytes.is_some()),
@@ -357,6 +378,7 @@ pub(super) fn check_keys_of_kind(entry: &DatabaseConfig, path: &str) -> Result<(
         })
         .collect();
     problems.extend(policies::check_kind(entry, path));
+    problems.extend(network::check_keys(entry, path));
     if !entry.tables.is_empty() && entry.files.is_none() && entry.ingest.is_none() {
         let message = "is for files and for tables that take rows, and this database has neither";
         problems.push(ConfigProblem::new(format!("{path}.tables"), message));

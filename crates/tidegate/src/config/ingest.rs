@@ -14,10 +14,10 @@ use tidegate_query::{ColumnStamp, IngestMaintenance, IngestTarget};
 use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions, SqliteIngestTable};
 use tidegate_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
 
-use super::LoadedConfig;
 use super::problem::{ConfigProblem, accept, checked, parse_items};
 use super::quantities::OneOrMany;
 use super::types::{Config, DatabaseConfig, EvolveConfig, TableConfig};
+use super::{LoadedConfig, network};
 use crate::ingest::{IngestFolders, OpenedTables, SelectTransform};
 use crate::node::NodeState;
 
@@ -129,8 +129,8 @@ fn has_engine(entry: &DatabaseConfig) -> bool {
 /// Problems of the keys of an entry that are about ingestion.
 pub(super) fn check_ingest(entry: &DatabaseConfig, path: &str) -> Vec<ConfigProblem> {
     let mut problems = Vec::new();
-    let is_other =
-        entry.files.is_some() || entry.federated.is_some() || entry.system.is_some() || entry.journal.is_some();
+    let is_of_files = entry.files.is_some() || entry.journal.is_some() || entry.system.is_some();
+    let is_other = is_of_files || entry.federated.is_some() || network::is_remote(entry);
     if entry.ingest.is_some() && is_other {
         let message =
             "is a database of its own, or names tables of postgres or sqlite; this database is of another kind";

@@ -20,6 +20,7 @@ mod logs;
 mod metrics;
 mod mqtt;
 mod names;
+mod network;
 mod node_assembler;
 mod parsing;
 mod policies;
@@ -129,9 +130,10 @@ impl LoadedConfig {
         let credentials = auth.keys.iter().chain(tokens).map(|path| self.resolve(path));
         let tls = self.config.server.tls_entries().into_iter();
         let tls = tls.flat_map(|(_, tls)| tls.files()).map(|path| self.resolve(path));
+        let client_tls = network::files(&self.config.databases).map(|path| self.resolve(path));
         let patterns = self.config.include.iter().flat_map(|include| include.clone().into_vec());
         let patterns = patterns.map(|pattern| self.resolve(pattern));
-        self.document.files.iter().cloned().chain(patterns).chain(credentials).chain(tls).collect()
+        self.document.files.iter().cloned().chain(patterns).chain(credentials).chain(tls).chain(client_tls).collect()
     }
 
     pub(crate) fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use crate::ingest::IngestFolders;
 use crate::metric_recorder::{MetricRecording, RunningRecorder};
+use crate::network_nodes::check_nodes;
 use crate::node::{Node, NodeState};
 use crate::node_tables::NodeTables;
 use parking_lot::Mutex;
 use tidegate_auth::{CredentialAuthenticator, ReloadableAuthenticator, Role};
-use tidegate_core::{AllowedNames, Authenticator as _, Budget, Grants, Limits};
+use tidegate_core::{AllowedNames, Authenticator as _, Budget, Grants, Limits, Principal};
 use tidegate_engines::Engine;
 use tidegate_postgres_handlers::{HandlerCatalog, HandlerWatcher};
 use tidegate_query::{Database, Databases, IngestTarget};
@@ -61,7 +62,7 @@ pub(crate) struct ApplyReport {
     pub(crate) warnings: Vec<String>,
     /// The databases that another process writes, and why this one does not.
     pub(crate) read_only: Vec<(String, String)>,
-    /// What was recognised in log sources, a line for each.
+    /// What was recognised in log sources, and the nodes of networks that answer, a line for each.
     pub(crate) notes: Vec<String>,
     pub(crate) databases: usize,
     pub(crate) tools: usize,
@@ -240,7 +241,7 @@ impl NodeAssembler {
             notes: Vec::new(),
             tools: config.tools.len(),
         };
-        open.inspect(&previous, &mut problems, &mut report.warnings).await;
+        inspect(&open, &previous, &mut problems, &mut report).await;
         let built_in =
             config.built_in.as_ref().map_or(AllowedNames::Everything, |names| AllowedNames::matching(names.clone()));
         report.warnings.extend(config_warnings::find_warnings(loaded, &built_in, &databases));
@@ -318,6 +319,23 @@ struct PreparedConfig {
     recording: Option<RunningRecorder>,
     mqtt: Vec<DeclaredReceiver>,
     report: ApplyReport,
+}
+
+/// Inspects the databases of `open` that are not in `previous`, and checks the nodes of new networks.
+async fn inspect(
+    open: &OpenDatabases,
+    previous: &OpenDatabases,
+    problems: &mut Vec<ConfigProblem>,
+    report: &mut ApplyReport,
+) {
+    open.inspect(previous, problems, &mut report.warnings).await;
+    // Another caller may have other rights there, so that a node which refuses is no error.
+    for database in open.new_databases(previous) {
+        for node in check_nodes(&*database, &Principal::process_user()).await {
+            let lines = if node.check.is_ok() { &mut report.notes } else { &mut report.warnings };
+            lines.push(node.to_string());
+        }
+    }
 }
 
 /// How long clients may cache lists.

@@ -56,6 +56,7 @@ impl OpenDatabases {
                 DatabaseEngine::Sqlite(sqlite) => pools.push(ConnectionPool::Sqlite(sqlite.clone())),
                 DatabaseEngine::Files(_)
                 | DatabaseEngine::Federated
+                | DatabaseEngine::Remote(_)
                 | DatabaseEngine::System(_)
                 | DatabaseEngine::Journal(_)
                 | DatabaseEngine::Ingest(..) => {}

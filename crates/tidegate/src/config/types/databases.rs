@@ -1,14 +1,16 @@
-//! Configuration of databases: files, PostgreSQL, SQLite, federated databases, live system tables, and row policies.
+//! Configuration of databases: files, PostgreSQL, SQLite, federated databases, servers of Flight SQL, networks, live system
+//! tables, and row policies.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::network::{ClientTlsConfig, DialectConfig, NetworkConfig};
 use crate::config::quantities::{ColumnTypes, OneOrMany, SecretText, Size, Time};
 
-/// A database. Exactly one of files, postgres, sqlite, federated, system and journal sets its kind, or ingest with a
-/// folder.
+/// A database. Exactly one of files, postgres, sqlite, federated, flight_sql, network, system and journal sets its kind,
+/// or ingest with a folder.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DatabaseConfig {
@@ -39,6 +41,25 @@ pub(crate) struct DatabaseConfig {
     /// Names of other databases whose tables are joined here, as database.table. A caller that may query this database
     /// may query all of them through it. Default: none.
     pub(crate) federated: Option<Vec<String>>,
+    /// Address of a server of Arrow Flight SQL: grpc+tls://host:443, or grpc://127.0.0.1:7071 on this machine. In a list,
+    /// further servers with the same rows follow, which are tried in this order. Default: none. Since: 0.2.0.
+    pub(crate) flight_sql: Option<OneOrMany>,
+    /// Flight SQL: bearer token of this server there. All callers use it. Write it as ${VARIABLE}. Default: none. Since:
+    /// 0.2.0.
+    pub(crate) token: Option<SecretText>,
+    /// Flight SQL: name of the catalog, which is a database of that server. Default: that of the server. Since: 0.2.0.
+    pub(crate) catalog: Option<String>,
+    /// Flight SQL: the SQL of the server. Default: datafusion. Since: 0.2.0.
+    pub(crate) dialect: Option<DialectConfig>,
+    /// Flight SQL: how long the first row of an answer may take; after it, the time limit of the call applies. Default:
+    /// 20s. Since: 0.2.0.
+    pub(crate) timeout: Option<Time>,
+    /// Flight SQL: TLS of the connections. Since: 0.2.0.
+    #[serde(default)]
+    pub(crate) tls: ClientTlsConfig,
+    /// Nodes, which are other servers of Tidegate: their tables of the same name are one table. Default: none. Since:
+    /// 0.2.0.
+    pub(crate) network: Option<NetworkConfig>,
     /// Live tables of the machine that the server runs on: processes, connections, disks and others. Rows are produced
     /// when they are read. {} offers all tables. Default: none. Since: 0.2.0.
     pub(crate) system: Option<SystemConfig>,
@@ -67,8 +88,8 @@ pub(crate) struct DatabaseConfig {
     /// PostgreSQL: whether a connection pooler in transaction mode is in between. Default: false.
     #[serde(default)]
     pub(crate) pgbouncer: bool,
-    /// PostgreSQL: whether the server is not ready, according to /ready, while this database does not answer. Default:
-    /// true. Since: 0.2.0.
+    /// PostgreSQL, Flight SQL: whether the server is not ready, according to /ready, while this database does not answer.
+    /// Default: true. Since: 0.2.0.
     pub(crate) required: Option<bool>,
     /// PostgreSQL: the highest cost estimate of the planner, in its units, for SQL that a caller writes. Default: no
     /// limit.

@@ -1,0 +1,209 @@
+//! Opens a network of nodes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_auth::CallerTokenSigner;
+use tidegate_core::CallerTokens;
+use tidegate_engines::{Engine, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers};
+use tidegate_network::{FlightSqlDatabase, FlightSqlOptions, FlightTls, NodeCredential};
+use tidegate_query::{Database, NodeDatabase};
+
+use super::super::databases::OpenedDatabase;
+use super::super::problem::{ConfigProblem, checked};
+use super::super::types::{NetworkConfig, NodeConfig, PartialConfig};
+use super::flight_sql::to_dialect;
+use super::holds::parse_held_rows;
+use super::trust::open_signer;
+use super::urls::check_urls;
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT_MAX: Duration = Duration::from_secs(600);
+/// Every node is sent the statements of a call at once.
+const NODES_MAX: usize = 256;
+const NODE_NAME_CHARS_MAX: usize = 64;
+
+/// Opens the network `name` of `entry`, which stands at `path`.
+pub(super) fn open(
+    name: &str,
+    entry: &NetworkConfig,
+    tls: FlightTls,
+    path: &str,
+    previous: Option<PreviousNetwork<'_>>,
+    engine: &Engine,
+) -> Result<Arc<dyn Database>, Vec<ConfigProblem>> {
+    let mut problems = Vec::new();
+    check_network(entry, path, &mut problems);
+    let signer = entry.trust.as_ref().and_then(|trust| open_signer(trust, &format!("{path}.trust"), &mut problems));
+    let previous = previous.filter(|previous| previous.has_same_options(entry));
+    let timeout = entry.timeout.map_or(TIMEOUT, |time| time.0);
+    let shared = SharedOptions { entry, tls, signer, timeout, previous };
+    let mut nodes = Vec::new();
+    for (index, node) in entry.nodes.iter().enumerate() {
+        nodes.extend(shared.open_node(node, &format!("{path}.nodes[{index}]"), &mut problems));
+    }
+    let nodes = checked(nodes, problems)?;
+    let partial = match entry.partial {
+        PartialConfig::Forbid => PartialAnswers::Forbid,
+        PartialConfig::Allow => PartialAnswers::Allow,
+    };
+    let options = NetworkOptions { partial, timeout: shared.timeout };
+    let opened = NetworkDatabase::new(name, options, nodes, engine);
+    let opened = opened.map_err(|error| vec![ConfigProblem::new(path, error.to_string())])?;
+    Ok(Arc::new(opened))
+}
+
+/// What all nodes have in common.
+struct SharedOptions<'a> {
+    entry: &'a NetworkConfig,
+    tls: FlightTls,
+    signer: Option<Arc<CallerTokenSigner>>,
+    timeout: Duration,
+    previous: Option<PreviousNetwork<'a>>,
+}
+
+impl SharedOptions<'_> {
+    fn open_node(&self, node: &NodeConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> Option<NetworkNode> {
+        let before = problems.len();
+        let replicas = node.replicas.iter().enumerate();
+        let replicas = replicas.map(|(index, url)| (format!("{path}.replicas[{index}]"), url));
+        let urls = check_urls([(format!("{path}.url"), &node.url)].into_iter().chain(replicas), problems);
+        let holds = node.holds.as_ref().map(|holds| parse_held_rows(holds, &format!("{path}.holds"), problems));
+        if node.audience.is_some() && self.entry.trust.is_none() {
+            let message = "has no effect without trust, which signs the tokens that have it";
+            problems.push(ConfigProblem::new(format!("{path}.audience"), message));
+        }
+        if node.token.is_some() && self.entry.trust.is_some() {
+            let message = "is a second credential: trust signs a token for this node; remove one of both";
+            problems.push(ConfigProblem::new(format!("{path}.token"), message));
+        }
+        if problems.len() > before {
+            return None;
+        }
+        if let Some(database) = self.previous.as_ref().and_then(|previous| previous.find(node)) {
+            return Some(NetworkNode { database, holds });
+        }
+        let token = node.token.as_ref().or(self.entry.token.as_ref());
+        let credential = match (&self.signer, token) {
+            (Some(signer), _) => NodeCredential::CallerTokens(signer.clone() as Arc<dyn CallerTokens>),
+            (None, Some(token)) => NodeCredential::Token(token.0.expose().to_owned()),
+            (None, None) => NodeCredential::None,
+        };
+        let options = FlightSqlOptions {
+            database: node.database.clone(),
+            dialect: to_dialect(node.dialect),
+            credential,
+            audience: node.audience.clone(),
+            tls: self.tls.clone(),
+            timeout: self.timeout,
+            ..FlightSqlOptions::new(urls)
+        };
+        match FlightSqlDatabase::new(node.name.clone(), options) {
+            Ok(database) => Some(NetworkNode { database: Arc::new(database), holds }),
+            Err(error) => {
+                problems.push(ConfigProblem::new(path, error.to_string()));
+                None
+            }
+        }
+    }
+}
+
+/// The network before a change of the configuration. A node that does not change keeps its connections, and what is known of
+/// it.
+pub(super) struct PreviousNetwork<'a> {
+    entry: &'a NetworkConfig,
+    nodes: &'a [Arc<dyn NodeDatabase>],
+}
+
+impl<'a> PreviousNetwork<'a> {
+    pub(super) fn of_database(opened: &'a OpenedDatabase) -> Option<Self> {
+        Some(Self { entry: opened.entry.network.as_ref()?, nodes: opened.database.network()?.nodes() })
+    }
+
+    fn has_same_options(&self, entry: &NetworkConfig) -> bool {
+        let of = |entry: &NetworkConfig| (entry.trust.clone(), entry.token.clone(), entry.timeout);
+        of(self.entry) == of(entry)
+    }
+
+    /// The database of `node`, if only its declared rows have changed.
+    fn find(&self, node: &NodeConfig) -> Option<Arc<dyn NodeDatabase>> {
+        let without_rows = |node: &NodeConfig| NodeConfig { holds: None, ..node.clone() };
+        let old = self.entry.nodes.iter().find(|old| old.name == node.name)?;
+        let is_same = without_rows(old) == without_rows(node);
+        self.nodes.iter().find(|database| is_same && database.name() == node.name).cloned()
+    }
+}
+
+/// Problems of `entry` beyond single nodes.
+fn check_network(entry: &NetworkConfig, path: &str, problems: &mut Vec<ConfigProblem>) {
+    let mut problem = |member: &str, message: String| {
+        problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
+    };
+    match entry.nodes.len() {
+        0 => problem(
+            "nodes",
+            "is empty; a network has at least one node: {name: oslo, url: grpc+tls://oslo:7071}".into(),
+        ),
+        count if count > NODES_MAX => problem("nodes", format!("has {count} nodes; the maximum is {NODES_MAX}")),
+        _ => {}
+    }
+    if entry.trust.is_some() && entry.token.is_some() {
+        let message = "is a second credential beside trust; a token identifies this server, trust its callers";
+        problem("token", message.to_owned());
+    }
+    if entry.timeout.is_some_and(|timeout| timeout.0 > TIMEOUT_MAX) {
+        problem("timeout", "is longer than 10m, and no call waits so long for its first rows".to_owned());
+    }
+    check_names(&entry.nodes, path, problems);
+    check_servers(&entry.nodes, path, problems);
+}
+
+fn check_names(nodes: &[NodeConfig], path: &str, problems: &mut Vec<ConfigProblem>) {
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    for (index, node) in nodes.iter().enumerate() {
+        let at = format!("{path}.nodes[{index}].name");
+        let is_name = (1..=NODE_NAME_CHARS_MAX).contains(&node.name.len())
+            && node.name.chars().all(|character| character.is_ascii_alphanumeric() || "_-.".contains(character));
+        if !is_name {
+            let message = format!(
+                "{:?} is no name of a node: 1 to {NODE_NAME_CHARS_MAX} of letters, digits, _, - and .",
+                node.name
+            );
+            problems.push(ConfigProblem::new(at, message));
+            continue;
+        }
+        match names.get(&node.name) {
+            Some(first) => {
+                let message = format!("{} is the name of another node", node.name);
+                problems.push(ConfigProblem::new(at, message).related_to(format!("{path}.nodes[{first}].name")));
+            }
+            None => {
+                names.insert(node.name.clone(), index);
+            }
+        }
+    }
+}
+
+/// Two nodes with the same database on the same server would count its rows twice.
+fn check_servers(nodes: &[NodeConfig], path: &str, problems: &mut Vec<ConfigProblem>) {
+    let mut servers: BTreeMap<(String, Option<&String>), usize> = BTreeMap::new();
+    for (index, node) in nodes.iter().enumerate() {
+        let replicas = node.replicas.iter().enumerate();
+        let replicas = replicas.map(|(replica, url)| (format!("{path}.nodes[{index}].replicas[{replica}]"), url));
+        for (at, url) in [(format!("{path}.nodes[{index}].url"), &node.url)].into_iter().chain(replicas) {
+            // An address that is none is reported with its node.
+            let Ok(url) = tidegate_network::normalized_flight_url(url) else { continue };
+            let first = *servers.entry((url.clone(), node.database.as_ref())).or_insert(index);
+            let are_separate = node.holds.is_some() && nodes[first].holds.is_some() && node.holds != nodes[first].holds;
+            if first != index && !are_separate {
+                let message = format!(
+                    "{url} is also a server of the node {}, whose rows would count twice; name another database, or \
+                     in holds which rows each node has",
+                    nodes[first].name
+                );
+                problems.push(ConfigProblem::new(at, message).related_to(format!("{path}.nodes[{first}].url")));
+            }
+        }
+    }
+}

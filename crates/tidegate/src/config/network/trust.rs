@@ -1,0 +1,51 @@
+//! The key that signs tokens which name the callers of this server to other nodes.
+
+use std::sync::Arc;
+
+use tidegate_auth::{CallerTokenOptions, CallerTokenSigner, TokenAlgorithm};
+
+use super::super::problem::ConfigProblem;
+use super::super::types::TrustConfig;
+
+/// The signer of `entry`, which stands at `path`.
+pub(super) fn open_signer(
+    entry: &TrustConfig,
+    path: &str,
+    problems: &mut Vec<ConfigProblem>,
+) -> Option<Arc<CallerTokenSigner>> {
+    let before = problems.len();
+    let algorithm = match entry.algorithm.as_deref().map(str::parse).transpose() {
+        Ok(algorithm) => algorithm.unwrap_or(TokenAlgorithm::EdDsa),
+        Err(message) => {
+            let message: String = message;
+            problems.push(ConfigProblem::new(format!("{path}.algorithm"), message));
+            return None;
+        }
+    };
+    let names = [
+        ("issuer", Some(&entry.issuer)),
+        ("tenant_claim", entry.tenant_claim.as_ref()),
+        ("roles_claim", entry.roles_claim.as_ref()),
+        ("key_id", entry.key_id.as_ref()),
+    ];
+    for (member, _) in names.into_iter().filter(|(_, name)| name.is_some_and(|name| name.trim().is_empty())) {
+        problems.push(ConfigProblem::new(format!("{path}.{member}"), "is empty"));
+    }
+    if problems.len() > before {
+        return None;
+    }
+    let default = CallerTokenOptions::new(entry.issuer.clone(), entry.key.0.clone(), algorithm);
+    let options = CallerTokenOptions {
+        tenant_claim: entry.tenant_claim.clone().unwrap_or(default.tenant_claim),
+        roles_claim: entry.roles_claim.clone().unwrap_or(default.roles_claim),
+        key_id: entry.key_id.clone(),
+        ..default
+    };
+    match CallerTokenSigner::new(options) {
+        Ok(signer) => Some(Arc::new(signer)),
+        Err(error) => {
+            problems.push(ConfigProblem::new(path, error.to_string()));
+            None
+        }
+    }
+}
