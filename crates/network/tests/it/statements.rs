@@ -39,6 +39,19 @@ async fn an_answer_without_rows_has_its_columns() {
 }
 
 #[tokio::test]
+async fn a_node_that_is_a_network_itself_marks_its_answers() {
+    let node = TestNode::start(&TestTables::new(&["partial"])).await;
+    let client = client(&[node.url()]);
+    for sql in ["SELECT * FROM partial", "SELECT * FROM partial WHERE 1 = 0"] {
+        let rows = run(&client, sql).await.unwrap();
+        let missing = rows.missing.clone().unwrap();
+        assert_eq!((missing.nodes[0].name.as_str(), missing.nodes[0].reason.as_str()), ("rome", "is away"), "{sql}");
+        assert!(rows.schema.metadata().is_empty(), "the mark is not a part of the columns");
+        collect(rows).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_plan_has_the_columns_and_runs() {
     let tables = TestTables::new(&TABLES);
     let node = TestNode::start(&tables).await;

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
-use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
+use tidegate_core::{Error, ErrorKind, MissingNode, MissingNodes, Principal, nearest_names};
 use tidegate_query::{Catalog, ColumnEntry, Database, Plan, QueryRows, TableEntry, TableStatus, field_type_name};
 use tidegate_runtime::Job;
 use tidegate_sql::{Parameter, SqlDialect, Statement};
@@ -163,6 +163,12 @@ struct TestPlan {
     observed: Arc<Observed>,
 }
 
+/// The table `partial` lacks the rows of a node of a network.
+fn missing_from(table: &str) -> Option<Arc<MissingNodes>> {
+    let node = MissingNode { name: "rome".to_owned(), reason: "is away".to_owned(), rows: Some(7) };
+    (table == "partial").then(|| Arc::new(MissingNodes { nodes: vec![node], rows_total: Some(37) }))
+}
+
 /// Counts an answer as long as it exists.
 struct OpenAnswer(Arc<Observed>);
 
@@ -213,7 +219,8 @@ impl Plan for TestPlan {
     async fn run(self: Box<Self>, _: &Arc<Job>) -> Result<QueryRows, Error> {
         let schema = self.schema();
         if self.has_no_rows {
-            return Ok(QueryRows::from_batch(RecordBatch::new_empty(schema)));
+            let rows = QueryRows::from_batch(RecordBatch::new_empty(schema));
+            return Ok(QueryRows { missing: missing_from(&self.table), ..rows });
         }
         self.observed.runs.fetch_add(1, Ordering::SeqCst);
         let observed = self.observed.clone();
@@ -258,6 +265,6 @@ impl Plan for TestPlan {
             }
             _ => stream::iter([0, 10, 20].map(|first| Ok(numbers(first, 10)))).boxed(),
         };
-        Ok(QueryRows::new(schema, batches))
+        Ok(QueryRows { missing: missing_from(&self.table), ..QueryRows::new(schema, batches) })
     }
 }
