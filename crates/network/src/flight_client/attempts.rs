@@ -77,6 +77,9 @@ pub(super) struct Attempts<'a> {
     order: std::vec::IntoIter<usize>,
     current: usize,
     has_moved_on: bool,
+    /// Whether the current replica is tried once more, on a new connection.
+    has_retried: bool,
+    retry: Option<usize>,
     deadline: Instant,
 }
 
@@ -94,15 +97,24 @@ impl NodeClient {
         let (first, count) = (self.replicas.preferred_position(), self.replicas.connections.len());
         let others = (0..count).filter(|position| *position != first);
         let order: Vec<usize> = std::iter::once(first).chain(others).collect();
-        Attempts { client: self, order: order.into_iter(), current: first, has_moved_on: false, deadline }
+        Attempts {
+            client: self,
+            order: order.into_iter(),
+            current: first,
+            has_moved_on: false,
+            has_retried: false,
+            retry: None,
+            deadline,
+        }
     }
 }
 
 impl Attempts<'_> {
     /// The next replica, and the time within which it must accept the request.
     pub(super) fn next(&mut self) -> Option<(Arc<NodeConnection>, Duration)> {
-        let left = u32::try_from(self.order.len()).unwrap_or(u32::MAX);
-        let position = self.order.next()?;
+        let retry = self.retry.take();
+        let left = u32::try_from(self.order.len() + usize::from(retry.is_some())).unwrap_or(u32::MAX);
+        let position = retry.or_else(|| self.order.next())?;
         self.has_moved_on |= position != self.current;
         self.current = position;
         let within = self.deadline.saturating_duration_since(Instant::now()) / left;
@@ -110,14 +122,20 @@ impl Attempts<'_> {
     }
 
     /// Records the result of the current attempt. It is final, unless the replica failed and there are others.
-    pub(super) fn settle<T>(&self, result: Result<T, Error>) -> ControlFlow<Result<T, Error>> {
+    ///
+    /// A connection may have broken unnoticed while it was idle. A server that has answered before is therefore tried
+    /// again on a new connection; statements only read.
+    pub(super) fn settle<T>(&mut self, result: Result<T, Error>) -> ControlFlow<Result<T, Error>> {
         match &result {
             Err(error) if error.kind() == ErrorKind::Cancelled => {}
             Err(error) if is_node_failure(error) => {
                 self.client.observe_failure(error);
                 // It may be another program when it returns.
-                self.client.replicas.connections[self.current].set_kind(None);
-                if self.order.len() > 0 && Instant::now() < self.deadline {
+                let had_answered = self.client.replicas.connections[self.current].take_kind().is_some();
+                if error.kind() == ErrorKind::Unavailable && had_answered && !self.has_retried {
+                    (self.has_retried, self.retry) = (true, Some(self.current));
+                }
+                if (self.retry.is_some() || self.order.len() > 0) && Instant::now() < self.deadline {
                     return ControlFlow::Continue(());
                 }
             }

@@ -146,8 +146,13 @@ impl NodeConnection {
         *self.kind.lock()
     }
 
-    pub(super) fn set_kind(&self, kind: Option<ServerKind>) {
-        *self.kind.lock() = kind;
+    pub(super) fn set_kind(&self, kind: ServerKind) {
+        *self.kind.lock() = Some(kind);
+    }
+
+    /// Forgets the program, and returns it.
+    pub(super) fn take_kind(&self) -> Option<ServerKind> {
+        self.kind.lock().take()
     }
 
     /// Closes the connections when their last request ends.

@@ -47,7 +47,7 @@ impl NodeClient {
         };
         let kind = timeout(within, detection).await;
         let kind = kind.unwrap_or_else(|_| Err(status::timed_out(&self.name, within.as_secs_f64())))?;
-        connection.set_kind(Some(kind));
+        connection.set_kind(kind);
         Ok(kind)
     }
 

@@ -1,6 +1,8 @@
 //! A proxy that forwards a number of bytes from the server, and then cuts the connection; and addresses without a server.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -12,6 +14,31 @@ pub(crate) async fn cutting_proxy(server: SocketAddr, bytes: usize) -> String {
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
             tokio::spawn(forward(client, server, bytes));
+        }
+    });
+    format!("grpc://{address}")
+}
+
+/// A proxy that cuts its open connections when the server sends more after `cut` is set; later ones are forwarded.
+pub(crate) async fn proxy_with_cut(server: SocketAddr, cut: Arc<AtomicBool>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let cut = cut.clone();
+            tokio::spawn(async move {
+                let server = TcpStream::connect(server).await.unwrap();
+                let (mut from_client, mut to_client) = client.into_split();
+                let (mut from_server, mut to_server) = server.into_split();
+                let sending = tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
+                let mut buffer = vec![0; 16 * 1024];
+                while let Ok(read @ 1..) = from_server.read(&mut buffer).await {
+                    if cut.swap(false, Ordering::SeqCst) || to_client.write_all(&buffer[..read]).await.is_err() {
+                        break;
+                    }
+                }
+                sending.abort();
+            });
         }
     });
     format!("grpc://{address}")

@@ -1,5 +1,7 @@
 //! Nodes that are away, return, or are replaced.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tidegate_core::{ErrorKind, Principal};
@@ -9,7 +11,7 @@ use tidegate_testkit::wait::wait_until;
 
 use crate::node::{TestNode, client, client_with, numbers, run};
 use crate::other_program::OtherProgram;
-use crate::proxy::{closed_address, cutting_proxy, silent_address};
+use crate::proxy::{closed_address, cutting_proxy, proxy_with_cut, silent_address};
 use crate::tables::TestTables;
 
 const COUNT: &str = "SELECT n FROM numbers";
@@ -87,6 +89,19 @@ async fn a_restarted_node_is_connected_again() {
     client.close().await;
     // A database that was closed connects again if it is still used.
     assert_eq!(numbers(&client, COUNT).await.unwrap().len(), 30);
+}
+
+/// A connection that broke unnoticed costs no statement.
+#[tokio::test]
+async fn a_broken_connection_is_replaced() {
+    let tables = TestTables::new(&["numbers"]);
+    let (node, cut) = (TestNode::start(&tables).await, Arc::new(AtomicBool::new(false)));
+    let client = client(&[proxy_with_cut(node.address, cut.clone()).await]);
+    for _ in 0..3 {
+        assert_eq!(numbers(&client, COUNT).await.unwrap().len(), 30);
+        cut.store(true, Ordering::SeqCst);
+    }
+    assert!(cut.load(Ordering::SeqCst), "the last cut did not happen yet");
 }
 
 /// Another program at the same address is found out after the failure of the first one.
