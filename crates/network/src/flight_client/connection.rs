@@ -25,6 +25,8 @@ const REQUESTS_MAX: usize = 256;
 /// not read do not stop the others.
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = STREAM_WINDOW_BYTES * (REQUESTS_MAX / CONNECTIONS_MAX) as u32;
+/// Bytes of a frame, of which a batch has many.
+const FRAME_BYTES_MAX: u32 = 256 * 1024;
 /// A connection whose peer is gone is closed. Most of this is left to TCP, because servers in C++ and Java close
 /// connections with a ping of HTTP/2 more often than every five minutes.
 const PROBE_EVERY: Duration = Duration::from_secs(15);
@@ -84,6 +86,7 @@ impl NodeConnection {
             .tcp_keepalive_retries(Some(PROBES_MAX))
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .max_frame_size(FRAME_BYTES_MAX)
             .http2_max_header_list_size(HEADER_BYTES_MAX)
             .http2_keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_WITHIN)

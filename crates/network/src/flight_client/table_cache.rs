@@ -11,9 +11,11 @@ use lru::LruCache;
 use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{NodeTables, is_node_failure};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::node_client::NodeClient;
+use super::status;
 
 /// Identities whose tables are kept; the one that was not used for the longest time is forgotten.
 const IDENTITIES_MAX: NonZeroUsize = match NonZeroUsize::new(256) {
@@ -23,7 +25,7 @@ const IDENTITIES_MAX: NonZeroUsize = match NonZeroUsize::new(256) {
 /// How long a list is fresh.
 const FRESH_FOR: Duration = Duration::from_secs(10);
 /// The interval of attempts to fetch a list from a node that is away.
-const RETRY_AFTER: Duration = Duration::from_secs(2);
+const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 pub(super) struct TableCache(Mutex<LruCache<[u8; 32], Arc<CachedTables>>>);
 
@@ -107,13 +109,21 @@ impl NodeClient {
             }
             Cached::Unknown => {}
         }
-        let _fetching = cached.fetching.lock().await;
-        // Another caller may have fetched them in the meantime.
-        match cached.get() {
-            Cached::Fresh(tables) | Cached::Old(tables) => Ok(tables),
-            Cached::Failed(error) => Err(error),
-            Cached::Unknown => cached.store(self.fetch_tables(principal).await),
-        }
+        // A caller that does not wait for the end must not leave the next one without the result.
+        let (sender, receiver) = oneshot::channel();
+        let (client, principal) = (self.clone(), principal.clone());
+        self.spawn(async move {
+            let _fetching = cached.fetching.lock().await;
+            // Another caller may have fetched them in the meantime.
+            let fetched = match cached.get() {
+                Cached::Fresh(tables) | Cached::Old(tables) => Ok(tables),
+                Cached::Failed(error) => Err(error),
+                Cached::Unknown => cached.store(client.fetch_tables(&principal).await),
+            };
+            // An error means that the caller is gone.
+            let _ = sender.send(fetched);
+        });
+        receiver.await.unwrap_or_else(|_| Err(status::unavailable(&self.name, "the program is ending")))
     }
 
     /// The next request for the tables of `principal` fetches them, because a statement found others.

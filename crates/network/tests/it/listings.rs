@@ -1,14 +1,16 @@
 //! Tables as last known, and checks.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use tidegate_core::{ErrorKind, Principal};
 use tidegate_network::FlightSqlOptions;
 use tidegate_query::{Database, NodeDatabase, TableStatus};
 use tidegate_sql::SqlDialect;
+use tidegate_testkit::wait::wait_until;
 
 use crate::node::{TestNode, client, client_with, run};
-use crate::proxy::closed_address;
+use crate::proxy::{closed_address, silent_address};
 use crate::tables::{TestTables, schema_of};
 
 #[tokio::test]
@@ -70,6 +72,20 @@ async fn a_node_that_was_never_seen_has_no_tables() {
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     // The failure is remembered for a moment.
     assert_eq!(client.tables(&Principal::process_user()).await.unwrap_err().to_string(), error.to_string());
+}
+
+/// A caller that gives up early does not make the next one wait again.
+#[tokio::test]
+async fn a_failure_is_remembered_after_its_caller_is_gone() {
+    let timeout = Duration::from_millis(400);
+    let options = FlightSqlOptions { timeout, ..FlightSqlOptions::new(vec![silent_address().await]) };
+    let client = client_with(options);
+    let principal = Principal::process_user();
+    assert!(tokio::time::timeout(Duration::from_millis(50), client.tables(&principal)).await.is_err());
+    wait_until("the failure", || async { client.observed().failure.is_some() }).await;
+    let begun = Instant::now();
+    assert_eq!(client.tables(&principal).await.unwrap_err().kind(), ErrorKind::TimedOut);
+    assert!(begun.elapsed() < timeout, "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

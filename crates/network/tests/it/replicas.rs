@@ -116,6 +116,23 @@ async fn another_program_at_the_address_is_recognized() {
     assert_eq!(program.received(), [COUNT]);
 }
 
+/// Statements are often planned and read where there are no sockets.
+#[tokio::test]
+async fn a_runtime_for_computation_can_use_a_node() {
+    let node = TestNode::start(&TestTables::new(&["numbers"])).await;
+    let client = Arc::new(client(&[node.url()]));
+    let computation = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
+    let reading = client.clone();
+    let read = computation.spawn(async move {
+        let tables = reading.tables(&Principal::process_user()).await.unwrap().tables.len();
+        (tables, numbers(&reading, COUNT).await.unwrap().len())
+    });
+    assert_eq!(read.await.unwrap(), (1, 30));
+    computation.shutdown_background();
+    // The connection is still there.
+    assert_eq!(numbers(&client, COUNT).await.unwrap().len(), 30);
+}
+
 #[tokio::test]
 async fn many_answers_are_open_at_once() {
     let tables = TestTables::new(&["numbers", "endless"]);
