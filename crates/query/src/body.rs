@@ -146,7 +146,7 @@ impl RowEncoder {
         self.missing_note.as_ref().map_or(0, String::len)
     }
 
-    /// Writes a note about missing nodes after the end of a text body, where the format has a place for one.
+    /// Writes a note about missing nodes after the end of a text body, where the format allows one.
     pub(crate) fn write_missing_note(&mut self) {
         if let (EncodedBody::Text(text), Some(note)) = (&mut self.body, &self.missing_note) {
             text.write_note(note);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use arrow::array::{AsArray, Int64Array, RecordBatch, StringArray};
+use arrow::array::{Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Schema;
 use arrow::ipc::reader::StreamReader;
 use bytes::Bytes;
@@ -322,6 +322,5 @@ async fn manifests_of_earlier_versions_have_no_mark() {
     let result = scene.store.get(id, &ann).unwrap();
     assert_eq!(result.header().missing_nodes, None);
     assert!(result_manifest(&scene.store, &result, None).get("partial").is_none());
-    let numbers = result.block(0).await.unwrap().batches().unwrap();
-    assert!(numbers[0].column(0).as_primitive::<arrow::datatypes::Int64Type>().len() > 0);
+    assert!(result.block(0).await.unwrap().batches().unwrap()[0].num_rows() > 0);
 }
