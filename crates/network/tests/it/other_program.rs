@@ -25,6 +25,9 @@ use tonic::{Request, Response, Status};
 
 use crate::tables::schema_of;
 
+/// What becomes of a message, by its position; `None` if it is not sent.
+pub(crate) type Damage = fn(usize, FlightData) -> Option<FlightData>;
+
 /// How the server differs from others.
 #[derive(Clone)]
 pub(crate) struct OtherProgram {
@@ -39,7 +42,7 @@ pub(crate) struct OtherProgram {
     /// The metadata of the columns of answers.
     pub(crate) metadata: Vec<(&'static str, &'static str)>,
     /// What becomes of the messages of an answer.
-    pub(crate) damage: fn(usize, FlightData) -> Option<FlightData>,
+    pub(crate) damage: Damage,
     /// What clients sent: statements, bound values, closed handles.
     pub(crate) received: Arc<Mutex<Vec<String>>>,
 }

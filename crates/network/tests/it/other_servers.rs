@@ -11,7 +11,7 @@ use tidegate_sql::{Parameter, SqlDialect};
 use tidegate_testkit::wait::wait_until;
 
 use crate::node::{client, client_with, collect, numbers, run, run_with, statement};
-use crate::other_program::OtherProgram;
+use crate::other_program::{Damage, OtherProgram};
 use crate::tables::schema_of;
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn the_mark_of_a_partial_answer_is_read() {
 
 #[tokio::test]
 async fn malformed_answers_are_errors() {
-    let cases: [(&str, fn(usize, FlightData) -> Option<FlightData>); 6] = [
+    let cases: [(&str, Damage); 6] = [
         ("no columns", |index, message| (index > 0).then_some(message)),
         ("no messages", |_, _| None),
         ("a cut body", |index, mut message| {
