@@ -96,7 +96,10 @@ impl ReceiverContext {
         if principal.grants.may_ingest(database, table) && self.tenancy.admits(database, principal) {
             return Ok(());
         }
-        let message = format!("you may not write to {database}.{table}; nothing was stored");
+        // A caller that may write nothing there does not learn the name of the database.
+        let may_know = principal.grants.may_ingest_into(database) && self.tenancy.admits(database, principal);
+        let target = if may_know { format!("to {database}.{table}") } else { "what this server receives".to_owned() };
+        let message = format!("you may not write {target}; nothing was stored");
         Err(Error::new(ErrorKind::Forbidden, message).with_hint("A role grants it with its key ingest."))
     }
 }
