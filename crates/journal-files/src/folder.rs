@@ -86,7 +86,11 @@ pub fn is_journal_path(path: &Path) -> bool {
     }
 }
 
-fn list_files(paths: &[PathBuf]) -> Result<BTreeSet<PathBuf>, JournalError> {
+/// The journal files in `paths` and in the folders of machines in them.
+///
+/// # Errors
+/// If a folder cannot be read.
+pub fn list_files(paths: &[PathBuf]) -> Result<BTreeSet<PathBuf>, JournalError> {
     let mut files = BTreeSet::new();
     for path in paths {
         let failed = |error: io::Error| JournalError::of_path(path, format!("cannot be read: {error}"));

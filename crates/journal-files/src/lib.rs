@@ -31,7 +31,7 @@ mod values;
 
 pub use error::JournalError;
 pub use file::{EntryHead, JournalFile};
-pub use folder::{Journal, is_journal_path};
+pub use folder::{Journal, is_journal_path, list_files};
 pub use header::{FileHeader, FileState, Id128};
 pub use json::{format_cursor, write_json};
 pub use matches::FieldMatch;

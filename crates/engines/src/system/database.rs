@@ -261,6 +261,18 @@ impl Database for SystemDatabase {
         Ok(if self.kind == JOURNAL { self.tables.keys().cloned().collect() } else { Vec::new() })
     }
 
+    /// With row policies, the tag does not show when hidden rows are added.
+    async fn rows_version_tag(&self, table: &str, principal: &Principal) -> Result<Option<String>, Error> {
+        let Some(columns) = self.version_tag(Some(table), principal).await? else { return Ok(None) };
+        if self.policies.fingerprint(principal) != 0 {
+            return Ok(Some(columns));
+        }
+        let table = self.visible_table(table, principal)?.1.offered.table.clone();
+        let version = tokio::task::spawn_blocking(move || table.rows_version()).await;
+        let version = version.map_err(|error| Error::internal(format!("the version of a table: {error}")))?;
+        Ok(Some(version.map_or(columns.clone(), |version| format!("{columns} {version:016x}"))))
+    }
+
     /// Covers row policies, hidden tables and masks.
     fn row_policy_fingerprint(&self, principal: &Principal) -> u64 {
         let visible: Vec<&str> = self.visible_tables(principal).map(|(name, _)| name).collect();

@@ -6,12 +6,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use tidegate_core::{Error, ErrorKind};
 use tidegate_journal_files::{
     CheckedFiles, EntryHead, FieldMatch, FieldSelection, FieldValue, Id128, Journal, JournalError, JournalQuery,
-    ReadEntry, is_journal_path, position,
+    ReadEntry, is_journal_path, list_files, position,
 };
 use tidegate_log_formats::{ENTRY_OFFSET, PARSE_ERROR};
 use tidegate_system::{
@@ -161,6 +162,17 @@ impl LiveTable for JournalTable {
             Ok(journal) => journal.defects.iter().map(|defect| format!("the journal file {defect}")).collect(),
             Err(error) => vec![format!("the journal {error}")],
         }
+    }
+
+    /// journald changes the time of a file with each write.
+    fn rows_version(&self) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        for file in list_files(&self.folders).ok()? {
+            let metadata = file.metadata().ok();
+            let version = metadata.map(|metadata| (metadata.len(), metadata.modified().ok()));
+            (file, version).hash(&mut hasher);
+        }
+        Some(hasher.finish())
     }
 
     fn read(

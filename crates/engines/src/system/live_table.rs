@@ -49,6 +49,11 @@ pub trait LiveTable: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// A number that changes when rows are added, if that is cheap to detect. Blocks the thread.
+    fn rows_version(&self) -> Option<u64> {
+        None
+    }
+
     /// Produces the rows and passes each to `on_row`: a value for each column of the description, in its order. Columns
     /// that `options` do not need are null. Sensitive columns are masked unless `options` grant them. Blocks the
     /// thread, which is not one of an asynchronous runtime.

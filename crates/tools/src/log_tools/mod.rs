@@ -25,6 +25,7 @@ use crate::tool_context::ToolContext;
 pub(crate) struct LogContext {
     pub(crate) node: Arc<ToolContext>,
     pub(crate) sources: LogSources,
+    uniform_times: counting::UniformTimes,
 }
 
 /// Adds the log tools and the resource of each source to `builder`, as far as `allowed` includes their names. A caller has them only if it may read one of
@@ -38,7 +39,8 @@ pub fn register_log_tools(
     if sources.is_empty() {
         return builder;
     }
-    let context = Arc::new(LogContext { node: node.clone(), sources: sources.clone() });
+    let context =
+        Arc::new(LogContext { node: node.clone(), sources: sources.clone(), uniform_times: Default::default() });
     let tools = [
         list_logs_sources::tool(&context),
         list_logs_fields::tool(&context),

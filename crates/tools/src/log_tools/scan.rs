@@ -179,9 +179,19 @@ impl SourceReader<'_> {
     ) -> Result<Option<CountedSource>, Error> {
         let Some(request) = &self.request else { return Ok(None) };
         let RowSelection { range, includes_no_time, .. } = self.rows;
-        let (node, search, job) = (&self.context.node, self.search, self.job);
-        count_source(&CountingInput { node, search, source, request, range, includes_no_time, columns, job, deadline })
-            .await
+        let input = CountingInput {
+            node: &self.context.node,
+            search: self.search,
+            source,
+            request,
+            range,
+            includes_no_time,
+            columns,
+            uniform_times: &self.context.uniform_times,
+            job: self.job,
+            deadline,
+        };
+        count_source(&input).await
     }
 
     async fn scan(

@@ -17,7 +17,7 @@ fn fixture(name: &str) -> Vec<u8> {
 }
 
 /// Journals of two machines, the second in its own folder, and a file that is none.
-fn folder() -> ConfiguredFolder {
+pub(super) fn folder() -> ConfiguredFolder {
     let configured = ConfiguredFolder::new(CONFIGURATION);
     let machine = configured.folder().join("journal/0123456789abcdef0123456789abcdef");
     std::fs::create_dir_all(&machine).unwrap();

@@ -11,6 +11,7 @@ use rmcp::{ClientHandler, RoleClient, ServiceError};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::ConfiguredFolder;
+use super::journals::folder as journal_folder;
 use super::logs::EVENTS;
 use super::rmcp_client::{CLIENT_TRANSPORTS, connect, serve};
 
@@ -96,22 +97,35 @@ async fn subscription_delivers_requested_notifications_and_its_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn subscribers_of_a_log_source_learn_of_new_entries() {
-    let configured = ConfiguredFolder::new(
-        "databases: [{name: shop, files: shop}]\nlogs: [{name: app, table: shop.events}]\n",
-    );
+    let configured =
+        ConfiguredFolder::new("databases: [{name: shop, files: shop}]\nlogs: [{name: app, table: shop.events}]\n");
     let file = configured.folder().join("shop/events.csv");
     std::fs::write(&file, EVENTS).unwrap();
-    let server = serve(&configured);
-    let client = connect((), CLIENT_TRANSPORTS[0], &server, &configured).await;
+    expect_update(&configured, "tidegate://logs/app", || {
+        std::fs::write(&file, format!("{EVENTS}2026-03-01 12:04:00,info,web,new,200\n")).unwrap();
+    })
+    .await;
+    let journal = journal_folder();
+    expect_update(&journal, "tidegate://logs/machine", || {
+        let system = journal.folder().join("journal/system.journal");
+        std::fs::copy(&system, journal.folder().join("journal/user.journal")).unwrap();
+    })
+    .await;
+}
+
+/// A client that subscribes to the listed resource `uri` is notified of `change`.
+async fn expect_update(configured: &ConfiguredFolder, uri: &str, change: impl FnOnce()) {
+    let server = serve(configured);
+    let client = connect((), CLIENT_TRANSPORTS[0], &server, configured).await;
     let uris: Vec<String> = client.list_all_resources().await.unwrap().iter().map(|one| one.uri.clone()).collect();
-    assert!(uris.iter().any(|uri| uri == "tidegate://logs/app"), "{uris:?}");
-    let filter = SubscriptionFilter::builder().resource_subscription("tidegate://logs/app");
+    assert!(uris.iter().any(|listed| listed == uri), "{uris:?}");
+    let filter = SubscriptionFilter::builder().resource_subscription(uri);
     let mut entries = client.listen(filter.build()).await.unwrap();
-    std::fs::write(&file, format!("{EVENTS}2026-03-01 12:04:00,info,web,new,200\n")).unwrap();
+    change();
     let Some(ServerNotification::ResourceUpdatedNotification(updated)) = next_notification(&mut entries).await else {
         panic!("another notification");
     };
-    assert_eq!(updated.params.uri, "tidegate://logs/app");
+    assert_eq!(updated.params.uri, uri);
     entries.cancel().await.unwrap();
     client.cancel().await.unwrap();
 }

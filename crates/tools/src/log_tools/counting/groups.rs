@@ -11,7 +11,7 @@ use tidegate_telemetry::logs::{
 
 use super::column_sql::ColumnSql;
 use super::filters::{SourceField, SourceFilters, source_field};
-use super::statements::{Obstacle, aggregate, column, counts, expression, group_key, named_column, times};
+use super::statements::{Obstacle, aggregate, column, count_rows, counts, expression, group_key, named_column, times};
 use super::{Counting, CountingInput, FIRST, ROWS};
 
 /// The maximum number of groups of a histogram.
@@ -109,15 +109,6 @@ fn value_groups(field: &ColumnSql) -> (Vec<GroupKey>, Vec<Selection>) {
     let mut group_by = vec![group_key(field.bytes(), VALUE)];
     group_by.extend(field.type_key().map(|key| group_key(key, VALUE_TYPE)));
     (group_by, vec![column(VALUE)])
-}
-
-fn count_rows() -> Selection {
-    Selection::Aggregate {
-        function: AggregateFunction::Count,
-        column: None,
-        distinct: false,
-        alias: Some(ROWS.to_owned()),
-    }
 }
 
 /// The rows of a histogram; empty if there is none.

@@ -11,6 +11,7 @@ mod newest;
 mod statements;
 mod text_match;
 pub(super) mod time_sql;
+mod uniform_times;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,8 +27,10 @@ use tokio::time::Instant;
 
 use self::filters::{SourceFilters, time_filter};
 use self::newest::PageRows;
-use self::statements::{Obstacle, SourceStatements, aggregate, column, counts, named_column, times};
+use self::statements::{Obstacle, SourceStatements, aggregate, column, count_rows, counts, named_column, times};
 use self::time_sql::TimeSql;
+pub(super) use self::uniform_times::UniformTimes;
+use self::uniform_times::{TableVersion, find_version};
 use super::search::LogSearch;
 use super::statement::{RowSelection, selection_filters};
 use crate::log_sources::ResolvedSource;
@@ -37,6 +40,9 @@ use crate::tool_context::ToolContext;
 const COUNTING_TIME_MAX: Duration = Duration::from_secs(10);
 /// How often rows are counted again that changed meanwhile.
 const ATTEMPTS_MAX: usize = 2;
+
+/// The number of times in SQLite that show the form of the others.
+const SAMPLED_TIMES: u64 = 16;
 
 const ROWS: &str = "counted_rows";
 const FIRST: &str = "first_time";
@@ -53,6 +59,7 @@ pub(super) struct CountingInput<'a> {
     pub(super) includes_no_time: bool,
     /// The columns of entries.
     pub(super) columns: &'a [&'a str],
+    pub(super) uniform_times: &'a UniformTimes,
     pub(super) job: &'a Arc<Job>,
     pub(super) deadline: Instant,
 }
@@ -77,8 +84,8 @@ pub(super) async fn count_source(input: &CountingInput<'_>) -> Result<Option<Cou
     }
     let deadline = input.deadline.min(Instant::now() + COUNTING_TIME_MAX);
     let statements = SourceStatements { node: input.node, source: input.source, job: input.job, deadline };
-    for _ in 0..ATTEMPTS_MAX {
-        match Counting::prepare(input, &statements).await {
+    for attempt in 0..ATTEMPTS_MAX {
+        match Counting::prepare(input, &statements, attempt == 0).await {
             Ok(counting) => match counting.run().await {
                 Ok(Some(counted)) => return Ok(Some(counted)),
                 // The table changed between two statements.
@@ -99,7 +106,16 @@ async fn counts_fast(input: &CountingInput<'_>) -> bool {
     let database = &input.source.database;
     match database.dialect() {
         _ if database.network().is_some() => false,
-        SqlDialect::Postgres | SqlDialect::Sqlite => true,
+        SqlDialect::Postgres => true,
+        // SQLite sorts all rows for each group, which takes more time than a scan of them.
+        SqlDialect::Sqlite => {
+            let request = input.request;
+            let is_filtered = !input.range.is_unbounded()
+                || request.condition.is_some()
+                || !request.selections.is_empty()
+                || input.search.conditions.is_some();
+            is_filtered || request.facets.is_empty() && request.histogram.is_none()
+        }
         SqlDialect::DataFusion => {
             let Ok(catalog) = database.catalog(input.job.principal()).await else { return false };
             let table = catalog.tables.iter().find(|table| table.name == input.source.table);
@@ -114,6 +130,8 @@ struct Counting<'a> {
     statements: &'a SourceStatements<'a>,
     filters: SourceFilters,
     time: TimeSql,
+    /// The version of the table in which all times have the form of `time`; otherwise `filters` check each of them.
+    version: Option<TableVersion>,
 }
 
 /// The rows that match everything.
@@ -124,13 +142,26 @@ struct Matches {
 }
 
 impl<'a> Counting<'a> {
-    async fn prepare(input: &'a CountingInput<'a>, statements: &'a SourceStatements<'a>) -> Result<Self, Obstacle> {
+    async fn prepare(
+        input: &'a CountingInput<'a>,
+        statements: &'a SourceStatements<'a>,
+        trusts_version: bool,
+    ) -> Result<Self, Obstacle> {
         let filters = SourceFilters::new(input.search, input.source).map_err(|_| Obstacle::NotCountable)?;
         let mut filters = filters.ok_or(Obstacle::NotCountable)?;
         let time = find_time(input.source, statements).await?;
-        time.has_form().into_iter().for_each(|condition| filters.require(condition));
+        let mut version = None;
+        if let Some(form) = time.has_form() {
+            version = match trusts_version {
+                true => input.uniform_times.check(input, statements, &time, &form).await?,
+                false => None,
+            };
+            if version.is_none() {
+                filters.require(form);
+            }
+        }
         groups::require_own_groups(input, &mut filters)?;
-        Ok(Self { input, statements, filters, time })
+        Ok(Self { input, statements, filters, time, version })
     }
 
     /// `None` if the table changed meanwhile.
@@ -175,6 +206,9 @@ impl<'a> Counting<'a> {
             None => Vec::new(),
         };
         let seen_times = self.seen_times(matches).await?;
+        if self.version.is_some() && find_version(self.input).await != self.version {
+            return Ok(None);
+        }
         let counts =
             CountedRows { evaluated, matched: matches.rows, seen_times, matched_times: matches.times, facets, bars };
         Ok(Some(CountedSource { counts, entries, uncountable: self.filters.uncountable() }))
@@ -183,12 +217,7 @@ impl<'a> Counting<'a> {
     async fn count_matches(&self, range: TimeRange) -> Result<Matches, Obstacle> {
         let rows = groups::CountedRange { range, includes_no_time: self.input.includes_no_time };
         let conditions = self.filters.matching(None, self.time_condition(rows)?);
-        let mut select = vec![Selection::Aggregate {
-            function: AggregateFunction::Count,
-            column: None,
-            distinct: false,
-            alias: Some(ROWS.to_owned()),
-        }];
+        let mut select = vec![count_rows()];
         select.extend(self.first_and_last());
         let batches = self.statements.read(&self.statements.query(conditions, select)?).await?;
         let batch = batches.iter().find(|batch| batch.num_rows() == 1).ok_or(Obstacle::NotCountable)?;
@@ -247,7 +276,7 @@ fn first_and_last_of(batch: &RecordBatch) -> Result<Option<(i64, i64)>, Obstacle
     Ok(first.zip(last))
 }
 
-/// The time of a source. In SQLite, its first row has the form of the others.
+/// The time of a source. In SQLite, it has the form of most of the first rows.
 async fn find_time(source: &ResolvedSource, statements: &SourceStatements<'_>) -> Result<TimeSql, Obstacle> {
     let name = &source.columns.time;
     let dialect = source.database.dialect();
@@ -257,13 +286,21 @@ async fn find_time(source: &ResolvedSource, statements: &SourceStatements<'_>) -
     }
     let has_time = column_sql::plain(format!("{} IS NOT NULL", dialect.quote_identifier(name)));
     let mut spec = statements.query(vec![has_time], vec![column(name)])?;
-    spec.limit = 0;
+    spec.limit = SAMPLED_TIMES;
     let batches = statements.read(&spec).await?;
-    let values = batches.iter().find(|batch| batch.num_rows() > 0).and_then(|batch| named_column(batch, name));
-    let values = values.ok_or(Obstacle::NotCountable)?;
-    let found = match values.as_primitive_opt::<Int64Type>() {
-        Some(numbers) if numbers.is_valid(0) => TimeSql::integer(name, numbers.value(0)),
-        _ => borrowed_text(values.as_ref(), 0).and_then(|text| TimeSql::text(name, text)),
-    };
-    found.ok_or(Obstacle::NotCountable)
+    let mut forms: Vec<(TimeSql, usize)> = Vec::new();
+    for values in batches.iter().filter_map(|batch| named_column(batch, name)) {
+        for row in 0..values.len() {
+            let form = match values.as_primitive_opt::<Int64Type>() {
+                Some(numbers) => numbers.is_valid(row).then(|| TimeSql::integer(name, numbers.value(row))).flatten(),
+                None => borrowed_text(values.as_ref(), row).and_then(|text| TimeSql::text(name, text)),
+            };
+            match (forms.iter_mut().find(|(known, _)| Some(known) == form.as_ref()), form) {
+                (Some((_, rows)), _) => *rows += 1,
+                (None, Some(form)) => forms.push((form, 1)),
+                (None, None) => {}
+            }
+        }
+    }
+    forms.into_iter().max_by_key(|(_, rows)| *rows).map(|(form, _)| form).ok_or(Obstacle::NotCountable)
 }

@@ -12,6 +12,7 @@ use tidegate_runtime::Job;
 use tidegate_telemetry::logs::time_column;
 use tokio::time::Instant;
 
+use super::ROWS;
 use crate::log_sources::ResolvedSource;
 use crate::log_tools::statement::parse_conditions;
 use crate::tool_context::ToolContext;
@@ -88,6 +89,16 @@ fn named(text: impl Into<String>, alias: &str) -> NamedExpression {
 /// The column `name`, or the key of groups with this alias.
 pub(super) fn column(name: &str) -> Selection {
     Selection::Column { column: name.to_owned(), alias: None }
+}
+
+/// The number of rows.
+pub(super) fn count_rows() -> Selection {
+    Selection::Aggregate {
+        function: AggregateFunction::Count,
+        column: None,
+        distinct: false,
+        alias: Some(ROWS.to_owned()),
+    }
 }
 
 pub(super) fn aggregate(function: AggregateFunction, column: &str, alias: &str) -> Selection {

@@ -1,7 +1,7 @@
 //! The time of a source in SQL: bounds of it, and units in which rows are counted.
 //!
-//! In SQLite, times are texts or numbers. Texts of the same form are in the order of time. The first row has the form
-//! that SQL compares; rows with another one are scanned.
+//! In SQLite, times are texts or numbers. Texts of the same form are in the order of time. SQL compares the
+//! form of most of the first rows; rows with another one are scanned.
 
 use tidegate_query::QueryCondition;
 use tidegate_sql::SqlDialect;

@@ -168,6 +168,9 @@ fn sqlite_returns_no_rows_to_count_them() {
     };
     let counted = ask(json!({"query": "TIMEOUT", "histogram": {"field": "level"}, "limit": 5}));
     assert_eq!((&counted["evaluated"], &counted["matched"]), (&json!(200), &json!(200)));
+    // Groups of all rows take more time than a scan.
+    let all = ask(json!({"facets": ["code"], "selections": {}, "limit": 0}));
+    assert_eq!((&all["evaluated"], &all["matched"]), (&json!(2_000), &json!(2_000)));
     // One message that is not ASCII is scanned.
     table.add(&[LogRow { message: Some("Timeout é".to_owned()), ..row(1) }], TimeForm::Zoned);
     let mixed = ask(json!({"query": "TIMEOUT", "facets": ["level"], "limit": 0}));
@@ -203,4 +206,32 @@ fn a_source_is_a_resource_that_changes_with_its_rows() {
     assert_eq!(source["columns"][0], json!({"name": "time", "type": "any", "role": "time"}));
     let unknown = runtime.block_on(node.read("tidegate://logs/ap")).unwrap_err();
     assert!(unknown.contains("there is no log source \"ap\"; nearest: app"), "{unknown}");
+}
+
+/// So many rows that they are checked once, until the file changes.
+#[test]
+fn a_table_with_uniform_times_is_checked_once() {
+    let (table, runtime) = (Table::new(), tokio::runtime::Runtime::new().unwrap());
+    let rows = "WITH RECURSIVE n(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < 149999) \
+                INSERT INTO events SELECT strftime('%Y-%m-%dT%H:%M:%S', 1772366400 + n / 10, 'unixepoch') || '.' || (n % 10), \
+                'entry ' || n, 'info', n % 7, NULL FROM n";
+    table.connection.execute_batch(rows).unwrap();
+    let node = table.node();
+    let ask = |arguments: serde_json::Value| {
+        let serde_json::Value::Object(arguments) = arguments else { unreachable!() };
+        runtime.block_on(node.ask(arguments))
+    };
+    let question = || json!({"after": "2026-03-01T12:00:01Z", "before": "2026-03-01T12:00:03Z", "facets": ["code"]});
+    for _ in 0..2 {
+        let answer = ask(question());
+        assert_eq!((&answer["evaluated"], &answer["matched"]), (&json!(20), &json!(20)));
+    }
+    // The same time in another form: it is scanned now.
+    table
+        .connection
+        .execute_batch("UPDATE events SET time = '2026-03-01 13:00:02+01:00' WHERE message = 'entry 149999'")
+        .unwrap();
+    let answer = ask(question());
+    assert_eq!((&answer["evaluated"], &answer["matched"]), (&json!(21), &json!(21)));
+    assert_eq!(runtime.block_on(node.scan(question().as_object().unwrap().clone()))["matched"], 21);
 }
