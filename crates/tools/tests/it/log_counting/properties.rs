@@ -23,12 +23,12 @@ pub(crate) async fn check_answers(
     assert_eq!(counted["matched"], question.matched(rows), "{arguments:?}");
     for (field, _) in FACETS.iter().zip(&question.facets).filter(|(_, is_chosen)| **is_chosen) {
         let expected = question.facet(rows, field, display_flag);
-        let (shown, left_out) = expected.split_at(expected.len().min(VALUES_MAX));
-        let shown: Vec<Value> = shown.iter().map(|(value, rows)| json!([value, rows])).collect();
+        let (returned, left_out) = expected.split_at(expected.len().min(VALUES_MAX));
+        let returned: Vec<Value> = returned.iter().map(|(value, rows)| json!([value, rows])).collect();
         let values = counted["facets"][field]["values"].as_array().unwrap();
         // Without the names of severities.
         let values: Vec<Value> = values.iter().map(|value| json!([value[0], value[1]])).collect();
-        assert_eq!(values, shown, "{field}: {arguments:?}");
+        assert_eq!(values, returned, "{field}: {arguments:?}");
         let more = match left_out.len() {
             0 => Value::Null,
             values => json!({"values": values, "rows": left_out.iter().map(|(_, rows)| rows).sum::<u64>()}),
@@ -109,9 +109,9 @@ pub(crate) async fn check_pages(
 /// The times and messages of the entries of an answer; missing times are empty.
 fn entries_of(answer: &Value) -> Vec<(String, String)> {
     let columns = answer["entries"]["columns"].as_array().cloned().unwrap_or_default();
-    let place = |name: &str| columns.iter().position(|column| column == name);
-    let (time, message) = (place("time"), place("message"));
-    let text = |row: &Value, place: Option<usize>| place.and_then(|place| row[place].as_str()).unwrap_or("").to_owned();
+    let position = |name: &str| columns.iter().position(|column| column == name);
+    let (time, message) = (position("time"), position("message"));
+    let text = |row: &Value, index: Option<usize>| index.and_then(|index| row[index].as_str()).unwrap_or("").to_owned();
     let rows = answer["entries"]["rows"].as_array().into_iter().flatten();
     rows.map(|row| (text(row, time), text(row, message))).collect()
 }

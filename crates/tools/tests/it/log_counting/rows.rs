@@ -146,8 +146,8 @@ impl Question {
             let mut rest = text.as_str();
             WORDS[word].split('*').all(|part| {
                 let part = fold(part);
-                rest.find(&part).is_some_and(|place| {
-                    rest = &rest[place + part.len()..];
+                rest.find(&part).is_some_and(|start| {
+                    rest = &rest[start + part.len()..];
                     true
                 })
             })
