@@ -7,6 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::TableReference;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::LogicalPlan;
 use object_store::memory::InMemory;
 use tidegate_core::{Error, Principal};
 use tidegate_query::{
@@ -121,6 +123,11 @@ impl NetworkDatabase {
     }
 }
 
+/// `plan`, after its inputs were rewritten: a merged count may be null by its type, although it never is.
+fn with_own_schemas(plan: LogicalPlan) -> datafusion::common::Result<LogicalPlan> {
+    plan.transform_up(|node| node.recompute_schema().map(Transformed::yes)).map(|transformed| transformed.data)
+}
+
 #[async_trait]
 impl Database for NetworkDatabase {
     fn name(&self) -> &str {
@@ -193,7 +200,7 @@ impl Database for NetworkDatabase {
         let planning = async move {
             let logical = optimize_statement(&statement, &session, &tables).await?;
             let rewritten = remove_pruned_nodes(logical, &nodes).and_then(aggregate_branches).and_then(limit_branches);
-            let pushed = rewritten.and_then(|logical| push_down(logical, &context));
+            let pushed = rewritten.and_then(with_own_schemas).and_then(|logical| push_down(logical, &context));
             let logical = pushed.map_err(|error| to_core_error(&error, tables.database()))?;
             build_plan(logical, session, &tables, of_plan, of_query).await
         };

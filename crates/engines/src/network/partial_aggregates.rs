@@ -9,11 +9,10 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchemaRef, Result};
-use datafusion::functions::expr_fn::coalesce;
 use datafusion::functions_aggregate::count::count_all;
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, Cast};
-use datafusion::logical_expr::{Aggregate, AggregateUDF, Expr, Filter, LogicalPlan, Projection, lit};
+use datafusion::logical_expr::{Aggregate, AggregateUDF, Expr, Filter, LogicalPlan, Projection, lit, when};
 
 use super::branch::{Branch, branches_of, column_at, union_of, without_alias};
 
@@ -164,7 +163,7 @@ impl<'a> MergedAggregate<'a> {
                 column = cast(column, field.data_type());
             }
             if let Some(Merge::Count) = merge {
-                column = coalesce(vec![column, lit(0_i64)]);
+                column = when(column.clone().is_null(), lit(0_i64)).otherwise(column)?;
             }
             columns.push(column.alias_qualified(qualifier.cloned(), field.name()));
         }

@@ -6,7 +6,7 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{Expr, Limit, LogicalPlan, Projection, Sort, SortExpr, lit};
 
-use super::branch::{Branch, branches_of, union_of, without_alias};
+use super::branch::{Branch, branches_of, column_at, union_of, without_alias};
 
 /// Sorts and limits the branches of each union that is sorted and limited. The sort above remains.
 pub(super) fn limit_branches(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -32,17 +32,17 @@ fn limit_input(input: &LogicalPlan, keys: &[SortExpr], rows: usize) -> Result<Op
     for branch in branches {
         let rewritten = keys.iter().map(|key| Some(SortExpr { expr: branch.rewrite(&key.expr, schema)?, ..key.clone() }));
         let Some(keys) = rewritten.collect::<Option<Vec<SortExpr>>>() else { return Ok(None) };
-        limited.push(limit_branch(branch, keys, rows, schema)?);
+        limited.push(limit_branch(branch, keys, rows)?);
     }
-    union_of(limited).map(Some)
+    let union = union_of(limited)?;
+    let columns = schema.iter().enumerate().map(|(position, (qualifier, field))| {
+        Ok(column_at(union.schema(), position)?.alias_qualified(qualifier.cloned(), field.name()))
+    });
+    let columns = columns.collect::<Result<Vec<Expr>>>()?;
+    Projection::try_new(columns, Arc::new(union)).map(LogicalPlan::Projection).map(Some)
 }
 
-fn limit_branch(
-    Branch { base, expressions }: Branch,
-    keys: Vec<SortExpr>,
-    rows: usize,
-    schema: &datafusion::common::DFSchemaRef,
-) -> Result<LogicalPlan> {
+fn limit_branch(Branch { base, expressions }: Branch, keys: Vec<SortExpr>, rows: usize) -> Result<LogicalPlan> {
     // Among the rows of one node, a constant has no order.
     let keys: Vec<SortExpr> = keys.into_iter().filter(|key| !matches!(key.expr, Expr::Literal(..))).collect();
     let input = Arc::new(base);
@@ -53,9 +53,7 @@ fn limit_branch(
         }
         false => LogicalPlan::Sort(Sort { expr: keys, input, fetch: Some(rows) }),
     };
-    let named = expressions.iter().zip(schema.iter());
-    let named = named.map(|(expr, (qualifier, field))| {
-        without_alias(expr).clone().alias_qualified(qualifier.cloned(), field.name())
-    });
+    let named = expressions.iter().enumerate();
+    let named = named.map(|(position, expr)| without_alias(expr).clone().alias(format!("column{position}")));
     Projection::try_new(named.collect(), Arc::new(limited)).map(LogicalPlan::Projection)
 }

@@ -43,8 +43,8 @@ async fn a_partial_answer_names_the_nodes_and_their_share() {
         *network.nodes[1].failure.lock() = Some(failure);
         let (rows, missing, share) = partial_rows(&network, "SELECT SUM(a), COUNT(*) FROM t").await;
         assert_eq!((rows.as_str(), missing.as_str()), ("18|5", "milan"), "{failure:?}");
-        let is_known = failure != Failure::NeverReachable;
-        assert_eq!(share.is_some(), is_known && share.is_some(), "{failure:?}");
+        // Of two, one and three rows. The number of rows of CSV files is known once they were read.
+        assert!(share.is_none_or(|share| (share - 1.0 / 6.0).abs() < 1e-9), "{failure:?}: {share:?}");
     }
 }
 

@@ -154,7 +154,7 @@ impl LocalNetwork {
 
     /// The values of an answer, a row a line, separated by bars.
     pub(crate) async fn rows(&self, sql: &str) -> String {
-        self.try_rows(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+        self.try_rows(sql).await.unwrap_or_else(|error| panic!("{sql}: {error} {:?}", error.detail()))
     }
 
     pub(crate) async fn try_rows(&self, sql: &str) -> Result<String, Error> {
