@@ -1,6 +1,7 @@
 //! Counts of logs in Parquet files beside scans and brute force, over random rows.
 
 #[path = "../../../tools/tests/it/log_counting/node.rs"]
+#[allow(dead_code, reason = "the tests of the tools use the rest")]
 mod node;
 #[path = "../../../tools/tests/it/log_counting/properties.rs"]
 mod properties;
@@ -15,6 +16,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate::engines::{Engine, EngineOptions, FileDatabase};
+use tidegate_telemetry::logs::format_time;
 
 use self::node::LogNode;
 use self::properties::{check_answers, check_pages};
@@ -43,8 +45,9 @@ fn write(folder: &Path, type_of_time: &str, rows: &[LogRow]) {
     let text = |value: &Option<String>| number(value.as_ref().map(|text| format!("'{text}'")), "text");
     let row = |row: &LogRow| {
         let time = row.time.map(|time| {
-            let seconds = (DAY_START * 1_000_000 + time) as f64 / 1_000_000.0;
-            format!("CAST(to_timestamp({seconds:.6}) AS {type_of_time})")
+            let text = format_time((DAY_START * 1_000_000 + time) * 1_000);
+            let text = if type_of_time == "timestamp" { text.trim_end_matches('Z') } else { &text };
+            format!("CAST('{text}' AS {type_of_time})")
         });
         let (code, flag) = (row.code.map(|code| code.to_string()), row.flag.map(|flag| flag.to_string()));
         let cells = [
@@ -54,17 +57,16 @@ fn write(folder: &Path, type_of_time: &str, rows: &[LogRow]) {
             number(code, "bigint"),
             number(flag, "boolean"),
         ];
-        format!(
-            "SELECT {} AS time, {} AS message, {} AS level, {} AS code, {} AS flag",
-            cells[0], cells[1], cells[2], cells[3], cells[4]
-        )
+        format!("({})", cells.join(", "))
     };
-    let none = LogRow { time: None, message: None, level: None, code: None, flag: None };
-    let selects: Vec<String> = rows.iter().map(row).collect();
-    let sql = match selects.is_empty() {
-        true => format!("SELECT * FROM ({}) AS t WHERE 1 = 0", row(&none)),
-        false => selects.join(" UNION ALL "),
-    };
+    // A row without values gives the columns their types, and is left out.
+    let none = LogRow { time: None, message: Some("none".to_owned()), level: None, code: None, flag: None };
+    let values: Vec<String> = std::iter::once(&none).chain(rows).map(row).collect();
+    let sql = format!(
+        "SELECT * FROM (VALUES {}) AS t(time, message, level, code, flag) WHERE message IS DISTINCT FROM 'none'",
+        values.join(", ")
+    );
+    std::fs::write(folder.join("other.csv"), "a\n1\n").unwrap();
     let unfinished = folder.join("events.unfinished");
     let output = folder.with_extension("parquet");
     let ran = run(&["export", &sql, &folder.display().to_string(), "--output", &output.display().to_string()]);
