@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use clap::Args;
 use tidegate_auth::IssuerCheck;
-use tidegate_core::{Authenticator, CallTarget, Caller, ErrorKind};
+use tidegate_core::{Authenticator, CallTarget, Caller, Error, ErrorKind};
 use tidegate_query::{Database, TableStatus};
 use tidegate_runtime::{Call, Outcome, ReplyEvent};
 use tidegate_transport::tls::{CertificateValidity, TlsOptions, ValidityState};
@@ -124,6 +124,10 @@ async fn check_databases(open_node: &OpenNode, findings: &mut DoctorReport) -> R
                     }
                 }
             }
+            Err(error) if is_refused_by_node(&*database, &error) => findings.add_hint(format!(
+                "database {}: the user of this process has no rights at its nodes ({error}); auth.local gives it roles",
+                database.name()
+            )),
             Err(error) => findings.add_problem(format!("database {} does not answer: {error}", database.name())),
         }
         check_nodes(&*database, &caller, findings).await;
@@ -132,6 +136,11 @@ async fn check_databases(open_node: &OpenNode, findings: &mut DoctorReport) -> R
         }
     }
     Ok(())
+}
+
+/// Whether nodes have no role for the caller. They may have one for the callers of this server.
+fn is_refused_by_node(database: &dyn Database, error: &Error) -> bool {
+    database.network().is_some() && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Forbidden)
 }
 
 /// Checks the nodes of a network, as far as `caller` may use them.

@@ -47,7 +47,7 @@ pub(super) async fn build_sources(
 ) -> TelemetrySources {
     let logs = logs::build_log_sources(&loaded.config, databases, problems, &mut report.warnings).await;
     let metrics = metrics::build_metric_sources(loaded, databases, recording, problems, &mut report.warnings).await;
-    report.notes = [logs.notes, metrics.notes].concat();
+    report.notes.extend(logs.notes.into_iter().chain(metrics.notes));
     TelemetrySources { logs: logs.sources, metrics: metrics.sources, recording: metrics.recording }
 }
 

@@ -38,6 +38,8 @@ mod logs_tutorial;
 mod metric_samples;
 mod metric_sources;
 mod moving_pages;
+mod network_tutorial;
+mod networks;
 mod operation;
 mod pg_handlers;
 mod pg_test_and_new;

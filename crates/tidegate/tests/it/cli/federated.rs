@@ -170,9 +170,9 @@ fn reports_invalid_federated_entries() {
     );
     assert_snapshot!(wrong.usage_error(&["config", "check"]), @r"
     error: the configuration cannot be used
-    tidegate.yaml:3:27: databases[1].federated[0]: sale is no database of files, postgres, sqlite or system; sales is
-    tidegate.yaml:3:33: databases[1].federated[1]: b is no database of files, postgres, sqlite or system
-    tidegate.yaml:4:5: databases[2]: needs exactly one of files, sqlite, postgres, federated, system and journal, or ingest with a folder
+    tidegate.yaml:3:27: databases[1].federated[0]: sale is no database of files, postgres, sqlite, flight_sql, network or system; sales is
+    tidegate.yaml:3:33: databases[1].federated[1]: b is no database of files, postgres, sqlite, flight_sql, network or system
+    tidegate.yaml:4:5: databases[2]: needs exactly one of files, sqlite, postgres, federated, flight_sql, network, system and journal, or ingest with a folder
     tidegate.yaml:5:35: databases[3].strict: is for PostgreSQL, and this database is not
     tidegate.yaml:5:49: databases[3].connections: is for PostgreSQL and SQLite, and this database is neither
     ");

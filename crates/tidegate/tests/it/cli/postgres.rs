@@ -207,7 +207,7 @@ fn reports_invalid_postgres_entries() {
     tidegate.yaml:3:25: databases[1].strict: is for PostgreSQL, and this database is not
     tidegate.yaml:4:34: databases[2].role: a claim needs allow: the roles that it may name
     tidegate.yaml:5:34: databases[3].settings: role is no setting of one's own; it needs a prefix and a dot, as app.tenant
-    tidegate.yaml:6:5: databases[4]: needs exactly one of files, sqlite, postgres, federated, system and journal, or ingest with a folder
+    tidegate.yaml:6:5: databases[4]: needs exactly one of files, sqlite, postgres, federated, flight_sql, network, system and journal, or ingest with a folder
     tidegate.yaml:7:34: databases[5].role: there is no role boss under roles
     tidegate.yaml:8:34: databases[6].max_message_bytes: must be at least 64KiB
     tidegate.yaml:9:25: databases[7].allow_functions: is for PostgreSQL, and this database is not

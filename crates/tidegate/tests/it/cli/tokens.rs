@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::server::Server;
 use super::{ConfiguredFolder, tidegate};
-use signer::{Signer, message, signed_with_secret};
+pub(super) use signer::message;
+use signer::{Signer, signed_with_secret};
 
 const CONFIGURATION: &str = r"
 databases: [{name: shop, files: shop}]

@@ -29,6 +29,18 @@ A server with a database of [system tables](../how-to/ask-about-the-machine.md) 
 
 ";
 
+const NETWORK: &str = "\
+## Tools for networks
+
+A server with a [network database](networks.md) has three more tools, for callers that may query this database.
+
+";
+
+/// A configuration with a network, whose node does not exist.
+const NETWORK_CONFIGURATION: &str =
+    "databases: [{name: sites, network: {nodes: [{name: oslo, url: 'grpc://127.0.0.1:1'}]}}]";
+const NETWORK_TOOLS: [&str; 3] = ["list_nodes", "locate", "test_network"];
+
 /// A configuration with system tables.
 const SYSTEM_CONFIGURATION: &str = "databases: [{name: system, system: {}}]";
 
@@ -156,6 +168,16 @@ fn render_resources(resources: &[Value], uri: &str) -> String {
     table(&["URI", "name", "media type", "content"], &rows)
 }
 
+/// The tools of a server with this configuration that `is_included` selects by their name.
+async fn render_further_tools(configuration: &str, is_included: impl Fn(&str) -> bool) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tidegate.yaml"), configuration).unwrap();
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--log", "error"];
+    let server = Server::start(tidegate().current_dir(folder.path()).args(arguments));
+    let tools = list(&server.url, "tools/list", "tools").await.into_iter();
+    tools.filter(|tool| is_included(text(&tool["name"]))).map(|tool| render_tool(&tool, &tool["inputSchema"])).collect()
+}
+
 #[tokio::test]
 async fn tools_page_is_current() {
     let server = Server::start(tidegate().args(["demo", "--listen", "127.0.0.1:0", "--log", "error"]));
@@ -170,15 +192,10 @@ async fn tools_page_is_current() {
         page.push_str(&render_tool(&tool, &schema));
     }
     page.push_str(FUNCTIONS);
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("tidegate.yaml"), SYSTEM_CONFIGURATION).unwrap();
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--log", "error"];
-    let system = Server::start(tidegate().current_dir(folder.path()).args(arguments));
-    for tool in list(&system.url, "tools/list", "tools").await {
-        if text(&tool["name"]).ends_with("_function") || text(&tool["name"]).ends_with("_functions") {
-            page.push_str(&render_tool(&tool, &tool["inputSchema"]));
-        }
-    }
+    let is_function = |name: &str| name.ends_with("_function") || name.ends_with("_functions");
+    page.push_str(&render_further_tools(SYSTEM_CONFIGURATION, is_function).await);
+    page.push_str(NETWORK);
+    page.push_str(&render_further_tools(NETWORK_CONFIGURATION, |name| NETWORK_TOOLS.contains(&name)).await);
     page.push_str(DISCOVERY);
     for tool in list(&format!("{url}/discover"), "tools/list", "tools").await {
         page.push_str(&render_tool(&tool, &tool["inputSchema"]));

@@ -47,7 +47,7 @@ impl Signer {
 }
 
 /// What is signed of a token.
-pub(super) fn message(header: &Value, claims: &Value) -> String {
+pub(in super::super) fn message(header: &Value, claims: &Value) -> String {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     format!("{}.{}", part(header), part(claims))
 }
