@@ -23,8 +23,8 @@ pub use files::{
     SourceTable, SourceTables, TableSource, TextEncoding, TextTableOptions, glob_folder,
 };
 pub(crate) use plan::{
-    CATALOG, EmbeddedPlan, QueryCancellation, SessionFactory, StatementScope, StatementSession, SystemCatalogs, build_plan,
-    describe_statement, find_tables, optimize_statement, to_core_error, with_cancellation,
+    CATALOG, EmbeddedPlan, QueryCancellation, SessionFactory, StatementScope, StatementSession, SystemCatalogs,
+    build_plan, describe_statement, find_tables, optimize_statement, to_core_error, with_cancellation,
 };
 pub use plan::{EngineFunction, FunctionKind};
 pub use row_select::RowSelect;

@@ -204,8 +204,7 @@ async fn send_rows(
         }
         (Ok(QueryRows { batches, missing: None, .. }), None) => batches,
         (Ok(QueryRows { missing: Some(missing), .. }), None) => {
-            let message =
-                format!("{} answers without the rows of its nodes {}", query.member.name(), missing.names());
+            let message = format!("{} answers without the rows of its nodes {}", query.member.name(), missing.names());
             return Err(Error::new(ErrorKind::Unavailable, message)
                 .with_hint("Query that database directly for a partial answer."));
         }

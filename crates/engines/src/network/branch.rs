@@ -99,7 +99,10 @@ pub(super) fn without_alias(expr: &Expr) -> &Expr {
 
 fn has_subquery(expr: &Expr) -> bool {
     let is_subquery = |expr: &Expr| {
-        Ok(matches!(expr, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_) | Expr::OuterReferenceColumn(..)))
+        Ok(matches!(
+            expr,
+            Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_) | Expr::OuterReferenceColumn(..)
+        ))
     };
     expr.exists(is_subquery).unwrap_or(true)
 }

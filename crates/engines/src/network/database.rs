@@ -155,7 +155,8 @@ impl Database for NetworkDatabase {
         };
         let mut catalog = Catalog::from_tables(known.tables.iter().map(entry).collect());
         let missing = known.unknown.iter();
-        catalog.notes = missing.map(|node| format!("The node {} does not answer: {}", node.name, node.reason)).collect();
+        catalog.notes =
+            missing.map(|node| format!("The node {} does not answer: {}", node.name, node.reason)).collect();
         Ok(Arc::new(catalog))
     }
 

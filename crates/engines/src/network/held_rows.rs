@@ -50,7 +50,8 @@ pub(super) fn may_match(holds: &HeldRows, schema: &SchemaRef, filters: &[Expr]) 
 
 fn evaluate(holds: &HeldRows, schema: &SchemaRef, condition: &Expr) -> Result<bool> {
     let columns = DFSchema::try_from(schema.clone())?;
-    let physical = create_physical_expr(condition, &columns, &ExecutionProps::new(), &PhysicalPlanningContext::default())?;
+    let physical =
+        create_physical_expr(condition, &columns, &ExecutionProps::new(), &PhysicalPlanningContext::default())?;
     let predicate = PruningPredicateBuilder::new().with_file_schema(schema.clone()).try_build(physical)?;
     let kept = predicate.prune(&HeldStatistics { holds, schema })?;
     Ok(kept.first().copied().unwrap_or(true))
@@ -76,7 +77,8 @@ pub(super) fn check_holds(holds: &HeldRows, schema: &Schema) -> Vec<String> {
         let unreadable = declared.filter(|text| read_value(text, field.data_type()).is_none());
         let list: Vec<&str> = unreadable.map(String::as_str).collect();
         let kind = type_name(field.data_type());
-        (!list.is_empty()).then(|| format!("holds: {} cannot be a value of the column {name} ({kind})", list.join(", ")))
+        (!list.is_empty())
+            .then(|| format!("holds: {} cannot be a value of the column {name} ({kind})", list.join(", ")))
     };
     holds.columns.iter().filter_map(of_column).collect()
 }

@@ -151,7 +151,8 @@ impl<'a> MergedAggregate<'a> {
             };
             result += usize::from(!matches!(merge, Merge::OfDistinct(_)));
             let args = vec![column_at(union.schema(), argument)?];
-            merged.push(call(func, AggregateFunctionParams { args, distinct, filter: None, ..function.params.clone() }));
+            merged
+                .push(call(func, AggregateFunctionParams { args, distinct, filter: None, ..function.params.clone() }));
         }
         let merged = Aggregate::try_new(Arc::new(union), groups, merged)?;
         let names: &DFSchemaRef = &self.aggregate.schema;

@@ -43,15 +43,16 @@ impl NetworkPlan {
         }
         let mut missing = Vec::new();
         for (leaf, outcome) in leaves.iter().zip(join_all(starting).await) {
-            let outcome: StartOutcome = outcome.unwrap_or_else(|_| {
-                Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"))
-            });
+            let outcome: StartOutcome =
+                outcome.unwrap_or_else(|_| Err(Error::new(ErrorKind::Cancelled, "the query was cancelled")));
             match outcome {
                 Ok(None) => {}
-                Ok(Some(inner)) => missing.extend(inner.nodes.iter().map(|node| MissingNode {
-                    name: format!("{}.{}", leaf.member(), node.name),
-                    ..node.clone()
-                })),
+                Ok(Some(inner)) => missing.extend(
+                    inner
+                        .nodes
+                        .iter()
+                        .map(|node| MissingNode { name: format!("{}.{}", leaf.member(), node.name), ..node.clone() }),
+                ),
                 Err(error) if is_node_failure(&error) && !job.is_cancelled() => {
                     failures.entry(leaf.member().to_owned()).or_insert_with(|| error.message().to_owned());
                 }

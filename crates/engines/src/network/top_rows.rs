@@ -30,7 +30,8 @@ fn limit_input(input: &LogicalPlan, keys: &[SortExpr], rows: usize) -> Result<Op
     let schema = input.schema();
     let mut limited = Vec::new();
     for branch in branches {
-        let rewritten = keys.iter().map(|key| Some(SortExpr { expr: branch.rewrite(&key.expr, schema)?, ..key.clone() }));
+        let rewritten =
+            keys.iter().map(|key| Some(SortExpr { expr: branch.rewrite(&key.expr, schema)?, ..key.clone() }));
         let Some(keys) = rewritten.collect::<Option<Vec<SortExpr>>>() else { return Ok(None) };
         limited.push(limit_branch(branch, keys, rows)?);
     }

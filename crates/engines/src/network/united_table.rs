@@ -87,7 +87,8 @@ impl NodePart {
             context: context.clone(),
         };
         let mut plan = LogicalPlanBuilder::scan(name.clone(), provider_as_source(Arc::new(table)), None)?.build()?;
-        if let Some(condition) = self.holds.as_ref().and_then(|holds| held_condition(holds, &self.table.schema, &name)) {
+        if let Some(condition) = self.holds.as_ref().and_then(|holds| held_condition(holds, &self.table.schema, &name))
+        {
             plan = LogicalPlan::Filter(Filter::try_new(condition, Arc::new(plan))?);
         }
         let columns = united.fields().iter().map(|field| {
@@ -110,8 +111,7 @@ impl NodePart {
 
 /// The column `name` of all parts as one; `None` if its types are not compatible.
 fn unite_column(name: &str, parts: &[NodePart], notes: &mut Vec<(String, String)>) -> Option<FieldRef> {
-    let found: Vec<(&NodePart, &FieldRef)> =
-        parts.iter().filter_map(|part| Some((part, part.column(name)?))).collect();
+    let found: Vec<(&NodePart, &FieldRef)> = parts.iter().filter_map(|part| Some((part, part.column(name)?))).collect();
     let (first, rest) = found.split_first()?;
     let mut data_type = first.1.data_type().clone();
     for (part, field) in rest {
@@ -160,9 +160,8 @@ fn common_type(left: &DataType, right: &DataType) -> Option<DataType> {
         }
         (Type::Float32, Type::Float64) | (Type::Float64, Type::Float32) => Some(Type::Float64),
         // Up to 32 bits, each integer is a double.
-        (Type::Int8 | Type::Int16 | Type::Int32, Type::Float64) | (Type::Float64, Type::Int8 | Type::Int16 | Type::Int32) => {
-            Some(Type::Float64)
-        }
+        (Type::Int8 | Type::Int16 | Type::Int32, Type::Float64)
+        | (Type::Float64, Type::Int8 | Type::Int16 | Type::Int32) => Some(Type::Float64),
         (Type::Timestamp(one, zone), Type::Timestamp(other, other_zone)) if zone == other_zone => {
             // Nanoseconds end in 2262: a later time is an error when it is read.
             Some(Type::Timestamp(*one.max(other), zone.clone()))

@@ -14,12 +14,7 @@ const FUNCTIONS: &[&str] = &["date_trunc", "date_bin", "date_part", "lower", "up
 
 impl Translator {
     /// Translates the key of a group. `None` if other rows could be in a group.
-    pub(super) fn translate_key(
-        &mut self,
-        key: &Expr,
-        terms: ColumnLookup<'_>,
-        schema: &DFSchema,
-    ) -> Option<String> {
+    pub(super) fn translate_key(&mut self, key: &Expr, terms: ColumnLookup<'_>, schema: &DFSchema) -> Option<String> {
         if let Expr::Column(column) = key {
             let term = terms(column).filter(|term| self.comparison_semantics(term) >= ComparisonSemantics::Equal)?;
             return Some(term.sql);

@@ -8,7 +8,8 @@ use tidegate_query::{Database, Network};
 
 use super::local_node::{LocalNetwork, LocalNode};
 
-const OSLO: &str = "time,site,value,count\n2026-01-01T00:00:00Z,a,1.5,1\n2026-01-02T00:00:00Z,b,2.5,2\n2026-01-02T10:00:00Z,a,4.0,3\n";
+const OSLO: &str =
+    "time,site,value,count\n2026-01-01T00:00:00Z,a,1.5,1\n2026-01-02T00:00:00Z,b,2.5,2\n2026-01-02T10:00:00Z,a,4.0,3\n";
 const ROME: &str = "time,site,value,count\n2026-02-01T00:00:00Z,a,10.0,10\n2026-02-02T00:00:00Z,c,,20\n";
 
 fn two_nodes() -> LocalNetwork {
@@ -18,8 +19,14 @@ fn two_nodes() -> LocalNetwork {
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_of_the_same_name_are_one_table() {
     let network = two_nodes();
-    assert_eq!(network.rows("SELECT _node, COUNT(*) FROM readings GROUP BY _node ORDER BY 1").await, "bergen|3\nmilan|2");
-    assert_eq!(network.rows("SELECT site, value, _node FROM readings ORDER BY time LIMIT 2").await, "a|1.5|bergen\nb|2.5|bergen");
+    assert_eq!(
+        network.rows("SELECT _node, COUNT(*) FROM readings GROUP BY _node ORDER BY 1").await,
+        "bergen|3\nmilan|2"
+    );
+    assert_eq!(
+        network.rows("SELECT site, value, _node FROM readings ORDER BY time LIMIT 2").await,
+        "a|1.5|bergen\nb|2.5|bergen"
+    );
     let columns = network.database.columns("readings", &Principal::anonymous()).await.unwrap();
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     assert_eq!(names, ["time", "site", "value", "count", "_node"]);
@@ -62,7 +69,10 @@ async fn groups_by_time_and_node_are_computed_on_the_nodes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sorts_with_a_limit_are_computed_on_the_nodes() {
     let network = two_nodes();
-    assert_eq!(network.rows("SELECT site, count, _node FROM readings ORDER BY count DESC LIMIT 2").await, "c|20|milan\na|10|milan");
+    assert_eq!(
+        network.rows("SELECT site, count, _node FROM readings ORDER BY count DESC LIMIT 2").await,
+        "c|20|milan\na|10|milan"
+    );
     for statement in network.take_statements() {
         assert!(statement.ends_with("LIMIT 2") && statement.contains("ORDER BY"), "{statement}");
     }
@@ -81,7 +91,8 @@ async fn a_condition_on_the_node_asks_this_node_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_whose_declared_rows_cannot_match_are_not_asked() {
     let holds = |from: Option<&str>, before: Option<&str>| {
-        let values = HeldValues { from: from.map(str::to_owned), before: before.map(str::to_owned), values: Vec::new() };
+        let values =
+            HeldValues { from: from.map(str::to_owned), before: before.map(str::to_owned), values: Vec::new() };
         HeldRows { columns: BTreeMap::from([("time".to_owned(), values)]) }
     };
     let network = LocalNetwork::of(
@@ -105,10 +116,7 @@ async fn nodes_whose_declared_rows_cannot_match_are_not_asked() {
 async fn columns_that_differ_are_united_or_named() {
     let network = LocalNetwork::new(
         PartialAnswers::Forbid,
-        &[
-            &[("t.csv", "id,amount,kind,only\n1,2,x,7\n")],
-            &[("t.csv", "id,amount,kind\n2,2.5,2026-01-01\n")],
-        ],
+        &[&[("t.csv", "id,amount,kind,only\n1,2,x,7\n")], &[("t.csv", "id,amount,kind\n2,2.5,2026-01-01\n")]],
     );
     let columns = network.database.columns("t", &Principal::anonymous()).await.unwrap();
     let columns: Vec<String> = columns.iter().map(|column| format!("{} {}", column.name, column.type_name)).collect();

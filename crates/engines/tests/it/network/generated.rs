@@ -33,23 +33,26 @@ fn row(nodes: usize) -> impl Strategy<Value = Row> {
     let maybe = |of: BoxedStrategy<i64>| prop::option::weighted(0.85, of);
     let label = prop::option::weighted(0.85, prop::sample::select(vec!["a", "b", "B", "ä", ""]));
     let numbers = (maybe((-3_i64..4).boxed()), maybe(prop_oneof![-5_i64..6, Just(i64::MAX), Just(i64::MIN)].boxed()));
-    let others = (maybe((-8_i64..9).boxed()), maybe((-999_i64..1000).boxed()), prop::option::weighted(0.85, any::<bool>()));
+    let others =
+        (maybe((-8_i64..9).boxed()), maybe((-999_i64..1000).boxed()), prop::option::weighted(0.85, any::<bool>()));
     // Four days, at any time of day.
     let times = (maybe((20_000_i64..20_004).boxed()), maybe((0_i64..4 * 86_400).boxed()));
-    (0..nodes, label, numbers, others, times).prop_map(|(node, label, (small, number), (double, amount, flag), (day, time))| {
-        let to_i32 = |value: i64| i32::try_from(value).unwrap();
-        Row {
-            node,
-            label,
-            small: small.map(to_i32),
-            number,
-            double: double.map(|quarters| quarters as f64 / 4.0),
-            amount: amount.map(i128::from),
-            flag,
-            day: day.map(to_i32),
-            time: time.map(|seconds| (20_000 * 86_400 + seconds) * 1_000_000),
-        }
-    })
+    (0..nodes, label, numbers, others, times).prop_map(
+        |(node, label, (small, number), (double, amount, flag), (day, time))| {
+            let to_i32 = |value: i64| i32::try_from(value).unwrap();
+            Row {
+                node,
+                label,
+                small: small.map(to_i32),
+                number,
+                double: double.map(|quarters| quarters as f64 / 4.0),
+                amount: amount.map(i128::from),
+                flag,
+                day: day.map(to_i32),
+                time: time.map(|seconds| (20_000 * 86_400 + seconds) * 1_000_000),
+            }
+        },
+    )
 }
 
 /// The rows as a Parquet file; with the name of the node if `with_node`.
@@ -186,8 +189,15 @@ fn statement() -> impl Strategy<Value = (String, bool)> {
         (format!("SELECT {columns} FROM t{}{groups}", where_clause(&conditions)), false)
     });
     let order = prop::sample::select(vec![
-        "id", "id DESC", "label, id", "label DESC NULLS LAST, id", "amount DESC, id", "_node, id", "time NULLS FIRST, id",
-        "small + 1, id", "double, id",
+        "id",
+        "id DESC",
+        "label, id",
+        "label DESC NULLS LAST, id",
+        "amount DESC, id",
+        "_node, id",
+        "time NULLS FIRST, id",
+        "small + 1, id",
+        "double, id",
     ]);
     let page = (order, picked(CONDITIONS, 0..3), 0_usize..6, 0_usize..8);
     let page = page.prop_map(|(order, conditions, offset, limit)| {
@@ -257,8 +267,13 @@ fn check(nodes: usize, rows: &[Row], statements: &[(String, bool)]) {
     });
 }
 
+/// Eight tables with 25 statements each, or as many tables as PROPTEST_CASES says.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(8)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 8, max_shrink_iters: 30, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 30, ..ProptestConfig::default() })]
 
     #[test]
     fn a_network_answers_as_one_node(
