@@ -8,7 +8,8 @@ use tidegate_sql::SqlDialect;
 
 use super::super::problem::ConfigProblem;
 use super::super::quantities::OneOrMany;
-use super::super::types::{DatabaseConfig, DialectConfig};
+use super::super::types::DatabaseConfig;
+use super::super::types::network::DialectConfig;
 use super::urls::check_urls;
 
 pub(super) fn open(

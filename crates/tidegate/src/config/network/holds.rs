@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tidegate_engines::{HeldRows, HeldValues};
 
 use super::super::problem::ConfigProblem;
-use super::super::types::{HeldConfig, HeldRangeConfig, ScalarText};
+use super::super::types::network::{HeldConfig, HeldRangeConfig, ScalarText};
 
 /// The rows of `entry`, which stands at `path`.
 pub(super) fn parse_held_rows(

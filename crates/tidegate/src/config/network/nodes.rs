@@ -12,7 +12,7 @@ use tidegate_query::{Database, NodeDatabase};
 
 use super::super::databases::OpenedDatabase;
 use super::super::problem::{ConfigProblem, checked};
-use super::super::types::{NetworkConfig, NodeConfig, PartialConfig};
+use super::super::types::network::{NetworkConfig, NodeConfig, PartialConfig};
 use super::flight_sql::to_dialect;
 use super::holds::parse_held_rows;
 use super::trust::open_signer;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tidegate_auth::{CallerTokenOptions, CallerTokenSigner, TokenAlgorithm};
 
 use super::super::problem::ConfigProblem;
-use super::super::types::TrustConfig;
+use super::super::types::network::TrustConfig;
 
 /// The signer of `entry`, which stands at `path`.
 pub(super) fn open_signer(

@@ -6,7 +6,7 @@ mod limits;
 mod logs;
 mod metrics;
 mod mqtt;
-mod network;
+pub(crate) mod network;
 mod receivers;
 mod resources_and_prompts;
 mod safeguards;
@@ -29,10 +29,7 @@ pub(crate) use limits::{CallLimitsConfig, LevelLimitsConfig, LimitsConfig, Resul
 pub(crate) use logs::LogSourceConfig;
 pub(crate) use metrics::{MetricSourceConfig, RecordedMetricsConfig};
 pub(crate) use mqtt::{MqttConfig, MqttFormat};
-pub(crate) use network::{
-    ClientTlsConfig, DialectConfig, HeldConfig, HeldRangeConfig, NetworkConfig, NodeConfig, PartialConfig, ScalarText,
-    TrustConfig,
-};
+pub(crate) use network::ClientTlsConfig;
 pub(crate) use receivers::ReceiversConfig;
 pub(crate) use resources_and_prompts::{MessageConfig, MessageRole, PromptConfig, ResourceConfig};
 pub(crate) use safeguards::{AuditConfig, SecretAction, SecretRuleConfig, SecretsConfig, WhenFullConfig};
