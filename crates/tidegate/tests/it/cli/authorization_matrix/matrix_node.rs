@@ -25,6 +25,7 @@ databases:
       - {table: people, rows: "tenant = :tenant OR tenant = 'all'", columns: {phone: deny}, except_roles: [admin]}
   - {name: both, federated: [sales, crm]}
   - {name: machine, system: {tables: [memory]}}
+  - {name: sites, network: {nodes: [{name: oslo, url: 'SITE'}]}, tenants: [north]}
   - {name: plant, ingest: FOLDER, tables: {readings: {columns: {id: integer}}}}
 receivers: {otlp: plant, prometheus: plant, bulk: plant}
 metrics:
@@ -64,9 +65,9 @@ roles:
   - name: northern
     toolsets: ['*']
     access: [operator]
-    databases: [shop, sales, vault, crm, both]
+    databases: [shop, sales, vault, crm, both, sites]
     ingest: [plant.readings, plant.dropped, plant.otel_logs, plant.events]
-  - {name: southern, toolsets: ['*'], access: [operator], databases: [shop, sales, vault, crm, both]}
+  - {name: southern, toolsets: ['*'], access: [operator], databases: [shop, sales, vault, crm, both, sites]}
   - {name: curated, toolsets: [orders, discover], access: [orders.*]}
   - {name: clerk, toolsets: [orders], access: [orders.read], ingest: [plant.readings]}
   - {name: reader, toolsets: [reports]}
@@ -88,13 +89,29 @@ pub(super) struct MatrixNode {
     keys: Vec<(&'static str, Option<String>)>,
     /// Of the [`OTHER_PRINCIPALS`].
     other_principals: [String; 2],
+    /// The node of its network, which runs as long as it does.
+    _site: (Server, ConfiguredFolder),
+}
+
+/// A node of a network that serves all callers.
+fn start_site() -> (ConfiguredFolder, Server) {
+    let configured = ConfiguredFolder::new(
+        "server: {listen: '127.0.0.1:0', flight: '127.0.0.1:0'}\ndatabases: [{name: shop, files: shop}]\n",
+    );
+    let server = Server::start(tidegate().current_dir(configured.folder()).args(["serve", "--log", "error"]));
+    assert!(server.url.starts_with("grpc://"), "{}", server.url);
+    (configured, server)
 }
 
 impl MatrixNode {
     pub(super) fn start() -> Self {
         let at_http = "auth: {keys: keys.json, anonymous: [visitor]}\n";
         // A folder has one writer: the server here, and a process of a role there.
-        let configuration = |folder: &str, auth: &str| format!("{}{auth}", CONFIGURATION.replace("FOLDER", folder));
+        let (site_folder, site) = start_site();
+        let configuration = |folder: &str, auth: &str| {
+            let configuration = CONFIGURATION.replace("FOLDER", folder).replace("SITE", &site.url);
+            format!("{configuration}{auth}")
+        };
         let configured = ConfiguredFolder::new(&configuration("plant", at_http));
         write_databases(configured.folder());
         let key = |name: &str, role: &str| {
@@ -112,7 +129,8 @@ impl MatrixNode {
         }
         let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "error"];
         let server = Server::start(tidegate().current_dir(configured.folder()).args(serve));
-        Self { server, configured, client: Client::new(), keys, other_principals }
+        let _site = (site, site_folder);
+        Self { server, configured, client: Client::new(), keys, other_principals, _site }
     }
 
     fn folder(&self) -> &Path {
@@ -198,9 +216,9 @@ fn tenant_of(role: &str) -> Option<&'static str> {
 pub(super) fn databases_of(role: &str, transport: Transport) -> &'static [&'static str] {
     match (role, transport.reaches_the_server()) {
         ("admin", true) => &["shop", "other", "crm", "machine", "plant"],
-        ("admin", false) => &["shop", "other", "sales", "vault", "crm", "both", "machine", "plant"],
+        ("admin", false) => &["shop", "other", "sales", "vault", "crm", "both", "machine", "plant", "sites"],
         ("analyst", _) => &["shop", "crm", "machine"],
-        ("northern", _) | ("southern", false) => &["shop", "sales", "vault", "crm", "both"],
+        ("northern", _) | ("southern", false) => &["shop", "sales", "vault", "crm", "both", "sites"],
         ("southern", true) => &["shop", "sales", "crm", "both"],
         ("visitor", _) => &["other"],
         _ => &[],
