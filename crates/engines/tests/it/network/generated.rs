@@ -241,12 +241,10 @@ fn check(nodes: usize, rows: &[Row], statements: &[(String, bool)]) {
             let mut expected = whole.try_rows(sql).await;
             let mut answer = network.try_rows(sql).await;
             if !is_ordered {
-                for rows in [&mut expected, &mut answer] {
-                    if let Ok(rows) = rows {
-                        let mut sorted: Vec<&str> = rows.lines().collect();
-                        sorted.sort_unstable();
-                        *rows = sorted.join("\n");
-                    }
+                for rows in [&mut expected, &mut answer].into_iter().flatten() {
+                    let mut sorted: Vec<&str> = rows.lines().collect();
+                    sorted.sort_unstable();
+                    *rows = sorted.join("\n");
                 }
             }
             let plan = match network.plan(sql).await {

@@ -195,7 +195,7 @@ fn a_source_is_a_resource_that_changes_with_its_rows() {
     let (table, runtime) = (Table::new(), tokio::runtime::Runtime::new().unwrap());
     let node = table.node();
     let row = LogRow { time: Some(0), message: None, level: None, code: Some(7), flag: None };
-    table.fill(&[row.clone()], TimeForm::Zoned);
+    table.fill(std::slice::from_ref(&row), TimeForm::Zoned);
     let before = runtime.block_on(node.version_tag());
     assert!(before.is_some());
     assert_eq!(runtime.block_on(node.version_tag()), before);
