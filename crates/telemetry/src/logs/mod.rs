@@ -24,7 +24,9 @@ mod value;
 
 pub use bar_width::{BARS_MAX, BarWidth};
 pub use counted::{CountedBar, CountedRows, CountedValues};
-pub use facet::{FACET_BYTES_MAX, FACET_DISTINCT_MAX, FACET_VALUES_MAX, FACETS_BYTES_MAX, FacetValue, FieldFacet, RareValues};
+pub use facet::{
+    FACET_BYTES_MAX, FACET_DISTINCT_MAX, FACET_VALUES_MAX, FACETS_BYTES_MAX, FacetValue, FieldFacet, RareValues,
+};
 pub use histogram::{HISTOGRAM_SERIES_MAX, HistogramBar, HistogramSeries, LogHistogram, SeriesName};
 pub use number_ranges::{NUMBER_RANGES_MAX, NumberRange, NumberRanges};
 pub use page::{

@@ -161,7 +161,8 @@ async fn tools_show_a_network_only_to_its_callers() {
 #[test]
 fn doctor_and_check_name_what_is_wrong_with_each_node() {
     let key = KeyPair::generate();
-    let nodes: Vec<SiteNode> = vec![SiteNode::start("oslo", &key.public), SiteNode::start("rome", &KeyPair::generate().public)];
+    let nodes: Vec<SiteNode> =
+        vec![SiteNode::start("oslo", &key.public), SiteNode::start("rome", &KeyPair::generate().public)];
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("uniting-key.pem"), &key.private).unwrap();
     let gone = "{name: cork, url: 'grpc://127.0.0.1:1', database: plant}";
@@ -170,7 +171,9 @@ fn doctor_and_check_name_what_is_wrong_with_each_node() {
     let checked = run_in(folder.path(), &["config", "check"]);
     let text = format!("{}{}", checked.stdout, checked.stderr);
     assert_eq!(checked.code, Some(0), "{text}");
-    for part in ["node oslo of sites", "node rome of sites", "refuses this server", "node cork of sites", "does not answer"] {
+    for part in
+        ["node oslo of sites", "node rome of sites", "refuses this server", "node cork of sites", "does not answer"]
+    {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     let diagnosed = run_in(folder.path(), &["doctor"]);
