@@ -119,7 +119,7 @@ class Network:
         return seconds, answer
 
     def measure(self, rounds: int) -> wire.Json:
-        asked: dict[str, Callable[[], tuple[Seconds, str]]] = {
+        questions: dict[str, Callable[[], tuple[Seconds, str]]] = {
             "four nodes": lambda: self.ask("sites", QUESTION),
             "one node with all rows": lambda: self.ask("single", QUESTION),
             "one node with its quarter": lambda: self.ask("one", QUESTION),
@@ -127,15 +127,15 @@ class Network:
             "a small question to one node": lambda: self.ask("one", SMALL),
         }
         for _ in range(WARM_UPS):
-            answers = {name: ask()[1] for name, ask in asked.items()}
+            answers = {name: ask()[1] for name, ask in questions.items()}
         if rows_of(answers["four nodes"]) != rows_of(answers["one node with all rows"]):
             raise RuntimeError(f"the answers differ: {answers}")
         travelled = sum(forwarder.bytes for forwarder in self._forwarders)
         self.ask("sites", QUESTION)
         travelled = sum(forwarder.bytes for forwarder in self._forwarders) - travelled
-        taken: dict[str, list[Seconds]] = {name: [] for name in asked}
+        taken: dict[str, list[Seconds]] = {name: [] for name in questions}
         for _ in range(rounds):
-            for name, ask in asked.items():
+            for name, ask in questions.items():
                 taken[name].append(ask()[0])
         medians = {name: statistics.median(times) for name, times in taken.items()}
         return {"seconds": medians, "bytes_between_nodes": travelled}

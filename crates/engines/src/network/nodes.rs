@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
-use tidegate_query::{MissingNode, NodeTables, is_node_failure};
+use tidegate_query::{MissingNode, NodeTables};
 
 use super::options::{NetworkNode, NetworkOptions, PartialAnswers};
 use super::united_table::{NodePart, UnitedTable};
@@ -25,7 +25,7 @@ impl KnownTables {
     /// Asks each node, which answers from memory if it can.
     ///
     /// # Errors
-    /// An error of a node that is not about the node.
+    /// `Cancelled`.
     pub(super) async fn load(
         nodes: &[NetworkNode],
         options: &NetworkOptions,
@@ -38,7 +38,8 @@ impl KnownTables {
             let name = node.database.name().to_owned();
             let tables = match answer {
                 Ok(Ok(tables)) => tables,
-                Ok(Err(error)) if is_node_failure(&error) => {
+                // A list of tables has nothing of a statement: every error is about the node, or the caller there.
+                Ok(Err(error)) if error.kind() != ErrorKind::Cancelled => {
                     found.unknown.push(MissingNode { name, reason: error.message().to_owned(), rows: None });
                     continue;
                 }

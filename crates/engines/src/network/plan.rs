@@ -1,4 +1,4 @@
-//! A planned statement of a network. All nodes are asked at once, before any of its operators runs.
+//! A planned statement of a network. All nodes receive their statements at once, before any of its operators runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Nodes whose declared rows cannot match the conditions of a statement are not asked.
+//! Nodes whose declared rows cannot match the conditions of a statement receive no statement.
 
 use std::sync::Arc;
 

@@ -23,7 +23,8 @@ async fn partial_rows(network: &LocalNetwork, sql: &str) -> (String, String, Opt
     (lines(&batches), names, missing.and_then(|missing| missing.share()))
 }
 
-const FAILURES: [Failure; 4] = [Failure::NeverReachable, Failure::Away, Failure::Silent, Failure::Refusing];
+const FAILURES: [Failure; 5] =
+    [Failure::NeverReachable, Failure::Away, Failure::Silent, Failure::Refusing, Failure::WithoutTools];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_fails_with_the_names_of_the_nodes() {

@@ -27,6 +27,8 @@ pub(crate) enum Failure {
     Silent,
     /// It refuses the caller.
     Refusing,
+    /// The caller has no tools there.
+    WithoutTools,
 }
 
 pub(crate) struct LocalNode {
@@ -90,6 +92,9 @@ impl NodeDatabase for LocalNode {
     async fn tables(&self, principal: &Principal) -> Result<Arc<NodeTables>, Error> {
         if *self.failure.lock() == Some(Failure::NeverReachable) {
             return Err(self.unavailable("connection refused"));
+        }
+        if *self.failure.lock() == Some(Failure::WithoutTools) {
+            return Err(Error::new(ErrorKind::NotFound, "there is no tool \"list_tables\""));
         }
         let catalog = self.catalog(principal).await?;
         let mut tables = Vec::new();
