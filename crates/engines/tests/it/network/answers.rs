@@ -89,7 +89,7 @@ async fn a_condition_on_the_node_asks_this_node_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_whose_declared_rows_cannot_match_receive_no_statement() {
+async fn nodes_without_matching_rows_receive_no_statement() {
     let holds = |from: Option<&str>, before: Option<&str>| {
         let values =
             HeldValues { from: from.map(str::to_owned), before: before.map(str::to_owned), values: Vec::new() };

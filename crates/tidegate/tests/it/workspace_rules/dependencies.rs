@@ -145,6 +145,7 @@ const LIBRARIES_ALLOWED_IN_TESTS: &[(&str, &str)] = &[
     ("tidegate", "axum"),
     ("tidegate-client", "axum"),
     ("tidegate", "rusqlite"),
+    ("tidegate-tools", "rusqlite"),
     ("tidegate-engines", "tokio-postgres"),
     ("tidegate-testkit", "tokio-postgres"),
 ];
