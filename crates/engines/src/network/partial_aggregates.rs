@@ -97,42 +97,37 @@ impl<'a> MergedAggregate<'a> {
         let schema = self.aggregate.input.schema();
         let keys: Option<Vec<Expr>> = self.keys().map(|key| branch.rewrite(without_alias(key), schema)).collect();
         let Some(keys) = keys else { return Ok(None) };
-        // In one branch, a constant separates no groups.
-        let groups: Vec<Expr> = keys.iter().filter(|key| !matches!(key, Expr::Literal(..))).cloned().collect();
+        // In one branch, a constant separates no groups. A plan has each expression once.
+        let mut groups = Vec::new();
+        let key_positions: Vec<Option<usize>> =
+            keys.iter().map(|key| (!matches!(key, Expr::Literal(..))).then(|| position_of(key, &mut groups))).collect();
         let mut results = Vec::new();
+        let mut result_positions = Vec::new();
         for (function, merge) in &self.functions {
             if matches!(merge, Merge::OfDistinct(_)) {
                 continue;
             }
             let Some(rewritten) = rewrite_function(function, branch, schema) else { return Ok(None) };
-            results.push(rewritten);
+            result_positions.push(position_of(&rewritten, &mut results));
         }
         // Without groups there is one row even if there are no rows to aggregate.
-        let is_one_row = groups.is_empty() && !keys.is_empty();
-        if is_one_row {
-            results.push(count_all());
-        }
-        let (group_count, result_count) = (groups.len(), results.len() - usize::from(is_one_row));
-        let partial = Aggregate::try_new(Arc::new(branch.base.clone()), groups, results)?;
-        let mut partial = LogicalPlan::Aggregate(partial);
-        if is_one_row {
-            let rows = column_at(partial.schema(), group_count + result_count)?;
+        let row_count = (groups.is_empty() && !keys.is_empty()).then(|| position_of(&count_all(), &mut results));
+        let group_count = groups.len();
+        let mut partial = LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(branch.base.clone()), groups, results)?);
+        if let Some(position) = row_count {
+            let rows = column_at(partial.schema(), group_count + position)?;
             partial = LogicalPlan::Filter(Filter::try_new(rows.gt(lit(0_i64)), Arc::new(partial))?);
         }
         let mut columns = Vec::new();
-        let mut position = 0;
-        for (index, key) in keys.into_iter().enumerate() {
-            let key = match key {
-                Expr::Literal(..) => key,
-                _ => {
-                    position += 1;
-                    column_at(partial.schema(), position - 1)?
-                }
+        for (index, (key, position)) in keys.into_iter().zip(key_positions).enumerate() {
+            let key = match position {
+                Some(position) => column_at(partial.schema(), position)?,
+                None => key,
             };
             columns.push(key.alias(format!("key{index}")));
         }
-        for index in 0..result_count {
-            columns.push(column_at(partial.schema(), group_count + index)?.alias(format!("result{index}")));
+        for (index, position) in result_positions.into_iter().enumerate() {
+            columns.push(column_at(partial.schema(), group_count + position)?.alias(format!("result{index}")));
         }
         Projection::try_new(columns, Arc::new(partial)).map(LogicalPlan::Projection).map(Some)
     }
@@ -190,6 +185,14 @@ fn merge_of(function: &AggregateFunction) -> Option<Merge> {
         "sum" => Some(Merge::Sum(func.clone())),
         _ => None,
     }
+}
+
+/// The position of `expr` in `expressions`, to which it is added if it is absent.
+fn position_of(expr: &Expr, expressions: &mut Vec<Expr>) -> usize {
+    expressions.iter().position(|known| known == expr).unwrap_or_else(|| {
+        expressions.push(expr.clone());
+        expressions.len() - 1
+    })
 }
 
 fn rewrite_function(function: &AggregateFunction, branch: &Branch, schema: &DFSchemaRef) -> Option<Expr> {

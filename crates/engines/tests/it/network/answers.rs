@@ -53,6 +53,13 @@ async fn aggregates_are_computed_on_the_nodes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_may_be_counted_too() {
+    let network = two_nodes();
+    let sql = "SELECT site, COUNT(DISTINCT site), COUNT(*), COUNT(*) + 1 FROM readings GROUP BY site ORDER BY site";
+    assert_eq!(network.rows(sql).await, "a|1|3|4\nb|1|1|2\nc|1|1|2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn groups_by_time_and_node_are_computed_on_the_nodes() {
     let network = two_nodes();
     let sql = "SELECT date_trunc('day', time) AS day, _node, SUM(count) FROM readings GROUP BY 1, 2 ORDER BY 1, 2";
