@@ -265,9 +265,9 @@ fn check(nodes: usize, rows: &[Row], statements: &[(String, bool)]) {
     });
 }
 
-/// Eight tables with 25 statements each, or as many tables as PROPTEST_CASES says.
+/// Four tables with 25 statements each, or as many tables as PROPTEST_CASES says.
 fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(8)
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(4)
 }
 
 proptest! {
