@@ -7,11 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use futures::future::{join_all, try_join_all};
-use object_store::memory::InMemory;
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
 use tidegate_query::{Catalog, ColumnEntry, Database, Plan, StableHasher, TableEntry};
 use tidegate_sql::{SqlDialect, Statement};
-use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use super::catalogs::{is_catalog, load_catalogs, load_objects};
@@ -19,8 +17,8 @@ use super::member::{Member, MemberQueryContext, MemberTable, load_schema};
 use super::push::push_down;
 use super::tables::MemberTables;
 use crate::embedded::{
-    Engine, QueryCancellation, SessionFactory, StatementScope, StatementSession, SystemCatalogs, build_plan,
-    describe_statement, find_tables, optimize_statement, to_core_error, with_cancellation,
+    Engine, SessionFactory, StatementScope, StatementSession, SystemCatalogs, build_plan, describe_statement,
+    find_tables, optimize_statement, to_core_error, with_cancellation,
 };
 
 /// Maximum time to wait for running member queries at shutdown.
@@ -146,18 +144,11 @@ impl FederatedDatabase {
     }
 
     fn create_session(&self, tables: &MemberTables, principal: &Principal) -> StatementSession {
-        let store = Arc::new(InMemory::new());
-        self.sessions.create_session_for(principal, Arc::new(tables.clone()), store)
+        self.sessions.create_session_without_files(principal, Arc::new(tables.clone()))
     }
 
     fn query_context(&self, principal: &Principal) -> MemberQueryContext {
-        MemberQueryContext {
-            principal: Arc::new(principal.clone()),
-            cancellation: QueryCancellation::new(self.engine.shutdown_token()),
-            runtime: Handle::current(),
-            tasks: self.tasks.clone(),
-            first_rows_within: None,
-        }
+        MemberQueryContext::new(principal, &self.engine, &self.tasks)
     }
 }
 

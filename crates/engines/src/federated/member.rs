@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use super::column_conversion;
-use crate::embedded::QueryCancellation;
+use crate::embedded::{Engine, QueryCancellation};
 
 /// A database whose tables are those of a federated database, or a node whose tables are those of a network.
 #[derive(Clone)]
@@ -113,6 +113,19 @@ pub(crate) struct MemberQueryContext {
     pub(crate) tasks: TaskTracker,
     /// How long a node may take for its first rows.
     pub(crate) first_rows_within: Option<Duration>,
+}
+
+impl MemberQueryContext {
+    /// For one statement of `principal`, in the runtime of the caller.
+    pub(crate) fn new(principal: &Principal, engine: &Engine, tasks: &TaskTracker) -> Self {
+        Self {
+            principal: Arc::new(principal.clone()),
+            cancellation: QueryCancellation::new(engine.shutdown_token()),
+            runtime: Handle::current(),
+            tasks: tasks.clone(),
+            first_rows_within: None,
+        }
+    }
 }
 
 #[derive(Clone)]

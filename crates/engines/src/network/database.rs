@@ -9,14 +9,12 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::LogicalPlan;
-use object_store::memory::InMemory;
 use tidegate_core::{Error, Principal};
 use tidegate_query::{
     Catalog, ColumnEntry, Database, Network, NodeDatabase, Plan, StableHasher, TableEntry, TablePart, TableStatus,
     type_name,
 };
 use tidegate_sql::{SqlDialect, Statement};
-use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use super::held_rows::check_holds;
@@ -29,8 +27,8 @@ use super::tables::NetworkTables;
 use super::top_rows::limit_branches;
 use super::united_table::NODE_COLUMN;
 use crate::embedded::{
-    Engine, QueryCancellation, SessionFactory, StatementScope, StatementSession, build_plan, describe_statement,
-    find_tables, optimize_statement, to_core_error, with_cancellation,
+    Engine, SessionFactory, StatementScope, StatementSession, build_plan, describe_statement, find_tables,
+    optimize_statement, to_core_error, with_cancellation,
 };
 use crate::federated::{MemberQueryContext, push_down};
 
@@ -108,18 +106,12 @@ impl NetworkDatabase {
     }
 
     fn create_session(&self, tables: &NetworkTables, principal: &Principal) -> StatementSession {
-        let store = Arc::new(InMemory::new());
-        self.sessions.create_session_for(principal, Arc::new(tables.clone()), store)
+        self.sessions.create_session_without_files(principal, Arc::new(tables.clone()))
     }
 
     fn query_context(&self, principal: &Principal) -> MemberQueryContext {
-        MemberQueryContext {
-            principal: Arc::new(principal.clone()),
-            cancellation: QueryCancellation::new(self.engine.shutdown_token()),
-            runtime: Handle::current(),
-            tasks: self.tasks.clone(),
-            first_rows_within: Some(self.options.timeout),
-        }
+        let context = MemberQueryContext::new(principal, &self.engine, &self.tasks);
+        MemberQueryContext { first_rows_within: Some(self.options.timeout), ..context }
     }
 }
 
@@ -176,10 +168,6 @@ impl Database for NetworkDatabase {
     fn row_policy_fingerprint(&self, principal: &Principal) -> u64 {
         let all = self.databases.iter();
         StableHasher::combine_named(all.map(|node| (node.name(), node.row_policy_fingerprint(principal))))
-    }
-
-    async fn notes(&self) -> Result<Vec<String>, Error> {
-        Ok(Vec::new())
     }
 
     fn network(&self) -> Option<&dyn Network> {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
-use object_store::memory::InMemory;
 use tidegate_core::{Error, Principal};
 use tidegate_pgsql::{VisibleObjects, VisibleTable};
 use tidegate_query::{
@@ -202,8 +201,7 @@ impl SystemDatabase {
     }
 
     fn create_session(&self, tables: &LiveTables, principal: &Principal) -> StatementSession {
-        let store = Arc::new(InMemory::new());
-        self.sessions.create_session_for(principal, Arc::new(tables.clone()), store)
+        self.sessions.create_session_without_files(principal, Arc::new(tables.clone()))
     }
 }
 

@@ -17,6 +17,7 @@ use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 use datafusion::prelude::SessionConfig;
 use object_store::ObjectStore;
+use object_store::memory::InMemory;
 use parking_lot::Mutex;
 use tidegate_core::Principal;
 
@@ -197,6 +198,15 @@ impl SessionFactory {
     pub(crate) fn create_session(&self, tables: &SnapshotTables) -> StatementSession {
         let store = Arc::new(tables.snapshot.store.clone());
         self.create_session_for(&tables.principal_policies.principal, Arc::new(tables.clone()), store)
+    }
+
+    /// Creates a session for one statement of `principal` on the tables of `scope`, none of which reads files.
+    pub(crate) fn create_session_without_files(
+        &self,
+        principal: &Principal,
+        scope: Arc<dyn StatementScope>,
+    ) -> StatementSession {
+        self.create_session_for(principal, scope, Arc::new(InMemory::new()))
     }
 
     /// Creates a session for one statement of `principal` on the tables of `scope`, which read only from `store`.
