@@ -76,8 +76,11 @@ pub(crate) struct TableMessage {
     pub(crate) name: String,
     pub(crate) rows: Option<u64>,
     pub(crate) comment: Option<String>,
-    /// The columns as an encapsulated IPC message, in base64.
+    /// The columns as an encapsulated IPC message, in base64. Empty if the table cannot be read.
     pub(crate) schema: String,
+    /// Why the table cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unreadable: Option<String>,
 }
 
 /// The answer to [`CHECK_ACTION`].

@@ -74,6 +74,8 @@ pub struct NodeTable {
     pub rows: Option<u64>,
     /// The comment from the database.
     pub comment: Option<String>,
+    /// Why it cannot be read. It has no columns then.
+    pub unreadable: Option<String>,
 }
 
 /// The answer of a node to a check.

@@ -17,7 +17,6 @@ use tidegate_query::{
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_util::task::TaskTracker;
 
-use super::held_rows::check_holds;
 use super::nodes::KnownTables;
 use super::options::{NetworkNode, NetworkOptions};
 use super::partial_aggregates::aggregate_branches;
@@ -25,7 +24,7 @@ use super::plan::NetworkPlan;
 use super::pruned_nodes::remove_pruned_nodes;
 use super::tables::NetworkTables;
 use super::top_rows::limit_branches;
-use super::united_table::NODE_COLUMN;
+use super::united_table::{NODE_COLUMN, UnitedTable};
 use crate::embedded::{
     Engine, SessionFactory, StatementScope, StatementSession, build_plan, describe_statement, find_tables,
     optimize_statement, to_core_error, with_cancellation,
@@ -80,29 +79,30 @@ impl NetworkDatabase {
         NetworkTables::new(&self.name, known, statement, context, principal)
     }
 
-    /// The rows of the tables of `statement` by node, as last known.
-    fn rows_by_node(
-        &self,
-        statement: &Statement,
-        tables: &NetworkTables,
-    ) -> Result<BTreeMap<String, Option<u64>>, Error> {
+    /// The names of the tables of `statement`.
+    fn table_names(&self, statement: &Statement, tables: &NetworkTables) -> Result<BTreeSet<String>, Error> {
         let lacks = |reference: &TableReference| tables.has_no_table(reference);
         let references = find_tables(statement, self.sessions.base(), lacks, &self.name)?;
-        let names: BTreeSet<String> = references.iter().map(|reference| tables.table_name(reference)).collect();
+        Ok(references.iter().map(|reference| tables.table_name(reference)).collect())
+    }
+
+    /// The rows of the tables called `names` by node, as last known.
+    fn rows_by_node(&self, names: &BTreeSet<String>, tables: &NetworkTables) -> BTreeMap<String, Option<u64>> {
         let mut rows: BTreeMap<String, Option<u64>> =
             self.databases.iter().map(|node| (node.name().to_owned(), Some(0))).collect();
         for name in names {
-            let Ok(table) = tables.known.table(&name, &self.name) else { continue };
+            let Ok(table) = tables.known.table(name, &self.name) else { continue };
             for part in &table.parts {
                 let known = part.table.rows.filter(|_| part.holds.is_none());
                 let node = rows.entry(part.node.name().to_owned()).or_default();
                 *node = node.zip(known).map(|(sum, rows)| sum + rows);
             }
         }
-        for node in &tables.known.unknown {
+        let unreadable = names.iter().flat_map(|name| tables.known.unreadable_on(name, &self.name));
+        for node in tables.known.unknown.iter().chain(unreadable) {
             rows.insert(node.name.clone(), None);
         }
-        Ok(rows)
+        rows
     }
 
     fn create_session(&self, tables: &NetworkTables, principal: &Principal) -> StatementSession {
@@ -139,16 +139,17 @@ impl Database for NetworkDatabase {
         if known.known.is_empty() {
             known.check_complete(self.options.partial, &self.name)?;
         }
-        let entry = |(name, table): (&String, &super::united_table::UnitedTable)| TableEntry {
+        let entry = |(name, table): (&String, &UnitedTable)| TableEntry {
             name: name.clone(),
             rows: table.rows(),
             comment: table.parts.iter().find_map(|part| part.table.comment.clone()),
             status: TableStatus::Readable,
         };
         let mut catalog = Catalog::from_tables(known.tables.iter().map(entry).collect());
-        let missing = known.unknown.iter();
+        let unreadable = known.unreadable.values().flatten();
+        let failed = known.unknown.iter().chain(unreadable);
         catalog.notes =
-            missing.map(|node| format!("The node {} does not answer: {}", node.name, node.reason)).collect();
+            failed.map(|node| format!("Rows of the node {} are missing: {}", node.name, node.reason)).collect();
         Ok(Arc::new(catalog))
     }
 
@@ -178,8 +179,10 @@ impl Database for NetworkDatabase {
         let context = self.query_context(principal);
         let cancellation = context.cancellation.clone();
         let tables = self.load_tables(statement, principal, context.clone()).await?;
-        let rows = self.rows_by_node(statement, &tables)?;
-        let unknown = tables.known.unknown.clone();
+        let names = self.table_names(statement, &tables)?;
+        let rows = self.rows_by_node(&names, &tables);
+        let unreadable = names.iter().flat_map(|name| tables.known.unreadable_on(name, &self.name));
+        let failed = tables.known.unknown.iter().chain(unreadable).cloned().collect();
         let session = with_cancellation(self.create_session(&tables, principal), &cancellation);
         // Dropping this future before the plan is complete cancels the functions that run during planning.
         let cancel_on_drop = cancellation.token().clone().drop_guard();
@@ -196,7 +199,7 @@ impl Database for NetworkDatabase {
         let plan = worker_pool.run(planning).await?;
         cancel_on_drop.disarm();
         let (network, partial) = (self.name.clone(), self.options.partial);
-        Ok(Box::new(NetworkPlan { network, plan, cancellation, partial, unknown, rows }))
+        Ok(Box::new(NetworkPlan { network, plan, cancellation, partial, failed, rows }))
     }
 
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
@@ -230,15 +233,19 @@ impl Network for NetworkDatabase {
                 let notes = vec![format!("it does not answer: {}", missing.reason)];
                 return Some(TablePart { node: name.to_owned(), rows: None, known_since: None, holds: None, notes });
             }
+            if let Some(missing) = known.unreadable_on(table, &self.name).iter().find(|missing| missing.name == name) {
+                let known_since = known.known.get(name).map(|tables| tables.known_since);
+                let notes = vec![missing.reason.clone()];
+                return Some(TablePart { node: name.to_owned(), rows: missing.rows, known_since, holds: None, notes });
+            }
             let part = united.parts.iter().find(|part| part.node.name() == name)?;
             let notes = united.notes.iter().filter(|(of, _)| of == name).map(|(_, note)| note.clone());
-            let holds_notes = part.holds.iter().flat_map(|holds| check_holds(holds, &part.table.schema));
             Some(TablePart {
                 node: name.to_owned(),
                 rows: part.table.rows,
                 known_since: known.known.get(name).map(|tables| tables.known_since),
                 holds: part.holds.as_ref().map(ToString::to_string),
-                notes: notes.chain(holds_notes).collect(),
+                notes: notes.chain(part.holds_problems()).collect(),
             })
         };
         Ok(self.nodes.iter().filter_map(part).collect())

@@ -19,6 +19,8 @@ pub(super) struct KnownTables {
     pub(super) known: BTreeMap<String, Arc<NodeTables>>,
     /// The nodes whose tables were never known, and why.
     pub(super) unknown: Vec<MissingNode>,
+    /// The nodes that cannot read a table, by its name.
+    pub(super) unreadable: BTreeMap<String, Vec<MissingNode>>,
 }
 
 impl KnownTables {
@@ -51,6 +53,12 @@ impl KnownTables {
                 }
             };
             for table in &tables.tables {
+                if let Some(reason) = &table.unreadable {
+                    let reason = format!("it cannot read the table {:?}: {reason}", table.name);
+                    let missing = MissingNode { name: name.clone(), reason, rows: table.rows };
+                    found.unreadable.entry(table.name.clone()).or_default().push(missing);
+                    continue;
+                }
                 let part = NodePart {
                     node: Member::Node(node.database.clone()),
                     table: table.clone(),
@@ -69,9 +77,12 @@ impl KnownTables {
     /// # Errors
     /// `NotFound` with the nearest names; if a node may have it, the error names this node.
     pub(super) fn table(&self, name: &str, network: &str) -> Result<&UnitedTable, Error> {
-        let bare = name.strip_prefix(network).and_then(|rest| rest.strip_prefix('.'));
-        let found = self.tables.get(name).or_else(|| self.tables.get(bare?));
+        let found = self.tables.get(name).or_else(|| self.tables.get(without_network(name, network)));
         found.ok_or_else(|| {
+            let unreadable = self.unreadable_on(name, network);
+            if !unreadable.is_empty() {
+                return nodes_failed_error(network, unreadable);
+            }
             let names: BTreeSet<&str> = self.tables.keys().map(String::as_str).collect();
             let near = nearest_names(name, names.iter().copied());
             let choices: Vec<String> =
@@ -85,6 +96,12 @@ impl KnownTables {
         })
     }
 
+    /// The nodes that cannot read the table that a statement calls `name`.
+    pub(super) fn unreadable_on(&self, name: &str, network: &str) -> &[MissingNode] {
+        let found = self.unreadable.get(name).or_else(|| self.unreadable.get(without_network(name, network)));
+        found.map_or(&[], Vec::as_slice)
+    }
+
     /// Fails if nodes did not answer, unless answers may be partial.
     pub(super) fn check_complete(&self, partial: PartialAnswers, network: &str) -> Result<(), Error> {
         if self.unknown.is_empty() || partial == PartialAnswers::Allow && !self.known.is_empty() {
@@ -92,6 +109,11 @@ impl KnownTables {
         }
         Err(nodes_failed_error(network, &self.unknown))
     }
+}
+
+/// `name` without the name of the network before it.
+fn without_network<'a>(name: &'a str, network: &str) -> &'a str {
+    name.strip_prefix(network).and_then(|rest| rest.strip_prefix('.')).unwrap_or(name)
 }
 
 /// The error of a statement that needs nodes that did not answer.

@@ -16,13 +16,16 @@ use super::tables::node_queries;
 use crate::embedded::{EmbeddedPlan, QueryCancellation};
 use crate::federated::{MemberExec, StartOutcome};
 
+/// Maximum number of statements that one statement of a caller sends to nodes at the same time.
+const NODE_STATEMENTS_MAX: usize = 1_024;
+
 pub(super) struct NetworkPlan {
     pub(super) network: Arc<str>,
     pub(super) plan: EmbeddedPlan,
     pub(super) cancellation: QueryCancellation,
     pub(super) partial: PartialAnswers,
-    /// The nodes whose tables were never known.
-    pub(super) unknown: Vec<MissingNode>,
+    /// The nodes that failed before the statement: their tables were never known, or they cannot read one of it.
+    pub(super) failed: Vec<MissingNode>,
     /// The rows of the tables of the statement by node, as last known.
     pub(super) rows: BTreeMap<String, Option<u64>>,
 }
@@ -32,13 +35,22 @@ impl NetworkPlan {
     /// rows are missing.
     ///
     /// # Errors
-    /// The error of a statement; the failure of nodes if answers must be whole.
+    /// The error of a statement; the failure of nodes if answers must be whole; `TooLarge` beyond a limit.
     async fn start_nodes(&self, job: &Arc<Job>) -> Result<Vec<MissingNode>, Error> {
         let leaves = node_queries(self.plan.operators());
         let leaves: Vec<&MemberExec> = leaves.iter().filter_map(|leaf| leaf.downcast_ref::<MemberExec>()).collect();
+        if leaves.len() > NODE_STATEMENTS_MAX {
+            let message = format!(
+                "the statement would send {} statements to the nodes of {}; the limit is {NODE_STATEMENTS_MAX}",
+                leaves.len(),
+                self.network
+            );
+            return Err(Error::new(ErrorKind::TooLarge, message)
+                .with_hint("Name fewer tables, or fewer nodes by a condition on the column _node."));
+        }
         let starting: Vec<_> = leaves.iter().map(|leaf| leaf.start(job)).collect();
         let mut failures = BTreeMap::new();
-        for missing in &self.unknown {
+        for missing in &self.failed {
             failures.insert(missing.name.clone(), missing.reason.clone());
         }
         let mut missing = Vec::new();

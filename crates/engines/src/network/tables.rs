@@ -103,7 +103,7 @@ impl StatementScope for NetworkTables {
 
     fn columns(&self, reference: &TableReference) -> Result<SchemaRef, Error> {
         match (self.find(reference), self.relation(reference)) {
-            (Ok(table), _) => Ok(table.schema.clone()),
+            (Ok(table), _) => table.check_holds(&self.network).map(|()| table.schema.clone()),
             (Err(_), Some(relation)) => Ok(relation.schema()),
             (Err(error), None) => Err(error),
         }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::default_table_source::provider_as_source;
-use datafusion::common::{Column, Result, TableReference};
+use datafusion::common::{Column, Result as DataFusionResult, TableReference};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, Union, lit};
 use datafusion::scalar::ScalarValue;
+use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{NodeTable, type_name};
 
-use super::held_rows::held_condition;
+use super::held_rows::{check_holds, held_condition};
 use super::options::HeldRows;
 use crate::federated::{Member, MemberQueryContext, MemberTable};
 
@@ -58,10 +59,23 @@ impl UnitedTable {
         self.parts.iter().map(|part| part.table.rows.filter(|_| part.holds.is_none())).sum()
     }
 
+    /// Checks that the declared rows of each node can be rows of its table.
+    ///
+    /// # Errors
+    /// `Unavailable` with the declarations that must be corrected.
+    pub(super) fn check_holds(&self, network: &str) -> Result<(), Error> {
+        let problems: Vec<String> = self.parts.iter().flat_map(NodePart::holds_problems).collect();
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let message = format!("the configuration of {network} does not fit its nodes: {}", problems.join("; "));
+        Err(Error::new(ErrorKind::Unavailable, message))
+    }
+
     /// The union of the tables of the nodes.
-    pub(super) fn plan(&self, context: &MemberQueryContext) -> Result<LogicalPlan> {
+    pub(super) fn plan(&self, context: &MemberQueryContext) -> DataFusionResult<LogicalPlan> {
         let branches = self.parts.iter().map(|part| part.plan(&self.schema, context).map(Arc::new));
-        let mut branches = branches.collect::<Result<Vec<_>>>()?;
+        let mut branches = branches.collect::<DataFusionResult<Vec<_>>>()?;
         match branches.pop() {
             Some(only) if branches.is_empty() => Ok(Arc::unwrap_or_clone(only)),
             last => {
@@ -77,7 +91,13 @@ impl NodePart {
         self.table.schema.fields().iter().find(|field| field.name() == name)
     }
 
-    fn plan(&self, united: &SchemaRef, context: &MemberQueryContext) -> Result<LogicalPlan> {
+    /// What is wrong with the declared rows: one sentence each.
+    pub(super) fn holds_problems(&self) -> Vec<String> {
+        let problems = self.holds.iter().flat_map(|holds| check_holds(holds, &self.table.schema));
+        problems.map(|problem| format!("{problem} of {}", self.node.name())).collect()
+    }
+
+    fn plan(&self, united: &SchemaRef, context: &MemberQueryContext) -> DataFusionResult<LogicalPlan> {
         let name = TableReference::partial(self.node.name(), self.table.name.as_str());
         let table = MemberTable {
             member: self.node.clone(),
@@ -104,7 +124,7 @@ impl NodePart {
                 false => Expr::Cast(Cast::new(Box::new(column), field.data_type().clone())).alias(field.name()),
             })
         });
-        let columns = columns.collect::<Result<Vec<Expr>>>()?;
+        let columns = columns.collect::<DataFusionResult<Vec<Expr>>>()?;
         Projection::try_new(columns, Arc::new(plan)).map(LogicalPlan::Projection)
     }
 }

@@ -67,7 +67,7 @@ impl Database for FlightSqlDatabase {
             name: table.name.clone(),
             rows: table.rows,
             comment: table.comment.clone(),
-            status: TableStatus::Readable,
+            status: table.unreadable.clone().map_or(TableStatus::Readable, TableStatus::Unreadable),
         });
         Ok(Arc::new(Catalog::from_tables(tables.collect())))
     }
@@ -81,6 +81,10 @@ impl Database for FlightSqlDatabase {
             let message = format!("there is no table {table:?} in database {:?}", self.client.name);
             Error::new(ErrorKind::NotFound, message).with_choices(choices)
         })?;
+        if let Some(reason) = &found.unreadable {
+            let message = format!("the table {table:?} of {:?} cannot be read: {reason}", self.client.name);
+            return Err(Error::new(ErrorKind::Unavailable, message));
+        }
         let fields = found.schema.fields().iter();
         Ok(fields
             .map(|field| ColumnEntry {

@@ -89,7 +89,7 @@ pub(super) async fn list_tables(
             check_size(&client.name, tables.len() + 1, bytes)?;
             let columns = decode_schema(encoded).map_err(|problem| malformed(&problem))?;
             let name = table_name(client.dialect, &schema, &name);
-            let table = NodeTable { name: name.clone(), schema: columns, rows: None, comment: None };
+            let table = NodeTable { name: name.clone(), schema: columns, rows: None, comment: None, unreadable: None };
             tables.entry(name).and_modify(|known| *known = None).or_insert(Some(table));
         }
     }

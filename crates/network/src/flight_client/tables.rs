@@ -76,9 +76,15 @@ impl NodeClient {
             check_size(&self.name, tables.len() + 1, bytes)?;
             let table: TableMessage =
                 serde_json::from_slice(&part.body).map_err(|error| malformed(&error.to_string()))?;
-            let schema = STANDARD.decode(&table.schema).map_err(|error| malformed(&error.to_string()))?;
-            let schema = decode_schema(schema.into()).map_err(|problem| malformed(&problem))?;
-            tables.push(NodeTable { name: table.name, schema, rows: table.rows, comment: table.comment });
+            let TableMessage { name, rows, comment, schema, unreadable } = table;
+            let schema = match &unreadable {
+                Some(_) => Arc::new(Schema::empty()),
+                None => {
+                    let schema = STANDARD.decode(&schema).map_err(|error| malformed(&error.to_string()))?;
+                    decode_schema(schema.into()).map_err(|problem| malformed(&problem))?
+                }
+            };
+            tables.push(NodeTable { name, schema, rows, comment, unreadable });
         }
         Ok(tables)
     }

@@ -68,23 +68,25 @@ impl FlightRequest {
     pub(super) async fn list_tables_for_node(&self, body: &[u8]) -> Result<Vec<Bytes>, Status> {
         let listing = self.list_database(parse(body)?).await?;
         let TableListing { database, dialect, tables } = listing;
-        let mut descriptions = self.describe_tables(&database, &tables).await?;
+        let mut described = self.describe_tables(&database, &tables).await?;
         let header = TablesHeader { database: database.clone(), dialect, version: self.state.version.clone() };
         let mut messages = vec![to_json(&header)];
-        let (mut bytes, mut failure) = (0, None);
-        for table in tables {
-            let Some(description) = descriptions.remove(&table.name) else { continue };
-            let schema = match self.exact_schema(&database, &table.name, &description).await {
-                Ok(schema) => schema,
-                // A table that cannot be read is no part of a network.
-                Err(status) if is_about_tables(&status) => {
-                    failure = Some(status);
-                    continue;
-                }
+        let mut bytes = 0;
+        for ListedTable { name, rows, comment } in tables {
+            // A network must know of a table that cannot be read: its rows are missing there.
+            let schema = match described.remove(&name) {
+                Some(Ok(description)) => self.exact_schema(&database, &name, &description).await,
+                Some(Err(status)) => Err(status),
+                None => continue,
+            };
+            let (schema, unreadable) = match schema {
+                Ok(schema) => (schema, None),
+                // It was dropped since it was listed.
+                Err(status) if status.code() == Code::NotFound => continue,
+                Err(status) if is_about_tables(&status) => (String::new(), Some(status.message().to_owned())),
                 Err(status) => return Err(status),
             };
-            let ListedTable { name, rows, comment } = table;
-            let message = to_json(&TableMessage { name, rows, comment, schema });
+            let message = to_json(&TableMessage { name, rows, comment, schema, unreadable });
             bytes += message.len();
             if messages.len() > TABLES_MAX || bytes > TABLES_BYTES_MAX {
                 let message = format!(
@@ -95,11 +97,7 @@ impl FlightRequest {
             }
             messages.push(message);
         }
-        // If none can be read, the reason is not a table.
-        match failure.filter(|_| messages.len() == 1) {
-            Some(failure) => Err(failure),
-            None => Ok(messages),
-        }
+        Ok(messages)
     }
 
     /// The answer to `tidegate.check`.
@@ -136,13 +134,13 @@ impl FlightRequest {
         Ok(TableListing { database, dialect, tables: batches.iter().flat_map(listed_tables).collect() })
     }
 
-    /// What `get_schema` reports of each table; tables that cannot be read are left out.
+    /// What `get_schema` reports of each table, or why it cannot be read.
     async fn describe_tables(
         &self,
         database: &str,
         tables: &[ListedTable],
-    ) -> Result<BTreeMap<String, String>, Status> {
-        let (mut descriptions, mut failure) = (BTreeMap::new(), None);
+    ) -> Result<BTreeMap<String, Result<String, Status>>, Status> {
+        let (mut descriptions, mut failures) = (BTreeMap::new(), BTreeMap::new());
         let mut pending: Vec<&[ListedTable]> = tables.chunks(TABLES_PER_CALL).collect();
         while let Some(chunk) = pending.pop() {
             let names: Vec<&str> = chunk.iter().map(|table| table.name.as_str()).collect();
@@ -155,13 +153,16 @@ impl FlightRequest {
                     let (left, right) = chunk.split_at(chunk.len() / 2);
                     pending.extend([left, right]);
                 }
-                Err(status) => failure = Some(status),
+                Err(status) => failures.extend(names.first().map(|name| ((*name).to_owned(), status))),
             }
         }
         // If none can be read, the reason is not a table.
-        match failure.filter(|_| descriptions.is_empty()) {
-            Some(failure) => Err(failure),
-            None => Ok(descriptions),
+        match failures.first_entry().filter(|_| descriptions.is_empty()) {
+            Some(failure) => Err(failure.remove()),
+            None => {
+                let described = descriptions.into_iter().map(|(name, description)| (name, Ok(description)));
+                Ok(described.chain(failures.into_iter().map(|(name, status)| (name, Err(status)))).collect())
+            }
         }
     }
 

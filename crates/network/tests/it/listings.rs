@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tidegate_core::{ErrorKind, Principal};
 use tidegate_network::FlightSqlOptions;
-use tidegate_query::{Database, NodeDatabase, TableStatus};
+use tidegate_query::{Database, NodeDatabase, TableEntry, TableStatus};
 use tidegate_sql::SqlDialect;
 use tidegate_testkit::wait::wait_until;
 
@@ -20,15 +20,20 @@ async fn tables_have_their_exact_columns() {
     let principal = Principal::process_user();
     let listed = client.tables(&principal).await.unwrap();
     let names: Vec<&str> = listed.tables.iter().map(|table| table.name.as_str()).collect();
-    assert_eq!(names, ["callers", "numbers", "typed"], "a table that cannot be read is left out");
-    for table in &listed.tables {
+    assert_eq!(names, ["broken", "callers", "numbers", "typed"]);
+    let (broken, readable) = listed.tables.split_first().unwrap();
+    assert!(broken.unreadable.as_deref().is_some_and(|reason| !reason.is_empty()), "{broken:?}");
+    assert!(readable.iter().all(|table| table.unreadable.is_none()));
+    for table in readable {
         assert_eq!(table.schema.fields(), schema_of(&table.name).fields(), "{}", table.name);
     }
-    let numbers = &listed.tables[1];
+    let numbers = &readable[1];
     assert_eq!((numbers.rows, numbers.comment.as_deref()), (Some(30), Some("Some numbers")));
-    assert_eq!(listed.tables[0].rows, None);
+    assert_eq!(readable[0].rows, None);
     let catalog = client.catalog(&principal).await.unwrap();
-    assert!(catalog.tables.iter().all(|table| table.status == TableStatus::Readable));
+    let is_readable = |table: &TableEntry| table.status == TableStatus::Readable;
+    assert!(catalog.tables.iter().all(|table| is_readable(table) == (table.name != "broken")));
+    assert_eq!(client.columns("broken", &principal).await.unwrap_err().kind(), ErrorKind::Unavailable);
     let columns = client.columns("typed", &principal).await.unwrap();
     assert_eq!((columns[0].name.as_str(), columns[0].type_name.as_str()), ("at", "timestamp with time zone"));
     assert_eq!((columns[3].type_name.as_str(), columns[3].nullable), ("tinyint unsigned", false));

@@ -89,6 +89,7 @@ impl NodeDatabase for FakeNode {
             schema: Arc::new(Schema::empty()),
             rows: None,
             comment: None,
+            unreadable: None,
         };
         let tables = ["orders", "people"].into_iter().take(tables).map(table).collect();
         Ok(Arc::new(NodeTables { tables, known_since: SystemTime::UNIX_EPOCH }))

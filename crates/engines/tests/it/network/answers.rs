@@ -120,6 +120,16 @@ async fn nodes_without_matching_rows_receive_no_statement() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn declared_rows_that_no_row_can_be_are_an_error() {
+    let values = HeldValues { from: Some("next spring".to_owned()), ..HeldValues::default() };
+    let holds = HeldRows { columns: BTreeMap::from([("time".to_owned(), values)]) };
+    let oslo = LocalNode::new("oslo", &[("readings.csv", OSLO)]);
+    let network = LocalNetwork::of(PartialAnswers::Allow, vec![(oslo, Some(holds))]);
+    let error = network.try_rows("SELECT COUNT(*) FROM readings").await.unwrap_err();
+    assert!(error.message().contains("next spring") && error.message().contains("oslo"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn columns_that_differ_are_united_or_named() {
     let network = LocalNetwork::new(
         PartialAnswers::Forbid,

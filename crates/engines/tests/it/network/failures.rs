@@ -72,3 +72,17 @@ async fn an_error_of_a_statement_is_not_a_failure_of_a_node() {
     let error = network.try_rows("SELECT * FROM nothing").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_cannot_read_one_table_fails_for_this_table_only() {
+    let (whole, broken) =
+        ([("t.csv", "a\n1\n"), ("u.csv", "a\n2\n")], [("t.parquet", "no Parquet"), ("u.csv", "a\n3\n")]);
+    let network = LocalNetwork::new(PartialAnswers::Forbid, &[&whole, &broken]);
+    assert_eq!(network.rows("SELECT SUM(a) FROM u").await, "5");
+    let error = network.try_rows("SELECT SUM(a) FROM t").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.message().contains("milan") && error.message().contains("\"t\""), "{error}");
+    let network = LocalNetwork::new(PartialAnswers::Allow, &[&whole, &broken]);
+    let (rows, missing, _) = partial_rows(&network, "SELECT SUM(a) FROM t").await;
+    assert_eq!((rows.as_str(), missing.as_str()), ("1", "milan"));
+}

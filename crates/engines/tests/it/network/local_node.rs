@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind, Principal};
@@ -100,8 +100,10 @@ impl NodeDatabase for LocalNode {
         let mut tables = Vec::new();
         for entry in &catalog.tables {
             let statement = Statement::parse(&format!("SELECT * FROM \"{}\"", entry.name), SqlDialect::DataFusion)?;
-            let schema: SchemaRef = self.database.database.describe(&statement, principal).await?;
-            tables.push(NodeTable { name: entry.name.clone(), schema, rows: entry.rows, comment: None });
+            let described = self.database.database.describe(&statement, principal).await;
+            let unreadable = described.as_ref().err().map(|error| error.message().to_owned());
+            let schema: SchemaRef = described.unwrap_or_else(|_| Arc::new(Schema::empty()));
+            tables.push(NodeTable { name: entry.name.clone(), schema, rows: entry.rows, comment: None, unreadable });
         }
         Ok(Arc::new(NodeTables { tables, known_since: SystemTime::now() }))
     }

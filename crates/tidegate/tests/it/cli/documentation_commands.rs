@@ -24,6 +24,7 @@ const NOT_RUN: [(&str, &str); 48] = [
     ("bench/run ingest", "as bench/run"),
     ("bench/run latency", "as bench/run"),
     ("bench/run memory", "as bench/run"),
+    ("bench/run nodes", "as bench/run"),
     ("bench/run parts", "as bench/run"),
     ("bench/run policies", "as bench/run"),
     ("bench/run tpch", "as bench/run"),
