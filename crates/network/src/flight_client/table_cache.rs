@@ -1,7 +1,8 @@
 //! The tables of a node as last known, for each identity of callers.
 //!
 //! A list that is old is returned while a newer one is fetched in the background, so that a statement does not wait for
-//! a list that has usually not changed. A node that is away keeps its tables.
+//! a list that has usually not changed. A statement waits for a list that is older than a minute: a table that the node
+//! got since then would be missing without a word. A node that is away keeps its tables.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ const IDENTITIES_MAX: NonZeroUsize = match NonZeroUsize::new(256) {
 };
 /// How long a list is fresh.
 const FRESH_FOR: Duration = Duration::from_secs(10);
+/// How long a list may be returned while a newer one is fetched.
+const USABLE_FOR: Duration = Duration::from_secs(60);
 /// The interval of attempts to fetch a list from a node that is away.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
@@ -67,9 +70,12 @@ impl CachedTables {
             (Some((tables, _)), _) if has_just_failed => Cached::Fresh(tables.clone()),
             (Some(_), _) if state.is_suspect => Cached::Unknown,
             (Some((tables, at)), _) if at.elapsed() < FRESH_FOR => Cached::Fresh(tables.clone()),
-            (Some((tables, _)), _) => Cached::Old(tables.clone()),
+            // While the node is away, there is no newer one.
+            (Some((tables, at)), failure) if at.elapsed() < USABLE_FOR || failure.is_some() => {
+                Cached::Old(tables.clone())
+            }
             (None, Some((error, _))) if has_just_failed => Cached::Failed(error.clone()),
-            (None, _) => Cached::Unknown,
+            _ => Cached::Unknown,
         }
     }
 
@@ -145,5 +151,31 @@ impl NodeClient {
             // A failure is stored too.
             let _ = cached.store(client.fetch_tables(&principal).await);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    fn tables() -> NodeTables {
+        NodeTables { tables: Vec::new(), known_since: SystemTime::UNIX_EPOCH }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_old_list_is_used_for_a_minute_and_while_the_node_is_away() {
+        let cached = CachedTables::default();
+        assert!(matches!(cached.get(), Cached::Unknown));
+        cached.store(Ok(tables())).unwrap();
+        assert!(matches!(cached.get(), Cached::Fresh(_)));
+        tokio::time::advance(FRESH_FOR).await;
+        assert!(matches!(cached.get(), Cached::Old(_)));
+        tokio::time::advance(USABLE_FOR).await;
+        assert!(matches!(cached.get(), Cached::Unknown));
+        cached.store(Err(Error::new(ErrorKind::Unavailable, "connection refused"))).unwrap();
+        tokio::time::advance(RETRY_AFTER).await;
+        assert!(matches!(cached.get(), Cached::Old(_)));
     }
 }
