@@ -50,6 +50,17 @@ impl Caller {
         self.principal.is_same_identity(&other.principal) && (!has_address_alone || address(self) == address(other))
     }
 
+    /// Whether it can see the jobs and sessions of `owner`: its own. Operators see those of their tenant, the user of the
+    /// process sees all.
+    pub fn can_see_activity_of(&self, owner: &Self) -> bool {
+        self.is_same_identity(owner) || (self.principal.grants.is_operator() && self.shares_tenant_with(owner))
+    }
+
+    /// Whether both have the same tenant, or none. The user of the process belongs to every tenant.
+    pub fn shares_tenant_with(&self, owner: &Self) -> bool {
+        self.principal.tenant == owner.principal.tenant || self.principal.auth_method == AuthMethod::Process
+    }
+
     /// The same caller at the endpoint of `toolset`.
     #[must_use]
     pub fn with_toolset(self, toolset: Option<Arc<Toolset>>) -> Self {

@@ -11,6 +11,7 @@ mod prompt;
 mod registry;
 mod reply;
 mod resource;
+mod sessions;
 mod snapshot;
 mod tool;
 
@@ -24,6 +25,7 @@ pub use reply::{
     ReplyMessage, ReplyNotification, ReplySender,
 };
 pub use resource::{CacheHint, Resource, ResourceLister, ResourceTemplate, ResourceWatcher};
+pub use sessions::{SessionEntry, SessionStatus, Sessions};
 pub use snapshot::builder::SnapshotBuilder;
 pub use snapshot::{RegistryEntry, ServerName, Snapshot};
 pub use tool::{RequestBodyTypes, Tool, ToolAnnotations};

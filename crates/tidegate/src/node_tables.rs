@@ -1,4 +1,4 @@
-//! The node's own tables in the database of system tables: jobs, connection pools and what is stored.
+//! The node's own tables in the database of system tables: jobs, sessions, connection pools and what is stored.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -10,7 +10,7 @@ use tidegate_engines::{Engine, LiveTable, ReadContext, RowCallback};
 use tidegate_postgres::PostgresDatabase;
 use tidegate_query::Database as _;
 use tidegate_results::ResultStore;
-use tidegate_runtime::{JobStatus, Jobs};
+use tidegate_runtime::{JobStatus, Jobs, SessionStatus, Sessions};
 use tidegate_sqlite::SqliteDatabase;
 use tidegate_system::{ReadOptions, ReadSummary, SystemColumn, SystemColumnType, SystemTableDescription, SystemValue};
 
@@ -18,6 +18,7 @@ use tidegate_system::{ReadOptions, ReadSummary, SystemColumn, SystemColumnType, 
 #[derive(Clone)]
 pub(crate) struct NodeTables {
     pub(crate) jobs: Arc<Jobs>,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) store: Option<Arc<ResultStore>>,
     pub(crate) engine: Engine,
 }
@@ -85,7 +86,7 @@ fn count(name: &'static str, description: &'static str) -> SystemColumn {
 impl NodeTables {
     /// The tables. `pools` are those of the databases, which `tenants` may hide from a caller.
     pub(crate) fn all(&self, pools: Vec<ConnectionPool>, tenants: DatabaseTenants) -> Vec<Arc<dyn LiveTable>> {
-        vec![self.jobs(), pools_table(pools, tenants), self.caches()]
+        vec![self.jobs(), self.sessions(), pools_table(pools, tenants), self.caches()]
     }
 
     fn jobs(&self) -> Arc<dyn LiveTable> {
@@ -109,6 +110,25 @@ impl NodeTables {
                            or those of your tenant for operators.";
         table("jobs", description, columns, move |context| {
             jobs.list(context.job.caller()).iter().map(job_row).collect()
+        })
+    }
+
+    fn sessions(&self) -> Arc<dyn LiveTable> {
+        let columns = vec![
+            count("number", "The number of the session since the start of the server."),
+            text("transport", "How the client is connected.").good_filter(),
+            text("subject", "The caller that opened it.").good_filter(),
+            text("tenant", "The tenant of that caller.").good_filter(),
+            text("address", "The address of the client; null without a network.").good_filter(),
+            text("toolset", "The toolset of its endpoint; null for all tools.").good_filter(),
+            SystemColumn::new("opened_at", SystemColumnType::Timestamp, "The time when it was opened."),
+        ];
+        let sessions = self.sessions.clone();
+        let description = "Open sessions, connections and subscriptions of MCP clients, as far as you may see them: your \
+                           own, or those of your tenant for operators. Clients of revision 2026-07-28 have none over \
+                           HTTP, unless they subscribe.";
+        table("sessions", description, columns, move |context| {
+            sessions.list(context.job.caller()).iter().map(session_row).collect()
         })
     }
 
@@ -148,6 +168,21 @@ fn job_row(job: &JobStatus) -> Vec<SystemValue> {
         job.rows.into(),
         job.bytes.into(),
         job.result.as_deref().map_or(SystemValue::Null, Into::into),
+    ]
+}
+
+fn session_row(session: &SessionStatus) -> Vec<SystemValue> {
+    let SessionStatus { number, caller, opened_at } = session;
+    let optional = |text: Option<&str>| text.map_or(SystemValue::Null, Into::into);
+    let address = caller.origin.peer.map(|peer| peer.to_canonical().to_string());
+    vec![
+        (*number).into(),
+        caller.origin.transport.name().into(),
+        caller.principal.subject.as_str().into(),
+        optional(caller.principal.tenant.as_deref()),
+        optional(address.as_deref()),
+        optional(caller.toolset.as_ref().map(|toolset| toolset.name.as_str())),
+        timestamp(*opened_at),
     ]
 }
 

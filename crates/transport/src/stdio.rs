@@ -84,6 +84,7 @@ pub async fn serve(
         authenticator: options.authenticator,
         toolset: options.toolset,
     });
+    let session = user.resolve_caller().await.ok().map(|caller| service.registry().sessions().open(&caller));
     // Shutdown ends the reading also if a client that does not read blocks the output.
     let reading = read_until_end(&connection, &user, reader, message_bytes_max);
     let read = shutdown.run_until_cancelled(reading).await.unwrap_or(Ok(()));
@@ -96,6 +97,7 @@ pub async fn serve(
             Ok(())
         }
     };
+    drop(session);
     service.registry().events().emit(Event::ConnectionClosed { transport });
     read.and(written)
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tidegate_core::{AuthMethod, Caller, tenant_share};
+use tidegate_core::{Caller, tenant_share};
 use uuid::Uuid;
 
 use super::Job;
@@ -61,7 +61,7 @@ impl Jobs {
     /// of all callers for the user of the process.
     pub fn open_count_for(&self, caller: &Caller) -> usize {
         let table = self.table.lock();
-        table.open.values().filter(|job| is_same_tenant(caller, job.caller())).count()
+        table.open.values().filter(|job| caller.shares_tenant_with(job.caller())).count()
     }
 
     /// The jobs of `caller`, newest first. A caller with the access `operator` gets all jobs of its tenant.
@@ -69,7 +69,7 @@ impl Jobs {
         let mut jobs: Vec<JobStatus> = {
             let table = self.table.lock();
             let open = table.open.values().map(|job| job.status());
-            open.chain(table.ended.iter().cloned()).filter(|job| can_see(caller, &job.caller)).collect()
+            open.chain(table.ended.iter().cloned()).filter(|job| caller.can_see_activity_of(&job.caller)).collect()
         };
         jobs.sort_by_key(|job| std::cmp::Reverse((job.started, job.started_at)));
         jobs
@@ -81,12 +81,12 @@ impl Jobs {
         let table = self.table.lock();
         let open = table.open.get(&id).map(|job| job.status());
         let status = open.or_else(|| table.ended.iter().find(|job| job.id == id).cloned());
-        status.filter(|job| can_see(caller, &job.caller))
+        status.filter(|job| caller.can_see_activity_of(&job.caller))
     }
 
     /// Cancels an open job that `caller` can see. Returns false if there is none with that id.
     pub fn cancel(&self, id: JobId, caller: &Caller) -> bool {
-        let job = self.table.lock().open.get(&id).filter(|job| can_see(caller, job.caller())).cloned();
+        let job = self.table.lock().open.get(&id).filter(|job| caller.can_see_activity_of(job.caller())).cloned();
         job.inspect(|job| job.cancel()).is_some()
     }
 
@@ -108,13 +108,4 @@ impl JobTable {
         }
         self.ended.iter().position(|job| is_same_tenant(&job)).unwrap_or_default()
     }
-}
-
-/// Operators see the jobs of all callers of their tenant. The user of the process sees all jobs.
-fn can_see(caller: &Caller, owner: &Caller) -> bool {
-    caller.is_same_identity(owner) || (caller.principal.grants.is_operator() && is_same_tenant(caller, owner))
-}
-
-fn is_same_tenant(caller: &Caller, owner: &Caller) -> bool {
-    caller.principal.tenant == owner.principal.tenant || caller.principal.auth_method == AuthMethod::Process
 }

@@ -34,6 +34,7 @@ use crate::job::{Call, Jobs};
 use crate::limits::{Admission, Calendar, Meters, ReachedLimit, UsageFlusher};
 use crate::reply::Reply;
 use crate::resource::{Resource, ResourceLister};
+use crate::sessions::Sessions;
 use crate::snapshot::Snapshot;
 
 const REFUSAL_DELAY: Duration = Duration::from_millis(20);
@@ -44,6 +45,7 @@ pub struct Registry {
     snapshot: Arc<CurrentSnapshot>,
     watches: Arc<WatchManager>,
     jobs: Arc<Jobs>,
+    sessions: Arc<Sessions>,
     meters: Arc<Meters>,
     usage_flusher: Mutex<Option<UsageFlusher>>,
     tasks: TaskTracker,
@@ -70,6 +72,7 @@ impl Registry {
             watches: Arc::new(WatchManager::new(snapshot.clone(), events.clone())),
             snapshot,
             jobs: Arc::new(Jobs::new(ended_jobs_max)),
+            sessions: Arc::default(),
             meters: Arc::new(Meters::new(Calendar::new(clock))),
             usage_flusher: Mutex::default(),
             tasks: TaskTracker::new(),
@@ -107,6 +110,11 @@ impl Registry {
     /// The list of jobs.
     pub fn jobs(&self) -> &Arc<Jobs> {
         &self.jobs
+    }
+
+    /// The list of open sessions, to which transports add theirs.
+    pub fn sessions(&self) -> &Arc<Sessions> {
+        &self.sessions
     }
 
     /// The limits of all calls.

@@ -19,6 +19,7 @@ use crate::system_functions::SystemFunctions;
 /// Tables of the node that show a caller only what it may see anyway.
 const JOBS: &str = "jobs";
 const POOLS: &str = "pools";
+const SESSIONS: &str = "sessions";
 /// The access name that all other tables of the node and of PostgreSQL demand by default.
 const OPERATOR: &str = "operator";
 
@@ -102,7 +103,7 @@ fn open_database(
     let machine = MachineTable::all();
     // The others show what callers of this server do.
     let open: Vec<String> = machine.iter().map(|table| table.description().name.to_string()).collect();
-    let is_open = |name: &str| name == JOBS || name == POOLS || open.iter().any(|open| open == name);
+    let is_open = |name: &str| [JOBS, POOLS, SESSIONS].contains(&name) || open.iter().any(|open| open == name);
     let tables = machine.into_iter().chain(tables).collect();
     let tables = select_tables(tables, is_open, &system, &format!("{path}.system"))?;
     let policies = policies::build_row_policies(entry, config, path)?;

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tidegate_core::{Caller, CallerIdentity, LimitLevel, Principal, ShareCounter, TransportKind};
 use tidegate_mcp::McpSession;
 use tidegate_runtime::event::{Event, EventDispatcher};
+use tidegate_runtime::{SessionEntry, Sessions};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -204,6 +205,7 @@ impl SseSession {
 pub(super) struct SessionPermits {
     sessions_max: usize,
     events: EventDispatcher,
+    sessions: Arc<Sessions>,
     shares: Mutex<ShareCounter>,
 }
 
@@ -212,11 +214,12 @@ pub(super) struct SessionPermit {
     permits: Arc<SessionPermits>,
     holder: CallerIdentity,
     transport: TransportKind,
+    _entry: SessionEntry,
 }
 
 impl SessionPermits {
-    pub(super) fn new(sessions_max: usize, events: EventDispatcher) -> Arc<Self> {
-        Arc::new(Self { sessions_max, events, shares: Mutex::default() })
+    pub(super) fn new(sessions_max: usize, events: EventDispatcher, sessions: Arc<Sessions>) -> Arc<Self> {
+        Arc::new(Self { sessions_max, events, sessions, shares: Mutex::default() })
     }
 
     /// One principal may have `per_principal_max` sessions; `None` if callers cannot be distinguished.
@@ -228,7 +231,7 @@ impl SessionPermits {
         let (holder, transport) = (CallerIdentity::for_quota(caller), caller.origin.transport);
         self.shares.lock().acquire(&holder, self.sessions_max, per_principal_max)?;
         self.events.emit(Event::SessionOpened { transport });
-        Ok(SessionPermit { permits: self.clone(), holder, transport })
+        Ok(SessionPermit { permits: self.clone(), holder, transport, _entry: self.sessions.open(caller) })
     }
 }
 

@@ -167,11 +167,11 @@ impl FromRef<Arc<HttpState>> for SharedProtectedResource {
 
 impl HttpState {
     pub(crate) fn new(service: Arc<McpService>, metrics: Arc<Metrics>, options: HttpOptions) -> Arc<Self> {
-        let events = service.registry().events().clone();
+        let (events, sessions) = (service.registry().events().clone(), service.registry().sessions().clone());
         Arc::new(Self {
             service,
             metrics,
-            session_permits: SessionPermits::new(options.sessions_max, events),
+            session_permits: SessionPermits::new(options.sessions_max, events, sessions),
             sessions: Arc::new(HttpSessions::new(options.session_idle_max)),
             streams: Arc::default(),
             reloaded: ArcSwap::from_pointee(options.clone()),

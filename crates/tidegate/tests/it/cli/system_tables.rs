@@ -26,7 +26,14 @@ struct SystemServer {
     client: Client,
     admin: String,
     clerk: String,
-    _configured: ConfiguredFolder,
+    configured: ConfiguredFolder,
+}
+
+fn token(configured: &ConfiguredFolder, subject: &str, group: &str) -> String {
+    let claim = format!("groups={group}");
+    let ran = configured.run(&["token", "new", "--subject", subject, "--claim", &claim]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    ran.stdout.trim().to_owned()
 }
 
 impl SystemServer {
@@ -35,14 +42,8 @@ impl SystemServer {
         let ran = configured.run(&["token", "key"]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         configured.write(&format!("{CONFIGURATION}{}", ran.stdout));
-        let token = |group: &str| {
-            let claim = format!("groups={group}");
-            let ran = configured.run(&["token", "new", "--subject", "ann", "--claim", &claim]);
-            assert_eq!(ran.code, Some(0), "{ran:?}");
-            ran.stdout.trim().to_owned()
-        };
-        let (admin, clerk) = (token("admins"), token("clerks"));
-        Self { server: serve(&configured), client: Client::new(), admin, clerk, _configured: configured }
+        let (admin, clerk) = (token(&configured, "ann", "admins"), token(&configured, "ann", "clerks"));
+        Self { server: serve(&configured), client: Client::new(), admin, clerk, configured }
     }
 
     /// The text that a tool answers over REST.
@@ -263,6 +264,26 @@ async fn the_node_shows_its_jobs_and_pools() {
     assert_eq!(node.sql(&node.clerk, "system", "SELECT count(*) AS n FROM pools").await, "n\n0\n");
     let caches = node.sql(&node.clerk, "system", "SELECT name FROM caches").await;
     assert!(caches.contains("there is no table"), "{caches}");
+}
+
+#[tokio::test]
+async fn the_node_shows_callers_their_own_sessions() {
+    let node = SystemServer::start();
+    let sessions = "SELECT number, transport, subject, toolset, opened_at <= now() AS was_before FROM sessions";
+    let nothing = "number,transport,subject,toolset,was_before\n";
+    assert_eq!(node.sql(&node.clerk, "system", sessions).await, nothing);
+    let params =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    let request = node.client.post(&node.server.url).header("accept", "application/json, text/event-stream");
+    let opened = request.bearer_auth(&node.clerk).json(&initialize).send().await.unwrap();
+    let id = opened.headers().get("mcp-session-id").unwrap().clone();
+    assert_eq!(node.sql(&node.clerk, "system", sessions).await, format!("{nothing}1,http,ann,,true\n"));
+    let stranger = token(&node.configured, "bob", "clerks");
+    assert_eq!(node.sql(&stranger, "system", sessions).await, nothing);
+    let end = node.client.delete(&node.server.url).header("mcp-session-id", id).bearer_auth(&node.clerk);
+    assert!(end.send().await.unwrap().status().is_success());
+    assert_eq!(node.sql(&node.clerk, "system", sessions).await, nothing);
 }
 
 #[test]
