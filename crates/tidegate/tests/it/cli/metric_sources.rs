@@ -12,7 +12,7 @@ const SOURCE: &str = "databases: [{name: plant, files: shop}]\nmetrics: [{name: 
 const WINDOW: [&str; 2] = ["after=2026-03-01T12:00:00Z", "before=2026-03-01T12:04:00Z"];
 
 /// Two counters, one of which starts again, and a gauge with a gap; a sample every ten seconds for four minutes.
-fn samples() -> String {
+pub(super) fn samples() -> String {
     let mut csv = "time,metric,host,value\n".to_owned();
     for index in 0..24 {
         let time = format!("2026-03-01 12:{:02}:{:02}", index / 6, index % 6 * 10);

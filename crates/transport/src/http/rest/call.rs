@@ -19,6 +19,7 @@ use super::arguments::{
     discard_body, is_read_method, read_body,
 };
 use super::route::RestRoute;
+use super::telemetry_parameters::{FIELD_VALUES, LOG_ENTRIES, METRIC_LIST, METRIC_POINTS};
 
 #[derive(Debug, Default)]
 pub(super) struct ToolRequest<'a> {
@@ -45,6 +46,18 @@ impl RestRoute {
             Self::Rows { database, table } => {
                 let parameters = &[SELECT, DISTINCT, WHERE, ORDER_BY, LIMIT, OFFSET, EXTRACT];
                 requested("query", vec![("database", database), ("table", table)], parameters)
+            }
+            Self::Logs => requested("list_logs_sources", vec![], &[EXTRACT]),
+            Self::LogEntries { source } => requested("query_logs", vec![("source", source)], &LOG_ENTRIES),
+            Self::LogFields { source } => requested("list_logs_fields", vec![("source", source)], &[EXTRACT]),
+            Self::LogFieldValues { source, field } => {
+                // A text is accepted where a list is expected.
+                requested("list_logs_fields_values", vec![("source", source), ("fields", field)], &FIELD_VALUES)
+            }
+            Self::Metrics => requested("list_metrics", vec![], &METRIC_LIST),
+            Self::SourceMetrics { source } => requested("list_metrics", vec![("source", source)], &METRIC_LIST),
+            Self::MetricPoints { source, metric } => {
+                requested("query_metrics", vec![("source", source), ("metric", metric)], &METRIC_POINTS)
             }
             Self::Jobs => requested("list_jobs", vec![], &[EXTRACT]),
             Self::Job(id) if *method == Method::DELETE => requested("cancel_job", vec![("id", id)], &[]),

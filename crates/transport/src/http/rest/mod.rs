@@ -9,6 +9,7 @@ mod call;
 mod document;
 mod openapi;
 mod route;
+mod telemetry_parameters;
 mod transports;
 
 use std::sync::Arc;

@@ -84,7 +84,7 @@ pub(super) fn build_document(http_state: &HttpState, snapshot: &Snapshot, caller
     document
 }
 
-const FIXED_OPERATIONS: [FixedOperation; 13] = [
+const FIXED_OPERATIONS: [FixedOperation; 20] = [
     fixed("list_tools", "/rest/tools", Method::GET, "The tools that the caller may use"),
     fixed("get_tool", "/rest/tools/{name}", Method::GET, "One tool"),
     fixed("get_tool_schema", SCHEMA_PATH, Method::GET, "The JSON Schema of the arguments of a tool"),
@@ -94,6 +94,18 @@ const FIXED_OPERATIONS: [FixedOperation; 13] = [
     fixed("list_tables", "/rest/databases/{database}/tables", Method::GET, "The tables of a database"),
     fixed("get_table", "/rest/databases/{database}/tables/{table}", Method::GET, "The columns of a table"),
     fixed("get_rows", "/rest/databases/{database}/tables/{table}/rows", Method::GET, "Rows of a table"),
+    fixed("list_log_sources", "/rest/logs", Method::GET, "The log sources"),
+    fixed("get_log_entries", "/rest/logs/{source}", Method::GET, "Entries of a log"),
+    fixed("get_log_fields", "/rest/logs/{source}/fields", Method::GET, "The fields of a log"),
+    fixed(
+        "get_log_values",
+        "/rest/logs/{source}/fields/{field}",
+        Method::GET,
+        "The values of a field with their counts",
+    ),
+    fixed("list_metrics", "/rest/metrics", Method::GET, "The metrics"),
+    fixed("list_source_metrics", "/rest/metrics/{source}", Method::GET, "The metrics of a source"),
+    fixed("get_metric_points", "/rest/metrics/{source}/{metric}", Method::GET, "Points of a metric over time"),
     fixed("list_jobs", "/rest/jobs", Method::GET, "The jobs of the caller"),
     fixed("get_job", "/rest/jobs/{id}", Method::GET, "One job"),
     fixed("cancel_job", "/rest/jobs/{id}", Method::DELETE, "Cancels a job"),

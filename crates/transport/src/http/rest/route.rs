@@ -29,6 +29,27 @@ pub(super) enum RestRoute {
         database: String,
         table: String,
     },
+    /// The log sources.
+    Logs,
+    LogEntries {
+        source: String,
+    },
+    LogFields {
+        source: String,
+    },
+    LogFieldValues {
+        source: String,
+        field: String,
+    },
+    /// The metrics of all sources, or the sources if there are several.
+    Metrics,
+    SourceMetrics {
+        source: String,
+    },
+    MetricPoints {
+        source: String,
+        metric: String,
+    },
     Jobs,
     Job(String),
     /// The transports that an operator can stop and start.
@@ -75,6 +96,13 @@ impl RestRoute {
             ["databases", database, "tables", table, "rows"] => {
                 Self::Rows { database: name(database), table: name(table) }
             }
+            ["logs"] => Self::Logs,
+            ["logs", source] => Self::LogEntries { source: name(source) },
+            ["logs", source, "fields"] => Self::LogFields { source: name(source) },
+            ["logs", source, "fields", field] => Self::LogFieldValues { source: name(source), field: name(field) },
+            ["metrics"] => Self::Metrics,
+            ["metrics", source] => Self::SourceMetrics { source: name(source) },
+            ["metrics", source, metric] => Self::MetricPoints { source: name(source), metric: name(metric) },
             ["jobs"] => Self::Jobs,
             ["jobs", job] => Self::Job(name(job)),
             ["transports"] => Self::Transports,
