@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tidegate_ingest::delta::CompactionOptions;
-use tidegate_ingest::{IngestOptions, LogOptions};
+use tidegate_ingest::delta::{CompactionOptions, PartitionBy};
+use tidegate_ingest::{IngestFolder, IngestOptions, LogOptions, TableDeclaration};
 use tidegate_query::{IngestTarget, WriteRequest, WriteStart};
 
-use super::fixture::{open_with, options, request, rows, schema, values, write};
+use super::fixture::{append, open_with, options, replace, request, rows, schema, values, write};
 
 /// The folder that the process of the test binary writes to until it is killed.
 const FOLDER_VARIABLE: &str = "TIDEGATE_TEST_CRASH_FOLDER";
@@ -76,10 +76,10 @@ fn process_that_is_killed() {
     });
 }
 
-/// Runs the process until it has acknowledged so many writes, and returns all that it acknowledged.
-fn run_and_kill(folder: &Path, first: i64, acknowledgements: usize) -> Vec<i64> {
+/// Runs the process of a test until it has acknowledged so many writes, and returns all that it acknowledged.
+fn run_and_kill(process: &str, folder: &Path, first: i64, acknowledgements: usize) -> Vec<i64> {
     let mut process = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "folder::crashes::process_that_is_killed", "--nocapture"])
+        .args(["--exact", &format!("folder::crashes::{process}"), "--nocapture"])
         .env(FOLDER_VARIABLE, folder)
         .env(FIRST_VARIABLE, first.to_string())
         .stdout(Stdio::piped())
@@ -102,15 +102,23 @@ fn run_and_kill(folder: &Path, first: i64, acknowledgements: usize) -> Vec<i64> 
     acknowledged
 }
 
+fn runs() -> u64 {
+    std::env::var(RUNS_VARIABLE).ok().and_then(|runs| runs.parse().ok()).unwrap_or(20)
+}
+
+/// After how many acknowledgements a process is killed.
+fn random_target(run: u64) -> usize {
+    1 + (RandomState::new().hash_one(run) % 150) as usize
+}
+
 #[tokio::test]
 async fn acknowledged_rows_are_there_once_after_a_kill_at_any_point() {
     let path = TempDir::new().unwrap();
-    let runs = std::env::var(RUNS_VARIABLE).ok().and_then(|runs| runs.parse().ok()).unwrap_or(20_u64);
     let mut acknowledged: Vec<i64> = Vec::new();
     let mut first = 0;
-    for run in 0..runs {
-        let target = 1 + (RandomState::new().hash_one(run) % 150) as usize;
-        acknowledged.extend(run_and_kill(path.path(), first, target));
+    for run in 0..runs() {
+        let target = random_target(run);
+        acknowledged.extend(run_and_kill("process_that_is_killed", path.path(), first, target));
         let folder = open_with(path.path(), busy()).await;
         let mut found: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
         for table in folder.tables() {
@@ -138,5 +146,94 @@ async fn acknowledged_rows_are_there_once_after_a_kill_at_any_point() {
         } else {
             super::fixture::reopen(path.path(), folder, busy()).await.close().await.unwrap();
         }
+    }
+}
+
+const CHANGED: &str = "changed";
+const EXPIRING: &str = "expiring";
+/// 2100-01-01 in seconds; older rows of `EXPIRING` are removed.
+const RECENT: i64 = 4_102_444_800;
+
+/// A table whose old partitions are removed all the time.
+fn expiring() -> IngestOptions {
+    let declaration = TableDeclaration {
+        partition_by: vec![PartitionBy::Day("time".to_owned())],
+        retention: Some(Duration::from_secs(30 * 24 * 60 * 60)),
+        ..TableDeclaration::default()
+    };
+    IngestOptions { tables: [(EXPIRING.to_owned(), declaration)].into(), ..busy() }
+}
+
+/// What the change `number` makes of `values`: it drops the table, replaces its rows, or adds some.
+fn changed(number: i64, mut values: Vec<i64>) -> Vec<i64> {
+    let added = number * ROWS_MAX..number * ROWS_MAX + row_count(number);
+    match number % 7 {
+        6 => Vec::new(),
+        0 | 3 => added.collect(),
+        _ => {
+            values.extend(added);
+            values
+        }
+    }
+}
+
+async fn change(folder: &IngestFolder, number: i64) {
+    let (first, count) = (number * ROWS_MAX, row_count(number));
+    match number % 7 {
+        // The table may have been dropped already, by the same change of a process that was killed.
+        6 => drop(folder.drop_table(CHANGED).await),
+        0 | 3 => drop(replace(folder, CHANGED, first, count).await),
+        _ => drop(append(folder, CHANGED, first, count).await),
+    }
+    append(folder, EXPIRING, first, 3).await;
+    append(folder, EXPIRING, RECENT + first, 3).await;
+}
+
+/// Changes its tables, one change after the other, until the process is killed.
+#[test]
+fn process_that_changes_tables_and_is_killed() {
+    let Some(folder) = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from) else { return };
+    let first: i64 = std::env::var(FIRST_VARIABLE).unwrap().parse().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let folder = open_with(&folder, expiring()).await;
+        for number in first.. {
+            change(&folder, number).await;
+            let mut output = std::io::stdout().lock();
+            writeln!(output, "acknowledged {number}").unwrap();
+            output.flush().unwrap();
+        }
+    });
+}
+
+#[tokio::test]
+async fn replaced_dropped_and_expired_tables_survive_a_kill_at_any_point() {
+    let path = TempDir::new().unwrap();
+    let (mut first, mut known) = (0, Vec::new());
+    let mut recent: Vec<i64> = Vec::new();
+    for run in 0..runs() {
+        let process = "process_that_changes_tables_and_is_killed";
+        let last = *run_and_kill(process, path.path(), first, random_target(run)).last().unwrap();
+        let acknowledged = (first..=last).fold(known, |values, number| changed(number, values));
+        let folder = open_with(path.path(), expiring()).await;
+        let found = match folder.tables().iter().any(|table| table == CHANGED) {
+            true => values(&folder, CHANGED),
+            false => Vec::new(),
+        };
+        // The next change may be there too, but only as a whole.
+        let next = changed(last + 1, acknowledged.clone());
+        assert!(found == acknowledged || found == next, "run {run}, change {last}: {} rows", found.len());
+        // Of a change without an acknowledgement, rows that expire may be there.
+        recent.extend((first..=last).flat_map(|number| RECENT + number * ROWS_MAX..RECENT + number * ROWS_MAX + 3));
+        let kept = values(&folder, EXPIRING);
+        assert!(kept.windows(2).all(|pair| pair[0] < pair[1]), "run {run}: a row is there twice");
+        let lost = recent.iter().find(|value| kept.binary_search(value).is_err());
+        assert!(lost.is_none(), "run {run}: {lost:?} was acknowledged and is lost");
+        for table in folder.tables() {
+            assert!(folder.verify(&table).await.unwrap().is_intact(), "run {run}");
+        }
+        folder.close().await.unwrap();
+        // A number is used once, because its rows may be there.
+        (first, known) = (last + 2, found);
     }
 }
