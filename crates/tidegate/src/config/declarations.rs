@@ -10,8 +10,8 @@ use tidegate_query::{AnswerMode, Delivery, OutputFormat};
 use tidegate_runtime::{CacheHint, PromptArgument, ToolAnnotations};
 use tidegate_sql::{Isolation, Transaction};
 use tidegate_tools::declared::{
-    DeclaredInput, DeclaredPrompt, DeclaredResource, DeclaredSql, DeclaredTool, FixedOutput, HttpDefinition, InputKind,
-    PromptPart, ResourceSource, ScalarType, TemplateError, TextTemplate,
+    DeclaredInput, DeclaredInsert, DeclaredPrompt, DeclaredResource, DeclaredSql, DeclaredTool, FixedOutput,
+    HttpDefinition, InputKind, PromptPart, ResourceSource, ScalarType, TemplateError, TextTemplate,
 };
 
 use super::LoadedConfig;
@@ -27,7 +27,10 @@ type Problems = Vec<ConfigProblem>;
 pub(super) fn build_sql_tool(entry: &ToolConfig, path: &str) -> Result<DeclaredTool<DeclaredSql>, Problems> {
     let mut problems = Vec::new();
     if entry.sql.is_none() {
-        problems.push(ConfigProblem::new(path, "sql is missing: the statement that the tool runs"));
+        problems.push(ConfigProblem::new(
+            path,
+            "sql is missing: the statement that the tool runs (or insert_into, or http)",
+        ));
     }
     let action = DeclaredSql {
         database: entry.database.clone(),
@@ -35,6 +38,24 @@ pub(super) fn build_sql_tool(entry: &ToolConfig, path: &str) -> Result<DeclaredT
         transaction: transaction(entry),
     };
     let tool = build_tool(entry, action, path, &mut problems);
+    checked(tool, problems)
+}
+
+/// The declaration of the tool `entry` at `path` that adds a row to `table`.
+pub(super) fn build_insert_tool(
+    entry: &ToolConfig,
+    table: &str,
+    path: &str,
+) -> Result<DeclaredTool<DeclaredInsert>, Problems> {
+    let mut problems = Vec::new();
+    if entry.sql.is_some() || entry.database.is_some() || entry.http.is_some() {
+        problems
+            .push(ConfigProblem::new(path, "needs one of sql, insert_into and http; insert_into names the database"));
+    }
+    if entry.cache.is_some() {
+        problems.push(ConfigProblem::new(format!("{path}.cache"), "has no effect on a tool that writes; remove it"));
+    }
+    let tool = build_tool(entry, DeclaredInsert { table: table.to_owned() }, path, &mut problems);
     checked(tool, problems)
 }
 

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use tidegate_core::{CallLimits, Limits};
+use tidegate_query::IngestTarget;
+use tidegate_tools::IngestToolOptions;
 use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, HttpProblem, PreparedResource};
 
 use super::problem::{ConfigProblem, accept};
@@ -18,12 +20,14 @@ pub(super) async fn add_declared_entries(
     mut state: NodeState,
     loaded: &LoadedConfig,
     limits: Limits,
+    ingest_targets: &[Arc<dyn IngestTarget>],
     problems: &mut Vec<ConfigProblem>,
     warnings: &mut Vec<String>,
 ) -> NodeState {
     let config = &loaded.config;
     let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline), ..CallLimits::default() };
     state = add_sql_tools(state, config, inline, problems, warnings).await;
+    state = add_insert_tools(state, config, ingest_targets, problems).await;
     state = add_http_tools(state, loaded, problems);
     state = add_resources(state, loaded, problems, warnings).await;
     add_prompts(state, config, problems)
@@ -38,7 +42,8 @@ async fn add_sql_tools(
     warnings: &mut Vec<String>,
 ) -> NodeState {
     let view = state.view().clone();
-    let sql_tools = config.tools.iter().enumerate().filter(|(_, entry)| entry.http.is_none());
+    let sql_tools =
+        config.tools.iter().enumerate().filter(|(_, entry)| entry.http.is_none() && entry.insert_into.is_none());
     let preparations: Vec<_> = sql_tools
         .map(|(index, entry)| {
             let (view, path) = (&view, format!("tools[{index}]"));
@@ -52,6 +57,28 @@ async fn add_sql_tools(
     while let Some(prepared) = prepared.next().await {
         if let Some((tool, unreachable)) = accept(prepared, problems) {
             warnings.extend(unreachable.map(|error| format!("tool {}: {error}", tool.name)));
+            state = state.entries(|entries| entries.tool(tool));
+        }
+    }
+    state
+}
+
+/// Adds the declared tools that add rows to tables of `targets`.
+async fn add_insert_tools(
+    mut state: NodeState,
+    config: &Config,
+    targets: &[Arc<dyn IngestTarget>],
+    problems: &mut Vec<ConfigProblem>,
+) -> NodeState {
+    for (index, entry) in config.tools.iter().enumerate() {
+        let (Some(table), path) = (&entry.insert_into, format!("tools[{index}]")) else { continue };
+        let tenancy = state.view().databases.tenancy().clone();
+        let options = IngestToolOptions { tenancy, ..IngestToolOptions::default() };
+        let tool = match declarations::build_insert_tool(entry, table, &path) {
+            Ok(tool) => tool.prepare(targets, options).await.map_err(nest_problems(&path)),
+            Err(problems) => Err(problems),
+        };
+        if let Some(tool) = accept(tool, problems) {
             state = state.entries(|entries| entries.tool(tool));
         }
     }
@@ -75,7 +102,7 @@ fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &mut Ve
     });
     let Some(client) = accept(client, problems) else { return state };
     for (index, entry) in config.tools.iter().enumerate() {
-        let Some(http) = &entry.http else { continue };
+        let (Some(http), None) = (&entry.http, &entry.insert_into) else { continue };
         let path = format!("tools[{index}]");
         let tool = declarations::build_http_tool(entry, http, &path, loaded);
         let tool = tool.and_then(|tool| tool.prepare(state.view(), &client).map_err(nest_problems(&path)));

@@ -216,6 +216,7 @@ impl NodeAssembler {
         let reserved: Vec<&str> = self.command_line_databases.iter().map(|database| database.name()).collect();
         let node_tables = NodeTables {
             jobs: self.node.registry().jobs().clone(),
+            sessions: self.node.registry().sessions().clone(),
             store: self.node.store().cloned(),
             engine: self.engine.clone(),
         };
@@ -274,13 +275,14 @@ impl NodeAssembler {
         let source_tools = |entries| sources.register(entries, &view, &built_in);
         state = state.entries(source_tools);
         let kept_up = open.ingest_folders().map(|tables| tables.folder.clone() as _).collect();
-        state = ingest::add_tools(state, config, open.ingest_targets(), kept_up, tenancy.clone(), &built_in);
+        let ingest_targets = open.ingest_targets();
+        state = ingest::add_tools(state, config, ingest_targets.clone(), kept_up, tenancy.clone(), &built_in);
         state = receivers.add_tools(state, tenancy, &built_in);
         let built_in_entries =
             source_tools(tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, &built_in)).build();
         names::check_duplicates(config, &built_in_entries, &mut problems);
         state = names::add_toolsets(state, config, &mut problems);
-        state = add_declared_entries(state, loaded, limits, &mut problems, &mut report.warnings).await;
+        state = add_declared_entries(state, loaded, limits, &ingest_targets, &mut problems, &mut report.warnings).await;
         if !has_authentication {
             self.check_served_without_authentication(&mut problems);
         }

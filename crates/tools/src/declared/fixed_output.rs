@@ -51,14 +51,25 @@ impl FixedOutput {
         check_extract(extract, columns).map_err(|error| vec![DeclarationProblem::new("extract", error)])
     }
 
-    /// A problem for each option that `kind` of tool does not have.
+    /// A problem for each option of answers of any length, which `kind` of tool does not have.
     pub(super) fn reject_query_options(&self, kind: &str) -> Result<(), Vec<DeclarationProblem>> {
-        let reject = |(name, is_fixed): (&str, bool)| {
-            let error = Error::new(ErrorKind::InvalidArguments, format!("has no effect on {kind}; remove it"));
-            is_fixed.then(|| DeclarationProblem::new(name, error))
-        };
-        let fixed = [("mode", self.mode.is_some()), ("delivery", self.delivery.is_some())];
-        let problems: Vec<DeclarationProblem> = fixed.into_iter().filter_map(reject).collect();
-        if problems.is_empty() { Ok(()) } else { Err(problems) }
+        reject(&[("mode", self.mode.is_some()), ("delivery", self.delivery.is_some())], kind)
     }
+
+    /// A problem for each option, because `kind` of tool answers without rows.
+    pub(super) fn reject_row_options(&self, kind: &str) -> Result<(), Vec<DeclarationProblem>> {
+        reject(&[("format", self.format.is_some()), ("extract", self.extract.is_some())], kind)?;
+        self.reject_query_options(kind)
+    }
+}
+
+fn reject(options: &[(&str, bool)], kind: &str) -> Result<(), Vec<DeclarationProblem>> {
+    let fixed = options.iter().filter(|(_, is_fixed)| *is_fixed);
+    let problems: Vec<DeclarationProblem> = fixed
+        .map(|(name, _)| {
+            let error = Error::new(ErrorKind::InvalidArguments, format!("has no effect on {kind}; remove it"));
+            DeclarationProblem::new(*name, error)
+        })
+        .collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
 }

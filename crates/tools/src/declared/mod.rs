@@ -9,6 +9,7 @@ mod file_resource;
 mod fixed_output;
 mod http;
 mod input;
+mod insert_tool;
 mod prompt;
 mod resource;
 mod rows_tool;
@@ -23,6 +24,7 @@ pub use http::{
     HttpToolHandler,
 };
 pub use input::{DeclaredInput, InputKind, ScalarType};
+pub use insert_tool::DeclaredInsert;
 pub use prompt::{DeclaredPrompt, PromptPart};
 pub use resource::{DeclaredResource, PreparedResource, ResourceSource};
 pub use rows_tool::{StatementSource, statement_tool_handler, with_row_arguments};

@@ -12,8 +12,8 @@ use super::input::{DeclaredInput, object_schema};
 use super::{DeclarationProblem, FixedOutput, TextTemplate};
 use crate::arguments::UNLISTED_OF_DECLARED;
 
-/// A declared tool. `A` is what it runs: a statement ([`DeclaredSql`](super::DeclaredSql)) or a request
-/// ([`HttpDefinition`](super::HttpDefinition)).
+/// A declared tool. `A` is what it runs: a statement ([`DeclaredSql`](super::DeclaredSql)), a row that is
+/// added ([`DeclaredInsert`](super::DeclaredInsert)), or a request ([`HttpDefinition`](super::HttpDefinition)).
 #[derive(Debug, Clone, Default)]
 pub struct DeclaredTool<A> {
     /// 1 to 128 of letters, digits, `_`, `-`, `.`.

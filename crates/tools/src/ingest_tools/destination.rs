@@ -10,7 +10,7 @@ use super::IngestContext;
 const CHOICES_MAX: usize = 20;
 
 /// A table that the caller may write to.
-pub(super) struct Destination {
+pub(crate) struct Destination {
     pub(super) target: Arc<dyn IngestTarget>,
     pub(super) table: IngestTable,
     /// Whether the table exists, or is declared.
@@ -30,7 +30,7 @@ impl IngestContext {
     ///
     /// # Errors
     /// `NotFound` with the nearest names, the same whether the table is absent or the caller may not write to it.
-    pub(super) async fn destination(
+    pub(crate) async fn destination(
         &self,
         database: &str,
         table: &str,

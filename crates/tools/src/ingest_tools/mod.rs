@@ -26,6 +26,7 @@ use tidegate_runtime::{SnapshotBuilder, Tool};
 
 pub(crate) use self::spooled_body::on_blocking_thread;
 pub(crate) use self::stamps::Stamps;
+pub(crate) use self::write_rows::insert_row;
 
 pub use self::maintenance::register_ingest_maintenance;
 
@@ -56,6 +57,12 @@ pub(crate) struct IngestContext {
     options: IngestToolOptions,
 }
 
+impl IngestContext {
+    pub(crate) fn new(targets: Vec<Arc<dyn IngestTarget>>, options: IngestToolOptions) -> Self {
+        Self { targets, options }
+    }
+}
+
 /// Adds the tools that write rows to `builder`, as far as `allowed` includes their names. A caller has them only if its
 /// roles let it write to one of `targets`; without targets, nobody has them.
 pub fn register_ingest_tools(
@@ -67,7 +74,7 @@ pub fn register_ingest_tools(
     if targets.is_empty() {
         return builder;
     }
-    let context = Arc::new(IngestContext { targets, options });
+    let context = Arc::new(IngestContext::new(targets, options));
     let rule_context = context.clone();
     let rule = PrincipalRule::new(move |principal| rule_context.targets_for(principal).next().is_some());
     let open = Access { principal_rule: Some(rule), ..Access::default() };

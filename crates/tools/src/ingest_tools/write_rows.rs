@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tidegate_core::{Error, JsonSchema};
 use tidegate_query::WriteMode;
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool, ToolAnnotations, handler_fn};
 
 use super::IngestContext;
 use super::body_options::{BODY_TYPES, BodyArguments};
+use super::destination::Destination;
 use super::row_arguments::{BodyPieces, check_exact_numbers, require_one_source};
 use super::store_body::{StoreRequest, store_body};
 use super::write_answer::send_stored;
@@ -125,16 +126,33 @@ async fn handle(
     }
     job.record_database(&database);
     let pieces = match (rows, job.take_request_body()) {
-        (Some(rows), _) => {
-            if let Some(schema) = &destination.table.schema {
-                check_exact_numbers(&rows, schema)?;
-            }
-            BodyPieces::from_rows(&rows)
-        }
+        (Some(rows), _) => checked_rows(&rows, &destination)?,
         (None, Some(reader)) => BodyPieces::Request(Box::new(reader)),
         (None, None) => return Err(Error::internal("the body of the request was read before")),
     };
     let request = StoreRequest { destination: &destination, mode, key: key.as_deref(), arguments: &body };
     let stored = store_body(&context, &job, request, pieces).await?;
     send_stored(&destination, &stored, &job, &reply).await
+}
+
+/// Stores one row, as a declared tool has it from its arguments.
+pub(crate) async fn insert_row(
+    context: &IngestContext,
+    destination: &Destination,
+    row: Map<String, Value>,
+    job: &Arc<Job>,
+    reply: &ReplySender,
+) -> Result<Metadata, Error> {
+    job.record_database(destination.target.database());
+    let arguments = BodyArguments::default();
+    let request = StoreRequest { destination, mode: WriteMode::Append, key: None, arguments: &arguments };
+    let stored = store_body(context, job, request, checked_rows(&[Value::Object(row)], destination)?).await?;
+    send_stored(destination, &stored, job, reply).await
+}
+
+fn checked_rows(rows: &[Value], destination: &Destination) -> Result<BodyPieces, Error> {
+    if let Some(schema) = &destination.table.schema {
+        check_exact_numbers(rows, schema)?;
+    }
+    Ok(BodyPieces::from_rows(rows))
 }

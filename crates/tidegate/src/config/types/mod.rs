@@ -99,7 +99,7 @@ pub(crate) struct Config {
     pub(crate) advanced: bool,
 }
 
-/// A declared tool: an SQL statement, or a request to an HTTP API.
+/// A declared tool: an SQL statement, a row that is added to a table, or a request to an HTTP API.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolConfig {
@@ -116,6 +116,9 @@ pub(crate) struct ToolConfig {
     pub(crate) database: Option<String>,
     /// One statement with parameters as :name. It may only read, unless transaction.writes is true. Default: none.
     pub(crate) sql: Option<String>,
+    /// Table that takes rows, as database.table, instead of a statement: a call adds one row. Each parameter is a
+    /// column. Default: none. Since: 0.2.0.
+    pub(crate) insert_into: Option<String>,
     /// PostgreSQL: the transaction of the statement.
     #[serde(default)]
     pub(crate) transaction: TransactionConfig,
