@@ -10,7 +10,7 @@ use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, Htt
 
 use super::problem::{ConfigProblem, accept};
 use super::types::Config;
-use super::{LoadedConfig, declarations};
+use super::{LoadedConfig, declarations, ingest};
 use crate::node::NodeState;
 
 const PREPARED_AT_ONCE: usize = 8;
@@ -74,15 +74,32 @@ async fn add_insert_tools(
         let (Some(table), path) = (&entry.insert_into, format!("tools[{index}]")) else { continue };
         let tenancy = state.view().databases.tenancy().clone();
         let options = IngestToolOptions { tenancy, ..IngestToolOptions::default() };
-        let tool = match declarations::build_insert_tool(entry, table, &path) {
-            Ok(tool) => tool.prepare(targets, options).await.map_err(nest_problems(&path)),
-            Err(problems) => Err(problems),
-        };
-        if let Some(tool) = accept(tool, problems) {
+        let Some(tool) = accept(declarations::build_insert_tool(entry, table, &path), problems) else { continue };
+        if let Some(columns) = unwritten_table(table, config, targets) {
+            // Another process writes the folder, and offers the tool.
+            accept(tool.check(&columns).map_err(nest_problems(&path)), problems);
+            continue;
+        }
+        if let Some(tool) = accept(tool.prepare(targets, options).await.map_err(nest_problems(&path)), problems) {
             state = state.entries(|entries| entries.tool(tool));
         }
     }
     state
+}
+
+/// The declared columns of the table `name` if it is in an ingest folder that this process only reads.
+fn unwritten_table<'a>(name: &str, config: &'a Config, targets: &[Arc<dyn IngestTarget>]) -> Option<Vec<&'a str>> {
+    let read_only = config.databases.iter().filter(|entry| {
+        ingest::ingest_folder(entry).is_some() && targets.iter().all(|target| target.database() != entry.name)
+    });
+    let tables = read_only.filter_map(|entry| {
+        let table = name.strip_prefix(entry.name.as_str())?.strip_prefix('.')?;
+        // The rows of a call pass the transform before they have the columns of the table.
+        let declared = entry.tables.get(table).filter(|table| table.transform.is_none());
+        let columns = declared.map(|table| table.columns.0.iter().map(|(name, _)| name.as_str()).collect());
+        Some((entry.name.len(), columns.unwrap_or_default()))
+    });
+    tables.max_by_key(|(length, _)| *length).map(|(_, columns)| columns)
 }
 
 fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) -> NodeState {

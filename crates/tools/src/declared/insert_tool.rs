@@ -34,13 +34,14 @@ impl DeclaredTool<DeclaredInsert> {
         options: IngestToolOptions,
     ) -> Result<Tool, Vec<DeclarationProblem>> {
         let (elicited, confirmation) = self.elicitation(false)?;
-        self.output.reject_row_options("a tool with insert_into")?;
         let (target, table) = find_table(&self.action.table, targets).map_err(|error| problem(INSERT_INTO, error))?;
         let found = target.table(&table).await.map_err(|error| problem(INSERT_INTO, error))?;
         if let Some(schema) = &found.schema {
             let columns = schema.fields().iter().map(|field| field.name().as_str());
             let stamped = |name: &str| found.stamps.iter().any(|stamp| stamp.column == name);
-            check_columns(&self.inputs, &columns.filter(|name| !stamped(name)).collect::<Vec<_>>())?;
+            self.check(&columns.filter(|name| !stamped(name)).collect::<Vec<_>>())?;
+        } else {
+            self.check(&[])?;
         }
         let (database, table) = (target.database().to_owned(), found.name);
         let access = restrict(self.access.clone(), &options, &database, &table);
@@ -54,6 +55,30 @@ impl DeclaredTool<DeclaredInsert> {
         let inputs = self.inputs.clone();
         let handler = InsertToolHandler { context, database, table, inputs, elicited, confirmation };
         Self { access, ..self }.into_tool(Arc::new(handler), annotations, Map::new())
+    }
+
+    /// Checks the declaration without the table. Each parameter must be one of `columns`, unless these are not known and
+    /// there are none.
+    ///
+    /// # Errors
+    /// All errors of the declaration.
+    pub fn check(&self, columns: &[&str]) -> Result<(), Vec<DeclarationProblem>> {
+        self.output.reject_row_options("a tool with insert_into")?;
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let unknown = self.inputs.iter().filter(|input| !columns.contains(&input.name.as_str()));
+        let problems: Vec<DeclarationProblem> = unknown
+            .map(|input| {
+                let near = nearest_names(&input.name, columns.iter().copied());
+                let all = || columns.iter().map(|name| (*name).to_owned()).collect();
+                let choices = if near.is_empty() { all() } else { near };
+                let message = "is no column of the table that can be written; each parameter is a column";
+                let error = Error::new(ErrorKind::InvalidArguments, message).with_choices(choices);
+                DeclarationProblem::new(format!("input.{}", input.name), error)
+            })
+            .collect();
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 }
 
@@ -95,21 +120,6 @@ fn find_table<'a>(
         let databases = targets.iter().map(|target| target.database().to_owned());
         Error::new(ErrorKind::InvalidArguments, message).with_choices(databases)
     })
-}
-
-/// A problem for each of `inputs` that is no column.
-fn check_columns(inputs: &[DeclaredInput], columns: &[&str]) -> Result<(), Vec<DeclarationProblem>> {
-    let unknown = inputs.iter().filter(|input| !columns.contains(&input.name.as_str()));
-    let problems: Vec<DeclarationProblem> = unknown
-        .map(|input| {
-            let near = nearest_names(&input.name, columns.iter().copied());
-            let choices = if near.is_empty() { columns.iter().map(|name| (*name).to_owned()).collect() } else { near };
-            let message = "is no column of the table that can be written; each parameter is a column";
-            let error = Error::new(ErrorKind::InvalidArguments, message).with_choices(choices);
-            DeclarationProblem::new(format!("input.{}", input.name), error)
-        })
-        .collect();
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
 fn restrict(access: Access, options: &IngestToolOptions, database: &str, table: &str) -> Access {

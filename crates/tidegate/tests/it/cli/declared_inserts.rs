@@ -23,30 +23,32 @@ tools:
       note: {type: string, required: false}
 ";
 
-fn call(configured: &ConfiguredFolder, arguments: &[&str]) -> Value {
-    let ran = configured.run(&[&["call", "report_reading"], arguments].concat());
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
-}
-
-#[test]
-fn a_call_adds_one_row() {
+#[tokio::test]
+async fn a_call_adds_one_row() {
     let configured = ConfiguredFolder::new(CONFIGURATION);
-    let stored = call(&configured, &["time=2026-01-01T00:00:00Z", "value=1.5"]);
-    assert_eq!((&stored["rows"], &stored["table"]), (&json!(1), &json!("sensors")));
-    call(&configured, &["time=2026-01-02T00:00:00Z", "value=2", "device=a", "note=dry"]);
-    let rows = configured.run(&["query", "SELECT device, value, note FROM sensors ORDER BY time"]);
-    assert_eq!(rows.stdout.replace('\r', ""), "device,value,note\nunknown,1.5,\na,2.0,dry\n");
+    let server = serve(&configured);
+    let url = server.url.replace("/mcp", "/rest/tools/report_reading/call");
+    let call = async |arguments: Value| {
+        let response = Client::new().post(&url).json(&arguments).send().await.unwrap();
+        (response.status().as_u16(), response.json::<Value>().await.unwrap())
+    };
+    let (status, stored) = call(json!({"time": "2026-01-01T00:00:00Z", "value": 1.5})).await;
+    assert_eq!((status, &stored["rows"], &stored["table"]), (200, &json!(1), &json!("sensors")), "{stored}");
+    let (status, _) = call(json!({"time": "2026-01-02T00:00:00Z", "value": 2, "device": "a", "note": "dry"})).await;
+    assert_eq!(status, 200);
     for (wrong, expected) in [
-        (["time=2026-01-01T00:00:00Z", "value=101"], "value"),
-        (["time=2026-01-01T00:00:00Z", "other=1"], "other"),
+        (json!({"time": "2026-01-01T00:00:00Z", "value": 101}), "value"),
+        (json!({"time": "2026-01-01T00:00:00Z", "value": 1, "other": 1}), "other"),
     ] {
-        let ran = configured.run(&[&["call", "report_reading"], &wrong[..]].concat());
-        assert_ne!(ran.code, Some(0), "{ran:?}");
-        assert!(ran.stderr.contains(expected), "{ran:?}");
+        let (status, problem) = call(wrong).await;
+        assert_eq!(status, 400, "{problem}");
+        assert!(problem.to_string().contains(expected), "{problem}");
     }
-    let count = configured.run(&["query", "SELECT count(*) AS n FROM sensors"]);
-    assert_eq!(count.stdout.replace('\r', ""), "n\n2\n");
+    server.signal("TERM");
+    server.wait_for_exit();
+    // A process that only reads has the same configuration.
+    let rows = configured.run(&["query", "SELECT device, value, note FROM sensors ORDER BY time"]);
+    assert_eq!(rows.stdout.replace('\r', ""), "device,value,note\nunknown,1.5,\na,2.0,dry\n", "{rows:?}");
 }
 
 #[test]
