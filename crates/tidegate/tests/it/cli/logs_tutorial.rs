@@ -1,8 +1,9 @@
-//! The tutorial about logs, call by call, as a stock client follows it.
+//! The tutorials about logs, call by call, as a stock client follows them.
 //!
 //! A block of `json` is a call. Each line of the block of `text` after it is a part of the answer.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use rmcp::ServiceExt as _;
 use rmcp::model::CallToolRequestParams;
@@ -28,18 +29,16 @@ fn calls(page: &str) -> Vec<(Value, Vec<String>)> {
     calls
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn five_calls_lead_to_the_cause() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join("shop")).unwrap();
-    for name in LOGS {
-        std::fs::copy(root.join("data/demo").join(name), folder.path().join("shop").join(name)).unwrap();
-    }
-    let page = std::fs::read_to_string(root.join("docs/tutorials/find-a-fault-in-logs.md")).unwrap();
-    assert!(page.contains("\ntidegate serve ./shop\n"), "the command that this test runs");
-    let arguments = ["serve", "./shop", "--listen", "127.0.0.1:0", "--log", "warn"];
-    let server = Server::start(tidegate().current_dir(folder.path()).args(arguments));
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Runs the command `serve` of a tutorial in `folder`, and then its calls.
+async fn follow(page: &str, folder: &Path, serve: &str) {
+    let page = std::fs::read_to_string(root().join("docs/tutorials").join(page)).unwrap();
+    assert!(page.contains(&format!("\ntidegate serve {serve}\n")), "the command that this test runs");
+    let arguments = ["serve"].into_iter().chain(serve.split(' ')).chain(["--listen", "127.0.0.1:0", "--log", "warn"]);
+    let server = Server::start(tidegate().current_dir(folder).args(arguments));
     let client = ().serve(StreamableHttpClientTransport::from_uri(server.url.as_str())).await.unwrap();
     let calls = calls(&page);
     assert_eq!(calls.len(), 5);
@@ -56,4 +55,26 @@ async fn five_calls_lead_to_the_cause() {
     let prompts = client.list_all_prompts().await.unwrap();
     assert!(prompts.iter().any(|prompt| prompt.name == "investigate"), "{prompts:?}");
     client.cancel().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn five_calls_lead_to_the_cause() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("shop")).unwrap();
+    for name in LOGS {
+        std::fs::copy(root().join("data/demo").join(name), folder.path().join("shop").join(name)).unwrap();
+    }
+    follow("find-a-fault-in-logs.md", folder.path(), "./shop").await;
+}
+
+/// Needs the program that writes journals, which `scripts/test` installs; without it, there is no machine to ask.
+#[tokio::test(flavor = "multi_thread")]
+async fn five_calls_lead_to_the_cause_on_a_machine_with_a_journal() {
+    if !["/usr/lib", "/lib"].iter().any(|lib| Path::new(lib).join("systemd/systemd-journal-remote").exists()) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let made = Command::new(root().join("scripts/demo-machine")).arg(folder.path().join("machine")).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    follow("find-a-fault-on-a-machine.md", folder.path(), "machine=./machine/journal web=./machine/nginx").await;
 }
