@@ -86,7 +86,7 @@ def measure(journal: Path, rounds: int) -> list[Measurement]:
     with Server.tidegate(f"machine={journal.parent}", "--log", "warn") as server:
         settle()
         for question, (selections, match) in questions.items():
-            command = f"journalctl --file {journal} -o json --output-fields=PRIORITY,_HOSTNAME {match} | {COUNT}"
+            command = f"journalctl --directory {journal.parent} -o json --output-fields=PRIORITY,_HOSTNAME {match} | {COUNT}"
             runs = []
             for _ in range(rounds):
                 counts, tidegate_seconds = timed_facets(server, selections)

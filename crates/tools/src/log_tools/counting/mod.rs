@@ -45,6 +45,7 @@ const ATTEMPTS_MAX: usize = 2;
 const SAMPLED_TIMES: u64 = 16;
 
 const ROWS: &str = "counted_rows";
+const TIMES: &str = "counted_times";
 const FIRST: &str = "first_time";
 const LAST: &str = "last_time";
 
@@ -138,6 +139,7 @@ struct Counting<'a> {
 #[derive(Debug, Clone, Copy)]
 struct Matches {
     rows: u64,
+    /// The first and the last time.
     times: Option<(i64, i64)>,
 }
 
@@ -167,15 +169,18 @@ impl<'a> Counting<'a> {
     /// `None` if the table changed meanwhile.
     async fn run(&self) -> Result<Option<CountedSource>, Obstacle> {
         let request = self.input.request;
-        let matches = self.count_matches(self.input.range).await?;
-        // Rows that were added since are newer than the last match, as a rule.
-        let range = match matches.times {
-            Some((_, last)) => until(self.input.range, last),
-            None => self.input.range,
-        };
+        let is_covered = self.is_covered().await?;
         let includes_no_time = self.input.range.is_unbounded() || self.input.includes_no_time;
-        let rows = groups::CountedRange { range, includes_no_time };
-        let all_rows = groups::CountedRange { range: self.input.range, includes_no_time };
+        let all_rows = match is_covered {
+            true => groups::CountedRange { range: TimeRange::default(), includes_no_time: true },
+            false => groups::CountedRange { range: self.input.range, includes_no_time },
+        };
+        let matches = self.count_matches(all_rows).await?;
+        // Rows that were added since are newer than the last match, as a rule.
+        let rows = match matches.times.filter(|_| !is_covered) {
+            Some((_, last)) => groups::CountedRange { range: until(self.input.range, last), includes_no_time },
+            None => all_rows,
+        };
         let mut facets: Vec<CountedValues> = Vec::with_capacity(request.facets.len());
         let mut evaluated = matches.rows;
         for facet in &request.facets {
@@ -200,7 +205,9 @@ impl<'a> Counting<'a> {
                 let includes_no_time = request.range.is_unbounded();
                 let (time, time_column) = (&self.time, self.input.source.columns.time.as_str());
                 let columns = self.input.columns;
-                let rows = PageRows { page, range, includes_no_time, time, time_column, columns };
+                let has_no_index = self.input.source.database.dialect() == SqlDialect::DataFusion;
+                let density = has_no_index.then_some(matches);
+                let rows = PageRows { page, range, includes_no_time, time, time_column, columns, density };
                 rows.read(self.statements, &self.filters).await?
             }
             None => Vec::new(),
@@ -214,8 +221,28 @@ impl<'a> Counting<'a> {
         Ok(Some(CountedSource { counts, entries, uncountable: self.filters.uncountable() }))
     }
 
-    async fn count_matches(&self, range: TimeRange) -> Result<Matches, Obstacle> {
-        let rows = groups::CountedRange { range, includes_no_time: self.input.includes_no_time };
+    /// Whether all rows of the table are in the range. The embedded engine knows this from the statistics of its files,
+    /// and takes as long for a comparison of each time as for the counting.
+    async fn is_covered(&self) -> Result<bool, Obstacle> {
+        let Self { input, statements, .. } = self;
+        if input.range.is_unbounded() || input.source.database.dialect() != SqlDialect::DataFusion {
+            return Ok(false);
+        }
+        let with_time = aggregate(AggregateFunction::Count, &input.source.columns.time, TIMES);
+        let mut select = vec![count_rows(), with_time];
+        select.extend(self.first_and_last());
+        let batches = statements.read(&statements.query(Vec::new(), select)?).await?;
+        let batch = batches.iter().find(|batch| batch.num_rows() == 1).ok_or(Obstacle::NotCountable)?;
+        let (all, with_time) = (counts(batch, ROWS), counts(batch, TIMES));
+        let times = first_and_last_of(batch)?;
+        Ok(all.is_some()
+            && all == with_time
+            && times.is_some_and(|(first, last)| {
+                input.range.start.is_none_or(|start| start <= first) && input.range.end.is_none_or(|end| last < end)
+            }))
+    }
+
+    async fn count_matches(&self, rows: groups::CountedRange) -> Result<Matches, Obstacle> {
         let conditions = self.filters.matching(None, self.time_condition(rows)?);
         let mut select = vec![count_rows()];
         select.extend(self.first_and_last());

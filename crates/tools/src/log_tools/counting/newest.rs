@@ -2,14 +2,20 @@
 //!
 //! The first statement finds the time of the entry after the last one of the page, the second reads all entries up to this
 //! time. So all entries that have the time of the last one are read, and the page orders them as a scan does.
+//!
+//! The embedded engine would sort all rows for the first statement, and reads a small range of time by the statistics of
+//! its files. So the entry is searched in a range that probably contains it, and then in larger ones.
 
 use arrow::array::RecordBatch;
 use tidegate_query::{QueryCondition, SortKey};
 use tidegate_telemetry::logs::{LogDirection, NO_TIME, PageRequest, TimeRange};
 
+use super::Matches;
 use super::filters::SourceFilters;
 use super::statements::{Obstacle, SourceStatements, column, times};
 use super::time_sql::{TimeSql, ceil_microseconds, floor_microseconds};
+
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
 /// Which entries are read.
 pub(super) struct PageRows<'a> {
@@ -22,7 +28,14 @@ pub(super) struct PageRows<'a> {
     /// The name of the column with the time.
     pub(super) time_column: &'a str,
     pub(super) columns: &'a [&'a str],
+    /// What matches, for the size of small ranges; `None` if the database finds the newest rows by an index.
+    pub(super) density: Option<Matches>,
 }
+
+/// The entry after the page is searched in a range that has so many times as many entries if they are evenly spread.
+const SPARE_ENTRIES: u64 = 4;
+/// How much larger the next range is.
+const RANGE_GROWTH: i64 = 32;
 
 impl PageRows<'_> {
     /// The rows among which are those of the page and, if there are further ones, one more.
@@ -76,6 +89,53 @@ impl PageRows<'_> {
         if range.start.zip(range.end).is_some_and(|(start, end)| start >= end) {
             return Ok(None);
         }
+        for smaller in self.smaller_ranges(range) {
+            if let Some(found) = self.boundary_within(smaller, statements, filters).await? {
+                return Ok(Some(found));
+            }
+        }
+        self.boundary_within(range, statements, filters).await
+    }
+
+    /// Parts of `range` from its end where the page begins, each larger than the one before.
+    fn smaller_ranges(&self, range: TimeRange) -> Vec<TimeRange> {
+        let Some(Matches { rows, times: Some((first, last)) }) = self.density else { return Vec::new() };
+        let length = last.saturating_sub(first);
+        let entries = (self.page.limit as u64 + 1).saturating_mul(SPARE_ENTRIES);
+        if rows < entries.saturating_mul(SPARE_ENTRIES) {
+            return Vec::new();
+        }
+        let mut width = ceil_microseconds(
+            (length / i64::try_from(rows).unwrap_or(i64::MAX))
+                .saturating_mul(i64::try_from(entries).unwrap_or(i64::MAX)),
+        )
+        .max(NANOS_PER_SECOND);
+        let mut ranges = Vec::new();
+        while width < length / 2 {
+            ranges.push(match self.page.direction {
+                LogDirection::Backward => {
+                    let end = range.end.map_or(last.saturating_add(1), |end| end.min(last.saturating_add(1)));
+                    let start = floor_microseconds(end.saturating_sub(width));
+                    TimeRange { start: Some(range.start.map_or(start, |known| known.max(start))), ..range }
+                }
+                LogDirection::Forward => {
+                    let start = range.start.map_or(first, |start| start.max(first));
+                    let end = ceil_microseconds(start.saturating_add(width));
+                    TimeRange { end: Some(range.end.map_or(end, |known| known.min(end))), ..range }
+                }
+            });
+            width = width.saturating_mul(RANGE_GROWTH);
+        }
+        ranges
+    }
+
+    /// The time of the entry after as many as a page has, if `range` has so many.
+    async fn boundary_within(
+        &self,
+        range: TimeRange,
+        statements: &SourceStatements<'_>,
+        filters: &SourceFilters,
+    ) -> Result<Option<i64>, Obstacle> {
         let time = self.time.is_in(range).ok_or(Obstacle::NotCountable)?;
         let mut spec = statements.query(filters.matching(None, Some(time)), vec![column(self.time_column)])?;
         let descending = Some(self.page.direction == LogDirection::Backward);
