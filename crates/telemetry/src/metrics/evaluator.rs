@@ -33,55 +33,59 @@ pub struct SeriesHandle(usize);
 pub struct MetricEvaluator {
     query: MetricQuery,
     handles: HashMap<Labels, SeriesHandle>,
+    labels: Vec<Labels>,
     series: Vec<SeriesState>,
+    /// Of each series, if the aggregation needs them.
+    counters: Vec<CounterState>,
+    bucket: LatestBucket,
     counts: SampleCounts,
     memory_bytes: usize,
 }
 
-/// What is known of one series so far.
+/// What is known of one series so far. Samples of many series follow each other, so that its size decides about the speed.
 #[derive(Debug)]
 struct SeriesState {
-    labels: Labels,
     /// One for each bucket; none before the first sample of the window.
     cells: Vec<Cell>,
-    /// The latest bucket and its window, because the next sample is mostly in the same one.
-    bucket: usize,
-    bucket_window: TimeWindow,
-    counter: CounterState,
     samples: u64,
     first_ns: i64,
     last_ns: i64,
 }
 
-impl SeriesState {
-    fn new(labels: Labels) -> Self {
-        Self {
-            labels,
-            cells: Vec::new(),
-            bucket: 0,
-            bucket_window: TimeWindow::new(0, 0),
-            counter: CounterState::default(),
-            samples: 0,
-            first_ns: i64::MAX,
-            last_ns: i64::MIN,
+/// The bucket of the latest sample with its window, because the next sample is mostly in the same one.
+#[derive(Debug)]
+struct LatestBucket {
+    index: usize,
+    window: TimeWindow,
+}
+
+impl LatestBucket {
+    /// The bucket of a time within the window of the query.
+    fn find(&mut self, grid: &TimeGrid, time_ns: i64) -> Option<usize> {
+        if !self.window.contains(time_ns) {
+            self.index = grid.bucket_of(time_ns)?;
+            self.window = grid.bucket(self.index);
         }
+        Some(self.index)
+    }
+}
+
+impl SeriesState {
+    fn new() -> Self {
+        Self { cells: Vec::new(), samples: 0, first_ns: i64::MAX, last_ns: i64::MIN }
     }
 
-    /// The cell of a time within the window.
-    fn cell(&mut self, grid: &TimeGrid, time_ns: i64) -> Option<&mut Cell> {
-        if !self.bucket_window.contains(time_ns) {
-            self.bucket = grid.bucket_of(time_ns)?;
-            self.bucket_window = grid.bucket(self.bucket);
-        }
+    fn cell(&mut self, grid: &TimeGrid, bucket: usize) -> Option<&mut Cell> {
         if self.cells.is_empty() {
             self.cells = vec![Cell::Empty; grid.len()];
         }
-        self.cells.get_mut(self.bucket)
+        self.cells.get_mut(bucket)
     }
 
-    fn add_growth(&mut self, grid: &TimeGrid, growth: Option<CounterGrowth>) {
+    fn add_growth(&mut self, grid: &TimeGrid, growth: Option<CounterGrowth>, latest: &mut LatestBucket) {
         let Some(CounterGrowth { time_ns, growth, between_ns }) = growth else { return };
-        if let Some(cell) = self.cell(grid, time_ns) {
+        let cell = latest.find(grid, time_ns).and_then(|bucket| self.cell(grid, bucket));
+        if let Some(cell) = cell {
             cell.add_growth(growth, between_ns);
         }
     }
@@ -95,7 +99,16 @@ impl SeriesState {
 impl MetricEvaluator {
     /// An evaluator without samples.
     pub fn new(query: MetricQuery) -> Self {
-        Self { query, handles: HashMap::new(), series: Vec::new(), counts: SampleCounts::default(), memory_bytes: 0 }
+        Self {
+            query,
+            handles: HashMap::new(),
+            labels: Vec::new(),
+            series: Vec::new(),
+            counters: Vec::new(),
+            bucket: LatestBucket { index: 0, window: TimeWindow::new(0, 0) },
+            counts: SampleCounts::default(),
+            memory_bytes: 0,
+        }
     }
 
     /// The query.
@@ -119,9 +132,13 @@ impl MetricEvaluator {
             return Err(Error::new(ErrorKind::TooLarge, message).with_hint("Add conditions on labels."));
         }
         let handle = SeriesHandle(self.series.len());
-        self.reserve(2 * labels.memory_bytes() + size_of::<SeriesState>())?;
+        self.reserve(2 * labels.memory_bytes() + size_of::<(Labels, SeriesState)>())?;
         self.handles.insert(labels.clone(), handle);
-        self.series.push(SeriesState::new(labels.clone()));
+        self.labels.push(labels.clone());
+        self.series.push(SeriesState::new());
+        if self.query.aggregation.needs_counter() {
+            self.counters.push(CounterState::default());
+        }
         Ok(Some(handle))
     }
 
@@ -148,12 +165,15 @@ impl MetricEvaluator {
         }
         let had_cells = !state.cells.is_empty();
         let mut bytes = 0;
-        if is_counter && sample.time_ns < window.before_ns {
-            match state.counter.add(sample, query.read_window().after_ns) {
-                Ok(growth) => state.add_growth(&query.grid, growth),
+        if let (Some(counter), true) = (self.counters.get_mut(series.0), sample.time_ns < window.before_ns) {
+            match counter.add(sample, query.read_window().after_ns) {
+                Ok(growth) => state.add_growth(&query.grid, growth, &mut self.bucket),
                 Err(_) => self.counts.out_of_order += u64::from(is_within),
             }
-        } else if is_within && let Some(cell) = state.cell(&query.grid, sample.time_ns) {
+        } else if is_within
+            && let Some(bucket) = self.bucket.find(&query.grid, sample.time_ns)
+            && let Some(cell) = state.cell(&query.grid, bucket)
+        {
             if matches!(cell, Cell::Closed { .. }) {
                 return Err(unordered_samples());
             }
@@ -185,7 +205,8 @@ impl MetricEvaluator {
     fn close_past_buckets(&mut self) -> bool {
         let aggregation = self.query.aggregation;
         for state in &mut self.series {
-            let past = state.bucket.saturating_sub(1);
+            let latest = self.query.grid.bucket_of(state.last_ns).unwrap_or_default();
+            let past = latest.saturating_sub(1);
             for cell in state.cells.iter_mut().take(past) {
                 self.memory_bytes = self.memory_bytes.saturating_sub(cell.close(aggregation));
             }
@@ -204,9 +225,11 @@ impl MetricEvaluator {
         let mut is_approximate = false;
         let base_from_ns = self.query.read_window().after_ns;
         self.handles.clear();
-        for mut state in std::mem::take(&mut self.series) {
-            while let Some(growth) = state.counter.use_next(base_from_ns) {
-                state.add_growth(&self.query.grid, growth);
+        let mut counters = std::mem::take(&mut self.counters).into_iter();
+        for (mut state, labels) in std::mem::take(&mut self.series).into_iter().zip(std::mem::take(&mut self.labels)) {
+            let mut counter = counters.next().unwrap_or_default();
+            while let Some(growth) = counter.use_next(base_from_ns) {
+                state.add_growth(&self.query.grid, growth, &mut self.bucket);
             }
             self.counts.series += 1;
             is_approximate |= state.cells.iter().any(Cell::is_approximate);
@@ -214,7 +237,7 @@ impl MetricEvaluator {
             let values = self.values(state.cells);
             // A series without values in the window is no part of the answer.
             if values.iter().any(Option::is_some) {
-                let bytes = collector.add(state.labels, values);
+                let bytes = collector.add(labels, values);
                 self.memory_bytes = self.memory_bytes.saturating_sub(freed_bytes);
                 self.reserve(bytes)?;
             }
