@@ -30,6 +30,8 @@ pub struct ParsedEntry<'a> {
     pub(crate) text: &'a str,
     pub(crate) reason: Option<&'a str>,
     pub(crate) offset: u64,
+    /// The identity of the file, if the reader received it.
+    pub(crate) file_id: Option<i64>,
     pub(crate) length: u64,
     pub(crate) fits: bool,
     pub(crate) fields: &'a EntryFields,

@@ -53,8 +53,8 @@
 //! float to text; integers of more than 64 bits are text. All other members, and values that do not have the type of
 //! their column, are in `other_fields` as a JSON object. A value `-` of an access log and an empty value are null.
 //!
-//! Every file has `entry_text`, `parse_error` and `entry_offset`. If a column is the severity, it stays as written, and
-//! `normalized_severity` and `normalized_severity_number` give the [`NormalizedSeverity`] that it means.
+//! Every file has `entry_text`, `parse_error`, `entry_offset` and `entry_file_id`. If a column is the severity, it stays as
+//! written, and `normalized_severity` and `normalized_severity_number` give the [`NormalizedSeverity`] that it means.
 //!
 //! # Times
 //!
@@ -81,6 +81,7 @@ mod decode;
 mod defect;
 mod detect;
 mod entry;
+mod file_id;
 mod format;
 mod infer;
 mod names;
@@ -97,13 +98,15 @@ mod value_types;
 pub use column::{EntryColumn, EntryColumnRole, EntryColumnType};
 pub use detect::{DETECTION_SAMPLE_BYTES, DetectedLogFormat, detect_log_format};
 pub use entry::{EntryValue, ParsedEntry};
+pub use file_id::{FILE_ID_BYTES_MAX, identify_log_file};
 pub use format::{LOG_FORMAT_NAMES, LogFormat, LogFormatNameError};
 pub use pattern::{DeclaredGroup, LinePattern, LinePatternError, PatternGroupType, PatternGroupTypeError};
 pub use reader::{EndOfInput, EntryBounds, EntryCounts, FinishedLogFile, LogFileReader};
 pub use roles::{RecognizedRoles, is_time_name, recognize_roles};
 pub use rotation::{RotatedLog, group_rotated_logs};
 pub use schema::{
-    ENTRY_OFFSET, ENTRY_TEXT, EntrySchema, NORMALIZED_SEVERITY, NORMALIZED_SEVERITY_NUMBER, OTHER_FIELDS, PARSE_ERROR,
+    ENTRY_FILE_ID, ENTRY_OFFSET, ENTRY_TEXT, EntrySchema, NORMALIZED_SEVERITY, NORMALIZED_SEVERITY_NUMBER,
+    OTHER_FIELDS, PARSE_ERROR,
 };
 pub use severity::{NormalizedSeverity, SeverityNumberScale};
 pub use time::{EntryTimeFormat, LogTimeZone, TimeContext, TimeFormatError, TimeZoneError};

@@ -119,6 +119,7 @@ struct EntryParser {
     repaired: String,
     reason: String,
     counts: EntryCounts,
+    file_id: Option<i64>,
 }
 
 impl LogFileReader {
@@ -135,6 +136,7 @@ impl LogFileReader {
                 repaired: String::new(),
                 reason: String::new(),
                 counts: EntryCounts::default(),
+                file_id: None,
             },
             bounds: EntryBounds::default(),
         }
@@ -152,6 +154,13 @@ impl LogFileReader {
     #[must_use]
     pub fn with_offset(mut self, offset: u64) -> Self {
         self.lines.line_offset = offset;
+        self
+    }
+
+    /// The same reader for the file with this identity, which [`identify_log_file`](crate::identify_log_file) computes.
+    #[must_use]
+    pub fn with_file_id(mut self, file_id: i64) -> Self {
+        self.parser.file_id = Some(file_id);
         self
     }
 
@@ -348,6 +357,7 @@ impl EntryParser {
             text,
             reason: Some(self.reason.as_str()).filter(|reason| !reason.is_empty()),
             offset: entry.offset,
+            file_id: self.file_id,
             length: entry.length,
             fits: defects.misfit.is_none(),
             fields: &self.fields,

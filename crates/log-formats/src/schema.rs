@@ -25,9 +25,19 @@ pub const ENTRY_TEXT: &str = "entry_text";
 pub const PARSE_ERROR: &str = "parse_error";
 /// The offset of the entry in its decompressed file, in bytes.
 pub const ENTRY_OFFSET: &str = "entry_offset";
+/// The identity of the file, which stays the same when the file is renamed, compressed or grows. With the offset, it is
+/// the position of the entry in the log.
+pub const ENTRY_FILE_ID: &str = "entry_file_id";
 
-const RESERVED_NAMES: [&str; 6] =
-    [OTHER_FIELDS, NORMALIZED_SEVERITY, NORMALIZED_SEVERITY_NUMBER, ENTRY_TEXT, PARSE_ERROR, ENTRY_OFFSET];
+const RESERVED_NAMES: [&str; 7] = [
+    OTHER_FIELDS,
+    NORMALIZED_SEVERITY,
+    NORMALIZED_SEVERITY_NUMBER,
+    ENTRY_TEXT,
+    PARSE_ERROR,
+    ENTRY_OFFSET,
+    ENTRY_FILE_ID,
+];
 
 /// Whether the name belongs to a column that is made for every format.
 pub(crate) fn is_reserved_name(name: &str) -> bool {
@@ -58,6 +68,7 @@ struct GeneratedColumns {
     text: usize,
     parse_error: usize,
     offset: usize,
+    file_id: usize,
 }
 
 impl EntrySchema {
@@ -131,8 +142,10 @@ impl EntrySchema {
         let text = push(ENTRY_TEXT, EntryColumnType::Text);
         let parse_error = push(PARSE_ERROR, EntryColumnType::Text);
         let offset = push(ENTRY_OFFSET, EntryColumnType::Integer);
+        let file_id = push(ENTRY_FILE_ID, EntryColumnType::Integer);
         let first = normalized_severity.unwrap_or(text);
-        let generated = GeneratedColumns { first, normalized_severity, severity_number, text, parse_error, offset };
+        let generated =
+            GeneratedColumns { first, normalized_severity, severity_number, text, parse_error, offset, file_id };
         Self { format, columns, member_columns, other_fields, time, message, severity, severity_scale, generated }
     }
 
@@ -191,6 +204,8 @@ impl EntrySchema {
             entry.parse_error().map_or(EntryValue::Null, EntryValue::Text)
         } else if column == generated.offset {
             EntryValue::Integer(i64::try_from(entry.offset()).unwrap_or(i64::MAX))
+        } else if column == generated.file_id {
+            entry.file_id.map_or(EntryValue::Null, EntryValue::Integer)
         } else if Some(column) == generated.normalized_severity {
             severity().map_or(EntryValue::Null, |severity| EntryValue::Text(severity.name()))
         } else if Some(column) == generated.severity_number {

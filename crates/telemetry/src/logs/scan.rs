@@ -349,7 +349,11 @@ impl LogScan {
         let newest = self.newest.map(|newest| {
             if matched == 0 { LogCursor::at_time(LogDirection::Forward, last) } else { LogCursor::from_seen(newest) }
         });
-        let page = self.page.map(|pool| LogPage { tail: newest, ..pool.finish() });
+        let page = self.page.map(|pool| {
+            let mut page = pool.finish();
+            page.tail = newest;
+            page
+        });
         LogScanAnswer {
             evaluated: self.evaluated,
             matched: self.matched,

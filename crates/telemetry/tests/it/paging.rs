@@ -25,12 +25,27 @@ fn counts<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Counts {
     counts
 }
 
-/// Rows of three sources. With positions, new rows of a source have larger ones; without, batches come in any order.
+/// What distinguishes rows of a source with the same time.
+#[derive(Debug, Clone, Copy)]
+enum Positions {
+    /// New rows of a source have larger positions.
+    OfSource,
+    /// The source has files with this number of rows. A new file may come before the others in the order.
+    InFiles(u64),
+    None,
+}
+
+/// Rows of three sources, whose batches come in any order.
 #[derive(Debug, Clone)]
 struct Log {
     rows: Vec<Row>,
-    has_positions: bool,
+    positions: Positions,
     batch_rows: usize,
+}
+
+/// The identity of a file: any number that does not grow with the number of files.
+fn file_id(file: u64) -> u64 {
+    file.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 impl Log {
@@ -46,9 +61,17 @@ impl Log {
                 batches.reverse();
             }
             for rows in batches {
-                let positions: UInt64Array = rows.iter().map(|(position, _)| Some(*position)).collect();
-                let positions =
-                    if self.has_positions { EntryPositions::Column(&positions) } else { EntryPositions::RowHash };
+                let numbers = |number: &dyn Fn(u64) -> u64| -> UInt64Array {
+                    rows.iter().map(|(position, _)| Some(number(*position))).collect()
+                };
+                let file_rows = if let Positions::InFiles(rows) = self.positions { rows } else { 1 };
+                let (positions, files) = (numbers(&|row| row), numbers(&|row| file_id(row / file_rows)));
+                let offsets = numbers(&|row| row % file_rows);
+                let positions = match self.positions {
+                    Positions::OfSource => EntryPositions::Column(&positions),
+                    Positions::InFiles(_) => EntryPositions::InFiles { files: &files, offsets: &offsets },
+                    Positions::None => EntryPositions::RowHash,
+                };
                 let batch = batch(rows.iter().map(|(_, row)| *row));
                 let input = LogBatch { batch: &batch, source: SourceId(source), positions, condition: None };
                 scan.push(&input).unwrap();
@@ -86,8 +109,13 @@ fn row(times: std::ops::Range<i64>) -> impl Strategy<Value = Row> {
 }
 
 fn logs() -> impl Strategy<Value = Log> {
-    (prop::collection::vec(row(0..6), 0..60), any::<bool>(), 1usize..20)
-        .prop_map(|(rows, has_positions, batch_rows)| Log { rows, has_positions, batch_rows })
+    let positions =
+        prop_oneof![Just(Positions::OfSource), (4u64..20).prop_map(Positions::InFiles), Just(Positions::None)];
+    (prop::collection::vec(row(0..6), 0..60), positions, 1usize..20).prop_map(|(rows, positions, batch_rows)| Log {
+        rows,
+        positions,
+        batch_rows,
+    })
 }
 
 /// What is added between two pages: rows with the time of the cursor or the seconds after it.
@@ -197,26 +225,65 @@ proptest! {
         }
         prop_assert_eq!(counts(&returned), counts(&added));
     }
+
+    #[test]
+    fn pages_that_are_cut_continue_after_their_last_entry(
+        mut log in logs(),
+        additions in additions(),
+        size in 2usize..20,
+        kept in 1usize..20,
+    ) {
+        let (mut returned, mut cursor) = (Vec::new(), None);
+        let mut additions = additions.into_iter();
+        loop {
+            let page = log.page(LogDirection::Forward, size, cursor);
+            let (rows, _) = read(&page);
+            let count = kept.min(rows.len());
+            let is_last = !page.has_more && count == rows.len();
+            returned.extend(rows.into_iter().take(count));
+            cursor = page.cursor_after(count);
+            let last = cursor.as_ref().map_or(0, |cursor| cursor.time() / 1_000_000_000);
+            match additions.next() {
+                Some(added) => log.rows.extend(added.into_iter().map(|row| Row { time: row.time + last, ..row })),
+                None if is_last => break,
+                None => {}
+            }
+        }
+        prop_assert_eq!(counts(&returned), counts(&log.rows));
+    }
 }
 
 #[test]
 fn many_different_rows_with_one_time_are_neither_repeated_nor_lost() {
-    for direction in [LogDirection::Forward, LogDirection::Backward] {
-        let rows: Vec<Row> = (0..200).map(|text| Row { source: 0, time: 1, text }).collect();
-        let log = Log { rows, has_positions: false, batch_rows: 30 };
-        let (mut returned, mut cursor) = (Vec::new(), None);
-        loop {
-            let page = log.page(direction, 7, cursor);
-            let (rows, next) = read(&page);
-            returned.extend(rows);
-            assert!(next.as_ref().unwrap().encode(0).len() < 1_000);
-            cursor = next;
-            if !page.has_more {
-                break;
+    // Each row may be in a file of its own.
+    for positions in [Positions::None, Positions::InFiles(1)] {
+        for direction in [LogDirection::Forward, LogDirection::Backward] {
+            let rows: Vec<Row> = (0..200).map(|text| Row { source: 0, time: 1, text }).collect();
+            let log = Log { rows, positions, batch_rows: 30 };
+            let (mut returned, mut cursor) = (Vec::new(), None);
+            loop {
+                let page = log.page(direction, 7, cursor);
+                let (rows, next) = read(&page);
+                returned.extend(rows);
+                assert!(next.as_ref().unwrap().encode(0).len() < 1_000);
+                cursor = next;
+                if !page.has_more {
+                    break;
+                }
             }
+            assert_eq!(counts(&returned), counts(&log.rows));
         }
-        assert_eq!(counts(&returned), counts(&log.rows));
     }
+}
+
+/// The first rows of a new file after a rotation have small offsets, and the time of the last row before it.
+#[test]
+fn the_tail_has_rows_of_a_new_file_with_the_time_of_the_last_entry() {
+    let row = |text| Row { source: 0, time: 1, text };
+    let mut log = Log { rows: vec![row(1), row(2), row(2)], positions: Positions::InFiles(3), batch_rows: 10 };
+    let tail = log.page(LogDirection::Backward, 10, None).tail;
+    log.rows.extend([row(2), row(3)]);
+    assert_eq!(read(&log.page(LogDirection::Forward, 10, tail)).0, [row(2), row(3)]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tidegate_core::nearest_names;
 use tidegate_log_formats::{
-    ENTRY_OFFSET, ENTRY_TEXT, EntryColumnType, NORMALIZED_SEVERITY_NUMBER, is_time_name, recognize_roles,
+    ENTRY_FILE_ID, ENTRY_OFFSET, ENTRY_TEXT, EntryColumnType, NORMALIZED_SEVERITY_NUMBER, is_time_name, recognize_roles,
 };
 use tidegate_query::ColumnEntry;
 
@@ -13,7 +13,9 @@ use super::LogSource;
 /// The maximum number of columns in an error.
 const LISTED_COLUMNS_MAX: usize = 40;
 /// Columns of log files that entries contain only on request.
-const HIDDEN_COLUMNS: [&str; 3] = [ENTRY_TEXT, ENTRY_OFFSET, NORMALIZED_SEVERITY_NUMBER];
+const HIDDEN_COLUMNS: [&str; 4] = [ENTRY_TEXT, ENTRY_OFFSET, ENTRY_FILE_ID, NORMALIZED_SEVERITY_NUMBER];
+/// Columns with the position of an entry.
+const POSITION_COLUMNS: [&str; 2] = [ENTRY_FILE_ID, ENTRY_OFFSET];
 
 /// What the values of a column are, as far as their type defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +48,8 @@ pub struct RecognizedColumns {
     pub(crate) time: String,
     pub(crate) message: Option<String>,
     pub(crate) severity: Option<String>,
+    /// The columns with the position of an entry, also if callers do not see them.
+    pub(crate) positions: Vec<&'static str>,
 }
 
 /// A column of a log source that does not exist.
@@ -151,7 +155,9 @@ impl RecognizedColumns {
         let of_file = || columns.iter().find(|column| column.name == ENTRY_TEXT).map(|column| column.name.clone());
         let message = source.message.clone().or_else(|| roles.message.and_then(name)).or_else(of_file);
         let severity = source.severity.clone().or_else(|| roles.severity.and_then(name));
-        let recognized = Self { columns, time, message, severity };
+        let is_there = |name: &&str| columns.iter().any(|column| column.name == *name);
+        let positions = POSITION_COLUMNS.into_iter().filter(is_there).collect();
+        let recognized = Self { columns, time, message, severity, positions };
         Ok(recognized.with_roles_first(&source.fields))
     }
 

@@ -8,7 +8,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, UInt64Type};
 use futures::StreamExt;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_log_formats::ENTRY_OFFSET;
+use tidegate_log_formats::{ENTRY_FILE_ID, ENTRY_OFFSET};
 use tidegate_query::batch_bytes;
 use tidegate_runtime::Job;
 use tidegate_telemetry::logs::{
@@ -29,6 +29,8 @@ pub(crate) const SCAN_ROWS_MAX: u64 = 100_000_000;
 pub(crate) const SCAN_BYTES_MAX: u64 = 32 * 1024 * 1024 * 1024;
 /// The maximum time that one call reads.
 const SCAN_TIME_MAX: Duration = Duration::from_secs(20);
+/// The kind of a database with a journal of systemd.
+const JOURNAL: &str = "journal";
 /// The time that is left for the answer when the time limit of the call is near.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 
@@ -87,6 +89,7 @@ pub(crate) async fn run_scan(context: &LogContext, input: ScanInput<'_>, job: &A
         (Instant::now() + SCAN_TIME_MAX).min(job.deadline().checked_sub(ANSWER_TIME).unwrap_or(job.deadline()));
     let mut bounds = ScanBounds { deadline, rows: 0, rows_max, bytes: 0 };
     let mut failures = std::mem::take(&mut search.failures);
+    let (resolved, unresolved) = (search.set.sources.len(), failures.len());
     let mut partial = None;
     let rows = RowSelection {
         range,
@@ -111,7 +114,7 @@ pub(crate) async fn run_scan(context: &LogContext, input: ScanInput<'_>, job: &A
         }
     }
     match failures.first() {
-        Some((_, error)) if bounds.rows == 0 && failures.len() > search.set.sources.len() => Err(error.clone()),
+        Some((_, error)) if failures.len() - unresolved == resolved => Err(error.clone()),
         _ => Ok(ScanOutcome { answer: scan.finish(), partial, failures }),
     }
 }
@@ -124,20 +127,30 @@ fn push_batch(
     push: impl FnOnce(&LogBatch<'_>) -> Result<(), LogScanError>,
 ) -> Result<(), Error> {
     let renamed = search.set.rename(source, batch)?;
-    let offsets = entry_offsets(&renamed);
-    let positions = offsets.as_ref().map_or(EntryPositions::RowHash, EntryPositions::Column);
+    let (files, offsets) = (numbers(&renamed, ENTRY_FILE_ID), numbers(&renamed, ENTRY_OFFSET));
+    let positions = match (&files, &offsets) {
+        (Some(files), Some(offsets)) => EntryPositions::InFiles { files, offsets },
+        // The files of a journal share one order. An offset alone may be that of any file.
+        (None, Some(offsets)) if source.database.kind() == JOURNAL => EntryPositions::Column(offsets),
+        _ => EntryPositions::RowHash,
+    };
     push(&LogBatch { batch: &renamed, source: source.id(), positions, condition: None }).map_err(|error| {
         Error::new(ErrorKind::Unavailable, format!("the log source {:?} cannot be searched: {error}", source.name))
     })
 }
 
-/// The columns of `source` that are read.
+/// The columns of `source` that are read. Those with the position of an entry are read even if callers do not see them.
 fn columns_to_read<'a>(search: &'a LogSearch, source: &'a ResolvedSource, fields: &[String]) -> Vec<&'a str> {
-    let is_needed = |name: &str, column: &str| {
-        column == source.columns.time || column == ENTRY_OFFSET || fields.iter().any(|field| field == name)
-    };
-    let named = search.set.fields(source);
-    named.filter(|(name, column)| is_needed(name, &column.name)).map(|(_, column)| column.name.as_str()).collect()
+    let is_needed =
+        |name: &str, column: &str| column == source.columns.time || fields.iter().any(|field| field == name);
+    let named = search.set.fields(source).filter(|(name, column)| is_needed(name, &column.name));
+    let mut columns: Vec<&str> = named.map(|(_, column)| column.name.as_str()).collect();
+    for position in &source.columns.positions {
+        if !columns.contains(position) {
+            columns.push(position);
+        }
+    }
+    columns
 }
 
 /// Reads the rows of sources.
@@ -228,11 +241,32 @@ impl SourceReader<'_> {
     }
 }
 
-/// The position of each entry in its file.
-fn entry_offsets(batch: &RecordBatch) -> Option<UInt64Array> {
-    let column = batch.column_by_name(ENTRY_OFFSET)?;
-    if !column.data_type().is_integer() || column.null_count() > 0 {
+/// A column of whole numbers that are not negative.
+pub(super) fn numbers(batch: &RecordBatch, column: &str) -> Option<UInt64Array> {
+    let column = batch.column_by_name(column)?;
+    if !column.data_type().is_integer() {
         return None;
     }
-    Some(cast(column, &DataType::UInt64).ok()?.as_primitive::<UInt64Type>().clone())
+    let numbers = cast(column, &DataType::UInt64).ok()?.as_primitive::<UInt64Type>().clone();
+    // A negative number has become null.
+    (numbers.null_count() == 0).then_some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, Int64Array};
+
+    use super::*;
+
+    #[test]
+    fn a_scan_ends_at_its_maximum_of_rows_and_bytes() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+        let batch = RecordBatch::try_from_iter([("number", numbers)]).unwrap();
+        let bounds = |rows_max, bytes| ScanBounds { deadline: Instant::now(), rows: 0, rows_max, bytes };
+        let mut of_rows = bounds(6, 0);
+        assert_eq!(of_rows.count(&batch), None);
+        assert_eq!(of_rows.count(&batch).as_deref(), Some("the scan ended after 6 rows, its maximum"));
+        let reason = bounds(100, SCAN_BYTES_MAX - 1).count(&batch).unwrap();
+        assert!(reason.starts_with("the scan ended after 3435") && reason.ends_with(" bytes, its maximum"), "{reason}");
+    }
 }

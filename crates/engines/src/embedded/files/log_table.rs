@@ -6,7 +6,9 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::common::ScalarValue;
 use datafusion::datasource::table_schema::TableSchema;
-use tidegate_log_formats::{EntryColumnType, EntryCounts, EntrySchema, LogFormat, LogTimeZone};
+use tidegate_log_formats::{
+    ENTRY_FILE_ID, ENTRY_OFFSET, ENTRY_TEXT, EntryColumnType, EntryCounts, EntrySchema, LogFormat, LogTimeZone,
+};
 
 use super::file_kind::{Compression, split_compression};
 use super::layout::TableCandidate;
@@ -40,8 +42,7 @@ impl LogDialect {
 
     pub(crate) fn arrow_schema(&self) -> SchemaRef {
         let field = |column: &tidegate_log_formats::EntryColumn| {
-            let is_always_there =
-                matches!(column.name.as_str(), tidegate_log_formats::ENTRY_TEXT | tidegate_log_formats::ENTRY_OFFSET);
+            let is_always_there = matches!(column.name.as_str(), ENTRY_TEXT | ENTRY_OFFSET | ENTRY_FILE_ID);
             Field::new(&column.name, arrow_type(column.column_type), !is_always_there)
         };
         Arc::new(Schema::new(self.schema.columns().iter().map(field).collect::<Vec<Field>>()))

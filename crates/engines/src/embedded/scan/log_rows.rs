@@ -16,7 +16,10 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::error::ArrowError;
-use tidegate_log_formats::{EndOfInput, EntryValue, LogFileReader, ParsedEntry, TimeContext};
+use tidegate_log_formats::{
+    ENTRY_FILE_ID, EndOfInput, EntrySchema, EntryValue, FILE_ID_BYTES_MAX, LogFileReader, ParsedEntry, TimeContext,
+    identify_log_file,
+};
 
 use crate::embedded::files::{CHANGED_WHILE_READ, Compression, LogDialect, open_decompressed};
 
@@ -43,6 +46,8 @@ pub(super) struct LogRows {
     bytes_left: Option<u64>,
     /// `None` at the end of the file.
     reader: Option<LogFileReader>,
+    /// How the file is identified from its beginning, if that is needed and not yet done.
+    unidentified: Option<(Arc<EntrySchema>, TimeContext)>,
     end: EndOfInput,
     piece: Vec<u8>,
     batches: BatchBuilder,
@@ -63,12 +68,14 @@ impl LogRows {
         let bytes_left = log.bytes.filter(|_| is_plain);
         let bytes = open_decompressed(file, log.compression)?;
         let context = TimeContext::new(dialect.time_zone, log.modified);
+        let needs_id = dialect.schema.column_index(ENTRY_FILE_ID).is_some_and(|column| positions.contains(&column));
         Ok(Self {
             bytes: match bytes_left {
                 Some(left) => Box::new(bytes.take(left)),
                 None => bytes,
             },
             bytes_left,
+            unidentified: needs_id.then(|| (dialect.schema.clone(), context.clone())),
             reader: Some(LogFileReader::new(dialect.schema.clone(), context)),
             end: if is_plain && is_written { EndOfInput::Growing } else { EndOfInput::Complete },
             piece: vec![0; PIECE_BYTES],
@@ -76,7 +83,20 @@ impl LogRows {
         })
     }
 
+    /// Reads the beginning of the file ahead, which identifies it.
+    fn identify(&mut self) -> io::Result<()> {
+        let Some((schema, context)) = self.unidentified.take() else { return Ok(()) };
+        let mut bytes = std::mem::replace(&mut self.bytes, Box::new(io::empty()));
+        let mut beginning = Vec::with_capacity(FILE_ID_BYTES_MAX);
+        bytes.by_ref().take(FILE_ID_BYTES_MAX as u64).read_to_end(&mut beginning)?;
+        let file_id = identify_log_file(&beginning, &schema, &context);
+        self.reader = self.reader.take().map(|reader| reader.with_file_id(file_id));
+        self.bytes = Box::new(io::Cursor::new(beginning).chain(bytes));
+        Ok(())
+    }
+
     fn read_piece(&mut self) -> Result<(), ArrowError> {
+        self.identify()?;
         let read = match self.bytes.read(&mut self.piece) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             read => read?,

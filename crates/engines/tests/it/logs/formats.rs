@@ -26,7 +26,7 @@ async fn an_access_log_is_a_table_by_its_name() {
         columns,
         "virtual_host text, remote_addr text, remote_identity text, remote_user text, time timestamp with time zone, request text, \
          method text, path text, protocol text, status bigint, body_bytes bigint, referer text, user_agent text, \
-         other_fields text, entry_text text, parse_error text, entry_offset bigint, entry_file text"
+         other_fields text, entry_text text, parse_error text, entry_offset bigint, entry_file_id bigint, entry_file text"
     );
     assert_eq!(node.rows("SELECT count(*) FROM access").await, "3");
     assert_eq!(node.rows("SELECT path FROM access WHERE entry_text LIKE '%404%'").await, "/b");

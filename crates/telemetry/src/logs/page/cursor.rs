@@ -17,14 +17,17 @@ use super::seen_entries::{LISTED_ROWS_MAX, SeenAtTime, SeenEntries};
 /// The maximum length of a cursor as text.
 pub const CURSOR_CHARACTERS_MAX: usize = 16_384;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const CHECKSUM_BYTES: usize = 6;
 const KIND_POSITION: u8 = 0;
 const KIND_ROWS: u8 = 1;
 const KIND_UP_TO_ROW: u8 = 2;
+const KIND_FILES: u8 = 3;
+const KIND_UP_TO_FILE_POSITION: u8 = 4;
 
 /// A position between two entries, from which a page continues. Entries that are added later are neither skipped nor
-/// repeated if they are newer, or have the time of the cursor and come later in their source.
+/// repeated if they are newer, or have the time of the cursor and come later in their source. Entries that are added with an
+/// earlier time or without one are only found going backward.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogCursor {
     seen: SeenEntries,
@@ -46,11 +49,12 @@ pub enum CursorError {
 
 impl LogCursor {
     /// The position at an entry: what follows it in the direction. `ordinal` is its number among rows with the same key.
-    /// In a source without positions, rows that are added later with the time of the entry may be on either side of it; a
-    /// cursor of a page does not have this limit.
+    /// In a source without positions, and in a file that begins later, rows that are added with the time of the entry may be
+    /// on either side of it; a cursor of a page does not have this limit.
     pub fn at_entry(direction: LogDirection, key: EntryKey, ordinal: u64) -> Self {
         let at_time = match key.tie {
             TieBreak::Position(position) => SeenAtTime::Position(position),
+            TieBreak::FilePosition { file, offset } => SeenAtTime::UpToFilePosition { file, offset },
             TieBreak::RowHash(hash) => SeenAtTime::UpToRow { hash, ordinal },
         };
         let sources = BTreeMap::from([(key.source, at_time)]);
@@ -60,6 +64,29 @@ impl LogCursor {
     /// The position before all entries at `time` in nanoseconds UTC.
     pub fn at_time(direction: LogDirection, time: i64) -> Self {
         Self { seen: SeenEntries::new(direction, time) }
+    }
+
+    /// The entry that the cursor follows in its direction, with its number among those with the same key. `None` if it
+    /// follows no entry, or several of its time that have no order.
+    pub fn entry(&self) -> Option<(EntryKey, u64)> {
+        let mut sources = self.seen.sources.iter();
+        let (source, seen) = sources.next().filter(|_| sources.next().is_none())?;
+        let (tie, ordinal) = match seen {
+            SeenAtTime::Position(position) => (TieBreak::Position(*position), 0),
+            SeenAtTime::UpToFilePosition { file, offset } => {
+                (TieBreak::FilePosition { file: *file, offset: *offset }, 0)
+            }
+            SeenAtTime::UpToRow { hash, ordinal } => (TieBreak::RowHash(*hash), *ordinal),
+            SeenAtTime::Files(files) => {
+                let (file, offset) = files.first_key_value().filter(|_| files.len() == 1)?;
+                (TieBreak::FilePosition { file: *file, offset: *offset }, 0)
+            }
+            SeenAtTime::Rows(rows) => {
+                let (hash, count) = rows.first_key_value().filter(|_| rows.len() == 1)?;
+                (TieBreak::RowHash(*hash), count.checked_sub(1)?)
+            }
+        };
+        Some((EntryKey { time: self.seen.time, source: *source, tie }, ordinal))
     }
 
     pub(in crate::logs) fn from_seen(seen: SeenEntries) -> Self {
@@ -92,6 +119,19 @@ impl LogCursor {
                 SeenAtTime::Position(position) => {
                     bytes.push(KIND_POSITION);
                     write_number(*position, &mut bytes);
+                }
+                SeenAtTime::Files(files) => {
+                    bytes.push(KIND_FILES);
+                    write_number(files.len() as u128, &mut bytes);
+                    for (file, offset) in files {
+                        bytes.extend(file.to_be_bytes());
+                        write_number(u128::from(*offset), &mut bytes);
+                    }
+                }
+                SeenAtTime::UpToFilePosition { file, offset } => {
+                    bytes.push(KIND_UP_TO_FILE_POSITION);
+                    bytes.extend(file.to_be_bytes());
+                    write_number(u128::from(*offset), &mut bytes);
                 }
                 SeenAtTime::Rows(rows) => {
                     bytes.push(KIND_ROWS);
@@ -203,6 +243,10 @@ impl Reader<'_> {
             let seen = match self.byte()? {
                 KIND_POSITION => SeenAtTime::Position(self.number()?),
                 KIND_ROWS => SeenAtTime::Rows(self.rows()?),
+                KIND_FILES => SeenAtTime::Files(self.files()?),
+                KIND_UP_TO_FILE_POSITION => {
+                    SeenAtTime::UpToFilePosition { file: u64::from_be_bytes(self.array()?), offset: self.count()? }
+                }
                 KIND_UP_TO_ROW => {
                     SeenAtTime::UpToRow { hash: u128::from_be_bytes(self.array()?), ordinal: self.count()? }
                 }
@@ -213,11 +257,17 @@ impl Reader<'_> {
         Some(SeenEntries { direction, time, sources })
     }
 
+    fn files(&mut self) -> Option<BTreeMap<u64, u64>> {
+        let length = self.length()?;
+        (0..length).map(|_| Some((u64::from_be_bytes(self.array()?), self.count()?))).collect()
+    }
+
+    fn length(&mut self) -> Option<u64> {
+        self.count().filter(|length| *length <= LISTED_ROWS_MAX as u64)
+    }
+
     fn rows(&mut self) -> Option<BTreeMap<u128, u64>> {
-        let length = self.count()?;
-        if length > LISTED_ROWS_MAX as u64 {
-            return None;
-        }
+        let length = self.length()?;
         (0..length).map(|_| Some((u128::from_be_bytes(self.array()?), self.count()?))).collect()
     }
 }
@@ -231,6 +281,8 @@ mod tests {
     fn cursors() -> impl Strategy<Value = LogCursor> {
         let seen = prop_oneof![
             any::<u128>().prop_map(SeenAtTime::Position),
+            prop::collection::btree_map(any::<u64>(), any::<u64>(), 0..8).prop_map(SeenAtTime::Files),
+            (any::<u64>(), any::<u64>()).prop_map(|(file, offset)| SeenAtTime::UpToFilePosition { file, offset }),
             prop::collection::btree_map(any::<u128>(), any::<u64>(), 0..8).prop_map(SeenAtTime::Rows),
             (any::<u128>(), any::<u64>()).prop_map(|(hash, ordinal)| SeenAtTime::UpToRow { hash, ordinal }),
         ];
@@ -262,6 +314,24 @@ mod tests {
         fn no_text_panics(text in "[A-Za-z0-9_=+/ -]{0,60}") {
             prop_assert!(LogCursor::decode(&text, 0).is_err());
         }
+    }
+
+    #[test]
+    fn the_entry_of_a_cursor_is_the_one_that_it_follows() {
+        let ties =
+            [(TieBreak::Position(7), 0), (TieBreak::FilePosition { file: 3, offset: 9 }, 0), (TieBreak::RowHash(5), 2)];
+        for (tie, ordinal) in ties {
+            let key = EntryKey { time: 1, source: SourceId(4), tie };
+            for direction in [LogDirection::Forward, LogDirection::Backward] {
+                assert_eq!(LogCursor::at_entry(direction, key, ordinal).entry(), Some((key, ordinal)));
+                let mut seen = SeenEntries::new(direction, 1);
+                seen.add(SourceId(4), tie, ordinal);
+                assert_eq!(LogCursor::from_seen(seen.clone()).entry(), Some((key, ordinal)));
+                seen.add(SourceId(5), tie, ordinal);
+                assert_eq!(LogCursor::from_seen(seen).entry(), None);
+            }
+        }
+        assert_eq!(LogCursor::at_time(LogDirection::Forward, 1).entry(), None);
     }
 
     #[test]

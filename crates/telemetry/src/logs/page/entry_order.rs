@@ -1,5 +1,8 @@
 //! The total order of entries: by time, then by source, then by the position within the source.
 //!
+//! The files of a rotated log are renamed and compressed, and each has offsets of its own. A position in them is therefore
+//! the identity of the file, which stays the same, and the offset.
+//!
 //! Where a source has no positions, a hash of the row takes their place. Rows with the same values have the same hash;
 //! they are numbered, and cannot be distinguished otherwise.
 
@@ -30,8 +33,17 @@ pub enum LogDirection {
 /// What orders the entries of one source that have the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TieBreak {
-    /// The position within the source, such as the offset in a file. It is unique, and new entries have larger ones.
+    /// The position within the whole source. It is unique, and new entries of the same time have larger ones. An offset
+    /// in one of several files is none: use [`TieBreak::FilePosition`].
     Position(u128),
+    /// The position within one of the files of the source. New entries of a file have larger offsets; a new file may have
+    /// any identity.
+    FilePosition {
+        /// The identity of the file. It must not change when the file is renamed, compressed or grows.
+        file: u64,
+        /// The offset in the file.
+        offset: u64,
+    },
     /// A hash of the row's values.
     RowHash(u128),
 }
@@ -55,6 +67,13 @@ pub enum EntryPositions<'a> {
     From(u128),
     /// A column with the positions. A row where it is null has position 0.
     Column(&'a UInt64Array),
+    /// Columns with the identities of files and the offsets in them. Neither has nulls.
+    InFiles {
+        /// The identity of the file of each row.
+        files: &'a UInt64Array,
+        /// The offset of each row in its file.
+        offsets: &'a UInt64Array,
+    },
     /// The source has no positions. Each page must then be read from batches with the same columns.
     RowHash,
 }
@@ -99,6 +118,10 @@ impl EntryPositions<'_> {
                 TieBreak::Position(u128::from(positions.value(row)))
             }
             Self::Column(_) => TieBreak::Position(0),
+            Self::InFiles { files, offsets } => {
+                let value = |column: &UInt64Array| if row < column.len() { column.value(row) } else { 0 };
+                TieBreak::FilePosition { file: value(files), offset: value(offsets) }
+            }
             Self::RowHash => TieBreak::RowHash(hasher.hash(row)),
         }
     }

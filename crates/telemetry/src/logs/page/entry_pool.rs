@@ -15,7 +15,7 @@ use arrow::error::ArrowError;
 use super::cursor::LogCursor;
 use super::entry_order::{EntryKey, EntryPositions, LogDirection, NO_TIME, RowHasher, SourceId};
 use super::log_page::{LogEntry, LogPage};
-use super::seen_entries::{SeenEntries, SeenFilter};
+use super::seen_entries::SeenFilter;
 
 /// The maximum size of the entries of a page in bytes. A page with larger entries is shorter than its limit, and has more
 /// entries after it.
@@ -252,19 +252,9 @@ impl EntryPool {
             }));
         }
         let has_more = self.remaining > entries.len() as u64;
-        let next = next_cursor(direction, &entries, self.filter.as_ref().map(SeenFilter::seen));
-        LogPage { direction, entries, next, has_more, tail: None }
+        let start = self.filter.map(|filter| filter.seen().clone());
+        LogPage::new(direction, entries, has_more, start)
     }
-}
-
-fn next_cursor(direction: LogDirection, entries: &[LogEntry], previous: Option<&SeenEntries>) -> Option<LogCursor> {
-    let Some(last) = entries.last() else { return previous.cloned().map(LogCursor::from_seen) };
-    let continued = previous.filter(|previous| previous.time == last.key.time);
-    let mut seen = continued.cloned().unwrap_or_else(|| SeenEntries::new(direction, last.key.time));
-    for entry in entries.iter().filter(|entry| entry.key.time == last.key.time) {
-        seen.add(entry.key.source, entry.key.tie, entry.ordinal);
-    }
-    Some(LogCursor::from_seen(seen))
 }
 
 /// The given rows and columns of a batch, without memory that they share with it.

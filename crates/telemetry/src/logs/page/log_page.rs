@@ -10,6 +10,7 @@ use arrow::error::ArrowError;
 
 use super::cursor::LogCursor;
 use super::entry_order::{EntryKey, LogDirection};
+use super::seen_entries::SeenEntries;
 use crate::logs::value::display_value;
 
 /// Entries that follow each other in the total order.
@@ -26,6 +27,8 @@ pub struct LogPage {
     /// Where entries begin that were added after the scan. Only the first page backward has it; going forward, it is
     /// `next`.
     pub tail: Option<LogCursor>,
+    /// What earlier pages returned of the time at which this page begins.
+    start: Option<SeenEntries>,
 }
 
 /// One entry: its place in the total order, and its row.
@@ -49,6 +52,30 @@ impl LogEntry {
 }
 
 impl LogPage {
+    pub(super) fn new(
+        direction: LogDirection,
+        entries: Vec<LogEntry>,
+        has_more: bool,
+        start: Option<SeenEntries>,
+    ) -> Self {
+        let mut page = Self { direction, entries, next: None, has_more, tail: None, start };
+        page.next = page.cursor_after(page.entries.len());
+        page
+    }
+
+    /// Where the next page begins if this one ends after its first `count` entries. `None` if it then has none and had no
+    /// cursor.
+    pub fn cursor_after(&self, count: usize) -> Option<LogCursor> {
+        let entries = self.entries.get(..count).unwrap_or(&self.entries);
+        let Some(last) = entries.last() else { return self.start.clone().map(LogCursor::from_seen) };
+        let continued = self.start.as_ref().filter(|start| start.time() == last.key.time);
+        let mut seen = continued.cloned().unwrap_or_else(|| SeenEntries::new(self.direction, last.key.time));
+        for entry in entries.iter().filter(|entry| entry.key.time == last.key.time) {
+            seen.add(entry.key.source, entry.key.tie, entry.ordinal);
+        }
+        Some(LogCursor::from_seen(seen))
+    }
+
     /// The entries as one batch with the columns of all sources, in the order in which they occur. A column that a source
     /// lacks is null in its rows; one that has several types is text in its display form.
     ///

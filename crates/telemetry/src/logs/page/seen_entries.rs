@@ -1,9 +1,10 @@
 //! Which entries of one time were returned by earlier pages.
 //!
 //! A page may end between entries with the same time, and entries with that time may be added later. For each source, a
-//! cursor therefore keeps what was returned of its time. For a source with positions, that is the last position. For one
-//! without, it is a list of row hashes; appended rows have any hash, so that a threshold would skip some of them. Only
-//! if the list becomes too long, a threshold replaces it.
+//! cursor therefore keeps what was returned of its time. For a source with positions, that is the last position, and for
+//! one of several files the last offset in each of them: a file that begins after a rotation may come before the others
+//! in the order. For a source without positions, it is a list of row hashes; appended rows have any hash, so that a
+//! threshold would skip some of them. Only if a list becomes too long, a threshold replaces it.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ use super::entry_order::{LogDirection, SourceId, TieBreak};
 
 /// The maximum number of different rows with the time of a cursor that it lists. With more, rows of a source without
 /// positions that are appended with exactly this time are skipped if their hash is below the largest of those returned.
+/// It is also the maximum number of files with entries of this time, for which the same applies.
 pub const LISTED_ROWS_MAX: usize = 32;
 
 /// The entries of one source with the time of a cursor that were returned.
@@ -18,6 +20,15 @@ pub const LISTED_ROWS_MAX: usize = 32;
 pub(in crate::logs) enum SeenAtTime {
     /// All up to this position, in the direction of the cursor.
     Position(u128),
+    /// All up to an offset in each file. Nothing of the other files was returned.
+    Files(BTreeMap<u64, u64>),
+    /// All up to this offset in this file, in the direction of the cursor.
+    UpToFilePosition {
+        /// The identity of the file.
+        file: u64,
+        /// The offset of the last entry in it.
+        offset: u64,
+    },
     /// Rows by their hash, with the number of those with the same hash.
     Rows(BTreeMap<u128, u64>),
     /// All up to the row with this hash and number, in the direction of the cursor.
@@ -67,6 +78,13 @@ impl SeenEntries {
             (None, TieBreak::Position(position)) => {
                 self.sources.insert(source, SeenAtTime::Position(position));
             }
+            (None, TieBreak::FilePosition { file, offset }) => {
+                let seen = match direction {
+                    LogDirection::Forward => SeenAtTime::Files(BTreeMap::from([(file, offset)])),
+                    LogDirection::Backward => SeenAtTime::UpToFilePosition { file, offset },
+                };
+                self.sources.insert(source, seen);
+            }
             (None, TieBreak::RowHash(hash)) => {
                 let seen = match direction {
                     LogDirection::Forward => SeenAtTime::Rows(BTreeMap::from([(hash, ordinal + 1)])),
@@ -78,6 +96,17 @@ impl SeenEntries {
                 if direction.is_before(last, &position) {
                     *last = position;
                 }
+            }
+            (
+                Some(SeenAtTime::UpToFilePosition { file: last_file, offset: last }),
+                TieBreak::FilePosition { file, offset },
+            ) => {
+                if direction.is_before(&(*last_file, *last), &(file, offset)) {
+                    (*last_file, *last) = (file, offset);
+                }
+            }
+            (Some(seen @ SeenAtTime::Files(_)), TieBreak::FilePosition { file, offset }) => {
+                seen.add_file_position(file, offset);
             }
             (Some(SeenAtTime::UpToRow { hash: last, ordinal: last_ordinal }), TieBreak::RowHash(hash)) => {
                 if direction.is_before(&(*last, *last_ordinal), &(hash, ordinal)) {
@@ -92,6 +121,17 @@ impl SeenEntries {
 }
 
 impl SeenAtTime {
+    fn add_file_position(&mut self, file: u64, offset: u64) {
+        let Self::Files(files) = self else { return };
+        let last = files.entry(file).or_insert(offset);
+        *last = (*last).max(offset);
+        if files.len() > LISTED_ROWS_MAX
+            && let Some((file, offset)) = files.pop_last()
+        {
+            *self = Self::UpToFilePosition { file, offset };
+        }
+    }
+
     fn add_row(&mut self, hash: u128, ordinal: u64) {
         let Self::Rows(rows) = self else { return };
         let count = rows.entry(hash).or_default();
@@ -127,6 +167,15 @@ impl SeenFilter {
         let (hash, seen_rows) = match (self.seen.sources.get(&source), tie) {
             (Some(SeenAtTime::Position(last)), TieBreak::Position(position)) => {
                 return direction.is_before(last, &position).then_some(0);
+            }
+            (Some(SeenAtTime::Files(files)), TieBreak::FilePosition { file, offset }) => {
+                return files.get(&file).is_none_or(|last| *last < offset).then_some(0);
+            }
+            (
+                Some(SeenAtTime::UpToFilePosition { file: last_file, offset: last }),
+                TieBreak::FilePosition { file, offset },
+            ) => {
+                return direction.is_before(&(*last_file, *last), &(file, offset)).then_some(0);
             }
             (Some(SeenAtTime::Rows(rows)), TieBreak::RowHash(hash)) => match rows.get(&hash) {
                 Some(count) => (hash, *count),
