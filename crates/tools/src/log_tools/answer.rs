@@ -10,7 +10,7 @@ use super::facets::cut_text;
 use super::scan::ScanOutcome;
 
 /// The maximum number of characters of a value in an entry.
-const CELL_CHARACTERS_MAX: usize = 8_000;
+pub(super) const CELL_CHARACTERS_MAX: usize = 8_000;
 
 /// What every search answers: the counts, the time that was searched, and whether that is all.
 pub(crate) fn summary_json(outcome: &ScanOutcome, range: TimeRange, has_page: bool) -> Map<String, Value> {

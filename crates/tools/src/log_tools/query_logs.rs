@@ -15,6 +15,7 @@ use super::LogContext;
 use super::answer::{entries_json, patterns_json, summary_json};
 use super::counting::time_sql::{ceil_microseconds, floor_microseconds};
 use super::facets::{SERIES_MAX, VALUES_DEFAULT, facet_requests, facets_json, histogram_json};
+use super::pattern_changes::ComparedWindows;
 use super::scan::{SCAN_ROWS_MAX, ScanInput, ScanOutcome, run_scan};
 use super::search::{LogSearch, SearchArguments, reject, violation, with_search_arguments};
 use crate::arguments::parse_arguments;
@@ -44,11 +45,11 @@ pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
         .with("histogram", json!({"type": "object", "description": "{field?, bars?}: rows over time"}))
         .with(
             "patterns",
-            json!({"type": "integer", "minimum": 1, "maximum": PATTERNS_MAX, "description": "Group messages by template"}),
+            json!({"type": "integer", "minimum": 1, "maximum": PATTERNS_MAX, "description": "Messages by template; with after, also what is new"}),
         )
         .with(
             "context",
-            json!({"type": "object", "description": "{time, before?, after?}: the lines around a time instead"}),
+            json!({"type": "object", "description": "{time or cursor, before?, after?}: the lines around it instead"}),
         );
     let context = context.clone();
     read_only_tool(
@@ -81,16 +82,33 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
     let mut search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;
     let fields = fields_to_read(&search, &arguments);
     let scope = search.scope(&fields);
-    let request = build_request(&search, &arguments, scope, &mut violations);
+    let mut request = build_request(&search, &arguments, scope, &mut violations);
     reject(violations, &search)?;
     let range = search.range;
     let has_page = request.page.is_some();
-    let outcome = run_scan(&context, scan_input(request, fields, &mut search), &job).await?;
+    let windows = compared_windows(range, &arguments);
+    if windows.is_some() {
+        // A pattern that is left out of the answer may be new.
+        request.patterns = Some(PATTERNS_MAX);
+    }
+    let mut outcome = run_scan(&context, scan_input(request, fields, &mut search), &job).await?;
+    let mut pattern_changes = None;
+    if let (Some(windows), Some(patterns)) = (windows, &mut outcome.answer.patterns) {
+        let patterns_max = arguments.patterns.unwrap_or_default();
+        pattern_changes = Some(windows.compare(&context, &mut search, patterns, patterns_max, &job).await?);
+        patterns.shorten(patterns_max);
+    }
     job.count_rows(outcome.answer.returned);
     let bytes_max = job.inline_budget().bytes.filter(|_| job.format().is_none());
-    let form = AnswerForm { range, has_page, scope, time_column: search.set.time, bytes_max };
+    let form = AnswerForm { range, has_page, scope, time_column: search.set.time, pattern_changes, bytes_max };
     let json = answer_json(&outcome, &form)?;
     send_json(json, &job, &reply).await
+}
+
+/// The windows of time whose patterns are compared. Further pages repeat the patterns only.
+fn compared_windows(range: TimeRange, arguments: &Arguments) -> Option<ComparedWindows> {
+    let is_first = arguments.cursor.is_none() && arguments.context.is_none();
+    (is_first && arguments.patterns.is_some()).then(|| ComparedWindows::new(range)).flatten()
 }
 
 fn build_request(
@@ -111,7 +129,7 @@ fn build_request(
     if arguments.patterns.is_some() && search.set.message.is_none() && !search.set.sources.is_empty() {
         violations.push(violation("patterns", "needs a column with the message, and the source has none"));
     }
-    let context = read_context(search, arguments, violations);
+    let context = read_context(search, arguments, scope, violations);
     let page = read_page(arguments, scope, violations).filter(|_| context.is_none());
     let columns = columns.or_else(|| Some(entry_columns(search)));
     LogScanRequest {
@@ -178,38 +196,52 @@ fn read_histogram(
     Some(HistogramRequest { field, bars, series_max: SERIES_MAX, scale })
 }
 
-fn read_context(search: &LogSearch, arguments: &Arguments, violations: &mut Vec<Violation>) -> Option<ContextRequest> {
+fn read_context(
+    search: &LogSearch,
+    arguments: &Arguments,
+    scope: u64,
+    violations: &mut Vec<Violation>,
+) -> Option<ContextRequest> {
     let context = arguments.context.as_ref()?;
-    check_members("context", context, &["time", "before", "after"], violations);
+    check_members("context", context, &["time", "cursor", "before", "after"], violations);
     if arguments.cursor.is_some() {
         violations.push(violation("cursor", "cannot be combined with context"));
     }
+    let [source] = search.set.sources.as_slice() else {
+        violations.push(violation("source", "context needs exactly one source"));
+        return None;
+    };
+    let entry = match context.get("cursor").and_then(Value::as_str) {
+        Some(cursor) => entry_of_cursor(cursor, scope),
+        None => time_of_context(context).map(|time| {
+            // The position after everything that is older: the entries with the time itself are after it.
+            let tie = TieBreak::RowHash(u128::MAX);
+            (EntryKey { time: time.saturating_sub(1), source: source.id(), tie }, u64::MAX)
+        }),
+    };
+    let (key, ordinal) = entry.map_err(|violation| violations.push(violation)).ok()?;
+    let mut count = |name: &str| {
+        read_count(&format!("context.{name}"), context.get(name), CONTEXT_DEFAULT, 0..=PAGE_ENTRIES_MAX, violations)
+    };
+    Some(ContextRequest { key, ordinal, before: count("before"), after: count("after"), columns: None })
+}
+
+fn time_of_context(context: &Map<String, Value>) -> Result<i64, Violation> {
     let input = match context.get("time") {
         Some(Value::String(text)) => Some(TimeInput::Text(text)),
         Some(Value::Number(number)) => number.as_i64().map(TimeInput::Integer),
         _ => None,
     };
-    let time = match input.map(|input| parse_time(input, now_nanos())) {
-        Some(Ok(time)) => time,
-        Some(Err(error)) => {
-            violations.push(violation("context.time", error.to_string()));
-            return None;
-        }
-        None => {
-            violations.push(violation("context.time", "is missing; write the time of an entry as an answer has it"));
-            return None;
-        }
-    };
-    let [source] = search.set.sources.as_slice() else {
-        violations.push(violation("source", "context needs exactly one source"));
-        return None;
-    };
-    let mut count = |name: &str| {
-        read_count(&format!("context.{name}"), context.get(name), CONTEXT_DEFAULT, 0..=PAGE_ENTRIES_MAX, violations)
-    };
-    // The position after everything that is older: the entries with the time itself are after it.
-    let key = EntryKey { time: time.saturating_sub(1), source: source.id(), tie: TieBreak::RowHash(u128::MAX) };
-    Some(ContextRequest { key, ordinal: u64::MAX, before: count("before"), after: count("after"), columns: None })
+    let missing = || violation("context.time", "is missing; write the time of an entry as an answer has it");
+    parse_time(input.ok_or_else(missing)?, now_nanos()).map_err(|error| violation("context.time", error.to_string()))
+}
+
+/// The last entry of the page that `cursor` follows.
+fn entry_of_cursor(cursor: &str, scope: u64) -> Result<(EntryKey, u64), Violation> {
+    let refuse = |message: String| violation("context.cursor", message);
+    let cursor = LogCursor::decode(cursor, scope).map_err(|error| refuse(error.to_string()))?;
+    let advice = "follows several entries of one time; take that of a page with limit 1, or of one backward";
+    cursor.entry().ok_or_else(|| refuse(advice.to_owned()))
 }
 
 fn check_members(path: &str, object: &Map<String, Value>, known: &[&str], violations: &mut Vec<Violation>) {
@@ -286,6 +318,7 @@ struct AnswerForm {
     has_page: bool,
     scope: u64,
     time_column: String,
+    pattern_changes: Option<Value>,
     /// The inline budget of a model.
     bytes_max: Option<usize>,
 }
@@ -300,7 +333,11 @@ fn answer_json(outcome: &ScanOutcome, form: &AnswerForm) -> Result<Map<String, V
         json.insert("histogram".to_owned(), histogram_json(histogram));
     }
     if let Some(patterns) = &answer.patterns {
-        json.insert("patterns".to_owned(), patterns_json(patterns));
+        let mut patterns = patterns_json(patterns);
+        if let Some(changes) = &form.pattern_changes {
+            patterns["changes"] = changes.clone();
+        }
+        json.insert("patterns".to_owned(), patterns);
     }
     let bytes_max = form.bytes_max.map(|max| {
         let beside = Value::Object(json.clone()).to_string().len();
@@ -322,11 +359,8 @@ fn answer_json(outcome: &ScanOutcome, form: &AnswerForm) -> Result<Map<String, V
     // After a scan that ended early, a cursor would skip entries that were not read.
     if outcome.partial.is_none() {
         let is_cut = count < page.entries.len();
-        let last = page.entries.get(count.wrapping_sub(1)).filter(|_| is_cut);
-        let next = last.map(|entry| entry.cursor(page.direction));
-        let next =
-            next.or_else(|| page.next.clone().filter(|_| page.has_more || page.direction == LogDirection::Forward));
-        if let Some(next) = next {
+        let continues = is_cut || page.has_more || page.direction == LogDirection::Forward;
+        if let Some(next) = page.cursor_after(count).filter(|_| continues) {
             json.insert("cursor".to_owned(), next.encode(form.scope).into());
         }
         if let Some(tail) = &page.tail {

@@ -40,6 +40,15 @@ pub struct LogPattern {
     pub example: String,
 }
 
+impl LogPatterns {
+    /// Leaves out all but the first `patterns_max` patterns.
+    pub fn shorten(&mut self, patterns_max: usize) {
+        let left_out = self.patterns.split_off(patterns_max.min(self.patterns.len()));
+        self.left_out_patterns += left_out.len() as u64;
+        self.left_out_rows += left_out.iter().map(|pattern| pattern.rows).sum::<u64>();
+    }
+}
+
 impl LogPattern {
     fn add(&mut self, rows: u64, times: Option<(i64, i64)>) {
         self.rows += rows;
@@ -156,13 +165,9 @@ impl PatternCollector {
         let mut patterns = self.patterns;
         patterns
             .sort_unstable_by(|one, other| other.rows.cmp(&one.rows).then_with(|| one.template.cmp(&other.template)));
-        let left_out = patterns.split_off(patterns_max.min(patterns.len()));
-        LogPatterns {
-            left_out_patterns: left_out.len() as u64,
-            left_out_rows: left_out.iter().map(|pattern| pattern.rows).sum(),
-            uncounted_rows: self.uncounted_rows,
-            patterns,
-        }
+        let mut answer = LogPatterns { patterns, uncounted_rows: self.uncounted_rows, ..LogPatterns::default() };
+        answer.shorten(patterns_max);
+        answer
     }
 }
 
