@@ -1,15 +1,17 @@
-//! The time of the first and the last entry of a source.
+//! The time of the first and the last entry of a source, and how many entries did not fit their format.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, RecordBatch};
 use futures::StreamExt;
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::Error;
+use tidegate_log_formats::{ENTRY_FILE_ID, PARSE_ERROR};
 use tidegate_query::{AggregateFunction, QuerySpec, Selection};
 use tidegate_runtime::Job;
 use tidegate_telemetry::logs::{EntryPositions, LogBatch, LogScan, LogScanRequest};
 
+use super::scan::numbers;
 use super::statement::parse_conditions;
 use crate::log_sources::ResolvedSource;
 use crate::tool_context::ToolContext;
@@ -21,36 +23,50 @@ const COVERED_TIME_TIMEOUT: Duration = Duration::from_secs(5);
 
 const FIRST: &str = "first_time";
 const LAST: &str = "last_time";
+const PARSE_ERRORS: &str = "parse_errors";
 
-/// The time of the first and the last entry, in nanoseconds; `None` if there is no entry, or it cannot be found in time.
+/// What the entries of a source cover.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CoveredEntries {
+    /// The time of the first and the last entry, in nanoseconds.
+    pub(crate) times: Option<(i64, i64)>,
+    /// The number of entries of log files that did not fit their format or were repaired.
+    pub(crate) parse_errors: Option<u64>,
+}
+
+/// What the entries of `source` cover; nothing if it cannot be found in time.
 ///
 /// # Errors
-/// If the call was cancelled.
-pub(crate) async fn covered_time(
+/// If the source cannot be read, or the call was cancelled.
+pub(crate) async fn covered_entries(
     node: &ToolContext,
     source: &ResolvedSource,
     job: &Arc<Job>,
-) -> Result<Option<(i64, i64)>, Error> {
-    match tokio::time::timeout(COVERED_TIME_TIMEOUT, read(node, source, job)).await {
-        Ok(Ok(times)) => Ok(times),
-        Ok(Err(error)) if error.kind() == ErrorKind::Cancelled => Err(error),
-        Ok(Err(_)) | Err(_) => Ok(None),
-    }
+) -> Result<CoveredEntries, Error> {
+    tokio::time::timeout(COVERED_TIME_TIMEOUT, read(node, source, job)).await.unwrap_or_else(|_| Ok(Default::default()))
 }
 
-async fn read(node: &ToolContext, source: &ResolvedSource, job: &Arc<Job>) -> Result<Option<(i64, i64)>, Error> {
-    let aggregate = |function, alias: &str| Selection::Aggregate {
+async fn read(node: &ToolContext, source: &ResolvedSource, job: &Arc<Job>) -> Result<CoveredEntries, Error> {
+    let aggregate = |function, column: &str, alias: &str| Selection::Aggregate {
         function,
-        column: Some(source.columns.time.clone()),
+        column: Some(column.to_owned()),
         distinct: false,
         alias: Some(alias.to_owned()),
     };
-    let select = vec![aggregate(AggregateFunction::Min, FIRST), aggregate(AggregateFunction::Max, LAST)];
+    let time = &source.columns.time;
+    let mut select =
+        vec![aggregate(AggregateFunction::Min, time, FIRST), aggregate(AggregateFunction::Max, time, LAST)];
+    // Log files are read as a whole anyway; elsewhere, an index may have the times.
+    let is_log_file = source.columns.positions.contains(&ENTRY_FILE_ID);
+    if is_log_file && source.columns.columns.iter().any(|column| column.name == PARSE_ERROR) {
+        select.push(aggregate(AggregateFunction::Count, PARSE_ERROR, PARSE_ERRORS));
+    }
     let spec = QuerySpec { select, ..parse_conditions(&source.table, None)? };
     let statement = spec.render(&*source.database, job.principal()).await?;
     let mut rows = open_typed_rows(node, &*source.database, &statement, job).await?;
-    let Some(batch) = rows.next().await.transpose()? else { return Ok(None) };
-    Ok(time_of(&batch, FIRST).zip(time_of(&batch, LAST)))
+    let Some(batch) = rows.next().await.transpose()? else { return Ok(CoveredEntries::default()) };
+    let parse_errors = numbers(&batch, PARSE_ERRORS).filter(|counts| !counts.is_empty()).map(|counts| counts.value(0));
+    Ok(CoveredEntries { times: time_of(&batch, FIRST).zip(time_of(&batch, LAST)), parse_errors })
 }
 
 /// The time in the column `column` of a batch of one row.

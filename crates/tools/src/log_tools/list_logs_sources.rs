@@ -8,7 +8,7 @@ use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
 use tidegate_telemetry::logs::format_time;
 
 use super::LogContext;
-use super::covered_time::covered_time;
+use super::covered_time::{CoveredEntries, covered_entries};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::log_sources::{LogSource, ResolvedSource};
 use crate::table_builder::{TableBuilder, count_column, text_column};
@@ -30,7 +30,7 @@ pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
 
 struct SourceRow {
     rows: Option<u64>,
-    times: Option<(i64, i64)>,
+    covered: CoveredEntries,
     roles: Option<String>,
     error: Option<String>,
 }
@@ -47,7 +47,8 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
         databases.get(Some(&source.database), job.principal()).ok().map(|database| database.kind().to_owned())
     };
     let text = |value: &dyn Fn(&LogSource) -> String| text_column(visible.iter().map(|source| Some(value(source))));
-    let time = |pick: fn((i64, i64)) -> i64| text_column(rows.iter().map(|row| row.times.map(pick).map(format_time)));
+    let time =
+        |pick: fn((i64, i64)) -> i64| text_column(rows.iter().map(|row| row.covered.times.map(pick).map(format_time)));
     let mut table = TableBuilder::new()
         .with_column("name", text(&|source| source.name.clone()))
         .with_column("kind", text_column(visible.iter().map(kind)))
@@ -56,6 +57,9 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
         .with_column("first", time(|(first, _)| first))
         .with_column("last", time(|(_, last)| last))
         .with_column("roles", text_column(rows.iter().map(|row| row.roles.clone())));
+    if rows.iter().any(|row| row.covered.parse_errors.is_some()) {
+        table = table.with_column("parse_errors", count_column(rows.iter().map(|row| row.covered.parse_errors)));
+    }
     if rows.iter().any(|row| row.error.is_some()) {
         table = table.with_column("error", text_column(rows.iter().map(|row| row.error.clone())));
     }
@@ -64,17 +68,24 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
 
 async fn describe(context: &LogContext, source: &LogSource, job: &Arc<Job>) -> Result<SourceRow, Error> {
     let principal = job.principal();
+    let failed = |error: &Error, roles| {
+        let covered = CoveredEntries::default();
+        SourceRow { rows: None, covered, roles, error: Some(error.to_string()) }
+    };
     let resolved = match ResolvedSource::resolve(source, &context.node.databases, principal).await {
         Ok(resolved) => resolved,
         Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
-        Err(error) => {
-            return Ok(SourceRow { rows: None, times: None, roles: None, error: Some(error.to_string()) });
-        }
+        Err(error) => return Ok(failed(&error, None)),
+    };
+    let roles = Some(resolved.columns.to_string());
+    let covered = match covered_entries(&context.node, &resolved, job).await {
+        Ok(covered) => covered,
+        Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+        Err(error) => return Ok(failed(&error, roles)),
     };
     let catalog = resolved.database.catalog(principal).await;
-    let entry = catalog.ok().and_then(|catalog| {
+    let rows = catalog.ok().and_then(|catalog| {
         catalog.tables.iter().find(|table| table.name == source.table).and_then(|table| table.rows)
     });
-    let times = covered_time(&context.node, &resolved, job).await?;
-    Ok(SourceRow { rows: entry, times, roles: Some(resolved.columns.to_string()), error: None })
+    Ok(SourceRow { rows, covered, roles, error: None })
 }
