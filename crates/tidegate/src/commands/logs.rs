@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
-use tidegate_telemetry::logs::Severity;
+use tidegate_telemetry::logs::{Severity, SeverityScale};
 
 use super::call::ToolCaller;
 use crate::command_error::CommandError;
@@ -115,24 +115,42 @@ fn print_entries(answer: &Value, is_newest_first: bool) -> Result<(), CommandErr
     if is_newest_first {
         rows.reverse();
     }
+    let rows: Vec<Vec<&Value>> = rows.into_iter().map(|row| row.as_array().into_iter().flatten().collect()).collect();
+    let has_severity = has_severity(&columns, &rows);
     let mut output = anstream::stdout().lock();
-    for row in rows {
-        let cells: Vec<&Value> = row.as_array().into_iter().flatten().collect();
-        writeln!(output, "{}", render_entry(&columns, &cells))?;
+    for cells in rows {
+        writeln!(output, "{}", render_entry(&columns, &cells, has_severity))?;
     }
     Ok(output.flush()?)
 }
 
+/// Whether the second column is the severity. A source without one has the message there.
+fn has_severity(columns: &[&str], rows: &[Vec<&Value>]) -> bool {
+    let Some(column) = columns.get(1) else { return false };
+    let cells = || rows.iter().filter_map(|cells| cells.get(1));
+    // A message of one word, such as `panic`, is no severity if others have several.
+    cells().all(|cell| !text(cell).contains(' ')) && cells().any(|cell| severity_of(column, cell).is_some())
+}
+
+/// The severity that a word means, or a number where the name of the column makes its scale clear.
+fn severity_of(column: &str, cell: &Value) -> Option<Severity> {
+    let value = text(cell);
+    let of_number = SeverityScale::from_column_name(column).and_then(|scale| scale.severity(&value));
+    of_number.or_else(|| Severity::from_word(&value))
+}
+
 /// The time, the severity, the message, then the further fields by name. The answer has them in this order.
-fn render_entry(columns: &[&str], cells: &[&Value]) -> String {
+fn render_entry(columns: &[&str], cells: &[&Value], has_severity: bool) -> String {
     let mut line = String::new();
-    let mut cells = columns.iter().zip(cells).peekable();
+    let mut cells = columns.iter().zip(cells);
     if let Some((_, time)) = cells.next() {
         let _ = write!(line, "{DIMMED}{}{RESET}", text(time));
     }
-    let severity = cells.peek().and_then(|(_, cell)| Severity::from_word(&text(cell)));
-    if let Some((_, cell)) = cells.next_if(|_| severity.is_some()) {
-        let _ = write!(line, " {}{:<7}{RESET}", severity.map_or("", color), text(cell));
+    if let Some((column, cell)) = has_severity.then(|| cells.next()).flatten() {
+        let severity = severity_of(column, cell);
+        // A number is printed by its name.
+        let name = severity.filter(|_| cell.is_number()).map_or_else(|| text(cell), |it| it.name().to_owned());
+        let _ = write!(line, " {}{name:<7}{RESET}", severity.map_or("", color));
     }
     if let Some((_, message)) = cells.next() {
         let _ = write!(line, " {}", text(message));
@@ -181,5 +199,45 @@ fn print_facets(answer: &Value) -> Result<(), CommandError> {
 fn note_partial(answer: &Value) {
     if let Some(reason) = answer["reason"].as_str() {
         crate::output::print_note(format_args!("{reason}\n"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each row of an answer as a line, with `RESET`, `DIMMED` and colours as `[..]`.
+    fn lines(columns: &[&str], rows: Value) -> Vec<String> {
+        let rows: Vec<Vec<&Value>> =
+            rows.as_array().unwrap().iter().map(|row| row.as_array().unwrap().iter().collect()).collect();
+        let has_severity = has_severity(columns, &rows);
+        let line = |cells: &Vec<&Value>| render_entry(columns, cells, has_severity).replace("\x1b[", "[");
+        rows.iter().map(line).collect()
+    }
+
+    #[test]
+    fn severities_have_colors() {
+        let rows = json!([["t1", "error", "lost", null], ["t2", "INFO", "ok", 7], ["t3", null, "unknown", null]]);
+        let expected =
+            ["[2mt1[0m [31merror  [0m lost", "[2mt2[0m [32mINFO   [0m ok [2mid=[0m7", "[2mt3[0m -      [0m unknown"];
+        assert_eq!(lines(&["time", "level", "message", "id"], rows), expected);
+    }
+
+    #[test]
+    fn numbers_of_a_known_scale_are_severities() {
+        let rows = json!([["t1", 3, "lost"], ["t2", 6, "ok"], ["t3", null, "unknown"]]);
+        let expected = ["[2mt1[0m [31merror  [0m lost", "[2mt2[0m [32minfo   [0m ok", "[2mt3[0m -      [0m unknown"];
+        assert_eq!(lines(&["time", "priority", "message"], rows), expected);
+        let rows = json!([["t1", 21, "down"]]);
+        assert_eq!(lines(&["time", "severity_number", "body"], rows), ["[2mt1[0m [1;31mcritical[0m down"]);
+    }
+
+    #[test]
+    fn a_source_without_severity_has_its_message_there() {
+        let rows = json!([["t1", "GET /", 200], ["t2", "POST /", 500]]);
+        let expected = ["[2mt1[0m GET / [2mstatus=[0m200", "[2mt2[0m POST / [2mstatus=[0m500"];
+        assert_eq!(lines(&["time", "request", "status"], rows), expected);
+        let rows = json!([["t1", "panic"], ["t2", "at line 7"]]);
+        assert_eq!(lines(&["time", "message"], rows), ["[2mt1[0m panic", "[2mt2[0m at line 7"]);
     }
 }
