@@ -6,7 +6,7 @@
 //! - `house`: what may depend on what, and how large files and functions may be.
 //! - `reference`: the generated pages of `docs/reference`.
 //! - `library`: a host program with tools of its own.
-//! - `log_counting`: counts of logs in Parquet files beside scans.
+//! - `log_counting`: counts of logs in Parquet files beside scans; `log_rotation`: pages over files that are rotated.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -15,5 +15,6 @@ mod declared;
 mod federated;
 mod library;
 mod log_counting;
+mod log_rotation;
 mod reference;
 mod workspace_rules;

@@ -7,7 +7,7 @@
 //! - `resources`, `prompts`: the other entries; `stored_results`: stored answers; `toolset`: tools that another tool
 //!   calls.
 //! - `ingest_tools`: rows that are written, to tables in memory.
-//! - `log_counting`: counts of logs in SQLite and PostgreSQL beside scans.
+//! - `log_counting`: counts of logs in SQLite and PostgreSQL beside scans; `log_answers`: the members of answers about logs.
 //! - `declared_http`, `declared_resources`: declared entries; `declared_files`: large files; `declared_elicitation`:
 //!   prompts to the person behind a call.
 //! - `missing_nodes`: answers without the rows of some nodes.
@@ -22,6 +22,7 @@ mod discover;
 mod fake;
 mod function_tools;
 mod ingest_tools;
+mod log_answers;
 mod log_counting;
 mod missing_nodes;
 mod network_tools;

@@ -147,6 +147,18 @@ fn all_log_tools_answer_over_a_journal() {
         entry["_HOSTNAME"] == "web1" && values(entry, "MESSAGE").iter().any(|text| text.contains("request"))
     };
     assert_eq!(answer["matched"], all.iter().filter(is_found).count(), "{answer}");
+    let fields = r#"fields=["priority"]"#;
+    let answer = call(&configured, &["list_logs_fields_values", fields, r#"selections={"hostname": ["web1"]}"#]);
+    let mut counts: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
+    for entry in all.iter().filter(|entry| entry["_HOSTNAME"] == "web1") {
+        *counts.entry(entry["PRIORITY"].as_str().unwrap_or("-")).or_default() += 1;
+    }
+    let values = answer["facets"]["priority"]["values"].as_array().unwrap();
+    assert_eq!(values.len(), counts.len(), "{answer}");
+    for value in values {
+        assert_eq!(value[1], counts[value[0].as_str().unwrap()], "{answer}");
+    }
+    assert!(values.iter().any(|value| value[0] == "6" && value[2] == "info"), "{answer}");
     // Pages of any size give each entry once.
     let (mut cursor, mut seen) = (None::<String>, 0);
     loop {

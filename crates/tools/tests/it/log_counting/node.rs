@@ -37,19 +37,24 @@ pub(crate) struct LogNode {
 
 impl LogNode {
     pub(crate) fn new(database: Arc<dyn Database>) -> Self {
+        let source = LogSource {
+            name: "app".to_owned(),
+            database: database.name().to_owned(),
+            table: "events".to_owned(),
+            time: Some("time".to_owned()),
+            ..LogSource::default()
+        };
+        Self::with_sources(&[database], &[source])
+    }
+
+    pub(crate) fn with_sources(databases: &[Arc<dyn Database>], sources: &[LogSource]) -> Self {
         let registry = |protection: AnswerProtection| {
             let identity = NodeIdentity { name: "t".into(), title: "T".into(), version: "1".into() };
             let executor = Executor::new(EventDispatcher::default());
-            let node = ToolContext::new(Databases::new([database.clone()]), executor, identity);
-            let source = LogSource {
-                name: "app".to_owned(),
-                database: database.name().to_owned(),
-                table: "events".to_owned(),
-                time: Some("time".to_owned()),
-                ..LogSource::default()
-            };
+            let node = ToolContext::new(Databases::new(databases.iter().cloned()), executor, identity);
             let builder = SnapshotBuilder::new().protection(protection);
-            let builder = register_log_tools(builder, &node, &LogSources::new([source]), &AllowedNames::Everything);
+            let sources = LogSources::new(sources.iter().cloned());
+            let builder = register_log_tools(builder, &node, &sources, &AllowedNames::Everything);
             let registry = Registry::new(builder.build(), EventDispatcher::default());
             node.attach(&registry);
             registry
@@ -61,6 +66,15 @@ impl LogNode {
     /// The answer of the database's own counts, where it has them.
     pub(crate) async fn ask(&self, arguments: Map<String, Value>) -> Value {
         call(&self.counting, arguments).await
+    }
+
+    /// The answer of any of the log tools.
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, String> {
+        let mut call = Call::new(CallTarget::Tool(tool.to_owned()), owner());
+        if let Value::Object(arguments) = arguments {
+            call.arguments = arguments;
+        }
+        send(&self.counting, call).await
     }
 
     /// The version tag of the source as a resource.
