@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray, UInt64Array};
+use arrow::array::{ArrayRef, AsArray, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt64Array};
+use arrow::datatypes::Int8Type;
 use proptest::prelude::*;
 use tidegate_telemetry::logs::{
     EntryPositions, LogBatch, LogCursor, LogDirection, LogPage, LogScan, LogScanRequest, PageRequest, SourceId,
@@ -81,6 +82,13 @@ impl Log {
         assert_eq!(answer.matched, self.rows.len() as u64);
         answer.page.unwrap()
     }
+}
+
+/// The same time for a number of rows.
+fn times(rows: usize) -> ArrayRef {
+    let times = Int64Array::from(vec![1_000_000_000; rows]);
+    arrow::compute::cast(&times, &arrow::datatypes::DataType::Timestamp(arrow::datatypes::TimeUnit::Nanosecond, None))
+        .unwrap()
 }
 
 fn batch<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> RecordBatch {
@@ -273,6 +281,27 @@ fn many_different_rows_with_one_time_are_neither_repeated_nor_lost() {
             }
             assert_eq!(counts(&returned), counts(&log.rows));
         }
+    }
+}
+
+/// A missing value is displayed as `-`, and is another one than this text.
+#[test]
+fn rows_that_are_displayed_alike_are_not_taken_for_one() {
+    let texts: [Option<&str>; 3] = [None, Some("-"), Some("")];
+    let column = |values: ArrayRef| RecordBatch::try_from_iter([("time", times(3)), ("text", values)]).unwrap();
+    let plain: ArrayRef = Arc::new(StringArray::from(texts.to_vec()));
+    let keys: DictionaryArray<Int8Type> = texts.into_iter().collect();
+    for batch in [column(plain), column(Arc::new(keys))] {
+        let page = PageRequest { direction: LogDirection::Forward, limit: 10, cursor: None, columns: None };
+        let request = LogScanRequest { time_column: "time".to_owned(), page: Some(page), ..LogScanRequest::default() };
+        let mut scan = LogScan::new(request).unwrap();
+        let positions = EntryPositions::RowHash;
+        scan.push(&LogBatch { batch: &batch, source: SourceId(0), positions, condition: None }).unwrap();
+        let page = scan.finish().page.unwrap().to_batch().unwrap();
+        let found = page.column_by_name("text").unwrap().as_string::<i32>().clone();
+        let mut found: Vec<Option<&str>> = found.iter().collect();
+        found.sort_unstable();
+        assert_eq!(found, [None, Some(""), Some("-")]);
     }
 }
 

@@ -9,9 +9,10 @@
 use std::hash::Hasher;
 
 use arrow::array::{Array, RecordBatch, UInt64Array};
+use arrow::buffer::NullBuffer;
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use crate::logs::value::{is_missing, write_display_value};
+use crate::logs::value::write_display_value;
 
 /// The time in the order of an entry without one: before all others.
 pub const NO_TIME: i64 = i64::MIN;
@@ -79,25 +80,30 @@ pub enum EntryPositions<'a> {
 }
 
 /// Hashes the rows of a batch. The hash depends on the names of the columns and the display form of the values, but not
-/// on the order of the columns, their types or the division into batches. A missing value is the same as no column.
+/// on the order of the columns, their types or the division into batches. Null is the same as no column, and another value
+/// than a text that is displayed like it.
 pub(in crate::logs) struct RowHasher<'a> {
     batch: &'a RecordBatch,
+    /// The nulls of each column, also those in the values of a dictionary; `None` before the first hash.
+    nulls: Option<Vec<Option<NullBuffer>>>,
     text: String,
 }
 
 impl<'a> RowHasher<'a> {
     pub(in crate::logs) fn new(batch: &'a RecordBatch) -> Self {
-        Self { batch, text: String::new() }
+        Self { batch, nulls: None, text: String::new() }
     }
 
     pub(in crate::logs) fn hash(&mut self, row: usize) -> u128 {
+        let batch = self.batch;
+        let nulls = self.nulls.get_or_insert_with(|| batch.columns().iter().map(Array::logical_nulls).collect());
         let mut sum: u128 = 0;
-        for (field, array) in self.batch.schema_ref().fields().iter().zip(self.batch.columns()) {
-            self.text.clear();
-            write_display_value(array.as_ref(), row, &mut self.text);
-            if is_missing(&self.text) {
+        for ((field, array), nulls) in batch.schema_ref().fields().iter().zip(batch.columns()).zip(nulls) {
+            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                 continue;
             }
+            self.text.clear();
+            write_display_value(array.as_ref(), row, &mut self.text);
             // The keys are part of the format of cursors: the hash must be the same in every process.
             let mut hasher = SipHasher13::new_with_keys(0, 0);
             hasher.write(field.name().as_bytes());
