@@ -1,7 +1,7 @@
 //! The catalog: tables, views and other relations that the role of the caller may read.
 
 use tidegate_core::{Error, ErrorKind, nearest_names};
-use tidegate_query::{Catalog, ColumnEntry, TableEntry, TableStatus};
+use tidegate_query::{Catalog, ColumnEntry, TableEntry, TableStatus, TableStorage};
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Row};
@@ -76,6 +76,41 @@ SELECT (pg_catalog.sum(pg_catalog.pg_stat_get_tuples_inserted(p.oid) + pg_catalo
           + pg_catalog.pg_stat_get_tuples_deleted(p.oid))
         || ' ' || pg_catalog.sum(pg_catalog.pg_relation_filenode(p.oid)::bigint))::text
 FROM part p";
+
+/// The size of a relation with its partitions, indexes and large values, and the first column of each of its indexes. The
+/// size is null where row-level security applies: it depends on the rows of all tenants.
+const STORAGE_SQL: &str = "
+WITH relation AS (
+  SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 'p', 'm') AND c.relname = $2
+    AND CASE WHEN $1::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1 END
+    AND ($3::text[] IS NULL OR n.nspname = ANY ($3))
+    AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_any_column_privilege(c.oid, 'SELECT')
+  LIMIT 1),
+part AS (
+  SELECT oid FROM relation UNION SELECT t.relid FROM relation, pg_catalog.pg_partition_tree(relation.oid) AS t)
+SELECT CASE WHEN NOT pg_catalog.row_security_active(relation.oid)
+            THEN (SELECT pg_catalog.sum(pg_catalog.pg_total_relation_size(p.oid)) FROM part p)::bigint END,
+       ARRAY(SELECT DISTINCT a.attname::text FROM pg_catalog.pg_index i
+             JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+             WHERE i.indrelid = relation.oid AND i.indisvalid AND i.indpred IS NULL
+             ORDER BY 1)
+FROM relation";
+
+/// How `table` is stored, as far as the current role may know. Views have no storage.
+pub(crate) async fn table_storage(
+    client: &Client,
+    table: &str,
+    options: &PostgresOptions,
+) -> Result<TableStorage, tokio_postgres::Error> {
+    let parts = DIALECT.table_parts(table);
+    let (schema, name) = schema_and_name(&parts);
+    let Some(row) = client.query_opt(STORAGE_SQL, &[&schema, &name, &options.schemas]).await? else {
+        return Ok(TableStorage::default());
+    };
+    let bytes = row.try_get::<_, Option<i64>>(0)?.and_then(|bytes| u64::try_from(bytes).ok());
+    Ok(TableStorage { bytes, indexed_columns: row.try_get(1)? })
+}
 
 /// A tag that changes when rows of `table` are written, if the current role may know.
 pub(crate) async fn written_rows(

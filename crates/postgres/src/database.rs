@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use tidegate_core::{Error, Principal};
-use tidegate_query::{Catalog, ColumnEntry, Database, Freshness, Plan, VersionTagCache, compute_schema_version_tag};
+use tidegate_query::{
+    Catalog, ColumnEntry, Database, Freshness, Plan, TableStorage, VersionTagCache, compute_schema_version_tag,
+};
 use tidegate_sql::{Author, SqlDialect, Statement, Transaction};
 use tokio::sync::OnceCell;
 
@@ -126,6 +128,14 @@ impl Database for PostgresDatabase {
         };
         end_lookup(lease).await;
         catalog.map_or(Ok(columns), |catalog| Err(catalog::unknown_table_error(table, &catalog)))
+    }
+
+    async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
+        let lease = self.begin_lookup(principal).await?;
+        let storage = catalog::table_storage(lease.session()?.client(), table, &self.server.options).await;
+        let storage = storage.map_err(|error| self.error(&error))?;
+        end_lookup(lease).await;
+        Ok(storage)
     }
 
     /// The version tag of the columns, or of the table names, as visible to the role of `principal`. Rows change too

@@ -49,6 +49,14 @@ pub trait Database: Send + Sync + 'static {
     /// `NotFound` with the nearest names; `Unavailable` with the reason when the table cannot be read.
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error>;
 
+    /// How one table is stored, as far as that is cheap to determine.
+    ///
+    /// # Errors
+    /// As [`Database::columns`].
+    async fn table_storage(&self, _table: &str, _principal: &Principal) -> Result<TableStorage, Error> {
+        Ok(TableStorage::default())
+    }
+
     /// Plans `statement` without running it.
     ///
     /// # Errors
@@ -265,6 +273,15 @@ pub struct ColumnEntry {
     pub nullable: bool,
     /// The comment from the database.
     pub comment: Option<String>,
+}
+
+/// How a table is stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TableStorage {
+    /// The size on disk, with indexes. `None` if it is unknown, or would reveal rows that are hidden from the caller.
+    pub bytes: Option<u64>,
+    /// The columns by whose values rows are found without reading all others.
+    pub indexed_columns: Vec<String>,
 }
 
 /// All databases of a node, by name.

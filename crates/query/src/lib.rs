@@ -33,7 +33,8 @@ pub use batch_channel::{BatchSender, batch_channel};
 pub use body::{RowEncoder, stored_columns};
 pub use changed_rows::{changed_rows_batch, changed_rows_schema};
 pub use database::{
-    Catalog, ColumnEntry, Database, Databases, Plan, QueryRows, TableEntry, TableStatus, compute_schema_version_tag,
+    Catalog, ColumnEntry, Database, Databases, Plan, QueryRows, TableEntry, TableStatus, TableStorage,
+    compute_schema_version_tag,
 };
 pub use distinct::check_extract;
 pub use executor::{Executor, compute_query_id};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, Freshness, Plan, PolicyColumn, PolicyProblem, PolicyTable, VersionTagCache,
-    compute_schema_version_tag,
+    Catalog, ColumnEntry, Database, Freshness, Plan, PolicyColumn, PolicyProblem, PolicyTable, TableStorage,
+    VersionTagCache, compute_schema_version_tag,
 };
 use tidegate_sql::{SqlDialect, Statement};
 
@@ -18,7 +18,7 @@ use crate::plan::{SqliteStatement, plan_statement};
 use crate::policy_views::{PolicyCaller, policy_names};
 use crate::pool::Pool;
 use crate::session::ReadTransaction;
-use crate::tables::policy_columns;
+use crate::tables::{load_indexed_columns, policy_columns};
 
 /// A database over the tables of one or more SQLite files.
 ///
@@ -113,6 +113,17 @@ impl Database for SqliteDatabase {
         let work = move |reading: &ReadTransaction<'_>| {
             let table = catalog::find_table(reading, &table, &database)?;
             catalog::visible_columns(reading, &table)
+        };
+        self.pool.read(self.policy_caller(principal), work).await
+    }
+
+    /// SQLite finds the size of one table only by reading all of its pages.
+    async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
+        let (table, database) = (table.to_owned(), self.name.clone());
+        let work = move |reading: &ReadTransaction<'_>| {
+            let table = catalog::find_table(reading, &table, &database)?;
+            let indexed_columns = reading.run_internal(|connection| load_indexed_columns(connection, &table))?;
+            Ok(TableStorage { bytes: None, indexed_columns })
         };
         self.pool.read(self.policy_caller(principal), work).await
     }

@@ -128,6 +128,22 @@ fn load_foreign_keys(connection: &Connection, table: &SqliteTable) -> rusqlite::
     rows.collect()
 }
 
+/// The columns by whose values SQLite finds rows: the rowid, and the first column of each index that covers all rows.
+pub(crate) fn load_indexed_columns(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<Vec<String>> {
+    let columns = load_columns(connection, table)?;
+    let mut indexed: Vec<String> =
+        columns.into_iter().filter(|column| column.is_rowid).map(|column| column.name).collect();
+    let mut statement = connection.prepare(
+        "SELECT DISTINCT i.name FROM pragma_index_list(?1, ?2) l, pragma_index_info(l.name, ?2) i \
+         WHERE l.partial = 0 AND i.seqno = 0 AND i.name IS NOT NULL",
+    )?;
+    let names = statement.query_map([&table.name, &table.schema], |row| row.get(0))?;
+    for name in names {
+        indexed.push(name?);
+    }
+    Ok(indexed)
+}
+
 pub(crate) fn has_key_index(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) FROM pragma_index_list(?1, ?2) WHERE origin = 'pk'";
     connection.query_row(sql, [&table.name, &table.schema], |row| row.get(0))

@@ -118,7 +118,7 @@ impl DatabaseSource {
             }
             SourceLocation::Path(path) if JournalTable::is_journal_folder(path) => {
                 let table = JournalTable::open(vec![path.clone()]).map_err(failed)?;
-                Arc::new(SystemDatabase::of_journal(name, table, engine).map_err(failed)?)
+                Arc::new(SystemDatabase::of_journal(name, table, None, engine).map_err(failed)?)
             }
             SourceLocation::Path(path) => {
                 let database = FileDatabase::open(name, vec![path.clone()], engine).map_err(failed)?;

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{Catalog, ColumnEntry, Database, Freshness, Plan, PolicyProblem, RowPolicies, type_name};
+use tidegate_query::{
+    Catalog, ColumnEntry, Database, Freshness, Plan, PolicyProblem, RowPolicies, TableStorage, type_name,
+};
 use tidegate_sql::{SqlDialect, Statement};
 
 use super::engine::Engine;
@@ -213,6 +215,17 @@ impl Database for FileDatabase {
             comment: (position >= of_files).then(|| self.partition_comment().to_owned()),
         });
         Ok(columns.collect())
+    }
+
+    /// The size of the files. With row policies it is unknown, because it depends on hidden rows.
+    async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
+        let (snapshot, restrictions) = (self.files.current_snapshot().await?, self.principal_policies(principal));
+        let table = restrictions.table(&snapshot, table, &self.name)?;
+        let bytes = match restrictions.view(&snapshot, &table)? {
+            Some(_) => None,
+            None => Some(table.files.iter().map(|file| file.meta.size).sum()),
+        };
+        Ok(TableStorage { bytes, indexed_columns: Vec::new() })
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {

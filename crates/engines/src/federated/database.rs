@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use futures::future::{join_all, try_join_all};
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
-use tidegate_query::{Catalog, ColumnEntry, Database, Plan, StableHasher, TableEntry};
+use tidegate_query::{Catalog, ColumnEntry, Database, Plan, StableHasher, TableEntry, TableStorage};
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_util::task::TaskTracker;
 
@@ -180,6 +180,11 @@ impl Database for FederatedDatabase {
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
         let (member, name) = self.find_member(&[table.to_owned()], principal).await?;
         member.columns(&name, principal).await
+    }
+
+    async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
+        let (member, name) = self.find_member(&[table.to_owned()], principal).await?;
+        member.table_storage(&name, principal).await
     }
 
     /// Combines all members. Zero if no member distinguishes principals.

@@ -9,7 +9,8 @@ use datafusion::catalog::TableProvider;
 use tidegate_core::{Error, Principal};
 use tidegate_pgsql::{VisibleObjects, VisibleTable};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, Plan, PolicyProblem, RowPolicies, StableHasher, TableEntry, TableStatus, type_name,
+    Catalog, ColumnEntry, Database, Plan, PolicyProblem, RowPolicies, StableHasher, TableEntry, TableStatus,
+    TableStorage, type_name,
 };
 use tidegate_sql::{SqlDialect, Statement};
 use tokio::runtime::Handle;
@@ -93,13 +94,19 @@ impl SystemDatabase {
         Self { policies, ..self }
     }
 
-    /// Creates a database called `name` with the entries of a journal.
+    /// Creates a database called `name` with the entries of a journal. Command lines and environments are masked as in
+    /// [`SystemDatabase::new`].
     ///
     /// # Errors
     /// As [`SystemDatabase::new`].
-    pub fn of_journal(name: impl Into<String>, table: JournalTable, engine: &Engine) -> Result<Self, Error> {
+    pub fn of_journal(
+        name: impl Into<String>,
+        table: JournalTable,
+        sensitive_access: Option<String>,
+        engine: &Engine,
+    ) -> Result<Self, Error> {
         let offered = OfferedTable { table: Arc::new(table), access_names: Vec::new() };
-        Ok(Self { kind: JOURNAL, ..Self::new(name, vec![offered], None, engine)? })
+        Ok(Self { kind: JOURNAL, ..Self::new(name, vec![offered], sensitive_access, engine)? })
     }
 
     /// The row policies that do not fit the tables.
@@ -253,6 +260,18 @@ impl Database for SystemDatabase {
             })
         });
         Ok(columns.collect())
+    }
+
+    /// With row policies, the size is unknown, because it depends on hidden rows.
+    async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
+        let (name, table) = self.visible_table(table, principal)?;
+        let (table, is_restricted) = (table.offered.table.clone(), self.is_restricted(name, principal));
+        let storage = move || TableStorage {
+            bytes: if is_restricted { None } else { table.stored_bytes() },
+            indexed_columns: table.indexed_columns(),
+        };
+        let storage = tokio::task::spawn_blocking(storage).await;
+        storage.map_err(|error| Error::internal(format!("the storage of a table: {error}")))
     }
 
     async fn log_tables(&self) -> Result<Vec<String>, Error> {

@@ -49,6 +49,16 @@ pub trait LiveTable: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The size of the rows on disk, if they are stored. Blocks the thread.
+    fn stored_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// The columns by whose values rows are found without reading all others.
+    fn indexed_columns(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// A number that changes when rows are added, if that is cheap to detect. Blocks the thread.
     fn rows_version(&self) -> Option<u64> {
         None

@@ -13,6 +13,7 @@ mod database;
 mod exec;
 mod functions;
 mod journal;
+mod journal_columns;
 mod live_table;
 mod postgres;
 mod provider;

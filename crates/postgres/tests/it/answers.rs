@@ -5,7 +5,7 @@ use std::sync::Arc;
 use insta::assert_snapshot;
 use tidegate_core::Principal;
 use tidegate_postgres::{PostgresOptions, RoleRequest, RunAs, TenantIsolation};
-use tidegate_query::Database;
+use tidegate_query::{Database, TableStorage};
 use tidegate_sql::{Isolation, Parameter, Transaction};
 
 use crate::test_database::{
@@ -195,6 +195,40 @@ async fn catalog_counts_no_rows_under_row_level_security() {
     assert_eq!(rows().await, "notes None, plain Some(2)");
     scene.run("ALTER ROLE {login} BYPASSRLS").await;
     assert_eq!(rows().await, "notes Some(100), plain Some(2)");
+}
+
+#[tokio::test]
+async fn storage_has_the_size_and_the_indexes_of_a_table() {
+    let scene = TestDatabase::new(
+        "CREATE TABLE plain (id int PRIMARY KEY, at timestamptz, level text, host text, body text);
+         CREATE INDEX ON plain (at, level); CREATE INDEX ON plain (host) WHERE level = 'error';
+         CREATE INDEX ON plain (lower(body)); INSERT INTO plain SELECT i, now(), 'info', 'a', repeat(i::text, 50)
+         FROM generate_series(1, 5000) i;
+         CREATE TABLE parts (at date, what text) PARTITION BY RANGE (at); CREATE INDEX ON parts (what);
+         CREATE TABLE parts_2024 PARTITION OF parts FOR VALUES FROM ('2024-01-01') TO ('2025-01-01');
+         INSERT INTO parts SELECT '2024-02-01', repeat('x', 100) FROM generate_series(1, 1000);
+         CREATE TABLE notes (tenant text PRIMARY KEY); ALTER TABLE notes ENABLE ROW LEVEL SECURITY;
+         CREATE VIEW shown AS SELECT * FROM plain; CREATE TABLE secret (id int PRIMARY KEY);
+         GRANT SELECT ON plain, parts, notes, shown TO {login}",
+    )
+    .await;
+    let node = scene.open(PostgresOptions::default());
+    let storage = async |table: &str| node.database.table_storage(table, &Principal::process_user()).await.unwrap();
+    let size = async |table: &str| {
+        let sql = format!("SELECT pg_total_relation_size('{table}')::text AS bytes");
+        let text = node.lines(&owner_statement(&sql, Vec::new())).await.unwrap();
+        text.lines().last().unwrap().parse::<u64>().unwrap()
+    };
+    let plain = storage("plain").await;
+    assert_eq!((plain.bytes, plain.indexed_columns.join(" ")), (Some(size("plain").await), "at id".to_owned()));
+    let parts = storage("public.parts").await;
+    assert_eq!((parts.bytes, parts.indexed_columns.join(" ")), (Some(size("parts_2024").await), "what".to_owned()));
+    let notes = storage("notes").await;
+    assert_eq!((notes.bytes, notes.indexed_columns.join(" ")), (None, "tenant".to_owned()));
+    for without_storage in ["shown", "secret", "nothing"] {
+        assert_eq!(storage(without_storage).await, TableStorage::default(), "{without_storage}");
+    }
+    node.wait_until_idle().await;
 }
 
 #[tokio::test]

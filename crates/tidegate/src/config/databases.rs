@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use tidegate_core::nearest_names;
-use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, FileLimits, JournalTable, SystemDatabase};
+use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, FileLimits, SystemDatabase};
 use tidegate_postgres::PostgresDatabase;
 use tidegate_postgres_handlers::DatabaseHandlers;
 use tidegate_query::{Database, IngestTarget};
@@ -17,7 +17,7 @@ use super::network::ClientTlsFiles;
 use super::problem::{ConfigProblem, accept, checked};
 use super::quantities::SecretText;
 use super::types::DatabaseConfig;
-use super::{LoadedConfig, network, policies, postgres, tables};
+use super::{LoadedConfig, network, policies, postgres, system, tables};
 use crate::ingest::{DeclaredTables, FolderTarget, OpenedTables};
 use crate::node_tables::NodeTables;
 
@@ -322,9 +322,9 @@ fn open_database(
             (opened.clone(), DatabaseEngine::Postgres(opened, handlers))
         }
         (None, None, None, Some(folders)) => {
-            let table = JournalTable::open(resolve(folders)).map_err(|error| problem("journal", error))?;
             let policies = policies::build_row_policies(entry, &loaded.config, &path)?;
-            let opened = SystemDatabase::of_journal(name, table, engine).map_err(|error| problem("journal", error))?;
+            let opened =
+                system::open_journal(entry, resolve(folders), engine).map_err(|error| problem("journal", error))?;
             let opened = Arc::new(opened.with_row_policies(policies));
             (opened.clone(), DatabaseEngine::Journal(opened))
         }
@@ -391,9 +391,6 @@ pub(super) fn check_keys_of_kind(entry: &DatabaseConfig, path: &str) -> Result<(
             problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
         }
     }
-    if entry.log_sources.is_some() && entry.files.is_none() && entry.journal.is_none() {
-        let message = "is for files and journals, and this database is neither";
-        problems.push(ConfigProblem::new(format!("{path}.log_sources"), message));
-    }
+    problems.extend(system::check_keys(entry, path));
     checked((), problems)
 }

@@ -1,10 +1,11 @@
 //! Opens the database of live system tables.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use tidegate_core::nearest_names;
-use tidegate_engines::{Engine, LiveTable, MachineTable, OfferedTable, PostgresTable, SystemDatabase};
+use tidegate_core::{Error, nearest_names};
+use tidegate_engines::{Engine, JournalTable, LiveTable, MachineTable, OfferedTable, PostgresTable, SystemDatabase};
 use tidegate_query::Database;
 use tidegate_tools::FunctionSource;
 
@@ -89,6 +90,33 @@ impl OpenDatabases {
             _ => None,
         })
     }
+}
+
+/// Opens the journals in `folders`.
+pub(super) fn open_journal(
+    entry: &DatabaseConfig,
+    folders: Vec<PathBuf>,
+    engine: &Engine,
+) -> Result<SystemDatabase, Error> {
+    let table = JournalTable::open(folders)?;
+    SystemDatabase::of_journal(entry.name.clone(), table, entry.sensitive.clone(), engine)
+}
+
+/// The keys of journals in other databases.
+pub(super) fn check_keys(entry: &DatabaseConfig, path: &str) -> Vec<ConfigProblem> {
+    let problem = |member: &str, message: &str| ConfigProblem::new(format!("{path}.{member}"), message);
+    let mut problems = Vec::new();
+    if entry.log_sources.is_some() && entry.files.is_none() && entry.journal.is_none() {
+        problems.push(problem("log_sources", "is for files and journals, and this database is neither"));
+    }
+    if entry.sensitive.is_some() && entry.journal.is_none() {
+        let message = match &entry.system {
+            Some(_) => "is for journals; that of system tables is system.sensitive",
+            None => "is for journals, and this database is none",
+        };
+        problems.push(problem("sensitive", message));
+    }
+    problems
 }
 
 /// Opens the database of `entry` at `path`, with the tables of the machine and `tables`.

@@ -65,6 +65,7 @@ mod telemetry_paths;
 mod telemetry_receivers;
 mod tenant_isolation;
 mod tls;
+mod token_server;
 mod tokens;
 mod tools;
 

@@ -1,17 +1,21 @@
 //! Log sources as one call reads them: their databases, and the common names of their columns.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
-use tidegate_core::{Error, Principal};
-use tidegate_query::{Database, Databases, StableHasher};
+use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_query::{Database, Databases, StableHasher, TableStorage};
 use tidegate_telemetry::logs::SourceId;
 
 use super::{LogSource, RecognizedColumns, SourceColumn};
 
 /// The field with the name of the source, where a call reads several.
 pub(crate) const SOURCE_FIELD: &str = "source";
+
+/// How long a database may take to find the size and the indexes of a table. It waits where the table is locked.
+const STORAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A source with its database and columns, as one caller sees them.
 #[derive(Clone)]
@@ -31,9 +35,22 @@ impl ResolvedSource {
         let database = databases.get(Some(&source.database), principal)?.clone();
         let columns = source.recognize_columns(&*database, principal).await?.map_err(|problems| {
             let texts: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
-            Error::new(tidegate_core::ErrorKind::Unavailable, texts.join("; "))
+            Error::new(ErrorKind::Unavailable, texts.join("; "))
         })?;
         Ok(Self { name: source.name.clone(), table: source.table.clone(), database, columns })
+    }
+
+    /// How the table is stored; nothing is known of it if the database does not answer in time.
+    ///
+    /// # Errors
+    /// If the call was cancelled.
+    pub(crate) async fn storage(&self, principal: &Principal) -> Result<TableStorage, Error> {
+        let storage = self.database.table_storage(&self.table, principal);
+        match tokio::time::timeout(STORAGE_TIMEOUT, storage).await {
+            Ok(Err(error)) if error.kind() == ErrorKind::Cancelled => Err(error),
+            Ok(storage) => Ok(storage.unwrap_or_default()),
+            Err(_) => Ok(TableStorage::default()),
+        }
     }
 
     /// The identity of the source in cursors.

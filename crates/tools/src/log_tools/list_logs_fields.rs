@@ -1,5 +1,6 @@
 //! `list_logs_fields`: the fields of a log source, with what their values look like.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -13,9 +14,13 @@ use super::facets::cut_text;
 use super::scan::{ScanInput, run_scan};
 use super::search::{LogSearch, SearchArguments, reject};
 use crate::arguments::{OutputArguments, parse_arguments};
+use crate::log_sources::SOURCE_FIELD;
 use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
 
+/// How rows with a value of a field are found.
+const INDEX: &str = "index";
+const SCAN: &str = "scan";
 /// The number of rows whose values are counted.
 const SAMPLED_ROWS_MAX: u64 = 20_000;
 /// The maximum number of characters of an example.
@@ -27,7 +32,7 @@ pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
     read_only_tool(
         "list_logs_fields",
         "List log fields",
-        "Fields of log sources: type, role, distinct values in a sample of rows, an example.",
+        "Fields of log sources: type, role, search by index or scan, distinct values in a sample of rows, an example.",
         schema,
         handler_fn(move |job, reply| handle(context.clone(), job, reply)),
     )
@@ -47,33 +52,16 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
     let mut search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;
     reject(violations, &search)?;
     let fields: Vec<String> = search.set.field_names().into_iter().map(str::to_owned).collect();
-    let facet = |field: &String| FacetRequest { field: field.clone(), values_max: 2, ranges: None, scale: None };
-    let request = LogScanRequest {
-        time_column: search.set.time.clone(),
-        facets: fields.iter().take(FACET_FIELDS_MAX).map(facet).collect(),
-        ..LogScanRequest::default()
-    };
-    let input = ScanInput {
-        request,
-        fields: fields.clone(),
-        range: search.range,
-        includes_no_time: false,
-        reads_all_rows: true,
-        rows_max: SAMPLED_ROWS_MAX,
-        search: &mut search,
-    };
-    let outcome = run_scan(&context, input, &job).await?;
-    let counted: Vec<Option<&FieldFacet>> = fields
-        .iter()
-        .map(|field| {
-            outcome.answer.facets.iter().find_map(|facet| match facet {
-                FacetAnswer::Values(facet) if facet.field == *field => Some(facet),
-                _ => None,
-            })
-        })
-        .collect();
+    let mut facets: HashMap<String, FieldFacet> = HashMap::with_capacity(fields.len());
+    // A scan counts a bounded number of fields; journals have more.
+    for counted in fields.chunks(FACET_FIELDS_MAX) {
+        facets.extend(count_values(&context, &mut search, counted, &job).await?);
+    }
+    let counted: Vec<Option<&FieldFacet>> = fields.iter().map(|field| facets.get(field)).collect();
     let columns: Vec<(Option<String>, Option<&'static str>)> =
         fields.iter().map(|field| describe(&search, field)).collect();
+    let scanned = scanned_fields(&search, &job).await?;
+    let search_kind = |field: &String| Some(if scanned.contains(field) { SCAN } else { INDEX }.to_owned());
     let values = counted.iter().map(|facet| {
         facet.map(|facet| facet.distinct_values - u64::from(facet.values.iter().any(|value| value.value == MISSING)))
     });
@@ -85,9 +73,51 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
         .with_column("field", text_column(fields.iter().map(|field| Some(field.clone()))))
         .with_column("type", text_column(columns.iter().map(|(type_name, _)| type_name.clone())))
         .with_column("role", text_column(columns.iter().map(|(_, role)| role.map(str::to_owned))))
+        .with_column("search", text_column(fields.iter().map(search_kind)))
         .with_column("values", count_column(values))
         .with_column("example", text_column(example));
     context.node.executor.answer_rows(table.into_rows()?, arguments.output.output_options("")?, &job, &reply).await
+}
+
+/// Counts the values of `fields` in a sample of rows.
+async fn count_values(
+    context: &LogContext,
+    search: &mut LogSearch,
+    fields: &[String],
+    job: &Arc<Job>,
+) -> Result<impl Iterator<Item = (String, FieldFacet)>, Error> {
+    let facet = |field: &String| FacetRequest { field: field.clone(), values_max: 2, ranges: None, scale: None };
+    let request = LogScanRequest {
+        time_column: search.set.time.clone(),
+        facets: fields.iter().map(facet).collect(),
+        ..LogScanRequest::default()
+    };
+    let input = ScanInput {
+        request,
+        fields: fields.to_vec(),
+        range: search.range,
+        includes_no_time: false,
+        reads_all_rows: true,
+        rows_max: SAMPLED_ROWS_MAX,
+        search,
+    };
+    let outcome = run_scan(context, input, job).await?;
+    Ok(outcome.answer.facets.into_iter().filter_map(|facet| match facet {
+        FacetAnswer::Values(facet) => Some((facet.field.clone(), facet)),
+        _ => None,
+    }))
+}
+
+/// The fields for whose values at least one source reads all rows.
+async fn scanned_fields(search: &LogSearch, job: &Arc<Job>) -> Result<HashSet<String>, Error> {
+    // The name of the source is no column.
+    let mut scanned = HashSet::from([SOURCE_FIELD.to_owned()]);
+    for source in &search.set.sources {
+        let indexed = source.storage(job.principal()).await?.indexed_columns;
+        let without_index = search.set.fields(source).filter(|(_, column)| !indexed.contains(&column.name));
+        scanned.extend(without_index.map(|(name, _)| name.to_owned()));
+    }
+    Ok(scanned)
 }
 
 /// The type and the role of a field in the first source that has it.

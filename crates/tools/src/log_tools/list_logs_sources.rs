@@ -1,4 +1,4 @@
-//! `list_logs_sources`: the log sources of the caller, and the time that they cover.
+//! `list_logs_sources`: the log sources of the caller, their size, and the time that they cover.
 
 use std::sync::Arc;
 
@@ -22,14 +22,16 @@ pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
     read_only_tool(
         "list_logs_sources",
         "List log sources",
-        "Tables with logs, and the time they cover. Begin here, then query_logs.",
+        "Tables with logs, their size, and the time they cover. Begin here, then query_logs.",
         InputSchemaBuilder::new().with_output_arguments(),
         handler_fn(move |job, reply| handle(context.clone(), job, reply)),
     )
 }
 
+#[derive(Default)]
 struct SourceRow {
     rows: Option<u64>,
+    bytes: Option<u64>,
     covered: CoveredEntries,
     roles: Option<String>,
     error: Option<String>,
@@ -54,6 +56,7 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
         .with_column("kind", text_column(visible.iter().map(kind)))
         .with_column("table", text(&|source| format!("{}.{}", source.database, source.table)))
         .with_column("rows", count_column(rows.iter().map(|row| row.rows)))
+        .with_column("bytes", count_column(rows.iter().map(|row| row.bytes)))
         .with_column("first", time(|(first, _)| first))
         .with_column("last", time(|(_, last)| last))
         .with_column("roles", text_column(rows.iter().map(|row| row.roles.clone())));
@@ -68,10 +71,7 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
 
 async fn describe(context: &LogContext, source: &LogSource, job: &Arc<Job>) -> Result<SourceRow, Error> {
     let principal = job.principal();
-    let failed = |error: &Error, roles| {
-        let covered = CoveredEntries::default();
-        SourceRow { rows: None, covered, roles, error: Some(error.to_string()) }
-    };
+    let failed = |error: &Error, roles| SourceRow { roles, error: Some(error.to_string()), ..SourceRow::default() };
     let resolved = match ResolvedSource::resolve(source, &context.node.databases, principal).await {
         Ok(resolved) => resolved,
         Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
@@ -87,5 +87,6 @@ async fn describe(context: &LogContext, source: &LogSource, job: &Arc<Job>) -> R
     let rows = catalog.ok().and_then(|catalog| {
         catalog.tables.iter().find(|table| table.name == source.table).and_then(|table| table.rows)
     });
-    Ok(SourceRow { rows, covered, roles, error: None })
+    let storage = resolved.storage(principal).await?;
+    Ok(SourceRow { rows, bytes: storage.bytes, covered, roles, error: None })
 }

@@ -47,6 +47,14 @@ async fn rows_are_those_of_the_condition() {
     }
 }
 
+/// The size of a table depends on the rows that are hidden.
+#[tokio::test]
+async fn size_is_unknown_where_rows_may_be_hidden() {
+    let (_folder, limited) = orders("tenant = :claims.tenant", &[]);
+    let bytes = async |table: &str| limited.database.table_storage(table, &limited.principal).await.unwrap().bytes;
+    assert_eq!((bytes("orders").await, bytes("free").await), (None, Some("a,b\n1,2\n".len() as u64)));
+}
+
 #[tokio::test]
 async fn expressions_compute_with_masked_values() {
     let masks = [("phone", Mask::KeepLast(3)), ("TENANT", Mask::Hash), ("price", Mask::Null), ("at", Mask::Deny)];

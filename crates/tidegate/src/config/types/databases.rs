@@ -66,6 +66,9 @@ pub(crate) struct DatabaseConfig {
     /// Folder with journal files of systemd, or a list of these: /var/log/journal. The table entries has all entries, and is
     /// a log source with the name of the database. Default: none. Since: 0.2.0.
     pub(crate) journal: Option<OneOrMany>,
+    /// Journals: access name that a caller needs to read command lines and environment variables. They are masked for all
+    /// others. Default: none; they are masked for all callers. Since: 0.2.0.
+    pub(crate) sensitive: Option<String>,
     /// Files, journals: whether log files and journals are log sources by themselves. Default: true. Since: 0.2.0.
     pub(crate) log_sources: Option<bool>,
     /// PostgreSQL: the role that calls run as. Default: the login role.

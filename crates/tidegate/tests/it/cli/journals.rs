@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::ConfiguredFolder;
+use super::token_server::TokenServer;
 
 const CONFIGURATION: &str = "databases: [{name: machine, journal: journal}]\n";
 
@@ -129,10 +130,23 @@ fn all_log_tools_answer_over_a_journal() {
         ran.stdout.starts_with("log source machine (recognised): time time, message message, severity priority"),
         "{ran:?}"
     );
-    let sources = configured.run(&["call", "list_logs_sources", "format=csv"]).stdout;
-    assert!(sources.contains("machine,journal,machine.entries"), "{sources}");
-    let fields = configured.run(&["call", "list_logs_fields", "format=csv"]).stdout;
-    assert!(["unit,", "code_file,", "tag,"].iter().all(|field| fields.contains(field)), "{fields}");
+    let sources = call(&configured, &["list_logs_sources"]);
+    let bytes = fixture("zstd.journal").len() + fixture("compact.journal").len();
+    assert_eq!((&sources[0]["table"], &sources[0]["bytes"]), (&json!("machine.entries"), &json!(bytes)), "{sources}");
+    let fields = call(&configured, &["list_logs_fields"]);
+    let search =
+        |name: &str| fields.as_array().unwrap().iter().find(|field| field["field"] == name).unwrap()["search"].clone();
+    for (name, expected) in [
+        ("time", "index"),
+        ("unit", "index"),
+        ("code_file", "index"),
+        ("tag", "index"),
+        ("command_line", "scan"),
+        ("source_time", "scan"),
+        ("fields", "scan"),
+    ] {
+        assert_eq!(search(name), expected, "{name}");
+    }
     let answer = call(
         &configured,
         &[
@@ -211,4 +225,69 @@ fn folder_with_a_journal_beside_other_files_has_its_tables() {
     std::fs::write(configured.folder().join("journal/orders.csv"), "id\n7\n").unwrap();
     let ran = configured.run(&["query", "SELECT id FROM orders", "./journal", "--format", "ndjson"]);
     assert_eq!(ran.stdout, "{\"id\":7}\n", "{ran:?}");
+}
+
+/// Entries with a command line and an environment.
+fn server_with_secrets(sensitive: &str) -> TokenServer {
+    let configuration = format!(
+        "
+databases: [{{name: machine, journal: journal{sensitive}}}]
+roles:
+  - {{name: admin, toolsets: ['*'], databases: ['*'], access: [machine.*], claims: {{groups: admins}}}}
+  - {{name: clerk, toolsets: ['*'], databases: ['*'], claims: {{groups: clerks}}}}
+"
+    );
+    TokenServer::start(&configuration, |folder| {
+        std::fs::create_dir(folder.join("journal")).unwrap();
+        std::fs::write(folder.join("journal/system.journal"), fixture("masked.journal")).unwrap();
+    })
+}
+
+#[tokio::test]
+async fn command_lines_and_environments_are_masked_unless_granted() {
+    let node = server_with_secrets(", sensitive: machine.secrets");
+    let columns = "SELECT message, command_line, coredump_cmdline, coredump_environ FROM entries";
+    let header = "message,command_line,coredump_cmdline,coredump_environ\n";
+    assert_eq!(
+        node.sql(&node.admin, "machine", columns).await,
+        format!(
+            "{header}started,worker --password hunter2,,\n\
+             crashed,/lib/systemd/systemd-coredump,worker --password hunter2,TOKEN=hunter2\nfinished,,,\n"
+        )
+    );
+    assert_eq!(
+        node.sql(&node.clerk, "machine", columns).await,
+        format!("{header}started,***,,\ncrashed,***,***,***\nfinished,,,\n")
+    );
+    let fields = "SELECT fields FROM entries WHERE message = 'crashed'";
+    let (granted, masked) =
+        (node.sql(&node.admin, "machine", fields).await, node.sql(&node.clerk, "machine", fields).await);
+    assert!(granted.contains("TOKEN=hunter2") && granted.contains("worker --password hunter2"), "{granted}");
+    assert!(!masked.contains("hunter2") && masked.contains("COREDUMP_ENVIRON") && masked.contains("***"), "{masked}");
+    // No condition finds what is masked.
+    let searched = |token: String, query: &str| {
+        let (node, arguments) = (&node, json!({"query": query, "all_fields": true, "limit": 5}));
+        async move {
+            let answer = node.call(&token, "query_logs", arguments).await;
+            serde_json::from_str::<Value>(&answer).unwrap_or_else(|_| panic!("{answer}"))["matched"].clone()
+        }
+    };
+    assert_eq!(searched(node.admin.clone(), "hunter2").await, 2);
+    assert_eq!(searched(node.clerk.clone(), "hunter2").await, 0);
+    let count = "SELECT count(*) AS n FROM entries WHERE command_line = 'worker --password hunter2'";
+    assert_eq!(node.sql(&node.admin, "machine", count).await, "n\n1\n");
+    assert_eq!(node.sql(&node.clerk, "machine", count).await, "n\n0\n");
+    // Without the key, nobody reads them.
+    let node = server_with_secrets("");
+    let all = node.sql(&node.admin, "machine", "SELECT command_line, fields FROM entries").await;
+    assert!(!all.contains("hunter2") && all.contains("***"), "{all}");
+    let misplaced = ConfiguredFolder::new(
+        "databases: [{name: shop, files: shop, sensitive: a}, {name: m, system: {}, sensitive: a}]\n",
+    );
+    let text = misplaced.usage_error(&["config", "check"]);
+    assert!(text.contains("databases[0].sensitive: is for journals, and this database is none"), "{text}");
+    assert!(
+        text.contains("databases[1].sensitive: is for journals; that of system tables is system.sensitive"),
+        "{text}"
+    );
 }

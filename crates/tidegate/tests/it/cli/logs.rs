@@ -1,8 +1,9 @@
 //! Log sources: their configuration, and the tools that read them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::ConfiguredFolder;
+use super::token_server::TokenServer;
 
 /// Entries of a small service; the last five have the same time.
 pub(super) const EVENTS: &str = "created_at,level,service,body,status
@@ -75,11 +76,11 @@ fn sources_and_fields_are_listed() {
     let configured = folder(SOURCE);
     let csv = |arguments: &[&str]| configured.run(&[&["call"], arguments, &["format=csv"]].concat()).stdout;
     let sources = csv(&["list_logs_sources"]).replace('\r', "");
-    assert!(sources.contains("app,files,shop.events,"), "{sources}");
+    assert!(sources.contains(&format!("app,files,shop.events,10,{},", EVENTS.len())), "{sources}");
     assert!(sources.contains(",2026-03-01T12:00:00Z,2026-03-01T12:03:00Z,"), "{sources}");
     let fields = csv(&["list_logs_fields"]).replace('\r', "");
-    assert!(fields.contains("level,text,severity,3,info\n"), "{fields}");
-    assert!(fields.contains("service,text,,2,web\n"), "{fields}");
+    assert!(fields.contains("level,text,severity,scan,3,info\n"), "{fields}");
+    assert!(fields.contains("service,text,,scan,2,web\n"), "{fields}");
 }
 
 #[test]
@@ -224,6 +225,95 @@ auth: {keys: keys.json}
         ran.stdout.lines().filter(|line| line.starts_with("yes  tool") && line.contains("logs")).count()
     };
     assert_eq!([reaches("reader"), reaches("elsewhere"), reaches("auditor")], [0, 0, 4]);
+}
+
+#[tokio::test]
+async fn calls_reach_only_sources_with_their_access_names() {
+    let configuration = "databases: [{name: shop, files: shop}]
+logs: [{name: app, table: shop.events, access: [logs.read]}, {name: open, table: shop.events}]
+roles: [{name: admin, toolsets: ['*'], databases: ['*'], access: ['logs.*'], claims: {groups: admins}},
+  {name: clerk, toolsets: ['*'], databases: ['*'], claims: {groups: clerks}}]
+";
+    let node = TokenServer::start(configuration, |folder| {
+        std::fs::write(folder.join("shop/events.csv"), EVENTS).unwrap();
+    });
+    let names = async |token: &str| node.call(token, "list_logs_sources", json!({"extract": "name"})).await;
+    assert_eq!(names(&node.admin).await, "app\nopen\n");
+    assert_eq!(names(&node.clerk).await, "open\n");
+    for (tool, more) in [
+        ("query_logs", json!({})),
+        ("list_logs_fields", json!({})),
+        ("list_logs_fields_values", json!({"fields": ["service"]})),
+    ] {
+        let call = async |token: &str, source: &str| {
+            let mut arguments = more.clone();
+            arguments["source"] = source.into();
+            node.call(token, tool, arguments).await
+        };
+        let granted = call(&node.admin, "app").await;
+        assert!(granted.contains("web"), "{granted}");
+        assert!(call(&node.clerk, "open").await.contains("web"), "{tool}");
+        // A hidden source is answered like one that does not exist.
+        let (hidden, absent) = (call(&node.clerk, "app").await, call(&node.clerk, "apx").await);
+        assert_eq!(hidden.replace("app", "apx"), absent, "{tool}");
+        assert!(absent.contains(r#"there is no log source \"apx\"; there are open"#), "{absent}");
+    }
+}
+
+#[test]
+fn indexes_of_sqlite_are_listed() {
+    let configured =
+        ConfiguredFolder::new("databases: [{name: lite, sqlite: app.db}]\nlogs: [{name: app, table: lite.events}]\n");
+    let lite = rusqlite::Connection::open(configured.folder().join("app.db")).unwrap();
+    lite.execute_batch(
+        "CREATE TABLE events (id INTEGER PRIMARY KEY, created_at TEXT, level TEXT, service TEXT UNIQUE, body TEXT, host TEXT);
+         CREATE INDEX by_time ON events (created_at, level);
+         CREATE INDEX of_errors ON events (host) WHERE level = 'error';
+         CREATE INDEX by_length ON events (length(body));
+         INSERT INTO events VALUES (1, '2026-03-01T12:00:00Z', 'info', 'web', 'started', 'a')",
+    )
+    .unwrap();
+    let fields = call(&configured, &["list_logs_fields"]);
+    let search: Vec<(&str, &str)> = fields
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|field| (field["field"].as_str().unwrap(), field["search"].as_str().unwrap()))
+        .collect();
+    let expected = [
+        ("created_at", "index"),
+        ("level", "scan"),
+        ("body", "scan"),
+        ("id", "index"),
+        ("service", "index"),
+        ("host", "scan"),
+    ];
+    assert_eq!(search, expected);
+}
+
+#[test]
+fn all_fields_are_counted_where_there_are_more_than_one_scan_counts() {
+    let configured =
+        ConfiguredFolder::new("databases: [{name: shop, files: shop}]\nlogs: [{name: wide, table: shop.wide}]\n");
+    let names: Vec<String> = (0..120).map(|number| format!("f{number}")).collect();
+    let row = |second: usize| {
+        let values: Vec<String> =
+            (0..120).map(|number| if number % 2 == 0 { "same".to_owned() } else { format!("v{second}") }).collect();
+        format!("2026-03-01 12:00:0{second},{}\n", values.join(","))
+    };
+    let text = format!("time,{}\n{}", names.join(","), (0..3).map(row).collect::<String>());
+    std::fs::write(configured.folder().join("shop/wide.csv"), text).unwrap();
+    let fields = call(&configured, &["list_logs_fields"]);
+    let counts: Vec<(String, u64)> = fields
+        .as_array()
+        .unwrap()
+        .iter()
+        .skip(1)
+        .map(|field| (field["field"].as_str().unwrap().to_owned(), field["values"].as_u64().unwrap()))
+        .collect();
+    let expected: Vec<(String, u64)> =
+        names.into_iter().enumerate().map(|(number, name)| (name, if number % 2 == 0 { 1 } else { 3 })).collect();
+    assert_eq!(counts, expected);
 }
 
 #[test]

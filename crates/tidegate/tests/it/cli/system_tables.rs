@@ -1,12 +1,10 @@
 //! Live system tables as a database: SQL, joins, masks and hidden tables.
 
 use insta::assert_snapshot;
-use reqwest::Client;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::ConfiguredFolder;
-use super::rmcp_client::serve;
-use super::server::Server;
+use super::token_server::{TokenServer, detail, token};
 
 const CONFIGURATION: &str = "
 databases:
@@ -20,54 +18,14 @@ roles:
   - {name: clerk, toolsets: ['*'], databases: [system, all], claims: {groups: clerks}}
 ";
 
-/// A server with two callers: `admin` may read everything, `clerk` neither sensitive columns nor users.
-struct SystemServer {
-    server: Server,
-    client: Client,
-    admin: String,
-    clerk: String,
-    configured: ConfiguredFolder,
-}
-
-fn token(configured: &ConfiguredFolder, subject: &str, group: &str) -> String {
-    let claim = format!("groups={group}");
-    let ran = configured.run(&["token", "new", "--subject", subject, "--claim", &claim]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    ran.stdout.trim().to_owned()
-}
-
-impl SystemServer {
-    fn start() -> Self {
-        let configured = ConfiguredFolder::new("");
-        let ran = configured.run(&["token", "key"]);
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        configured.write(&format!("{CONFIGURATION}{}", ran.stdout));
-        let (admin, clerk) = (token(&configured, "ann", "admins"), token(&configured, "ann", "clerks"));
-        Self { server: serve(&configured), client: Client::new(), admin, clerk, configured }
-    }
-
-    /// The text that a tool answers over REST.
-    async fn call(&self, token: &str, tool: &str, arguments: Value) -> String {
-        let url = self.server.url.replace("/mcp", &format!("/rest/tools/{tool}/call"));
-        let request = self.client.post(url).bearer_auth(token).json(&arguments);
-        let text = request.header("accept", "text/csv").send().await.unwrap().text().await.unwrap();
-        text.replace('\r', "")
-    }
-
-    async fn sql(&self, token: &str, database: &str, sql: &str) -> String {
-        self.call(token, "sql", json!({"database": database, "sql": sql})).await
-    }
-}
-
-/// The message of a problem document.
-fn detail(problem: &str) -> String {
-    let problem: Value = serde_json::from_str(problem).unwrap_or_else(|_| panic!("{problem}"));
-    problem["detail"].as_str().unwrap().to_owned()
+/// `admin` may read everything, `clerk` neither sensitive columns nor users.
+fn start() -> TokenServer {
+    TokenServer::start(CONFIGURATION, |_| {})
 }
 
 #[tokio::test]
 async fn tables_show_the_server_itself() {
-    let node = SystemServer::start();
+    let node = start();
     let (pid, port) = (node.server.pid(), node.server.address().port());
     let admin = &node.admin;
     let own = format!("SELECT name, is_kernel_thread, memory_bytes > 0 AS has_memory FROM processes WHERE pid = {pid}");
@@ -98,7 +56,7 @@ async fn tables_show_the_server_itself() {
 
 #[tokio::test]
 async fn system_tables_join_with_files() {
-    let node = SystemServer::start();
+    let node = start();
     let pid = node.server.pid();
     let sql = format!(
         "SELECT o.id, p.name FROM shop.orders o JOIN system.processes p ON p.pid = o.id + {} WHERE o.customer = 'Ann' \
@@ -114,7 +72,7 @@ async fn system_tables_join_with_files() {
 
 #[tokio::test]
 async fn sensitive_columns_are_masked_unless_granted() {
-    let node = SystemServer::start();
+    let node = start();
     let pid = node.server.pid();
     let sql = format!(
         "SELECT command_line LIKE '%serve%' AS is_real, environment = '***' AS is_mask FROM processes \
@@ -133,7 +91,7 @@ async fn sensitive_columns_are_masked_unless_granted() {
 
 #[tokio::test]
 async fn tables_without_access_do_not_exist() {
-    let node = SystemServer::start();
+    let node = start();
     let tables = |token: String| {
         let node = &node;
         async move { node.call(&token, "list_tables", json!({"database": "system", "extract": "name"})).await }
@@ -150,6 +108,7 @@ async fn tables_without_access_do_not_exist() {
     pools
     processes
     services
+    sessions
     ");
     assert!(tables(node.admin.clone()).await.contains("users"));
     let (hidden, absent) = (
@@ -164,7 +123,7 @@ async fn tables_without_access_do_not_exist() {
 
 #[tokio::test]
 async fn functions_are_listed_and_executed() {
-    let node = SystemServer::start();
+    let node = start();
     let pid = node.server.pid();
     let listed = node.call(&node.clerk, "list_functions", json!({"extract": "function"})).await;
     assert_snapshot!(listed, @"
@@ -179,6 +138,7 @@ async fn functions_are_listed_and_executed() {
     pools
     processes
     services
+    sessions
     ");
     let details = node.call(&node.clerk, "list_functions", json!({"function": "connections"})).await;
     let first: Vec<&str> = details.lines().take(4).collect();
@@ -199,40 +159,21 @@ async fn functions_are_listed_and_executed() {
     assert_eq!(node.call(&node.clerk, "execute_function", ports).await, format!("pid\n{pid}\n"));
 }
 
-/// The text of a tool over MCP, where answers have a budget.
-async fn call_as_model(node: &SystemServer, tool: &str, arguments: Value) -> String {
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
-    let request = node.client.post(&node.server.url).bearer_auth(&node.admin);
-    let request = request
-        .header("Accept", "application/json, text/event-stream")
-        .header("MCP-Protocol-Version", "2026-07-28")
-        .header("Mcp-Method", "tools/call")
-        .header("Mcp-Name", tool)
-        .json(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}));
-    let answer: Value = request.send().await.unwrap().json().await.unwrap();
-    let content = answer["result"]["content"].as_array().unwrap_or_else(|| panic!("{answer}"));
-    content.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
-}
-
 #[tokio::test]
 async fn a_function_answer_that_is_too_large_is_one_example() {
-    let node = SystemServer::start();
+    let node = start();
     // More than two processes run: the test and the server.
     let all = json!({"function": "processes", "limit": 5000, "sort": [{"column": "pid"}]});
-    let text = call_as_model(&node, "execute_function", all).await;
+    let text = node.call_as_model(&node.admin, "execute_function", all).await;
     assert!(text.contains("One row as an example:\n{\"pid\": ") && text.contains("Good filters:"), "{text}");
     let one = json!({"function": "processes", "columns": ["pid"], "limit": 1});
-    let text = call_as_model(&node, "execute_function", one).await;
+    let text = node.call_as_model(&node.admin, "execute_function", one).await;
     assert!(text.contains("1 of ") && text.contains(" rows that match."), "{text}");
 }
 
 #[tokio::test]
 async fn all_violations_of_a_function_are_reported_at_once() {
-    let node = SystemServer::start();
+    let node = start();
     let wrong = json!({"function": "connections", "columns": ["local_prot", "state"], "sort": ["stat"],
         "conditions": [["pid", "=", "x"], ["state", "like", "a"]], "parameters": {"protocol": "sctp", "user": 1}});
     assert_snapshot!(detail(&node.call(&node.clerk, "execute_function", wrong).await), @r#"
@@ -258,7 +199,7 @@ async fn all_violations_of_a_function_are_reported_at_once() {
 
 #[tokio::test]
 async fn the_node_shows_its_jobs_and_pools() {
-    let node = SystemServer::start();
+    let node = start();
     let jobs = "SELECT DISTINCT target, status, subject FROM jobs WHERE status = 'running'";
     assert_eq!(node.sql(&node.clerk, "system", jobs).await, "target,status,subject\nsql,running,ann\n");
     assert_eq!(node.sql(&node.clerk, "system", "SELECT count(*) AS n FROM pools").await, "n\n0\n");
@@ -268,7 +209,7 @@ async fn the_node_shows_its_jobs_and_pools() {
 
 #[tokio::test]
 async fn the_node_shows_callers_their_own_sessions() {
-    let node = SystemServer::start();
+    let node = start();
     let sessions = "SELECT number, transport, subject, toolset, opened_at <= now() AS was_before FROM sessions";
     let nothing = "number,transport,subject,toolset,was_before\n";
     assert_eq!(node.sql(&node.clerk, "system", sessions).await, nothing);
@@ -284,6 +225,41 @@ async fn the_node_shows_callers_their_own_sessions() {
     let end = node.client.delete(&node.server.url).header("mcp-session-id", id).bearer_auth(&node.clerk);
     assert!(end.send().await.unwrap().status().is_success());
     assert_eq!(node.sql(&node.clerk, "system", sessions).await, nothing);
+}
+
+#[tokio::test]
+async fn operators_see_pools_and_caches() {
+    let configuration = "
+databases:
+  - {name: shop, files: shop}
+  - {name: lite, sqlite: lite.db, connections: 3}
+  - {name: hidden, sqlite: hidden.db}
+  - {name: system, system: {}}
+limits: {inline_bytes: 1KiB}
+results: {folder: stored}
+roles:
+  - {name: admin, toolsets: ['*'], databases: [shop, lite, system], access: [operator], claims: {groups: admins}}
+  - {name: clerk, toolsets: ['*'], databases: [system], claims: {groups: clerks}}
+";
+    let node = TokenServer::start(configuration, |folder| {
+        for name in ["lite.db", "hidden.db"] {
+            let file = rusqlite::Connection::open(folder.join(name)).unwrap();
+            file.execute_batch("CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES ('a')").unwrap();
+        }
+    });
+    let pools = "SELECT database, kind, connections_in_use, connections_free FROM pools";
+    let header = "database,kind,connections_in_use,connections_free\n";
+    assert_eq!(node.sql(&node.admin, "system", pools).await, format!("{header}lite,sqlite,,3\n"));
+    assert_eq!(node.sql(&node.clerk, "system", pools).await, header);
+    let names = node.sql(&node.admin, "system", "SELECT name FROM caches ORDER BY name").await;
+    assert_eq!(names, "name\ndecoded_parquet\nquery_memory\nspilled_rows\nstored_results\n");
+    let stored = "SELECT entries, used_bytes > 0 AS is_used FROM caches WHERE name = 'stored_results'";
+    assert_eq!(node.sql(&node.admin, "system", stored).await, "entries,is_used\n0,false\n");
+    // An answer that is longer than its budget is stored.
+    let sql = "SELECT a.id, b.id AS other, repeat('x', 400) AS text FROM orders a CROSS JOIN orders b";
+    let long = node.call_as_model(&node.admin, "sql", json!({"database": "shop", "sql": sql})).await;
+    assert!(long.contains("tidegate://results/"), "{long}");
+    assert_eq!(node.sql(&node.admin, "system", stored).await, "entries,is_used\n1,true\n");
 }
 
 #[test]
