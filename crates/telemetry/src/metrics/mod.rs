@@ -43,7 +43,7 @@ pub use histogram::histogram_percentile;
 pub use json_labels::JsonLabels;
 pub use listing::{CatalogFilter, ListingEntry, MetricGroup, MetricListing};
 pub use model::{Labels, MetricKind, Sample, TimeWindow, format_time};
-pub use request::{MetricQuery, MetricRequest, POINTS_MAX, SERIES_ANSWERED_MAX};
+pub use request::{MetricQuery, MetricRequest, POINTS_MAX, SERIES_ANSWERED_MAX, window_violation};
 pub use sample_rows::{SampleColumns, SampleRows, SampleSink};
 pub use selection::{LabelCondition, LabelPattern, LabelSelection};
 pub use time_grid::TimeGrid;

@@ -124,17 +124,10 @@ impl MetricRequest {
     }
 
     fn window(&self, metric: Option<&MetricSummary>, now_ns: i64, violations: &mut Violations) -> TimeWindow {
-        let covered = metric.and_then(|metric| metric.covers);
-        let covered = covered.map_or(String::new(), |covered| format!("; the metric has samples from {covered}"));
-        let is_representable = |time_ns: i64| (-TIME_NS_MAX..=TIME_NS_MAX).contains(&time_ns);
-        if !is_representable(self.after_ns) || !is_representable(self.before_ns) {
-            violations.add("after", "the window must lie between the years 1824 and 2116")
-        } else if self.after_ns >= self.before_ns {
-            let (after, before) = (format_time(self.after_ns), format_time(self.before_ns));
-            violations.add("before", format!("the window ends at {before}, not after its start at {after}{covered}"))
-        } else if self.after_ns > now_ns {
-            let (after, now) = (format_time(self.after_ns), format_time(now_ns));
-            violations.add("after", format!("the window begins at {after}, in the future; it is {now} now{covered}"))
+        if let Some(mut violation) = window_violation(self.after_ns, self.before_ns, now_ns) {
+            let covered = metric.and_then(|metric| metric.covers);
+            violation.message.extend(covered.map(|covered| format!("; the metric has samples from {covered}")));
+            violations.0.push(violation);
         }
         TimeWindow::new(self.after_ns, self.before_ns)
     }
@@ -182,6 +175,24 @@ impl MetricRequest {
         }
         by
     }
+}
+
+/// Why no metric can have samples in the window from `after_ns` to `before_ns`, if it is the wrong way round, in the future,
+/// or too far away.
+pub fn window_violation(after_ns: i64, before_ns: i64, now_ns: i64) -> Option<Violation> {
+    let is_representable = |time_ns: i64| (-TIME_NS_MAX..=TIME_NS_MAX).contains(&time_ns);
+    let (after, before) = (format_time(after_ns), format_time(before_ns));
+    let (path, message) = if !is_representable(after_ns) || !is_representable(before_ns) {
+        ("after", "the window must lie between the years 1824 and 2116".to_owned())
+    } else if after_ns > now_ns {
+        let now = format_time(now_ns);
+        ("after", format!("the window begins at {after}, in the future; it is {now} now"))
+    } else if after_ns >= before_ns {
+        ("before", format!("the window ends at {before}, not after its start at {after}"))
+    } else {
+        return None;
+    };
+    Some(Violation { path: path.to_owned(), message })
 }
 
 /// Collects the problems of a request, and gives a default in place of each invalid part.

@@ -92,6 +92,7 @@ async fn table_source(
         time: entry.time.clone(),
         metric: entry.metric.clone(),
         value: entry.value.clone(),
+        unit: entry.unit.clone(),
         columns: entry.columns.clone(),
         labels: entry.labels.clone(),
         ..MetricTable::default()

@@ -209,6 +209,8 @@ fn otlp_metrics(receiver: &ReceiverDatabase) -> Vec<(String, MetricTable)> {
                 json("resource_attributes", "resource."),
                 json("scope_attributes", "scope."),
             ],
+            // The unit is that of the observations.
+            has_other_unit: value == "count",
             ..receiver.metric_table(table, "metric_name", value)
         };
         (format!("{}{suffix}", table.name()), table_source)

@@ -14,6 +14,8 @@ use crate::log_sources::FieldKind;
 const LISTED_COLUMNS_MAX: usize = 40;
 /// Names of the column with the name of the metric.
 const METRIC_NAMES: [&str; 4] = ["metric", "metric_name", "__name__", "name"];
+/// Names of the column with the unit of the metric, besides samples in rows.
+const UNIT_NAMES: [&str; 3] = ["unit", "metric_unit", "uom"];
 /// Names of the column with the value of a sample.
 const VALUE_NAMES: [&str; 3] = ["value", "val", "reading"];
 /// Ends of names of metrics that are totals, by the conventions of Prometheus.
@@ -25,6 +27,7 @@ pub struct MetricColumns {
     pub(crate) time: String,
     pub(crate) time_kind: FieldKind,
     pub(crate) shape: TableShape,
+    pub(crate) unit: Option<String>,
     pub(crate) labels: Vec<String>,
 }
 
@@ -80,15 +83,17 @@ impl MetricColumns {
         if !problems.is_empty() {
             return Err(problems);
         }
+        let unit = find_unit(table, &shape, &others);
         let is_label = |column: &&&Column| match &shape {
             _ if !table.labels.is_empty() || !table.json_labels.is_empty() => table.labels.contains(&column.name),
+            _ if unit.as_ref() == Some(&column.name) => false,
             TableShape::Narrow { metric, value } => {
                 column.name != *metric && column.name != *value && is_text(column.kind)
             }
             TableShape::Wide { columns } => !columns.contains(&column.name) && is_text(column.kind),
         };
         let labels = others.iter().filter(is_label).map(|column| column.name.clone()).collect();
-        Ok(Self { time, time_kind, shape, labels })
+        Ok(Self { time, time_kind, shape, unit, labels })
     }
 
     /// The column with the values of `metric`, if the table may have it.
@@ -107,6 +112,9 @@ impl fmt::Display for MetricColumns {
             TableShape::Narrow { metric, value } => write!(f, ", metric {metric}, value {value}")?,
             TableShape::Wide { columns } => write!(f, ", metrics {}", columns.join(" "))?,
         }
+        if let Some(unit) = &self.unit {
+            write!(f, ", unit {unit}")?;
+        }
         let labels = if self.labels.is_empty() { "none".to_owned() } else { self.labels.join(" ") };
         write!(f, ", labels {labels}")
     }
@@ -117,7 +125,7 @@ fn is_text(kind: FieldKind) -> bool {
 }
 
 fn check_named(table: &MetricTable, columns: &[Column]) -> Vec<MetricColumnProblem> {
-    let single = [("time", &table.time), ("metric", &table.metric), ("value", &table.value)];
+    let single = [("time", &table.time), ("metric", &table.metric), ("value", &table.value), ("unit", &table.unit)];
     let named = single.into_iter().filter_map(|(key, column)| Some((key.to_owned(), column.as_ref()?, key == "value")));
     let listed = |key: &'static str, names: &'_ [String]| -> Vec<(String, String)> {
         names.iter().enumerate().map(|(index, name)| (format!("{key}[{index}]"), name.clone())).collect()
@@ -180,6 +188,17 @@ fn find_shape(table: &MetricTable, columns: &[&Column]) -> TableShape {
     }
 }
 
+/// The column with the unit. A table with a column for each metric has none, unless it is named.
+fn find_unit(table: &MetricTable, shape: &TableShape, columns: &[&Column]) -> Option<String> {
+    if table.has_other_unit || !matches!(shape, TableShape::Narrow { .. }) {
+        return table.unit.clone();
+    }
+    let is_unit = |column: &&&Column| {
+        is_text(column.kind) && UNIT_NAMES.iter().any(|name| column.name.eq_ignore_ascii_case(name))
+    };
+    table.unit.clone().or_else(|| columns.iter().find(is_unit).map(|column| column.name.clone()))
+}
+
 fn missing(key: &str, role: &str, table: &MetricTable, columns: &[Column]) -> MetricColumnProblem {
     let listed: Vec<&str> = columns.iter().take(LISTED_COLUMNS_MAX).map(|column| column.name.as_str()).collect();
     let message =
@@ -221,6 +240,12 @@ mod tests {
         let any = MetricTable { table: "t".to_owned(), ..MetricTable::default() };
         let narrow = [("ts", "timestamp"), ("name", "text"), ("host", "text"), ("value", "double precision")];
         assert_eq!(recognize(&any, &narrow), "time ts, metric name, value value, labels host");
+        let with_unit = [&narrow[..], &[("Unit", "text")]].concat();
+        assert_eq!(recognize(&any, &with_unit), "time ts, metric name, value value, unit Unit, labels host");
+        let as_label = MetricTable { labels: vec!["Unit".to_owned()], ..any.clone() };
+        assert_eq!(recognize(&as_label, &with_unit), "time ts, metric name, value value, unit Unit, labels Unit");
+        let named = MetricTable { unit: Some("host".to_owned()), ..any.clone() };
+        assert_eq!(recognize(&named, &narrow), "time ts, metric name, value value, unit host, labels none");
         let wide = [("time", "timestamp"), ("site", "text"), ("cpu", "double precision"), ("ram", "bigint")];
         assert_eq!(recognize(&any, &wide), "time time, metrics cpu ram, labels site");
         let chosen = MetricTable { columns: vec!["cpu".to_owned()], labels: vec!["ram".to_owned()], ..any.clone() };
@@ -235,6 +260,11 @@ mod tests {
         assert_eq!(
             recognize(&any, &[("a", "text"), ("b", "double precision")]),
             "time: no column of the table \"t\" is recognised as the time of a sample; name one of a, b"
+        );
+        let wrong = MetricTable { unit: Some("unti".to_owned()), ..any.clone() };
+        assert_eq!(
+            recognize(&wrong, &[("time", "timestamp"), ("metric", "text"), ("value", "bigint"), ("unit", "text")]),
+            "unit: there is no column \"unti\" in the table \"t\"; nearest: unit"
         );
         let wrong = MetricTable { value: Some("vale".to_owned()), columns: vec!["host".to_owned()], ..any };
         assert_eq!(

@@ -3,6 +3,7 @@
 mod columns;
 mod prometheus;
 mod prometheus_server;
+mod series_rows;
 mod table;
 
 use std::fmt;
@@ -73,6 +74,10 @@ pub struct MetricTable {
     pub metric: Option<String>,
     /// The column with the value of a sample; `None` to recognise it.
     pub value: Option<String>,
+    /// The column with the unit of the metric; `None` to recognise it.
+    pub unit: Option<String>,
+    /// Whether the column with the unit belongs to another value of the row.
+    pub has_other_unit: bool,
     /// The columns that are metrics, if each metric has a column of its own; empty to recognise them.
     pub columns: Vec<String>,
     /// The columns that are labels; empty for all columns with text, or for none beside `json_labels`.

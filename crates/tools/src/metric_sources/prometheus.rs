@@ -7,6 +7,7 @@ use tidegate_telemetry::metrics::prometheus::{
 };
 use tidegate_telemetry::metrics::{
     CatalogBuilder, LabelSelection, LabelSummary, MetricAnswer, MetricQuery, MetricRequest, MetricSummary, TimeWindow,
+    window_violation,
 };
 
 use super::{MetricApi, guess_kind};
@@ -17,6 +18,13 @@ const NAMES_MAX: usize = 20_000;
 const SERIES_MAX: usize = 20_000;
 /// Metrics whose series are listed with their labels; of more, only the names are.
 const DETAILED_METRICS_MAX: usize = 50;
+/// How long before now samples are searched: ten years.
+const SEARCHED_SECONDS: i64 = 3_653 * 86_400;
+const SECOND_NS: i64 = 1_000_000_000;
+/// The API has times to the millisecond.
+const MILLISECOND_NS: i64 = 1_000_000;
+/// The metric that Prometheus records for each target.
+const UP: &str = "up";
 /// The name of a metric as a label.
 const NAME_LABEL: &str = "__name__";
 
@@ -75,14 +83,71 @@ impl<'a> PrometheusMetrics<'a> {
         Ok((metrics, warnings))
     }
 
-    /// The points of a request.
+    /// The points of a request. The time that the metric covers is only searched if it has no samples in the window.
     pub(crate) async fn query(&self, request: &MetricRequest, now: i64) -> Result<MetricAnswer, Error> {
-        let window = TimeWindow::new(request.after_ns, request.before_ns);
+        let mut window = TimeWindow::new(request.after_ns, request.before_ns);
+        let is_valid = window_violation(request.after_ns, request.before_ns, now).is_none();
+        if is_valid && let Some(metric) = self.describe(&request.metric, window).await? {
+            return self.evaluate(request.resolve(&[metric], now)?).await;
+        }
+        // Without it, the error or the answer is still right.
+        let covers = self.covered_time(&request.metric, now).await.ok().flatten();
+        window = covers.unwrap_or(if is_valid { window } else { searched_window(now) });
         let known = match self.describe(&request.metric, window).await? {
-            Some(metric) => vec![metric],
+            Some(metric) => vec![MetricSummary { covers, ..metric }],
             None => self.catalog(&LabelSelection::default(), window, |_| false).await?.0,
         };
-        self.evaluate(request.resolve(&known, now)?).await
+        let mut answer = self.evaluate(request.resolve(&known, now)?).await?;
+        answer.notes.extend(covers.map(|covers| format!("The metric has samples from {covers}.")));
+        Ok(answer)
+    }
+
+    /// The time from the first to the last sample of `metric`, to the second, as far as the series of the server show it.
+    pub(crate) async fn covered_time(&self, metric: &str, now: i64) -> Result<Option<TimeWindow>, Error> {
+        let now = now.div_euclid(SECOND_NS).saturating_add(1);
+        let (start, end) = (now.saturating_sub(SEARCHED_SECONDS), now);
+        if !self.has_series(metric, (start, end)).await? {
+            return Ok(None);
+        }
+        // Both ends are found by bisection: a window that contains one with samples has samples, too.
+        let first = async {
+            let (mut without, mut with) = (start, end);
+            while with - without > 1 {
+                let middle = without + (with - without) / 2;
+                let has_series = self.has_series(metric, (start, middle)).await?;
+                (without, with) = if has_series { (without, middle) } else { (middle, with) };
+            }
+            Ok::<_, Error>(without)
+        };
+        let last = async {
+            let (mut with, mut without) = (start, end);
+            while without - with > 1 {
+                let middle = with + (without - with) / 2;
+                let has_series = self.has_series(metric, (middle, end)).await?;
+                (with, without) = if has_series { (middle, without) } else { (with, middle) };
+            }
+            Ok(without)
+        };
+        let (first, last) = futures::try_join!(first, last)?;
+        Ok(Some(TimeWindow::new(first.saturating_mul(SECOND_NS), last.saturating_mul(SECOND_NS))))
+    }
+
+    /// The time that the server covers, by the metric of its name: one that each scraped target has, or else any.
+    pub(crate) async fn covered_time_of_any(&self, now: i64) -> Result<Option<(String, TimeWindow)>, Error> {
+        let request = PrometheusRequest::label_values(NAME_LABEL, Vec::new(), searched_window(now), NAMES_MAX);
+        let names = parse_label_values(&self.api.get(&request).await?)?.data;
+        let Some(name) = names.iter().find(|name| *name == UP).or_else(|| names.first()) else { return Ok(None) };
+        Ok(self.covered_time(name, now).await?.map(|window| (name.clone(), window)))
+    }
+
+    /// Whether `metric` has samples from one second to before another.
+    async fn has_series(&self, metric: &str, (start, end): (i64, i64)) -> Result<bool, Error> {
+        let selector = vec![render_selector(Some(metric), &LabelSelection::default())];
+        // The server includes the end.
+        let before_ns = end.saturating_mul(SECOND_NS).saturating_sub(MILLISECOND_NS);
+        let window = TimeWindow::new(start.saturating_mul(SECOND_NS), before_ns);
+        let body = self.api.get(&PrometheusRequest::series(selector, window, 1)).await?;
+        Ok(!parse_series(&body)?.data.is_empty())
     }
 
     /// The points of a checked query.
@@ -110,4 +175,9 @@ impl<'a> PrometheusMetrics<'a> {
             ..MetricSummary::default()
         }))
     }
+}
+
+/// The time in which samples are searched, if a call names none.
+fn searched_window(now: i64) -> TimeWindow {
+    TimeWindow::new(now.saturating_sub(SEARCHED_SECONDS * SECOND_NS), now)
 }

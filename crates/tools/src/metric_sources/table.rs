@@ -1,24 +1,25 @@
 //! Reads the samples of a table, for one call.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, Int64Array, RecordBatch};
+use arrow::array::RecordBatch;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{
-    AggregateFunction, Comparison, ComparisonOperator, Database, GroupKey, Operand, QueryCondition, QuerySpec,
-    Selection, SortKey,
+    Comparison, ComparisonOperator, Database, GroupKey, Operand, QueryCondition, QuerySpec, Selection, SortKey,
 };
 use tidegate_runtime::Job;
 use tidegate_sql::{Parameter, SqlDialect};
-use tidegate_telemetry::logs::{display_value, format_time, time_column};
+use tidegate_telemetry::logs::format_time;
 use tidegate_telemetry::metrics::{
     CatalogBuilder, LabelCondition, LabelSelection, LabelSummary, Labels, MetricAnswer, MetricEvaluator, MetricQuery,
-    MetricRequest, MetricSummary, SampleColumns, SampleRows, SampleSink, TimeWindow,
+    MetricRequest, MetricSummary, SampleColumns, SampleRows, SampleSink, TimeWindow, window_violation,
 };
 
 use super::columns::{MetricColumns, TableShape, guess_kind};
+use super::series_rows::{RowTimes, Units, text, time_bounds, unit_bounds};
 use super::{MetricSource, MetricTable};
 use crate::log_sources::FieldKind;
 use crate::tool_context::ToolContext;
@@ -28,8 +29,6 @@ use crate::typed_rows::open_typed_rows;
 const SERIES_LISTED_MAX: u64 = 100_000;
 /// The values of a condition that become a part of the statement.
 const PUSHED_VALUES_MAX: usize = 200;
-const FIRST: &str = "first_time";
-const LAST: &str = "last_time";
 /// PostgreSQL has times to the microsecond.
 const NANOS_PER_MICROSECOND: i64 = 1_000;
 
@@ -83,64 +82,79 @@ impl<'a> TableMetrics<'a> {
         selection: &LabelSelection,
         window: Option<TimeWindow>,
     ) -> Result<(Vec<MetricSummary>, usize), Error> {
-        let mut builder = CatalogBuilder::new(selection.clone());
+        let (mut builder, mut units) = (CatalogBuilder::new(selection.clone()), HashMap::new());
         let filter = SampleFilter { metric: None, selection, window };
         match &self.columns.shape {
             TableShape::Narrow { metric, value } => {
-                self.collect_series(&mut builder, Some(metric), &[value], filter).await?;
+                self.collect_series((&mut builder, &mut units), Some(metric), &[value], filter).await?;
             }
             TableShape::Wide { columns } => {
                 let values: Vec<&str> = columns.iter().map(String::as_str).collect();
-                self.collect_series(&mut builder, None, &values, filter).await?;
+                self.collect_series((&mut builder, &mut units), None, &values, filter).await?;
             }
         }
         let (mut metrics, left_out) = builder.finish();
         for metric in &mut metrics {
             metric.kind = guess_kind(&metric.name);
+            metric.unit = units.get(&metric.name).and_then(Units::name);
         }
         Ok((metrics, left_out))
+    }
+
+    /// The time from the first to the last sample.
+    pub(crate) async fn covered_time(&self) -> Result<Option<TimeWindow>, Error> {
+        let filter = SampleFilter { metric: None, selection: &LabelSelection::default(), window: None };
+        let mut spec = self.filtered(filter)?;
+        spec.select = time_bounds(&self.columns.time);
+        let mut rows = self.open_rows(&spec).await?;
+        Ok(rows.next().await.transpose()?.and_then(|batch| RowTimes::new(&batch).window(0)))
+    }
+
+    /// The unit of the samples of a query, if they have one.
+    async fn unit(&self, query: &MetricQuery) -> Result<Option<String>, Error> {
+        let Some(unit) = &self.columns.unit else { return Ok(None) };
+        let (selection, window) = (&query.selection, Some(query.grid.window()));
+        let mut spec = self.filtered(SampleFilter { metric: Some(&query.metric), selection, window })?;
+        spec.select = unit_bounds(unit);
+        let mut rows = self.open_rows(&spec).await?;
+        let mut units = Units::default();
+        if let Some(batch) = rows.next().await.transpose()? {
+            units.add(&batch, 0);
+        }
+        Ok(units.name())
     }
 
     /// Adds each series of the table, which is a group of rows with the same labels.
     async fn collect_series(
         &self,
-        builder: &mut CatalogBuilder,
+        (builder, units): (&mut CatalogBuilder, &mut HashMap<String, Units>),
         metric: Option<&str>,
         values: &[&str],
         filter: SampleFilter<'_>,
     ) -> Result<(), Error> {
-        let aggregate = |function, alias: &str| Selection::Aggregate {
-            function,
-            column: Some(self.columns.time.clone()),
-            distinct: false,
-            alias: Some(alias.to_owned()),
-        };
         let with_members = self.table.json_labels.iter().map(|labels| labels.column.clone());
         let labels = self.columns.labels.iter().cloned().chain(with_members);
         let keys: Vec<String> = metric.into_iter().map(str::to_owned).chain(labels).collect();
         let mut spec = self.filtered(filter)?;
         spec.select = keys.iter().map(|key| Selection::Column { column: key.clone(), alias: None }).collect();
-        spec.select.extend([aggregate(AggregateFunction::Min, FIRST), aggregate(AggregateFunction::Max, LAST)]);
+        spec.select.extend(time_bounds(&self.columns.time));
+        spec.select.extend(self.columns.unit.as_deref().map(unit_bounds).into_iter().flatten());
         spec.group_by = keys.into_iter().map(GroupKey::Column).collect();
         spec.limit = SERIES_LISTED_MAX;
         let mut rows = self.open_rows(&spec).await?;
         while let Some(batch) = rows.next().await.transpose()? {
-            let times = |name: &str| batch.column_by_name(name).and_then(|column| time_column(column.as_ref()));
-            let (first, last) = (times(FIRST), times(LAST));
+            let times = RowTimes::new(&batch);
             for row in 0..batch.num_rows() {
-                let labels = self.labels(&batch, row);
-                let bound = |times: &Option<Int64Array>| {
-                    times.as_ref().filter(|times| times.is_valid(row)).map(|times| times.value(row))
+                let (labels, covers) = (self.labels(&batch, row), times.window(row));
+                let names = match metric {
+                    Some(column) => text(&batch, column, row).into_iter().collect(),
+                    None => values.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(),
                 };
-                let covers =
-                    bound(&first).zip(bound(&last)).map(|(first, last)| TimeWindow::new(first, last.saturating_add(1)));
-                match metric {
-                    Some(column) => {
-                        let name = batch.column_by_name(column).filter(|names| names.is_valid(row));
-                        let Some(name) = name.map(|names| display_value(names.as_ref(), row)) else { continue };
-                        builder.add_series(&name, &labels, covers);
+                for name in names {
+                    builder.add_series(&name, &labels, covers);
+                    if self.columns.unit.is_some() {
+                        units.entry(name).or_default().add(&batch, row);
                     }
-                    None => values.iter().for_each(|name| builder.add_series(name, &labels, covers)),
                 }
             }
         }
@@ -149,8 +163,15 @@ impl<'a> TableMetrics<'a> {
 
     /// The points of a request. The names of metrics are only listed if the request names one without samples.
     pub(crate) async fn query(&self, request: &MetricRequest, now: i64) -> Result<MetricAnswer, Error> {
-        let query = request.resolve(&self.possible_metrics(&request.metric), now)?;
-        let metric = query.metric.clone();
+        let possible = self.possible_metrics(&request.metric);
+        if window_violation(request.after_ns, request.before_ns, now).is_some() {
+            // The error says what the metric covers, as far as that can be read.
+            let listed = self.catalog(&LabelSelection::default(), None).await.map(|(metrics, _)| metrics);
+            let query = request.resolve(&listed.unwrap_or(possible), now)?;
+            return self.evaluate(query, SampleOrder::Any).await;
+        }
+        let query = request.resolve(&possible, now)?;
+        let (metric, with_unit) = (query.metric.clone(), query.clone());
         let mut answer = match self.evaluate(query.clone(), SampleOrder::Any).await {
             // Sorting takes longer than everything else, and most tables are in order already.
             Ok(answer) if answer.counts.out_of_order > 0 => self.evaluate(query, SampleOrder::Time).await?,
@@ -165,6 +186,8 @@ impl<'a> TableMetrics<'a> {
             request.resolve(&metrics, now)?;
             let covers = metrics.iter().find(|known| known.name == metric).and_then(|known| known.covers);
             answer.notes.extend(covers.map(|covers| format!("The metric has samples from {covers}.")));
+        } else {
+            answer.unit = self.unit(&with_unit).await?;
         }
         Ok(answer)
     }
@@ -234,10 +257,7 @@ impl<'a> TableMetrics<'a> {
     }
 
     fn labels(&self, batch: &RecordBatch, row: usize) -> Labels {
-        let value = |name: &String| {
-            let column = batch.column_by_name(name).filter(|column| column.is_valid(row))?;
-            Some((name.clone(), display_value(column.as_ref(), row)))
-        };
+        let value = |name: &String| Some((name.clone(), text(batch, name, row)?));
         let own = &self.columns.labels;
         let members = self.table.json_labels.iter().filter_map(|json| Some((json, value(&json.column)?)));
         let members = members.flat_map(|(json, (_, text))| json.expand(&text, own));

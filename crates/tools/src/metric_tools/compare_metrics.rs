@@ -8,10 +8,11 @@ use tidegate_core::{Error, Violation};
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
 use tidegate_telemetry::metrics::{
     CatalogFilter, ComparisonOptions, ComparisonSeries, LabelSelection, Labels, MetricKind, MetricListing,
-    MetricRequest, MetricSummary, Sample, SampleSink, TimeWindow, WindowComparison, format_time,
+    MetricRequest, MetricSummary, Sample, SampleSink, TimeWindow, WindowComparison, window_violation,
 };
 
 use super::answer::comparison_json;
+use super::covered_time::{no_samples_note, with_covered_time};
 use super::{MetricContext, labels_schema, read_window, reject, with_source_and_time};
 use crate::arguments::parse_arguments;
 use crate::json_answer::send_json;
@@ -74,7 +75,8 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
         violations.extend(more);
         LabelSelection::default()
     });
-    let options = read_windows(&arguments, &mut violations);
+    let (options, windows) = read_windows(&arguments, &mut violations);
+    violations.extend(with_covered_time(windows, &context, source, &job).await?);
     reject(violations)?;
     let both = options.baseline.union(options.interest);
     let filter = CatalogFilter::new(&arguments.pattern, Vec::new());
@@ -117,36 +119,39 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
             skipped
         }
     };
-    let mut json = comparison_json(&comparison.finish());
+    let answer = comparison.finish();
+    let mut json = comparison_json(&answer);
+    let mut notes = Vec::new();
     if skipped > 0 {
-        let note = format!("{skipped} metrics are not compared; name fewer with pattern");
-        json.insert("notes".to_owned(), json!([note]));
+        notes.push(format!("{skipped} metrics are not compared; name fewer with pattern"));
+    }
+    if answer.compared == 0 {
+        notes.push(no_samples_note(&context, source, &job).await?);
+    }
+    if !notes.is_empty() {
+        json.insert("notes".to_owned(), notes.into());
     }
     send_json(json, &job, &reply).await
 }
 
-/// The window and its baseline, which by default is four times as long and ends where the window begins.
-fn read_windows(arguments: &Arguments, violations: &mut Vec<Violation>) -> ComparisonOptions {
+/// The window and its baseline, which by default is four times as long and ends where the window begins, and what is
+/// wrong with them.
+fn read_windows(arguments: &Arguments, violations: &mut Vec<Violation>) -> (ComparisonOptions, Vec<Violation>) {
     let now = now_nanos();
     let (after, before) = read_window(&arguments.after, &arguments.before, (now, WINDOW_NS), violations);
     let length = before.saturating_sub(after);
     let end = read_time("baseline_before", &arguments.baseline_before, (now, after), violations);
     let start = end.saturating_sub(length.saturating_mul(BASELINE_WINDOWS));
     let start = read_time("baseline_after", &arguments.baseline_after, (now, start), violations);
-    for (path, start, end) in [("before", after, before), ("baseline_before", start, end)] {
-        if start >= end {
-            let message = "the window ends before it begins, or at the same time".to_owned();
-            violations.push(Violation { path: path.to_owned(), message });
-        }
-    }
-    if after > now {
-        let (after, now) = (format_time(after), format_time(now));
-        let message = format!("the window begins at {after}, in the future; it is {now} now");
-        violations.push(Violation { path: "after".to_owned(), message });
+    let mut windows: Vec<Violation> = window_violation(after, before, now).into_iter().collect();
+    // A baseline without arguments is wrong only because the window is.
+    if arguments.baseline_after.is_some() || arguments.baseline_before.is_some() {
+        let of_baseline = |wrong: Violation| Violation { path: format!("baseline_{}", wrong.path), ..wrong };
+        windows.extend(window_violation(start, end, now).map(of_baseline));
     }
     let limit = arguments.limit.unwrap_or(LIMIT_DEFAULT);
     let (baseline, interest) = (TimeWindow::new(start, end), TimeWindow::new(after, before));
-    ComparisonOptions { baseline, interest, ranked_max: limit }
+    (ComparisonOptions { baseline, interest, ranked_max: limit }, windows)
 }
 
 /// The first `max` metrics that fulfil the filter, and how many more there are.

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tidegate_core::Error;
+use tidegate_core::{Error, Violation};
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
-use tidegate_telemetry::metrics::{CatalogFilter, LabelSelection, MetricListing, MetricSummary, TimeWindow};
+use tidegate_telemetry::metrics::{
+    CatalogFilter, LabelSelection, MetricListing, MetricSummary, TimeWindow, window_violation,
+};
 
 use super::answer::listing_json;
+use super::covered_time::{no_samples_note, with_covered_time};
 use super::{MetricContext, labels_schema, read_window, reject, with_source_and_time};
 use crate::arguments::parse_arguments;
 use crate::json_answer::send_json;
@@ -64,10 +67,14 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
     let now = now_nanos();
     let named = arguments.after.is_some() || arguments.before.is_some();
     let (after, before) = read_window(&arguments.after, &arguments.before, (now, SERVER_WINDOW_NS), &mut violations);
+    if named {
+        let windows: Vec<Violation> = window_violation(after, before, now).into_iter().collect();
+        violations.extend(with_covered_time(windows, &context, source, &job).await?);
+    }
     reject(violations)?;
     let window = TimeWindow::new(after, before);
     let filter = CatalogFilter::new(&arguments.pattern, arguments.labels.keys().cloned().collect());
-    let (metrics, left_out, warnings) = match &source.kind {
+    let (metrics, left_out, mut notes) = match &source.kind {
         MetricSourceKind::Table(table) => {
             let metrics = TableMetrics::open(source, table, &context.node, &job).await?;
             let (metrics, left_out) = metrics.catalog(&selection, named.then_some(window)).await?;
@@ -81,13 +88,16 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
         MetricSourceKind::Node(recorder) => (recorder.read().store().catalog(selection), 0, Vec::new()),
     };
     let metrics: Vec<MetricSummary> = metrics.into_iter().filter(|metric| covers(metric, window, named)).collect();
+    if metrics.is_empty() && named {
+        notes.push(no_samples_note(&context, source, &job).await?);
+    }
     let listing = MetricListing::new(&metrics, &filter, arguments.limit.unwrap_or(LIMIT_DEFAULT));
     let mut json = listing_json(&listing);
     if left_out > 0 {
         json.insert("not_listed".to_owned(), left_out.into());
     }
-    if !warnings.is_empty() {
-        json.insert("notes".to_owned(), warnings.into());
+    if !notes.is_empty() {
+        json.insert("notes".to_owned(), notes.into());
     }
     send_json(json, &job, &reply).await
 }

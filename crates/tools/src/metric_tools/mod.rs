@@ -2,6 +2,7 @@
 
 mod answer;
 mod compare_metrics;
+mod covered_time;
 mod list_metrics;
 mod query_metrics;
 

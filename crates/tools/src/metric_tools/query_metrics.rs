@@ -86,7 +86,12 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
         MetricSourceKind::Node(recorder) => {
             let recorder = recorder.read();
             let metrics: Vec<MetricSummary> = recorder.store().catalog(LabelSelection::default());
-            recorder.evaluate(request.resolve(&metrics, now)?)?
+            let mut answer = recorder.evaluate(request.resolve(&metrics, now)?)?;
+            if answer.counts.samples == 0 {
+                let covers = metrics.iter().find(|metric| metric.name == answer.metric).and_then(|found| found.covers);
+                answer.notes.extend(covers.map(|covers| format!("The metric has samples from {covers}.")));
+            }
+            answer
         }
     };
     send_json(points_json(&answer), &job, &reply).await

@@ -20,6 +20,9 @@ pub(crate) struct MetricSourceConfig {
     pub(crate) metric: Option<String>,
     /// Table: column with the value of a sample. Default: recognised by names. Since: 0.2.0.
     pub(crate) value: Option<String>,
+    /// Table: column with the unit of the metric, if each row is one sample. Default: recognised by names, if there is one.
+    /// Since: 0.2.0.
+    pub(crate) unit: Option<String>,
     /// Table: columns that are metrics, if each metric has a column of its own. Default: all columns with numbers, if no
     /// column has the name of the metric. Since: 0.2.0.
     #[serde(default)]

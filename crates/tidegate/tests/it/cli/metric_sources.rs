@@ -7,6 +7,8 @@ use std::net::TcpListener;
 use serde_json::{Value, json};
 
 use super::ConfiguredFolder;
+use super::rmcp_client::serve;
+use super::server::{Server, wait_until};
 
 const SOURCE: &str = "databases: [{name: plant, files: shop}]\nmetrics: [{name: plant, table: plant.samples}]\n";
 const WINDOW: [&str; 2] = ["after=2026-03-01T12:00:00Z", "before=2026-03-01T12:04:00Z"];
@@ -140,8 +142,146 @@ fn errors_contain_the_nearest_names() {
     }
     let reversed = failed(&["metric=temperature", "after=2026-03-01T12:04:00Z", "before=2026-03-01T12:00:00Z"]);
     assert!(reversed.contains("not after its start"), "{reversed}");
+    let covered = "; the metric has samples from 2026-03-01T12:00:00Z to 2026-03-01T12:03:50";
+    assert!(reversed.contains(covered), "{reversed}");
+    let future = failed(&["metric=temperature", "after=2100-01-01", "before=2100-01-02"]);
+    assert!(future.contains("in the future") && future.contains(covered), "{future}");
     let source = failed(&["metric=temperature", "source=plnt"]);
     assert!(source.contains("there is no metric source \"plnt\"") && source.contains("plant"), "{source}");
+}
+
+/// The windows of `list_metrics` and `compare_metrics` that have no samples.
+#[test]
+fn wrong_windows_are_refused_with_the_time_that_the_source_covers() {
+    let configured = folder(SOURCE);
+    let covered = "; the source has samples from 2026-03-01T12:00:00Z to 2026-03-01T12:03:50";
+    for tool in ["list_metrics", "compare_metrics"] {
+        for (window, problem) in [
+            (["after=2026-03-01T12:04:00Z", "before=2026-03-01T12:00:00Z"], "before: the window ends at"),
+            (
+                ["after=2100-01-01", "before=2100-01-02"],
+                "after: the window begins at 2100-01-01T00:00:00Z, in the future",
+            ),
+            (["after=2100-01-01", "before=2099-01-01"], "in the future"),
+        ] {
+            let ran = configured.run(&[&["call", tool], &window[..]].concat());
+            assert_ne!(ran.code, Some(0), "{ran:?}");
+            assert!(ran.stderr.contains(problem) && ran.stderr.contains(covered), "{tool} {window:?}: {}", ran.stderr);
+        }
+        let empty = call(&configured, &[tool, "after=2020-01-01", "before=2020-01-02"]);
+        assert!(empty["notes"][0].as_str().unwrap().contains(covered), "{empty}");
+    }
+    let baseline = ["after=2026-03-01T12:03:00Z", "before=2026-03-01T12:04:00Z", "baseline_after=2026-03-01T12:05:00Z"];
+    let ran = configured.run(&[&["call", "compare_metrics"], &baseline[..]].concat());
+    assert!(ran.stderr.contains("baseline_before: the window ends at") && ran.stderr.contains(covered), "{ran:?}");
+    let unknown =
+        configured.run(&["call", "query_metrics", "metric=temperatur", "after=2100-01-01", "before=2100-01-02"]);
+    assert!(
+        unknown.stderr.contains("the nearest names are temperature") && unknown.stderr.contains("future"),
+        "{unknown:?}"
+    );
+}
+
+#[test]
+fn units_come_from_a_column() {
+    let rows = "time,metric,site,unit,value\n2026-03-01 12:00:00,power,north,kW,5\n2026-03-01 12:00:10,power,south,kW,6
+2026-03-01 12:00:20,flow,north,l/s,7\n2026-03-01 12:00:30,flow,south,m3/h,8\n2026-03-01 12:00:40,level,north,,9\n";
+    let check = |configuration: &str, rows: &str| {
+        let configured = folder(configuration);
+        std::fs::write(configured.folder().join("shop/meters.csv"), rows).unwrap();
+        let listed = call(&configured, &["list_metrics"]);
+        let metrics = listed["metrics"].as_array().unwrap().iter();
+        let units: Vec<(Value, Value, Value)> =
+            metrics.map(|metric| (metric["name"].clone(), metric["unit"].clone(), metric["labels"].clone())).collect();
+        let sites = |count: u64| json!({"site": count});
+        let expected = vec![
+            (json!("flow"), json!("l/s, m3/h"), sites(2)),
+            (json!("level"), Value::Null, sites(1)),
+            (json!("power"), json!("kW"), sites(2)),
+        ];
+        assert_eq!(units, expected);
+        let unit = |labels: &str| query(&configured, &["metric=flow", "aggregation=max", labels])["unit"].clone();
+        assert_eq!(unit("labels={}"), "l/s, m3/h");
+        assert_eq!(unit(r#"labels={"site": "south"}"#), "m3/h");
+        assert_eq!(query(&configured, &["metric=level"])["unit"], Value::Null);
+    };
+    let declared = "databases: [{name: plant, files: shop}]\nmetrics: [{name: m, table: plant.meters}]\n";
+    check(declared, rows);
+    check(&declared.replace("meters}", "meters, unit: measured_in}"), &rows.replace("unit", "measured_in"));
+}
+
+#[test]
+fn the_command_lists_compares_and_selects() {
+    let configured = folder(SOURCE);
+    let run = |arguments: &[&str]| {
+        let ran = configured.run(&[&["metrics"], arguments].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.stdout
+    };
+    assert_eq!(run(&[]), "requests_total counter, 2 series host(2)\ntemperature 1 series host(1)\n");
+    assert_eq!(run(&["temp*"]), "temperature 1 series host(1)\n");
+    let window = ["--after", "2026-03-01T12:00:00Z", "--before", "2026-03-01T12:04:00Z"];
+    let points = |more: &[&str]| {
+        let text = run(&[&["requests_total", "--aggregation", "last"], &window[..], more].concat());
+        // Two lines are above those of the series, which begin with bars.
+        let without_bars = |line: &str| line.trim_start_matches(|part: char| !part.is_ascii_digit()).to_owned();
+        text.lines().skip(2).map(without_bars).collect::<Vec<_>>()
+    };
+    let (a, b) = ("0 to 230, last 230  host=a", "0 to 220, last 220  host=b");
+    assert_eq!(points(&[]), [a, b]);
+    assert_eq!(points(&["--label", "host=a"]), [a]);
+    assert_eq!(points(&["--label", "host=a", "--label", "host=b"]), [a, b]);
+    assert_eq!(points(&["--by", "host"]), [a, b]);
+    let compared = run(&["--compare", "--after", "2026-03-01T12:03:00Z", "--before", "2026-03-01T12:04:00Z"]);
+    let lines: Vec<&str> = compared.lines().map(str::trim).collect();
+    assert_eq!(lines, ["+42 %  28.5 → 40.5  temperature host=a", "3 series compared, 2 unchanged"]);
+    let only = run(&["requests_*", "--compare", "--after", "2026-03-01T12:03:00Z", "--before", "2026-03-01T12:04:00Z"]);
+    assert_eq!(only, "2 series compared, 2 unchanged\n");
+    let wrong = configured.run(&["metrics", "--label", "host"]);
+    assert!(wrong.code == Some(2) && wrong.stderr.contains("--label host: expected LABEL=VALUE"), "{wrong:?}");
+}
+
+/// Starts a server whose own metrics are a source, and waits for a recording after `previous`; the first metric of the list.
+async fn recorded_metric(configured: &ConfiguredFolder, previous: &str) -> (Server, Value) {
+    let server = serve(configured);
+    let url = server.url.replace("/mcp", "/rest/tools/list_metrics/call");
+    let list = async || {
+        let answer =
+            reqwest::Client::new().post(&url).json(&json!({"pattern": "tidegate_jobs_open"})).send().await.unwrap();
+        answer.json::<Value>().await.unwrap()["metrics"][0].clone()
+    };
+    wait_until(async || list().await["to"].as_str().is_some_and(|time| time > previous)).await;
+    let metric = list().await;
+    (server, metric)
+}
+
+#[tokio::test]
+async fn a_server_records_its_own_metrics() {
+    let configured = folder("metrics: [{name: self, node: {}}]\n");
+    let (server, metric) = recorded_metric(&configured, "").await;
+    assert_eq!(metric["name"], "tidegate_jobs_open", "{metric}");
+    server.signal("TERM");
+    assert_eq!(server.wait_for_exit().0.code(), Some(0));
+    // Memory ends with the process.
+    assert_eq!(call(&configured, &["list_metrics"])["matched"], 0);
+}
+
+#[tokio::test]
+async fn recorded_metrics_remain_after_a_restart() {
+    let configured = folder("metrics: [{name: self, node: {folder: recorded}}]\n");
+    let (server, first) = recorded_metric(&configured, "").await;
+    server.signal("TERM");
+    assert_eq!(server.wait_for_exit().0.code(), Some(0));
+    let (from, to) = (first["from"].as_str().unwrap(), first["to"].as_str().unwrap());
+    // The command reads the folder.
+    let stored = call(&configured, &["list_metrics", "pattern=tidegate_jobs_open"]);
+    assert_eq!(stored["metrics"][0]["from"], from, "{stored}");
+    let (server, second) = recorded_metric(&configured, to).await;
+    assert_eq!(second["from"], from);
+    let url = server.url.replace("/mcp", "/rest/tools/query_metrics/call");
+    let arguments = json!({"metric": "tidegate_jobs_open", "after": from, "points": 1, "aggregation": "count"});
+    let points: Value = reqwest::Client::new().post(url).json(&arguments).send().await.unwrap().json().await.unwrap();
+    assert!(points["series"][0]["values"][0].as_u64().unwrap() >= 2, "{points}");
 }
 
 #[test]
@@ -185,6 +325,11 @@ auth: {keys: keys.json}\n";
 
 /// Answers requests of the API of Prometheus with fixed bodies, by path.
 fn serve_api(answers: &'static [(&'static str, &'static str)]) -> String {
+    serve_answers(|request| answers.iter().find(|(path, _)| request.contains(path)).map_or("{}", |(_, body)| body))
+}
+
+/// Answers requests of the API of Prometheus, by their first line.
+fn serve_answers(answer: impl Fn(&str) -> &'static str + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -193,7 +338,7 @@ fn serve_api(answers: &'static [(&'static str, &'static str)]) -> String {
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
             let request = lines.next().unwrap_or_default();
             let _ = lines.take_while(|line| !line.is_empty()).count();
-            let body = answers.iter().find(|(path, _)| request.contains(path)).map_or("{}", |(_, body)| body);
+            let body = answer(&request);
             let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
             let _ = write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len());
         }
@@ -230,4 +375,56 @@ fn a_server_with_the_api_of_prometheus_answers() {
     let gone = ConfiguredFolder::new("metrics: [{name: prom, prometheus: 'http://127.0.0.1:1'}]\n");
     let ran = gone.run(&["call", "list_metrics"]);
     assert!(ran.stderr.contains("the Prometheus server 127.0.0.1 cannot be reached"), "{ran:?}");
+}
+
+/// A server whose metric `up` has samples from 12:00:30 to 12:10:30.
+fn covering_server() -> String {
+    const FIRST: f64 = 1_772_366_430.0;
+    const LAST: f64 = 1_772_367_030.0;
+    serve_answers(|request| {
+        let parameter = |name: &str| -> Option<f64> {
+            let value = request.split(['?', '&', ' ']).find_map(|part| part.strip_prefix(name))?;
+            value.strip_prefix('=')?.parse().ok()
+        };
+        let (start, end) = (parameter("start").unwrap_or(0.0), parameter("end").unwrap_or(f64::MAX));
+        let is_covered = start <= LAST && end >= FIRST && (!request.contains("match") || request.contains("=up&"));
+        match request {
+            _ if start > end => r#"{"status": "error", "errorType": "bad_data", "error": "end before start"}"#,
+            request if request.contains("/api/v1/metadata") => r#"{"status": "success", "data": {}}"#,
+            request if request.contains("/api/v1/query_range") => {
+                r#"{"status": "success", "data": {"resultType": "matrix", "result": []}}"#
+            }
+            _ if !is_covered => r#"{"status": "success", "data": []}"#,
+            request if request.contains("/api/v1/series") => {
+                r#"{"status": "success", "data": [{"__name__": "up", "job": "a"}]}"#
+            }
+            request if request.contains("/api/v1/labels") => r#"{"status": "success", "data": ["__name__", "job"]}"#,
+            _ => r#"{"status": "success", "data": ["zebra", "up"]}"#,
+        }
+    })
+}
+
+#[test]
+fn the_time_that_a_server_covers_is_searched_only_for_wrong_windows() {
+    let url = covering_server();
+    let configured = ConfiguredFolder::new(&format!("metrics: [{{name: prom, prometheus: '{url}'}}]\n"));
+    let covered = "samples from 2026-03-01T12:00:30Z to 2026-03-01T12:10:31Z";
+    for window in [["after=2100-01-01", "before=2100-01-02"], ["after=2026-03-02", "before=2026-03-01"]] {
+        for (tool, prefix) in
+            [("query_metrics", "the metric has"), ("list_metrics", "\"up\" has"), ("compare_metrics", "\"up\" has")]
+        {
+            let mut arguments = vec!["call", tool, window[0], window[1]];
+            arguments.extend((tool == "query_metrics").then_some("metric=up"));
+            let ran = configured.run(&arguments);
+            assert_ne!(ran.code, Some(0), "{ran:?}");
+            assert!(ran.stderr.contains(&format!("{prefix} {covered}")), "{tool}: {}", ran.stderr);
+        }
+    }
+    let early = ["after=2020-01-01", "before=2020-01-02"];
+    let empty = call(&configured, &["query_metrics", "metric=up", early[0], early[1]]);
+    assert_eq!((&empty["series"], &empty["notes"]), (&json!([]), &json!([format!("The metric has {covered}.")])));
+    let listed = call(&configured, &["list_metrics", early[0], early[1]]);
+    assert!(listed["notes"][0].as_str().unwrap().contains(covered), "{listed}");
+    let unknown = configured.run(&["call", "query_metrics", "metric=upp", "after=2100-01-01", "before=2100-01-02"]);
+    assert!(unknown.stderr.contains("the nearest names are up"), "{unknown:?}");
 }

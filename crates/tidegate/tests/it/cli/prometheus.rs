@@ -137,6 +137,17 @@ async fn a_real_prometheus_answers_all_tools() {
     let Some((configured, _server, prometheus)) = scraped_node().await else { return };
     let listed = call(&configured, "list_metrics", &json!({"pattern": "tidegate_calls_total"}));
     let metric = &listed["metrics"][0];
+    let future = configured.run(&[
+        "call",
+        "query_metrics",
+        "metric=tidegate_jobs_open",
+        "after=2100-01-01",
+        "before=2100-01-02",
+    ]);
+    let first = *samples_by_second(&prometheus, "tidegate_jobs_open").await.keys().next().unwrap();
+    let clock = format!("{:02}:{:02}:{:02}Z to ", first / 3_600 % 24, first / 60 % 60, first % 60);
+    let covered = future.stderr.split("the metric has samples from ").nth(1).unwrap_or_else(|| panic!("{future:?}"));
+    assert!(covered.get(11..).unwrap().starts_with(&clock), "{covered} does not begin at {clock}");
     assert_eq!((&metric["name"], &metric["kind"]), (&json!("tidegate_calls_total"), &json!("counter")), "{listed}");
     assert!(metric["labels"]["transport"].as_u64() >= Some(1), "{listed}");
 
