@@ -148,11 +148,11 @@ async fn a_folder_is_one_table_if_one_file_has_all_columns() {
 }
 
 #[tokio::test]
-async fn demo_data_is_seven_tables() {
+async fn demo_data_is_eight_tables() {
     let node = TestNode::open(vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../data")], two_thread_options());
     let tables = node.tables().await;
     let names: Vec<&str> = tables.lines().filter_map(|line| line.split(':').next()).collect();
-    let expected = ["airlines", "airports", "flights", "planes", "shop_access", "shop_app", "weather"];
+    let expected = ["airlines", "airports", "flights", "planes", "shop_access", "shop_app", "shop_metrics", "weather"];
     assert_eq!(names, expected.map(|name| format!("demo.{name}")));
 }
 

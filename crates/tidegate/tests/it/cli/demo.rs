@@ -23,6 +23,31 @@ async fn demo_serves_prints_help_and_cleans_up() {
     let answer = client.call_tool(CallToolRequestParams::new("sql").with_arguments(arguments)).await.unwrap();
     let text = &answer.content[0].as_text().unwrap().text;
     assert_eq!(text.lines().collect::<Vec<_>>(), ["name,flights", "United Air Lines Inc.,58665"]);
+    let call = async |tool: &'static str, arguments: serde_json::Value| {
+        let call = CallToolRequestParams::new(tool).with_arguments(arguments.as_object().unwrap().clone());
+        client.call_tool(call).await.unwrap().content[0].as_text().unwrap().text.clone()
+    };
+    let logs = call("list_logs_sources", json!({"format": "csv"})).await;
+    let names: Vec<&str> = logs.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
+    assert_eq!(names, ["shop_access", "shop_app"], "{logs}");
+    let listed: serde_json::Value = serde_json::from_str(&call("list_metrics", json!({})).await).unwrap();
+    let metric = |index: usize| (listed["metrics"][index]["name"].as_str(), listed["metrics"][index]["unit"].as_str());
+    let expected =
+        [("checkout_duration", "ms"), ("http_requests_total", "requests"), ("pool_connections_max", "connections")];
+    for (index, (name, unit)) in expected.into_iter().enumerate() {
+        assert_eq!(metric(index), (Some(name), Some(unit)), "{listed}");
+    }
+    // The metrics show the fault of the logs.
+    let around = json!({"after": "2026-03-14T15:02:00Z", "before": "2026-03-14T15:31:00Z"});
+    let compared: serde_json::Value = serde_json::from_str(&call("compare_metrics", around).await).unwrap();
+    let changed: Vec<&str> = compared["changed"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .take(2)
+        .map(|series| series["metric"].as_str().unwrap())
+        .collect();
+    assert!(["checkout_duration", "pool_connections_max"].iter().all(|metric| changed.contains(metric)), "{compared}");
     client.cancel().await.unwrap();
     let folders = || -> Vec<PathBuf> {
         std::fs::read_dir(temporary.path()).unwrap().map(|entry| entry.unwrap().path()).collect()

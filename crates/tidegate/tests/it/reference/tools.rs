@@ -13,7 +13,7 @@ A server offers these built-in entries. [Tools of your own](declared-entries.md)
 the built-in entries. Descriptions are those that a model receives. [Answers](answers.md) describes `format`,
 `extract` and the limits of an answer. [Stored results](stored-results.md) describes `delivery` and `cursor`.
 
-A server with log sources, such as that of the demo, has four more tools, which [Logs](logs.md) describes. The list of the other ten tools costs a model fewer than 1,300 tokens (`o200k_base`, `cl100k_base`). It leaves out the parameters that are marked *unlisted*, because models
+A server with sources of logs and metrics, such as that of the demo, has seven more tools, which [Logs](logs.md) and [Metric sources](metric-sources.md) describe. The list of the other ten tools costs a model fewer than 1,300 tokens (`o200k_base`, `cl100k_base`). It leaves out the parameters that are marked *unlisted*, because models
 seldom need them; calls may have them. With `advanced: true` in `tidegate.yaml`, lists have all parameters. A number, `true` or `false` may be written as text, and a
 single item stands for a list of one.
 
@@ -184,9 +184,10 @@ async fn tools_page_is_current() {
     let url = server.url.clone();
     let mut page = INTRODUCTION.to_owned();
     page.push_str("## Tools\n\n");
-    // `logs.md` has the tools for logs.
+    // `logs.md` and `metric-sources.md` have the tools for these sources.
     let tools = list(&url, "tools/list", "tools").await.into_iter();
-    for tool in tools.filter(|tool| !text(&tool["name"]).contains("_logs")) {
+    let is_of_sources = |name: &str| name.contains("_logs") || name.ends_with("_metrics");
+    for tool in tools.filter(|tool| !is_of_sources(text(&tool["name"]))) {
         let address = format!("{}/rest/tools/{}/schema", url.trim_end_matches("/mcp"), text(&tool["name"]));
         let schema: Value = reqwest::get(address).await.unwrap().json().await.unwrap();
         page.push_str(&render_tool(&tool, &schema));
