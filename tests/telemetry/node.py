@@ -1,4 +1,4 @@
-"""A server of TIDEGATE_BINARY that receives telemetry, for the test programs beside this one."""
+"""A server of TIDEGATE_BINARY, which by default receives telemetry, for the test programs beside this one."""
 
 import json
 import os
@@ -26,10 +26,10 @@ SECONDS_MAX = 60
 
 
 class Node:
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, configuration=CONFIGURATION, roles=("sender", "reader", "other")):
         self.folder = folder
-        (folder / "tidegate.yaml").write_text(CONFIGURATION)
-        self.keys = {role: self.add_key(role) for role in ("sender", "reader", "other")}
+        (folder / "tidegate.yaml").write_text(configuration)
+        self.keys = {role: self.add_key(role) for role in roles}
         self.process = None
         self.start("127.0.0.1:0")
 
@@ -95,10 +95,10 @@ class Node:
     def json(self, tool: str, **arguments) -> dict:
         return json.loads(self.call(tool, **arguments)["text"])
 
-    def sql(self, sql: str) -> list:
+    def sql(self, sql: str, **options) -> list:
         """Rows of a statement over REST."""
         headers = {"Authorization": f"Bearer {self.keys['reader']}", "Accept": "application/x-ndjson"}
-        response = requests.post(self.url + "/rest/sql", json={"sql": sql}, headers=headers, timeout=SECONDS_MAX)
+        response = requests.post(self.url + "/rest/sql", json={"sql": sql, **options}, headers=headers, timeout=SECONDS_MAX)
         assert response.status_code == 200, response.text
         return [json.loads(line) for line in response.text.splitlines()]
 
