@@ -48,6 +48,8 @@ databases:
     system: {{}}
 logs:
   - {{name: notes, table: {database}.orders, time: placed_at, message: note}}
+metrics:
+  - {{name: sales, table: {database}.orders, time: placed_at, columns: [amount], labels: [customer]}}
 tools:
   - name: largest
     description: The longest message that the default bounds allow, as CSV; its rows are also structured content.

@@ -46,6 +46,8 @@ fn targets() -> Vec<Target> {
         Target::Tool("node_status", json!({})),
         Target::Tool("server_info", json!({})),
         Target::Tool("list_logs_sources", json!({})),
+        Target::Tool("list_logs_fields", json!({"source": "sales_log"})),
+        Target::Tool("list_logs_fields_values", json!({"source": "sales_log", "fields": ["customer"]})),
         Target::Tool("query_logs", json!({"source": "sales_log"})),
         Target::Tool("list_metrics", json!({"source": "sales_metrics"})),
         Target::Tool(

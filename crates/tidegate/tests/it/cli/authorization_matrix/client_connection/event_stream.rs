@@ -12,6 +12,8 @@ pub(in super::super) struct SseClient<'a> {
     endpoint: String,
     response: Response,
     buffer: String,
+    /// The first bytes of a character whose others have not arrived.
+    cut_character: Vec<u8>,
 }
 
 impl<'a> SseClient<'a> {
@@ -22,7 +24,8 @@ impl<'a> SseClient<'a> {
             let Attempt::Refused(refused) = read_answer(response).await else { panic!("it was refused") };
             return Err(refused);
         }
-        let mut stream = Self { client, key, endpoint: String::new(), response, buffer: String::new() };
+        let mut stream =
+            Self { client, key, endpoint: String::new(), response, buffer: String::new(), cut_character: Vec::new() };
         let path = stream.next_event_data("endpoint").await;
         let origin_bytes = url.find("/mcp").unwrap();
         stream.endpoint = format!("{}{path}", &url[..origin_bytes]);
@@ -56,8 +59,13 @@ impl<'a> SseClient<'a> {
                 continue;
             }
             let piece = self.response.chunk().await.unwrap().expect("the stream stays open");
-            // A character may be cut in two between pieces, but nothing here is said in others than ASCII.
-            self.buffer.push_str(std::str::from_utf8(&piece).unwrap());
+            self.cut_character.extend(piece);
+            let whole = match std::str::from_utf8(&self.cut_character) {
+                Ok(text) => text.len(),
+                Err(cut) => cut.valid_up_to(),
+            };
+            let rest = self.cut_character.split_off(whole);
+            self.buffer.push_str(&String::from_utf8(std::mem::replace(&mut self.cut_character, rest)).unwrap());
         }
     }
 }
