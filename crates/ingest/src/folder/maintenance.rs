@@ -154,6 +154,10 @@ impl FolderShared {
         let Some(table) = self.maintained_table(key) else { return Ok(()) };
         // While a write makes files, nothing is deleted; the next round is soon.
         let Ok(files_guard) = table.storage.unlisted_files.clone().try_write_owned() else { return Ok(()) };
+        // The folder may be that of a later table of the same name. While the guard is held, no table leaves its folder.
+        if self.maintained_table(key).is_none_or(|current| current.incarnation != table.incarnation) {
+            return Ok(());
+        }
         let age = self.options.vacuum_age.max(Duration::from_millis(1));
         let Some(older_than) = SystemTime::now().checked_sub(age) else { return Ok(()) };
         // After a failure of the log, files may belong to a record that only the next start finds.

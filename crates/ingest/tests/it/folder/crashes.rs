@@ -9,12 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use arrow::array::RecordBatch;
 use tempfile::TempDir;
+use tidegate_core::ErrorKind;
 use tidegate_ingest::delta::{CompactionOptions, PartitionBy};
 use tidegate_ingest::{IngestFolder, IngestOptions, LogOptions, TableDeclaration};
-use tidegate_query::{IngestTarget, WriteRequest, WriteStart};
+use tidegate_query::{IngestTarget, WriteMode, WriteRequest, WriteStart};
 
-use super::fixture::{append, open_with, options, replace, request, rows, schema, values, write};
+use super::fixture::{append, open_with, options, request, rows, schema, values, write};
 
 /// The folder that the process of the test binary writes to until it is killed.
 const FOLDER_VARIABLE: &str = "TIDEGATE_TEST_CRASH_FOLDER";
@@ -149,6 +151,8 @@ async fn acknowledged_rows_are_there_once_after_a_kill_at_any_point() {
     }
 }
 
+const RETRY_AFTER: Duration = Duration::from_millis(1);
+const TRIES_MAX: usize = 10_000;
 const CHANGED: &str = "changed";
 const EXPIRING: &str = "expiring";
 /// 2100-01-01 in seconds; older rows of `EXPIRING` are removed.
@@ -177,13 +181,26 @@ fn changed(number: i64, mut values: Vec<i64>) -> Vec<i64> {
     }
 }
 
+/// Rows of a table that was dropped are refused while a step of the upkeep has its files.
+async fn store_when_possible(folder: &IngestFolder, mode: WriteMode, batch: RecordBatch) {
+    for _ in 0..TRIES_MAX {
+        let request = WriteRequest { mode, ..request(CHANGED, schema()) };
+        match write(folder, request, vec![batch.clone()]).await {
+            Ok(_) => return,
+            Err(error) if error.kind() == ErrorKind::Unavailable => tokio::time::sleep(RETRY_AFTER).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the dropped table stays");
+}
+
 async fn change(folder: &IngestFolder, number: i64) {
     let (first, count) = (number * ROWS_MAX, row_count(number));
     match number % 7 {
         // The table may have been dropped already, by the same change of a process that was killed.
         6 => drop(folder.drop_table(CHANGED).await),
-        0 | 3 => drop(replace(folder, CHANGED, first, count).await),
-        _ => drop(append(folder, CHANGED, first, count).await),
+        0 | 3 => store_when_possible(folder, WriteMode::Replace, rows(first, count)).await,
+        _ => store_when_possible(folder, WriteMode::Append, rows(first, count)).await,
     }
     append(folder, EXPIRING, first, 3).await;
     append(folder, EXPIRING, RECENT + first, 3).await;
