@@ -153,6 +153,9 @@ pub trait IngestTarget: Send + Sync + Debug + 'static {
     /// running; `Unavailable` when there is no room.
     async fn begin(&self, request: WriteRequest) -> Result<WriteStart, Error>;
 
+    /// Counts rows that were sent and are stored nowhere, not even as rejected rows. For the metrics only.
+    fn count_rejected(&self, _rows: u64) {}
+
     /// Removes the table with its rows.
     ///
     /// # Errors

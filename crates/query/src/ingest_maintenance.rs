@@ -23,6 +23,10 @@ pub struct IngestStatus {
     pub rows: u64,
     /// Bytes of these files.
     pub bytes: u64,
+    /// The sequence number of the last write with rows of the table, as in its receipt; 0 if the log has had none.
+    pub sequence: u64,
+    /// The sequence number of the last write whose rows are in files. They then have all rows of writes before it.
+    pub flushed_sequence: u64,
     /// Moves of rows from the log to files since the database was opened.
     pub flushes: u64,
     /// Groups of files that were joined since the database was opened.
@@ -42,7 +46,7 @@ pub struct IngestTotals {
     pub failed_writes: u64,
     /// Rows that were stored in the tables that they were sent to.
     pub rows: u64,
-    /// Rows that were stored in tables of rejected rows.
+    /// Rows that were rejected: stored in tables of rejected rows, or nowhere.
     pub rejected_rows: u64,
     /// Bytes that were stored, in the log or in files.
     pub bytes: u64,
@@ -50,6 +54,8 @@ pub struct IngestTotals {
     pub flushes: u64,
     /// Moves that failed.
     pub failed_flushes: u64,
+    /// Groups of files that were joined.
+    pub compactions: u64,
     /// Files that were joined with others.
     pub compacted_files: u64,
 }

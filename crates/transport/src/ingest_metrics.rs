@@ -1,4 +1,5 @@
-//! The metrics of databases that take rows. The databases themselves count, so that nothing is counted twice.
+//! The metrics of databases that take rows, and of receivers of messages. They count themselves, so that nothing is counted
+//! twice.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub struct IngestNumbers {
     pub failed_writes: u64,
     /// Rows that were stored.
     pub rows: u64,
-    /// Rows that were rejected and kept.
+    /// Rows that were rejected, whether they were kept in a table of rejected rows or not.
     pub rejected_rows: u64,
     /// Bytes that were stored.
     pub bytes: u64,
@@ -28,6 +29,8 @@ pub struct IngestNumbers {
     pub flushes: u64,
     /// Moves that failed.
     pub failed_flushes: u64,
+    /// Groups of files that were joined.
+    pub compactions: u64,
     /// Files that were joined with others.
     pub compacted_files: u64,
     /// Rows that are in the log only.
@@ -42,34 +45,101 @@ pub struct IngestNumbers {
     pub files: u64,
 }
 
-/// Reads the numbers of all databases that take rows now.
-pub type IngestReader = Arc<dyn Fn() -> Vec<IngestNumbers> + Send + Sync>;
+/// A receiver of messages of a broker, in numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReceiverNumbers {
+    /// The address of the broker.
+    pub broker: String,
+    /// The name of the session.
+    pub client_id: String,
+    /// Whether messages arrive now.
+    pub is_connected: bool,
+    /// Messages that arrived, with those that arrived again.
+    pub messages: u64,
+    /// Rows that were stored.
+    pub rows: u64,
+    /// Rows, and whole messages, that were rejected.
+    pub rejected_rows: u64,
+    /// Sessions after the first.
+    pub reconnects: u64,
+    /// Writes that failed and were repeated.
+    pub failed_writes: u64,
+}
 
-/// The reader, and the databases that have gauges.
+/// What takes rows now, in numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IngestReading {
+    /// The databases.
+    pub databases: Vec<IngestNumbers>,
+    /// The receivers.
+    pub receivers: Vec<ReceiverNumbers>,
+}
+
+/// Reads the numbers of everything that takes rows now.
+pub type IngestReader = Arc<dyn Fn() -> IngestReading + Send + Sync>;
+
+/// The reader, and what has gauges.
 #[derive(Default)]
-pub(crate) struct IngestMetrics(Mutex<(Option<IngestReader>, BTreeSet<String>)>);
+pub(crate) struct IngestMetrics(Mutex<RecordedIngest>);
+
+#[derive(Default)]
+struct RecordedIngest {
+    reader: Option<IngestReader>,
+    databases: BTreeSet<String>,
+    /// By broker and session.
+    receivers: BTreeSet<(String, String)>,
+}
 
 impl IngestMetrics {
     pub(crate) fn set_reader(&self, reader: IngestReader) {
-        self.0.lock().0 = Some(reader);
+        self.0.lock().reader = Some(reader);
     }
 
     /// Records into the recorder of this thread.
     pub(crate) fn record(&self) {
         let mut state = self.0.lock();
-        let (Some(reader), known) = (&state.0, &state.1) else { return };
-        let numbers = reader();
-        let current: BTreeSet<String> = numbers.iter().map(|numbers| numbers.database.clone()).collect();
+        let Some(reader) = &state.reader else { return };
+        let IngestReading { databases, receivers } = reader();
+        let current: BTreeSet<String> = databases.iter().map(|numbers| numbers.database.clone()).collect();
         // What a database that is gone had last is no longer so.
-        for database in known.difference(&current) {
+        for database in state.databases.difference(&current) {
             record_gauges(&IngestNumbers { database: database.clone(), ..IngestNumbers::default() });
         }
-        for numbers in &numbers {
+        for numbers in &databases {
             record_counters(numbers);
             record_gauges(numbers);
         }
-        state.1 = current;
+        state.databases = current;
+        let current: BTreeSet<(String, String)> =
+            receivers.iter().map(|numbers| (numbers.broker.clone(), numbers.client_id.clone())).collect();
+        for (broker, client_id) in state.receivers.difference(&current) {
+            record_connection(broker, client_id, false);
+        }
+        receivers.iter().for_each(record_receiver);
+        state.receivers = current;
     }
+}
+
+fn record_receiver(numbers: &ReceiverNumbers) {
+    let (broker, client_id) = (|| numbers.broker.clone(), || numbers.client_id.clone());
+    record_connection(&numbers.broker, &numbers.client_id, numbers.is_connected);
+    for (outcome, count) in [("stored", numbers.rows), ("rejected", numbers.rejected_rows)] {
+        let rows = counter!("tidegate_mqtt_rows_total", "broker" => broker(), "client_id" => client_id(), "outcome" => outcome);
+        rows.absolute(count);
+    }
+    let totals = [
+        ("tidegate_mqtt_messages_total", numbers.messages),
+        ("tidegate_mqtt_reconnects_total", numbers.reconnects),
+        ("tidegate_mqtt_failed_writes_total", numbers.failed_writes),
+    ];
+    for (name, count) in totals {
+        counter!(name, "broker" => broker(), "client_id" => client_id()).absolute(count);
+    }
+}
+
+fn record_connection(broker: &str, client_id: &str, is_connected: bool) {
+    let gauge = gauge!("tidegate_mqtt_connected", "broker" => broker.to_owned(), "client_id" => client_id.to_owned());
+    gauge.set(if is_connected { 1.0 } else { 0.0 });
 }
 
 fn record_counters(numbers: &IngestNumbers) {
@@ -85,6 +155,7 @@ fn record_counters(numbers: &IngestNumbers) {
         counter!("tidegate_ingest_flushes_total", "database" => database(), "outcome" => outcome).absolute(count);
     }
     counter!("tidegate_ingest_bytes_total", "database" => database()).absolute(numbers.bytes);
+    counter!("tidegate_ingest_compactions_total", "database" => database()).absolute(numbers.compactions);
     counter!("tidegate_ingest_compacted_files_total", "database" => database()).absolute(numbers.compacted_files);
 }
 

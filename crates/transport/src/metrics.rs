@@ -46,7 +46,7 @@ const fn describe(
 }
 
 /// All metrics.
-pub const METRICS: [MetricDescription; 33] = {
+pub const METRICS: [MetricDescription; 39] = {
     use MetricType::{Counter, Gauge, Histogram};
     [
         describe(
@@ -138,7 +138,7 @@ pub const METRICS: [MetricDescription; 33] = {
             "tidegate_ingest_rows_total",
             Counter,
             &["database", "outcome"],
-            "Rows that were stored, or rejected and kept in the table of rejected rows.",
+            "Rows that were stored, or rejected. Rejected rows count whether they are kept in the table of rejected rows or not.",
         ),
         describe(
             "tidegate_ingest_flushes_total",
@@ -152,6 +152,7 @@ pub const METRICS: [MetricDescription; 33] = {
             &["database"],
             "Bytes that were stored, in the log or in files.",
         ),
+        describe("tidegate_ingest_compactions_total", Counter, &["database"], "Groups of files that were joined."),
         describe(
             "tidegate_ingest_compacted_files_total",
             Counter,
@@ -164,12 +165,40 @@ pub const METRICS: [MetricDescription; 33] = {
             "tidegate_ingest_oldest_age_seconds",
             Gauge,
             &["database"],
-            "Age of the oldest row that is in the log only.",
+            "Age of the oldest row that is in the log only: how far data files lag behind the writes.",
         ),
         describe("tidegate_ingest_log_bytes", Gauge, &["database"], "Size of the log."),
         describe("tidegate_ingest_files", Gauge, &["database"], "Data files of the tables that take rows."),
+        describe(
+            "tidegate_mqtt_connected",
+            Gauge,
+            RECEIVER,
+            "Whether the messages of the broker arrive: 1 if it has confirmed the subscriptions.",
+        ),
+        describe(
+            "tidegate_mqtt_messages_total",
+            Counter,
+            RECEIVER,
+            "Messages that arrived, with those that arrived again.",
+        ),
+        describe(
+            "tidegate_mqtt_rows_total",
+            Counter,
+            &["broker", "client_id", "outcome"],
+            "Rows of messages. Outcome: stored, or rejected (rows and whole messages).",
+        ),
+        describe("tidegate_mqtt_reconnects_total", Counter, RECEIVER, "Sessions with the broker after the first."),
+        describe(
+            "tidegate_mqtt_failed_writes_total",
+            Counter,
+            RECEIVER,
+            "Writes of messages that failed. They are repeated, and their messages stay at the broker.",
+        ),
     ]
 };
+
+/// The labels of a receiver of messages.
+const RECEIVER: &[&str] = &["broker", "client_id"];
 
 /// Counts events and renders the counts in the Prometheus text format.
 pub struct Metrics {

@@ -77,6 +77,7 @@ impl FolderShared {
             Ok(snapshot) => {
                 if let Some(table) = state.tables.get_mut(key).filter(is_current) {
                     table.flushing = None;
+                    table.flushed_sequence = rows.last_sequence;
                     // A step that added columns may have noted a newer version, which has these rows.
                     if table.snapshot.as_ref().is_none_or(|known| known.version < snapshot.version) {
                         table.set_snapshot(snapshot);

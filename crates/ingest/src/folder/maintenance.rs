@@ -69,7 +69,7 @@ impl FolderShared {
     /// Joins small files of a table, and returns how many.
     pub(crate) async fn compact_table(&self, key: &str) -> Result<u64, IngestError> {
         let Some(table) = self.maintained_table(key) else { return Ok(0) };
-        let mut joined = 0;
+        let (mut joined, mut groups) = (0, 0);
         for group in plan_compaction(&table.snapshot, self.options.compaction) {
             if *self.stop.borrow() {
                 break;
@@ -77,8 +77,10 @@ impl FolderShared {
             let count = group.len() as u64;
             if self.join_files(&table, group).await? {
                 joined += count;
+                groups += 1;
             }
         }
+        IngestCounters::add(&self.counters.compactions, groups);
         IngestCounters::add(&self.counters.compacted_files, joined);
         Ok(joined)
     }

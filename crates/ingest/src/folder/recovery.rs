@@ -99,8 +99,9 @@ impl Recovery {
         if self.state.is_declared(name) {
             check_stored(name, &self.state.declaration(name), &table.snapshot())?;
         }
-        self.flushed.insert(key, flushed_sequence(&table, &self.application).unwrap_or(0));
-        self.state.insert_stored(name, table);
+        let flushed = flushed_sequence(&table, &self.application).unwrap_or(0);
+        self.flushed.insert(key, flushed);
+        self.state.insert_stored(name, table, flushed);
         Ok(())
     }
 

@@ -56,6 +56,8 @@ pub struct IngestCounters {
     pub rows: AtomicU64,
     /// Rows that were stored in tables of rejected rows.
     pub rejected_rows: AtomicU64,
+    /// Rows that were sent and are stored nowhere.
+    pub refused_rows: AtomicU64,
     /// Bytes that were stored: in the log and in data files that writes made themselves.
     pub bytes: AtomicU64,
     /// Writes that were answered from their key.
@@ -66,6 +68,8 @@ pub struct IngestCounters {
     pub flushes: AtomicU64,
     /// Moves that failed.
     pub failed_flushes: AtomicU64,
+    /// Groups of files that were joined.
+    pub compactions: AtomicU64,
     /// Files that were joined with others.
     pub compacted_files: AtomicU64,
     /// Files that were deleted because no version needed them.

@@ -105,8 +105,8 @@ impl FolderState {
         }
     }
 
-    /// Sets a table that was found on disk.
-    pub(crate) fn insert_stored(&mut self, name: &str, table: DeltaTable) {
+    /// Sets a table that was found on disk, and has the records of the log up to `flushed_sequence`.
+    pub(crate) fn insert_stored(&mut self, name: &str, table: DeltaTable, flushed_sequence: u64) {
         self.next_incarnation += 1;
         let snapshot = table.snapshot();
         let (mut declaration, folder) = (self.declaration(name), self.path.join(name));
@@ -114,7 +114,8 @@ impl FolderState {
             Arc::make_mut(&mut declaration).partition_by = table.partition_by();
         }
         let delta = Some((table, snapshot));
-        let table = TableState::new(name.to_owned(), declaration, folder, self.next_incarnation, delta);
+        let mut table = TableState::new(name.to_owned(), declaration, folder, self.next_incarnation, delta);
+        table.flushed_sequence = flushed_sequence;
         self.tables.insert(table_key(name), table);
     }
 

@@ -24,6 +24,10 @@ pub struct IngestTableStatus {
     pub bytes: u64,
     /// The version of the Delta table. `None` if it does not exist yet.
     pub delta_version: Option<u64>,
+    /// The sequence number of the last write with rows of the table.
+    pub sequence: u64,
+    /// The sequence number of the last write whose rows the Delta table has, with all before it.
+    pub flushed_sequence: u64,
     /// Moves of rows to the Delta table since the folder was opened.
     pub flushes: u64,
     /// Groups of files that were joined since the folder was opened.
@@ -45,6 +49,8 @@ impl IngestTableStatus {
             rows: snapshot.map_or(0, |snapshot| snapshot.rows()),
             bytes: snapshot.map_or(0, |snapshot| snapshot.bytes()),
             delta_version: snapshot.map(|snapshot| snapshot.version),
+            sequence: table.last_sequence(),
+            flushed_sequence: table.flushed_sequence,
             flushes: table.flushes,
             compactions: table.compactions,
             last_error: table.last_error.clone(),

@@ -33,6 +33,8 @@ pub(crate) struct TableState {
     /// Rows that are being moved to the Delta table, or whose move failed.
     pub(crate) flushing: Option<Arc<PendingRows>>,
     pub(crate) pending: Option<PendingRows>,
+    /// The sequence number up to which the Delta table has the records of the log; 0 before the first move.
+    pub(crate) flushed_sequence: u64,
     /// The sequence number of the removal. The table is invisible, and its files wait for the end of its views.
     pub(crate) dropped_at: Option<u64>,
     pub(crate) flushes: u64,
@@ -67,6 +69,7 @@ impl TableState {
             snapshot,
             flushing: None,
             pending: None,
+            flushed_sequence: 0,
             dropped_at: None,
             flushes: 0,
             compactions: 0,
@@ -101,6 +104,13 @@ impl TableState {
         let pending = self.pending.get_or_insert_with(|| PendingRows::new(schema, sequence));
         pending.apply(sequence, rows, reservation);
         self.view = None;
+    }
+
+    /// The sequence number of the last record with rows of the table.
+    pub(crate) fn last_sequence(&self) -> u64 {
+        let flushing = self.flushing.as_ref().map(|rows| rows.last_sequence);
+        let pending = self.pending.as_ref().map(|rows| rows.last_sequence);
+        pending.or(flushing).unwrap_or(self.flushed_sequence)
     }
 
     /// The sequence number of the oldest record that only the log has.

@@ -52,6 +52,10 @@ impl IngestTarget for IngestFolder {
         self.shared.begin(request)
     }
 
+    fn count_rejected(&self, rows: u64) {
+        IngestCounters::add(&self.shared.counters.refused_rows, rows);
+    }
+
     async fn drop_table(&self, table: &str) -> Result<(), Error> {
         {
             let state = self.shared.state.lock();

@@ -26,17 +26,18 @@ impl IngestMaintenance for IngestFolder {
     fn totals(&self) -> IngestTotals {
         let counters = self.counters();
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let rejected_rows = read(&counters.rejected_rows);
+        let kept_rejects = read(&counters.rejected_rows);
         IngestTotals {
             writes: read(&counters.writes),
             repeated_writes: read(&counters.repeated_writes),
             failed_writes: read(&counters.failed_writes),
             // The rows of a write are counted before those of them that were rejected.
-            rows: read(&counters.rows).saturating_sub(rejected_rows),
-            rejected_rows,
+            rows: read(&counters.rows).saturating_sub(kept_rejects),
+            rejected_rows: kept_rejects + read(&counters.refused_rows),
             bytes: read(&counters.bytes),
             flushes: read(&counters.flushes),
             failed_flushes: read(&counters.failed_flushes),
+            compactions: read(&counters.compactions),
             compacted_files: read(&counters.compacted_files),
         }
     }
@@ -88,6 +89,8 @@ fn to_status(table: IngestTableStatus) -> IngestStatus {
         files: table.files,
         rows: table.rows,
         bytes: table.bytes,
+        sequence: table.sequence,
+        flushed_sequence: table.flushed_sequence,
         flushes: table.flushes,
         compactions: table.compactions,
         last_error: table.last_error,

@@ -145,7 +145,9 @@ fn describe(action: Option<&str>, table: &Value) -> String {
                 rows => format!("{rows} {waiting}"),
             };
             let steps = format!(
-                "{}, {}",
+                "sequence {}, in files up to {}; {}, {}",
+                number("sequence"),
+                number("flushed_sequence"),
                 count("flushes", "flush", "flushes"),
                 count("compactions", "compaction", "compactions")
             );

@@ -18,7 +18,7 @@ use super::problem::{ConfigProblem, accept, checked};
 use super::quantities::SecretText;
 use super::types::DatabaseConfig;
 use super::{LoadedConfig, network, policies, postgres, system, tables};
-use crate::ingest::{DeclaredTables, FolderTarget, OpenedTables};
+use crate::ingest::{DeclaredTables, FolderTarget, FolderUse, OpenedTables};
 use crate::node_tables::NodeTables;
 
 pub(super) const ONE_KIND_MESSAGE: &str = "needs exactly one of files, sqlite, postgres, federated, flight_sql, network, system and journal, or ingest with a \
@@ -57,8 +57,8 @@ pub(super) enum DatabaseEngine {
     Remote(ClientTlsFiles),
     System(Arc<SystemDatabase>),
     Journal(Arc<SystemDatabase>),
-    /// Tables that take rows. The folder is `None` if another process writes them.
-    Ingest(Arc<FileDatabase>, Option<DeclaredTables>),
+    /// Tables that take rows.
+    Ingest(Arc<FileDatabase>, FolderUse),
 }
 
 impl OpenDatabases {
@@ -101,8 +101,8 @@ impl OpenDatabases {
                 continue;
             }
             let is_same = |opened: &&OpenedDatabase| {
-                opened.entry == *entry
-                    && (entry.policies.is_empty() || opened.policies_key == loaded.config.policies_key)
+                let has_key = entry.policies.is_empty() || opened.policies_key == loaded.config.policies_key;
+                opened.entry == *entry && has_key && opened.has_same_folder(folders.get(&entry.name))
             };
             let unchanged = previous.by_name.get(&entry.name).filter(is_same);
             let opened = match unchanged {
@@ -197,7 +197,7 @@ impl OpenDatabases {
     /// The folders of tables that take rows.
     pub(super) fn ingest_folders(&self) -> impl Iterator<Item = &DeclaredTables> {
         self.by_name.values().filter_map(|opened| match &opened.engine {
-            DatabaseEngine::Ingest(_, tables) => tables.as_ref(),
+            DatabaseEngine::Ingest(_, folder_use) => folder_use.declared(),
             _ => None,
         })
     }
@@ -330,18 +330,18 @@ fn open_database(
         }
         (None, None, None, None) if ingest_folder(entry).is_some() => {
             // Without tables, opening the folder was a problem that is reported.
-            let OpenedTables { source, written, .. } = ingested.ok_or_else(Vec::new)?;
+            let OpenedTables { source, folder_use, .. } = ingested.ok_or_else(Vec::new)?;
             let policies = policies::build_row_policies(entry, &loaded.config, &path)?;
             let opened = FileDatabase::of_source(name, INGEST_KIND, source, engine);
             let opened = Arc::new(opened.map_err(|error| problem("ingest", error))?.with_row_policies(policies));
-            (opened.clone(), DatabaseEngine::Ingest(opened, written))
+            (opened.clone(), DatabaseEngine::Ingest(opened, folder_use))
         }
         _ => return Err(vec![ConfigProblem::new(path, ONE_KIND_MESSAGE)]),
     };
     let policies_key = loaded.config.policies_key.clone();
     let target = match &engine {
-        DatabaseEngine::Ingest(files, tables) => tables.as_ref().map(|tables| {
-            let target = FolderTarget::new(tables.folder.clone(), files.clone());
+        DatabaseEngine::Ingest(files, folder_use) => folder_use.declared().map(|declared| {
+            let target = FolderTarget::new(declared.folder.clone(), files.clone());
             Arc::new(target) as Arc<dyn IngestTarget>
         }),
         _ => open_target(entry, loaded, &path)?,

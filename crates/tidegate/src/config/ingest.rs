@@ -10,15 +10,16 @@ use tidegate_ingest::delta::PartitionBy;
 use tidegate_ingest::{RowTransform, SchemaEvolution, TableDeclaration};
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresIngest, PostgresIngestOptions, PostgresIngestTable, PostgresOptions};
-use tidegate_query::{ColumnStamp, IngestMaintenance, IngestTarget};
+use tidegate_query::{ColumnStamp, IngestMaintenance, IngestTable, IngestTarget};
 use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions, SqliteIngestTable};
 use tidegate_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
 
+use super::databases::{DatabaseEngine, OpenedDatabase};
 use super::problem::{ConfigProblem, accept, checked, parse_items};
 use super::quantities::OneOrMany;
 use super::types::{Config, DatabaseConfig, EvolveConfig, TableConfig};
 use super::{LoadedConfig, network};
-use crate::ingest::{IngestFolders, OpenedTables, SelectTransform};
+use crate::ingest::{FolderUse, IngestFolders, OpenedTables, SelectTransform};
 use crate::node::NodeState;
 
 const TYPE_NAMES: &str = "boolean, integer (64 bits), int8 to int64, uint8 to uint64, float, double, decimal(P,S), string, binary, json, date, \
@@ -47,6 +48,22 @@ pub(super) async fn open_folders(
         }
     }
     opened
+}
+
+impl OpenedDatabase {
+    /// Whether this process writes to the folder just as before. Another process may have taken or left it.
+    pub(super) fn has_same_folder(&self, opened: Option<&OpenedTables>) -> bool {
+        let wrote = matches!(&self.engine, DatabaseEngine::Ingest(_, FolderUse::Writes(_)));
+        wrote == opened.is_some_and(|tables| tables.folder_use.declared().is_some())
+    }
+
+    /// Where callers write to: the tables that take rows, or a target that refuses rows while another process writes.
+    pub(super) fn caller_target(&self) -> Option<Arc<dyn IngestTarget>> {
+        match &self.engine {
+            DatabaseEngine::Ingest(_, FolderUse::Locked(refusing)) => Some(refusing.clone()),
+            _ => self.target.clone(),
+        }
+    }
 }
 
 /// The folder of an entry whose tables are kept in one.
@@ -199,6 +216,20 @@ fn build_declaration(
         stamps: build_stamps(table, path, problems),
         transform,
     }
+}
+
+/// A table of the ingest folder `entry` as its configuration declares it, for a process that does not write to the folder.
+pub(super) fn declared_table(entry: &DatabaseConfig, name: &str) -> Option<IngestTable> {
+    let table = entry.tables.get(name)?;
+    // Opening the folder reports the problems of its declarations.
+    let (mut problems, path) = (Vec::new(), "");
+    let has_columns = !table.columns.0.is_empty() && table.transform.is_none();
+    Some(IngestTable {
+        name: name.to_owned(),
+        schema: has_columns.then(|| build_columns(table, path, &mut problems)),
+        adds_columns: table.evolve == Some(EvolveConfig::AddColumns),
+        stamps: build_stamps(table, path, &mut problems),
+    })
 }
 
 fn build_columns(table: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> Arc<Schema> {

@@ -20,7 +20,7 @@ use tidegate_runtime::{CacheHint, SnapshotBuilder};
 use tidegate_transport::http::SharedProtectedResource;
 use tokio::sync::watch;
 
-use super::databases::OpenDatabases;
+use super::databases::{OpenDatabases, OpenedDatabase};
 use super::declared_entries::add_declared_entries;
 use super::handlers::NodeEntries;
 use super::mqtt::{DeclaredReceiver, MqttReceivers, build_receivers};
@@ -138,7 +138,7 @@ impl NodeAssembler {
         let entries = NodeEntries::load_catalogs(declared, &databases, &mut report.warnings).await;
         let state = entries.build_state(&mut report.warnings);
         self.ingest_folders.enter(databases.ingest_folders()).await;
-        self.node.metrics().read_ingest(ingest_numbers::reader(databases.ingest_folders()));
+        self.node.metrics().read_ingest(ingest_numbers::reader(databases.ingest_folders(), self.mqtt.running()));
         *self.open_databases.lock() = databases;
         self.metric_recording.enter(recording);
         *self.current_config.lock() = Some(loaded.clone());
@@ -276,7 +276,8 @@ impl NodeAssembler {
         state = state.entries(source_tools);
         let kept_up = open.ingest_folders().map(|tables| tables.folder.clone() as _).collect();
         let ingest_targets = open.ingest_targets();
-        state = ingest::add_tools(state, config, ingest_targets.clone(), kept_up, tenancy.clone(), &built_in);
+        let caller_targets = open.by_name.values().filter_map(OpenedDatabase::caller_target).collect();
+        state = ingest::add_tools(state, config, caller_targets, kept_up, tenancy.clone(), &built_in);
         state = receivers.add_tools(state, tenancy, &built_in);
         let built_in_entries =
             source_tools(tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, &built_in)).build();

@@ -12,7 +12,7 @@ use tidegate_tools::{
     register_telemetry_receivers, register_traces,
 };
 
-use super::databases::{DatabaseEngine, OpenDatabases, OpenedDatabase};
+use super::databases::{DatabaseEngine, OpenDatabases};
 use super::ingest::ingest_folder;
 use super::problem::ConfigProblem;
 use super::telemetry_sources::TelemetrySources;
@@ -34,7 +34,7 @@ pub(super) struct ReceiverDatabases {
 /// A database that receives telemetry.
 struct ReceiverDatabase {
     database: Arc<dyn Database>,
-    /// `None` if another process writes the tables, or if this one takes no rows.
+    /// `None` if this process takes no rows.
     target: Option<Arc<dyn IngestTarget>>,
     tables: Option<DeclaredTables>,
     /// The tables when the configuration was applied, for a process that does not write them.
@@ -123,9 +123,10 @@ async fn find(
         return None;
     }
     // A database that could not be opened is a problem of its own.
-    let OpenedDatabase { database, engine, target, .. } = open.by_name.get(name)?;
-    let tables = match engine {
-        DatabaseEngine::Ingest(_, tables) => tables.clone(),
+    let opened = open.by_name.get(name)?;
+    let database = &opened.database;
+    let tables = match &opened.engine {
+        DatabaseEngine::Ingest(_, folder_use) => folder_use.declared().cloned(),
         _ => None,
     };
     let catalog = match &tables {
@@ -133,7 +134,12 @@ async fn find(
         None => database.catalog(&Principal::process_user()).await.ok(),
     };
     let names = catalog.iter().flat_map(|catalog| &catalog.tables).map(|table| table.name.clone()).collect();
-    Some(ReceiverDatabase { database: database.clone(), target: target.clone(), tables, names: Arc::new(names) })
+    Some(ReceiverDatabase {
+        database: database.clone(),
+        target: opened.caller_target(),
+        tables,
+        names: Arc::new(names),
+    })
 }
 
 fn no_folder(config: &Config, name: &str) -> String {

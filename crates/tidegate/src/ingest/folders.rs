@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use tidegate_engines::TableSource;
 use tidegate_ingest::{IngestError, IngestFolder, IngestOptions, TableDeclaration};
+use tidegate_query::IngestTarget;
 use tokio::sync::Mutex;
 
 use super::table_source::{StoredTables, WrittenTables};
+use super::target::LockedTarget;
 
 /// The open ingest folders by their real path. A folder stays open when its configuration changes, as it has one writer.
 #[derive(Debug, Default)]
@@ -21,10 +23,30 @@ pub(crate) struct IngestFolders {
 /// The tables of an ingest folder.
 pub(crate) struct OpenedTables {
     pub(crate) source: Arc<dyn TableSource>,
-    /// `None` if another process writes the tables.
-    pub(crate) written: Option<DeclaredTables>,
+    pub(crate) folder_use: FolderUse,
     /// Why the tables are only read, for the administrator.
     pub(crate) warning: Option<String>,
+}
+
+/// What this process does with a folder.
+#[derive(Clone)]
+pub(crate) enum FolderUse {
+    /// It takes rows.
+    Writes(DeclaredTables),
+    /// It would take rows, but another process does. The target refuses them in the name of that process.
+    Locked(Arc<dyn IngestTarget>),
+    /// It only reads the tables.
+    Reads,
+}
+
+impl FolderUse {
+    /// What the configuration declares, if this process writes to the folder.
+    pub(crate) fn declared(&self) -> Option<&DeclaredTables> {
+        match self {
+            Self::Writes(declared) => Some(declared),
+            Self::Locked(_) | Self::Reads => None,
+        }
+    }
 }
 
 /// A folder that this process writes, with what its configuration declares.
@@ -55,7 +77,7 @@ impl IngestFolders {
         if !self.writes {
             return Ok(OpenedTables {
                 source: Arc::new(StoredTables::new(path.to_owned())),
-                written: None,
+                folder_use: FolderUse::Reads,
                 warning: None,
             });
         }
@@ -71,10 +93,12 @@ impl IngestFolders {
                 let options = IngestOptions { tables: tables.clone(), create_tables, ..IngestOptions::default() };
                 match IngestFolder::open(name, real.clone(), options).await {
                     Ok(folder) => folder,
-                    Err(error @ IngestError::Locked { .. }) => {
-                        let warning = format!("takes no rows, and may lack the latest ones: {error}");
-                        let source = Arc::new(StoredTables::new(real));
-                        return Ok(OpenedTables { source, written: None, warning: Some(warning) });
+                    Err(IngestError::Locked { folder, holder }) => {
+                        let source: Arc<dyn TableSource> = Arc::new(StoredTables::new(real));
+                        let target = LockedTarget::new(name.to_owned(), source.clone(), holder.clone());
+                        let error = IngestError::Locked { folder, holder };
+                        let warning = Some(format!("takes no rows, and may lack the latest ones: {error}"));
+                        return Ok(OpenedTables { source, folder_use: FolderUse::Locked(Arc::new(target)), warning });
                     }
                     Err(error) => return Err(error),
                 }
@@ -82,8 +106,8 @@ impl IngestFolders {
         };
         open.insert(real, folder.clone());
         let source = Arc::new(WrittenTables::new(folder.clone()));
-        let written = Some(DeclaredTables { folder, tables: Arc::new(tables), create_tables });
-        Ok(OpenedTables { source, written, warning: None })
+        let declared = DeclaredTables { folder, tables: Arc::new(tables), create_tables };
+        Ok(OpenedTables { source, folder_use: FolderUse::Writes(declared), warning: None })
     }
 
     /// Makes `declared` the declarations of their folders, and closes all other folders.

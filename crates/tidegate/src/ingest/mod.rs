@@ -5,6 +5,6 @@ mod select_transform;
 mod table_source;
 mod target;
 
-pub(crate) use folders::{DeclaredTables, IngestFolders, OpenedTables};
+pub(crate) use folders::{DeclaredTables, FolderUse, IngestFolders, OpenedTables};
 pub(crate) use select_transform::SelectTransform;
 pub(crate) use target::FolderTarget;

@@ -46,6 +46,8 @@ pub(super) struct RowSource {
     is_small: bool,
     /// How many bytes were read since the body was refused.
     read_after_refusal: usize,
+    /// How many rows did not fit, once the body is refused because of them.
+    refused_rows: u64,
 }
 
 enum AnyDecoder {
@@ -90,14 +92,14 @@ impl BodySource {
                     stream.is_whole && stream.head.len() <= INLINE_BYTES && options.coding == BodyCoding::Identity;
                 let decoder = BodyDecoder::new(schema, options).map_err(to_error)?;
                 let decoder = Some(AnyDecoder::Stream(Box::new(decoder)));
-                Ok(RowSource { decoder, stream: Some(stream), is_small, read_after_refusal: 0 })
+                Ok(RowSource { decoder, stream: Some(stream), is_small, read_after_refusal: 0, refused_rows: 0 })
             }
             Self::File(file) => {
                 let (file, schema) = (from_start(&file)?, schema.clone());
                 let body =
                     on_blocking_thread(move || ParquetBody::new(file, &schema, options).map_err(to_error)).await?;
                 let decoder = Some(AnyDecoder::File(Box::new(body)));
-                Ok(RowSource { decoder, stream: None, is_small: false, read_after_refusal: 0 })
+                Ok(RowSource { decoder, stream: None, is_small: false, read_after_refusal: 0, refused_rows: 0 })
             }
         }
     }
@@ -145,6 +147,11 @@ impl RowSource {
         self.read_after_refusal > FURTHER_REASONS_BYTES
     }
 
+    /// How many rows did not fit, of a body that was refused because of them.
+    pub(super) fn refused_rows(&self) -> u64 {
+        self.refused_rows
+    }
+
     async fn step(&mut self, input: DecoderInput) -> Result<Option<DecodedRows>, Error> {
         let Some(mut decoder) = self.decoder.take() else {
             return Err(Error::internal("the decoder of a body was lost"));
@@ -163,6 +170,9 @@ impl RowSource {
             }
         };
         self.decoder = Some(decoder);
+        if let Err(BodyError::Rejected { count, .. }) = &rows {
+            self.refused_rows = *count;
+        }
         rows.map_err(to_error)
     }
 }

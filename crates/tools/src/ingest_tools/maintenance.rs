@@ -174,6 +174,8 @@ fn status_json(database: &str, status: &IngestStatus) -> Map<String, Value> {
         ("files", status.files.into()),
         ("rows", status.rows.into()),
         ("bytes", status.bytes.into()),
+        ("sequence", status.sequence.into()),
+        ("flushed_sequence", status.flushed_sequence.into()),
         ("flushes", status.flushes.into()),
         ("compactions", status.compactions.into()),
         ("last_error", status.last_error.as_deref().into()),

@@ -90,7 +90,11 @@ pub(super) async fn store_body(
         }
     };
     let writing = Writing { job, stamps: &stamps, rejects, table: schemas.table, rejections: Vec::new(), rejected: 0 };
-    writing.write(&mut rows, writer).await
+    let stored = writing.write(&mut rows, writer).await;
+    if stored.is_err() {
+        request.destination.target.count_rejected(rows.refused_rows());
+    }
+    stored
 }
 
 /// A write that has begun.

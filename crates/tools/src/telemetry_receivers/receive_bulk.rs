@@ -13,7 +13,9 @@ use tidegate_ingest_formats::{
 };
 use tidegate_query::IngestTable;
 use tidegate_runtime::{Job, Metadata, ReplySender, RequestBodyTypes, Tool, handler_fn};
-use tidegate_telemetry_formats::{BulkRequest, ELASTIC_PRODUCT_HEADER, cluster_health, cluster_info, cluster_license};
+use tidegate_telemetry_formats::{
+    BulkItem, BulkRequest, ELASTIC_PRODUCT_HEADER, cluster_health, cluster_info, cluster_license,
+};
 
 use super::received_body::{CODINGS, decompress, read_body};
 use super::store_batches::{TableRows, store_batches};
@@ -107,6 +109,9 @@ async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender
     }
     let rows = tables.iter().flat_map(|table| &table.batches).map(|batch| batch.num_rows() as u64).sum();
     store_batches(&context, &job, tables, None).await?;
+    // A sender repeats documents with this status.
+    let is_rejected = |item: &&BulkItem| item.failure.as_ref().is_some_and(|failure| failure.status != TOO_MANY);
+    context.target.count_rejected(request.items().iter().filter(is_rejected).count() as u64);
     let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     accepted(request.answer(took)).send(rows, &reply).await
 }

@@ -80,6 +80,7 @@ async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender
         batches: vec![batch.rows],
     });
     store_batches(&context, &job, tables.collect(), key).await?;
+    context.target.count_rejected(rejected.count);
     let signal = match signal {
         Signal::Logs => OtlpSignal::Logs,
         Signal::Metrics => OtlpSignal::Metrics,

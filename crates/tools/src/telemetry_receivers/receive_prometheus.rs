@@ -49,6 +49,7 @@ async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender
         batches: vec![batch.rows],
     });
     store_batches(&context, &job, tables.collect(), Some(key)).await?;
+    context.target.count_rejected(decoded.tables.rejected.count);
     let stored = decoded.reply(version);
     let accepted = ReceiverReply {
         status: stored.status,

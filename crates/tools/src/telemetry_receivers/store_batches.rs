@@ -42,7 +42,7 @@ pub(super) async fn store_batches(
     for rows in &tables {
         context.require_granted(&rows.table, job.principal())?;
     }
-    record_write(context, job, &tables);
+    record_write(context, job, &tables, key.as_deref());
     let mut stamped = Vec::with_capacity(tables.len());
     for rows in tables {
         let table = context.target.table(&rows.table).await.map_err(retryable)?;
@@ -139,11 +139,12 @@ fn with_columns(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, 
         .map_err(|error| Error::internal(format!("received rows do not fit their columns: {error}")))
 }
 
-/// The audit line names the database and the tables.
-fn record_write(context: &ReceiverContext, job: &Job, tables: &[TableRows]) {
+/// The audit line names the database, the tables and the key.
+fn record_write(context: &ReceiverContext, job: &Job, tables: &[TableRows], key: Option<&str>) {
     job.record_database(context.target.database());
     job.record_statement(|| {
-        let fingerprint = job.target().name().to_owned();
+        let key = key.map(|key| format!(", key {key}")).unwrap_or_default();
+        let fingerprint = format!("{}{key}", job.target().name());
         AuditedStatement {
             database: context.target.database().to_owned(),
             tables: tables.iter().map(|rows| rows.table.clone()).collect(),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use tidegate_ingest::IngestOptions;
+use tidegate_ingest::delta::DeltaTable;
+use tidegate_ingest::{IngestFolder, IngestOptions};
 use tidegate_query::{IngestTarget, TableWrite, WriteMode, WriteRequest};
 
 use super::fixture::{
@@ -227,4 +228,28 @@ async fn rows_are_moved_when_they_are_old() {
         tokio::task::yield_now().await;
     }
     assert_eq!(values(&folder, "readings"), range(0, 20));
+}
+
+#[tokio::test]
+async fn a_status_has_the_last_write_and_the_last_one_in_files() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    let sequences = |folder: &IngestFolder, table: &str| {
+        let status = folder.status().into_iter().find(|status| status.table == table).unwrap();
+        (status.sequence, status.flushed_sequence)
+    };
+    let first = append(&folder, "readings", 0, 10).await.sequence;
+    let other = append(&folder, "others", 0, 10).await.sequence;
+    assert_eq!(sequences(&folder, "readings"), (first, 0));
+    folder.flush("readings").await.unwrap();
+    assert_eq!((sequences(&folder, "readings"), sequences(&folder, "others")), ((first, first), (other, 0)));
+    let last = append(&folder, "readings", 10, 10).await.sequence;
+    assert_eq!(sequences(&folder, "readings"), (last, first));
+    let folder = reopen(path.path(), folder, options()).await;
+    assert_eq!(sequences(&folder, "readings"), (last, first), "the table and the log have the numbers");
+    // The table has the number for other programs, beside the id of the log.
+    folder.flush("readings").await.unwrap();
+    let id = std::fs::read_to_string(path.path().join(".tidegate/log/id")).unwrap();
+    let table = DeltaTable::open(&path.path().join("readings")).unwrap().unwrap();
+    assert_eq!(table.transaction_version(id.trim()), Some(last.cast_signed()));
 }

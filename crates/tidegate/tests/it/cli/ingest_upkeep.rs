@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use reqwest::Client;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::ConfiguredFolder;
 use super::rmcp_client::serve;
-use super::server::Server;
+use super::server::{Server, wait_until};
 
 const CONFIGURATION: &str = "
 databases:
@@ -101,4 +101,71 @@ auth: {{proxy: {{networks: [127.0.0.1], user_header: x-user, roles_header: x-rol
     assert_eq!((call("keeper").await, call("writer").await), (200, 404));
     let tools = configured.run(&["tools"]).stdout;
     assert!(!tools.contains("maintain_ingest"), "commands that only read do not open folders: {tools}");
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Sends one row with its number as the key, and returns whether it is a repeat.
+async fn send_once(server: &Server, id: u32) -> bool {
+    let url = server.url.replace("/mcp", "/data/plant/sensors");
+    let request = Client::new().post(url).header("content-type", "application/x-ndjson");
+    let request = request.header("idempotency-key", id.to_string()).body(format!("{{\"id\": {id}}}\n"));
+    let response = request.send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    response.json::<Value>().await.unwrap()["repeated"].as_bool().unwrap()
+}
+
+async fn ids(server: &Server) -> Value {
+    let question = json!({"sql": "SELECT array_agg(id ORDER BY id) AS ids FROM sensors"});
+    let request = Client::new().post(server.url.replace("/mcp", "/rest/sql")).json(&question);
+    let answer = request.header("accept", "application/x-ndjson").send().await.unwrap();
+    answer.json::<Value>().await.unwrap()["ids"].clone()
+}
+
+/// A backup is the folder of a server that is stopped, or a snapshot of the file system, which has all files at one moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_of_the_folder_is_a_backup_with_rows_and_keys() {
+    for is_stopped in [true, false] {
+        let configured = ConfiguredFolder::new(CONFIGURATION);
+        let server = serve(&configured);
+        assert!(!send_once(&server, 1).await);
+        let url = server.url.replace("/mcp", "");
+        assert_eq!(configured.run(&["ingest", "flush", "--connect", &url]).code, Some(0));
+        assert!(!send_once(&server, 2).await);
+        let restored = ConfiguredFolder::new(CONFIGURATION);
+        let copy = || copy_folder(&configured.folder().join("plant"), &restored.folder().join("plant"));
+        if is_stopped {
+            server.signal("TERM");
+            assert_eq!(server.wait_for_exit().0.code(), Some(0));
+            copy();
+        } else {
+            // No file changes while the process is paused.
+            server.signal("STOP");
+            let state = format!("/proc/{}/stat", server.pid());
+            wait_until(async || std::fs::read_to_string(&state).unwrap().contains(") T ")).await;
+            copy();
+            server.signal("CONT");
+            assert!(!send_once(&server, 3).await);
+        }
+        let server = serve(&restored);
+        assert_eq!(ids(&server).await, json!([1, 2]), "{is_stopped}");
+        for (id, is_repeat) in [(1, true), (2, true), (3, false), (3, true)] {
+            assert_eq!(send_once(&server, id).await, is_repeat, "{is_stopped}: {id}");
+        }
+        assert_eq!(ids(&server).await, json!([1, 2, 3]), "{is_stopped}");
+        let url = server.url.replace("/mcp", "");
+        let verified = restored.run(&["ingest", "verify", "--connect", &url]);
+        assert_eq!(verified.code, Some(0), "{verified:?}");
+        assert!(verified.stdout.starts_with("plant.sensors: intact; "), "{verified:?}");
+    }
 }
