@@ -1,5 +1,6 @@
 //! Two tenants of one node: what one of them has is for the other as if it never was, also where both go by one name.
 
+mod ingested_rows;
 mod quotas;
 mod tenant_client;
 

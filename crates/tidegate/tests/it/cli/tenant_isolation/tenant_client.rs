@@ -80,6 +80,14 @@ impl TenantClient {
         response_text(request.send().await.unwrap()).await
     }
 
+    /// Status and body of the answer to a body.
+    pub(super) async fn send(&self, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> (u16, String) {
+        let request = self.client.post(self.url.replace("/mcp", path)).bearer_auth(&self.token).body(body);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
+    }
+
     /// The id of a new session of 2025-11-25.
     pub(super) async fn session(&self) -> String {
         let about = json!({
