@@ -42,7 +42,7 @@ pub struct WriterOptions {
 
 impl Default for WriterOptions {
     fn default() -> Self {
-        Self { open_files_max: 64, memory_bytes_max: 32 << 20, file_bytes_max: 256 << 20 }
+        Self { open_files_max: 64, memory_bytes_max: 128 << 20, file_bytes_max: 256 << 20 }
     }
 }
 
