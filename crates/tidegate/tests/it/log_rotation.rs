@@ -227,7 +227,7 @@ fn a_clock_that_goes_back_loses_no_entry() {
 }
 
 #[test]
-fn a_log_whose_files_vanish_is_an_error_for_it_alone() {
+fn files_that_vanish_are_an_error_for_their_log_alone() {
     let line = Line { later: 1, has_remark: true };
     let mut log = RotatedLog::new();
     let mut other = RotatedLog::new();
