@@ -60,6 +60,8 @@ fn targets() -> Vec<Target> {
         ),
         Target::Tool("append_rows", json!({"database": "plant", "table": "readings", "rows": [{"id": 1}]})),
         Target::Tool("ingest_status", json!({})),
+        Target::Tool("maintain_ingest", json!({"action": "flush"})),
+        Target::Tool("get_trace", json!({"trace_id": ingest_endpoints::TRACE})),
         Target::Tool("list_functions", json!({})),
         Target::Tool("execute_function", json!({"function": "memory", "columns": ["total_bytes"]})),
         Target::Tool("list_nodes", json!({})),
@@ -240,6 +242,7 @@ fn endpoint_targets(toolset: &str, tools: &[&'static str]) -> Vec<Target> {
 async fn authorization_matrix_snapshot() {
     let matrix_node = MatrixNode::start();
     let mut matrix = Matrix::default();
+    ingest_endpoints::store_trace(&matrix_node).await;
     for (role, name) in ROLES.into_iter().enumerate() {
         for (transport, letter) in TRANSPORTS {
             try_targets(&matrix_node, &mut matrix, role, transport, letter).await;

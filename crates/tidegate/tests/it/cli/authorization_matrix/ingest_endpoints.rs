@@ -16,6 +16,16 @@ const NDJSON: &str = "application/x-ndjson";
 const DATA: [(&str, &str, &str); 3] =
     [("POST", "readings", "readingz"), ("PUT", "readings", "readingz"), ("DELETE", "dropped", "droppez")];
 
+/// The trace that the server has. A process of a role has a folder of its own, without traces.
+pub(super) const TRACE: &str = "0102030405060708090a0b0c0d0e0f10";
+
+/// Stores a span, as `get_trace` exists with its table.
+pub(super) async fn store_trace(matrix_node: &MatrixNode) {
+    let body = (JSON, spans().to_string().into_bytes());
+    let (status, text) = matrix_node.send(ROLES[0], &Method::POST, "/v1/traces", body).await;
+    assert_eq!(status, 200, "{text}");
+}
+
 /// Sends rows to each endpoint, and marks those that store them.
 pub(super) async fn try_endpoints(matrix_node: &MatrixNode, matrix: &mut Matrix, role: usize) {
     let rows = || (JSON, b"[{\"id\": 1}]".to_vec());
@@ -54,17 +64,19 @@ pub(super) async fn try_endpoints(matrix_node: &MatrixNode, matrix: &mut Matrix,
     }
 }
 
+fn spans() -> Value {
+    let span = json!({
+        "traceId": TRACE, "spanId": "0102030405060708", "name": "step", "startTimeUnixNano": "5", "endTimeUnixNano": "6",
+    });
+    json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+}
+
 /// A body of which each receiver stores something.
 fn telemetry() -> [(&'static str, (&'static str, Vec<u8>)); 5] {
     let record = json!({"timeUnixNano": "5", "body": {"stringValue": "text"}});
     let logs = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]});
     let metric = json!({"name": "level", "gauge": {"dataPoints": [{"timeUnixNano": "5", "asInt": "7"}]}});
     let metrics = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": [metric]}]}]});
-    let span = json!({
-        "traceId": "0102030405060708090a0b0c0d0e0f10", "spanId": "0102030405060708", "name": "step",
-        "startTimeUnixNano": "5", "endTimeUnixNano": "6",
-    });
-    let traces = json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]});
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../telemetry-formats/tests/it/fixtures");
     let samples = std::fs::read(fixtures.join("remote_write_2.snappy")).unwrap();
     let media_type = "application/x-protobuf;proto=io.prometheus.write.v2.Request";
@@ -72,7 +84,7 @@ fn telemetry() -> [(&'static str, (&'static str, Vec<u8>)); 5] {
     [
         ("/v1/logs", (JSON, logs.to_string().into_bytes())),
         ("/v1/metrics", (JSON, metrics.to_string().into_bytes())),
-        ("/v1/traces", (JSON, traces.to_string().into_bytes())),
+        ("/v1/traces", (JSON, spans().to_string().into_bytes())),
         ("/api/v1/write", (media_type, samples)),
         ("/_bulk", (NDJSON, bulk)),
     ]
