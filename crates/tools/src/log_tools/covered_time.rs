@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::RecordBatch;
 use futures::StreamExt;
 use tidegate_core::Error;
 use tidegate_log_formats::{ENTRY_FILE_ID, PARSE_ERROR};
