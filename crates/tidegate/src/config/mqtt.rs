@@ -210,7 +210,7 @@ async fn find_table(
         Err(error) if error.kind() == ErrorKind::Unavailable => {
             Ok(ReceiverTable { target: Some(target.clone()), table: None })
         }
-        Err(error) => Err(with_names(error.to_string(), error.choices().iter().map(String::as_str))),
+        Err(error) => Err(with_names(error.message().to_owned(), error.choices().iter().map(String::as_str))),
     }
 }
 

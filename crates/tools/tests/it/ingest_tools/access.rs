@@ -39,14 +39,17 @@ async fn a_table_without_the_right_is_like_one_that_does_not_exist() {
     insta::assert_snapshot!(refused, @r#"
     not_found: there is no table "secret_table" of database "plant" that takes rows from you
     Valid choices: alarms, sensors
+    A database of the configuration takes rows with its key ingest, and a role may write with its own key ingest.
     "#);
     insta::assert_snapshot!(write(&registry, &caller, "plant", "sensor").await, @r#"
     not_found: there is no table "sensor" of database "plant" that takes rows from you
     Valid choices: sensors
+    A database of the configuration takes rows with its key ingest, and a role may write with its own key ingest.
     "#);
     insta::assert_snapshot!(write(&registry, &caller, "plan", "sensors").await, @r#"
     not_found: there is no table "sensors" of database "plan" that takes rows from you
     Valid choices: plant.sensors, plant.alarms
+    A database of the configuration takes rows with its key ingest, and a role may write with its own key ingest.
     "#);
     // The names of others stay out of the words of the database.
     let everything = device(&["plant.s*"]);

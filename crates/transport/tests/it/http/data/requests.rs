@@ -109,6 +109,11 @@ async fn without_a_target_no_table_takes_rows() {
         problem(&answer),
         "404 not_found: there is no table \"sensors\" of database \"plant\" that takes rows from you"
     );
+    assert!(
+        answer.text().contains("A database of the configuration takes rows with its key ingest"),
+        "{}",
+        answer.text()
+    );
     let document = server.rest(&get("/rest/openapi.json")).await;
     assert!(!document.text().contains("/data/"));
 }
