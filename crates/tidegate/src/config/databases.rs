@@ -12,7 +12,7 @@ use tidegate_postgres_handlers::DatabaseHandlers;
 use tidegate_query::{Database, IngestTarget};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
-use super::ingest::{check_ingest, ingest_folder, open_target};
+use super::ingest::{admit_later_tables, check_ingest, ingest_folder, open_target};
 use super::network::ClientTlsFiles;
 use super::problem::{ConfigProblem, accept, checked};
 use super::quantities::SecretText;
@@ -265,18 +265,22 @@ impl OpenDatabases {
 
 impl OpenedDatabase {
     async fn check_policies(&self, problems: &mut Vec<ConfigProblem>, warnings: &mut Vec<String>) {
-        if self.entry.policies.is_empty() {
+        let Self { entry, path, .. } = self;
+        if entry.policies.is_empty() {
             return;
         }
         let checked = match &self.engine {
-            DatabaseEngine::Files(files) | DatabaseEngine::Ingest(files, _) => files.check_policies().await,
+            DatabaseEngine::Files(files) => files.check_policies().await,
+            DatabaseEngine::Ingest(files, _) => {
+                files.check_policies().await.map(|found| admit_later_tables(entry, found))
+            }
             DatabaseEngine::Sqlite(sqlite) => sqlite.check_policies().await,
             DatabaseEngine::System(system) | DatabaseEngine::Journal(system) => Ok(system.check_policies()),
             DatabaseEngine::Postgres(..) | DatabaseEngine::Federated | DatabaseEngine::Remote(_) => return,
         };
         match checked {
-            Ok(found) => policies::report_policy_problems(found, &self.entry.name, &self.path, problems, warnings),
-            Err(error) => problems.push(ConfigProblem::new(format!("{}.policies", self.path), error.to_string())),
+            Ok(found) => policies::report_policy_problems(found, &entry.name, path, problems, warnings),
+            Err(error) => problems.push(ConfigProblem::new(format!("{path}.policies"), error.to_string())),
         }
     }
 }

@@ -10,7 +10,9 @@ use tidegate_ingest::delta::PartitionBy;
 use tidegate_ingest::{RowTransform, SchemaEvolution, TableDeclaration};
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresIngest, PostgresIngestOptions, PostgresIngestTable, PostgresOptions};
-use tidegate_query::{ColumnStamp, IngestMaintenance, IngestTable, IngestTarget};
+use tidegate_query::{
+    ColumnStamp, IngestMaintenance, IngestTable, IngestTarget, PolicyPart, PolicyProblem, REJECTS_SUFFIX,
+};
 use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions, SqliteIngestTable};
 use tidegate_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
 
@@ -216,6 +218,24 @@ fn build_declaration(
         stamps: build_stamps(table, path, problems),
         transform,
     }
+}
+
+/// The problems of the policies of the ingest folder `entry` that remain when tables get their first rows later. A policy of a
+/// declared table, or of its rejected rows, then applies. The name of another table may be wrong, which is a warning.
+pub(super) fn admit_later_tables(entry: &DatabaseConfig, found: Vec<PolicyProblem>) -> Vec<PolicyProblem> {
+    let creates_tables = entry.create_tables.unwrap_or(true);
+    let remaining = found.into_iter().filter_map(|problem| {
+        let Some(policy) = entry.policies.get(problem.policy).filter(|_| problem.part == PolicyPart::Table) else {
+            return Some(problem);
+        };
+        let table = policy.table.strip_suffix(REJECTS_SUFFIX).unwrap_or(&policy.table);
+        if entry.tables.contains_key(table) {
+            return None;
+        }
+        let message = format!("{}; the policy applies once the table exists", problem.message);
+        Some(if creates_tables { PolicyProblem { message, is_warning: true, ..problem } } else { problem })
+    });
+    remaining.collect()
 }
 
 /// A table of the ingest folder `entry` as its configuration declares it, for a process that does not write to the folder.

@@ -111,7 +111,8 @@ async fn pages_of_an_answer_stay_on_their_snapshot() {
     assert_eq!(post(&server, "/data/plant/sensors", numbered(0..5_000)).await.status(), 200);
     let client = connect((), CLIENT_TRANSPORTS[0], &server, &configured).await;
     let page = async |cursor: Option<String>| {
-        let mut arguments = json!({"database": "plant", "sql": "SELECT n FROM sensors ORDER BY n", "max_rows": 1_000});
+        let mut arguments =
+            json!({"database": "plant", "sql": "SELECT n FROM sensors ORDER BY n", "max_rows": 100_000});
         if let Some(cursor) = cursor {
             arguments["cursor"] = cursor.into();
         }
