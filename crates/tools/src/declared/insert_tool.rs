@@ -116,9 +116,13 @@ fn find_table<'a>(
         Some((target, table.to_owned()))
     });
     tables.max_by_key(|(target, _)| target.database().len()).ok_or_else(|| {
-        let message = format!("{name:?} is no table of a database that takes rows; write database.table");
-        let databases = targets.iter().map(|target| target.database().to_owned());
-        Error::new(ErrorKind::InvalidArguments, message).with_choices(databases)
+        let databases: Vec<&str> = targets.iter().map(|target| target.database()).collect();
+        let known = match databases.is_empty() {
+            true => "none takes rows in this process".to_owned(),
+            false => format!("there are {}", databases.join(", ")),
+        };
+        let message = format!("{name:?} is no table of a database that takes rows ({known}); write database.table");
+        Error::new(ErrorKind::InvalidArguments, message)
     })
 }
 

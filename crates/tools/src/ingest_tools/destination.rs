@@ -8,7 +8,7 @@ use tidegate_query::{IngestTable, IngestTarget, REJECTS_SUFFIX};
 use super::IngestContext;
 
 const CHOICES_MAX: usize = 20;
-/// The same for every caller and name, so that it tells nothing about what exists.
+/// The same for every caller and name, so that it discloses nothing about what exists.
 const DECLARATION_HINT: &str =
     "A database of the configuration takes rows with its key ingest, and a role may write with its own key ingest.";
 

@@ -41,7 +41,7 @@ async fn a_call_adds_one_row() {
         (json!({"time": "2026-01-01T00:00:00Z", "value": 1, "other": 1}), "other"),
     ] {
         let (status, problem) = call(wrong).await;
-        assert_eq!(status, 400, "{problem}");
+        assert_eq!(status, 422, "{problem}");
         assert!(problem.to_string().contains(expected), "{problem}");
     }
     server.signal("TERM");
@@ -62,7 +62,10 @@ fn mistakes_of_the_declaration_are_named() {
     let text = check(&wrong);
     assert!(text.contains("tools[0].input.devise") && text.contains("device"), "{text}");
     let text = check(&CONFIGURATION.replace("insert_into: plant.sensors", "insert_into: plan.sensors"));
-    assert!(text.contains("tools[0].insert_into") && text.contains("plant"), "{text}");
+    assert!(
+        text.contains("tools[0].insert_into") && text.contains("is no table of a database that takes rows"),
+        "{text}"
+    );
     let both = CONFIGURATION.replace("    insert_into:", "    sql: SELECT 1\n    format: csv\n    insert_into:");
     let text = check(&both);
     assert!(text.contains("needs one of sql, insert_into and http"), "{text}");
