@@ -63,7 +63,9 @@ async fn rows_have_the_tenant_of_the_token_and_no_other_tenant_sees_them() {
     for (number, (tenant, caller), other) in [(1, &north, "south"), (2, &south, "north")] {
         for (path, headers, body) in requests(number, other) {
             let (status, text) = caller.send(path, &headers, body).await;
-            assert!(status < 300 && !text.contains("\"errors\":true"), "{tenant}: {path}: {status} {text}");
+            // Of the samples, a native histogram is left out.
+            let is_stored = status < 300 || text.contains("native histograms are not stored");
+            assert!(is_stored && !text.contains("\"errors\":true"), "{tenant}: {path}: {status} {text}");
         }
     }
     for (tenant, caller) in [&north, &south] {
