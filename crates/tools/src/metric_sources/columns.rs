@@ -264,7 +264,7 @@ mod tests {
         let wrong = MetricTable { unit: Some("unti".to_owned()), ..any.clone() };
         assert_eq!(
             recognize(&wrong, &[("time", "timestamp"), ("metric", "text"), ("value", "bigint"), ("unit", "text")]),
-            "unit: there is no column \"unti\" in the table \"t\"; nearest: unit"
+            "unit: there is no column \"unti\" in the table \"t\"; nearest: unit, metric"
         );
         let wrong = MetricTable { value: Some("vale".to_owned()), columns: vec!["host".to_owned()], ..any };
         assert_eq!(
