@@ -42,7 +42,7 @@ pub(super) async fn build_metric_sources(
             (Some(table), None, None) => {
                 table_source(entry, table, &path, databases, problems, warnings).await.map(|(table, note)| {
                     report.notes.extend(note.map(|note| format!("metric source {}: {note}", entry.name)));
-                    MetricSourceKind::Table(table)
+                    MetricSourceKind::Table(Box::new(table))
                 })
             }
             (None, Some(url), None) => server_source(entry, url, &path, problems),

@@ -78,7 +78,11 @@ impl ReceiverDatabases {
                 let declared = sources.metrics.iter().any(is_declared);
                 let name =
                     free_name(&short, &table.database, |name| sources.metrics.iter().any(|other| other.name == name));
-                (!declared).then_some(MetricSource { name, access: Vec::new(), kind: MetricSourceKind::Table(table) })
+                (!declared).then_some(MetricSource {
+                    name,
+                    access: Vec::new(),
+                    kind: MetricSourceKind::Table(Box::new(table)),
+                })
             })
             .collect();
         sources.metrics = sources.metrics.with(metrics);

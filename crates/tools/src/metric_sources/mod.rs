@@ -43,7 +43,7 @@ pub struct MetricSource {
 #[derive(Debug, Clone)]
 pub enum MetricSourceKind {
     /// A table of a database.
-    Table(MetricTable),
+    Table(Box<MetricTable>),
     /// A server with the HTTP API of Prometheus.
     Prometheus(Arc<dyn MetricApi>),
     /// The node's own metrics.

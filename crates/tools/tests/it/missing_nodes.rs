@@ -61,11 +61,11 @@ fn registry() -> Arc<Registry> {
         table: "events".to_owned(),
         ..LogSource::default()
     }]);
-    let kind = MetricSourceKind::Table(MetricTable {
+    let kind = MetricSourceKind::Table(Box::new(MetricTable {
         database: database.clone(),
         table: "samples".to_owned(),
         ..MetricTable::default()
-    });
+    }));
     let metrics = MetricSources::new([MetricSource { name: "plant".to_owned(), access: Vec::new(), kind }]);
     let builder = register(SnapshotBuilder::new(), &view);
     let builder = register_log_tools(builder, &view, &logs, &everything);

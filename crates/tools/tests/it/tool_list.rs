@@ -93,7 +93,7 @@ async fn the_metric_tools_stay_cheap_and_exist_only_with_a_source() {
     };
     let table = |database: &str| {
         let (database, table) = (database.to_owned(), "orders".to_owned());
-        let kind = MetricSourceKind::Table(MetricTable { database, table, ..MetricTable::default() });
+        let kind = MetricSourceKind::Table(Box::new(MetricTable { database, table, ..MetricTable::default() }));
         MetricSource { name: "plant".to_owned(), access: Vec::new(), kind }
     };
     assert!(tools(Vec::new()).is_empty());
