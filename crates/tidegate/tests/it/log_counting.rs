@@ -2,7 +2,7 @@
 
 #[path = "../../../tools/tests/it/log_counting/node.rs"]
 #[allow(dead_code, reason = "the tests of the tools use the rest")]
-mod node;
+pub(crate) mod node;
 #[path = "../../../tools/tests/it/log_counting/properties.rs"]
 mod properties;
 #[path = "../../../tools/tests/it/log_counting/rows.rs"]

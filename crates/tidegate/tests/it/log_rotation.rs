@@ -1,9 +1,5 @@
 //! Pages over a log whose times are whole seconds and whose files are rotated and compressed between the pages.
 
-#[path = "../../../tools/tests/it/log_counting/node.rs"]
-#[allow(dead_code, reason = "the tests of the tools use the rest")]
-mod node;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,7 +14,7 @@ use tidegate::engines::{Engine, EngineOptions, FileDatabase, FileLimits, LogTabl
 use tidegate_query::Database;
 use tidegate_tools::LogSource;
 
-use self::node::LogNode;
+use crate::log_counting::node::LogNode;
 
 /// More rotations than this delete no file, so that each entry stays.
 const ROTATIONS_MAX: usize = 20;

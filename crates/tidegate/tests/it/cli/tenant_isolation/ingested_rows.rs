@@ -31,8 +31,11 @@ roles:
 const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
 const TABLES: [&str; 5] = ["sensors", "sensors__rejects", "events", "otel_logs", "prometheus_samples"];
 
+/// The path, the headers and the body of a request.
+type Request = (&'static str, Vec<(&'static str, &'static str)>, Vec<u8>);
+
 /// Requests that store rows in all of [`TABLES`], with a number to recognise them and another tenant in their bodies.
-fn requests(number: u32, other: &str) -> [(&'static str, Vec<(&'static str, &'static str)>, Vec<u8>); 5] {
+fn requests(number: u32, other: &str) -> [Request; 5] {
     let row = json!([{"tenant": other, "n": number}]).to_string();
     let misfit = json!([{"tenant": other, "n": format!("no number {number}")}]).to_string();
     let attribute = json!({"key": "tenant", "value": {"stringValue": other}});
