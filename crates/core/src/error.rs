@@ -101,6 +101,15 @@ impl Error {
         error
     }
 
+    /// The error for a table that takes no rows from the caller. It is the same whether the table is absent or the caller
+    /// may not write to it.
+    pub fn takes_no_rows(database: &str, table: &str) -> Self {
+        let message = format!("there is no table {table:?} of database {database:?} that takes rows from you");
+        Self::new(ErrorKind::NotFound, message).with_hint(
+            "A database of the configuration takes rows with its key ingest, and a role may write with its own key ingest.",
+        )
+    }
+
     /// The handler needs answers to `requests` first. Each request has a key.
     pub fn input_required(requests: Vec<(String, InputRequest)>) -> Self {
         let mut error = Self::new(ErrorKind::InputRequired, "the call needs input before it can continue");

@@ -59,43 +59,45 @@ FROM relation JOIN pg_catalog.pg_attribute a ON a.attrelid = relation.oid
 WHERE a.attnum > 0 AND NOT a.attisdropped AND pg_catalog.has_column_privilege(relation.oid, a.attnum, 'SELECT')
 ORDER BY a.attnum LIMIT $4";
 
-/// What the server counted of the writes to a relation and its partitions, which commits report within a second or at the
-/// end of a busy session; null where row-level security applies, and for views.
-const WRITTEN_ROWS_SQL: &str = "
-WITH relation AS (
+/// A statement over `relation`, which is the relation that callers may read, and `part`, its partitions and itself.
+macro_rules! over_parts {
+    ($query:literal) => {
+        concat!(
+            "WITH relation AS (
   SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   WHERE c.relkind IN ('r', 'p', 'm') AND c.relname = $2
     AND CASE WHEN $1::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1 END
     AND ($3::text[] IS NULL OR n.nspname = ANY ($3))
     AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_any_column_privilege(c.oid, 'SELECT')
-    AND NOT pg_catalog.row_security_active(c.oid)
   LIMIT 1),
 part AS (
   SELECT oid FROM relation UNION SELECT t.relid FROM relation, pg_catalog.pg_partition_tree(relation.oid) AS t)
-SELECT (pg_catalog.sum(pg_catalog.pg_stat_get_tuples_inserted(p.oid) + pg_catalog.pg_stat_get_tuples_updated(p.oid)
+",
+            $query
+        )
+    };
+}
+
+/// What the server counted of the writes to a relation and its partitions, which commits report within a second or at the
+/// end of a busy session; null where row-level security applies, and for views.
+const WRITTEN_ROWS_SQL: &str = over_parts!(
+    "SELECT (pg_catalog.sum(pg_catalog.pg_stat_get_tuples_inserted(p.oid) + pg_catalog.pg_stat_get_tuples_updated(p.oid)
           + pg_catalog.pg_stat_get_tuples_deleted(p.oid))
         || ' ' || pg_catalog.sum(pg_catalog.pg_relation_filenode(p.oid)::bigint))::text
-FROM part p";
+FROM part p WHERE NOT EXISTS (SELECT FROM relation WHERE pg_catalog.row_security_active(relation.oid))"
+);
 
 /// The size of a relation with its partitions, indexes and large values, and the first column of each of its indexes. The
 /// size is null where row-level security applies: it depends on the rows of all tenants.
-const STORAGE_SQL: &str = "
-WITH relation AS (
-  SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-  WHERE c.relkind IN ('r', 'p', 'm') AND c.relname = $2
-    AND CASE WHEN $1::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1 END
-    AND ($3::text[] IS NULL OR n.nspname = ANY ($3))
-    AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_any_column_privilege(c.oid, 'SELECT')
-  LIMIT 1),
-part AS (
-  SELECT oid FROM relation UNION SELECT t.relid FROM relation, pg_catalog.pg_partition_tree(relation.oid) AS t)
-SELECT CASE WHEN NOT pg_catalog.row_security_active(relation.oid)
+const STORAGE_SQL: &str = over_parts!(
+    "SELECT CASE WHEN NOT pg_catalog.row_security_active(relation.oid)
             THEN (SELECT pg_catalog.sum(pg_catalog.pg_total_relation_size(p.oid)) FROM part p)::bigint END,
        ARRAY(SELECT DISTINCT a.attname::text FROM pg_catalog.pg_index i
              JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
              WHERE i.indrelid = relation.oid AND i.indisvalid AND i.indpred IS NULL
              ORDER BY 1)
-FROM relation";
+FROM relation"
+);
 
 /// How `table` is stored, as far as the current role may know. Views have no storage.
 pub(crate) async fn table_storage(

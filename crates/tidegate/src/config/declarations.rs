@@ -41,12 +41,8 @@ pub(super) fn build_sql_tool(entry: &ToolConfig, path: &str) -> Result<DeclaredT
     checked(tool, problems)
 }
 
-/// The declaration of the tool `entry` at `path` that adds a row to `table`.
-pub(super) fn build_insert_tool(
-    entry: &ToolConfig,
-    table: &str,
-    path: &str,
-) -> Result<DeclaredTool<DeclaredInsert>, Problems> {
+/// The declaration of the tool `entry` at `path` that adds a row to a table.
+pub(super) fn build_insert_tool(entry: &ToolConfig, path: &str) -> Result<DeclaredTool<DeclaredInsert>, Problems> {
     let mut problems = Vec::new();
     if entry.sql.is_some() || entry.database.is_some() || entry.http.is_some() {
         problems
@@ -55,7 +51,7 @@ pub(super) fn build_insert_tool(
     if entry.cache.is_some() {
         problems.push(ConfigProblem::new(format!("{path}.cache"), "has no effect on a tool that writes; remove it"));
     }
-    let tool = build_tool(entry, DeclaredInsert { table: table.to_owned() }, path, &mut problems);
+    let tool = build_tool(entry, DeclaredInsert, path, &mut problems);
     checked(tool, problems)
 }
 

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use tidegate_core::{CallLimits, Limits};
-use tidegate_query::IngestTarget;
 use tidegate_tools::IngestToolOptions;
 use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, HttpProblem, PreparedResource};
 
+use super::databases::OpenDatabases;
+use super::named_table::NamedTable;
 use super::problem::{ConfigProblem, accept};
 use super::types::Config;
-use super::{LoadedConfig, declarations, ingest};
+use super::{LoadedConfig, declarations};
 use crate::node::NodeState;
 
 const PREPARED_AT_ONCE: usize = 8;
@@ -20,14 +21,14 @@ pub(super) async fn add_declared_entries(
     mut state: NodeState,
     loaded: &LoadedConfig,
     limits: Limits,
-    ingest_targets: &[Arc<dyn IngestTarget>],
+    open: &OpenDatabases,
     problems: &mut Vec<ConfigProblem>,
     warnings: &mut Vec<String>,
 ) -> NodeState {
     let config = &loaded.config;
     let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline), ..CallLimits::default() };
     state = add_sql_tools(state, config, inline, problems, warnings).await;
-    state = add_insert_tools(state, config, ingest_targets, problems).await;
+    state = add_insert_tools(state, config, open, problems).await;
     state = add_http_tools(state, loaded, problems);
     state = add_resources(state, loaded, problems, warnings).await;
     add_prompts(state, config, problems)
@@ -63,43 +64,31 @@ async fn add_sql_tools(
     state
 }
 
-/// Adds the declared tools that add rows to tables of `targets`.
+/// Adds the declared tools that add rows to tables.
 async fn add_insert_tools(
     mut state: NodeState,
     config: &Config,
-    targets: &[Arc<dyn IngestTarget>],
+    open: &OpenDatabases,
     problems: &mut Vec<ConfigProblem>,
 ) -> NodeState {
     for (index, entry) in config.tools.iter().enumerate() {
-        let (Some(table), path) = (&entry.insert_into, format!("tools[{index}]")) else { continue };
+        let (Some(name), path) = (&entry.insert_into, format!("tools[{index}]")) else { continue };
+        let at_name = |message| vec![ConfigProblem::new(format!("{path}.insert_into"), message)];
+        let tool = accept(declarations::build_insert_tool(entry, &path), problems);
+        let table = accept(NamedTable::find(name, config, open).await.map_err(at_name), problems);
+        let (Some(tool), Some(NamedTable { target, name, known })) = (tool, table) else { continue };
         let tenancy = state.view().databases.tenancy().clone();
         let options = IngestToolOptions { tenancy, ..IngestToolOptions::default() };
-        let Some(tool) = accept(declarations::build_insert_tool(entry, table, &path), problems) else { continue };
-        if let Some(columns) = unwritten_table(table, config, targets) {
-            // Another process writes the folder, and offers the tool.
-            accept(tool.check(&columns).map_err(nest_problems(&path)), problems);
-            continue;
-        }
-        if let Some(tool) = accept(tool.prepare(targets, options).await.map_err(nest_problems(&path)), problems) {
+        let prepared = match target {
+            Some(target) => tool.prepare(target, &name, known.as_ref(), options).map(Some),
+            // The process that writes to the table offers the tool.
+            None => tool.check(known.as_ref()).map(|()| None),
+        };
+        if let Some(Some(tool)) = accept(prepared.map_err(nest_problems(&path)), problems) {
             state = state.entries(|entries| entries.tool(tool));
         }
     }
     state
-}
-
-/// The declared columns of the table `name` if it is in an ingest folder that this process only reads.
-fn unwritten_table<'a>(name: &str, config: &'a Config, targets: &[Arc<dyn IngestTarget>]) -> Option<Vec<&'a str>> {
-    let read_only = config.databases.iter().filter(|entry| {
-        ingest::ingest_folder(entry).is_some() && targets.iter().all(|target| target.database() != entry.name)
-    });
-    let tables = read_only.filter_map(|entry| {
-        let table = name.strip_prefix(entry.name.as_str())?.strip_prefix('.')?;
-        // The rows of a call pass the transform before they have the columns of the table.
-        let declared = entry.tables.get(table).filter(|table| table.transform.is_none());
-        let columns = declared.map(|table| table.columns.0.iter().map(|(name, _)| name.as_str()).collect());
-        Some((entry.name.len(), columns.unwrap_or_default()))
-    });
-    tables.max_by_key(|(length, _)| *length).map(|(_, columns)| columns)
 }
 
 fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) -> NodeState {

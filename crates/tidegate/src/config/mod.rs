@@ -19,6 +19,7 @@ mod limits;
 mod logs;
 mod metrics;
 mod mqtt;
+mod named_table;
 mod names;
 mod network;
 mod node_assembler;

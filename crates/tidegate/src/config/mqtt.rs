@@ -1,19 +1,18 @@
 //! Receivers of MQTT messages: their options, and those that run.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use tidegate_core::{ErrorKind, Principal};
 use tidegate_ingest_formats::BodyFormat;
 use tidegate_mqtt::{BrokerCredentials, Delivery, MqttCounters, MqttOptions, MqttReceiver, TopicColumn};
-use tidegate_query::{IngestTable, IngestTarget, REJECTS_SUFFIX};
+use tidegate_query::IngestTarget;
 use tokio::sync::Mutex;
 
 use super::LoadedConfig;
-use super::databases::{OpenDatabases, OpenedDatabase};
-use super::ingest::declared_table;
+use super::databases::OpenDatabases;
+use super::named_table::NamedTable;
 use super::problem::{ConfigProblem, accept, checked};
-use super::types::{Config, DatabaseConfig, MqttConfig, MqttFormat};
+use super::types::{MqttConfig, MqttFormat};
 
 /// What a receiver needs.
 pub(super) struct DeclaredReceiver {
@@ -138,18 +137,12 @@ async fn build_receiver(
         accept(entry.broker.parse().map_err(|error| vec![problem("broker", format!("{error}"))]), &mut problems);
     let delivery = Delivery::from_qos(entry.qos.unwrap_or(1)).map_err(|message| vec![problem("qos", message)]);
     let delivery = accept(delivery, &mut problems);
-    let Some((database, table)) = entry.table.split_once('.') else {
-        problems.push(problem("table", "needs the database and the table: plant.sensors".to_owned()));
-        return Err(problems);
-    };
-    let known = accept(
-        find_table(&loaded.config, open, database, table).await.map_err(|message| vec![problem("table", message)]),
-        &mut problems,
-    );
+    let table = NamedTable::find(&entry.table, &loaded.config, open).await;
+    let table = accept(table.map_err(|message| vec![problem("table", message)]), &mut problems);
     if entry.password.is_some() && entry.username.is_none() {
         problems.push(problem("password", "needs a username".to_owned()));
     }
-    let (Some(broker), Some(delivery), Some(known)) = (broker, delivery, known) else { return Err(problems) };
+    let (Some(broker), Some(delivery), Some(table)) = (broker, delivery, table) else { return Err(problems) };
     let levels = entry.topic_columns.iter();
     let levels = levels.map(|(column, level)| TopicColumn { column: column.clone(), level: Some(*level) });
     let whole = entry.topic.iter().map(|column| TopicColumn { column: column.clone(), level: None });
@@ -157,7 +150,7 @@ async fn build_receiver(
         broker,
         authorities: entry.authorities.as_ref().map(|file| loaded.resolve(file)),
         topics: entry.topics.clone(),
-        table: table.to_owned(),
+        table: table.name,
         delivery,
         client_id: entry.client_id.clone(),
         credentials: entry.username.as_ref().map(|username| BrokerCredentials {
@@ -172,74 +165,9 @@ async fn build_receiver(
         },
         topic_columns: levels.chain(whole).collect(),
     };
-    let found =
-        options.problems().into_iter().chain(known.table.iter().flat_map(|table| options.table_problems(table)));
+    // The messages for a table that cannot be read now wait at the broker.
+    let of_table = table.known.iter().flat_map(|known| options.table_problems(known));
+    let found = options.problems().into_iter().chain(of_table);
     problems.extend(found.map(|own| problem(&own.field, own.message)));
-    checked(known.target.map(|target| DeclaredReceiver { options, target }), problems)
-}
-
-/// The table of a receiver.
-struct ReceiverTable {
-    /// `None` if another process writes to it, or if this one takes no rows.
-    target: Option<Arc<dyn IngestTarget>>,
-    /// `None` if the table cannot be read now. Its messages then wait at the broker.
-    table: Option<IngestTable>,
-}
-
-/// Finds a table that takes rows, by the declaration of its database if another process writes to it.
-async fn find_table(
-    config: &Config,
-    open: &OpenDatabases,
-    database: &str,
-    table: &str,
-) -> Result<ReceiverTable, String> {
-    let Some(entry) = config.databases.iter().find(|entry| entry.name == database && entry.ingest.is_some()) else {
-        return Err(no_rows_taken(config, database));
-    };
-    // A database that could not be opened is a problem of its own.
-    let Some(opened) = open.by_name.get(database) else { return Ok(ReceiverTable { target: None, table: None }) };
-    let Some(target) = &opened.target else {
-        let declared = declared_table(entry, table);
-        if declared.is_none() && entry.create_tables == Some(false) {
-            require_stored_table(entry, opened, table).await?;
-        }
-        return Ok(ReceiverTable { target: None, table: declared });
-    };
-    match target.table(table).await {
-        Ok(known) => Ok(ReceiverTable { target: Some(target.clone()), table: Some(known) }),
-        Err(error) if error.kind() == ErrorKind::Unavailable => {
-            Ok(ReceiverTable { target: Some(target.clone()), table: None })
-        }
-        Err(error) => Err(with_names(error.message().to_owned(), error.choices().iter().map(String::as_str))),
-    }
-}
-
-/// Checks that a table exists that its database neither declares nor creates.
-async fn require_stored_table(entry: &DatabaseConfig, opened: &OpenedDatabase, table: &str) -> Result<(), String> {
-    let catalog = opened.database.catalog(&Principal::process_user()).await.map_err(|error| error.to_string())?;
-    let stored = catalog.tables.iter().map(|stored| stored.name.as_str());
-    if stored.clone().any(|name| name == table) {
-        return Ok(());
-    }
-    let names = stored.chain(entry.tables.keys().map(String::as_str)).filter(|name| !name.ends_with(REJECTS_SUFFIX));
-    let names: BTreeSet<&str> = names.collect();
-    Err(with_names(format!("database {:?} has no table {table:?} that takes rows", entry.name), names))
-}
-
-fn no_rows_taken(config: &Config, database: &str) -> String {
-    let lead = match config.databases.iter().any(|entry| entry.name == database) {
-        true => format!("database {database:?} takes no rows, as it has no key ingest"),
-        false => format!("there is no database {database:?}"),
-    };
-    let taking = config.databases.iter().filter(|entry| entry.ingest.is_some()).map(|entry| entry.name.as_str());
-    let taking: BTreeSet<&str> = taking.collect();
-    if taking.is_empty() {
-        return format!("{lead}; declare one under databases: {{name: {database}, ingest: ./{database}}}");
-    }
-    with_names(lead, taking)
-}
-
-fn with_names<'a>(lead: String, names: impl IntoIterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = names.into_iter().collect();
-    if names.is_empty() { lead } else { format!("{lead}; there are {}", names.join(", ")) }
+    checked(table.target.map(|target| DeclaredReceiver { options, target }), problems)
 }

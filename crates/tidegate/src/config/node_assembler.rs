@@ -275,7 +275,6 @@ impl NodeAssembler {
         let source_tools = |entries| sources.register(entries, &view, &built_in);
         state = state.entries(source_tools);
         let kept_up = open.ingest_folders().map(|tables| tables.folder.clone() as _).collect();
-        let ingest_targets = open.ingest_targets();
         let caller_targets = open.by_name.values().filter_map(OpenedDatabase::caller_target).collect();
         state = ingest::add_tools(state, config, caller_targets, kept_up, tenancy.clone(), &built_in);
         state = receivers.add_tools(state, tenancy, &built_in);
@@ -283,7 +282,7 @@ impl NodeAssembler {
             source_tools(tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, &built_in)).build();
         names::check_duplicates(config, &built_in_entries, &mut problems);
         state = names::add_toolsets(state, config, &mut problems);
-        state = add_declared_entries(state, loaded, limits, &ingest_targets, &mut problems, &mut report.warnings).await;
+        state = add_declared_entries(state, loaded, limits, &open, &mut problems, &mut report.warnings).await;
         if !has_authentication {
             self.check_served_without_authentication(&mut problems);
         }

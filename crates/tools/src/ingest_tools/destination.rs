@@ -8,9 +8,6 @@ use tidegate_query::{IngestTable, IngestTarget, REJECTS_SUFFIX};
 use super::IngestContext;
 
 const CHOICES_MAX: usize = 20;
-/// The same for every caller and name, so that it discloses nothing about what exists.
-const DECLARATION_HINT: &str =
-    "A database of the configuration takes rows with its key ingest, and a role may write with its own key ingest.";
 
 /// A table that the caller may write to.
 pub(crate) struct Destination {
@@ -70,9 +67,7 @@ impl IngestContext {
 
     /// The error for a table that does not exist, or that the caller may not write to.
     pub(super) fn no_such_table(&self, database: &str, table: &str, principal: &Principal) -> Error {
-        let message = format!("there is no table {table:?} of database {database:?} that takes rows from you");
-        let error = Error::new(ErrorKind::NotFound, message).with_choices(self.choices(database, table, principal));
-        error.with_hint(DECLARATION_HINT)
+        Error::takes_no_rows(database, table).with_choices(self.choices(database, table, principal))
     }
 
     /// The tables of the database, or of all databases if it does not exist: those with similar names, or else the first.

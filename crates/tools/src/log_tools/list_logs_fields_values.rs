@@ -60,8 +60,7 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
         facets,
         ..LogScanRequest::default()
     };
-    let mut fields: Vec<String> = search.condition_fields.clone();
-    fields.extend(search.selections.iter().map(|(field, _)| field.to_owned()));
+    let mut fields = search.filter_fields();
     fields.extend(arguments.fields);
     let input = ScanInput {
         request,

@@ -60,8 +60,7 @@ impl ComparedWindows {
             patterns: Some(PATTERNS_MAX),
             ..LogScanRequest::default()
         };
-        let mut fields = search.condition_fields.clone();
-        fields.extend(search.selections.iter().map(|(field, _)| field.to_owned()));
+        let mut fields = search.filter_fields();
         fields.extend(search.set.message.clone());
         let input = ScanInput {
             request,

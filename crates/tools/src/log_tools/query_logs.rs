@@ -269,8 +269,7 @@ fn read_count(
 /// The fields that are read, each once. Entries without position are distinguished by all of them, so that they are part of
 /// the identity of a request in cursors.
 fn fields_to_read(search: &LogSearch, arguments: &Arguments) -> Vec<String> {
-    let mut fields: Vec<String> = search.condition_fields.clone();
-    fields.extend(search.selections.iter().map(|(field, _)| field.to_owned()));
+    let mut fields = search.filter_fields();
     fields.extend(arguments.facets.iter().cloned());
     let histogram = arguments.histogram.as_ref().and_then(|histogram| histogram.get("field"));
     fields.extend(histogram.and_then(Value::as_str).map(str::to_owned));

@@ -62,7 +62,7 @@ pub(crate) struct LogSearch {
     pub(crate) range: TimeRange,
     pub(crate) condition: Option<LogCondition>,
     /// The fields that `condition` reads.
-    pub(crate) condition_fields: Vec<String>,
+    condition_fields: Vec<String>,
     pub(crate) selections: FieldSelections,
     pub(crate) conditions: Option<Value>,
     /// The sources that cannot be read, with the reason.
@@ -113,6 +113,12 @@ pub(crate) fn violation(path: impl Into<String>, message: impl Into<String>) -> 
 }
 
 impl LogSearch {
+    /// The fields that its condition and its selections read.
+    pub(super) fn filter_fields(&self) -> Vec<String> {
+        let selected = self.selections.iter().map(|(field, _)| field.to_owned());
+        self.condition_fields.iter().cloned().chain(selected).collect()
+    }
+
     /// Checks the arguments; what is wrong is added to `violations`.
     ///
     /// # Errors

@@ -163,12 +163,11 @@ impl<'a> TableMetrics<'a> {
 
     /// The points of a request. The names of metrics are only listed if the request names one without samples.
     pub(crate) async fn query(&self, request: &MetricRequest, now: i64) -> Result<MetricAnswer, Error> {
-        let possible = self.possible_metrics(&request.metric);
+        let mut possible = self.possible_metrics(&request.metric);
         if window_violation(request.after_ns, request.before_ns, now).is_some() {
             // The error says what the metric covers, as far as that can be read.
-            let listed = self.catalog(&LabelSelection::default(), None).await.map(|(metrics, _)| metrics);
-            let query = request.resolve(&listed.unwrap_or(possible), now)?;
-            return self.evaluate(query, SampleOrder::Any).await;
+            let listed = self.catalog(&LabelSelection::default(), None).await;
+            possible = listed.map(|(metrics, _)| metrics).unwrap_or(possible);
         }
         let query = request.resolve(&possible, now)?;
         let (metric, with_unit) = (query.metric.clone(), query.clone());

@@ -15,6 +15,7 @@ use tidegate_core::ErrorKind;
 use tidegate_ingest::delta::{CompactionOptions, PartitionBy};
 use tidegate_ingest::{IngestFolder, IngestOptions, LogOptions, TableDeclaration};
 use tidegate_query::{IngestTarget, WriteMode, WriteRequest, WriteStart};
+use tokio::runtime::Runtime;
 
 use super::fixture::{append, open_with, options, request, rows, schema, values, write};
 
@@ -51,12 +52,24 @@ fn request_of(number: i64) -> WriteRequest {
     WriteRequest { key: Some(number.to_string()), ..request(&format!("readings_{}", number % 3), schema()) }
 }
 
+/// The folder of the process that is killed, the number of its first write, and its runtime; `None` in a run of the tests.
+fn process_to_kill() -> Option<(PathBuf, i64, Runtime)> {
+    let folder = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from)?;
+    let first = std::env::var(FIRST_VARIABLE).unwrap().parse().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    Some((folder, first, runtime))
+}
+
+fn acknowledge(number: i64) {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "acknowledged {number}").unwrap();
+    output.flush().unwrap();
+}
+
 /// Writes until the process is killed, and prints the number of each write that was acknowledged.
 #[test]
 fn process_that_is_killed() {
-    let Some(folder) = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from) else { return };
-    let first: i64 = std::env::var(FIRST_VARIABLE).unwrap().parse().unwrap();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let Some((folder, first, runtime)) = process_to_kill() else { return };
     runtime.block_on(async {
         let folder = open_with(&folder, busy()).await;
         let next = Arc::new(AtomicI64::new(first));
@@ -68,9 +81,7 @@ fn process_that_is_killed() {
                     let number = next.fetch_add(1, Ordering::SeqCst);
                     let batch = rows(number * ROWS_MAX, row_count(number));
                     write(&folder, request_of(number), vec![batch]).await.unwrap();
-                    let mut output = std::io::stdout().lock();
-                    writeln!(output, "acknowledged {number}").unwrap();
-                    output.flush().unwrap();
+                    acknowledge(number);
                 }
             });
         }
@@ -209,16 +220,12 @@ async fn change(folder: &IngestFolder, number: i64) {
 /// Changes its tables, one change after the other, until the process is killed.
 #[test]
 fn process_that_changes_tables_and_is_killed() {
-    let Some(folder) = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from) else { return };
-    let first: i64 = std::env::var(FIRST_VARIABLE).unwrap().parse().unwrap();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let Some((folder, first, runtime)) = process_to_kill() else { return };
     runtime.block_on(async {
         let folder = open_with(&folder, expiring()).await;
         for number in first.. {
             change(&folder, number).await;
-            let mut output = std::io::stdout().lock();
-            writeln!(output, "acknowledged {number}").unwrap();
-            output.flush().unwrap();
+            acknowledge(number);
         }
     });
 }

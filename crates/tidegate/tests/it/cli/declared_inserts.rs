@@ -63,7 +63,7 @@ fn mistakes_of_the_declaration_are_named() {
     assert!(text.contains("tools[0].input.devise") && text.contains("device"), "{text}");
     let text = check(&CONFIGURATION.replace("insert_into: plant.sensors", "insert_into: plan.sensors"));
     assert!(
-        text.contains("tools[0].insert_into") && text.contains("is no table of a database that takes rows"),
+        text.contains("tools[0].insert_into") && text.contains("there is no database \"plan\"; there are plant"),
         "{text}"
     );
     let both = CONFIGURATION.replace("    insert_into:", "    sql: SELECT 1\n    format: csv\n    insert_into:");

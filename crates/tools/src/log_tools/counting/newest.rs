@@ -15,6 +15,11 @@ use super::filters::SourceFilters;
 use super::statements::{Obstacle, SourceStatements, column, times};
 use super::time_sql::{TimeSql, ceil_microseconds, floor_microseconds};
 
+/// The entry after the page is searched in a range that has so many times as many entries if they are evenly spread.
+const SPARE_ENTRIES: u64 = 4;
+/// How much larger the next range is.
+const RANGE_GROWTH: i64 = 32;
+
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
 /// Which entries are read.
@@ -31,11 +36,6 @@ pub(super) struct PageRows<'a> {
     /// What matches, for the size of small ranges; `None` if the database finds the newest rows by an index.
     pub(super) density: Option<Matches>,
 }
-
-/// The entry after the page is searched in a range that has so many times as many entries if they are evenly spread.
-const SPARE_ENTRIES: u64 = 4;
-/// How much larger the next range is.
-const RANGE_GROWTH: i64 = 32;
 
 impl PageRows<'_> {
     /// The rows among which are those of the page and, if there are further ones, one more.

@@ -104,9 +104,5 @@ fn body_types(
         return Err(error.into());
     }
     let DataRoute { database, table } = route;
-    let message = format!("there is no table {table:?} of database {database:?} that takes rows from you");
-    // The same for every caller and name, so that it discloses nothing about what exists.
-    let hint =
-        "A database of the configuration takes rows with its key ingest, and a role may write with its own key ingest.";
-    Err(Error::new(ErrorKind::NotFound, message).with_hint(hint).into())
+    Err(Error::takes_no_rows(database, table).into())
 }
