@@ -168,7 +168,7 @@ impl Database for PostgresDatabase {
         let identity = self.server.identity_of(principal)?;
         let (server, statement) = (self.server.clone(), statement.clone());
         let mut lease = server.acquire().await?;
-        let cached = server.find_prepared(&lease, &statement, &identity)?;
+        let cached = server.find_prepared(&mut lease, &statement, &identity).await?;
         let has_begun = cached.is_none();
         let (prepared, estimate) = match cached {
             Some(prepared) => (prepared, None),

@@ -231,12 +231,26 @@ impl Lease {
     ) -> Result<(), Error> {
         self.state = LeaseState::Busy;
         let begun = self.session()?.begin(transaction, identity).await;
-        begun.map_err(|error| match identity.role.as_deref() {
-            Some(role) => error::role_error(&error, &self.database, role),
-            None => error::internal_statement_error(&error, &self.database),
-        })?;
+        begun.map_err(|error| self.identity_error(&error, identity))?;
         self.state = LeaseState::InTransaction;
         Ok(())
+    }
+
+    /// Prepares the connection, which is in no transaction, for a statement that runs as `identity` without settings of
+    /// its own. After an error, the connection is discarded.
+    pub(crate) async fn set_identity(&mut self, identity: &TransactionIdentity) -> Result<(), Error> {
+        self.state = LeaseState::Busy;
+        let set = self.session()?.set_identity(identity).await;
+        set.map_err(|error| self.identity_error(&error, identity))?;
+        self.state = LeaseState::Idle;
+        Ok(())
+    }
+
+    fn identity_error(&self, error: &tokio_postgres::Error, identity: &TransactionIdentity) -> Error {
+        match identity.role.as_deref() {
+            Some(role) => error::role_error(error, &self.database, role),
+            None => error::internal_statement_error(error, &self.database),
+        }
     }
 
     /// Replaces the connection, whose transaction has ended.

@@ -151,20 +151,23 @@ impl PostgresServer {
     }
 
     /// The prepared form of a read-only `statement` of the owner, if its transaction may begin in the same message: the
-    /// connection has prepared it, no setting depends on the caller, and the server itself notices changed columns.
-    pub(crate) fn find_prepared(
+    /// connection has prepared it, and the server itself notices changed columns. The session then runs as `identity`.
+    pub(crate) async fn find_prepared(
         &self,
-        lease: &Lease,
+        lease: &mut Lease,
         statement: &Statement,
         identity: &TransactionIdentity,
     ) -> Result<Option<Arc<PreparedStatement>>, Error> {
         let is_plain = statement.author() == Author::Owner && !statement.transaction().writes;
-        let session = lease.session()?;
-        if !is_plain || !session.has_no_settings() || self.options.is_behind_pooler {
+        if !is_plain || self.options.is_behind_pooler {
             return Ok(None);
         }
-        let cached = session.cached_statement(identity.role.as_deref(), statement.text());
-        Ok(cached.filter(|prepared| prepared.is_checked_by_server()))
+        let cached = lease.session()?.cached_statement(identity.role.as_deref(), statement.text());
+        let cached = cached.filter(|prepared| prepared.is_checked_by_server());
+        if cached.is_some() {
+            lease.set_identity(identity).await?;
+        }
+        Ok(cached)
     }
 
     /// The privileges beyond reading of the login role and of the roles that calls run as.

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -30,6 +30,9 @@ pub(crate) const ROLLBACK: &str = "ROLLBACK";
 /// Ends a transaction with a caller's SQL. Only locks of the session survive a rollback.
 pub(crate) const ROLLBACK_AND_UNLOCK: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
 
+/// How long statements without settings of their own transaction may use a role after it was revoked.
+const SESSION_IDENTITY_MAX_AGE: Duration = Duration::from_secs(1);
+
 /// A statement without a transaction around it has these properties.
 const DEFAULT_TRANSACTION: &str = "SET default_transaction_read_only = on; \
     SET default_transaction_isolation = 'read committed'; SET default_transaction_deferrable = off";
@@ -39,6 +42,8 @@ pub(crate) struct PostgresSession {
     /// Prepared statements by role and text: a name in the text may mean another table to another role.
     statements: Mutex<LruCache<StatementKey, Arc<PreparedStatement>>>,
     settings: SettingsQuery,
+    /// The identity of statements outside of transactions that set their own, and when it was set.
+    session_identity: Mutex<Option<(Instant, TransactionIdentity)>>,
     /// Whether the role is among the settings.
     sets_role: bool,
     /// `None` without a pooler.
@@ -56,12 +61,21 @@ pub struct TransactionIdentity {
     pub(crate) claims: Vec<String>,
 }
 
-/// The query that sets the role and the claims of one transaction.
+/// The query that sets the role and the claims.
 enum SettingsQuery {
     None,
+    /// Its last parameter is the [`SettingsScope`].
     Prepared(tokio_postgres::Statement),
     /// Behind a pooler, it is not prepared, and also contains the settings that other connections have from the start.
+    /// They end with the transaction: the next one may run on another connection to the server.
     Unprepared(String),
+}
+
+/// When settings end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SettingsScope {
+    Transaction,
+    Session,
 }
 
 impl PostgresSession {
@@ -76,7 +90,7 @@ impl PostgresSession {
         let names: Vec<String> = names.map(quote_literal).collect();
         let constants = session_settings(options, connection.server_version());
         let settings = if pooler.is_some() {
-            SettingsQuery::Unprepared(set_config_sql(&names, &constants))
+            SettingsQuery::Unprepared(set_config_sql(&names, &constants, "true"))
         } else {
             let set: String =
                 constants.iter().map(|(name, value)| format!("SET {name} = {}; ", quote_literal(value))).collect();
@@ -84,13 +98,21 @@ impl PostgresSession {
             if names.is_empty() {
                 SettingsQuery::None
             } else {
-                let types = vec![Type::TEXT; names.len()];
-                SettingsQuery::Prepared(client.prepare_typed(&set_config_sql(&names, &[]), &types).await?)
+                let types: Vec<Type> = names.iter().map(|_| Type::TEXT).chain([Type::BOOL]).collect();
+                let is_local = format!("${}", types.len());
+                SettingsQuery::Prepared(client.prepare_typed(&set_config_sql(&names, &[], &is_local), &types).await?)
             }
         };
         let statements = Mutex::new(LruCache::new(STATEMENTS_MAX));
-        let has_committed = AtomicBool::new(false);
-        Ok(Self { connection: Arc::new(connection), statements, settings, sets_role, pooler, has_committed })
+        Ok(Self {
+            connection: Arc::new(connection),
+            statements,
+            settings,
+            session_identity: Mutex::default(),
+            sets_role,
+            pooler,
+            has_committed: AtomicBool::new(false),
+        })
     }
 
     pub(crate) fn connection(&self) -> &Arc<OpenConnection> {
@@ -110,13 +132,25 @@ impl PostgresSession {
     pub(crate) async fn end(&self, sql: &str) -> Result<(), Error> {
         if sql == COMMIT {
             self.has_committed.store(true, Ordering::Relaxed);
+            *self.session_identity.lock() = None;
         }
         self.client().batch_execute(sql).await
     }
 
-    /// Whether transactions set neither a role nor claims.
-    pub(crate) fn has_no_settings(&self) -> bool {
-        matches!(self.settings, SettingsQuery::None)
+    /// Gives the session itself the role and the claims of `identity`, unless it has them: statements without settings of
+    /// their own transaction run with them. Settings of a transaction hide them until it ends.
+    pub(crate) async fn set_identity(&self, identity: &TransactionIdentity) -> Result<(), Error> {
+        let has_identity =
+            |set: &(Instant, TransactionIdentity)| set.1 == *identity && set.0.elapsed() < SESSION_IDENTITY_MAX_AGE;
+        if matches!(self.settings, SettingsQuery::None)
+            || self.session_identity.lock().as_ref().is_some_and(has_identity)
+        {
+            return Ok(());
+        }
+        *self.session_identity.lock() = None;
+        self.apply_identity(identity, SettingsScope::Session).await?;
+        *self.session_identity.lock() = Some((Instant::now(), identity.clone()));
+        Ok(())
     }
 
     /// Begins a transaction as `identity`. The messages are sent together, and all are answered before anything else is
@@ -137,18 +171,20 @@ impl PostgresSession {
         if self.pooler.as_ref().is_some_and(PoolerSession::must_deallocate) {
             begin = format!("{begin}; {DEALLOCATE_ALL}");
         }
-        let (begun, set) = futures::join!(self.client().batch_execute(&begin), self.apply_identity(identity));
+        let set = self.apply_identity(identity, SettingsScope::Transaction);
+        let (begun, set) = futures::join!(self.client().batch_execute(&begin), set);
         begun.and(set)
     }
 
-    async fn apply_identity(&self, identity: &TransactionIdentity) -> Result<(), Error> {
+    async fn apply_identity(&self, identity: &TransactionIdentity, scope: SettingsScope) -> Result<(), Error> {
         let role = self.sets_role.then_some(identity.role.as_deref().unwrap_or("none"));
         let values: Vec<&str> = role.into_iter().chain(identity.claims.iter().map(String::as_str)).collect();
         let values = values.iter().map(|value| (value as &(dyn ToSql + Sync), Type::TEXT));
         match &self.settings {
             SettingsQuery::None => Ok(()),
             SettingsQuery::Prepared(statement) => {
-                let values: Vec<&(dyn ToSql + Sync)> = values.map(|(value, _)| value).collect();
+                let is_local = scope == SettingsScope::Transaction;
+                let values: Vec<&(dyn ToSql + Sync)> = values.map(|(value, _)| value).chain([&is_local as _]).collect();
                 self.client().execute(statement, &values).await.map(drop)
             }
             SettingsQuery::Unprepared(text) => {
@@ -198,13 +234,14 @@ fn session_settings(options: &PostgresOptions, version: u32) -> Vec<(&'static st
     settings
 }
 
-/// Sets the settings `names` (SQL literals) to the parameters, and `constants` to their values, for one transaction.
-fn set_config_sql(names: &[String], constants: &[(&str, String)]) -> String {
+/// Sets the settings `names` (SQL literals) to the parameters, and `constants` to their values: for one transaction if the
+/// SQL expression `is_local` is true.
+fn set_config_sql(names: &[String], constants: &[(&str, String)], is_local: &str) -> String {
     let parameters = names.iter().zip(1..).map(|(name, number)| (name.clone(), format!("${number}")));
     let constants = constants.iter().map(|(name, value)| (quote_literal(name), quote_literal(value)));
     let calls = parameters.chain(constants);
     let calls: Vec<String> =
-        calls.map(|(name, value)| format!("pg_catalog.set_config({name}, {value}, true)")).collect();
+        calls.map(|(name, value)| format!("pg_catalog.set_config({name}, {value}, {is_local})")).collect();
     format!("SELECT {}", calls.join(", "))
 }
 

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 use tidegate_core::{AuthMethod, ErrorKind, Grants, Principal};
 use tidegate_postgres::{ClaimSettings, PostgresOptions, RunAs};
 use tidegate_query::Database;
 
 use crate::test_database::{
-    OpenDatabase as _, TestDatabase, TestJob, caller_statement, collect_batches, owner_statement,
+    OpenDatabase as _, OpenedDatabase, TestDatabase, TestJob, caller_statement, collect_batches, owner_statement,
+    wait_until, writing_statement,
 };
 
 const TENANTS: &str = "
@@ -141,5 +144,107 @@ async fn concurrent_callers_see_only_their_rows() {
         caller.await.unwrap();
     }
     node.wait_until_idle().await;
-    crate::test_database::wait_until("the end of what was cancelled", || async { scene.active().await == "0" }).await;
+    wait_until("the end of what was cancelled", || async { scene.active().await == "0" }).await;
+}
+
+/// What a step does on the only connection, before the next caller uses it.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// Needs no transaction around it.
+    Lone,
+    /// Its side effects are rolled back.
+    InTransaction,
+    Caller,
+    Failing,
+    /// Changes role and claims of the session, and commits.
+    Committing,
+    /// Its role is not granted to the login role.
+    Stranger,
+    Dropped,
+}
+
+const STEPS: [Step; 7] =
+    [Step::Lone, Step::InTransaction, Step::Caller, Step::Failing, Step::Committing, Step::Stranger, Step::Dropped];
+
+const WHO: &str = "current_user, current_setting('app.tenant'), current_setting('request.jwt.claims')::json ->> 'sub', \
+    (SELECT string_agg(DISTINCT tenant, ' ') FROM notes), current_setting('transaction_read_only')";
+
+impl Step {
+    async fn run(self, node: &OpenedDatabase, scene: &TestDatabase, tenant: &str, role: &str) {
+        let as_role = |role: &str| caller(tenant, &format!("{}_{role}", scene.name));
+        let who = |sql: String| owner_statement(&sql, Vec::new());
+        let (principal, lone) = (as_role(role), who(format!("SELECT {WHO}")));
+        let expected = format!("{}_{role}|{tenant}|user of {tenant}|{tenant}|on", scene.name);
+        match self {
+            Self::Lone => assert_eq!(node.lines_as(&lone, &principal).await.unwrap(), expected),
+            Self::InTransaction => {
+                let marks = "set_config('app.tenant', 'nobody', false), set_config('role', 'none', false)";
+                let marked = node.lines_as(&who(format!("SELECT {WHO}, {marks}")), &principal).await.unwrap();
+                assert_eq!(marked, format!("{expected}|nobody|none"));
+            }
+            Self::Caller => {
+                let statement = caller_statement(&format!("SELECT {WHO}")).unwrap();
+                assert_eq!(node.lines_as(&statement, &principal).await.unwrap(), expected);
+            }
+            Self::Failing => {
+                let failing = who(format!("SELECT 1 / (count(*) - 1000), {WHO} FROM notes"));
+                let error = node.lines_as(&failing, &principal).await.unwrap_err();
+                assert!(error.to_string().contains("division by zero"), "{error}");
+            }
+            Self::Committing => {
+                let changes = "UPDATE notes SET text = text WHERE id <= 2 RETURNING \
+                               set_config('app.tenant', 'nobody', false), set_config('role', 'none', false)";
+                node.lines_as(&writing_statement(changes, Vec::new()), &principal).await.unwrap();
+            }
+            Self::Stranger => {
+                node.lines_as(&lone, &as_role("stranger")).await.unwrap_err();
+            }
+            Self::Dropped => {
+                let job = TestJob::start().await;
+                let many = who("SELECT tenant, repeat(text, 10000) FROM notes".to_owned());
+                drop(node.database.plan(&many, &principal).await.unwrap().run(&job.job).await.unwrap());
+            }
+        }
+    }
+}
+
+/// Whatever ran on a connection before, a statement has the role, the claims and the rows of its own caller.
+#[test]
+fn no_step_leaves_its_identity_to_the_next_caller() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let scene = runtime.block_on(TestDatabase::new(TENANTS));
+    runtime.block_on(scene.run("GRANT UPDATE ON notes TO {db}_reader, {db}_analyst"));
+    let steps = (prop::sample::select(&STEPS[..]), prop::bool::ANY, prop::bool::ANY);
+    let mut runner = TestRunner::new(Config { cases: 12, failure_persistence: None, ..Config::default() });
+    runner
+        .run(&prop::collection::vec(steps, 1..30), |steps| {
+            let node = scene.open(PostgresOptions { connections_max: 1, ..options(&scene) });
+            for (step, is_acme, is_reader) in steps {
+                let (tenant, role) =
+                    (if is_acme { "acme" } else { "bolt" }, if is_reader { "reader" } else { "analyst" });
+                runtime.block_on(async {
+                    step.run(&node, &scene, tenant, role).await;
+                    Step::Lone.run(&node, &scene, tenant, role).await;
+                });
+            }
+            runtime.block_on(node.wait_until_idle());
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[tokio::test]
+async fn revoked_role_is_refused_soon_on_open_connections() {
+    let scene = TestDatabase::new(TENANTS).await;
+    let node = scene.open(PostgresOptions { connections_max: 1, ..options(&scene) });
+    let (node, scene) = (&node, &scene);
+    let reader = &caller("acme", &format!("{}_reader", scene.name));
+    let count = &owner_statement("SELECT count(*) FROM notes", Vec::new());
+    for _ in 0..3 {
+        assert_eq!(node.lines_as(count, reader).await.unwrap(), "1000");
+    }
+    scene.run("REVOKE {db}_reader FROM {login}").await;
+    wait_until("the refusal", || async { node.lines_as(count, reader).await.is_err() }).await;
+    scene.run("GRANT {db}_reader TO {login}").await;
+    assert_eq!(node.lines_as(count, reader).await.unwrap(), "1000");
 }

@@ -1,0 +1,305 @@
+"""A network whose nodes are killed, stopped, cut off and slowed down while they answer.
+
+Each answer is the right one, or has a mark that names the nodes that it lacks, or is an error; none comes after its deadline; and nothing
+is left behind. TIDEGATE_BINARY names the program, which has the feature `network`.
+
+    disturbed_nodes.py [--times N] [--seed NUMBER]
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+from disturbance import Cable
+
+BINARY = os.environ["TIDEGATE_BINARY"]
+NODES = ("cork", "oslo", "rome")
+ROWS, SITES = 150_000, 7
+# The time limits of the configuration: for the first rows of a node, and for a call.
+FIRST_ROWS_SECONDS, CALL_SECONDS = 3, 8
+# How long after its deadline an answer may end, on a machine that does other work.
+GRACE_SECONDS = 6
+# A node that is back is used within this time.
+RETURN_SECONDS = 15
+GROUPS = "SELECT site, count(*) AS n, sum(id) AS total FROM readings GROUP BY site ORDER BY site"
+# The rows of one side travel.
+JOIN = (
+    "SELECT a.site, count(*) AS n, sum(b.id) AS total FROM readings AS a JOIN readings AS b ON a.id = b.id - 1 "
+    "GROUP BY a.site ORDER BY a.site"
+)
+ALL_ROWS = "SELECT id, site, note FROM readings"
+
+
+def rows_of(nodes: set[str]) -> list[tuple[int, str]]:
+    """The identifiers and sites of the rows on `nodes`; neighbours are on different nodes."""
+    return [(number, f"site {number % SITES}") for number in range(ROWS * len(NODES)) if NODES[number % len(NODES)] in nodes]
+
+
+class Expected:
+    """The right answers of each set of nodes, without the program."""
+
+    def __init__(self):
+        self._known: dict[tuple[str, frozenset[str]], object] = {}
+
+    def answer(self, question: str, nodes: set[str]):
+        key = question, frozenset(nodes)
+        if key not in self._known:
+            self._known[key] = self._compute(question, nodes)
+        return self._known[key]
+
+    def _compute(self, question: str, nodes: set[str]):
+        rows = rows_of(nodes)
+        if question == ALL_ROWS:
+            return len(rows), sum(number for number, _ in rows)
+        if question == JOIN:
+            sites = dict(rows)
+            pairs = [(sites[number - 1], number) for number, _ in rows if number - 1 in sites]
+        else:
+            pairs = [(site, number) for number, site in rows]
+        groups: dict[str, list[int]] = {}
+        for site, number in pairs:
+            groups.setdefault(site, []).append(number)
+        return [(site, len(groups[site]), sum(groups[site])) for site in sorted(groups)]
+
+
+class Server:
+    """A process of the program in `folder`, whose configuration names its ports."""
+
+    def __init__(self, folder: Path, configuration: dict):
+        folder.mkdir(parents=True, exist_ok=True)
+        # JSON is YAML.
+        (folder / "tidegate.yaml").write_text(json.dumps(configuration))
+        self.folder, self.url = folder, "http://" + configuration["server"]["listen"]
+        self.start()
+
+    def start(self):
+        command = [BINARY, "serve", "--log", "error"]
+        self.process = subprocess.Popen(command, cwd=self.folder, stderr=subprocess.PIPE, text=True)
+        printed = []
+        for line in self.process.stderr:
+            printed.append(line)
+            if re.search(r"listening on http\S+/mcp", line):
+                break
+        else:
+            sys.exit(f"the server in {self.folder} did not start:\n{''.join(printed)}")
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def end(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.kill()
+        self.process.wait()
+
+    def gauge(self, name: str) -> int:
+        with urllib.request.urlopen(self.url + "/metrics", timeout=30) as response:
+            found = re.search(rf"^{name} (\S+)$", response.read().decode(), re.MULTILINE)
+        return int(float(found[1]))
+
+    def ask(self, database: str, sql: str) -> urllib.request.Request:
+        body = json.dumps({"database": database, "sql": sql, "no_cache": True}).encode()
+        headers = {"Content-Type": "application/json", "Accept": "application/x-ndjson"}
+        return urllib.request.Request(self.url + "/rest/sql", body, headers)
+
+
+class Answer:
+    """What a client sees of a call: rows and the nodes they lack, or an error."""
+
+    def __init__(self, server: Server, database: str, question: str):
+        self.rows, self.missing, self.error = [], set(), None
+        self.question = question
+        started = time.monotonic()
+        try:
+            with urllib.request.urlopen(server.ask(database, question), timeout=60) as response:
+                self.missing = set(filter(None, response.headers.get("Tidegate-Partial", "").split(", ")))
+                self._read(response)
+        except urllib.error.HTTPError as error:
+            self.error = error.read().decode()
+        except OSError as error:
+            self.error = f"broken: {error}"
+        self.seconds = time.monotonic() - started
+
+    def _read(self, response):
+        numbers = [0, 0]
+        for line in response:
+            row = json.loads(line)
+            if "error" in row:
+                self.error = json.dumps(row["error"])
+            elif self.question == ALL_ROWS:
+                numbers = [numbers[0] + 1, numbers[1] + row["id"]]
+            else:
+                self.rows.append((row["site"], row["n"], row["total"]))
+        if self.question == ALL_ROWS:
+            self.rows = tuple(numbers)
+
+
+class Network:
+    """Three nodes behind cables, and a server with two databases over them: one answers partially, the other does not."""
+
+    def __init__(self, folder: Path, running: ExitStack):
+        self.nodes, self.cables, listed = {}, {}, []
+        for name in NODES:
+            data = folder / name / "data"
+            data.mkdir(parents=True)
+            write_rows(data / "readings.parquet", rows_of({name}))
+            flight = free_port()
+            node = Server(folder / name, {
+                "server": {"listen": f"127.0.0.1:{free_port()}", "flight": f"127.0.0.1:{flight}"},
+                "databases": [{"name": "plant", "files": "./data"}],
+            })  # fmt: skip
+            running.callback(node.end)
+            cable = running.enter_context(Cable(flight))
+            self.nodes[name], self.cables[name] = node, cable
+            listed.append({"name": name, "url": f"grpc://127.0.0.1:{cable.port}", "database": "plant"})
+        networks = [
+            {"name": partial, "network": {"nodes": listed, "partial": partial, "timeout": f"{FIRST_ROWS_SECONDS}s"}}
+            for partial in ("allow", "forbid")
+        ]
+        server = {"listen": f"127.0.0.1:{free_port()}"}
+        limits = {"timeout": f"{CALL_SECONDS}s"}
+        self.asker = Server(folder / "asker", {"server": server, "databases": networks, "limits": limits})
+        running.callback(self.asker.end)
+
+    def disturb(self, how: str, name: str):
+        node, cable = self.nodes[name], self.cables[name]
+        match how:
+            case "kill":
+                node.process.kill()
+            case "stop":
+                node.process.send_signal(signal.SIGSTOP)
+            case "cut":
+                cable.cut()
+            case "slow":
+                cable.slow_down(0.2)
+            case "swallow":
+                cable.swallow()
+
+    def mend(self, how: str, name: str):
+        node, cable = self.nodes[name], self.cables[name]
+        match how:
+            case "kill":
+                node.process.wait()
+                node.start()
+            case "stop":
+                node.process.send_signal(signal.SIGCONT)
+            case _:
+                cable.mend()
+
+
+def write_rows(file: Path, rows: list[tuple[int, str]]):
+    columns = {
+        "id": pyarrow.array([number for number, _ in rows], pyarrow.int64()),
+        "site": pyarrow.array([site for _, site in rows]),
+        "note": pyarrow.array([f"a note of the reading with the number {number}" for number, _ in rows]),
+    }
+    pyarrow.parquet.write_table(pyarrow.table(columns), file, row_group_size=20_000)
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def check(answer: Answer, database: str, disturbed: str, expected: Expected) -> str:
+    """What the answer is; ends the program if it is wrong."""
+    limit = CALL_SECONDS + GRACE_SECONDS
+    problem = None
+    if answer.seconds > limit:
+        problem = f"it took {answer.seconds:.1f} s"
+    elif answer.error:
+        # The deadline of the call may end it while a node is slow.
+        if disturbed not in answer.error and not re.search("time|limit|broken", answer.error):
+            problem = f"the error does not name the node: {answer.error}"
+    elif answer.missing - {disturbed} or (answer.missing and database == "forbid"):
+        problem = f"it lacks {answer.missing}"
+    elif answer.rows != expected.answer(answer.question, set(NODES) - answer.missing):
+        problem = f"its rows are wrong, without {answer.missing or 'any mark'}: {answer.rows}"
+    if problem:
+        sys.exit(f"a wrong answer of {database} to {answer.question} while {disturbed} was disturbed: {problem}")
+    return "error" if answer.error else "partial" if answer.missing else "whole"
+
+
+def run(network: Network, times: int, choice: random.Random) -> Counter:
+    expected, outcomes = Expected(), Counter()
+    for database in ("allow", "forbid"):
+        for question in (GROUPS, JOIN, ALL_ROWS):
+            answer = Answer(network.asker, database, question)
+            if answer.error or answer.missing or answer.rows != expected.answer(question, set(NODES)):
+                sys.exit(f"wrong before any disturbance: {question}: {answer.error} {answer.rows}")
+    for number in range(times):
+        how = choice.choice(["kill", "stop", "cut", "slow", "swallow"])
+        name, database = choice.choice(NODES), choice.choice(["allow", "forbid"])
+        question = choice.choice([GROUPS, JOIN, ALL_ROWS, ALL_ROWS])
+        # From before the call to after the end of most answers.
+        delay = choice.uniform(-0.05, 0.6)
+        timer = threading.Timer(max(delay, 0), network.disturb, (how, name))
+        timer.start()
+        if delay < 0:
+            timer.join()
+        answer = Answer(network.asker, database, question)
+        timer.join()
+        outcome = check(answer, database, name, expected)
+        outcomes[f"{how}: {outcome}"] += 1
+        print(f"{number + 1}: {how} {name} after {delay:.2f} s, {database}: {outcome} in {answer.seconds:.2f} s", flush=True)
+        network.mend(how, name)
+        wait_until_whole(network, expected, f"{name} is back")
+    return outcomes
+
+
+def wait_until_whole(network: Network, expected: Expected, what: str):
+    end = time.monotonic() + RETURN_SECONDS
+    while True:
+        answer = Answer(network.asker, "allow", GROUPS)
+        if not answer.error and not answer.missing:
+            if answer.rows != expected.answer(GROUPS, set(NODES)):
+                sys.exit(f"wrong rows after {what}: {answer.rows}")
+            return
+        if time.monotonic() > end:
+            sys.exit(f"{RETURN_SECONDS} s after {what}, answers still lack it: {answer.error or answer.missing}")
+        time.sleep(0.1)
+
+
+def check_nothing_is_left(network: Network):
+    """No call is open on any server, and the asker holds no more connections than one for each node and form of identity."""
+    end = time.monotonic() + CALL_SECONDS + GRACE_SECONDS
+    servers = {"asker": network.asker, **network.nodes}
+    while open_calls := {name: calls for name, server in servers.items() if (calls := server.gauge("tidegate_jobs_open"))}:
+        if time.monotonic() > end:
+            sys.exit(f"calls are still open: {open_calls}")
+        time.sleep(0.1)
+    connections = {name: cable.connections for name, cable in network.cables.items()}
+    if any(count > 4 for count in connections.values()):
+        sys.exit(f"connections are left: {connections}")
+    print(f"nothing is left: no open call; connections: {connections}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    options = parser.parse_args()
+    print(f"seed {options.seed}")
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
+        network = Network(Path(folder), running)
+        outcomes = run(network, options.times, random.Random(options.seed))
+        check_nothing_is_left(network)
+    print(", ".join(f"{what} {count}" for what, count in sorted(outcomes.items())))
+
+
+if __name__ == "__main__":
+    main()
