@@ -111,8 +111,8 @@ impl CallerTokenSigner {
         let unavailable = |_| Error::internal("the system provides no random bytes for the id of a token");
         let id = secret::random_secret().map_err(unavailable)?;
         let own = json!({
-            "iss": issuer, "sub": principal.subject, "aud": node, "iat": now, "exp": expires, "jti": id,
-            HOPS_CLAIM: hops + 1, roles_claim: principal.roles,
+            "iss": issuer, "sub": principal.subject, "aud": node, "iat": now, "nbf": now, "exp": expires,
+            "jti": id, HOPS_CLAIM: hops + 1, roles_claim: principal.roles,
         });
         claims.extend(own.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
         if let Some(tenant) = &principal.tenant {

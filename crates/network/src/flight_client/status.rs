@@ -14,6 +14,8 @@ const TEXT_CHARS_MAX: usize = 2000;
 /// The texts with which tonic begins what it finds out by itself, without an error of the connection: the server has not
 /// sent the status.
 const BROKEN_ANSWERS: [&str; 3] = ["protocol error", "Unexpected EOF", "grpc-status header missing"];
+const CREDENTIAL_HINT: &str = "The owner of this server checks the credential for the node, that the node trusts it, and that \
+    the clocks of both agree.";
 const TIMEOUT_EXPIRED: &str = "Timeout expired";
 const TOO_LARGE: &str = "Error, decoded message length too large";
 
@@ -33,9 +35,17 @@ pub(super) fn to_error(node: &str, status: &Status) -> Error {
     let describe = |text: &str| describe(node, text);
     let parts = status.metadata().get_bin(ERROR_TRAILER).and_then(|value| value.to_bytes().ok());
     if let Some(error) = parts.and_then(|parts| ErrorParts::decode(&parts, describe)) {
-        return with_reportable_kind(error);
+        return with_credential_hint(with_reportable_kind(error));
     }
-    Error::new(kind_of(status.code()), describe(status.message()))
+    with_credential_hint(Error::new(kind_of(status.code()), describe(status.message())))
+}
+
+/// A node does not state why it refuses a credential.
+fn with_credential_hint(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Unauthenticated if error.hint().is_none() => error.with_hint(CREDENTIAL_HINT),
+        _ => error,
+    }
 }
 
 /// The error for `error`, which occurred while an answer of `node` was decoded.

@@ -106,6 +106,22 @@ async fn an_answer_may_take_longer_than_the_token_of_a_node() {
     assert_eq!(run(&client, "SELECT 1").await.err().unwrap().kind(), ErrorKind::Unauthenticated);
 }
 
+/// A node trusts its own clock. The hint has it among the reasons, since nothing of the network works then.
+#[tokio::test]
+async fn a_clock_that_is_an_hour_off_is_refused() {
+    let node = node(&["callers"]).await;
+    for hours in [-1, 1] {
+        let clock = Clock::new(move || Utc::now() + TimeDelta::hours(hours));
+        let options = CallerTokenOptions::new(ISSUER, Secret::new(SECRET), TokenAlgorithm::Hs256);
+        let signer = CallerTokenSigner::new(CallerTokenOptions { clock, ..options }).unwrap();
+        let client = client(&node, NodeCredential::CallerTokens(Arc::new(signer)));
+        let error = first_row(&client, "SELECT * FROM callers", &caller("ann", "acme")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unauthenticated, "{error:?}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("clocks of both")), "{hours} h: {error:?}");
+        assert_eq!(client.check(&caller("ann", "acme")).await.unwrap_err().kind(), ErrorKind::Unauthenticated);
+    }
+}
+
 #[tokio::test]
 async fn callers_without_rights_are_refused() {
     let node = node(&["callers"]).await;
