@@ -1,5 +1,6 @@
 //! Counts of logs in Parquet files beside scans and brute force, over random rows.
 
+mod network;
 #[path = "../../../tools/tests/it/log_counting/node.rs"]
 #[allow(dead_code, reason = "the tests of the tools use the rest")]
 pub(crate) mod node;

@@ -102,11 +102,10 @@ pub(super) async fn count_source(input: &CountingInput<'_>) -> Result<Option<Cou
 }
 
 /// Whether several statements take less time than one scan. The embedded engine reads text files as a whole for each
-/// statement; it knows the number of rows of the other files.
+/// statement; it knows the number of rows of the other files, on the nodes of a network too.
 async fn counts_fast(input: &CountingInput<'_>) -> bool {
     let database = &input.source.database;
     match database.dialect() {
-        _ if database.network().is_some() => false,
         SqlDialect::Postgres => true,
         // SQLite sorts all rows for each group, which takes more time than a scan of them.
         SqlDialect::Sqlite => {

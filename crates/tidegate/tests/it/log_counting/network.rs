@@ -1,0 +1,195 @@
+//! The same over a network whose nodes have a part of the rows each.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use arrow::datatypes::Schema;
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tidegate::engines::{
+    Engine, EngineOptions, FileDatabase, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers,
+};
+use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_query::{
+    Catalog, ColumnEntry, Database, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, Plan, QueryRows,
+};
+use tidegate_runtime::Job;
+use tidegate_sql::{SqlDialect, Statement};
+
+use super::node::LogNode;
+use super::properties::{check_answers, check_pages};
+use super::rows::{LogRow, questions, rows};
+use super::{times, write};
+
+/// Files in this process as a node.
+struct FileNode {
+    database: FileDatabase,
+    statements: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl Database for FileNode {
+    fn name(&self) -> &str {
+        self.database.name()
+    }
+
+    fn kind(&self) -> &'static str {
+        "flight_sql"
+    }
+
+    fn dialect(&self) -> SqlDialect {
+        self.database.dialect()
+    }
+
+    async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
+        self.database.catalog(principal).await
+    }
+
+    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
+        self.database.columns(table, principal).await
+    }
+
+    async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
+        self.database.plan(statement, principal).await
+    }
+}
+
+#[async_trait]
+impl NodeDatabase for FileNode {
+    fn url(&self) -> String {
+        format!("grpc://{}", self.name())
+    }
+
+    async fn tables(&self, principal: &Principal) -> Result<Arc<NodeTables>, Error> {
+        let mut tables = Vec::new();
+        for entry in &self.catalog(principal).await?.tables {
+            let statement = Statement::parse(&format!("SELECT * FROM \"{}\"", entry.name), self.dialect())?;
+            let schema = self.database.describe(&statement, principal).await;
+            let schema = schema.unwrap_or_else(|_| Arc::new(Schema::empty()));
+            let (name, rows) = (entry.name.clone(), entry.rows);
+            tables.push(NodeTable { name, schema, rows, comment: None, unreadable: None });
+        }
+        Ok(Arc::new(NodeTables { tables, known_since: SystemTime::now() }))
+    }
+
+    async fn check(&self, _: &Principal) -> Result<NodeCheck, Error> {
+        Err(Error::new(ErrorKind::Unavailable, "a node of tests is not checked"))
+    }
+
+    async fn run(&self, statement: &Statement, principal: &Principal, job: &Arc<Job>) -> Result<QueryRows, Error> {
+        self.statements.lock().push(statement.text().to_owned());
+        self.database.plan(statement, principal).await?.run(job).await
+    }
+
+    fn observed(&self) -> NodeObservation {
+        NodeObservation::default()
+    }
+}
+
+/// Two nodes with a folder each.
+struct Network {
+    folders: [TempDir; 2],
+    nodes: [Arc<FileNode>; 2],
+    log_node: LogNode,
+    _engine: Engine,
+}
+
+impl Network {
+    fn new(type_of_time: &str, rows: &[LogRow]) -> Self {
+        let engine = Engine::start(EngineOptions::default()).unwrap();
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        write_parts(&folders, type_of_time, rows);
+        let nodes = [0, 1].map(|index| {
+            let database =
+                FileDatabase::open(["milan", "oslo"][index], vec![folders[index].path().to_owned()], &engine);
+            Arc::new(FileNode { database: database.unwrap(), statements: Mutex::default() })
+        });
+        let members = nodes.iter().map(|node| NetworkNode { database: node.clone(), holds: None }).collect();
+        let options = NetworkOptions { partial: PartialAnswers::Forbid, timeout: Duration::from_secs(60) };
+        let database = NetworkDatabase::new("sites", options, members, &engine).unwrap();
+        Self { folders, nodes, log_node: LogNode::new(Arc::new(database)), _engine: engine }
+    }
+}
+
+/// Every second row is on the same node.
+fn write_parts(folders: &[TempDir; 2], type_of_time: &str, rows: &[LogRow]) {
+    for (first, folder) in folders.iter().enumerate() {
+        let part: Vec<LogRow> = rows.iter().skip(first).step_by(2).cloned().collect();
+        write(folder.path(), type_of_time, &part);
+    }
+}
+
+#[test]
+fn counts_of_a_network_are_those_of_a_scan() {
+    let config = Config { cases: 8, max_shrink_iters: 30, failure_persistence: None, ..Config::default() };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let cases = (rows(40), times(), prop::collection::vec(questions(), 5));
+    TestRunner::new(config)
+        .run(&cases, |(rows, type_of_time, questions)| {
+            let network = Network::new(type_of_time, &rows);
+            for question in questions {
+                let flag = |flag| if flag { "true" } else { "false" };
+                runtime.block_on(check_answers(&network.log_node, &rows, &question, flag));
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn pages_of_a_network_have_each_entry_once() {
+    let config = Config { cases: 6, max_shrink_iters: 30, failure_persistence: None, ..Config::default() };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let cases = (rows(25), rows(6), times(), 1usize..7, any::<bool>());
+    TestRunner::new(config)
+        .run(&cases, |(rows, added, type_of_time, limit, is_forward)| {
+            let last = rows.iter().filter_map(|row| row.time).max().unwrap_or(0);
+            let newer = |row: LogRow| LogRow {
+                time: Some(last + if row.flag == Some(true) { 1_000_000 } else { 0 }),
+                message: Some(format!("new {:?}", row.code)),
+                ..row
+            };
+            let added: Vec<LogRow> = added.into_iter().map(newer).collect();
+            let network = Network::new(type_of_time, &rows);
+            let all: Vec<LogRow> = rows.iter().chain(&added).cloned().collect();
+            let grow = async || write_parts(&network.folders, type_of_time, &all);
+            runtime.block_on(check_pages(&network.log_node, &rows, (limit, is_forward), &added, grow));
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// The nodes count, and send the entries of the page.
+#[test]
+fn nodes_count_their_part() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let row = |index: i64| LogRow {
+        time: Some(index * 1_000),
+        message: None,
+        level: None,
+        code: Some(index % 7),
+        flag: Some(index % 3 == 0),
+    };
+    let rows: Vec<LogRow> = (0..210).map(row).collect();
+    let network = Network::new("timestamp", &rows);
+    let Value::Object(arguments) =
+        json!({"selections": {"code": ["3"]}, "facets": ["_node"], "histogram": {"field": "flag"}, "limit": 2})
+    else {
+        unreachable!()
+    };
+    let answer = runtime.block_on(network.log_node.ask(arguments));
+    assert_eq!((&answer["evaluated"], &answer["matched"], &answer["returned"]), (&json!(30), &json!(30), &json!(2)));
+    assert_eq!(answer["facets"]["_node"]["values"], json!([["milan", 15], ["oslo", 15]]));
+    for node in &network.nodes {
+        let statements = node.statements.lock();
+        assert!(!statements.is_empty());
+        // Counts, a page, or the rows between the times of a page.
+        let sends_few =
+            |sql: &String| ["COUNT(", "MIN(", " LIMIT ", "\"time\" >="].iter().any(|part| sql.contains(part));
+        assert!(statements.iter().all(sends_few), "{statements:#?}");
+    }
+}
