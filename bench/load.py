@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
-from harness import report, wrk
+from harness import report, wire, wrk
 from harness.process import CACHE, TARGET, TIDEGATE, Server
 from harness.wrk import Load, Run
 
@@ -21,15 +21,32 @@ CALLS = [
     Load(server, "tools/call hello", "tools/call", {"name": "hello", "arguments": {"name": "tide"}})
     for server in (HELLO, RMCP)
 ]
-ONE_ROW = {"table": "nation", "select": ["n_name"], "where": {"column": "n_nationkey", "op": "=", "value": 7}}
+QUIET = "tidegate serve, --log error"
+
+
+def call(tool: str, arguments: wire.Json, name: str | None = None, server: str = NODE) -> Load:
+    return Load(server, f"tools/call {name or tool}", "tools/call", {"name": tool, "arguments": arguments})
+
+
+KEY = {"column": "n_nationkey", "op": "=", "value": 7}
+# Has no effect, and is different in each request, so that no stored answer is returned.
+ANY = {"column": "n_regionkey", "op": "<", "value": wrk.RANDOM}
+SAME, DIFFERENT = "one row", "one row, different each time"
 NODE_LOADS = [
     Load(NODE, "tools/list", "tools/list", {}),
-    Load(NODE, "tools/call query, one row", "tools/call", {"name": "query", "arguments": ONE_ROW}),
-    Load(
-        NODE,
-        "tools/call sql, one row",
-        "tools/call",
-        {"name": "sql", "arguments": {"sql": "SELECT n_name FROM nation WHERE n_nationkey = 7"}},
+    call("list_databases", {}),
+    call("list_databases", {}, server=QUIET),
+    call("node_status", {}),
+    call("query", {"table": "nation", "select": ["n_name"], "where": KEY}, f"query, {SAME}"),
+    call("query", {"table": "nation", "select": ["n_name"], "where": {"and": [KEY, ANY]}}, f"query, {DIFFERENT}"),
+    call("sql", {"sql": "SELECT n_name FROM nation WHERE n_nationkey = 7"}, f"sql, {SAME}"),
+    call(
+        "sql",
+        {
+            "sql": "SELECT n_name FROM nation WHERE n_nationkey = 7 AND n_regionkey < $1",
+            "parameters": [wrk.RANDOM],
+        },
+        f"sql, {DIFFERENT}",
     ),
 ]
 
@@ -45,6 +62,7 @@ def main() -> None:
     loads = LISTS + CALLS
     if TIDEGATE.exists():
         servers[NODE] = Server.tidegate(CACHE / "tpch-0.1")
+        servers[QUIET] = Server.tidegate(CACHE / "tpch-0.1", "--log", "error")
         loads += NODE_LOADS
     with ExitStack() as running:
         for server in servers.values():
