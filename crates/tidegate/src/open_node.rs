@@ -22,7 +22,7 @@ use crate::options::{GlobalOptions, LimitDefaults};
 use crate::quantity;
 use crate::reload;
 use crate::shutdown::{DRAIN_TIMEOUT, FORCED_DRAIN_TIMEOUT, Shutdown};
-use crate::source::{self, DatabaseSource, sources_or_current_folder};
+use crate::source::{self, DatabaseSource, JOINED_DATABASE_NAME, sources_or_current_folder};
 
 pub(crate) struct OpenNode {
     pub(crate) assembly: Arc<NodeAssembler>,
@@ -89,6 +89,16 @@ impl<'a> NodeSpec<'a> {
             return Err(CommandError::Usage(message.to_owned()));
         }
         Ok(Self { writing: Some(databases), ..spec })
+    }
+
+    /// The names of its databases. None is opened.
+    pub(crate) fn database_names(&self) -> Vec<String> {
+        let mut names = source::database_names(self.sources);
+        if names.len() > 1 && !self.has_file {
+            names.push(JOINED_DATABASE_NAME.to_owned());
+        }
+        names.extend(self.loaded_config.config.databases.iter().map(|entry| entry.name.clone()));
+        names
     }
 
     pub(crate) async fn open(self, defaults: LimitDefaults) -> Result<OpenNode, CommandError> {

@@ -153,6 +153,11 @@ pub(crate) fn open_databases(
     sources_by_name(sources)?.into_iter().map(|(name, source)| source.open_database(name, engine)).collect()
 }
 
+/// The names that the databases of `sources` get. One without a name is left out.
+pub(crate) fn database_names(sources: &[DatabaseSource]) -> Vec<String> {
+    sources.iter().filter_map(|source| source.database_name().ok()).collect()
+}
+
 /// The database that joins `databases`, if there are several and none has its name.
 pub(crate) fn join_databases(
     databases: &[Arc<dyn Database>],

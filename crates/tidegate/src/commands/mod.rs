@@ -4,6 +4,7 @@ mod access;
 mod audit;
 mod call;
 mod client;
+mod complete_line;
 mod completions;
 mod config;
 mod demo;
@@ -60,7 +61,10 @@ impl Cli {
         let (arguments, warnings) = renamed_flags::with_new_names(arguments.into_iter().collect());
         let mut cli = Self::parse_from(arguments);
         let is_server = cli.command.is_server();
-        cli.log_writer = logging::start(&cli.options.log, if is_server { "info" } else { "warn" }, is_server)?;
+        // A shell would print its lines into the line that is being typed.
+        if !matches!(cli.command, Command::CompleteLine(_)) {
+            cli.log_writer = logging::start(&cli.options.log, if is_server { "info" } else { "warn" }, is_server)?;
+        }
         for warning in warnings {
             tracing::warn!("{warning}");
         }
@@ -113,6 +117,8 @@ enum Command {
     Health(health::HealthCommand),
     Completions(completions::CompletionsCommand),
     #[command(hide = true)]
+    CompleteLine(complete_line::CompleteLineCommand),
+    #[command(hide = true)]
     Man(man::ManCommand),
 }
 
@@ -149,6 +155,7 @@ impl Command {
             Self::Transport(transport) => transport.run().await,
             Self::Health(health) => health.run().await,
             Self::Completions(completions) => completions.run(),
+            Self::CompleteLine(line) => line.run().await,
             Self::Man(man) => man.run(),
         }
     }

@@ -141,7 +141,7 @@ pub(super) fn add_tools(
     state.entries(|entries| register_ingest_maintenance(entries, folders, options, built_in))
 }
 
-fn has_engine(entry: &DatabaseConfig) -> bool {
+pub(super) fn has_engine(entry: &DatabaseConfig) -> bool {
     entry.postgres.is_some() || entry.sqlite.is_some()
 }
 

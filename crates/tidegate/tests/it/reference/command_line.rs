@@ -14,6 +14,20 @@ A flag overrides its environment variable, which overrides the [configuration fi
 | 1 | the query, the server or a verification failed |
 | 2 | the command line or the configuration is invalid |
 
+## Completion
+
+The packages for Debian and Homebrew install completion scripts. Otherwise, add this line to the file that your shell reads at its start:
+
+| shell | line |
+|---|---|
+| bash | `source <(tidegate completions bash)` |
+| zsh | `source <(tidegate completions zsh)`, after `compinit` |
+| fish | `tidegate completions fish \\| source` |
+
+In these shells, Tab also completes the names of databases, tables, tools, their arguments, toolsets and roles. The names come from the configuration and the paths of the
+line. If databases have to be opened for them, this takes one second at most; names of the configuration appear in any case. Nothing is changed, and a configuration with
+errors has no names. With `--connect`, tables of the running server are not completed.
+
 ";
 
 /// The heading of the options that every command has.

@@ -1,0 +1,31 @@
+#compdef tidegate
+# Completion of `tidegate` for zsh, printed by `tidegate completions zsh`.
+# The program itself lists the words that fit, so that names of the configuration and of its databases are among them.
+
+_tidegate() {
+    local program=${~${(Q)words[1]}} line
+    local -a lines complete_words open_words
+    lines=("${(@f)$("$program" complete-line --shell zsh --index $((CURRENT - 1)) -- "${(@)words}" 2>/dev/null)}")
+    for line in "${(@)lines}"; do
+        case $line in
+            '') ;;
+            :files)
+                # NAME=PATH and --flag=PATH
+                [[ ${PREFIX%%=*} == *[/.]* ]] || compset -P '*='
+                _files
+                return
+                ;;
+            # The value follows.
+            *=|*=:*) open_words+=("$line") ;;
+            *) complete_words+=("$line") ;;
+        esac
+    done
+    _describe -t values value complete_words -- open_words -S ''
+}
+
+# Either a function of a folder in `fpath`, which is called, or a script that is read.
+if [[ ${funcstack[1]} == _tidegate ]]; then
+    _tidegate "$@"
+else
+    compdef _tidegate tidegate
+fi
