@@ -39,6 +39,7 @@ impl Executor {
             job.report_step(QueryStep::Cached);
             return Box::pin(self.replay_answer(result, &request, job, reply)).await;
         }
+        let query = self.running.enter();
         let plan = self.plan(&request, &progress).await?;
         let encoding = AnswerEncoding::resolve(request.format, job.format());
         // Rejected before the query runs.
@@ -76,7 +77,7 @@ impl Executor {
             ),
             rows_before: 0,
         };
-        let recorder = AnswerRecorder::for_query(self.store.as_ref(), &request, encoding, cached.key, job, started);
+        let recorder = AnswerRecorder::for_query(self.store.as_ref(), &request, encoding, cached.key, job, &query);
         let batches = redact_stream(batches, job);
         AnswerPipeline { batches, distinct, answer, hints, recorder, schema, progress: &progress }.deliver().await
     }

@@ -1,7 +1,7 @@
 //! Stores rows that do not fit inline, so that they can be read page by page. No query runs twice.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -10,6 +10,7 @@ use futures::StreamExt;
 use super::Executor;
 use super::query_id::compute_query_id;
 use super::row_stream::{RecordBatchStream, abandon_answer, stream_rows};
+use super::running_queries::RunningQuery;
 use crate::answer::{AnswerWriter, NextPage, ProgressReporter, TruncationHints};
 use crate::body::stored_columns;
 use crate::format::{AnswerEncoding, OutputFormat};
@@ -20,7 +21,7 @@ use tidegate_results::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter
 use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{Job, Metadata, ReplySender};
 
-/// Faster answers are not cached.
+/// Answers of faster queries are not cached: storing one takes some milliseconds.
 const CACHEABLE_AFTER: Duration = Duration::from_millis(20);
 
 /// Stores the rows of an answer: those that do not fit inline, or all of them for the cache.
@@ -32,18 +33,18 @@ pub(super) struct AnswerRecorder<'a> {
     is_linked: bool,
     cache_key: Option<CacheKey>,
     job: &'a Arc<Job>,
-    started: Instant,
+    query: &'a RunningQuery,
 }
 
 impl<'a> AnswerRecorder<'a> {
-    /// The recorder for the answer to `request`, which began at `started`, if it may be stored; `key` is its cache key.
+    /// The recorder for the answer to `request`, which runs as `query`, if it may be stored; `key` is its cache key.
     pub(super) fn for_query(
         store: Option<&'a Arc<ResultStore>>,
         request: &QueryRequest,
         encoding: AnswerEncoding,
         key: Option<CacheKey>,
         job: &'a Arc<Job>,
-        started: Instant,
+        query: &'a RunningQuery,
     ) -> Option<Self> {
         let (Some(store), OverflowPolicy::Store { linked, .. }) = (store, request.overflow) else { return None };
         // For a body, or an answer without a budget, any number of rows would have to be buffered.
@@ -53,7 +54,7 @@ impl<'a> AnswerRecorder<'a> {
         let (database, rows_max) = (request.database.name().to_owned(), request.max_rows);
         let policies = request.database.row_policy_fingerprint(job.principal());
         let (is_linked, cache_key) = (linked, key.filter(|_| job.missing_nodes().is_none()));
-        Some(Self { store, database, policies, rows_max, is_linked, cache_key, job, started })
+        Some(Self { store, database, policies, rows_max, is_linked, cache_key, job, query })
     }
 
     /// Ends `answer`, which contains the first `visible` of `rows`, and then stores all of them.
@@ -87,7 +88,7 @@ impl<'a> AnswerRecorder<'a> {
 
     /// Whether `answer`, which contains `rows`, may be reused and took long enough.
     pub(super) fn is_cacheable(&self, answer: &AnswerWriter<'_>, rows: &[RecordBatch]) -> bool {
-        let is_worth_it = self.cache_key.is_some() && self.started.elapsed() >= CACHEABLE_AFTER;
+        let is_worth_it = self.cache_key.is_some() && self.query.own_time() >= CACHEABLE_AFTER;
         is_worth_it && !answer.is_truncated() && self.are_all_rows(count_rows(rows))
     }
 

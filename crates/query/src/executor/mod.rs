@@ -8,6 +8,7 @@ mod export;
 mod open_rows;
 mod query_id;
 mod row_stream;
+mod running_queries;
 mod summary;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use tidegate_results::ResultStore;
 use tidegate_runtime::event::EventDispatcher;
 
+use self::running_queries::RunningQueries;
 use crate::usage::UsageTracker;
 
 pub use self::query_id::compute_query_id;
@@ -29,12 +31,13 @@ pub struct Executor {
     /// The store for rows that do not fit inline.
     store: Option<Arc<ResultStore>>,
     usage: Arc<UsageTracker>,
+    running: RunningQueries,
 }
 
 impl Executor {
     /// An executor that reports each query to `events`.
     pub fn new(events: EventDispatcher) -> Self {
-        Self { events, store: None, usage: Arc::default() }
+        Self { events, store: None, usage: Arc::default(), running: RunningQueries::default() }
     }
 
     /// Stores rows that do not fit inline in `store`.
