@@ -7,7 +7,9 @@
 
 mod branch;
 mod database;
+mod exact_variance;
 mod held_rows;
+mod moments;
 mod nodes;
 mod options;
 mod partial_aggregates;
@@ -18,4 +20,5 @@ mod top_rows;
 mod united_table;
 
 pub use database::NetworkDatabase;
+pub(crate) use exact_variance::{LOW_BITS, LOW_MASK};
 pub use options::{HeldRows, HeldValues, NetworkNode, NetworkOptions, PartialAnswers};

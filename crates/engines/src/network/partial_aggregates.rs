@@ -2,7 +2,8 @@
 //!
 //! `count` and `sum` are merged by a sum, the smallest and greatest values and the logical and bitwise aggregates by
 //! themselves. Distinct values are grouped by in the branches, so that each branch sends each value once. `avg` is a sum and
-//! a count already. Aggregates that cannot be merged like this are computed over the rows.
+//! a count already. Variances, covariances and correlations are merged from several results of each branch. Aggregates
+//! that cannot be merged like this are computed over the rows.
 
 use std::sync::Arc;
 
@@ -12,9 +13,13 @@ use datafusion::common::{DFSchemaRef, Result};
 use datafusion::functions_aggregate::count::count_all;
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, Cast};
-use datafusion::logical_expr::{Aggregate, AggregateUDF, Expr, Filter, LogicalPlan, Projection, lit, when};
+use datafusion::logical_expr::{
+    Aggregate, AggregateUDF, Expr, ExprSchemable, Filter, LogicalPlan, Projection, lit, when,
+};
 
 use super::branch::{Branch, branches_of, column_at, union_of, without_alias};
+use super::exact_variance::ExactVariance;
+use super::moments::Measure;
 
 /// Computes aggregates over unions in the branches first, where their results can be merged.
 pub(super) fn aggregate_branches(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -41,6 +46,22 @@ enum Merge {
     Same(Arc<AggregateUDF>),
     /// The function over the values that the branches group by.
     OfDistinct(AggregateFunction),
+    /// A measure of floats, from their moments.
+    Moments(Measure),
+    /// A variance of exact numbers, from their sums.
+    Exact(ExactVariance),
+}
+
+impl Merge {
+    /// The number of results of each branch.
+    fn results_count(&self) -> usize {
+        match self {
+            Self::Count | Self::Sum(_) | Self::Same(_) => 1,
+            Self::OfDistinct(_) => 0,
+            Self::Moments(measure) => measure.moments().len(),
+            Self::Exact(variance) => variance.partials_count(),
+        }
+    }
 }
 
 struct MergedAggregate<'a> {
@@ -61,7 +82,7 @@ impl<'a> MergedAggregate<'a> {
         let mut functions = Vec::new();
         for expr in &aggregate.aggr_expr {
             let Expr::AggregateFunction(function) = without_alias(expr) else { return None };
-            let merge = merge_of(function)?;
+            let merge = merge_of(function, aggregate.input.schema())?;
             if let Merge::OfDistinct(_) = merge {
                 let argument = function.params.args.first()?;
                 if distinct.is_some_and(|known| known != argument) {
@@ -104,11 +125,8 @@ impl<'a> MergedAggregate<'a> {
         let mut results = Vec::new();
         let mut result_positions = Vec::new();
         for (function, merge) in &self.functions {
-            if matches!(merge, Merge::OfDistinct(_)) {
-                continue;
-            }
-            let Some(rewritten) = rewrite_function(function, branch, schema) else { return Ok(None) };
-            result_positions.push(position_of(&rewritten, &mut results));
+            let Some(partials) = plan_partials(function, merge, branch, schema) else { return Ok(None) };
+            result_positions.extend(partials.iter().map(|partial| position_of(partial, &mut results)));
         }
         // Without groups there is one row even if there are no rows to aggregate.
         let row_count = (groups.is_empty() && !keys.is_empty()).then(|| position_of(&count_all(), &mut results));
@@ -139,13 +157,18 @@ impl<'a> MergedAggregate<'a> {
         let mut result = groups_count + usize::from(self.distinct.is_some());
         let mut merged = Vec::new();
         for (function, merge) in &self.functions {
-            let (func, argument, distinct) = match merge {
-                Merge::OfDistinct(function) => (function.func.clone(), groups_count, function.params.distinct),
-                Merge::Count => (sum_udaf(), result, false),
-                Merge::Sum(func) | Merge::Same(func) => (func.clone(), result, false),
+            let results = result..result + merge.results_count();
+            result = results.end;
+            let (func, arguments, distinct) = match merge {
+                Merge::OfDistinct(function) => {
+                    (function.func.clone(), groups_count..groups_count + 1, function.params.distinct)
+                }
+                Merge::Count => (sum_udaf(), results, false),
+                Merge::Sum(func) | Merge::Same(func) => (func.clone(), results, false),
+                Merge::Moments(measure) => (measure.merging_function(), results, false),
+                Merge::Exact(variance) => (variance.merging_function(), results, false),
             };
-            result += usize::from(!matches!(merge, Merge::OfDistinct(_)));
-            let args = vec![column_at(union.schema(), argument)?];
+            let args = arguments.map(|position| column_at(union.schema(), position)).collect::<Result<_>>()?;
             merged
                 .push(call(func, AggregateFunctionParams { args, distinct, filter: None, ..function.params.clone() }));
         }
@@ -168,10 +191,17 @@ impl<'a> MergedAggregate<'a> {
 }
 
 /// How the results of `function` in the branches are merged; `None` if they cannot be.
-fn merge_of(function: &AggregateFunction) -> Option<Merge> {
+fn merge_of(function: &AggregateFunction, schema: &DFSchemaRef) -> Option<Merge> {
     let AggregateFunction { func, params } = function;
     if !params.order_by.is_empty() || params.null_treatment.is_some() {
         return None;
+    }
+    if let Some(measure) = Measure::of_function(func.name()).filter(|_| !params.distinct) {
+        let is_float = |argument: &Expr| argument.get_type(schema).is_ok_and(|of| of == DataType::Float64);
+        return match params.args.iter().all(is_float) {
+            true => Some(Merge::Moments(measure)),
+            false => ExactVariance::new(function, schema).map(Merge::Exact),
+        };
     }
     let [_] = params.args.as_slice() else { return None };
     let same = || Merge::Same(func.clone());
@@ -195,14 +225,37 @@ fn position_of(expr: &Expr, expressions: &mut Vec<Expr>) -> usize {
     })
 }
 
-fn rewrite_function(function: &AggregateFunction, branch: &Branch, schema: &DFSchemaRef) -> Option<Expr> {
+/// The functions that `branch` computes for `function`. `schema` is that of the union.
+fn plan_partials(
+    function: &AggregateFunction,
+    merge: &Merge,
+    branch: &Branch,
+    schema: &DFSchemaRef,
+) -> Option<Vec<Expr>> {
     let params = &function.params;
-    let args = params.args.iter().map(|argument| branch.rewrite(argument, schema)).collect::<Option<_>>()?;
+    if matches!(merge, Merge::OfDistinct(_)) {
+        return Some(Vec::new());
+    }
+    let args = params.args.iter().map(|argument| branch.rewrite(argument, schema)).collect::<Option<Vec<Expr>>>()?;
     let filter = match &params.filter {
         Some(filter) => Some(Box::new(branch.rewrite(filter, schema)?)),
         None => None,
     };
-    Some(call(function.func.clone(), AggregateFunctionParams { args, filter, ..params.clone() }))
+    let partial = |func: Arc<AggregateUDF>, args: Vec<Expr>| {
+        call(func, AggregateFunctionParams { args, filter: filter.clone(), ..params.clone() })
+    };
+    Some(match merge {
+        Merge::Moments(measure) => {
+            let (y, x) = (args.first()?, args.last()?);
+            let moments = measure.moments().iter();
+            moments.map(|moment| partial(moment.function(), vec![y.clone(), x.clone()])).collect()
+        }
+        Merge::Exact(variance) => {
+            let partials = variance.partials(args.first()?, branch.base.schema())?;
+            partials.into_iter().map(|(func, argument)| partial(func, vec![argument])).collect()
+        }
+        _ => vec![partial(function.func.clone(), args)],
+    })
 }
 
 fn call(func: Arc<AggregateUDF>, params: AggregateFunctionParams) -> Expr {

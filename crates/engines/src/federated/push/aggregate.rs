@@ -1,7 +1,7 @@
 //! Translates aggregates to the SQL of a member.
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::logical_expr::expr::{AggregateFunction, Cast};
+use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, Cast};
 use datafusion::logical_expr::{Aggregate, Expr};
 use tidegate_sql::SqlDialect;
 
@@ -48,7 +48,6 @@ impl Translator {
         if !params.order_by.is_empty() || params.null_treatment.is_some() {
             return None;
         }
-        let [argument] = params.args.as_slice() else { return None };
         let result = aggregate.schema.field(position).data_type();
         let filter = match &params.filter {
             Some(filter) => {
@@ -57,6 +56,14 @@ impl Translator {
             }
             None => String::new(),
         };
+        if is_statistic(func.name()) {
+            return Some(format!("{}{filter}", self.translate_statistic(func.name(), params, terms)?));
+        }
+        let [argument] = params.args.as_slice() else { return None };
+        if let ("sum", false, Some(product)) = (func.name(), params.distinct, self.translate_product(argument, terms)) {
+            let sum = format!("SUM({product}){filter}");
+            return Some(if self.dialect() == SqlDialect::Postgres { self.write_cast(&sum, "NUMERIC") } else { sum });
+        }
         if func.name() == "count" {
             return Some(format!("{}{filter}", self.translate_count(argument, params.distinct, terms)?));
         }
@@ -83,8 +90,30 @@ impl Translator {
         }
     }
 
+    /// A variance, a correlation or the like, which only the same engine computes in the same way.
+    fn translate_statistic(
+        &self,
+        name: &str,
+        params: &AggregateFunctionParams,
+        terms: ColumnLookup<'_>,
+    ) -> Option<String> {
+        if self.dialect() != SqlDialect::DataFusion || params.distinct {
+            return None;
+        }
+        let name = if name == "var" { "var_samp" } else { name };
+        let args: Option<Vec<String>> = params.args.iter().map(|arg| self.translate_number(arg, terms)).collect();
+        Some(format!("{name}({})", args?.join(", ")))
+    }
+
     fn translate_count(&self, argument: &Expr, distinct: bool, terms: ColumnLookup<'_>) -> Option<String> {
         match argument {
+            // A whole number is no other with more bits.
+            Expr::Cast(Cast { expr, field }) if *field.data_type() == DataType::Int64 => match &**expr {
+                Expr::Column(column) if terms(column)?.field.data_type().is_integer() => {
+                    self.translate_count(expr, distinct, terms)
+                }
+                _ => None,
+            },
             Expr::Literal(value, _) if !value.is_null() && !distinct => Some("COUNT(*)".to_owned()),
             Expr::Column(column) if distinct => {
                 let term =
@@ -103,6 +132,11 @@ impl Translator {
             SqlDialect::DataFusion | SqlDialect::Postgres => format!("CAST({sql} AS {name})"),
         }
     }
+}
+
+fn is_statistic(name: &str) -> bool {
+    matches!(name, "var" | "var_pop" | "stddev" | "stddev_pop" | "covar_samp" | "covar_pop" | "corr")
+        || name.starts_with("regr_")
 }
 
 /// The aggregated column, and whether the plan widens it, which the member does implicitly.

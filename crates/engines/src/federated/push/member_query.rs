@@ -16,23 +16,26 @@ use crate::federated::exec::MemberExec;
 use crate::federated::member::{MemberQuery, MemberQueryContext};
 
 impl MemberQuery {
-    /// The plan that runs the query, in place of one with the columns of `schema`.
+    /// The plan that runs the query, in place of one with the columns of `schema`, which are at `positions` of the query.
     pub(super) fn into_plan(
         self,
         schema: &DFSchema,
-        part: &MemberQueryBuilder,
+        positions: &[usize],
         context: &MemberQueryContext,
     ) -> Result<LogicalPlan> {
         let name = TableReference::bare(self.member.name());
-        let columns = schema.fields().iter().enumerate();
-        let fields: Vec<Field> = columns
-            .map(|(position, field)| field.as_ref().clone().with_name(MemberQueryBuilder::column_name(position)))
-            .collect();
-        debug_assert_eq!(fields.len(), part.columns.len());
+        debug_assert_eq!(schema.fields().len(), positions.len());
+        let mut fields: Vec<Field> = Vec::new();
+        for (field, position) in schema.fields().iter().zip(positions) {
+            // A repeated column is at the position of the first.
+            if *position == fields.len() {
+                fields.push(field.as_ref().clone().with_name(MemberQueryBuilder::column_name(*position)));
+            }
+        }
         let table = MemberQueryTable { query: self, schema: Arc::new(Schema::new(fields)), context: context.clone() };
         let scan = TableScanBuilder::new(name.clone(), provider_as_source(Arc::new(table))).build()?;
-        let named = schema.iter().enumerate().map(|(position, (qualifier, field))| {
-            let column = Expr::Column(Column::new(Some(name.clone()), MemberQueryBuilder::column_name(position)));
+        let named = schema.iter().zip(positions).map(|((qualifier, field), position)| {
+            let column = Expr::Column(Column::new(Some(name.clone()), MemberQueryBuilder::column_name(*position)));
             column.alias_qualified(qualifier.cloned(), field.name())
         });
         Projection::try_new(named.collect(), Arc::new(LogicalPlan::TableScan(scan))).map(LogicalPlan::Projection)

@@ -5,6 +5,7 @@
 //! down.
 
 mod aggregate;
+mod argument;
 mod comparison;
 mod expression;
 mod key;

@@ -31,6 +31,21 @@ impl MemberQueryBuilder {
         format!("c{position}")
     }
 
+    /// The query with each column once, and the position there of each column of this one.
+    pub(super) fn without_repeats(&self) -> (Self, Vec<usize>) {
+        let mut columns: Vec<SqlColumn> = Vec::with_capacity(self.columns.len());
+        let positions = self.columns.iter().map(|column| {
+            let field = |column: &SqlColumn| column.field.as_ref().clone().with_name("");
+            let is_same = |known: &SqlColumn| known.sql == column.sql && field(known) == field(column);
+            columns.iter().position(is_same).unwrap_or_else(|| {
+                columns.push(column.clone());
+                columns.len() - 1
+            })
+        });
+        let positions = positions.collect();
+        (Self { columns, ..self.clone() }, positions)
+    }
+
     /// Whether further clauses require a subquery.
     pub(super) fn is_closed(&self) -> bool {
         self.groups.is_some() || self.rows_max.is_some()

@@ -13,7 +13,8 @@ use super::comparison::ComparisonSemantics;
 use super::query_builder::{MemberQueryBuilder, SqlColumn};
 use crate::federated::member::{Member, MemberQuery, MemberQueryContext, MemberTable};
 
-/// Maximum number of values of a filter that is pushed down. A statement may have 1,000.
+/// Maximum number of values of a filter that is pushed down with a scan. A statement may have 1,000. A filter with more
+/// stays in the plan, and is part of a query only if the whole query has few enough.
 const VALUES_MAX: usize = 100;
 
 pub(crate) struct Translator {
@@ -65,8 +66,9 @@ impl Translator {
         part: &MemberQueryBuilder,
         context: &MemberQueryContext,
     ) -> Result<Option<LogicalPlan>> {
-        match self.build_query(part, None) {
-            Ok(query) => query.into_plan(node.schema(), part, context).map(Some),
+        let (part, positions) = part.without_repeats();
+        match self.build_query(&part, None) {
+            Ok(query) => query.into_plan(node.schema(), &positions, context).map(Some),
             Err(_) => Ok(None),
         }
     }

@@ -4,3 +4,4 @@ mod answers;
 mod failures;
 mod generated;
 mod local_node;
+mod statistics;
