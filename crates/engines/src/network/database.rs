@@ -7,8 +7,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::TableReference;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::logical_expr::LogicalPlan;
 use tidegate_core::{Error, Principal};
 use tidegate_query::{
     Catalog, ColumnEntry, Database, Network, NodeDatabase, Plan, StableHasher, TableEntry, TablePart, TableStatus,
@@ -17,19 +15,15 @@ use tidegate_query::{
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_util::task::TaskTracker;
 
+use super::key_reader::KeyReader;
 use super::nodes::KnownTables;
 use super::options::{NetworkNode, NetworkOptions};
-use super::partial_aggregates::aggregate_branches;
-use super::plan::NetworkPlan;
-use super::pruned_nodes::remove_pruned_nodes;
+use super::plan::{NetworkPlan, NodeStarter};
+use super::planner::NetworkPlanner;
 use super::tables::NetworkTables;
-use super::top_rows::limit_branches;
 use super::united_table::{NODE_COLUMN, UnitedTable};
-use crate::embedded::{
-    Engine, SessionFactory, StatementScope, StatementSession, build_plan, describe_statement, find_tables,
-    optimize_statement, to_core_error, with_cancellation,
-};
-use crate::federated::{MemberQueryContext, push_down};
+use crate::embedded::{Engine, SessionFactory, StatementScope, StatementSession, describe_statement, find_tables};
+use crate::federated::MemberQueryContext;
 
 /// Maximum time to wait for running statements of nodes at shutdown.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
@@ -115,11 +109,6 @@ impl NetworkDatabase {
     }
 }
 
-/// `plan`, after its inputs were rewritten: a merged count may be null by its type, although it never is.
-fn with_own_schemas(plan: LogicalPlan) -> datafusion::common::Result<LogicalPlan> {
-    plan.transform_up(|node| node.recompute_schema().map(Transformed::yes)).map(|transformed| transformed.data)
-}
-
 #[async_trait]
 impl Database for NetworkDatabase {
     fn name(&self) -> &str {
@@ -183,23 +172,21 @@ impl Database for NetworkDatabase {
         let rows = self.rows_by_node(&names, &tables);
         let unreadable = names.iter().flat_map(|name| tables.known.unreadable_on(name, &self.name));
         let failed = tables.known.unknown.iter().chain(unreadable).cloned().collect();
-        let session = with_cancellation(self.create_session(&tables, principal), &cancellation);
         // Dropping this future before the plan is complete cancels the functions that run during planning.
         let cancel_on_drop = cancellation.token().clone().drop_guard();
         let worker_pool = self.engine.worker_pool(principal)?;
-        let (statement, of_plan, of_query) = (statement.clone(), worker_pool.clone(), cancellation.clone());
-        let nodes = self.nodes.clone();
+        let (nodes, sessions, engine) = (self.nodes.clone(), self.sessions.clone(), self.engine.clone());
+        let planner = NetworkPlanner { tables, nodes, context, sessions, engine, worker_pool: worker_pool.clone() };
+        let (statement, of_query, planning) = (statement.clone(), cancellation.clone(), planner.clone());
         let planning = async move {
-            let logical = optimize_statement(&statement, &session, &tables).await?;
-            let rewritten = remove_pruned_nodes(logical, &nodes).and_then(aggregate_branches).and_then(limit_branches);
-            let pushed = rewritten.and_then(with_own_schemas).and_then(|logical| push_down(logical, &context));
-            let logical = pushed.map_err(|error| to_core_error(&error, tables.database()))?;
-            build_plan(logical, session, &tables, of_plan, of_query).await
+            let logical = planning.clone().optimize_statement(statement).await?;
+            Ok((logical.clone(), planning.build(logical, of_query).await?))
         };
-        let plan = worker_pool.run(planning).await?;
+        let (logical, plan) = worker_pool.run(planning).await?;
         cancel_on_drop.disarm();
-        let (network, partial) = (self.name.clone(), self.options.partial);
-        Ok(Box::new(NetworkPlan { network, plan, cancellation, partial, failed, rows }))
+        let starter = NodeStarter { network: self.name.clone(), partial: self.options.partial, failed, rows };
+        let key_reader = KeyReader::new(planner, logical);
+        Ok(Box::new(NetworkPlan { plan, cancellation, starter, key_reader }))
     }
 
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {

@@ -10,6 +10,7 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{MissingNode, MissingNodes, Plan, QueryRows, is_node_failure};
 use tidegate_runtime::Job;
 
+use super::key_reader::{KeyReader, ReducedPlan};
 use super::nodes::nodes_failed_error;
 use super::options::PartialAnswers;
 use super::tables::node_queries;
@@ -20,9 +21,16 @@ use crate::federated::{MemberExec, StartOutcome};
 const NODE_STATEMENTS_MAX: usize = 1_024;
 
 pub(super) struct NetworkPlan {
-    pub(super) network: Arc<str>,
     pub(super) plan: EmbeddedPlan,
     pub(super) cancellation: QueryCancellation,
+    pub(super) starter: NodeStarter,
+    /// The joins whose small sides are read first.
+    pub(super) key_reader: Option<KeyReader>,
+}
+
+/// Starts the statements of a plan on the nodes.
+pub(super) struct NodeStarter {
+    pub(super) network: Arc<str>,
     pub(super) partial: PartialAnswers,
     /// The nodes that failed before the statement: their tables were never known, or they cannot read one of it.
     pub(super) failed: Vec<MissingNode>,
@@ -30,14 +38,14 @@ pub(super) struct NetworkPlan {
     pub(super) rows: BTreeMap<String, Option<u64>>,
 }
 
-impl NetworkPlan {
+impl NodeStarter {
     /// Starts the statements of all nodes, and waits until each has its first rows or has failed. Returns the nodes whose
     /// rows are missing.
     ///
     /// # Errors
     /// The error of a statement; the failure of nodes if answers must be whole; `TooLarge` beyond a limit.
-    async fn start_nodes(&self, job: &Arc<Job>) -> Result<Vec<MissingNode>, Error> {
-        let leaves = node_queries(self.plan.operators());
+    pub(super) async fn start(&self, plan: &EmbeddedPlan, job: &Arc<Job>) -> Result<Vec<MissingNode>, Error> {
+        let leaves = node_queries(plan.operators());
         let leaves: Vec<&MemberExec> = leaves.iter().filter_map(|leaf| leaf.downcast_ref::<MemberExec>()).collect();
         if leaves.len() > NODE_STATEMENTS_MAX {
             let message = format!(
@@ -105,18 +113,32 @@ impl Plan for NetworkPlan {
     }
 
     async fn explain(&self) -> Result<String, Error> {
-        self.plan.explain().await
+        let first = match &self.key_reader {
+            Some(reader) => reader.explain().await?,
+            None => String::new(),
+        };
+        Ok(first + &self.plan.explain().await?)
     }
 
     async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<QueryRows, Error> {
         self.cancellation.set_job(job.clone());
-        let missing = self.start_nodes(job).await?;
-        let Self { plan, rows, .. } = *self;
+        let Self { plan, starter, key_reader, .. } = *self;
+        let reduced = match key_reader {
+            Some(reader) => reader.read(&starter, job).await?,
+            None => None,
+        };
+        let (plan, mut missing) = match reduced {
+            Some(ReducedPlan { plan, missing }) => (plan, missing),
+            None => (plan, Vec::new()),
+        };
+        missing.extend(starter.start(&plan, job).await?);
+        missing.sort_by(|left, right| left.name.cmp(&right.name));
+        missing.dedup_by(|left, right| left.name == right.name);
         let answer = Box::new(plan).run(job).await?;
         if missing.is_empty() {
             return Ok(answer);
         }
-        let rows_total = rows.into_values().sum();
+        let rows_total = starter.rows.into_values().sum();
         Ok(QueryRows { missing: Some(Arc::new(MissingNodes { nodes: missing, rows_total })), ..answer })
     }
 }

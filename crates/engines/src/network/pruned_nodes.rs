@@ -5,9 +5,10 @@ use std::sync::Arc;
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::logical_expr::{EmptyRelation, LogicalPlan, Union};
+use datafusion::logical_expr::{LogicalPlan, Union};
 
 use super::held_rows::may_match;
+use super::key_condition::{empty_of, is_empty};
 use super::options::NetworkNode;
 use crate::federated::MemberTable;
 
@@ -46,12 +47,4 @@ pub(super) fn remove_pruned_nodes(plan: LogicalPlan, nodes: &[NetworkNode]) -> R
         _ => Ok(Transformed::no(node)),
     });
     Ok(pruned?.data)
-}
-
-fn is_empty(plan: &LogicalPlan) -> bool {
-    matches!(plan, LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, .. }))
-}
-
-fn empty_of(plan: &LogicalPlan) -> LogicalPlan {
-    LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema: plan.schema().clone() })
 }

@@ -164,7 +164,7 @@ fn unite_column(name: &str, parts: &[NodePart], notes: &mut Vec<(String, String)
 }
 
 /// The narrowest type that holds the values of both types exactly.
-fn common_type(left: &DataType, right: &DataType) -> Option<DataType> {
+pub(super) fn common_type(left: &DataType, right: &DataType) -> Option<DataType> {
     use DataType as Type;
     if left == right {
         return Some(left.clone());

@@ -247,6 +247,11 @@ impl EmbeddedPlan {
         &self.explained.physical
     }
 
+    /// The queries that are sent to other databases.
+    pub(crate) fn member_queries(&self) -> &[String] {
+        &self.explained.member_queries
+    }
+
     /// Plans the statement again over the current files. The columns may change.
     async fn replan(&mut self) -> Result<(), Error> {
         let Some(PlanSource { statement, tables, sessions }) = self.source.take().map(|origin| *origin) else {

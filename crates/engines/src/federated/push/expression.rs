@@ -124,6 +124,13 @@ impl Translator {
             ScalarValue::Date32(Some(_))
             | ScalarValue::TimestampMicrosecond(Some(_), _)
             | ScalarValue::Decimal128(Some(_), ..) => Parameter::Text(scalar_text(value)?),
+            ScalarValue::TimestampSecond(Some(_), _)
+            | ScalarValue::TimestampMillisecond(Some(_), _)
+            | ScalarValue::TimestampNanosecond(Some(_), _)
+                if self.dialect() == SqlDialect::DataFusion =>
+            {
+                Parameter::Text(scalar_text(value)?)
+            }
             _ => return None,
         };
         let placeholder = self.placeholder(parameter);

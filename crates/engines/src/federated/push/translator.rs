@@ -211,6 +211,7 @@ impl Translator {
         let mut part = self.open_builder(&filter.input)?;
         let condition = self.translate_exact(&filter.predicate, filter.input.schema(), &part.columns)?;
         part.conditions.push(condition);
+        part.is_worth_pushing = true;
         Some(part)
     }
 

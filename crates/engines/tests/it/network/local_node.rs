@@ -1,10 +1,12 @@
 //! A node in this process: a folder of files that counts its statements and fails on demand.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
+use futures::StreamExt;
 use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_engines::{Engine, HeldRows, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers};
@@ -36,6 +38,10 @@ pub(crate) struct LocalNode {
     database: TestNode,
     pub(crate) failure: Mutex<Option<Failure>>,
     pub(crate) statements: Mutex<Vec<String>>,
+    /// The rows that it sent.
+    rows_sent: Arc<AtomicUsize>,
+    /// Whether its catalog lacks the numbers of rows, as with row policies.
+    pub(crate) hides_rows: AtomicBool,
     /// It is removed with the node.
     _folder: Folder,
 }
@@ -47,8 +53,15 @@ impl LocalNode {
     }
 
     pub(crate) fn on(name: &str, folder: Folder) -> Arc<Self> {
-        let (failure, statements) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { name: name.to_owned(), database: folder.database(), failure, statements, _folder: folder })
+        Arc::new(Self {
+            name: name.to_owned(),
+            database: folder.database(),
+            failure: Mutex::default(),
+            statements: Mutex::default(),
+            rows_sent: Arc::default(),
+            hides_rows: AtomicBool::default(),
+            _folder: folder,
+        })
     }
 
     fn unavailable(&self, reason: &str) -> Error {
@@ -103,7 +116,8 @@ impl NodeDatabase for LocalNode {
             let described = self.database.database.describe(&statement, principal).await;
             let unreadable = described.as_ref().err().map(|error| error.message().to_owned());
             let schema: SchemaRef = described.unwrap_or_else(|_| Arc::new(Schema::empty()));
-            tables.push(NodeTable { name: entry.name.clone(), schema, rows: entry.rows, comment: None, unreadable });
+            let rows = entry.rows.filter(|_| !self.hides_rows.load(Ordering::Relaxed));
+            tables.push(NodeTable { name: entry.name.clone(), schema, rows, comment: None, unreadable });
         }
         Ok(Arc::new(NodeTables { tables, known_since: SystemTime::now() }))
     }
@@ -119,7 +133,15 @@ impl NodeDatabase for LocalNode {
             Some(Failure::Silent) => std::future::pending().await,
             Some(Failure::Refusing) => Err(Error::new(ErrorKind::Forbidden, "this caller is not trusted")),
             Some(_) => Err(self.unavailable("connection refused")),
-            None => self.database.database.plan(statement, principal).await?.run(job).await,
+            None => {
+                let rows = self.database.database.plan(statement, principal).await?.run(job).await?;
+                let sent = self.rows_sent.clone();
+                let counted = rows.batches.inspect(move |batch| {
+                    let rows = batch.as_ref().map_or(0, |batch| batch.num_rows());
+                    sent.fetch_add(rows, Ordering::Relaxed);
+                });
+                Ok(QueryRows { batches: counted.boxed(), ..rows })
+            }
         }
     }
 
@@ -175,5 +197,10 @@ impl LocalNetwork {
             statements.into_iter().map(|sql| format!("{}: {sql}", node.name)).collect::<Vec<_>>()
         };
         self.nodes.iter().flat_map(of_node).collect()
+    }
+
+    /// The number of rows that the nodes sent since the last call.
+    pub(crate) fn take_rows_sent(&self) -> usize {
+        self.nodes.iter().map(|node| node.rows_sent.swap(0, Ordering::Relaxed)).sum()
     }
 }

@@ -3,5 +3,6 @@
 mod answers;
 mod failures;
 mod generated;
+mod key_joins;
 mod local_node;
 mod statistics;

@@ -1,0 +1,155 @@
+//! Reads the small sides of joins before the nodes receive the statement.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::DataFusionError;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::LogicalPlan;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use tidegate_core::Error;
+use tidegate_query::{MissingNode, Plan, QueryRows, batch_bytes};
+use tidegate_runtime::Job;
+
+use super::key_joins::{KEY_ROWS_MAX, KEYS_MAX, KeyJoin, ROW_BYTES_MAX};
+use super::plan::NodeStarter;
+use super::planner::NetworkPlanner;
+use crate::embedded::{EmbeddedPlan, to_core_error};
+
+/// Maximum number of joins of a statement whose small side is read first: each adds the time of a node's answer.
+const KEY_JOINS_MAX: usize = 4;
+
+/// The joins of a statement whose one side may be small.
+pub(super) struct KeyReader {
+    planner: NetworkPlanner,
+    /// The statement, optimized.
+    logical: LogicalPlan,
+}
+
+/// A plan whose joins use the rows that were read.
+pub(super) struct ReducedPlan {
+    pub(super) plan: EmbeddedPlan,
+    /// The nodes whose rows the small sides lack.
+    pub(super) missing: Vec<MissingNode>,
+}
+
+/// What [`KeyReader::reduce`] has read so far.
+struct Progress<'a> {
+    starter: &'a NodeStarter,
+    job: &'a Arc<Job>,
+    missing: Vec<MissingNode>,
+    joins_left: usize,
+    is_reduced: bool,
+}
+
+impl KeyReader {
+    /// `None` if no join of `logical` may have a small side.
+    pub(super) fn new(planner: NetworkPlanner, logical: LogicalPlan) -> Option<Self> {
+        let has_join = logical.exists(|node| Ok(KeyJoin::of_plan(node).is_some())).unwrap_or(false);
+        has_join.then_some(Self { planner, logical })
+    }
+
+    /// Reads the small sides. `None` if none is small.
+    ///
+    /// # Errors
+    /// The failure of a node, if answers must be whole; the error of a statement.
+    pub(super) async fn read(&self, starter: &NodeStarter, job: &Arc<Job>) -> Result<Option<ReducedPlan>, Error> {
+        let mut progress = Progress { starter, job, missing: Vec::new(), joins_left: KEY_JOINS_MAX, is_reduced: false };
+        let logical = self.reduce(self.logical.clone(), &mut progress).await?;
+        if !progress.is_reduced {
+            return Ok(None);
+        }
+        let planner = self.planner.clone();
+        let cancellation = planner.context.cancellation.clone();
+        let plan = self.planner.worker_pool.run(planner.build(logical, cancellation)).await?;
+        Ok(Some(ReducedPlan { plan, missing: progress.missing }))
+    }
+
+    /// `plan`, with conditions for the keys of its joins. Inputs come first: a join may make another one small.
+    fn reduce<'a>(
+        &'a self,
+        plan: LogicalPlan,
+        progress: &'a mut Progress<'_>,
+    ) -> BoxFuture<'a, Result<LogicalPlan, Error>> {
+        Box::pin(async move {
+            let failed = |error: DataFusionError| to_core_error(&error, &self.planner.tables.network);
+            let mut inputs = Vec::new();
+            let mut has_changed = false;
+            for input in plan.inputs() {
+                let is_reduced = std::mem::take(&mut progress.is_reduced);
+                inputs.push(self.reduce(input.clone(), progress).await?);
+                has_changed |= progress.is_reduced;
+                progress.is_reduced |= is_reduced;
+            }
+            let plan = match has_changed {
+                true => plan.with_new_exprs(plan.expressions(), inputs).map_err(failed)?,
+                false => plan,
+            };
+            let Some(join) = KeyJoin::of_plan(&plan).filter(|_| progress.joins_left > 0) else { return Ok(plan) };
+            progress.joins_left -= 1;
+            let Some((batches, missing)) = self.read_rows(&join, progress).await? else { return Ok(plan) };
+            let Some(restricted) = join.restrict(&batches).map_err(failed)? else { return Ok(plan) };
+            progress.missing.extend(missing);
+            progress.is_reduced = true;
+            Ok(restricted)
+        })
+    }
+
+    /// The rows of the small side, and the nodes whose rows it lacks; `None` if it is not small.
+    async fn read_rows(
+        &self,
+        join: &KeyJoin<'_>,
+        progress: &Progress<'_>,
+    ) -> Result<Option<(Vec<RecordBatch>, Vec<MissingNode>)>, Error> {
+        let plan = self.plan_small_side(join).await?;
+        let missing = progress.starter.start(&plan, progress.job).await?;
+        let QueryRows { batches: mut stream, .. } = Box::new(plan).run(progress.job).await?;
+        let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0);
+        while let Some(batch) = stream.next().await {
+            let batch = batch?;
+            rows += batch.num_rows();
+            bytes += batch_bytes(&batch);
+            if rows > KEY_ROWS_MAX || bytes > ROW_BYTES_MAX {
+                // Dropping the stream ends the statements of the nodes.
+                return Ok(None);
+            }
+            batches.push(batch);
+        }
+        Ok(Some((batches, missing)))
+    }
+
+    async fn plan_small_side(&self, join: &KeyJoin<'_>) -> Result<EmbeddedPlan, Error> {
+        let failed = |error: DataFusionError| to_core_error(&error, &self.planner.tables.network);
+        let rows = join.small_rows().map_err(failed)?;
+        let planner = self.planner.clone();
+        let cancellation = planner.part_cancellation();
+        let network = self.planner.tables.network.clone();
+        let planning = async move {
+            let rows = planner.optimize_part(&rows).map_err(|error| to_core_error(&error, &network))?;
+            planner.build(rows, cancellation).await
+        };
+        self.planner.worker_pool.run(planning).await
+    }
+
+    /// The statements of the small sides, for `explain`.
+    pub(super) async fn explain(&self) -> Result<String, Error> {
+        let mut joins = Vec::new();
+        // The visitor never fails.
+        let _ = self.logical.apply(|node| {
+            joins.extend(KeyJoin::of_plan(node));
+            Ok(TreeNodeRecursion::Continue)
+        });
+        let mut text = String::new();
+        for join in joins.iter().take(KEY_JOINS_MAX) {
+            let plan = self.plan_small_side(join).await?;
+            let queries = plan.member_queries().join("\n  ");
+            let keys = join.restricted_keys().join(", ");
+            text.push_str(&format!(
+                "Queries sent first. With at most {KEY_ROWS_MAX} rows and {KEYS_MAX} keys, their keys become a condition \
+                 on {keys} in the queries below:\n  {queries}\n\n"
+            ));
+        }
+        Ok(text)
+    }
+}
