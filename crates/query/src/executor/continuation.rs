@@ -1,7 +1,6 @@
 //! Stores rows that do not fit inline, so that they can be read page by page. No query runs twice.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -20,9 +19,6 @@ use tidegate_core::{Budget, Content, Error, ErrorKind};
 use tidegate_results::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter, StoredResult};
 use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{Job, Metadata, ReplySender};
-
-/// Answers of faster queries are not cached: storing one takes some milliseconds.
-const CACHEABLE_AFTER: Duration = Duration::from_millis(20);
 
 /// Stores the rows of an answer: those that do not fit inline, or all of them for the cache.
 pub(super) struct AnswerRecorder<'a> {
@@ -86,10 +82,10 @@ impl<'a> AnswerRecorder<'a> {
         Ok(Metadata::new())
     }
 
-    /// Whether `answer`, which contains `rows`, may be reused and took long enough.
+    /// Whether `answer`, which contains `rows`, may be reused and is worth storing.
     pub(super) fn is_cacheable(&self, answer: &AnswerWriter<'_>, rows: &[RecordBatch]) -> bool {
-        let is_worth_it = self.cache_key.is_some() && self.query.own_time() >= CACHEABLE_AFTER;
-        is_worth_it && !answer.is_truncated() && self.are_all_rows(count_rows(rows))
+        let is_whole = !answer.is_truncated() && self.are_all_rows(count_rows(rows));
+        is_whole && self.cache_key.is_some_and(|key| self.query.is_worth_storing(key))
     }
 
     /// Ends `answer`, which contains all of `rows`, and stores them for the cache.

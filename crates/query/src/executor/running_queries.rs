@@ -1,15 +1,32 @@
-//! How many queries run at once: the time of each includes that of the others.
+//! Which answers are worth storing for a repetition. Storing one takes some milliseconds, and on a busy server the time of
+//! a query includes that of the others.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use lru::LruCache;
+use parking_lot::Mutex;
+use tidegate_results::CacheKey;
+
+/// A query that takes less time is fast.
+const SLOW_AFTER: Duration = Duration::from_millis(20);
+const FAST_QUERIES_MAX: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
+
 static PROCESSORS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
 
-/// Counts the queries that run now.
-#[derive(Debug, Clone, Default)]
-pub(super) struct RunningQueries(Arc<AtomicUsize>);
+/// The queries that run now.
+#[derive(Debug, Clone)]
+pub(super) struct RunningQueries(Arc<Queries>);
+
+#[derive(Debug)]
+struct Queries {
+    running: AtomicUsize,
+    /// The last queries that were slow only because of others.
+    fast: Mutex<LruCache<CacheKey, ()>>,
+}
 
 /// A query that runs until this is dropped.
 #[derive(Debug)]
@@ -18,27 +35,36 @@ pub(super) struct RunningQuery {
     started: Instant,
 }
 
+impl Default for RunningQueries {
+    fn default() -> Self {
+        Self(Arc::new(Queries { running: AtomicUsize::new(0), fast: Mutex::new(LruCache::new(FAST_QUERIES_MAX)) }))
+    }
+}
+
 impl RunningQueries {
     pub(super) fn enter(&self) -> RunningQuery {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.0.running.fetch_add(1, Ordering::Relaxed);
         RunningQuery { queries: self.clone(), started: Instant::now() }
     }
 }
 
 impl RunningQuery {
-    /// About the time that the query would have taken alone, if all that run now share the processors.
-    pub(super) fn own_time(&self) -> Duration {
-        let running = self.queries.0.load(Ordering::Relaxed);
-        own_time(self.started.elapsed(), running, *PROCESSORS)
+    /// Whether the answer of `key` is worth storing: the query is slow by itself, or slow because of others and repeated.
+    pub(super) fn is_worth_storing(&self, key: CacheKey) -> bool {
+        let elapsed = self.started.elapsed();
+        let Queries { running, fast } = &*self.queries.0;
+        let own_time = own_time(elapsed, running.load(Ordering::Relaxed), *PROCESSORS);
+        own_time >= SLOW_AFTER || (elapsed >= SLOW_AFTER && fast.lock().put(key, ()).is_some())
     }
 }
 
 impl Drop for RunningQuery {
     fn drop(&mut self) {
-        self.queries.0.fetch_sub(1, Ordering::Relaxed);
+        self.queries.0.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
+/// About the time that a query would have taken alone, if all that run now share the processors.
 fn own_time(elapsed: Duration, running: usize, processors: usize) -> Duration {
     let share = u32::try_from(running.div_ceil(processors)).unwrap_or(u32::MAX);
     elapsed / share.max(1)
@@ -55,11 +81,22 @@ mod tests {
     }
 
     #[test]
-    fn a_query_runs_until_it_is_dropped() {
+    fn slow_queries_and_repeated_ones_are_worth_it() {
         let queries = RunningQueries::default();
-        let (first, second) = (queries.enter(), queries.enter());
-        assert_eq!(queries.0.load(Ordering::Relaxed), 2);
-        drop((first, second));
-        assert_eq!(queries.0.load(Ordering::Relaxed), 0);
+        let query_since = |elapsed: Duration| {
+            let mut query = queries.enter();
+            query.started -= elapsed;
+            query
+        };
+        let [first, second] = ["a", "b"].map(|part| CacheKey::from_parts(&[part]));
+        assert!(!query_since(Duration::ZERO).is_worth_storing(first));
+        assert!(query_since(Duration::from_millis(50)).is_worth_storing(first));
+        // Then each processor has a thousand other queries.
+        let others: Vec<RunningQuery> = (0..1_000 * *PROCESSORS).map(|_| queries.enter()).collect();
+        let repeated = query_since(Duration::from_millis(50));
+        assert_eq!([first, second, first].map(|key| repeated.is_worth_storing(key)), [false, false, true]);
+        assert!(!query_since(Duration::ZERO).is_worth_storing(first), "fast in any case");
+        drop((others, repeated));
+        assert_eq!(queries.0.running.load(Ordering::Relaxed), 0);
     }
 }
