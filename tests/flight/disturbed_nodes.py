@@ -243,17 +243,19 @@ def check(answer: Answer, database: str, disturbed: str, expected: Expected) -> 
 
 def run(network: Network, times: int, choice: random.Random) -> Counter:
     expected, outcomes = Expected(), Counter()
+    seconds: dict[str, float] = {}
     for database in ("allow", "forbid"):
         for question in (GROUPS, JOIN, ALL_ROWS):
             answer = Answer(network.asker, database, question)
+            seconds[question] = answer.seconds
             if answer.error or answer.missing or answer.rows != expected.answer(question, set(NODES)):
                 sys.exit(f"wrong before any disturbance: {question}: {answer.error} {answer.rows}")
     for number in range(times):
         how = choice.choice(["kill", "stop", "cut", "slow", "swallow"])
         name, database = choice.choice(NODES), choice.choice(["allow", "forbid"])
         question = choice.choice([GROUPS, JOIN, ALL_ROWS, ALL_ROWS])
-        # From before the call to after the end of most answers.
-        delay = choice.uniform(-0.05, 0.6)
+        # From before the call to after its end.
+        delay = choice.uniform(-0.1, 1.1) * seconds[question]
         timer = threading.Timer(max(delay, 0), network.disturb, (how, name))
         timer.start()
         if delay < 0:

@@ -236,7 +236,9 @@ fn plan_partials(
     if matches!(merge, Merge::OfDistinct(_)) {
         return Some(Vec::new());
     }
-    let args = params.args.iter().map(|argument| branch.rewrite(argument, schema)).collect::<Option<Vec<Expr>>>()?;
+    // An argument that several functions have is an expression with another name.
+    let args = params.args.iter().map(|argument| branch.rewrite(without_alias(argument), schema));
+    let args = args.collect::<Option<Vec<Expr>>>()?;
     let filter = match &params.filter {
         Some(filter) => Some(Box::new(branch.rewrite(filter, schema)?)),
         None => None,

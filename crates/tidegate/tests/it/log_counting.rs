@@ -9,14 +9,16 @@ mod properties;
 #[path = "../../../tools/tests/it/log_counting/rows.rs"]
 mod rows;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate::engines::{Engine, EngineOptions, FileDatabase};
+use tidegate::engines::{Engine, EngineOptions, FileDatabase, FileLimits};
 use tidegate_telemetry::logs::format_time;
 
 use self::node::LogNode;
@@ -35,9 +37,15 @@ impl Table {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), type_of_time, rows);
         let engine = Engine::start(EngineOptions::default()).unwrap();
-        let database = FileDatabase::open("files", vec![folder.path().to_owned()], &engine).unwrap();
+        let database = open("files", folder.path(), &engine);
         Self { node: LogNode::new(Arc::new(database)), folder }
     }
+}
+
+/// The files in `folder`. A changed file is seen at once, however soon after the last look at the folder.
+fn open(name: &str, folder: &Path, engine: &Engine) -> FileDatabase {
+    let limits = FileLimits { rescan_after: Duration::ZERO, ..FileLimits::default() };
+    FileDatabase::open_with(name, vec![folder.to_owned()], engine, limits, BTreeMap::new()).unwrap()
 }
 
 /// Writes the rows as a Parquet file, which replaces an earlier one.

@@ -5,4 +5,5 @@ mod failures;
 mod generated;
 mod key_joins;
 mod local_node;
+mod postgres_node;
 mod statistics;

@@ -23,7 +23,7 @@ use tidegate_sql::{SqlDialect, Statement};
 use super::node::LogNode;
 use super::properties::{check_answers, check_pages};
 use super::rows::{LogRow, questions, rows};
-use super::{times, write};
+use super::{open, times, write};
 
 /// Files in this process as a node.
 struct FileNode {
@@ -104,9 +104,8 @@ impl Network {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         write_parts(&folders, type_of_time, rows);
         let nodes = [0, 1].map(|index| {
-            let database =
-                FileDatabase::open(["milan", "oslo"][index], vec![folders[index].path().to_owned()], &engine);
-            Arc::new(FileNode { database: database.unwrap(), statements: Mutex::default() })
+            let database = open(["milan", "oslo"][index], folders[index].path(), &engine);
+            Arc::new(FileNode { database, statements: Mutex::default() })
         });
         let members = nodes.iter().map(|node| NetworkNode { database: node.clone(), holds: None }).collect();
         let options = NetworkOptions { partial: PartialAnswers::Forbid, timeout: Duration::from_secs(60) };

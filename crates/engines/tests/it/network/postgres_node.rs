@@ -1,0 +1,146 @@
+//! A network of files and a PostgreSQL database, which receives SQL that it understands.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use arrow::datatypes::Schema;
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_engines::{Engine, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers};
+use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
+use tidegate_postgres::{PostgresDatabase, PostgresOptions};
+use tidegate_query::{
+    Catalog, ColumnEntry, Database, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, Plan, QueryRows,
+};
+use tidegate_runtime::Job;
+use tidegate_sql::{SqlDialect, Statement};
+use tokio_postgres::NoTls;
+
+use super::local_node::LocalNode;
+use crate::support::{lines, run_plan, two_thread_options};
+
+/// A node whose database is PostgreSQL.
+struct PostgresNode {
+    database: PostgresDatabase,
+    statements: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl Database for PostgresNode {
+    fn name(&self) -> &str {
+        self.database.name()
+    }
+
+    fn kind(&self) -> &'static str {
+        "flight_sql"
+    }
+
+    fn dialect(&self) -> SqlDialect {
+        SqlDialect::Postgres
+    }
+
+    async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
+        self.database.catalog(principal).await
+    }
+
+    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
+        self.database.columns(table, principal).await
+    }
+
+    async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
+        self.database.plan(statement, principal).await
+    }
+}
+
+#[async_trait]
+impl NodeDatabase for PostgresNode {
+    fn url(&self) -> String {
+        "grpc://postgres".to_owned()
+    }
+
+    async fn tables(&self, principal: &Principal) -> Result<Arc<NodeTables>, Error> {
+        let mut tables = Vec::new();
+        for entry in &self.catalog(principal).await?.tables {
+            let statement = Statement::parse(&format!("SELECT * FROM {}", entry.name), SqlDialect::Postgres)?;
+            let schema = self.database.describe(&statement, principal).await.unwrap_or_else(|_| Schema::empty().into());
+            let (name, rows) = (entry.name.clone(), None);
+            tables.push(NodeTable { name, schema, rows, comment: None, unreadable: None });
+        }
+        Ok(Arc::new(NodeTables { tables, known_since: SystemTime::now() }))
+    }
+
+    async fn check(&self, _: &Principal) -> Result<NodeCheck, Error> {
+        Err(Error::new(ErrorKind::Unavailable, "a node of tests is not checked"))
+    }
+
+    async fn run(&self, statement: &Statement, principal: &Principal, job: &Arc<Job>) -> Result<QueryRows, Error> {
+        self.statements.lock().push(statement.text().to_owned());
+        self.database.plan(statement, principal).await?.run(job).await
+    }
+
+    fn observed(&self) -> NodeObservation {
+        NodeObservation::default()
+    }
+}
+
+const DATABASE: &str = "tidegate_network_node";
+const TABLES: &str = "
+    CREATE TABLE measured (site text, small integer, number bigint, x double precision, day timestamp);
+    INSERT INTO measured VALUES ('a', 1, 9223372036854775807, 0.5, '2026-01-01'), ('a', -2, -9223372036854775808, 1.5,
+        '2026-01-02 03:04:05.678901'), ('b', NULL, 7, NULL, NULL), ('it''s', 2147483647, 8, 2.5, '2026-01-03');
+    DO $$ BEGIN CREATE ROLE tidegate_network LOGIN PASSWORD 'reader'; EXCEPTION WHEN duplicate_object THEN END $$;
+    GRANT SELECT ON measured TO tidegate_network;";
+const FILE: &str = "site,small,number,x,day\na,5,9223372036854775807,2.0,2026-01-02T03:04:05.678901\nb,3,,4.0,\n";
+
+async fn execute(database: &str, sql: &[&str]) {
+    let server = std::env::var("TIDEGATE_TEST_POSTGRES")
+        .expect("TIDEGATE_TEST_POSTGRES is not set; run the tests as scripts/postgres run -- cargo nextest run");
+    let (client, connection) = tokio_postgres::connect(&format!("{server} dbname={database}"), NoTls).await.unwrap();
+    tokio::spawn(connection);
+    for statement in sql {
+        client.batch_execute(statement).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgresql_computes_exact_sums_and_selects_keys() {
+    let (drop, create) = (format!("DROP DATABASE IF EXISTS {DATABASE}"), format!("CREATE DATABASE {DATABASE}"));
+    execute("postgres", &[&drop, &create]).await;
+    execute(DATABASE, &[TABLES]).await;
+    let host = std::env::var("TIDEGATE_TEST_POSTGRES_TCP").unwrap();
+    let target = format!("{host} dbname={DATABASE} user=tidegate_network password=reader sslmode=disable");
+    let target = ConnectTarget::parse(&target, &ConnectEnvironment::from_process()).unwrap();
+    let database = PostgresDatabase::open("postgres", target, PostgresOptions::default()).unwrap();
+    let postgres = Arc::new(PostgresNode { database, statements: Mutex::default() });
+    let files =
+        LocalNode::new("files", &[("measured.csv", FILE), ("keys.csv", "key,day\nit's,\na,2026-01-03T00:00:00\n")]);
+    let engine = Engine::start(two_thread_options()).unwrap();
+    let nodes =
+        vec![NetworkNode { database: postgres.clone(), holds: None }, NetworkNode { database: files, holds: None }];
+    let options = NetworkOptions { partial: PartialAnswers::Forbid, timeout: Duration::from_secs(20) };
+    let network = NetworkDatabase::new("sites", options, nodes, &engine).unwrap();
+    let check = async |sql: &str, expected: &str, sent: &str| {
+        let statement = Statement::parse(sql, SqlDialect::DataFusion).unwrap();
+        let plan = network.plan(&statement, &Principal::anonymous()).await.unwrap();
+        let text = plan.explain().await.unwrap();
+        assert_eq!(lines(&run_plan(plan).await.unwrap()), expected, "{text}");
+        let statements = std::mem::take(&mut *postgres.statements.lock());
+        assert!(statements.iter().any(|statement| statement.contains(sent)), "{statements:#?}\n{text}");
+    };
+    check(
+        "SELECT site, var_pop(small), variance(small) FROM measured GROUP BY site ORDER BY site",
+        "a|8.2222222222222222|12.3333333333333333\nb|0.0000000000000000|null\nit's|0.0000000000000000|null",
+        "SUM(",
+    )
+    .await;
+    check("SELECT round(stddev_pop(number) / 1000000000000) FROM measured WHERE site = 'a'", "8695879", "SUM(").await;
+    check("SELECT COUNT(*), round(var_pop(x)::numeric, 6) FROM measured WHERE site = 'a'", "3|0.388889", "\"x\"").await;
+    check(
+        "SELECT SUM(small) FROM measured WHERE site IN (SELECT key FROM keys WHERE key <> 'a')",
+        "2147483647",
+        " IN (",
+    )
+    .await;
+    check("SELECT m.site FROM measured m JOIN keys k ON m.day = k.day WHERE k.key = 'a'", "it's", " IN (").await;
+}
