@@ -94,8 +94,9 @@ const TABLES: &str = "
 const FILE: &str = "site,small,number,x,day\na,5,9223372036854775807,2.0,2026-01-02T03:04:05.678901\nb,3,,4.0,\n";
 
 async fn execute(database: &str, sql: &[&str]) {
-    let server = std::env::var("TIDEGATE_TEST_POSTGRES")
-        .expect("TIDEGATE_TEST_POSTGRES is not set; run the tests as scripts/postgres run -- cargo nextest run");
+    let server = std::env::var("TIDEGATE_TEST_POSTGRES").unwrap_or_else(|_| {
+        panic!("TIDEGATE_TEST_POSTGRES is not set; run the tests as scripts/postgres run -- cargo nextest run")
+    });
     let (client, connection) = tokio_postgres::connect(&format!("{server} dbname={database}"), NoTls).await.unwrap();
     tokio::spawn(connection);
     for statement in sql {
