@@ -109,7 +109,7 @@ pub(crate) struct DatabaseConfig {
     pub(crate) handlers: Option<HandlersConfig>,
     /// Maximum number of connections. Default: 10 for PostgreSQL, 4 for SQLite.
     pub(crate) connections: Option<usize>,
-    /// PostgreSQL and SQLite: how long a call waits for a connection. Default: 10s.
+    /// PostgreSQL: how long a call waits for a connection. Default: 10s.
     pub(crate) connection_timeout: Option<Time>,
     /// PostgreSQL: how long a statement waits for a lock. Default: 5s.
     pub(crate) lock_timeout: Option<Time>,
