@@ -34,10 +34,11 @@ pub(super) fn to_error(node: &str, status: &Status) -> Error {
     }
     let describe = |text: &str| describe(node, text);
     let parts = status.metadata().get_bin(ERROR_TRAILER).and_then(|value| value.to_bytes().ok());
-    if let Some(error) = parts.and_then(|parts| ErrorParts::decode(&parts, describe)) {
-        return with_credential_hint(with_reportable_kind(error));
-    }
-    with_credential_hint(Error::new(kind_of(status.code()), describe(status.message())))
+    let error = match parts.and_then(|parts| ErrorParts::decode(&parts, describe)) {
+        Some(error) => with_reportable_kind(error),
+        None => Error::new(kind_of(status.code()), describe(status.message())),
+    };
+    with_credential_hint(error)
 }
 
 /// A node does not state why it refuses a credential.

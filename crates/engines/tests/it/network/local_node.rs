@@ -1,4 +1,4 @@
-//! A node in this process: a folder of files that counts its statements and fails on demand.
+//! A node in this process: a folder of files, or another database, that counts its statements and fails on demand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,15 +35,15 @@ pub(crate) enum Failure {
 
 pub(crate) struct LocalNode {
     name: String,
-    database: TestNode,
+    database: Arc<dyn Database>,
     pub(crate) failure: Mutex<Option<Failure>>,
     pub(crate) statements: Mutex<Vec<String>>,
     /// The rows that it sent.
     rows_sent: Arc<AtomicUsize>,
     /// Whether its catalog lacks the numbers of rows, as with row policies.
     pub(crate) hides_rows: AtomicBool,
-    /// It is removed with the node.
-    _folder: Folder,
+    /// They are removed with the node.
+    _files: Option<(TestNode, Folder)>,
 }
 
 impl LocalNode {
@@ -53,15 +53,26 @@ impl LocalNode {
     }
 
     pub(crate) fn on(name: &str, folder: Folder) -> Arc<Self> {
-        Arc::new(Self {
+        let files = folder.database();
+        let database = files.database.clone();
+        Arc::new(Self { _files: Some((files, folder)), ..Self::over(name, database) })
+    }
+
+    /// A node with the tables of `database`.
+    pub(crate) fn of_database(name: &str, database: Arc<dyn Database>) -> Arc<Self> {
+        Arc::new(Self::over(name, database))
+    }
+
+    fn over(name: &str, database: Arc<dyn Database>) -> Self {
+        Self {
             name: name.to_owned(),
-            database: folder.database(),
+            database,
             failure: Mutex::default(),
             statements: Mutex::default(),
             rows_sent: Arc::default(),
             hides_rows: AtomicBool::default(),
-            _folder: folder,
-        })
+            _files: None,
+        }
     }
 
     fn unavailable(&self, reason: &str) -> Error {
@@ -80,19 +91,19 @@ impl Database for LocalNode {
     }
 
     fn dialect(&self) -> SqlDialect {
-        SqlDialect::DataFusion
+        self.database.dialect()
     }
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        self.database.database.catalog(principal).await
+        self.database.catalog(principal).await
     }
 
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
-        self.database.database.columns(table, principal).await
+        self.database.columns(table, principal).await
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        self.database.database.plan(statement, principal).await
+        self.database.plan(statement, principal).await
     }
 }
 
@@ -112,8 +123,8 @@ impl NodeDatabase for LocalNode {
         let catalog = self.catalog(principal).await?;
         let mut tables = Vec::new();
         for entry in &catalog.tables {
-            let statement = Statement::parse(&format!("SELECT * FROM \"{}\"", entry.name), SqlDialect::DataFusion)?;
-            let described = self.database.database.describe(&statement, principal).await;
+            let statement = Statement::parse(&format!("SELECT * FROM \"{}\"", entry.name), self.dialect())?;
+            let described = self.database.describe(&statement, principal).await;
             let unreadable = described.as_ref().err().map(|error| error.message().to_owned());
             let schema: SchemaRef = described.unwrap_or_else(|_| Arc::new(Schema::empty()));
             let rows = entry.rows.filter(|_| !self.hides_rows.load(Ordering::Relaxed));
@@ -134,7 +145,7 @@ impl NodeDatabase for LocalNode {
             Some(Failure::Refusing) => Err(Error::new(ErrorKind::Forbidden, "this caller is not trusted")),
             Some(_) => Err(self.unavailable("connection refused")),
             None => {
-                let rows = self.database.database.plan(statement, principal).await?.run(job).await?;
+                let rows = self.database.plan(statement, principal).await?.run(job).await?;
                 let sent = self.rows_sent.clone();
                 let counted = rows.batches.inspect(move |batch| {
                     let rows = batch.as_ref().map_or(0, |batch| batch.num_rows());

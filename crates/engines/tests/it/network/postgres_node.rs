@@ -1,88 +1,19 @@
 //! A network of files and a PostgreSQL database, which receives SQL that it understands.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use arrow::datatypes::Schema;
-use async_trait::async_trait;
-use parking_lot::Mutex;
-use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_core::Principal;
 use tidegate_engines::{Engine, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers};
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
-use tidegate_query::{
-    Catalog, ColumnEntry, Database, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, Plan, QueryRows,
-};
-use tidegate_runtime::Job;
+use tidegate_query::Database as _;
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_postgres::NoTls;
 
 use super::local_node::LocalNode;
 use crate::support::{lines, run_plan, two_thread_options};
-
-/// A node whose database is PostgreSQL.
-struct PostgresNode {
-    database: PostgresDatabase,
-    statements: Mutex<Vec<String>>,
-}
-
-#[async_trait]
-impl Database for PostgresNode {
-    fn name(&self) -> &str {
-        self.database.name()
-    }
-
-    fn kind(&self) -> &'static str {
-        "flight_sql"
-    }
-
-    fn dialect(&self) -> SqlDialect {
-        SqlDialect::Postgres
-    }
-
-    async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        self.database.catalog(principal).await
-    }
-
-    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
-        self.database.columns(table, principal).await
-    }
-
-    async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        self.database.plan(statement, principal).await
-    }
-}
-
-#[async_trait]
-impl NodeDatabase for PostgresNode {
-    fn url(&self) -> String {
-        "grpc://postgres".to_owned()
-    }
-
-    async fn tables(&self, principal: &Principal) -> Result<Arc<NodeTables>, Error> {
-        let mut tables = Vec::new();
-        for entry in &self.catalog(principal).await?.tables {
-            let statement = Statement::parse(&format!("SELECT * FROM {}", entry.name), SqlDialect::Postgres)?;
-            let schema = self.database.describe(&statement, principal).await.unwrap_or_else(|_| Schema::empty().into());
-            let (name, rows) = (entry.name.clone(), None);
-            tables.push(NodeTable { name, schema, rows, comment: None, unreadable: None });
-        }
-        Ok(Arc::new(NodeTables { tables, known_since: SystemTime::now() }))
-    }
-
-    async fn check(&self, _: &Principal) -> Result<NodeCheck, Error> {
-        Err(Error::new(ErrorKind::Unavailable, "a node of tests is not checked"))
-    }
-
-    async fn run(&self, statement: &Statement, principal: &Principal, job: &Arc<Job>) -> Result<QueryRows, Error> {
-        self.statements.lock().push(statement.text().to_owned());
-        self.database.plan(statement, principal).await?.run(job).await
-    }
-
-    fn observed(&self) -> NodeObservation {
-        NodeObservation::default()
-    }
-}
 
 const DATABASE: &str = "tidegate_network_node";
 const TABLES: &str = "
@@ -113,7 +44,9 @@ async fn postgresql_computes_exact_sums_and_selects_keys() {
     let target = format!("{host} dbname={DATABASE} user=tidegate_network password=reader sslmode=disable");
     let target = ConnectTarget::parse(&target, &ConnectEnvironment::from_process()).unwrap();
     let database = PostgresDatabase::open("postgres", target, PostgresOptions::default()).unwrap();
-    let postgres = Arc::new(PostgresNode { database, statements: Mutex::default() });
+    let postgres = LocalNode::of_database("postgres", Arc::new(database));
+    // The server only estimates them.
+    postgres.hides_rows.store(true, Ordering::Relaxed);
     let files =
         LocalNode::new("files", &[("measured.csv", FILE), ("keys.csv", "key,day\nit's,\na,2026-01-03T00:00:00\n")]);
     let engine = Engine::start(two_thread_options()).unwrap();

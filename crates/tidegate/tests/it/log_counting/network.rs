@@ -6,8 +6,6 @@ use std::time::{Duration, SystemTime};
 use arrow::datatypes::Schema;
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate::engines::{
@@ -21,9 +19,8 @@ use tidegate_runtime::Job;
 use tidegate_sql::{SqlDialect, Statement};
 
 use super::node::LogNode;
-use super::properties::{check_answers, check_pages};
-use super::rows::{LogRow, questions, rows};
-use super::{open, times, write};
+use super::rows::LogRow;
+use super::{LogTable, check_counts, check_growing_pages, open, write};
 
 /// Files in this process as a node.
 struct FileNode {
@@ -98,7 +95,7 @@ struct Network {
     _engine: Engine,
 }
 
-impl Network {
+impl LogTable for Network {
     fn new(type_of_time: &str, rows: &[LogRow]) -> Self {
         let engine = Engine::start(EngineOptions::default()).unwrap();
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
@@ -112,6 +109,14 @@ impl Network {
         let database = NetworkDatabase::new("sites", options, members, &engine).unwrap();
         Self { folders, nodes, log_node: LogNode::new(Arc::new(database)), _engine: engine }
     }
+
+    fn node(&self) -> &LogNode {
+        &self.log_node
+    }
+
+    fn replace(&self, type_of_time: &str, rows: &[LogRow]) {
+        write_parts(&self.folders, type_of_time, rows);
+    }
 }
 
 /// Every second row is on the same node.
@@ -124,42 +129,12 @@ fn write_parts(folders: &[TempDir; 2], type_of_time: &str, rows: &[LogRow]) {
 
 #[test]
 fn counts_of_a_network_are_those_of_a_scan() {
-    let config = Config { cases: 8, max_shrink_iters: 30, failure_persistence: None, ..Config::default() };
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let cases = (rows(40), times(), prop::collection::vec(questions(), 5));
-    TestRunner::new(config)
-        .run(&cases, |(rows, type_of_time, questions)| {
-            let network = Network::new(type_of_time, &rows);
-            for question in questions {
-                let flag = |flag| if flag { "true" } else { "false" };
-                runtime.block_on(check_answers(&network.log_node, &rows, &question, flag));
-            }
-            Ok(())
-        })
-        .unwrap();
+    check_counts::<Network>(8);
 }
 
 #[test]
 fn pages_of_a_network_have_each_entry_once() {
-    let config = Config { cases: 6, max_shrink_iters: 30, failure_persistence: None, ..Config::default() };
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let cases = (rows(25), rows(6), times(), 1usize..7, any::<bool>());
-    TestRunner::new(config)
-        .run(&cases, |(rows, added, type_of_time, limit, is_forward)| {
-            let last = rows.iter().filter_map(|row| row.time).max().unwrap_or(0);
-            let newer = |row: LogRow| LogRow {
-                time: Some(last + if row.flag == Some(true) { 1_000_000 } else { 0 }),
-                message: Some(format!("new {:?}", row.code)),
-                ..row
-            };
-            let added: Vec<LogRow> = added.into_iter().map(newer).collect();
-            let network = Network::new(type_of_time, &rows);
-            let all: Vec<LogRow> = rows.iter().chain(&added).cloned().collect();
-            let grow = async || write_parts(&network.folders, type_of_time, &all);
-            runtime.block_on(check_pages(&network.log_node, &rows, (limit, is_forward), &added, grow));
-            Ok(())
-        })
-        .unwrap();
+    check_growing_pages::<Network>(6);
 }
 
 /// The nodes count, and send the entries of the page.
