@@ -18,6 +18,8 @@ import pyarrow
 
 BINARY = os.environ["TIDEGATE_BINARY"]
 ROWS = 1_000_000
+# The exit status of a client that ends in mid-stream.
+ENDED = 9
 CONFIGURATION = """
 server: {listen: "127.0.0.1:0", flight: "127.0.0.1:0"}
 databases:
@@ -25,9 +27,13 @@ databases:
     files: data
     policies: [{table: people, rows: "region = 'north'", except_roles: [reader]}]
   - {name: other, files: other}
+  - name: plant
+    ingest: plant
+    tables: {sensors: {columns: {time: timestamp, device: string not null, value: double, count: uint64}}}
 auth: {keys: keys.json}
 roles:
   - {name: reader, databases: [shop, other], toolsets: ["*"]}
+  - {name: writer, databases: [plant], toolsets: ["*"], ingest: ["plant.*"]}
   - {name: north, databases: [shop], toolsets: ["*"]}
 """
 
@@ -42,7 +48,7 @@ class Server:
         (folder / "data" / "people.csv").write_text("id,name,region\n1,ann,north\n2,bob,south\n3,cyd,north\n")
         (folder / "other" / "notes.csv").write_text("id,note\n1,hello\n")
         (folder / "tidegate.yaml").write_text(CONFIGURATION)
-        self.keys = {role: self.add_key(role) for role in ("reader", "north")}
+        self.keys = {role: self.add_key(role) for role in ("reader", "north", "writer")}
         self.process = subprocess.Popen(
             [BINARY, "serve", "--config", str(folder / "tidegate.yaml")], stderr=subprocess.PIPE, text=True
         )
@@ -148,10 +154,86 @@ def reports_errors(server):
         assert "nowhere" in message, message
 
 
+def sensors(*values, device="pump"):
+    columns = {"device": [device] * len(values), "value": list(values), "count": pyarrow.array(range(len(values)), pyarrow.uint64())}
+    return pyarrow.table(columns)
+
+
+def stores_rows(server):
+    def send(data, mode="append", table="sensors", database="plant", **headers):
+        with server.connect("writer", **headers) as connection, connection.cursor() as cursor:
+            return cursor.adbc_ingest(table, data, mode=mode, catalog_name=database)
+
+    def stored(sql="SELECT count(*) AS rows, sum(value) AS total FROM sensors"):
+        with server.connect("writer", database="plant") as connection:
+            return rows(connection, sql)
+
+    assert send(sensors(1.5, 2.5)) == 2
+    assert stored() == [(2, 4.0)]
+    large = pyarrow.table({
+        "device": pyarrow.array(["pump"] * ROWS),
+        "value": pyarrow.array([float(number % 1000) for number in range(ROWS)]),
+        "count": pyarrow.array([2**64 - 1 - number for number in range(ROWS)], pyarrow.uint64()),
+    })
+    assert send(large.to_reader(max_chunksize=10_000)) == ROWS
+    assert stored() == [(ROWS + 2, 4.0 + sum(number % 1000 for number in range(ROWS)))]
+    assert stored("SELECT max(count) FROM sensors") == [(2**64 - 1,)]
+    # A repeat with a key stores nothing.
+    for _ in range(2):
+        assert send(sensors(7.5), **{"idempotency-key": "first"}) == 1
+    assert stored("SELECT count(*) FROM sensors WHERE value = 7.5") == [(1,)]
+    assert send(sensors(9.0), mode="replace") == 1
+    assert stored() == [(1, 9.0)]
+    assert send(pyarrow.table({"name": ["a"]}), mode="create_append", table="notes") == 1
+    assert stored("SELECT name FROM notes") == [("a",)]
+
+
+def refuses_rows(server):
+    def refusal(data, role="writer", **options):
+        def send():
+            options.setdefault("mode", "append")
+            options.setdefault("catalog_name", "plant")
+            with server.connect(role) as connection, connection.cursor() as cursor:
+                cursor.adbc_ingest(options.pop("table", "sensors"), data, **options)
+
+        return error_of(send)
+
+    with server.connect("writer", database="plant") as connection:
+        before = rows(connection, "SELECT count(*) FROM sensors")
+    right = sensors(1.0)
+    for message, expected in [
+        (refusal(right, role="reader"), "takes rows from you"),
+        (refusal(right, table="absent"), "takes rows from you"),
+        (refusal(right, catalog_name="shop"), "takes rows from you"),
+        (refusal(right, mode="create"), "not supported"),
+        (refusal(pyarrow.table({"device": ["a"], "unknown": [1]})), "unknown"),
+        (refusal(pyarrow.table({"device": pyarrow.array([None], pyarrow.string())})), "device"),
+        (refusal(pyarrow.table({"device": ["a"], "value": ["warm"]})), "value"),
+        (refusal(pyarrow.table({"device": ["a"], "count": [-1]})), "count"),
+    ]:
+        assert expected in message, (expected, message)
+
+    # A client that ends in mid-stream. (If only the source of its rows fails, the driver ends the stream as if it were complete.)
+    program = [sys.executable, __file__, "--end-in-mid-stream", server.address, server.keys["writer"]]
+    assert subprocess.run(program, check=False).returncode == ENDED
+    with server.connect("writer", database="plant") as connection:
+        assert rows(connection, "SELECT count(*) FROM sensors") == before
+
+
+def end_in_mid_stream(address, key):
+    def batches():
+        for _ in range(1000):
+            yield sensors(*range(1000)).to_batches()[0]
+        os._exit(ENDED)
+
+    options = {adbc_driver_flightsql.DatabaseOptions.AUTHORIZATION_HEADER.value: f"Bearer {key}"}
+    with flight_sql.connect(address, db_kwargs=options, autocommit=True) as connection, connection.cursor() as cursor:
+        reader = pyarrow.RecordBatchReader.from_batches(sensors(1.0).schema, batches())
+        cursor.adbc_ingest("sensors", reader, mode="append", catalog_name="plant")
+
+
 def refuses_writes(server):
     with server.connect(database="shop") as connection, connection.cursor() as cursor:
-        message = error_of(lambda: cursor.adbc_ingest("people", pyarrow.table({"id": [1]}), mode="append"))
-        assert "read-only" in message, message
         message = error_of(lambda: cursor.executemany("INSERT INTO people VALUES ($1)", [(1,)]))
         assert "read" in message, message
 
@@ -233,6 +315,8 @@ CHECKS = [
     refuses_unknown_keys,
     reports_errors,
     refuses_writes,
+    stores_rows,
+    refuses_rows,
     lists_the_catalog,
     streams_large_answers,
     cancels_statements,
@@ -241,6 +325,8 @@ CHECKS = [
 
 def main():
     chosen = sys.argv[1:]
+    if chosen[:1] == ["--end-in-mid-stream"]:
+        return end_in_mid_stream(*chosen[1:])
     with tempfile.TemporaryDirectory() as folder:
         server = Server(Path(folder))
         failed = 0

@@ -15,7 +15,7 @@ pub use embedded::{
     TextTableOptions, glob_folder,
 };
 pub use federated::FederatedDatabase;
-pub use network::{HeldRows, HeldValues, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers};
+pub use network::{HeldRows, HeldValues, NetworkDatabase, NetworkIngest, NetworkNode, NetworkOptions, PartialAnswers};
 pub use system::{
     ColumnCondition, ColumnTest, FunctionAnswer, JournalTable, LiveTable, MachineTable, OfferedTable, PostgresTable,
     ReadContext, RowCallback, SystemDatabase,

@@ -13,6 +13,10 @@ pub(crate) const TABLES_ACTION: &str = "tidegate.tables";
 pub(crate) const CHECK_ACTION: &str = "tidegate.check";
 /// The header that names the database of a statement, for clients that cannot write it before the names of tables.
 pub(crate) const DATABASE_HEADER: &str = "database";
+/// The header that makes a repeated write safe, as `Idempotency-Key` does over HTTP.
+pub(crate) const KEY_HEADER: &str = "idempotency-key";
+/// The header of the answer to a write with the position of the write in the log of its database.
+pub(crate) const SEQUENCE_HEADER: &str = "tidegate-sequence";
 /// The trailer with the parts of an error.
 pub(crate) const ERROR_TRAILER: &str = "tidegate-error-bin";
 /// Tables of one list.

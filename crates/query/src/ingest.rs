@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
-use tidegate_core::Error;
+use tidegate_core::{Error, Principal};
 
 /// The name of the table with the rejected rows of `sensors` is `sensors__rejects`.
 pub const REJECTS_SUFFIX: &str = "__rejects";
@@ -139,6 +139,11 @@ pub trait IngestTarget: Send + Sync + Debug + 'static {
 
     /// The names of the tables that exist or are declared, sorted, without those of rejected rows.
     fn tables(&self) -> Vec<String>;
+
+    /// The same tables for the rows of `caller`, if it matters who sends rows. `None`: it does not.
+    fn for_caller(&self, _caller: &Principal) -> Option<Arc<dyn IngestTarget>> {
+        None
+    }
 
     /// How `table` takes rows. Of a table that does not exist, if it would be created.
     ///

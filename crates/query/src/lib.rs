@@ -49,8 +49,8 @@ pub use ingest::{
 pub use ingest_maintenance::{IngestMaintenance, IngestStatus, IngestTotals, IngestVerification};
 pub use missing_nodes::{MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY, missing_nodes_of_schema};
 pub use network::{
-    MissingNode, MissingNodes, Network, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, TablePart,
-    is_node_failure,
+    MissingNode, MissingNodes, Network, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, NodeWrite,
+    TablePart, is_node_failure,
 };
 pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
 pub use result_manifest::result_manifest;

@@ -11,6 +11,7 @@ use tidegate_runtime::Job;
 use tidegate_sql::Statement;
 
 use crate::database::{Database, QueryRows};
+use crate::ingest::RowWriter;
 
 /// The database of another node. Its name is the name of the node in its network.
 ///
@@ -42,8 +43,29 @@ pub trait NodeDatabase: Database {
     /// Those of [`Database::plan`] and [`Plan::run`](crate::Plan::run), and those of the node before its first row.
     async fn run(&self, statement: &Statement, principal: &Principal, job: &Arc<Job>) -> Result<QueryRows, Error>;
 
+    /// Begins to send rows to a table of the node, as `principal`. The node itself stores them, all or none; its replicas
+    /// do not. Nothing is stored before the commit, and nothing if the writer is dropped.
+    ///
+    /// # Errors
+    /// `InvalidArguments` if the server takes no rows; those of the node, also of the writer.
+    async fn begin_write(&self, _write: NodeWrite, _principal: &Principal) -> Result<Box<dyn RowWriter>, Error> {
+        let message = format!("rows cannot be sent to the server {:?}", self.name());
+        Err(Error::new(ErrorKind::InvalidArguments, message))
+    }
+
     /// What was observed of the node so far, without a request.
     fn observed(&self) -> NodeObservation;
+}
+
+/// Rows for a table of a node.
+#[derive(Debug, Clone)]
+pub struct NodeWrite {
+    /// The name of the table, which exists.
+    pub table: String,
+    /// The columns of the batches.
+    pub schema: SchemaRef,
+    /// Makes a repeat safe: a second write of the caller with the same key stores nothing.
+    pub key: Option<String>,
 }
 
 /// Whether `error` is about a node that is away, slow, of another version, or refuses; not about a statement.

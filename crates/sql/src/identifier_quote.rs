@@ -4,6 +4,7 @@ use sqlparser::tokenizer::{Token, Word};
 use tidegate_core::{Error, ErrorKind};
 
 use crate::dialect::SqlDialect;
+use crate::parameter::Parameter;
 use crate::parse::{self, EscapeHandling};
 use crate::statement::Statement;
 
@@ -25,6 +26,48 @@ impl Statement {
         }
         let tokens = parse::tokenize(self.text(), self.dialect(), EscapeHandling::Verbatim)?;
         tokens.into_iter().map(|token| text_of(token.token, quote, has_standard_texts)).collect()
+    }
+}
+
+impl Statement {
+    /// As [`Statement::text_for_server`], with the parameters as literals, for a server that binds no values.
+    ///
+    /// # Errors
+    /// As of [`Statement::text_for_server`], also for the texts among the parameters, and for a number that is not finite.
+    pub fn text_with_values(&self, quote: char, has_standard_texts: bool) -> Result<String, Error> {
+        let text = self.text_for_server(quote, has_standard_texts)?;
+        // The text is canonical, so that placeholders are `$1`, `$2` and so on, and quotation marks are as the server reads
+        // them.
+        let dialect = if quote == '"' { self.dialect() } else { SqlDialect::Sqlite };
+        let tokens = parse::tokenize(&text, dialect, EscapeHandling::Verbatim)?;
+        let text_of = |token: Token| match token {
+            Token::Placeholder(name) => {
+                let number = name.trim_start_matches(['$', '?']).parse::<usize>().ok();
+                let value = number.and_then(|number| self.parameters().get(number.checked_sub(1)?));
+                let value = value.ok_or_else(|| {
+                    Error::new(ErrorKind::InvalidArguments, format!("the placeholder {name} has no value"))
+                })?;
+                literal(value, has_standard_texts)
+            }
+            token => Ok(token.to_string()),
+        };
+        tokens.into_iter().map(|token| text_of(token.token)).collect()
+    }
+}
+
+fn literal(value: &Parameter, has_standard_texts: bool) -> Result<String, Error> {
+    match value {
+        Parameter::Null => Ok("NULL".to_owned()),
+        Parameter::Boolean(value) => Ok(if *value { "TRUE" } else { "FALSE" }.to_owned()),
+        Parameter::Integer(value) if *value < 0 => Ok(format!("({value})")),
+        Parameter::Integer(value) => Ok(value.to_string()),
+        // The shortest text that is read as the same number.
+        Parameter::Float(value) if value.is_finite() => Ok(format!("CAST('{value:?}' AS DOUBLE)")),
+        Parameter::Float(value) => Err(Error::new(
+            ErrorKind::InvalidArguments,
+            format!("{value} cannot be sent to a server that binds no values"),
+        )),
+        Parameter::Text(text) => text_of(Token::SingleQuotedString(text.replace('\'', "''")), '"', has_standard_texts),
     }
 }
 
@@ -76,6 +119,31 @@ mod tests {
         let statement = Statement::parse("SELECT 'it''s' AS \"a\"", SqlDialect::DataFusion).unwrap();
         assert_eq!(statement.text_for_server('`', true).unwrap(), "SELECT 'it''s' AS `a`");
         assert!(statement.text_for_server('"', false).is_err());
+    }
+
+    #[test]
+    fn values_are_literals_for_servers_that_bind_none() {
+        let values = [
+            Parameter::Integer(-7),
+            Parameter::Null,
+            Parameter::Boolean(true),
+            Parameter::Float(1.5e300),
+            Parameter::Text("$1 -- ?".to_owned()),
+        ];
+        let sql = "SELECT \"a$1\", '$2', $1, $2, $3, $4, $5 FROM t WHERE x = ($5)";
+        let statement =
+            Statement::parse(sql, SqlDialect::DataFusion).unwrap().with_parameters(values.to_vec()).unwrap();
+        let rest = "'$2', (-7), NULL, TRUE, CAST('1.5e300' AS DOUBLE), '$1 -- ?' FROM t WHERE x = ('$1 -- ?')";
+        assert_eq!(statement.text_with_values('"', true).unwrap(), format!("SELECT \"a$1\", {rest}"));
+        assert_eq!(statement.text_with_values('`', false).unwrap(), format!("SELECT `a$1`, {rest}"));
+        let of = |value| {
+            let statement = Statement::parse("SELECT $1", SqlDialect::DataFusion).unwrap();
+            statement.with_parameters(vec![value]).unwrap()
+        };
+        let text = of(Parameter::Text("it's \\".to_owned()));
+        assert_eq!(text.text_with_values('"', true).unwrap(), "SELECT 'it''s \\'");
+        assert!(text.text_with_values('`', false).is_err());
+        assert!(of(Parameter::Float(f64::NAN)).text_with_values('"', true).is_err());
     }
 
     #[test]

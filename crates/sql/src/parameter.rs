@@ -3,7 +3,8 @@
 use serde_json::Value;
 use tidegate_core::{Error, ErrorKind};
 
-/// A value that is bound to a placeholder; it is never inserted into the SQL text.
+/// A value that is bound to a placeholder. It is inserted into the SQL text only for servers that bind no values, as a
+/// literal ([`Statement::text_with_values`](crate::Statement::text_with_values)).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Parameter {
     /// NULL.

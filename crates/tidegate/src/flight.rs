@@ -19,7 +19,7 @@ mod imp {
     use crate::shutdown::Shutdown;
 
     pub(super) fn find_problem(_address: &str, _loaded: &LoadedConfig) -> Option<String> {
-        Some("this program was built without Flight SQL; build it with the feature `network`".to_owned())
+        Some("this program was built without Flight SQL; build it with the feature `full`".to_owned())
     }
 
     pub(crate) struct FlightServer;

@@ -45,6 +45,9 @@ pub(crate) fn print_address(url: &str, help: StartupHelp, open_node: Option<&Ope
             text.push_str(&format!("  - {question}\n"));
         }
     }
+    if help == StartupHelp::ConnectionAndExampleQuestions {
+        text.push_str("\n`tidegate demo --live` also has a table whose rows arrive each second.\n");
+    }
     output::print_note(text);
 }
 

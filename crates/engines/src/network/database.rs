@@ -1,6 +1,7 @@
 //! A network database: its tables are those of its nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 /// each row in the column `_node`.
 pub struct NetworkDatabase {
     name: Arc<str>,
-    nodes: Arc<[NetworkNode]>,
+    pub(super) nodes: Arc<[NetworkNode]>,
     databases: Vec<Arc<dyn NodeDatabase>>,
     options: NetworkOptions,
     engine: Engine,
@@ -58,7 +59,7 @@ impl NetworkDatabase {
         Ok(Self { name, nodes: nodes.into(), databases, options, engine, sessions, tasks })
     }
 
-    async fn known_tables(&self, principal: &Principal) -> Result<Arc<KnownTables>, Error> {
+    pub(super) async fn known_tables(&self, principal: &Principal) -> Result<Arc<KnownTables>, Error> {
         KnownTables::load(&self.nodes, &self.options, principal).await.map(Arc::new)
     }
 
@@ -106,6 +107,12 @@ impl NetworkDatabase {
     fn query_context(&self, principal: &Principal) -> MemberQueryContext {
         let context = MemberQueryContext::new(principal, &self.engine, &self.tasks);
         MemberQueryContext { first_rows_within: Some(self.options.timeout), ..context }
+    }
+}
+
+impl fmt::Debug for NetworkDatabase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NetworkDatabase").field("name", &self.name).field("nodes", &self.nodes).finish_non_exhaustive()
     }
 }
 

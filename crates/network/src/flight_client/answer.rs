@@ -35,6 +35,11 @@ impl BatchReader {
         Self { node: node.to_owned(), decoder: FlightDataDecoder::new(messages), schema: None, _lease: lease }
     }
 
+    /// The columns, once they have arrived.
+    pub(super) fn schema(&self) -> Option<SchemaRef> {
+        self.schema.clone()
+    }
+
     /// The next batch; `None` at the end that the server reported.
     pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>, Error> {
         loop {

@@ -34,6 +34,11 @@ impl Replicas {
         &self.connections[self.preferred_position()]
     }
 
+    /// The node itself, which takes rows; replicas have copies.
+    pub(super) fn first(&self) -> &Arc<NodeConnection> {
+        &self.connections[0]
+    }
+
     /// There is at least one.
     fn preferred_position(&self) -> usize {
         self.preferred.load(Ordering::Relaxed).min(self.connections.len() - 1)

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, NodeCheck, NodeDatabase, NodeObservation, NodeTables, Plan, QueryRows,
-    StableHasher, TableEntry, TableStatus, field_type_name,
+    Catalog, ColumnEntry, Database, NodeCheck, NodeDatabase, NodeObservation, NodeTables, NodeWrite, Plan, QueryRows,
+    RowWriter, StableHasher, TableEntry, TableStatus, field_type_name,
 };
 use tidegate_runtime::Job;
 use tidegate_sql::{Parameter, SqlDialect, Statement};
@@ -146,6 +146,10 @@ impl NodeDatabase for FlightSqlDatabase {
 
     async fn run(&self, statement: &Statement, principal: &Principal, job: &Arc<Job>) -> Result<QueryRows, Error> {
         self.client.run(statement, &Arc::new(principal.clone()), job).await
+    }
+
+    async fn begin_write(&self, write: NodeWrite, principal: &Principal) -> Result<Box<dyn RowWriter>, Error> {
+        self.client.begin_write(write, principal).await
     }
 
     fn observed(&self) -> NodeObservation {

@@ -19,6 +19,8 @@ mod server_kind;
 mod status;
 mod table_cache;
 mod tables;
+mod tables_by_statement;
+mod write;
 
 pub use self::address::normalized_flight_url;
 pub use self::database::FlightSqlDatabase;

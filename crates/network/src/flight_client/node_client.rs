@@ -61,8 +61,14 @@ impl NodeClient {
 
     /// A request for `principal` that ends after `within`.
     pub(super) fn request<T>(&self, message: T, principal: &Principal, within: Duration) -> Result<Request<T>, Error> {
-        let mut request = Request::new(message);
+        let mut request = self.unlimited_request(message, principal)?;
         request.set_timeout(within);
+        Ok(request)
+    }
+
+    /// A request for `principal` that ends when it is dropped.
+    pub(super) fn unlimited_request<T>(&self, message: T, principal: &Principal) -> Result<Request<T>, Error> {
+        let mut request = Request::new(message);
         let token = match &self.credential {
             NodeCredential::None => None,
             NodeCredential::Token(token) => Some(authorization(token)?),

@@ -12,11 +12,12 @@ use tidegate_sql::SqlDialect;
 
 use super::connection::NodeConnection;
 use super::node_client::NodeClient;
-use super::status;
+use super::quotation::Quotation;
 use super::tables::{check_size, decode_schema};
+use super::{status, tables_by_statement};
 
 /// Schemas that describe the database itself.
-const SYSTEM_SCHEMAS: [&str; 2] = ["information_schema", "pg_catalog"];
+pub(super) const SYSTEM_SCHEMAS: [&str; 2] = ["information_schema", "pg_catalog"];
 /// The schema whose tables need no schema before their names.
 const DEFAULT_POSTGRES_SCHEMA: &str = "public";
 
@@ -53,6 +54,7 @@ pub(super) async fn list_tables(
     client: &NodeClient,
     connection: &NodeConnection,
     principal: &Principal,
+    quotation: Quotation,
     within: Duration,
 ) -> Result<Vec<NodeTable>, Error> {
     let command = CommandGetTables {
@@ -63,16 +65,20 @@ pub(super) async fn list_tables(
         include_schema: true,
     };
     let (mut tables, mut bytes) = (BTreeMap::<String, Option<NodeTable>>::new(), 0_usize);
-    let listed =
-        client.collect(connection, principal, command.as_any(), within).await.map_err(|error| {
-            match is_refused(&error) {
+    let listed = match client.collect(connection, principal, command.as_any(), within).await {
+        Ok(listed) => listed,
+        Err(refused) if is_refused(&refused) => {
+            let listed = tables_by_statement::list(client, connection, principal, quotation, within).await;
+            return listed.map_err(|error| match is_refused(&error) {
                 true => {
                     let message = format!("node {:?} does not list its tables", client.name);
-                    Error::new(ErrorKind::Failed, message).with_hint(error.message())
+                    Error::new(ErrorKind::Failed, message).with_hint(refused.message())
                 }
                 false => error,
-            }
-        })?;
+            });
+        }
+        Err(error) => return Err(error),
+    };
     for batch in listed {
         let malformed = |problem: &str| status::malformed(&client.name, problem);
         let (schemas, names) = (texts(&batch, "db_schema_name"), texts(&batch, "table_name"));

@@ -95,8 +95,8 @@ pub(super) async fn describe(
     if let Some(schema) = schema_of(&info) {
         return Ok(schema);
     }
-    let text = statement.text_for_server(quotation.identifiers, quotation.has_standard_texts)?;
-    let command = CommandStatementQuery { query: text, transaction_id: None };
+    let query = statement.text_with_values(quotation.identifiers, quotation.has_standard_texts)?;
+    let command = CommandStatementQuery { query, transaction_id: None };
     let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
     target.client.get_schema(target.connection, target.principal, descriptor, within).await
 }
@@ -108,15 +108,21 @@ impl RequestTarget<'_> {
         quotation: Quotation,
         within: Duration,
     ) -> Result<(FlightInfo, Option<PreparedHandle>), Error> {
-        let text = statement.text_for_server(quotation.identifiers, quotation.has_standard_texts)?;
-        if statement.parameters().is_empty() {
-            let command = CommandStatementQuery { query: text, transaction_id: None };
-            let info = self.client.flight_info(self.connection, self.principal, command.as_any(), within).await?;
-            return Ok((info, None));
-        }
-        let prepared = prepare(self, text, statement.parameters(), within).await?;
-        let info = self.client.flight_info(self.connection, self.principal, prepared.command(), within).await?;
-        Ok((info, Some(prepared)))
+        let Quotation { identifiers, has_standard_texts } = quotation;
+        let text = statement.text_for_server(identifiers, has_standard_texts)?;
+        let (query, prepared) = match statement.parameters() {
+            [] => (text, None),
+            parameters => match prepare(self, text, parameters, within).await? {
+                None => (statement.text_with_values(identifiers, has_standard_texts)?, None),
+                prepared => (String::new(), prepared),
+            },
+        };
+        let command = match &prepared {
+            Some(prepared) => prepared.command(),
+            None => CommandStatementQuery { query, transaction_id: None }.as_any(),
+        };
+        let info = self.client.flight_info(self.connection, self.principal, command, within).await?;
+        Ok((info, prepared))
     }
 }
 

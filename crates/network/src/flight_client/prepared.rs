@@ -34,16 +34,16 @@ pub(super) struct PreparedHandle {
     handle: Bytes,
 }
 
-/// Prepares `sql` and binds `parameters` to it.
+/// Prepares `sql` and binds `parameters` to it. `None` if the server has no prepared statements.
 ///
 /// # Errors
-/// `InvalidArguments` when the server has no prepared statements.
+/// Those of the server.
 pub(super) async fn prepare(
     target: RequestTarget<'_>,
     sql: String,
     parameters: &[Parameter],
     within: Duration,
-) -> Result<PreparedHandle, Error> {
+) -> Result<Option<PreparedHandle>, Error> {
     let RequestTarget { client, connection, principal } = target;
     let name = &client.name;
     let values = values_of(parameters)?;
@@ -53,14 +53,11 @@ pub(super) async fn prepare(
     let mut lease = connection.lease().await;
     let request = client.request(action, principal, within)?;
     let answer = async { lease.client.do_action(request).await?.into_inner().message().await };
-    let answer = answer.await.map_err(|status| match is_missing_feature(&status) {
-        true => {
-            let message = format!("node {name:?} cannot bind values to a statement: {}", status.message());
-            let hint = "Write the values into the SQL, without placeholders.";
-            Error::new(ErrorKind::InvalidArguments, message).with_hint(hint)
-        }
-        false => status::to_error(name, &status),
-    })?;
+    let answer = match answer.await {
+        Ok(answer) => answer,
+        Err(status) if is_missing_feature(&status) => return Ok(None),
+        Err(status) => return Err(status::to_error(name, &status)),
+    };
     let malformed = |problem: String| status::malformed(name, &problem);
     let answer = answer.ok_or_else(|| malformed("a prepared statement has no handle".to_owned()))?;
     let prepared = Any::decode(answer.body).map_err(|error| malformed(error.to_string()))?;
@@ -74,7 +71,7 @@ pub(super) async fn prepare(
         handle: prepared.prepared_statement_handle,
     };
     handle.bind(values, within).await?;
-    Ok(handle)
+    Ok(Some(handle))
 }
 
 impl PreparedHandle {

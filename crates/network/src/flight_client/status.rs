@@ -41,6 +41,11 @@ pub(super) fn to_error(node: &str, status: &Status) -> Error {
     with_credential_hint(error)
 }
 
+/// Whether the connection broke, so that it is unknown what the node has done.
+pub(super) fn is_connection_failure(status: &Status) -> bool {
+    connection_failure(status).is_some()
+}
+
 /// A node does not state why it refuses a credential.
 fn with_credential_hint(error: Error) -> Error {
     match error.kind() {

@@ -28,7 +28,9 @@ impl NodeClient {
             let listing = async {
                 match self.detect(&connection, principal, within).await? {
                     ServerKind::Tidegate => self.list_tables(&connection, principal, within).await,
-                    ServerKind::Other(_) => other_catalog::list_tables(self, &connection, principal, within).await,
+                    ServerKind::Other(quotation) => {
+                        other_catalog::list_tables(self, &connection, principal, quotation, within).await
+                    }
                 }
             };
             let known_since = SystemTime::now();

@@ -10,6 +10,7 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow_flight::encode::FlightDataEncoderBuilder;
 use arrow_flight::error::FlightError;
+use arrow_flight::sql::metadata::SqlInfoData;
 use arrow_flight::sql::{Command, CommandGetDbSchemas, CommandGetTables};
 use arrow_flight::utils::flight_data_to_batches;
 use arrow_flight::{FlightData, IpcMessage, SchemaAsIpc};
@@ -85,6 +86,11 @@ struct CatalogTable {
 }
 
 impl FlightRequest {
+    fn sql_info(&self) -> Result<SqlInfoData, FlightError> {
+        let takes_rows = self.state.registry.snapshot_for(&self.caller).tool("append_rows", &self.caller).is_ok();
+        sql_info(&self.state.version, takes_rows)
+    }
+
     /// The columns of the answer to a catalog command; `None` for other commands.
     pub(super) fn catalog_schema(&self, command: &Command) -> Option<Result<Bytes, Status>> {
         let schema = match command {
@@ -92,7 +98,7 @@ impl FlightRequest {
             Command::CommandGetDbSchemas(command) => Ok(command.clone().into_builder().schema()),
             Command::CommandGetTables(command) => Ok(command.clone().into_builder().schema()),
             Command::CommandGetTableTypes(command) => Ok(command.into_builder().schema()),
-            Command::CommandGetSqlInfo(_) => sql_info(&self.state.version).map(|info| info.schema()),
+            Command::CommandGetSqlInfo(_) => self.sql_info().map(|info| info.schema()),
             _ => return None,
         };
         let encapsulated = schema.and_then(|schema| encapsulated_schema(&schema));
@@ -119,7 +125,7 @@ impl FlightRequest {
                 types.build()
             }
             Command::CommandGetSqlInfo(command) => {
-                let info = sql_info(&self.state.version).map_err(|error| self.encoding_error(&error))?;
+                let info = self.sql_info().map_err(|error| self.encoding_error(&error))?;
                 command.into_builder(&info).build()
             }
             command => {

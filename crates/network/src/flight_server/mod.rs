@@ -5,10 +5,12 @@
 mod answer;
 mod caller;
 mod catalog;
+mod ingest;
 mod ipc_messages;
 mod message_size;
 mod node_actions;
 mod prepared_statements;
+mod request_size;
 mod server;
 mod service;
 mod sql_info;

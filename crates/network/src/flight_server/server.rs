@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use arrow_flight::flight_service_server::FlightServiceServer;
 use tidegate_core::{Authenticator, CallOrigin, TransportKind};
 use tidegate_runtime::Registry;
 use tidegate_runtime::event::Event;
@@ -22,14 +21,11 @@ use tonic::transport::server::Connected;
 use super::caller::FlightPeer;
 use super::node_actions::DescribedTables;
 use super::prepared_statements::PreparedStatements;
+use super::request_size::BoundedFlightService;
 use super::service::TidegateFlightService;
 use super::state::FlightState;
 use super::ticket::TicketSigner;
 
-/// Bytes of a request: a statement, or the values that are bound to it.
-const REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes of a message of an answer. Batches are cut at 3 MiB; only a single row can be larger.
-const MESSAGE_BYTES_MAX: usize = 1 << 30;
 /// Bytes of the headers of a request.
 const HEADER_BYTES_MAX: u32 = 64 * 1024;
 /// Open requests of one connection.
@@ -109,9 +105,7 @@ pub fn serve_flight(
         shutdown: shutdown.clone(),
     };
     tokio::spawn(acceptor.run());
-    let service = FlightServiceServer::new(TidegateFlightService::new(state))
-        .max_decoding_message_size(REQUEST_BYTES_MAX)
-        .max_encoding_message_size(MESSAGE_BYTES_MAX);
+    let service = BoundedFlightService::new(TidegateFlightService::new(state));
     let router = Server::builder()
         .http2_max_header_list_size(HEADER_BYTES_MAX)
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)

@@ -29,7 +29,8 @@ const ACTIONS: [(&str, &str); 4] = [
     (CHECK_ACTION, "Reports version and clock, for other nodes (JSON)"),
 ];
 
-pub(super) const READ_ONLY: &str = "this server is read-only over Flight SQL: updates, ingestion and transactions are not available; send queries only";
+pub(super) const READ_ONLY: &str =
+    "updates and transactions are not available over Flight SQL: send queries, or rows to a table that takes rows";
 
 type Stream<T> = BoxStream<'static, Result<T, Status>>;
 
@@ -74,9 +75,9 @@ fn parse_statement(bytes: &[u8]) -> Option<Result<NamedStatement, Status>> {
 fn unsupported(command: &Command) -> Status {
     let name = command.type_url().rsplit('.').next().unwrap_or_default();
     match command {
-        Command::CommandStatementUpdate(_)
-        | Command::CommandStatementIngest(_)
-        | Command::CommandPreparedStatementUpdate(_) => Status::permission_denied(READ_ONLY),
+        Command::CommandStatementUpdate(_) | Command::CommandPreparedStatementUpdate(_) => {
+            Status::permission_denied(READ_ONLY)
+        }
         _ => Status::unimplemented(format!("this server does not have the Flight SQL command {name}")),
     }
 }
@@ -87,8 +88,10 @@ impl FlightRequest {
         let (ticket, schema) = match command {
             Command::CommandStatementQuery(query) => (self.statement_ticket(&query)?, Bytes::new()),
             Command::CommandPreparedStatementQuery(query) => {
-                let statement = self.prepared_statement(&query.prepared_statement_handle)?;
-                (query.as_any(), statement.schema)
+                self.prepared_statement(&query.prepared_statement_handle)?;
+                // The answer itself has the columns: what is computed may not be null where the statement could be, and
+                // clients compare both.
+                (query.as_any(), Bytes::new())
             }
             command => match self.catalog_schema(&command) {
                 Some(schema) => (command.into_any(), schema?),
@@ -140,20 +143,20 @@ impl FlightRequest {
         Ok(SchemaResult { schema })
     }
 
-    /// Binds parameters; everything else that clients put is refused.
-    async fn put(self, mut messages: Streaming<FlightData>) -> Result<PutResult, Status> {
-        let first = messages.next().await.transpose()?;
-        let descriptor = first.as_ref().and_then(|message| message.flight_descriptor.as_ref());
-        let descriptor =
-            descriptor.ok_or_else(|| Status::invalid_argument("the first message of DoPut has no descriptor"))?;
+    /// Binds parameters, or stores rows; everything else that clients put is refused.
+    async fn put(self, mut messages: Streaming<FlightData>) -> Result<Response<PutResult>, Status> {
+        let no_descriptor = || Status::invalid_argument("the first message of DoPut has no descriptor");
+        let first = messages.next().await.transpose()?.ok_or_else(no_descriptor)?;
+        let descriptor = first.flight_descriptor.as_ref().ok_or_else(no_descriptor)?;
         match parse_command(&descriptor.cmd)? {
             Command::CommandPreparedStatementQuery(query) => {
-                let messages = stream::iter(first.map(Ok)).chain(messages).boxed();
+                let messages = stream::iter([Ok(first)]).chain(messages).boxed();
                 self.bind_parameters(&query.prepared_statement_handle, messages).await?;
                 let handle = Some(query.prepared_statement_handle);
                 let result = DoPutPreparedStatementResult { prepared_statement_handle: handle };
-                Ok(PutResult { app_metadata: result.encode_to_vec().into() })
+                Ok(Response::new(PutResult { app_metadata: result.encode_to_vec().into() }))
             }
+            Command::CommandStatementIngest(command) => self.ingest(command, first, messages).await,
             command => Err(unsupported(&command)),
         }
     }
@@ -243,8 +246,8 @@ impl FlightService for TidegateFlightService {
 
     async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
         let (request, messages) = self.admit(request).await?;
-        let result = request.put(messages).await?;
-        Ok(Response::new(stream::iter([Ok(result)]).boxed()))
+        let response = request.put(messages).await?;
+        Ok(response.map(|result| stream::iter([Ok(result)]).boxed()))
     }
 
     async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {

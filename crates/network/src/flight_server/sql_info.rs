@@ -7,13 +7,14 @@ use arrow_flight::sql::{SqlInfo, SqlNullOrdering, SqlSupportedTransaction};
 /// The version of Arrow's format that answers have.
 const ARROW_FORMAT_VERSION: &str = "1.5";
 
-/// All entries of a server of `version`.
-pub(super) fn sql_info(version: &str) -> Result<SqlInfoData, FlightError> {
+/// All entries of a server of `version`, for a caller that may write rows, or may not.
+pub(super) fn sql_info(version: &str, takes_rows: bool) -> Result<SqlInfoData, FlightError> {
     let mut info = SqlInfoDataBuilder::new();
     info.append(SqlInfo::FlightSqlServerName, "Tidegate");
     info.append(SqlInfo::FlightSqlServerVersion, version);
     info.append(SqlInfo::FlightSqlServerArrowVersion, ARROW_FORMAT_VERSION);
-    info.append(SqlInfo::FlightSqlServerReadOnly, true);
+    info.append(SqlInfo::FlightSqlServerReadOnly, !takes_rows);
+    info.append(SqlInfo::FlightSqlServerBulkIngestion, takes_rows);
     info.append(SqlInfo::FlightSqlServerSql, true);
     info.append(SqlInfo::FlightSqlServerSubstrait, false);
     info.append(SqlInfo::FlightSqlServerTransaction, SqlSupportedTransaction::None as i32);

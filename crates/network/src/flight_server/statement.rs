@@ -83,7 +83,8 @@ impl FlightRequest {
         Ok(FlightAnswer::new(&self.state, reply, self.credentials.clone(), &self.caller))
     }
 
-    fn database(&self) -> Result<Option<String>, Status> {
+    /// The database that the header names.
+    pub(super) fn database(&self) -> Result<Option<String>, Status> {
         let Some(value) = self.metadata.get(DATABASE_HEADER) else { return Ok(None) };
         let name = value.to_str().map_err(|_| {
             Status::invalid_argument(format!("the header {DATABASE_HEADER} must be the name of a database in ASCII"))

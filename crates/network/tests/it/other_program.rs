@@ -39,6 +39,8 @@ pub(crate) struct OtherProgram {
     /// The locations of the parts of an answer; each part has one row with its number.
     pub(crate) locations: Vec<Option<&'static str>>,
     pub(crate) has_prepared_statements: bool,
+    /// Whether the server has the command that lists tables; otherwise only `SHOW TABLES`, with these columns.
+    pub(crate) shows_tables: Option<[&'static str; 2]>,
     /// The metadata of the columns of answers.
     pub(crate) metadata: Vec<(&'static str, &'static str)>,
     /// What becomes of the messages of an answer.
@@ -55,6 +57,7 @@ impl Default for OtherProgram {
             odd_text: r"a'b\c",
             locations: vec![None],
             has_prepared_statements: true,
+            shows_tables: None,
             metadata: Vec::new(),
             damage: |_, message| Some(message),
             received: Arc::default(),
@@ -150,6 +153,10 @@ impl FlightSqlService for OtherProgram {
             return self.read_probe(&query.query);
         }
         self.record(&query.query);
+        if let Some(columns) = self.shows_tables.filter(|_| query.query == "SHOW TABLES") {
+            let ticket = TicketStatementQuery { statement_handle: columns.join("|").into() };
+            return Ok(info_of(&ticket.as_any()));
+        }
         if query.query.contains("wrong") {
             return Err(Status::invalid_argument("no such column: wrong"));
         }
@@ -158,6 +165,13 @@ impl FlightSqlService for OtherProgram {
 
     async fn do_get_statement(&self, ticket: TicketStatementQuery, _: Request<Ticket>) -> Result<Answer, Status> {
         let handle = std::str::from_utf8(&ticket.statement_handle).unwrap();
+        if let Some((schemas, names)) = handle.split_once('|') {
+            let listed: [(&str, ArrayRef); 2] = [
+                (schemas, Arc::new(StringViewArray::from(vec!["public", "public", "information_schema", "a", "b"]))),
+                (names, Arc::new(StringViewArray::from(vec!["numbers", "the \"wrong\"", "views", "twice", "twice"]))),
+            ];
+            return Ok(answer(RecordBatch::try_from_iter(listed).unwrap()));
+        }
         let Ok(number) = handle.parse() else {
             let text: ArrayRef = Arc::new(StringViewArray::from(vec![handle]));
             return Ok(answer(RecordBatch::try_from_iter([("x y", text)]).unwrap()));
@@ -179,7 +193,10 @@ impl FlightSqlService for OtherProgram {
         query: CommandGetTables,
         _: Request<FlightDescriptor>,
     ) -> Result<Response<FlightInfo>, Status> {
-        Ok(info_of(&query.as_any()))
+        match self.shows_tables {
+            Some(_) => Err(Status::unimplemented("no list of tables here")),
+            None => Ok(info_of(&query.as_any())),
+        }
     }
 
     async fn do_get_tables(&self, query: CommandGetTables, _: Request<Ticket>) -> Result<Answer, Status> {

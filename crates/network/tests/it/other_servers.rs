@@ -85,9 +85,9 @@ async fn values_are_bound_by_prepared_statements() {
 
     let without = OtherProgram { has_prepared_statements: false, ..OtherProgram::default() };
     let client = client(&[without.start().await]);
-    let error = run_with(&client, "SELECT $1", vec![Parameter::Integer(7)]).await.err().unwrap();
-    assert_eq!(error.kind(), ErrorKind::InvalidArguments);
-    assert!(error.to_string().contains("cannot bind values"), "{error}");
+    let values = vec![Parameter::Integer(7), Parameter::Text("it's".to_owned())];
+    run_with(&client, "SELECT $1, $2", values).await.unwrap();
+    assert_eq!(without.received(), ["SELECT 7, 'it''s'"]);
 }
 
 #[tokio::test]
@@ -110,6 +110,23 @@ async fn tables_have_the_names_that_statements_use() {
     let listed = listed.unwrap();
     let names: Vec<&str> = listed.tables.iter().map(|table| table.name.as_str()).collect();
     assert_eq!(names, ["archive.twice", "archive.typed", "numbers", "twice"]);
+}
+
+/// Sail and others have no command for it.
+#[tokio::test]
+async fn tables_are_listed_by_a_statement_without_a_command_for_it() {
+    for columns in [["database", "tableName"], ["table_schema", "table_name"]] {
+        let program = OtherProgram { shows_tables: Some(columns), ..OtherProgram::default() };
+        let tables = client(&[program.start().await]).tables(&Principal::process_user()).await.unwrap();
+        let [numbers, wrong] = &tables.tables[..] else { panic!("{tables:?}") };
+        assert_eq!((numbers.name.as_str(), &numbers.unreadable), ("numbers", &None));
+        assert_eq!(numbers.schema.fields(), schema_of("numbers").fields());
+        assert!(wrong.unreadable.as_ref().is_some_and(|reason| reason.contains("no such column")), "{wrong:?}");
+        assert!(program.received().contains(&r#"SELECT * FROM "the ""wrong""" LIMIT 0"#.to_owned()));
+    }
+    let program = OtherProgram { shows_tables: Some(["a", "b"]), ..OtherProgram::default() };
+    let error = client(&[program.start().await]).tables(&Principal::process_user()).await.unwrap_err();
+    assert!(error.message().contains("SHOW TABLES has no names of tables"), "{error}");
 }
 
 #[tokio::test]

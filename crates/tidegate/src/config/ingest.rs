@@ -16,11 +16,11 @@ use tidegate_query::{
 use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions, SqliteIngestTable};
 use tidegate_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
 
+use super::LoadedConfig;
 use super::databases::{DatabaseEngine, OpenedDatabase};
 use super::problem::{ConfigProblem, accept, checked, parse_items};
 use super::quantities::OneOrMany;
 use super::types::{Config, DatabaseConfig, EvolveConfig, TableConfig};
-use super::{LoadedConfig, network};
 use crate::ingest::{FolderUse, IngestFolders, OpenedTables, SelectTransform};
 use crate::node::NodeState;
 
@@ -71,7 +71,7 @@ impl OpenedDatabase {
 /// The folder of an entry whose tables are kept in one.
 pub(super) fn ingest_folder(entry: &DatabaseConfig) -> Option<&String> {
     match &entry.ingest {
-        Some(OneOrMany::One(folder)) if !has_engine(entry) => Some(folder),
+        Some(OneOrMany::One(folder)) if !has_engine(entry) && entry.network.is_none() => Some(folder),
         _ => None,
     }
 }
@@ -149,16 +149,23 @@ pub(super) fn has_engine(entry: &DatabaseConfig) -> bool {
 pub(super) fn check_ingest(entry: &DatabaseConfig, path: &str) -> Vec<ConfigProblem> {
     let mut problems = Vec::new();
     let is_of_files = entry.files.is_some() || entry.journal.is_some() || entry.system.is_some();
-    let is_other = is_of_files || entry.federated.is_some() || network::is_remote(entry);
-    if entry.ingest.is_some() && is_other {
-        let message =
-            "is a database of its own, or names tables of postgres or sqlite; this database is of another kind";
-        problems.push(ConfigProblem::new(format!("{path}.ingest"), message));
-    } else if matches!(entry.ingest, Some(OneOrMany::Many(_))) && !has_engine(entry) {
-        problems.push(ConfigProblem::new(
-            format!("{path}.ingest"),
-            "is a folder; a list names tables of postgres or sqlite",
-        ));
+    let is_other = is_of_files || entry.federated.is_some() || entry.flight_sql.is_some();
+    let is_list = matches!(entry.ingest, Some(OneOrMany::Many(_)));
+    let message = if entry.ingest.is_some() && is_other {
+        Some(
+            "is a database of its own, or names tables of postgres, sqlite or network; this database is of another kind",
+        )
+    } else if entry.ingest.is_some() && entry.network.is_some() && !is_list {
+        Some("names the tables of the network that take rows, as a list: [readings]")
+    } else if is_list && !has_engine(entry) && entry.network.is_none() {
+        Some("is a folder; a list names tables of postgres, sqlite or network")
+    } else {
+        None
+    };
+    problems.extend(message.map(|message| ConfigProblem::new(format!("{path}.ingest"), message)));
+    if entry.network.is_some() && entry.ingest.is_some() && !entry.tables.is_empty() {
+        let message = "is for tables of this server; the nodes of the network have the options of theirs";
+        problems.push(ConfigProblem::new(format!("{path}.tables"), message));
     }
     if entry.create_tables.is_some() && ingest_folder(entry).is_none() {
         let message = "is for ingest folders, and this database has none";

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use tidegate_core::Principal;
 use tidegate_ingest_formats::BodyFormat;
 use tidegate_mqtt::{BrokerCredentials, Delivery, MqttCounters, MqttOptions, MqttReceiver, TopicColumn};
 use tidegate_query::IngestTarget;
@@ -99,7 +100,9 @@ impl ReceiversState {
         self.running = kept;
         for own in declared {
             if !self.running.iter().any(|running| is_same(own, running)) {
-                let receiver = MqttReceiver::start(own.options.clone(), own.target.clone());
+                // Messages have no caller: a network sees the rows of this process.
+                let target = own.target.for_caller(&Principal::process_user()).unwrap_or_else(|| own.target.clone());
+                let receiver = MqttReceiver::start(own.options.clone(), target);
                 self.running.push((receiver, own.target.clone()));
             }
         }

@@ -129,7 +129,7 @@ mod imp {
         _engine: &Engine,
     ) -> Result<OpenedDatabase, Vec<ConfigProblem>> {
         let member = if entry.network.is_some() { "network" } else { "flight_sql" };
-        let message = "this program was built without Flight SQL; build it with the feature `network`";
+        let message = "this program was built without Flight SQL; build it with the feature `full`";
         Err(vec![ConfigProblem::new(format!("{path}.{member}"), message)])
     }
 }
@@ -138,10 +138,12 @@ mod imp {
 mod imp {
     use std::sync::Arc;
 
+    use tidegate_engines::NetworkIngest;
     use tidegate_network::FlightTls;
-    use tidegate_query::Database;
+    use tidegate_query::{Database, IngestTarget};
 
     use super::super::databases::DatabaseEngine;
+    use super::super::quantities::OneOrMany;
     use super::nodes::PreviousNetwork;
     use super::*;
 
@@ -163,15 +165,18 @@ mod imp {
             authorities: tls_files.authorities.clone(),
             certificate: tls_files.certificate.clone().zip(tls_files.key.clone()),
         };
-        let database: Arc<dyn Database> = match (&entry.flight_sql, &entry.network) {
-            (Some(addresses), _) => flight_sql::open(entry, addresses, tls, &path)?,
+        let (database, target): (Arc<dyn Database>, _) = match (&entry.flight_sql, &entry.network) {
+            (Some(addresses), _) => (flight_sql::open(entry, addresses, tls, &path)?, None),
             (None, Some(network)) => {
                 let previous = previous.and_then(PreviousNetwork::of_database);
-                nodes::open(&entry.name, network, tls, &format!("{path}.network"), previous, engine)?
+                let network = nodes::open(&entry.name, network, tls, &format!("{path}.network"), previous, engine)?;
+                let tables = entry.ingest.clone().map(OneOrMany::into_vec);
+                let target = tables.map(|tables| NetworkIngest::new(network.clone(), tables));
+                (network, target.map(|target| Arc::new(target) as Arc<dyn IngestTarget>))
             }
             (None, None) => return Err(vec![ConfigProblem::new(path, ONE_KIND_MESSAGE)]),
         };
         let (entry, engine) = (entry.clone(), DatabaseEngine::Remote(tls_files));
-        Ok(OpenedDatabase { entry, path, policies_key: None, database, engine, target: None })
+        Ok(OpenedDatabase { entry, path, policies_key: None, database, engine, target })
     }
 }

@@ -39,6 +39,7 @@ impl IngestContext {
         let absent = || self.no_such_table(database, table, principal);
         let grants = &principal.grants;
         let target = self.targets_for(principal).find(|target| target.database() == database).ok_or_else(absent)?;
+        let target = target.for_caller(principal).unwrap_or_else(|| target.clone());
         // Rows get there only by being rejected.
         if !grants.may_ingest(database, table) || table.ends_with(REJECTS_SUFFIX) {
             return Err(absent());
@@ -49,7 +50,7 @@ impl IngestContext {
             return Err(absent());
         }
         let exists = target.tables().contains(&found.name);
-        Ok(Destination { target: target.clone(), table: found, exists })
+        Ok(Destination { target, table: found, exists })
     }
 
     /// An error of a target about a table that does not exist, without the names of tables that the caller may not write

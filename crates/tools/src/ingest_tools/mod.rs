@@ -31,7 +31,8 @@ pub(crate) use self::write_rows::insert_row;
 pub use self::maintenance::register_ingest_maintenance;
 
 /// Over which transports tools are called that only programs need. Models do not see them.
-const PROGRAM_TRANSPORTS: [TransportKind; 2] = [TransportKind::Rest, TransportKind::CommandLine];
+const PROGRAM_TRANSPORTS: [TransportKind; 3] =
+    [TransportKind::Rest, TransportKind::FlightSql, TransportKind::CommandLine];
 
 /// How rows are taken.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use tidegate_auth::CallerTokenSigner;
 use tidegate_core::CallerTokens;
 use tidegate_engines::{Engine, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers};
 use tidegate_network::{FlightSqlDatabase, FlightSqlOptions, FlightTls, NodeCredential};
-use tidegate_query::{Database, NodeDatabase};
+use tidegate_query::NodeDatabase;
 
 use super::super::databases::OpenedDatabase;
 use super::super::problem::{ConfigProblem, checked};
@@ -32,7 +32,7 @@ pub(super) fn open(
     path: &str,
     previous: Option<PreviousNetwork<'_>>,
     engine: &Engine,
-) -> Result<Arc<dyn Database>, Vec<ConfigProblem>> {
+) -> Result<Arc<NetworkDatabase>, Vec<ConfigProblem>> {
     let mut problems = Vec::new();
     check_network(entry, path, &mut problems);
     let signer = entry.trust.as_ref().and_then(|trust| open_signer(trust, &format!("{path}.trust"), &mut problems));

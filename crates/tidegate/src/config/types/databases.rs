@@ -22,7 +22,8 @@ pub(crate) struct DatabaseConfig {
     /// Folder, file or glob (data/2024-*.csv), or a list of these, relative to this file. Default: none.
     pub(crate) files: Option<OneOrMany>,
     /// Folder of tables that take rows, relative to this file: the database has these tables. With postgres and sqlite, the
-    /// name of a table that takes rows, or a list of names. Roles grant the right to write. Default: none. Since: 0.2.0.
+    /// name of a table that takes rows, or a list of names; with network, such a list. Roles grant the right to write.
+    /// Default: none. Since: 0.2.0.
     pub(crate) ingest: Option<OneOrMany>,
     /// Ingest: whether the first rows for a table that is not declared create it. Default: true. Since: 0.2.0.
     pub(crate) create_tables: Option<bool>,

@@ -4,6 +4,7 @@
 //! and what cannot be had is answered like a thing that there is not.
 
 mod client_connection;
+mod flight_endpoint;
 mod ingest_endpoints;
 mod matrix_node;
 mod owned_resources;
@@ -253,6 +254,8 @@ async fn authorization_matrix_snapshot() {
         }
         owned_resources::try_http_results(&matrix_node, &mut matrix, role).await;
         ingest_endpoints::try_endpoints(&matrix_node, &mut matrix, role).await;
+        flight_endpoint::try_databases(&matrix_node, &mut matrix, role).await;
+        flight_endpoint::try_rows(&matrix_node, &mut matrix, role).await;
         // That there are metrics is no secret.
         let (status, _) = matrix_node.fetch(name, "/metrics").await;
         assert!([200, 403].contains(&status), "{status}");

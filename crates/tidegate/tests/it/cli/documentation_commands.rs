@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 4] = ["tidegate ", "cargo ", "scripts/test", "bench/run"]
 const FROM_SOURCE: &str = "cargo run -- ";
 
 /// Commands that are not run, and why.
-const NOT_RUN: [(&str, &str); 49] = [
+const NOT_RUN: [(&str, &str); 50] = [
     ("bench/run", "takes hours, and measures nothing on a machine that works on something else"),
     ("bench/run answers", "as bench/run"),
     ("bench/run load", "as bench/run"),
@@ -48,6 +48,7 @@ const NOT_RUN: [(&str, &str); 49] = [
         "as tidegate fetch; cli/export.rs exports what is here",
     ),
     ("cargo build", "takes 5 minutes; the tests run what it builds"),
+    ("cargo build --features full", "as cargo build"),
     (
         "cargo build --release",
         "takes far longer than the debug build; scripts/test builds the binary that the foreign clients are run against",

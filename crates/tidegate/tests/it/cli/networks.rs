@@ -1,6 +1,7 @@
 //! Networks of nodes over Flight SQL: three servers with the data, and one that unites them and signs for its callers.
 
 mod broken_configurations;
+mod ingestion;
 mod site_network;
 
 use aws_lc_rs::signature::Ed25519KeyPair;

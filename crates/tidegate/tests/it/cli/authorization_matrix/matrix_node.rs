@@ -85,6 +85,8 @@ pub(super) struct MatrixNode {
     server: Server,
     configured: ConfiguredFolder,
     client: Client,
+    /// Its address for Flight SQL.
+    pub(super) flight: String,
     /// By role; the visitor shows nothing.
     keys: Vec<(&'static str, Option<String>)>,
     /// Of the [`OTHER_PRINCIPALS`].
@@ -105,7 +107,7 @@ fn start_site() -> (ConfiguredFolder, Server) {
 
 impl MatrixNode {
     pub(super) fn start() -> Self {
-        let at_http = "auth: {keys: keys.json, anonymous: [visitor]}\n";
+        let at_http = "server: {flight: '127.0.0.1:0'}\nauth: {keys: keys.json, anonymous: [visitor]}\n";
         // A folder has one writer: the server here, and a process of a role there.
         let (site_folder, site) = start_site();
         let configuration = |folder: &str, auth: &str| {
@@ -128,16 +130,18 @@ impl MatrixNode {
             std::fs::write(configured.folder().join(format!("{role}.yaml")), local).unwrap();
         }
         let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "error"];
-        let server = Server::start(tidegate().current_dir(configured.folder()).args(serve));
+        let mut server = Server::start(tidegate().current_dir(configured.folder()).args(serve));
+        let http = server.wait_for_log("listening on http").trim().trim_start_matches("listening on ").to_owned();
+        let flight = std::mem::replace(&mut server.url, http);
         let _site = (site, site_folder);
-        Self { server, configured, client: Client::new(), keys, other_principals, _site }
+        Self { server, configured, client: Client::new(), flight, keys, other_principals, _site }
     }
 
     fn folder(&self) -> &Path {
         self.configured.folder()
     }
 
-    fn key(&self, role: &str) -> Option<&str> {
+    pub(super) fn key(&self, role: &str) -> Option<&str> {
         self.keys.iter().find(|(name, _)| *name == role).and_then(|(_, key)| key.as_deref())
     }
 

@@ -34,9 +34,23 @@ impl KeyPair {
     }
 }
 
+/// What a node has: its database, and the rights of its roles.
+#[derive(Clone, Copy)]
+pub(super) struct NodeData {
+    pub(super) database: &'static str,
+    pub(super) roles: &'static [(&'static str, &'static str)],
+}
+
+/// Files, of which each caller sees the rows of its tenant.
+const FILES: NodeData = NodeData {
+    database: "files: data, policies: [{table: readings, rows: 'tenant = :tenant'}]",
+    roles: &[("reader", "")],
+};
+
 /// A node in a folder of its own.
 pub(super) struct SiteNode {
     name: &'static str,
+    data: NodeData,
     folder: TempDir,
     server: Option<Server>,
     /// Its address for Flight SQL.
@@ -48,12 +62,16 @@ pub(super) struct SiteNode {
 impl SiteNode {
     /// A node that accepts tokens that `trusted` verifies.
     pub(super) fn start(name: &'static str, trusted: &str) -> Self {
+        Self::start_with(name, trusted, FILES)
+    }
+
+    pub(super) fn start_with(name: &'static str, trusted: &str, data: NodeData) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("data")).unwrap();
         std::fs::write(folder.path().join("data/readings.csv"), readings(name)).unwrap();
         std::fs::write(folder.path().join("uniting.pem"), trusted).unwrap();
         let mut node =
-            Self { name, folder, server: None, flight: "grpc://127.0.0.1:0".to_owned(), http: String::new() };
+            Self { name, data, folder, server: None, flight: "grpc://127.0.0.1:0".to_owned(), http: String::new() };
         node.start_again();
         node
     }
@@ -61,11 +79,15 @@ impl SiteNode {
     /// Starts it at its address.
     pub(super) fn start_again(&mut self) {
         let flight = self.flight.trim_start_matches("grpc://");
-        let (name, tenants) = (self.name, "tenant = :tenant");
+        let (name, NodeData { database, roles }) = (self.name, self.data);
+        let role = |(role, rights): &(&str, &str)| {
+            format!("{{name: {role}, toolsets: ['*'], databases: [plant], claims: {{roles: {role}}}{rights}}}")
+        };
+        let roles = roles.iter().map(role).collect::<Vec<_>>().join(", ");
         let configuration = format!(
             "server: {{listen: '127.0.0.1:0', flight: '{flight}'}}\n\
-             databases: [{{name: plant, files: data, policies: [{{table: readings, rows: '{tenants}'}}]}}]\n\
-             roles: [{{name: reader, toolsets: ['*'], databases: [plant], claims: {{roles: reader}}}}]\n\
+             databases: [{{name: plant, {database}}}]\n\
+             roles: [{roles}]\n\
              auth: {{tokens: {{issuer: '{ISSUER}', audience: {name}, algorithms: [EdDSA], public_key: uniting.pem, \
              tenant_claim: tenant}}}}\n"
         );
@@ -92,23 +114,42 @@ pub(super) struct UnitingServer {
 
 impl UnitingServer {
     pub(super) fn start(key: &KeyPair, nodes: &[SiteNode]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("uniting-key.pem"), &key.private).unwrap();
-        std::fs::write(folder.path().join("tidegate.yaml"), configuration(nodes)).unwrap();
         let callers = [
             ("ann", "reader", Some("north")),
             ("bob", "reader", Some("south")),
             ("eve", "reader", None),
             ("joe", "guest", Some("north")),
         ];
-        let keys = callers.map(|(name, role, tenant)| (name, add_key(folder.path(), name, role, tenant))).to_vec();
+        Self::start_with(key, &configuration(nodes), &callers)
+    }
+
+    /// A server with `callers`: name, role, tenant.
+    pub(super) fn start_with(
+        key: &KeyPair,
+        configuration: &str,
+        callers: &[(&'static str, &str, Option<&str>)],
+    ) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("uniting-key.pem"), &key.private).unwrap();
+        std::fs::write(folder.path().join("tidegate.yaml"), configuration).unwrap();
+        let keys =
+            callers.iter().map(|(name, role, tenant)| (*name, add_key(folder.path(), name, role, *tenant))).collect();
         let server = Server::start(tidegate().current_dir(folder.path()).args(["serve", "--log", "warn"]));
         Self { server, _folder: folder, keys }
     }
 
     pub(super) async fn call(&self, caller: &str, tool: &str, arguments: Value) -> Answer {
+        call(&self.server.url, self.key(caller), tool, arguments).await
+    }
+
+    pub(super) fn key(&self, caller: &str) -> &str {
         let (_, key) = self.keys.iter().find(|(name, _)| *name == caller).unwrap();
-        call(&self.server.url, key, tool, arguments).await
+        key
+    }
+
+    /// The address of its MCP endpoint.
+    pub(super) fn url(&self) -> &str {
+        &self.server.url
     }
 
     /// The rows of `sql` as `caller` receives them from `database`.

@@ -1,0 +1,184 @@
+//! Rows that a client puts (`CommandStatementIngest`): a call of the tool that writes rows, whose body is the client's
+//! Arrow stream. Batches are passed on as they arrive, and are decoded by the tool, as for every other transport.
+
+use std::time::Duration;
+
+use arrow_flight::sql::{CommandStatementIngest, DoPutUpdateResult, TableExistsOption, TableNotExistOption};
+use arrow_flight::{FlightData, PutResult};
+use arrow_ipc::root_as_message;
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::{Stream, StreamExt, stream};
+use prost::Message;
+use serde_json::{Map, Value};
+use tidegate_core::{AnswerFormat, Error, ErrorKind};
+use tidegate_runtime::event::Event;
+use tidegate_runtime::{Call, Metadata, Outcome, Reply, ReplyEvent, RequestBody};
+use tokio::time::timeout;
+use tonic::{Response, Status, Streaming};
+
+use super::caller::CallerCheck;
+use super::service::FlightRequest;
+use super::state::tool_call;
+use super::status::to_status;
+use crate::node_protocol::{KEY_HEADER, SEQUENCE_HEADER};
+
+const ARROW_STREAM: &str = "application/vnd.apache.arrow.stream";
+/// Bytes of all rows of one call, as over HTTP.
+const ROWS_BYTES_MAX: u64 = 16 * 1024 * 1024 * 1024;
+/// The time for the next message, while the table takes rows.
+const MESSAGE_WITHIN: Duration = Duration::from_secs(60);
+const KEY_BYTES_MAX: usize = 255;
+/// The start of each message of an Arrow stream, and its end.
+/// [IPC streaming format](https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format)
+const CONTINUATION: [u8; 4] = [0xff; 4];
+const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+const ALIGNMENT: usize = 8;
+
+impl FlightRequest {
+    /// Stores the rows of `messages` in the table of `command`: all, or none.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for options that this server does not have, and those of the tool.
+    pub(super) async fn ingest(
+        self,
+        command: CommandStatementIngest,
+        first: FlightData,
+        messages: Streaming<FlightData>,
+    ) -> Result<Response<PutResult>, Status> {
+        let tool = tool_of(&command)?;
+        let database = command.catalog.clone().filter(|catalog| !catalog.is_empty());
+        let database = match database {
+            Some(database) => database,
+            None => self.database()?.ok_or_else(|| {
+                Status::invalid_argument("the catalog is missing; it is the database with the table that takes rows")
+            })?,
+        };
+        let table = match command.schema.as_deref().filter(|schema| !schema.is_empty()) {
+            Some(schema) => format!("{schema}.{}", command.table),
+            None => command.table.clone(),
+        };
+        self.require_tool(tool, &database, &table)?;
+        let options = command.table_definition_options.unwrap_or_default();
+        let creates = options.if_not_exist() == TableNotExistOption::Create;
+        let mut arguments = Map::from_iter([
+            ("database".to_owned(), database.into()),
+            ("table".to_owned(), table.into()),
+            ("create".to_owned(), creates.into()),
+        ]);
+        arguments.extend(self.key()?.map(|key| ("key".to_owned(), key.into())));
+        let messages = stream::iter([Ok(first)]).chain(messages);
+        let body = RequestBody::new(ARROW_STREAM, None, ROWS_BYTES_MAX, arrow_stream(messages));
+        let call = tool_call(tool, arguments, self.caller.clone(), &self.metadata);
+        let call = Call { format: Some(AnswerFormat::Json), request_body: Some(body), ..call };
+        let mut reply = self.state.registry.call(call).map_err(|error| to_status(&error))?;
+        let mut check = CallerCheck::new(&self.state, self.credentials.clone(), &self.caller);
+        let stored = check.run_while_admitted(outcome_of(&mut reply)).await?;
+        Ok(answer(&stored.map_err(|error| to_status(&error))?))
+    }
+
+    /// Callers that may write nowhere do not have the tool.
+    fn require_tool(&self, tool: &'static str, database: &str, table: &str) -> Result<(), Status> {
+        let registry = &self.state.registry;
+        let Err(error) = registry.snapshot_for(&self.caller).tool(tool, &self.caller) else { return Ok(()) };
+        let (caller, outcome) = (&self.caller, error.kind().name());
+        registry.events().emit(Event::CallRefused { caller, kind: "tool", name: tool, outcome });
+        Err(to_status(&match error.kind() {
+            ErrorKind::NotFound => Error::takes_no_rows(database, table),
+            _ => error,
+        }))
+    }
+
+    fn key(&self) -> Result<Option<String>, Status> {
+        let Some(value) = self.metadata.get(KEY_HEADER) else { return Ok(None) };
+        let key = value.to_str().ok().filter(|key| (1..=KEY_BYTES_MAX).contains(&key.len()));
+        let invalid =
+            || Status::invalid_argument(format!("{KEY_HEADER} must be 1 to {KEY_BYTES_MAX} visible ASCII characters"));
+        key.map(|key| Some(key.to_owned())).ok_or_else(invalid)
+    }
+}
+
+/// The tool that stores the rows of `command`.
+fn tool_of(command: &CommandStatementIngest) -> Result<&'static str, Status> {
+    let unsupported = |message: &str| Err(Status::invalid_argument(message));
+    if command.temporary {
+        return unsupported("there are no temporary tables; name a table that takes rows");
+    }
+    if command.transaction_id.as_ref().is_some_and(|id| !id.is_empty()) {
+        return unsupported("there are no transactions over Flight SQL; the rows of one request are stored as a whole");
+    }
+    match command.table_definition_options.unwrap_or_default().if_exists() {
+        TableExistsOption::Unspecified | TableExistsOption::Append => Ok("append_rows"),
+        TableExistsOption::Replace => Ok("replace_rows"),
+        TableExistsOption::Fail => {
+            unsupported("that a table must be new is not supported; append, or create and append")
+        }
+    }
+}
+
+/// The messages of a client as the bytes of an Arrow stream. It has its mark of the end only if the client ended it.
+fn arrow_stream(
+    messages: impl Stream<Item = Result<FlightData, Status>> + Send + Unpin + 'static,
+) -> impl Stream<Item = Result<Bytes, Error>> + Send + 'static {
+    stream::unfold(Some(messages), |messages| async move {
+        let mut messages = messages?;
+        loop {
+            let next = timeout(MESSAGE_WITHIN, messages.next()).await;
+            let piece = match next {
+                Ok(Some(Ok(message))) if message.data_header.is_empty() => continue,
+                Ok(Some(Ok(message))) => to_stream_message(&message),
+                Ok(Some(Err(status))) => Err(format!("the rows broke off before their end: {}", status.message())),
+                Ok(None) => return Some((Ok(Bytes::from_static(&END_OF_STREAM)), None)),
+                Err(_) => Err(format!("no message arrived for {} s", MESSAGE_WITHIN.as_secs())),
+            };
+            return Some(match piece {
+                Ok(piece) => (Ok(piece), Some(messages)),
+                Err(problem) => {
+                    let message = format!("{problem}; nothing was stored");
+                    (Err(Error::new(ErrorKind::InvalidArguments, message)), None)
+                }
+            });
+        }
+    })
+}
+
+/// A message of Flight as one of an Arrow stream.
+///
+/// # Errors
+/// When the length that the header declares is not that of the body, so that the messages after it would be misread.
+fn to_stream_message(message: &FlightData) -> Result<Bytes, String> {
+    let (header, body) = (&message.data_header, &message.data_body);
+    let declared = root_as_message(header).map_err(|error| format!("a message is malformed: {error}"))?.bodyLength();
+    if i64::try_from(body.len()) != Ok(declared) {
+        return Err(format!("a message declares a body of {declared} bytes and has {}", body.len()));
+    }
+    let padded = header.len().next_multiple_of(ALIGNMENT);
+    let length = u32::try_from(padded).map_err(|_| "the header of a message is too long".to_owned())?;
+    let mut bytes = BytesMut::with_capacity(CONTINUATION.len() + 4 + padded + body.len());
+    bytes.put_slice(&CONTINUATION);
+    bytes.put_u32_le(length);
+    bytes.put_slice(header);
+    bytes.put_bytes(0, padded - header.len());
+    bytes.put_slice(body);
+    Ok(bytes.freeze())
+}
+
+/// The end of the call. Its text is that of other transports.
+async fn outcome_of(reply: &mut Reply) -> Result<Metadata, Error> {
+    loop {
+        match reply.next().await {
+            Some(ReplyEvent::End(Outcome::Done(metadata))) => return Ok(metadata),
+            Some(ReplyEvent::End(Outcome::Failed(error))) => return Err(error),
+            Some(ReplyEvent::Chunk(_)) => {}
+            None => return Err(Error::internal("a write ended without its outcome")),
+        }
+    }
+}
+
+fn answer(stored: &Metadata) -> Response<PutResult> {
+    let number = |key: &str| stored.get(key).and_then(Value::as_u64).unwrap_or_default();
+    let record_count = i64::try_from(number("dev.tidegate/rows")).unwrap_or(i64::MAX);
+    let app_metadata = DoPutUpdateResult { record_count }.encode_to_vec().into();
+    let mut response = Response::new(PutResult { app_metadata });
+    response.metadata_mut().insert(SEQUENCE_HEADER, number("dev.tidegate/sequence").into());
+    response
+}
