@@ -26,6 +26,7 @@ PACKAGE = "tidegate"
 MANIFEST = ROOT / "crates" / PACKAGE / "Cargo.toml"
 # Not a feature by itself: the selection without any.
 NONE = "none"
+OTHERS = ["default", "full"]
 COPIED_BYTES = 1 << 20
 
 
@@ -61,14 +62,14 @@ def main() -> None:
 
 
 def features_of_manifest() -> dict[str, str]:
-    """The features, each with the first sentence of the comment above it. `default` only names others."""
+    """The features, each with the first sentence of the comment above it, without those that only name others."""
     section = MANIFEST.read_text().split("[features]\n", 1)[1].split("\n[", 1)[0]
     features, comment = {}, ""
     for line in section.splitlines():
         if line.startswith("#"):
             comment = f"{comment} {line.removeprefix('#').strip()}".strip()
         elif found := re.match(r"([\w-]+)\s*=", line):
-            if found[1] != "default":
+            if found[1] not in OTHERS:
                 features[found[1]] = comment.split(". ", 1)[0].rstrip(".")
             comment = ""
     return features

@@ -44,7 +44,7 @@ def target_triple(project: Project) -> str:
 def linked_crates(project: Project) -> list[Crate]:
     """All crates of the program for its target, sorted, without crates that only build or test it."""
     triple = target_triple(project)
-    tree = cargo("tree", "--package", project.name, "--edges", "normal", "--target", triple, "--prefix", "none", "--format", "{p}")
+    tree = cargo("tree", "--package", project.name, "--features", "full", "--edges", "normal", "--target", triple, "--prefix", "none", "--format", "{p}")
     linked = {tuple(line.split()[:2]) for line in tree.splitlines() if line}
     metadata = json.loads(cargo("metadata", "--format-version", "1", "--filter-platform", triple))
     lock = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
