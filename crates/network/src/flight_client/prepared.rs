@@ -14,7 +14,7 @@ use arrow_flight::{Action, FlightData, FlightDescriptor};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use prost::Message;
-use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_core::{Error, Principal};
 use tidegate_sql::Parameter;
 
 use super::connection::NodeConnection;

@@ -135,9 +135,22 @@ impl Translator {
         };
         let placeholder = self.placeholder(parameter);
         Some(match self.dialect() {
-            SqlDialect::DataFusion => format!("arrow_cast({placeholder}, '{data_type}')"),
+            SqlDialect::DataFusion => cast_to(placeholder, data_type),
             SqlDialect::Postgres | SqlDialect::Sqlite => placeholder,
         })
+    }
+}
+
+/// `placeholder` as a value of `data_type`, in standard SQL where that has the type: other programs with this dialect do not
+/// have `arrow_cast`.
+fn cast_to(placeholder: String, data_type: &DataType) -> String {
+    match data_type {
+        // A value is bound with this type.
+        DataType::Int64 | DataType::Boolean => placeholder,
+        DataType::Int16 => format!("CAST({placeholder} AS SMALLINT)"),
+        DataType::Int32 => format!("CAST({placeholder} AS INTEGER)"),
+        DataType::Date32 => format!("CAST({placeholder} AS DATE)"),
+        other => format!("arrow_cast({placeholder}, '{other}')"),
     }
 }
 
