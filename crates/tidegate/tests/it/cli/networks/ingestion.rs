@@ -86,7 +86,7 @@ fn row(site: &str, degrees: i32) -> String {
 /// Sites of many rows, in a fixed order that looks random.
 fn many_rows(count: i32) -> (String, Value) {
     let sites = ["oslo", "rome", "bergen", "paris"];
-    let (mut body, mut sums): (String, BTreeMap<(&str, Option<&str>), (i32, i32)>) = Default::default();
+    let (mut body, mut sums) = (String::new(), BTreeMap::new());
     for number in 0..count {
         let site = sites.get((number.wrapping_mul(7919) % 1013) as usize % 5).copied();
         writeln!(body, "{}", json!({"site": site, "machine": "press", "degrees": number})).unwrap();
@@ -95,7 +95,7 @@ fn many_rows(count: i32) -> (String, Value) {
             Some("rome") => "rome",
             _ => "cork",
         };
-        let (rows, sum) = sums.entry((node, site)).or_default();
+        let (rows, sum): &mut (i32, i32) = sums.entry((node, site)).or_default();
         (*rows, *sum) = (*rows + 1, *sum + number);
     }
     let rows = sums
