@@ -15,11 +15,12 @@ use super::ConfiguredFolder;
 use super::rmcp_client::{CLIENT_TRANSPORTS, ClientTransport, connect, serve};
 use super::server::{Server, wait_until};
 
-const CONFIGURATION: &str = "
+/// The declared tool runs whenever it is called: an answer with a random number is never cached.
+const CONFIGURATION: &str = r#"
 databases: [{name: both, federated: [left, right]}, {name: left, files: shop}, {name: right, files: shop}]
 tools:
-  - {name: declared, description: D, database: left, sql: SELECT 'secret-word' AS one}
-";
+  - {name: declared, description: D, database: left, sql: "SELECT 'secret-word' AS one, random() AS two"}
+"#;
 const JOIN: &str = "SELECT count(*) AS n FROM \"left\".orders AS a JOIN \"right\".orders AS b ON a.id = b.id";
 
 /// Collects the messages that it receives, as `level logger data`.
