@@ -29,13 +29,13 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(*commands: list, **environment):
+def running(folder: Path, *commands: list, **environment):
     """Programs that are ended at the end."""
     processes = []
     try:
         for command in commands:
             log = tempfile.TemporaryFile()
-            process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | environment)
+            process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | environment, cwd=folder)
             processes.append(process)
         yield
     finally:
@@ -122,7 +122,7 @@ def ask(questions: Questions):
 
 def sail(folder: Path):
     port = free_port()
-    with running([os.environ["SAIL"], "flight", "server", "--port", str(port)], SAIL_MODE="local-cluster"):
+    with running(folder, [os.environ["SAIL"], "flight", "server", "--port", str(port)], SAIL_MODE="local-cluster"):
         wait_until_ready(port, "SELECT 1")
         execute(port, "CREATE TABLE numbers (id BIGINT, name STRING)")
         execute(port, f"INSERT INTO numbers SELECT id, concat('row ', id) FROM range({ROWS})")
@@ -141,7 +141,7 @@ def ballista(folder: Path):
         executors.append(
             [programs / "ballista-executor", *ports, "--scheduler-host", "127.0.0.1", "--scheduler-port", str(port), "--work-dir", folder / f"work{number}"]
         )
-    with running(scheduler, *executors):
+    with running(folder, scheduler, *executors):
         wait_until_ready(port, "SELECT 1")
         execute(port, f"CREATE EXTERNAL TABLE numbers (id BIGINT, name VARCHAR) STORED AS CSV LOCATION '{folder / 'numbers.csv'}' OPTIONS (has_header true)")
         ask(Questions(folder, port))
