@@ -140,7 +140,7 @@ pub trait IngestTarget: Send + Sync + Debug + 'static {
     /// The names of the tables that exist or are declared, sorted, without those of rejected rows.
     fn tables(&self) -> Vec<String>;
 
-    /// The same tables for the rows of `caller`, if it matters who sends rows. `None`: it does not.
+    /// The same tables for the rows of `caller`. `None` if they are the same for all callers.
     fn for_caller(&self, _caller: &Principal) -> Option<Arc<dyn IngestTarget>> {
         None
     }

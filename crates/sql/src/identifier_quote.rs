@@ -136,14 +136,14 @@ mod tests {
         let rest = "'$2', (-7), NULL, TRUE, CAST('1.5e300' AS DOUBLE), '$1 -- ?' FROM t WHERE x = ('$1 -- ?')";
         assert_eq!(statement.text_with_values('"', true).unwrap(), format!("SELECT \"a$1\", {rest}"));
         assert_eq!(statement.text_with_values('`', false).unwrap(), format!("SELECT `a$1`, {rest}"));
-        let of = |value| {
+        let statement_with = |value| {
             let statement = Statement::parse("SELECT $1", SqlDialect::DataFusion).unwrap();
             statement.with_parameters(vec![value]).unwrap()
         };
-        let text = of(Parameter::Text("it's \\".to_owned()));
+        let text = statement_with(Parameter::Text("it's \\".to_owned()));
         assert_eq!(text.text_with_values('"', true).unwrap(), "SELECT 'it''s \\'");
         assert!(text.text_with_values('`', false).is_err());
-        assert!(of(Parameter::Float(f64::NAN)).text_with_values('"', true).is_err());
+        assert!(statement_with(Parameter::Float(f64::NAN)).text_with_values('"', true).is_err());
     }
 
     #[test]

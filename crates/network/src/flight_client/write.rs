@@ -44,7 +44,7 @@ enum Part {
 struct NodeWriter {
     node: String,
     parts: mpsc::Sender<Part>,
-    /// Whether the node may know that it has all rows.
+    /// Whether the end of the rows was sent, so that the node may store them.
     ended: Arc<AtomicBool>,
     /// `None` after its end.
     request: Option<AbortOnDropHandle<Result<WriteReceipt, Error>>>,
@@ -119,20 +119,38 @@ impl NodeClient {
         let failed = |status: Status| {
             let error = status::to_error(&self.name, &status);
             self.observe_failure(&error);
-            let is_uncertain = status::is_connection_failure(&status) && ended.load(Ordering::Relaxed);
-            if is_uncertain { uncertain(&error) } else { error }
+            match ended.load(Ordering::Relaxed) && (status::is_connection_failure(&status) || !is_refusal(&error)) {
+                true => uncertain(&error),
+                false => error,
+            }
         };
+        // The node has stored rows; their number is unknown.
+        let malformed = |problem: &str| uncertain(&status::malformed(&self.name, problem));
         let mut lease = connection.lease().await;
         let mut answer = lease.client.do_put(request).await.map_err(failed)?;
         let sequence = answer.metadata().get(SEQUENCE_HEADER).and_then(|value| value.to_str().ok()?.parse().ok());
         let result = answer.get_mut().message().await.map_err(failed)?;
-        let result = result.ok_or_else(|| status::malformed(&self.name, "it does not say how many rows are stored"))?;
-        let result = DoPutUpdateResult::decode(result.app_metadata);
-        let result = result.map_err(|error| status::malformed(&self.name, &error.to_string()))?;
+        let result = result.ok_or_else(|| malformed("it has no number of rows"))?;
+        let result = DoPutUpdateResult::decode(result.app_metadata).map_err(|error| malformed(&error.to_string()))?;
         self.observe_answer(None);
         let rows = u64::try_from(result.record_count).unwrap_or_default();
         Ok(WriteReceipt { sequence: sequence.unwrap_or_default(), rows: vec![rows] })
     }
+}
+
+/// Whether a node that answers with `error` has certainly stored nothing. It may end a call in other ways while the rows are
+/// being stored.
+fn is_refusal(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::InvalidArguments
+            | ErrorKind::NotFound
+            | ErrorKind::Forbidden
+            | ErrorKind::Conflict
+            | ErrorKind::TooLarge
+            | ErrorKind::RateLimited
+            | ErrorKind::Unavailable
+    )
 }
 
 /// The error of a node that may have stored all rows.

@@ -124,7 +124,7 @@ fn arrow_stream(
         loop {
             let next = timeout(MESSAGE_WITHIN, messages.next()).await;
             let piece = match next {
-                Ok(Some(Ok(message))) if message.data_header.is_empty() => continue,
+                Ok(Some(Ok(message))) if message.data_header.is_empty() && message.data_body.is_empty() => continue,
                 Ok(Some(Ok(message))) => to_stream_message(&message),
                 Ok(Some(Err(status))) => Err(format!("the rows broke off before their end: {}", status.message())),
                 Ok(None) => return Some((Ok(Bytes::from_static(&END_OF_STREAM)), None)),

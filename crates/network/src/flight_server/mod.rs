@@ -18,5 +18,6 @@ mod state;
 mod statement;
 mod status;
 mod ticket;
+mod whole_body;
 
 pub use self::server::{FlightOptions, RunningFlightServer, serve_flight};

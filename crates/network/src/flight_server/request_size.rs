@@ -10,10 +10,11 @@ use tonic::codegen::{BoxFuture, Service, http};
 use tonic::server::NamedService;
 
 use super::service::TidegateFlightService;
+use super::whole_body::WholeBody;
 
-/// Bytes of a request: a statement, or the values that are bound to it.
+/// Bytes of a request: a statement.
 const REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes of a message with rows, which has one batch. It is read after its caller is authenticated.
+/// Bytes of a message with rows, or with values of parameters; it has one batch. It is read after its caller is authenticated.
 const ROWS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of a message of an answer. Batches are cut at 3 MiB; only a single row can be larger.
 const ANSWER_BYTES_MAX: usize = 1 << 30;
@@ -56,7 +57,7 @@ impl Service<http::Request<Body>> for BoundedFlightService {
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         match request.uri().path().ends_with(PUT_METHOD) {
-            true => self.of_rows.call(request),
+            true => self.of_rows.call(request.map(|body| Body::new(WholeBody(body)))),
             false => self.others.call(request),
         }
     }

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tidegate_core::Principal;
 use tidegate_ingest_formats::BodyFormat;
 use tidegate_mqtt::{BrokerCredentials, Delivery, MqttCounters, MqttOptions, MqttReceiver, TopicColumn};
 use tidegate_query::IngestTarget;
@@ -100,9 +99,7 @@ impl ReceiversState {
         self.running = kept;
         for own in declared {
             if !self.running.iter().any(|running| is_same(own, running)) {
-                // Messages have no caller: a network sees the rows of this process.
-                let target = own.target.for_caller(&Principal::process_user()).unwrap_or_else(|| own.target.clone());
-                let receiver = MqttReceiver::start(own.options.clone(), target);
+                let receiver = MqttReceiver::start(own.options.clone(), own.target.clone());
                 self.running.push((receiver, own.target.clone()));
             }
         }
@@ -144,6 +141,11 @@ async fn build_receiver(
     let table = accept(table.map_err(|message| vec![problem("table", message)]), &mut problems);
     if entry.password.is_some() && entry.username.is_none() {
         problems.push(problem("password", "needs a username".to_owned()));
+    }
+    let is_network = |name: &str| loaded.config.databases.iter().any(|own| own.name == name && own.network.is_some());
+    if table.iter().flat_map(|table| &table.target).any(|target| is_network(target.database())) {
+        let message = "is a table of a network, which takes rows from callers only; receive the messages at its nodes";
+        problems.push(problem("table", message.to_owned()));
     }
     let (Some(broker), Some(delivery), Some(table)) = (broker, delivery, table) else { return Err(problems) };
     let levels = entry.topic_columns.iter();

@@ -1,6 +1,6 @@
 //! Rows for the tables of a network: each goes to the node whose declared rows it is one of, and is stored there.
 //!
-//! The nodes see the caller, and apply their own rights, limits and stamps. The rows for one node are stored as a whole. Rows
+//! Each write has the identity of the caller, and nodes apply their own rights, limits and stamps. The rows for one node are stored as a whole. Rows
 //! for several nodes are stored node by node, and need a key, so that a repeat after a failure stores none twice.
 
 mod routes;
@@ -16,6 +16,7 @@ use tidegate_query::{Database, IngestTable, IngestTarget, WriteMode, WriteReques
 use self::routes::Routes;
 use self::writer::RoutedWriter;
 use super::database::NetworkDatabase;
+use super::nodes::nodes_failed_error;
 use super::united_table::{NODE_COLUMN, UnitedTable};
 
 /// The tables of a network that take rows.
@@ -24,14 +25,8 @@ pub struct NetworkIngest {
     network: Arc<NetworkDatabase>,
     /// Sorted.
     tables: Arc<[String]>,
-}
-
-/// The tables as one caller writes them.
-#[derive(Debug)]
-struct CallerTables {
-    network: Arc<NetworkDatabase>,
-    tables: Arc<[String]>,
-    caller: Principal,
+    /// Whose rows they are. The nodes take rows from callers only.
+    caller: Option<Principal>,
 }
 
 impl NetworkIngest {
@@ -39,7 +34,7 @@ impl NetworkIngest {
     pub fn new(network: Arc<NetworkDatabase>, mut tables: Vec<String>) -> Self {
         tables.sort();
         tables.dedup();
-        Self { network, tables: tables.into() }
+        Self { network, tables: tables.into(), caller: None }
     }
 }
 
@@ -55,30 +50,7 @@ impl IngestTarget for NetworkIngest {
 
     fn for_caller(&self, caller: &Principal) -> Option<Arc<dyn IngestTarget>> {
         let (network, tables) = (self.network.clone(), self.tables.clone());
-        Some(Arc::new(CallerTables { network, tables, caller: caller.clone() }))
-    }
-
-    async fn table(&self, _table: &str) -> Result<IngestTable, Error> {
-        Err(without_caller())
-    }
-
-    async fn begin(&self, _request: WriteRequest) -> Result<WriteStart, Error> {
-        Err(without_caller())
-    }
-
-    async fn drop_table(&self, _table: &str) -> Result<(), Error> {
-        Err(not_dropped())
-    }
-}
-
-#[async_trait]
-impl IngestTarget for CallerTables {
-    fn database(&self) -> &str {
-        self.network.name()
-    }
-
-    fn tables(&self) -> Vec<String> {
-        self.tables.to_vec()
+        Some(Arc::new(Self { network, tables, caller: Some(caller.clone()) }))
     }
 
     async fn table(&self, table: &str) -> Result<IngestTable, Error> {
@@ -101,7 +73,8 @@ impl IngestTarget for CallerTables {
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
         let routes = self.routes(&write.table).await?;
-        let writer = RoutedWriter::new(routes, write.table.clone(), request.key, self.caller.clone());
+        let caller = self.caller.clone().ok_or_else(without_caller)?;
+        let writer = RoutedWriter::new(routes, write.table.clone(), request.key, caller);
         Ok(WriteStart::Writer(Box::new(writer)))
     }
 
@@ -110,15 +83,22 @@ impl IngestTarget for CallerTables {
     }
 }
 
-impl CallerTables {
+impl NetworkIngest {
     async fn routes(&self, table: &str) -> Result<Routes, Error> {
         let network = self.network.name();
         if !self.tables.iter().any(|declared| declared == table) {
             let near = nearest_names(table, self.tables.iter().map(String::as_str));
             return Err(Error::takes_no_rows(network, table).with_choices(near));
         }
-        let known = self.network.known_tables(&self.caller).await?;
-        let united = known.table(table, network)?;
+        let caller = self.caller.as_ref().ok_or_else(without_caller)?;
+        let known = self.network.known_tables(caller).await?;
+        let united = match known.table(table, network) {
+            // A node that does not answer may have it.
+            Err(error) if error.kind() == ErrorKind::NotFound && !known.unknown.is_empty() => {
+                return Err(nodes_failed_error(network, &known.unknown));
+            }
+            found => found?,
+        };
         united.check_holds(network)?;
         Routes::new(network, table, columns_of(united), united, &known, &self.network.nodes)
     }

@@ -19,6 +19,8 @@ use super::super::nodes::KnownTables;
 use super::super::options::{HeldRows, NetworkNode};
 use super::super::united_table::UnitedTable;
 
+const NO_TABLE: &str = "it has no such table, or the caller has no right to it there";
+
 /// A node that may take rows of a table.
 pub(super) struct Route {
     pub(super) node: Arc<dyn NodeDatabase>,
@@ -61,16 +63,18 @@ impl Routes {
         let mut routes = Vec::new();
         for node in nodes {
             let name = node.database.name();
+            let condition = node.holds.as_ref().map(|holds| condition_of(holds, &columns)).transpose();
+            let condition = condition.map_err(|error| Error::internal(error.to_string()))?.flatten();
             let part = united.parts.iter().find(|part| part.node.name() == name);
             let failed = known.unknown.iter().chain(known.unreadable_on(table, network));
             let failure = failed.into_iter().find(|missing| missing.name == name);
             let own = match (part, failure) {
                 (Some(part), _) => Ok(part.table.schema.clone()),
                 (None, Some(missing)) => Err(missing.reason.clone()),
+                // Its declared rows must not go to another node.
+                (None, None) if condition.is_some() => Err(NO_TABLE.to_owned()),
                 (None, None) => continue,
             };
-            let condition = node.holds.as_ref().map(|holds| condition_of(holds, &columns)).transpose();
-            let condition = condition.map_err(|error| Error::internal(error.to_string()))?.flatten();
             routes.push(Route { node: node.database.clone(), condition, columns: own });
         }
         let is_deciding = |name: &str| {
@@ -88,6 +92,10 @@ impl Routes {
 
     pub(super) fn route(&self, position: usize) -> &Route {
         &self.routes[position]
+    }
+
+    pub(super) fn network(&self) -> &str {
+        &self.network
     }
 
     pub(super) fn len(&self) -> usize {

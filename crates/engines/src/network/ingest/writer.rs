@@ -32,6 +32,7 @@ struct NodeRows {
     schema: SchemaRef,
     /// Positions of its columns among those of the network.
     columns: Vec<usize>,
+    rows: u64,
 }
 
 impl RoutedWriter {
@@ -55,7 +56,10 @@ impl RoutedWriter {
 
     fn node_write(&self) -> NodeWrite {
         let schema = self.routes.columns().clone();
-        NodeWrite { table: self.table.clone(), schema, key: self.key.clone() }
+        // Two networks may have the same node.
+        let network = self.routes.network();
+        let key = self.key.as_ref().map(|key| format!("{}:{network}{key}", network.len()));
+        NodeWrite { table: self.table.clone(), schema, key }
     }
 }
 
@@ -80,9 +84,12 @@ impl RowWriter for RoutedWriter {
     async fn commit(self: Box<Self>) -> Result<WriteReceipt, Error> {
         let mut stored: Vec<String> = Vec::new();
         let (mut rows, mut sequence) = (0, 0);
-        for (_, NodeRows { node, writer, .. }) in self.writers {
-            let receipt = writer.commit().await.map_err(|error| after_others(error, &node, &stored))?;
-            rows += receipt.rows.first().copied().unwrap_or_default();
+        for (_, NodeRows { node, writer, rows: sent, .. }) in self.writers {
+            let receipt = writer.commit().await.map_err(|error| after_others(&error, &node, &stored))?;
+            if receipt.rows.first() != Some(&sent) {
+                return Err(after_others(&other_rows(&node, sent), &node, &stored));
+            }
+            rows += sent;
             sequence = sequence.max(receipt.sequence);
             stored.push(node);
         }
@@ -106,7 +113,7 @@ impl NodeRows {
         let (columns, fields): (Vec<usize>, Vec<FieldRef>) = sent.unzip();
         let schema: SchemaRef = Arc::new(Schema::new(fields));
         let writer = route.node.begin_write(NodeWrite { schema: schema.clone(), ..write }, caller).await?;
-        Ok(Self { node, writer, schema, columns })
+        Ok(Self { node, writer, schema, columns, rows: 0 })
     }
 
     async fn write(&mut self, rows: &RecordBatch) -> Result<(), Error> {
@@ -114,6 +121,7 @@ impl NodeRows {
         let columns = self.columns.iter().map(|position| rows.column(*position).clone()).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
         let rows = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options);
+        self.rows += rows.as_ref().map_or(0, |rows| rows.num_rows() as u64);
         self.writer.write(0, rows.map_err(|error| Error::internal(error.to_string()))?).await
     }
 
@@ -142,12 +150,26 @@ fn without_key(table: &str) -> Error {
 }
 
 /// The error of a node, after `stored` have stored their rows.
-fn after_others(error: Error, node: &str, stored: &[String]) -> Error {
+fn after_others(error: &Error, node: &str, stored: &[String]) -> Error {
     if stored.is_empty() {
-        return error;
+        return error.clone();
     }
+    let message = format!(
+        "{}; the rows for {} are stored, those for nodes after {node} are not",
+        error.message(),
+        stored.join(", ")
+    );
+    let described = Error::new(error.kind(), message)
+        .with_hint("Send exactly the same rows with the same key again: rows that are stored are not stored twice.");
+    match error.retry_after() {
+        Some(retry_after) => described.with_retry_after(retry_after),
+        None => described,
+    }
+}
+
+/// The node has stored other rows under the same key before.
+fn other_rows(node: &str, sent: u64) -> Error {
     let message =
-        format!("{error}; the rows for {} are stored, those for {node} and later nodes are not", stored.join(", "));
-    Error::new(error.kind(), message)
-        .with_hint("Send all rows with the same key again: rows that are stored are not stored twice.")
+        format!("{sent} rows were sent to the node {node}, which has stored another number of rows under this key");
+    Error::new(ErrorKind::Conflict, message).with_hint("Send other rows with another key.")
 }
