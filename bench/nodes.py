@@ -1,9 +1,11 @@
-"""A question to four nodes with a quarter of the rows each, beside one node with all rows, and beside postgres_fdw."""
+"""A question to four nodes with a quarter of the rows each, beside one node with all rows, and beside postgres_fdw.
+
+The parts of one_node.py are `hop` and `reads`.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
 import socket
 import statistics
 import tempfile
@@ -17,7 +19,9 @@ import duckdb
 from harness import report, wire
 from harness.forwarder import Forwarder
 from harness.postgres import LOGIN, Cluster, within_cluster
-from harness.process import CACHE, Server
+from harness.process import CACHE
+from one_node import measure_hop, measure_reads, serve, show_hop, show_reads
+from rows import ROWS as READ_ROWS
 
 NODES = ("bergen", "milan", "oslo", "rome")
 GROUPS = 100
@@ -29,26 +33,49 @@ QUESTION = (
 )
 SMALL = "SELECT MAX(id) AS id FROM readings WHERE id = 7"
 WARM_UPS = 2
+PARTS = ("united", "hop", "reads")
 
 Seconds = float
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", help=f"default: all of {', '.join(PARTS)}")
     parser.add_argument("--rows", type=int, default=ROWS, help="of each node")
     parser.add_argument("--rounds", type=int, default=5, help="answers to each question, in turn")
     parser.add_argument("--without-postgres", action="store_true")
+    parser.add_argument("--calls", type=int, default=1_000, help="of the part hop, for each table and server")
+    parser.add_argument("--read-rows", type=int, default=READ_ROWS, help="of the table of the part reads")
     options = parser.parse_args()
-    cluster = None if options.without_postgres else within_cluster()
-    files = make_files(options.rows)
-    results = {}
+    parts = options.parts or PARTS
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"unknown part {', '.join(unknown)}; the parts are: {', '.join(PARTS)}")
+    # Before all measurements, because it may run the program again inside of a new cluster.
+    cluster = within_cluster() if "united" in parts and not options.without_postgres else None
+    if "united" in parts:
+        results = measure_united(options.rows, options.rounds, cluster)
+        report.keep("nodes", results)
+        show_united(results)
+    if "hop" in parts:
+        results = measure_hop(options.calls)
+        report.keep("nodes-hop", results)
+        show_hop(results)
+    if "reads" in parts:
+        results = measure_reads(options.read_rows, options.rounds)
+        report.keep("nodes-reads", results)
+        show_reads(results)
+
+
+def measure_united(rows: int, rounds: int, cluster: Cluster | None) -> wire.Json:
+    """The questions to four nodes, and the same to PostgreSQL."""
+    files = make_files(rows)
+    results: wire.Json = {"rows_per_node": rows}
     with tempfile.TemporaryDirectory(dir=CACHE) as folder, ExitStack() as running:
         network = Network(Path(folder), files, running)
-        results |= network.measure(options.rounds)
+        results |= network.measure(rounds)
     if cluster:
-        results |= measure_postgres(cluster, options.rows // POSTGRES_SHARE, options.rounds)
-    report.keep("nodes", {"rows_per_node": options.rows, **results})
-    show(options.rows, results)
+        results |= measure_postgres(cluster, rows // POSTGRES_SHARE, rounds)
+    return results
 
 
 def make_files(rows: int) -> list[Path]:
@@ -83,7 +110,7 @@ def free_port() -> int:
 
 
 class Network:
-    """Four nodes, one that asks them, and one that has the files of all."""
+    """Four nodes, and a server that unites them and has the files of all."""
 
     def __init__(self, folder: Path, files: list[Path], running: ExitStack) -> None:
         self._forwarders = []
@@ -105,18 +132,18 @@ class Network:
         single.mkdir(parents=True)
         for node, file in zip(NODES, files, strict=True):
             link(file, single / f"{node}.parquet")
-        asker = {
+        uniting = {
             "databases": [
                 {"name": "sites", "network": {"nodes": listed}},
                 {"name": "one", "network": {"nodes": listed[:1]}},
                 {"name": "single", "files": str(single.parent)},
             ]
         }
-        self._asker = running.enter_context(serve(folder / "asker", asker))
+        self._uniting = running.enter_context(serve(folder / "uniting", uniting))
 
-    def ask(self, database: str, sql: str) -> tuple[Seconds, str]:
+    def call(self, database: str, sql: str) -> tuple[Seconds, str]:
         """The time of a call, and its answer."""
-        connection = wire.connect(self._asker.address)
+        connection = wire.connect(self._uniting.address)
         started = time.perf_counter()
         answer = wire.call(connection, "sql", {"database": database, "sql": sql, "no_cache": True})
         seconds = time.perf_counter() - started
@@ -125,23 +152,23 @@ class Network:
 
     def measure(self, rounds: int) -> wire.Json:
         questions: dict[str, Callable[[], tuple[Seconds, str]]] = {
-            "four nodes": lambda: self.ask("sites", QUESTION),
-            "one node with all rows": lambda: self.ask("single", QUESTION),
-            "one node with its quarter": lambda: self.ask("one", QUESTION),
-            "a small question to four nodes": lambda: self.ask("sites", SMALL),
-            "a small question to one node": lambda: self.ask("one", SMALL),
+            "four nodes": lambda: self.call("sites", QUESTION),
+            "one node with all rows": lambda: self.call("single", QUESTION),
+            "one node with its quarter": lambda: self.call("one", QUESTION),
+            "a small question to four nodes": lambda: self.call("sites", SMALL),
+            "a small question to one node": lambda: self.call("one", SMALL),
         }
         for _ in range(WARM_UPS):
-            answers = {name: ask()[1] for name, ask in questions.items()}
+            answers = {name: call()[1] for name, call in questions.items()}
         if rows_of(answers["four nodes"]) != rows_of(answers["one node with all rows"]):
             raise RuntimeError(f"the answers differ: {answers}")
         travelled = sum(forwarder.bytes for forwarder in self._forwarders)
-        self.ask("sites", QUESTION)
+        self.call("sites", QUESTION)
         travelled = sum(forwarder.bytes for forwarder in self._forwarders) - travelled
         taken: dict[str, list[Seconds]] = {name: [] for name in questions}
         for _ in range(rounds):
-            for name, ask in questions.items():
-                taken[name].append(ask()[0])
+            for name, call in questions.items():
+                taken[name].append(call()[0])
         medians = {name: statistics.median(times) for name, times in taken.items()}
         return {"seconds": medians, "bytes_between_nodes": travelled}
 
@@ -149,14 +176,6 @@ class Network:
 def rows_of(answer: str) -> list[str]:
     """The rows of an answer; sums of doubles are rounded, because their order differs."""
     return [line[:40] for line in answer.splitlines()]
-
-
-def serve(folder: Path, configuration: wire.Json) -> Server:
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "tidegate.yaml"
-    # JSON is valid YAML.
-    file.write_text(json.dumps(configuration))
-    return Server.tidegate("--config", file)
 
 
 def measure_postgres(cluster: Cluster, rows: int, rounds: int) -> wire.Json:
@@ -203,9 +222,9 @@ def measure_postgres(cluster: Cluster, rows: int, rounds: int) -> wire.Json:
     }
 
 
-def show(rows: int, results: wire.Json) -> None:
-    seconds = results["seconds"]
-    lines = [[name, f"{rows:,}", report.milliseconds(taken)] for name, taken in seconds.items()]
+def show_united(results: wire.Json) -> None:
+    rows = f"{results['rows_per_node']:,}"
+    lines = [[name, rows, report.milliseconds(taken)] for name, taken in results["seconds"].items()]
     for name, taken in results.get("postgres_seconds", {}).items():
         lines.append([name, f"{results['postgres_rows_per_node']:,}", report.milliseconds(taken)])
     report.show(f"{GROUPS} groups over {len(NODES)} nodes", ["question", "rows a node", "answer"], lines)

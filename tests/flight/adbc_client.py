@@ -44,7 +44,7 @@ class Server:
     def __init__(self, folder: Path):
         self.folder = folder
         for name in ("data", "other"):
-            (folder / name).mkdir()
+            (folder / name).mkdir(exist_ok=True)
         (folder / "data" / "people.csv").write_text("id,name,region\n1,ann,north\n2,bob,south\n3,cyd,north\n")
         (folder / "other" / "notes.csv").write_text("id,note\n1,hello\n")
         (folder / "tidegate.yaml").write_text(CONFIGURATION)

@@ -18,13 +18,13 @@ ROWS = 10_000_000
 def questions_per_second(server, clients: int) -> float:
     share = QUESTIONS // clients
 
-    def ask():
+    def send_statements():
         with server.connect(database="shop") as connection, connection.cursor() as cursor:
             for _ in range(share):
                 cursor.execute("SELECT count(*) FROM people")
                 cursor.fetchall()
 
-    threads = [threading.Thread(target=ask) for _ in range(clients)]
+    threads = [threading.Thread(target=send_statements) for _ in range(clients)]
     started = time.monotonic()
     for thread in threads:
         thread.start()

@@ -1,7 +1,7 @@
 """A network whose nodes are killed, stopped, cut off and slowed down while they answer.
 
 Each answer is the right one, or has a mark that names the nodes that it lacks, or is an error; none comes after its deadline; and nothing
-is left behind. TIDEGATE_BINARY names the program, which has the feature `network`.
+is left behind: no call, connection, open file, memory or temporary folder. TIDEGATE_BINARY names the program, which has the feature `network`.
 
     disturbed_nodes.py [--times N] [--seed NUMBER]
 """
@@ -23,6 +23,7 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow
@@ -38,6 +39,11 @@ FIRST_ROWS_SECONDS, CALL_SECONDS = 3, 8
 GRACE_SECONDS = 6
 # A node that is back is used within this time.
 RETURN_SECONDS = 15
+# Connections to one node at the end: the two networks have connections of their own.
+CONNECTIONS_MAX = 4
+# What a server may hold more than before the disturbances. Connections are open files at both ends.
+OPEN_FILES_GROWTH_MAX = CONNECTIONS_MAX * len(NODES)
+MEMORY_GROWTH_MAX_BYTES = 64 << 20
 GROUPS = "SELECT site, count(*) AS n, sum(id) AS total FROM readings GROUP BY site ORDER BY site"
 # The rows of one side travel.
 JOIN = (
@@ -87,11 +93,17 @@ class Server:
         # JSON is YAML.
         (folder / "tidegate.yaml").write_text(json.dumps(configuration))
         self.folder, self.url = folder, "http://" + configuration["server"]["listen"]
+        # Of this server only, so that what it leaves there is its own.
+        self._folders = {"TMPDIR": str(folder / "temporary"), "XDG_CACHE_HOME": str(folder / "cache")}
+        for path in self._folders.values():
+            Path(path).mkdir()
         self.start()
 
     def start(self):
         command = [BINARY, "serve", "--log", "error"]
-        self.process = subprocess.Popen(command, cwd=self.folder, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, cwd=self.folder, env=os.environ | self._folders, stderr=subprocess.PIPE, text=True
+        )
         printed = []
         for line in self.process.stderr:
             printed.append(line)
@@ -111,10 +123,35 @@ class Server:
             found = re.search(rf"^{name} (\S+)$", response.read().decode(), re.MULTILINE)
         return int(float(found[1]))
 
-    def ask(self, database: str, sql: str) -> urllib.request.Request:
+    def usage(self) -> "Usage":
+        process = Path(f"/proc/{self.process.pid}")
+        memory = re.search(r"^RssAnon:\s+(\d+) kB$", (process / "status").read_text(), re.MULTILINE)
+        temporary = [path for folder in self._folders.values() for path in Path(folder).rglob("*")]
+        return Usage(len(os.listdir(process / "fd")), int(memory[1]) << 10, len(temporary))
+
+    def request(self, database: str, sql: str) -> urllib.request.Request:
         body = json.dumps({"database": database, "sql": sql, "no_cache": True, "max_rows": ROWS * len(NODES)}).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/x-ndjson"}
         return urllib.request.Request(self.url + "/rest/sql", body, headers)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a server holds: open files, anonymous memory, and files and folders in its temporary folders."""
+
+    open_files: int
+    memory_bytes: int
+    temporary_files: int
+
+    def exceeds(self, before: "Usage") -> bool:
+        return (
+            self.open_files > before.open_files + OPEN_FILES_GROWTH_MAX
+            or self.memory_bytes > before.memory_bytes + MEMORY_GROWTH_MAX_BYTES
+            or self.temporary_files > before.temporary_files
+        )
+
+    def __str__(self):
+        return f"{self.open_files} open files, {self.memory_bytes / (1 << 20):.0f} MiB, {self.temporary_files} temporary files"
 
 
 class Answer:
@@ -125,7 +162,7 @@ class Answer:
         self.question = question
         started = time.monotonic()
         try:
-            with urllib.request.urlopen(server.ask(database, question), timeout=60) as response:
+            with urllib.request.urlopen(server.request(database, question), timeout=60) as response:
                 self.missing = set(filter(None, response.headers.get("Tidegate-Partial", "").split(", ")))
                 self._read(response)
         except urllib.error.HTTPError as error:
@@ -180,6 +217,13 @@ class Network:
         limits = {"timeout": f"{CALL_SECONDS}s"}
         self.asker = Server(folder / "asker", {"server": server, "databases": networks, "limits": limits})
         running.callback(self.asker.end)
+
+    @property
+    def servers(self) -> dict[str, Server]:
+        return {"asker": self.asker, **self.nodes}
+
+    def usage(self) -> dict[str, Usage]:
+        return {name: server.usage() for name, server in self.servers.items()}
 
     def disturb(self, how: str, name: str):
         node, cable = self.nodes[name], self.cables[name]
@@ -241,15 +285,20 @@ def check(answer: Answer, database: str, disturbed: str, expected: Expected) -> 
     return "error" if answer.error else "partial" if answer.missing else "whole"
 
 
-def run(network: Network, times: int, choice: random.Random) -> Counter:
-    expected, outcomes = Expected(), Counter()
+def answer_undisturbed(network: Network, expected: Expected) -> dict[str, float]:
+    """The seconds of each question. All of them are answered, so that the servers hold what they keep for the next call."""
     seconds: dict[str, float] = {}
     for database in ("allow", "forbid"):
         for question in (GROUPS, JOIN, ALL_ROWS):
             answer = Answer(network.asker, database, question)
             seconds[question] = answer.seconds
             if answer.error or answer.missing or answer.rows != expected.answer(question, set(NODES)):
-                sys.exit(f"wrong before any disturbance: {question}: {answer.error} {answer.rows}")
+                sys.exit(f"wrong without a disturbance: {question}: {answer.error} {answer.rows}")
+    return seconds
+
+
+def run(network: Network, seconds: dict[str, float], expected: Expected, times: int, choice: random.Random) -> Counter:
+    outcomes = Counter()
     for number in range(times):
         how = choice.choice(["kill", "stop", "cut", "slow", "swallow"])
         name, database = choice.choice(NODES), choice.choice(["allow", "forbid"])
@@ -283,18 +332,32 @@ def wait_until_whole(network: Network, expected: Expected, what: str):
         time.sleep(0.1)
 
 
-def check_nothing_is_left(network: Network):
-    """No call is open on any server, and the asker holds no more connections than one for each node and form of identity."""
+def check_nothing_is_left(network: Network, before: dict[str, Usage]):
+    """No call is open on any server, the asker holds no more connections than one for each node and form of identity, and no
+    server holds more open files, memory or temporary files than `before`.
+    """
     end = time.monotonic() + CALL_SECONDS + GRACE_SECONDS
-    servers = {"asker": network.asker, **network.nodes}
-    while open_calls := {name: calls for name, server in servers.items() if (calls := server.gauge("tidegate_jobs_open"))}:
+    while problem := find_remains(network, before):
         if time.monotonic() > end:
-            sys.exit(f"calls are still open: {open_calls}")
+            sys.exit(problem)
         time.sleep(0.1)
     connections = {name: cable.connections for name, cable in network.cables.items()}
-    if any(count > 4 for count in connections.values()):
-        sys.exit(f"connections are left: {connections}")
     print(f"nothing is left: no open call; connections: {connections}")
+    for name, usage in network.usage().items():
+        print(f"{name}: {usage}; before: {before[name]}")
+
+
+def find_remains(network: Network, before: dict[str, Usage]) -> str | None:
+    """What is still left, if anything is."""
+    if calls := {name: calls for name, server in network.servers.items() if (calls := server.gauge("tidegate_jobs_open"))}:
+        return f"calls are still open: {calls}"
+    connections = {name: cable.connections for name, cable in network.cables.items()}
+    if any(count > CONNECTIONS_MAX for count in connections.values()):
+        return f"connections are left: {connections}"
+    for name, usage in network.usage().items():
+        if usage.exceeds(before[name]):
+            return f"{name} holds more than before: {usage}; before: {before[name]}"
+    return None
 
 
 def main():
@@ -305,8 +368,11 @@ def main():
     print(f"seed {options.seed}")
     with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
         network = Network(Path(folder), running)
-        outcomes = run(network, options.times, random.Random(options.seed))
-        check_nothing_is_left(network)
+        expected = Expected()
+        seconds = answer_undisturbed(network, expected)
+        before = network.usage()
+        outcomes = run(network, seconds, expected, options.times, random.Random(options.seed))
+        check_nothing_is_left(network, before)
     print(", ".join(f"{what} {count}" for what, count in sorted(outcomes.items())))
 
 

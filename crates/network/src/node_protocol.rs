@@ -17,6 +17,8 @@ pub(crate) const DATABASE_HEADER: &str = "database";
 pub(crate) const KEY_HEADER: &str = "idempotency-key";
 /// The header of the answer to a write with the position of the write in the log of its database.
 pub(crate) const SEQUENCE_HEADER: &str = "tidegate-sequence";
+/// The header of the answer to a repeated write with the number of rows that were sent first, where it is known.
+pub(crate) const REPEATED_HEADER: &str = "tidegate-repeated-rows";
 /// The trailer with the parts of an error.
 pub(crate) const ERROR_TRAILER: &str = "tidegate-error-bin";
 /// Tables of one list.

@@ -42,6 +42,7 @@ mod time;
 mod untyped_literals;
 mod walk;
 
+pub use aggregate::{PART_DIGEST, merged_percentile, part_digest};
 pub use analyzer::analyzer_rules;
 pub use catalog::{
     CatalogNeeds, PUBLIC_SCHEMA, VisibleObjects, VisibleTable, catalog_functions, catalog_name, catalog_rows,

@@ -8,12 +8,15 @@ use std::time::Duration;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{Database, NodeDatabase};
-use tidegate_sql::Statement;
+use tidegate_sql::{SqlDialect, Statement};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use super::column_conversion;
 use crate::embedded::{Engine, QueryCancellation};
+
+/// The kind of databases that are Flight SQL servers.
+const FLIGHT_SQL: &str = "flight_sql";
 
 /// A database whose tables are those of a federated database, or a node whose tables are those of a network.
 #[derive(Clone)]
@@ -34,6 +37,16 @@ impl Deref for Member {
 }
 
 impl Member {
+    /// Whether statements are planned by our engine, in this process or in a node. A Flight SQL server with the same
+    /// dialect may be another program.
+    pub(super) fn is_own_engine(&self) -> bool {
+        self.dialect() == SqlDialect::DataFusion
+            && match self {
+                Self::Database(database) => database.kind() != FLIGHT_SQL,
+                Self::Node(_) => true,
+            }
+    }
+
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Database(left), Self::Database(right)) => Arc::ptr_eq(left, right),

@@ -50,7 +50,7 @@ impl Branch {
         Self { base: plan.clone(), expressions: columns.into_iter().map(Expr::Column).collect() }
     }
 
-    fn of_input(input: &LogicalPlan) -> Option<Self> {
+    pub(super) fn of_input(input: &LogicalPlan) -> Option<Self> {
         match input {
             LogicalPlan::SubqueryAlias(alias) => Self::of_input(&alias.input),
             LogicalPlan::Projection(projection) => {

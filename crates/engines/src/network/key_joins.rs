@@ -228,7 +228,7 @@ fn has_condition(plan: &LogicalPlan) -> bool {
     is_condition || plan.inputs().into_iter().any(has_condition)
 }
 
-fn has_member_table(plan: &LogicalPlan) -> bool {
+pub(super) fn has_member_table(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::TableScan(scan) => {
             source_as_provider(&scan.source).is_ok_and(|provider| provider.downcast_ref::<MemberTable>().is_some())

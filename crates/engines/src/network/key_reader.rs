@@ -1,4 +1,4 @@
-//! Reads the small sides of joins before the nodes receive the statement.
+//! Reads the values of subqueries and the small sides of joins before the nodes receive the statement.
 
 use std::sync::Arc;
 
@@ -15,12 +15,15 @@ use tidegate_runtime::Job;
 use super::key_joins::{KEY_ROWS_MAX, KEYS_MAX, KeyJoin, ROW_BYTES_MAX};
 use super::plan::NodeStarter;
 use super::planner::NetworkPlanner;
+use super::scalar_values::{VALUE_ROWS_MAX, find_scalar_subqueries, limited, replace_subquery, single_value};
 use crate::embedded::{EmbeddedPlan, to_core_error};
 
 /// Maximum number of joins of a statement whose small side is read first: each adds the time of a node's answer.
 const KEY_JOINS_MAX: usize = 4;
+/// The same for subqueries with a single value.
+const VALUES_MAX: usize = 4;
 
-/// The joins of a statement whose one side may be small.
+/// The parts of a statement that are read first: subqueries with a single value, and joins whose one side may be small.
 pub(super) struct KeyReader {
     planner: NetworkPlanner,
     /// The statement, optimized.
@@ -44,19 +47,21 @@ struct Progress<'a> {
 }
 
 impl KeyReader {
-    /// `None` if no join of `logical` may have a small side.
+    /// `None` if `logical` has no such part.
     pub(super) fn new(planner: NetworkPlanner, logical: LogicalPlan) -> Option<Self> {
         let has_join = logical.exists(|node| Ok(KeyJoin::of_plan(node).is_some())).unwrap_or(false);
-        has_join.then_some(Self { planner, logical })
+        let has_value = find_scalar_subqueries(&logical).is_ok_and(|subqueries| !subqueries.is_empty());
+        (has_join || has_value).then_some(Self { planner, logical })
     }
 
-    /// Reads the small sides. `None` if none is small.
+    /// Reads the values and the small sides. `None` if there is no value, and no side is small.
     ///
     /// # Errors
     /// The failure of a node, if answers must be whole; the error of a statement.
     pub(super) async fn read(&self, starter: &NodeStarter, job: &Arc<Job>) -> Result<Option<ReducedPlan>, Error> {
         let mut progress = Progress { starter, job, missing: Vec::new(), joins_left: KEY_JOINS_MAX, is_reduced: false };
-        let logical = self.reduce(self.logical.clone(), &mut progress).await?;
+        let logical = self.with_values(&mut progress).await?;
+        let logical = self.reduce(logical, &mut progress).await?;
         if !progress.is_reduced {
             return Ok(None);
         }
@@ -64,6 +69,27 @@ impl KeyReader {
         let cancellation = planner.context.cancellation.clone();
         let plan = self.planner.worker_pool.run(planner.build(logical, cancellation)).await?;
         Ok(Some(ReducedPlan { plan, missing: progress.missing }))
+    }
+
+    /// The statement with values in place of its subqueries, optimized again.
+    async fn with_values(&self, progress: &mut Progress<'_>) -> Result<LogicalPlan, Error> {
+        let failed = |error: DataFusionError| to_core_error(&error, &self.planner.tables.network);
+        let mut logical = self.logical.clone();
+        for subquery in find_scalar_subqueries(&logical).map_err(failed)?.iter().take(VALUES_MAX) {
+            let plan = self.plan_part(limited(subquery).map_err(failed)?).await?;
+            let Some((batches, missing)) = self.read_rows(plan, VALUE_ROWS_MAX, progress).await? else { continue };
+            let Some(value) = single_value(subquery, &batches).map_err(failed)? else { continue };
+            logical = replace_subquery(logical, subquery, &value).map_err(failed)?;
+            progress.missing.extend(missing);
+            progress.is_reduced = true;
+        }
+        if !progress.is_reduced {
+            return Ok(logical);
+        }
+        let (planner, network) = (self.planner.clone(), self.planner.tables.network.clone());
+        let optimizing =
+            async move { planner.optimize_part(&logical).map_err(|error| to_core_error(&error, &network)) };
+        self.planner.worker_pool.run(optimizing).await
     }
 
     /// `plan`, with conditions for the keys of its joins. Inputs come first: a join may make another one small.
@@ -88,7 +114,9 @@ impl KeyReader {
             };
             let Some(join) = KeyJoin::of_plan(&plan).filter(|_| progress.joins_left > 0) else { return Ok(plan) };
             progress.joins_left -= 1;
-            let Some((batches, missing)) = self.read_rows(&join, progress).await? else { return Ok(plan) };
+            let small_side = self.plan_part(join.small_rows().map_err(failed)?).await?;
+            let rows = self.read_rows(small_side, KEY_ROWS_MAX, progress).await?;
+            let Some((batches, missing)) = rows else { return Ok(plan) };
             let Some(restricted) = join.restrict(&batches).map_err(failed)? else { return Ok(plan) };
             progress.missing.extend(missing);
             progress.is_reduced = true;
@@ -96,13 +124,13 @@ impl KeyReader {
         })
     }
 
-    /// The rows of the small side, and the nodes whose rows it lacks; `None` if it is not small.
+    /// The rows of a part, and the nodes whose rows it lacks; `None` if it is not small.
     async fn read_rows(
         &self,
-        join: &KeyJoin<'_>,
+        plan: EmbeddedPlan,
+        rows_max: usize,
         progress: &Progress<'_>,
     ) -> Result<Option<(Vec<RecordBatch>, Vec<MissingNode>)>, Error> {
-        let plan = self.plan_small_side(join).await?;
         let missing = progress.starter.start(&plan, progress.job).await?;
         let QueryRows { batches: mut stream, .. } = Box::new(plan).run(progress.job).await?;
         let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0);
@@ -110,7 +138,7 @@ impl KeyReader {
             let batch = batch?;
             rows += batch.num_rows();
             bytes += batch_bytes(&batch);
-            if rows > KEY_ROWS_MAX || bytes > ROW_BYTES_MAX {
+            if rows > rows_max || bytes > ROW_BYTES_MAX {
                 // Dropping the stream ends the statements of the nodes.
                 return Ok(None);
             }
@@ -119,9 +147,7 @@ impl KeyReader {
         Ok(Some((batches, missing)))
     }
 
-    async fn plan_small_side(&self, join: &KeyJoin<'_>) -> Result<EmbeddedPlan, Error> {
-        let failed = |error: DataFusionError| to_core_error(&error, &self.planner.tables.network);
-        let rows = join.small_rows().map_err(failed)?;
+    async fn plan_part(&self, rows: LogicalPlan) -> Result<EmbeddedPlan, Error> {
         let planner = self.planner.clone();
         let cancellation = planner.part_cancellation();
         let network = self.planner.tables.network.clone();
@@ -132,17 +158,26 @@ impl KeyReader {
         self.planner.worker_pool.run(planning).await
     }
 
-    /// The statements of the small sides, for `explain`.
+    /// The statements of the parts that are read first, for `explain`.
     pub(super) async fn explain(&self) -> Result<String, Error> {
+        let failed = |error: DataFusionError| to_core_error(&error, &self.planner.tables.network);
+        let mut text = String::new();
+        for subquery in find_scalar_subqueries(&self.logical).map_err(failed)?.iter().take(VALUES_MAX) {
+            let plan = self.plan_part(limited(subquery).map_err(failed)?).await?;
+            let queries = plan.member_queries().join("\n  ");
+            text.push_str(&format!(
+                "Queries sent first. Their value replaces a subquery, and the queries below become others:\n  \
+                 {queries}\n\n"
+            ));
+        }
         let mut joins = Vec::new();
         // The visitor never fails.
         let _ = self.logical.apply(|node| {
             joins.extend(KeyJoin::of_plan(node));
             Ok(TreeNodeRecursion::Continue)
         });
-        let mut text = String::new();
         for join in joins.iter().take(KEY_JOINS_MAX) {
-            let plan = self.plan_small_side(join).await?;
+            let plan = self.plan_part(join.small_rows().map_err(failed)?).await?;
             let queries = plan.member_queries().join("\n  ");
             let keys = join.restricted_keys().join(", ");
             text.push_str(&format!(

@@ -6,6 +6,7 @@
 //! nodes without matching rows receive no statement, and aggregates and sorts with a limit are computed on the nodes first.
 //! Rows for a network go to the nodes that they belong to.
 
+mod approximate_percentile;
 mod branch;
 mod database;
 mod exact_variance;
@@ -21,6 +22,7 @@ mod partial_aggregates;
 mod plan;
 mod planner;
 mod pruned_nodes;
+mod scalar_values;
 mod tables;
 mod top_rows;
 mod united_table;

@@ -2,8 +2,8 @@
 //!
 //! `count` and `sum` are merged by a sum, the smallest and greatest values and the logical and bitwise aggregates by
 //! themselves. Distinct values are grouped by in the branches, so that each branch sends each value once. `avg` is a sum and
-//! a count already. Variances, covariances and correlations are merged from several results of each branch. Aggregates
-//! that cannot be merged like this are computed over the rows.
+//! a count already. Variances, covariances and correlations are merged from several results of each branch, approximate
+//! percentiles from digests. Aggregates that cannot be merged like this are computed over the rows.
 
 use std::sync::Arc;
 
@@ -17,6 +17,9 @@ use datafusion::logical_expr::{
     Aggregate, AggregateUDF, Expr, ExprSchemable, Filter, LogicalPlan, Projection, lit, when,
 };
 
+use tidegate_pgsql::part_digest;
+
+use super::approximate_percentile::ApproximatePercentile;
 use super::branch::{Branch, branches_of, column_at, union_of, without_alias};
 use super::exact_variance::ExactVariance;
 use super::moments::Measure;
@@ -50,13 +53,15 @@ enum Merge {
     Moments(Measure),
     /// A variance of exact numbers, from their sums.
     Exact(ExactVariance),
+    /// An approximate percentile, from digests of the values.
+    Percentile(ApproximatePercentile),
 }
 
 impl Merge {
     /// The number of results of each branch.
     fn results_count(&self) -> usize {
         match self {
-            Self::Count | Self::Sum(_) | Self::Same(_) => 1,
+            Self::Count | Self::Sum(_) | Self::Same(_) | Self::Percentile(_) => 1,
             Self::OfDistinct(_) => 0,
             Self::Moments(measure) => measure.moments().len(),
             Self::Exact(variance) => variance.partials_count(),
@@ -92,7 +97,13 @@ impl<'a> MergedAggregate<'a> {
             }
             functions.push((function, merge));
         }
-        let branches = branches_of(&aggregate.input).filter(|branches| branches.len() > 1)?;
+        let has_percentile = functions.iter().any(|(_, merge)| matches!(merge, Merge::Percentile(_)));
+        let branches = match branches_of(&aggregate.input) {
+            Some(branches) if branches.len() > 1 || has_percentile => branches,
+            // The SQL of a node has the digest, but not the percentile of all engines.
+            None if has_percentile => vec![Branch::of_input(&aggregate.input)?],
+            _ => return None,
+        };
         Some(Self { aggregate, branches, functions, distinct })
     }
 
@@ -156,7 +167,7 @@ impl<'a> MergedAggregate<'a> {
         let groups = (0..groups_count).map(|index| column_at(union.schema(), index)).collect::<Result<Vec<_>>>()?;
         let mut result = groups_count + usize::from(self.distinct.is_some());
         let mut merged = Vec::new();
-        for (function, merge) in &self.functions {
+        for (_, merge) in &self.functions {
             let results = result..result + merge.results_count();
             result = results.end;
             let (func, arguments, distinct) = match merge {
@@ -167,10 +178,10 @@ impl<'a> MergedAggregate<'a> {
                 Merge::Sum(func) | Merge::Same(func) => (func.clone(), results, false),
                 Merge::Moments(measure) => (measure.merging_function(), results, false),
                 Merge::Exact(variance) => (variance.merging_function(), results, false),
+                Merge::Percentile(percentile) => (percentile.merging_function(), results, false),
             };
             let args = arguments.map(|position| column_at(union.schema(), position)).collect::<Result<_>>()?;
-            merged
-                .push(call(func, AggregateFunctionParams { args, distinct, filter: None, ..function.params.clone() }));
+            merged.push(call(func, merging_params(args, distinct)));
         }
         let merged = Aggregate::try_new(Arc::new(union), groups, merged)?;
         let names: &DFSchemaRef = &self.aggregate.schema;
@@ -193,7 +204,13 @@ impl<'a> MergedAggregate<'a> {
 /// How the results of `function` in the branches are merged; `None` if they cannot be.
 fn merge_of(function: &AggregateFunction, schema: &DFSchemaRef) -> Option<Merge> {
     let AggregateFunction { func, params } = function;
-    if !params.order_by.is_empty() || params.null_treatment.is_some() {
+    if params.null_treatment.is_some() {
+        return None;
+    }
+    if let Some(percentile) = ApproximatePercentile::of_function(function, schema) {
+        return Some(Merge::Percentile(percentile));
+    }
+    if !params.order_by.is_empty() {
         return None;
     }
     if let Some(measure) = Measure::of_function(func.name()).filter(|_| !params.distinct) {
@@ -244,7 +261,7 @@ fn plan_partials(
         None => None,
     };
     let partial = |func: Arc<AggregateUDF>, args: Vec<Expr>| {
-        call(func, AggregateFunctionParams { args, filter: filter.clone(), ..params.clone() })
+        call(func, AggregateFunctionParams { args, filter: filter.clone(), order_by: Vec::new(), ..params.clone() })
     };
     Some(match merge {
         Merge::Moments(measure) => {
@@ -256,8 +273,14 @@ fn plan_partials(
             let partials = variance.partials(args.first()?, branch.base.schema())?;
             partials.into_iter().map(|(func, argument)| partial(func, vec![argument])).collect()
         }
+        Merge::Percentile(_) => vec![partial(part_digest(), ApproximatePercentile::digest_arguments(args))],
         _ => vec![partial(function.func.clone(), args)],
     })
+}
+
+/// Of a function over the results of branches, which are filtered and ordered there.
+fn merging_params(args: Vec<Expr>, distinct: bool) -> AggregateFunctionParams {
+    AggregateFunctionParams { args, distinct, filter: None, order_by: Vec::new(), null_treatment: None }
 }
 
 fn call(func: Arc<AggregateUDF>, params: AggregateFunctionParams) -> Expr {

@@ -83,11 +83,13 @@ impl NodeStarter {
         missing.extend(failures.into_iter().map(|(name, reason)| MissingNode { rows: rows(&name), name, reason }));
         missing.sort_by(|left, right| left.name.cmp(&right.name));
         missing.dedup_by(|left, right| left.name == right.name);
-        if self.partial == PartialAnswers::Forbid && !missing.is_empty() {
+        let is_missing = |leaf: &&MemberExec| missing.iter().any(|node| node.name == leaf.member());
+        let answers_nothing = !leaves.is_empty() && leaves.iter().all(|leaf| is_missing(leaf));
+        if answers_nothing || self.partial == PartialAnswers::Forbid && !missing.is_empty() {
             return Err(nodes_failed_error(&self.network, &missing)
                 .with_hint("Ask again when it is back, or exclude it by a condition on the column _node."));
         }
-        for leaf in leaves.iter().filter(|leaf| missing.iter().any(|node| node.name == leaf.member())) {
+        for leaf in leaves.iter().filter(|leaf| is_missing(leaf)) {
             leaf.leave_out();
         }
         Ok(missing)

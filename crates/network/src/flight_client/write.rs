@@ -17,7 +17,7 @@ use futures::{Stream, StreamExt, future, stream};
 use prost::Message;
 use sha2::{Digest, Sha256};
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{NodeWrite, RowWriter, WriteReceipt};
+use tidegate_query::{NodeWrite, RowWriter, WriteReceipt, is_node_failure};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,7 @@ use super::connection::NodeConnection;
 use super::node_client::NodeClient;
 use super::server_kind::ServerKind;
 use super::status;
-use crate::node_protocol::{KEY_HEADER, SEQUENCE_HEADER};
+use crate::node_protocol::{KEY_HEADER, REPEATED_HEADER, SEQUENCE_HEADER};
 
 /// A node ends a request whose messages stop. While there are no rows for it, it receives empty ones.
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
@@ -44,10 +44,20 @@ enum Part {
 struct NodeWriter {
     node: String,
     parts: mpsc::Sender<Part>,
+    /// The number of rows that were sent.
+    sent: u64,
     /// Whether the end of the rows was sent, so that the node may store them.
     ended: Arc<AtomicBool>,
     /// `None` after its end.
-    request: Option<AbortOnDropHandle<Result<WriteReceipt, Error>>>,
+    request: Option<AbortOnDropHandle<Result<Stored, Error>>>,
+}
+
+/// The answer of a node.
+#[derive(Debug)]
+struct Stored {
+    receipt: WriteReceipt,
+    /// The number of rows of the first write with the key, if this one stored nothing.
+    repeated: Option<u64>,
 }
 
 impl NodeClient {
@@ -77,7 +87,7 @@ impl NodeClient {
             }
         };
         let request = Some(AbortOnDropHandle::new(tokio::spawn(sending)));
-        Ok(Box::new(NodeWriter { node: self.name.clone(), parts, ended, request }))
+        Ok(Box::new(NodeWriter { node: self.name.clone(), parts, sent: 0, ended, request }))
     }
 
     /// Checks that the node answers. The connection may have broken unnoticed while it was idle, and rows cannot be sent a
@@ -115,10 +125,13 @@ impl NodeClient {
         connection: &NodeConnection,
         request: Request<impl Stream<Item = FlightData> + Send + 'static>,
         ended: &AtomicBool,
-    ) -> Result<WriteReceipt, Error> {
+    ) -> Result<Stored, Error> {
         let failed = |status: Status| {
             let error = status::to_error(&self.name, &status);
-            self.observe_failure(&error);
+            match is_node_failure(&error) {
+                true => self.observe_failure(&error),
+                false => self.observe_answer(None),
+            }
             match ended.load(Ordering::Relaxed) && (status::is_connection_failure(&status) || !is_refusal(&error)) {
                 true => uncertain(&error),
                 false => error,
@@ -128,29 +141,38 @@ impl NodeClient {
         let malformed = |problem: &str| uncertain(&status::malformed(&self.name, problem));
         let mut lease = connection.lease().await;
         let mut answer = lease.client.do_put(request).await.map_err(failed)?;
-        let sequence = answer.metadata().get(SEQUENCE_HEADER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let number = |header: &str| answer.metadata().get(header).and_then(|value| value.to_str().ok()?.parse().ok());
+        let (sequence, repeated) = (number(SEQUENCE_HEADER), number(REPEATED_HEADER));
         let result = answer.get_mut().message().await.map_err(failed)?;
         let result = result.ok_or_else(|| malformed("it has no number of rows"))?;
         let result = DoPutUpdateResult::decode(result.app_metadata).map_err(|error| malformed(&error.to_string()))?;
         self.observe_answer(None);
         let rows = u64::try_from(result.record_count).unwrap_or_default();
-        Ok(WriteReceipt { sequence: sequence.unwrap_or_default(), rows: vec![rows] })
+        let receipt = WriteReceipt { sequence: sequence.unwrap_or_default(), rows: vec![rows] };
+        Ok(Stored { receipt, repeated })
     }
 }
 
 /// Whether a node that answers with `error` has certainly stored nothing. It may end a call in other ways while the rows are
 /// being stored.
 fn is_refusal(error: &Error) -> bool {
-    matches!(
-        error.kind(),
+    match error.kind() {
         ErrorKind::InvalidArguments
-            | ErrorKind::NotFound
-            | ErrorKind::Forbidden
-            | ErrorKind::Conflict
-            | ErrorKind::TooLarge
-            | ErrorKind::RateLimited
-            | ErrorKind::Unavailable
-    )
+        | ErrorKind::NotFound
+        | ErrorKind::Forbidden
+        | ErrorKind::Conflict
+        | ErrorKind::TooLarge => true,
+        // These may also end a call, or the connection of a proxy to the node, while the rows are stored.
+        ErrorKind::RateLimited | ErrorKind::Unavailable => error.message().contains("nothing was stored"),
+        _ => false,
+    }
+}
+
+/// The node has stored other rows under the same key before.
+fn other_rows(node: &str, sent: u64, stored: u64) -> Error {
+    let message =
+        format!("{sent} rows were sent to the node {node}, which has stored {stored} rows under this key before");
+    Error::new(ErrorKind::Conflict, message).with_hint("Send other rows with another key.")
 }
 
 /// The error of a node that may have stored all rows.
@@ -198,7 +220,7 @@ fn messages_of(
 
 impl NodeWriter {
     /// The end of a request that has ended, or will end without further rows.
-    async fn end(&mut self) -> Result<WriteReceipt, Error> {
+    async fn end(&mut self) -> Result<Stored, Error> {
         let Some(request) = self.request.take() else {
             return Err(status::unavailable(&self.node, "its request has ended"));
         };
@@ -209,6 +231,7 @@ impl NodeWriter {
 #[async_trait]
 impl RowWriter for NodeWriter {
     async fn write(&mut self, _table: usize, rows: RecordBatch) -> Result<(), Error> {
+        self.sent += rows.num_rows() as u64;
         if self.parts.send(Part::Rows(rows)).await.is_ok() {
             return Ok(());
         }
@@ -223,6 +246,10 @@ impl RowWriter for NodeWriter {
         self.ended.store(true, Ordering::Relaxed);
         // If it cannot be sent, the request has ended, and says why.
         let _ = self.parts.send(Part::End).await;
-        self.end().await
+        let Stored { receipt, repeated } = self.end().await?;
+        match repeated.filter(|stored| *stored != self.sent) {
+            Some(stored) => Err(other_rows(&self.node, self.sent, stored)),
+            None => Ok(receipt),
+        }
     }
 }

@@ -10,17 +10,18 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::{Stream, StreamExt, stream};
 use prost::Message;
 use serde_json::{Map, Value};
-use tidegate_core::{AnswerFormat, Error, ErrorKind};
+use tidegate_core::{AnswerFormat, Error, ErrorKind, HOPS_CLAIM};
 use tidegate_runtime::event::Event;
 use tidegate_runtime::{Call, Metadata, Outcome, Reply, ReplyEvent, RequestBody};
 use tokio::time::timeout;
-use tonic::{Response, Status, Streaming};
+use tonic::{Code, Response, Status, Streaming};
 
 use super::caller::CallerCheck;
+use super::request_size::MESSAGE_BYTES_MAX;
 use super::service::FlightRequest;
 use super::state::tool_call;
 use super::status::to_status;
-use crate::node_protocol::{KEY_HEADER, SEQUENCE_HEADER};
+use crate::node_protocol::{KEY_HEADER, REPEATED_HEADER, SEQUENCE_HEADER};
 
 const ARROW_STREAM: &str = "application/vnd.apache.arrow.stream";
 /// Bytes of all rows of one call, as over HTTP.
@@ -67,7 +68,11 @@ impl FlightRequest {
         ]);
         arguments.extend(self.key()?.map(|key| ("key".to_owned(), key.into())));
         let messages = stream::iter([Ok(first)]).chain(messages);
-        let body = RequestBody::new(ARROW_STREAM, None, ROWS_BYTES_MAX, arrow_stream(messages));
+        let mut body = RequestBody::new(ARROW_STREAM, None, ROWS_BYTES_MAX, arrow_stream(messages));
+        if self.caller.principal.claims.contains_key(HOPS_CLAIM) {
+            // Its rows are a part of those of a call, which the other server bounds.
+            body = body.with_time_for_next(MESSAGE_WITHIN);
+        }
         let call = tool_call(tool, arguments, self.caller.clone(), &self.metadata);
         let call = Call { format: Some(AnswerFormat::Json), request_body: Some(body), ..call };
         let mut reply = self.state.registry.call(call).map_err(|error| to_status(&error))?;
@@ -121,24 +126,29 @@ fn arrow_stream(
 ) -> impl Stream<Item = Result<Bytes, Error>> + Send + 'static {
     stream::unfold(Some(messages), |messages| async move {
         let mut messages = messages?;
-        loop {
-            let next = timeout(MESSAGE_WITHIN, messages.next()).await;
-            let piece = match next {
-                Ok(Some(Ok(message))) if message.data_header.is_empty() && message.data_body.is_empty() => continue,
-                Ok(Some(Ok(message))) => to_stream_message(&message),
-                Ok(Some(Err(status))) => Err(format!("the rows broke off before their end: {}", status.message())),
-                Ok(None) => return Some((Ok(Bytes::from_static(&END_OF_STREAM)), None)),
-                Err(_) => Err(format!("no message arrived for {} s", MESSAGE_WITHIN.as_secs())),
-            };
-            return Some(match piece {
-                Ok(piece) => (Ok(piece), Some(messages)),
-                Err(problem) => {
-                    let message = format!("{problem}; nothing was stored");
-                    (Err(Error::new(ErrorKind::InvalidArguments, message)), None)
-                }
-            });
-        }
+        let piece = match timeout(MESSAGE_WITHIN, messages.next()).await {
+            // An empty piece, which keeps the call open if it may.
+            Ok(Some(Ok(message))) if message.data_header.is_empty() && message.data_body.is_empty() => Ok(Bytes::new()),
+            Ok(Some(Ok(message))) => to_stream_message(&message).map_err(|problem| broken_off(&problem)),
+            Ok(Some(Err(status))) if status.code() == Code::OutOfRange => Err(message_too_large()),
+            Ok(Some(Err(status))) => {
+                Err(broken_off(&format!("the rows broke off before their end: {}", status.message())))
+            }
+            Ok(None) => return Some((Ok(Bytes::from_static(&END_OF_STREAM)), None)),
+            Err(_) => Err(broken_off(&format!("no message arrived for {} s", MESSAGE_WITHIN.as_secs()))),
+        };
+        let rest = piece.is_ok().then_some(messages);
+        Some((piece, rest))
     })
+}
+
+fn broken_off(problem: &str) -> Error {
+    Error::new(ErrorKind::InvalidArguments, format!("{problem}; nothing was stored"))
+}
+
+fn message_too_large() -> Error {
+    let message = format!("a message has more than {} MiB; nothing was stored", MESSAGE_BYTES_MAX >> 20);
+    Error::new(ErrorKind::TooLarge, message).with_hint("Send smaller batches.")
 }
 
 /// A message of Flight as one of an Arrow stream.
@@ -180,5 +190,8 @@ fn answer(stored: &Metadata) -> Response<PutResult> {
     let app_metadata = DoPutUpdateResult { record_count }.encode_to_vec().into();
     let mut response = Response::new(PutResult { app_metadata });
     response.metadata_mut().insert(SEQUENCE_HEADER, number("dev.tidegate/sequence").into());
+    if let Some(rows) = stored.get("dev.tidegate/repeated_rows").and_then(Value::as_u64) {
+        response.metadata_mut().insert(REPEATED_HEADER, rows.into());
+    }
     response
 }

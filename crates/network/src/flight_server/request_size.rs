@@ -14,8 +14,8 @@ use super::whole_body::WholeBody;
 
 /// Bytes of a request: a statement.
 const REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes of a message with rows, or with values of parameters; it has one batch. It is read after its caller is authenticated.
-const ROWS_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of a message with rows, or with values of parameters; it has one batch. Its caller is authenticated before.
+pub(super) const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of a message of an answer. Batches are cut at 3 MiB; only a single row can be larger.
 const ANSWER_BYTES_MAX: usize = 1 << 30;
 const PUT_METHOD: &str = "/DoPut";
@@ -37,7 +37,7 @@ impl BoundedFlightService {
                 .max_decoding_message_size(bytes_max)
                 .max_encoding_message_size(ANSWER_BYTES_MAX)
         };
-        Self { of_rows: server(ROWS_BYTES_MAX), others: server(REQUEST_BYTES_MAX) }
+        Self { of_rows: server(MESSAGE_BYTES_MAX), others: server(REQUEST_BYTES_MAX) }
     }
 }
 

@@ -15,6 +15,7 @@ mod ordered;
 mod planner;
 mod string_agg;
 mod sum;
+mod tdigest;
 mod variance;
 mod window_types;
 
@@ -36,6 +37,7 @@ use datafusion::sql::sqlparser::ast;
 
 pub(crate) use cast_names::{disambiguate_casts, named_cast_function};
 pub(crate) use planner::AggregatePlanner;
+pub use tdigest::{PART_DIGEST, merged_percentile, part_digest};
 pub(crate) use window_types::AdaptWindows;
 
 /// Returns the aggregate functions. A function with the name of a DataFusion function replaces it.
@@ -44,6 +46,7 @@ pub(crate) fn functions() -> Vec<AggregateUDF> {
     functions.extend(min_max::functions());
     functions.extend(ordered::functions());
     functions.extend(variance::functions());
+    functions.extend(tdigest::functions());
     functions
 }
 

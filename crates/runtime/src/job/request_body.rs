@@ -26,6 +26,7 @@ struct RequestBodyParts {
     media_type: String,
     coding: Option<String>,
     bytes_max: u64,
+    time_for_next: Option<Duration>,
     stream: Mutex<Option<BodyStream>>,
 }
 
@@ -39,7 +40,18 @@ impl RequestBody {
         stream: impl Stream<Item = Result<Bytes, Error>> + Send + 'static,
     ) -> Self {
         let stream = Mutex::new(Some(Box::pin(stream) as BodyStream));
-        Self(Arc::new(RequestBodyParts { media_type: media_type.into(), coding, bytes_max, stream }))
+        let media_type = media_type.into();
+        Self(Arc::new(RequestBodyParts { media_type, coding, bytes_max, time_for_next: None, stream }))
+    }
+
+    /// Each piece, also an empty one, extends the time limit of the call to `time` from then on. Without this, only the
+    /// bytes extend it. It has no effect on a body that has clones.
+    #[must_use]
+    pub fn with_time_for_next(mut self, time: Duration) -> Self {
+        if let Some(parts) = Arc::get_mut(&mut self.0) {
+            parts.time_for_next = Some(time);
+        }
+        self
     }
 }
 
@@ -115,6 +127,9 @@ impl RequestBodyReader {
                 () = self.job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
                 piece = self.stream.next() => piece,
             };
+            if let Some(time) = self.body.0.time_for_next {
+                self.job.extend(time);
+            }
             let Some(piece) = piece.transpose()? else { return Ok(None) };
             if piece.is_empty() {
                 continue;

@@ -28,6 +28,8 @@ pub struct FieldFacet {
     pub values: Vec<FacetValue>,
     /// The number of distinct values that were counted.
     pub distinct_values: u64,
+    /// Whether a missing value is one of them.
+    pub has_missing: bool,
     /// The number of counted values that are not in `values`.
     pub left_out_values: u64,
     /// The number of rows that have them.
@@ -125,6 +127,7 @@ impl FacetCounter {
 
     pub(super) fn finish(self, field: String, values_max: usize, scale: Option<SeverityScale>) -> FieldFacet {
         let distinct_values = self.counts.len() as u64;
+        let has_missing = self.counts.contains_key(MISSING);
         let mut counts: Vec<(Box<str>, u64)> = self.counts.into_iter().collect();
         counts
             .sort_unstable_by(|(value, rows), (other, other_rows)| other_rows.cmp(rows).then_with(|| value.cmp(other)));
@@ -142,6 +145,7 @@ impl FacetCounter {
             field,
             values: values.collect(),
             distinct_values: distinct_values + rare.values,
+            has_missing,
             left_out_values: left_out.len() as u64 + rare.values,
             left_out_rows: left_out.iter().map(|(_, rows)| rows).sum::<u64>() + rare.rows,
             uncounted_rows: self.uncounted_rows + uncounted_rows,

@@ -168,7 +168,8 @@ impl MetricEvaluator {
         if let (Some(counter), true) = (self.counters.get_mut(series.0), sample.time_ns < window.before_ns) {
             match counter.add(sample, query.read_window().after_ns) {
                 Ok(growth) => state.add_growth(&query.grid, growth, &mut self.bucket),
-                Err(_) => self.counts.out_of_order += u64::from(is_within),
+                // One before the window may be the base of the first growth in it.
+                Err(_) => self.counts.out_of_order += 1,
             }
         } else if is_within
             && let Some(bucket) = self.bucket.find(&query.grid, sample.time_ns)

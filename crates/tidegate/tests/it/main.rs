@@ -7,6 +7,7 @@
 //! - `reference`: the generated pages of `docs/reference`.
 //! - `library`: a host program with tools of its own.
 //! - `log_counting`: counts of logs in Parquet files beside scans; `log_rotation`: pages over files that are rotated.
+//! - `network_telemetry`: metrics, traces and lists of logs over a network beside one database with all rows.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -16,5 +17,6 @@ mod federated;
 mod library;
 mod log_counting;
 mod log_rotation;
+mod network_telemetry;
 mod reference;
 mod workspace_rules;

@@ -47,12 +47,16 @@ pub(super) async fn send_stored(
         None => format!("{rows} rows are stored"),
     };
     send_text(text, job, reply).await?;
-    Ok(Metadata::from_iter([
+    // A transformation may leave rows out.
+    let is_comparable = stored.is_repeated && destination.table.schema.is_some();
+    let repeated = is_comparable.then(|| ("dev.tidegate/repeated_rows".to_owned(), rows.into()));
+    let metadata = [
         ("dev.tidegate/rows".to_owned(), rows.into()),
         ("dev.tidegate/rejected".to_owned(), stored.rejected.into()),
         ("dev.tidegate/sequence".to_owned(), stored.receipt.sequence.into()),
         ("dev.tidegate/created".to_owned(), is_created.into()),
-    ]))
+    ];
+    Ok(metadata.into_iter().chain(repeated).collect())
 }
 
 /// Sends that the table was dropped.

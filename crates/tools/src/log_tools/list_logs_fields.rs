@@ -62,9 +62,7 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
         fields.iter().map(|field| describe(&search, field)).collect();
     let scanned = scanned_fields(&search, &job).await?;
     let search_kind = |field: &String| Some(if scanned.contains(field) { SCAN } else { INDEX }.to_owned());
-    let values = counted.iter().map(|facet| {
-        facet.map(|facet| facet.distinct_values - u64::from(facet.values.iter().any(|value| value.value == MISSING)))
-    });
+    let values = counted.iter().map(|facet| facet.map(|facet| facet.distinct_values - u64::from(facet.has_missing)));
     let example = counted.iter().map(|facet| {
         let value = facet.and_then(|facet| facet.values.iter().find(|value| value.value != MISSING))?;
         Some(cut_text(&value.value, EXAMPLE_CHARACTERS_MAX))

@@ -16,6 +16,7 @@ mod spilling_sort;
 mod system_catalogs;
 mod table_count;
 mod tables;
+mod text_parameters;
 mod windows;
 
 use std::sync::Arc;
@@ -185,6 +186,7 @@ fn resolve_names(
 ) -> Result<DataFusionStatement, Error> {
     let mut ast = parsed_statement(statement)?.clone();
     table_count::check_table_count(&ast)?;
+    text_parameters::bind_texts(&mut ast, statement.parameters());
     let mut columns = Vec::new();
     for reference in find_tables(statement, session, |reference| scope.has_no_table(reference), scope.database())? {
         let schema = scope.columns(&reference)?;

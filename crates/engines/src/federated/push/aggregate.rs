@@ -3,6 +3,7 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, Cast};
 use datafusion::logical_expr::{Aggregate, Expr};
+use tidegate_pgsql::PART_DIGEST;
 use tidegate_sql::SqlDialect;
 
 use super::comparison::ComparisonSemantics;
@@ -48,7 +49,6 @@ impl Translator {
         if !params.order_by.is_empty() || params.null_treatment.is_some() {
             return None;
         }
-        let result = aggregate.schema.field(position).data_type();
         let filter = match &params.filter {
             Some(filter) => {
                 let condition = self.translate_condition(filter, terms).filter(|condition| condition.is_exact)?;
@@ -59,6 +59,25 @@ impl Translator {
         if is_statistic(func.name()) {
             return Some(format!("{}{filter}", self.translate_statistic(func.name(), params, terms)?));
         }
+        if func.name() == PART_DIGEST {
+            return Some(format!("{}{filter}", self.translate_digest(params, terms)?));
+        }
+        let result = aggregate.schema.field(position).data_type();
+        match self.translate_plain_function(function, &filter, result, terms) {
+            Some(sql) => Some(sql),
+            None => Some(format!("{}{filter}", self.translate_own_aggregate(func.name(), params, terms)?)),
+        }
+    }
+
+    /// Translates a function over columns, with the same result in members of its dialect.
+    fn translate_plain_function(
+        &self,
+        function: &AggregateFunction,
+        filter: &str,
+        result: &DataType,
+        terms: ColumnLookup<'_>,
+    ) -> Option<String> {
+        let AggregateFunction { func, params } = function;
         let [argument] = params.args.as_slice() else { return None };
         if let ("sum", false, Some(product)) = (func.name(), params.distinct, self.translate_product(argument, terms)) {
             let sum = format!("SUM({product}){filter}");
@@ -70,7 +89,7 @@ impl Translator {
         let (term, is_widened) = aggregated_column(argument, terms)?;
         let comparison_semantics = self.comparison_semantics(&term);
         let is_whole = matches!(term.field.data_type(), DataType::Int16 | DataType::Int32 | DataType::Int64);
-        let is_same_engine = self.dialect() == SqlDialect::DataFusion && !is_widened && !params.distinct;
+        let is_same_engine = self.is_own_engine() && !is_widened && !params.distinct;
         match func.name() {
             "min" | "max" if comparison_semantics == ComparisonSemantics::Ordered && !is_widened => {
                 Some(format!("{}({}){filter}", func.name().to_uppercase(), term.sql))
@@ -97,12 +116,23 @@ impl Translator {
         params: &AggregateFunctionParams,
         terms: ColumnLookup<'_>,
     ) -> Option<String> {
-        if self.dialect() != SqlDialect::DataFusion || params.distinct {
+        if !self.is_own_engine() || params.distinct {
             return None;
         }
         let name = if name == "var" { "var_samp" } else { name };
         let args: Option<Vec<String>> = params.args.iter().map(|arg| self.translate_number(arg, terms)).collect();
         Some(format!("{name}({})", args?.join(", ")))
+    }
+
+    /// A digest for an approximate percentile, which only our engine has.
+    fn translate_digest(&self, params: &AggregateFunctionParams, terms: ColumnLookup<'_>) -> Option<String> {
+        let (value, centroids) = params.args.split_first()?;
+        let value = self.translate_number(value, terms).filter(|_| self.is_own_engine())?;
+        match centroids {
+            [] => Some(format!("tdigest({value})")),
+            [Expr::Literal(centroids, _)] => Some(format!("tdigest({value}, {centroids})")),
+            _ => None,
+        }
     }
 
     fn translate_count(&self, argument: &Expr, distinct: bool, terms: ColumnLookup<'_>) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Translates conditions to the SQL of a member.
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::InList;
@@ -28,6 +28,9 @@ pub(super) type ColumnLookup<'a> = &'a dyn Fn(&Column) -> Option<SqlColumn>;
 impl Translator {
     /// Translates `expr` to a condition. `None` if its meaning would differ.
     pub(super) fn translate_condition(&mut self, expr: &Expr, terms: ColumnLookup<'_>) -> Option<MemberCondition> {
+        if self.is_own_engine() {
+            return self.translate_own(expr, terms).map(MemberCondition::exact);
+        }
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
                 let (left, right) = (self.translate_condition(left, terms)?, self.translate_condition(right, terms)?);
@@ -124,34 +127,35 @@ impl Translator {
             ScalarValue::Date32(Some(_))
             | ScalarValue::TimestampMicrosecond(Some(_), _)
             | ScalarValue::Decimal128(Some(_), ..) => Parameter::Text(scalar_text(value)?),
-            ScalarValue::TimestampSecond(Some(_), _)
-            | ScalarValue::TimestampMillisecond(Some(_), _)
-            | ScalarValue::TimestampNanosecond(Some(_), _)
-                if self.dialect() == SqlDialect::DataFusion =>
-            {
-                Parameter::Text(scalar_text(value)?)
-            }
             _ => return None,
         };
         let placeholder = self.placeholder(parameter);
-        Some(match self.dialect() {
-            SqlDialect::DataFusion => cast_to(placeholder, data_type),
-            SqlDialect::Postgres | SqlDialect::Sqlite => placeholder,
-        })
+        match self.dialect() {
+            SqlDialect::DataFusion => cast_to(placeholder, data_type, false),
+            SqlDialect::Postgres | SqlDialect::Sqlite => Some(placeholder),
+        }
     }
 }
 
-/// `placeholder` as a value of `data_type`, in standard SQL where that has the type: other programs with this dialect do not
-/// have `arrow_cast`.
-fn cast_to(placeholder: String, data_type: &DataType) -> String {
-    match data_type {
+/// `placeholder` as a value of `data_type`. Programs other than ours (`is_own`) have the types and the casts of standard SQL
+/// only.
+pub(super) fn cast_to(placeholder: String, data_type: &DataType, is_own: bool) -> Option<String> {
+    Some(match data_type {
         // A value is bound with this type.
         DataType::Int64 | DataType::Boolean => placeholder,
         DataType::Int16 => format!("CAST({placeholder} AS SMALLINT)"),
         DataType::Int32 => format!("CAST({placeholder} AS INTEGER)"),
         DataType::Date32 => format!("CAST({placeholder} AS DATE)"),
-        other => format!("arrow_cast({placeholder}, '{other}')"),
-    }
+        other if is_own => format!("arrow_cast({placeholder}, '{other}')"),
+        DataType::Timestamp(TimeUnit::Microsecond, None) => format!("CAST({placeholder} AS TIMESTAMP)"),
+        DataType::Timestamp(TimeUnit::Microsecond, Some(zone)) if **zone == *"UTC" => {
+            format!("CAST({placeholder} AS TIMESTAMP WITH TIME ZONE)")
+        }
+        DataType::Decimal128(precision, scale) if *scale >= 0 => {
+            format!("CAST({placeholder} AS DECIMAL({precision}, {scale}))")
+        }
+        _ => return None,
+    })
 }
 
 /// The SQL of `op`, if values with these comparison semantics can be compared by it, and whether the result is exact.

@@ -10,6 +10,7 @@ mod comparison;
 mod expression;
 mod key;
 mod member_query;
+mod own_expression;
 mod query_builder;
 mod translator;
 

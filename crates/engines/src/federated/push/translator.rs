@@ -9,7 +9,6 @@ use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan, Projec
 use tidegate_core::Error;
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 
-use super::comparison::ComparisonSemantics;
 use super::query_builder::{MemberQueryBuilder, SqlColumn};
 use crate::federated::member::{Member, MemberQuery, MemberQueryContext, MemberTable};
 
@@ -21,11 +20,13 @@ pub(crate) struct Translator {
     member: Member,
     parameters: Vec<Parameter>,
     aliases: usize,
+    /// Whether an expression may fail. A condition that fails must not be sent without those that exclude its row.
+    allows_failures: bool,
 }
 
 impl Translator {
     fn new(member: Member) -> Self {
-        Self { member, parameters: Vec::new(), aliases: 0 }
+        Self { member, parameters: Vec::new(), aliases: 0, allows_failures: true }
     }
 
     /// Replaces `node` by one member query. `None` if that is impossible, or if it would only be a scan.
@@ -50,8 +51,10 @@ impl Translator {
         if part.rows_max.is_some() || (part.groups.is_some() && !order.is_empty()) {
             part = translator.wrap(part);
         }
+        let schema = node.schema();
         for key in order {
-            let Some(written) = translator.translate_sort_key(key, node.schema(), &part) else { return Ok(None) };
+            let terms = |column: &Column| part.columns.get(schema.maybe_index_of_column(column)?).cloned();
+            let Some(written) = translator.translate_sort_key(key, &terms) else { return Ok(None) };
             part.order.push(written);
         }
         part.rows_max = Some(rows_max);
@@ -91,7 +94,11 @@ impl Translator {
 
     /// Whether the member can apply `filter` to `table`. `Some(true)`: exactly; `None`: not at all.
     pub(crate) fn can_filter(table: &MemberTable, filter: &Expr) -> Option<bool> {
-        let mut translator = Self::new(table.member.clone());
+        // The plan is simplified instead.
+        if filter.column_refs().is_empty() {
+            return None;
+        }
+        let mut translator = Self { allows_failures: false, ..Self::new(table.member.clone()) };
         let mut part = translator.translate_table(table, None, &[], None)?;
         let terms = |column: &Column| part.columns.iter().find(|term| term.field.name() == column.name()).cloned();
         let condition = translator.translate_condition(filter, &terms)?;
@@ -105,6 +112,14 @@ impl Translator {
 
     pub(super) fn dialect(&self) -> SqlDialect {
         self.member.dialect()
+    }
+
+    pub(super) fn is_own_engine(&self) -> bool {
+        self.member.is_own_engine()
+    }
+
+    pub(super) fn allows_failures(&self) -> bool {
+        self.allows_failures
     }
 
     pub(super) fn placeholder(&mut self, value: Parameter) -> String {
@@ -242,15 +257,6 @@ impl Translator {
             is_worth_pushing: true,
             ..left
         })
-    }
-
-    fn translate_sort_key(&self, key: &SortExpr, schema: &DFSchema, part: &MemberQueryBuilder) -> Option<String> {
-        let Expr::Column(column) = &key.expr else { return None };
-        let term = part.columns.get(schema.maybe_index_of_column(column)?)?;
-        let direction = if key.asc { "ASC" } else { "DESC" };
-        let nulls = if key.nulls_first { "FIRST" } else { "LAST" };
-        let is_same = self.comparison_semantics(term) == ComparisonSemantics::Ordered;
-        is_same.then(|| format!("{} {direction} NULLS {nulls}", term.sql))
     }
 
     /// Translates `expr` to a condition that accepts the same rows. `columns` are those of `schema`.

@@ -19,15 +19,13 @@ use super::super::nodes::KnownTables;
 use super::super::options::{HeldRows, NetworkNode};
 use super::super::united_table::UnitedTable;
 
-const NO_TABLE: &str = "it has no such table, or the caller has no right to it there";
-
 /// A node that may take rows of a table.
 pub(super) struct Route {
     pub(super) node: Arc<dyn NodeDatabase>,
     /// Its declared rows; `None`: any row.
     condition: Option<Arc<dyn PhysicalExpr>>,
-    /// The columns of its table; why they are not known, if the node does not answer.
-    pub(super) columns: Result<SchemaRef, String>,
+    /// The columns of its table; why it takes no rows, if they are not known.
+    pub(super) columns: Result<SchemaRef, Error>,
 }
 
 /// The nodes that may take rows of a table, in the order of the configuration.
@@ -70,9 +68,9 @@ impl Routes {
             let failure = failed.into_iter().find(|missing| missing.name == name);
             let own = match (part, failure) {
                 (Some(part), _) => Ok(part.table.schema.clone()),
-                (None, Some(missing)) => Err(missing.reason.clone()),
+                (None, Some(missing)) => Err(without_answer(name, &missing.reason)),
                 // Its declared rows must not go to another node.
-                (None, None) if condition.is_some() => Err(NO_TABLE.to_owned()),
+                (None, None) if condition.is_some() => Err(without_table(name, table)),
                 (None, None) => continue,
             };
             routes.push(Route { node: node.database.clone(), condition, columns: own });
@@ -186,6 +184,18 @@ fn condition_of(holds: &HeldRows, columns: &SchemaRef) -> DataFusionResult<Optio
 fn matches_of(condition: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> DataFusionResult<BooleanArray> {
     let rows = condition.evaluate(batch)?.into_array(batch.num_rows())?;
     Ok(rows.as_boolean().clone())
+}
+
+fn without_answer(node: &str, reason: &str) -> Error {
+    Error::new(ErrorKind::Unavailable, format!("the node {node} takes no rows now: {reason}; nothing was stored"))
+}
+
+fn without_table(node: &str, table: &str) -> Error {
+    let reason = "it has no such table, or the caller has no right to it there";
+    Error::new(
+        ErrorKind::Forbidden,
+        format!("the node {node} takes no rows of {table:?}: {reason}; nothing was stored"),
+    )
 }
 
 fn invalid(message: String) -> Error {

@@ -32,7 +32,6 @@ struct NodeRows {
     schema: SchemaRef,
     /// Positions of its columns among those of the network.
     columns: Vec<usize>,
-    rows: u64,
 }
 
 impl RoutedWriter {
@@ -84,12 +83,9 @@ impl RowWriter for RoutedWriter {
     async fn commit(self: Box<Self>) -> Result<WriteReceipt, Error> {
         let mut stored: Vec<String> = Vec::new();
         let (mut rows, mut sequence) = (0, 0);
-        for (_, NodeRows { node, writer, rows: sent, .. }) in self.writers {
+        for (_, NodeRows { node, writer, .. }) in self.writers {
             let receipt = writer.commit().await.map_err(|error| after_others(&error, &node, &stored))?;
-            if receipt.rows.first() != Some(&sent) {
-                return Err(after_others(&other_rows(&node, sent), &node, &stored));
-            }
-            rows += sent;
+            rows += receipt.rows.first().copied().unwrap_or_default();
             sequence = sequence.max(receipt.sequence);
             stored.push(node);
         }
@@ -100,10 +96,7 @@ impl RowWriter for RoutedWriter {
 impl NodeRows {
     async fn open(route: &Route, routes: &Routes, write: NodeWrite, caller: &Principal) -> Result<Self, Error> {
         let node = route.node.name().to_owned();
-        let own = route.columns.as_ref().map_err(|reason| {
-            let message = format!("the node {node} takes no rows now: {reason}; nothing was stored");
-            Error::new(ErrorKind::Unavailable, message)
-        })?;
+        let own = route.columns.as_ref().map_err(Error::clone)?;
         let sent = routes.columns().fields().iter().enumerate();
         let sent = sent.filter_map(|(position, field)| {
             let own = own.field_with_name(field.name()).ok().filter(|_| field.name() != NODE_COLUMN)?;
@@ -113,7 +106,7 @@ impl NodeRows {
         let (columns, fields): (Vec<usize>, Vec<FieldRef>) = sent.unzip();
         let schema: SchemaRef = Arc::new(Schema::new(fields));
         let writer = route.node.begin_write(NodeWrite { schema: schema.clone(), ..write }, caller).await?;
-        Ok(Self { node, writer, schema, columns, rows: 0 })
+        Ok(Self { node, writer, schema, columns })
     }
 
     async fn write(&mut self, rows: &RecordBatch) -> Result<(), Error> {
@@ -121,7 +114,6 @@ impl NodeRows {
         let columns = self.columns.iter().map(|position| rows.column(*position).clone()).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
         let rows = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options);
-        self.rows += rows.as_ref().map_or(0, |rows| rows.num_rows() as u64);
         self.writer.write(0, rows.map_err(|error| Error::internal(error.to_string()))?).await
     }
 
@@ -165,11 +157,4 @@ fn after_others(error: &Error, node: &str, stored: &[String]) -> Error {
         Some(retry_after) => described.with_retry_after(retry_after),
         None => described,
     }
-}
-
-/// The node has stored other rows under the same key before.
-fn other_rows(node: &str, sent: u64) -> Error {
-    let message =
-        format!("{sent} rows were sent to the node {node}, which has stored another number of rows under this key");
-    Error::new(ErrorKind::Conflict, message).with_hint("Send other rows with another key.")
 }

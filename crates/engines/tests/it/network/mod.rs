@@ -6,4 +6,5 @@ mod generated;
 mod key_joins;
 mod local_node;
 mod postgres_node;
+mod pushed_down;
 mod statistics;

@@ -96,15 +96,20 @@ impl OrderedSet {
     }
 }
 
-/// Returns the value of an argument that must be the same for all rows.
 fn constant(expr: &Arc<dyn PhysicalExpr>, args: &AccumulatorArgs, name: &str) -> Result<ScalarValue> {
-    let nothing = RecordBatch::new_empty(Arc::new(args.schema.clone()));
-    match expr.evaluate(&nothing)? {
-        ColumnarValue::Scalar(value) => Ok(value),
-        ColumnarValue::Array(_) => {
-            exec_err!("the fraction of {name} must be a constant, such as 0.5; it cannot depend on a column")
-        }
+    match constant_value(expr, args)? {
+        Some(value) => Ok(value),
+        None => exec_err!("the fraction of {name} must be a constant, such as 0.5; it cannot depend on a column"),
     }
+}
+
+/// Returns the value of an argument that must be the same for all rows; `None` if it depends on a column.
+pub(super) fn constant_value(expr: &Arc<dyn PhysicalExpr>, args: &AccumulatorArgs) -> Result<Option<ScalarValue>> {
+    let nothing = RecordBatch::new_empty(Arc::new(args.schema.clone()));
+    Ok(match expr.evaluate(&nothing)? {
+        ColumnarValue::Scalar(value) => Some(value),
+        ColumnarValue::Array(_) => None,
+    })
 }
 
 fn fractions_of(value: &ScalarValue) -> Result<Fractions> {

@@ -1,8 +1,12 @@
 //! Networks of nodes over Flight SQL: three servers with the data, and one that unites them and signs for its callers.
 
 mod broken_configurations;
+mod flight_databases;
+mod flight_limits;
+mod flight_server;
 mod ingestion;
 mod site_network;
+mod two_tenants;
 
 use aws_lc_rs::signature::Ed25519KeyPair;
 use base64::Engine as _;

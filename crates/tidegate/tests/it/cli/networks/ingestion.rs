@@ -1,5 +1,7 @@
 //! Rows for a network: they arrive at the server that unites the nodes, and are stored by the nodes that hold them.
 
+mod ways_in;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -33,6 +35,11 @@ struct Network {
 
 impl Network {
     fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// A network whose server has `further` keys in its configuration.
+    fn start_with(further: &str) -> Self {
         let key = KeyPair::generate();
         let nodes: Vec<SiteNode> =
             NODES.map(|name| SiteNode::start_with(name, &key.public, INGEST)).into_iter().collect();
@@ -48,7 +55,7 @@ impl Network {
              roles:\n  - {{name: writer, toolsets: ['*'], databases: [sites], ingest: [sites.readings, sites.absent]}}\n  \
              - {{name: clerk, toolsets: ['*'], databases: [sites], ingest: [sites.readings]}}\n  \
              - {{name: reader, toolsets: ['*'], databases: [sites]}}\n\
-             auth: {{keys: keys.json}}\n",
+             auth: {{keys: keys.json}}\n{further}",
             entries.collect::<Vec<_>>().join(", ")
         );
         let callers = [

@@ -103,10 +103,18 @@ impl SiteNode {
     }
 }
 
+/// The address for Flight SQL of a server with `server.flight`. Its URL is that of MCP then.
+pub(super) fn take_flight_address(server: &mut Server) -> String {
+    let http = server.wait_for_log("listening on http").trim().trim_start_matches("listening on ").to_owned();
+    std::mem::replace(&mut server.url, http)
+}
+
 /// A server whose databases `sites` (partial answers) and `whole` unite the nodes. Its callers are `ann` of the tenant
 /// north, `bob` of south, `eve` of none, and `joe`, who has no role for the databases.
 pub(super) struct UnitingServer {
     server: Server,
+    /// Its address for Flight SQL, if its configuration has one.
+    pub(super) flight: Option<String>,
     /// Its folder, for as long as it runs.
     _folder: TempDir,
     keys: Vec<(&'static str, String)>,
@@ -134,8 +142,9 @@ impl UnitingServer {
         std::fs::write(folder.path().join("tidegate.yaml"), configuration).unwrap();
         let keys =
             callers.iter().map(|(name, role, tenant)| (*name, add_key(folder.path(), name, role, *tenant))).collect();
-        let server = Server::start(tidegate().current_dir(folder.path()).args(["serve", "--log", "warn"]));
-        Self { server, _folder: folder, keys }
+        let mut server = Server::start(tidegate().current_dir(folder.path()).args(["serve", "--log", "warn"]));
+        let flight = server.url.starts_with("grpc").then(|| take_flight_address(&mut server));
+        Self { server, flight, _folder: folder, keys }
     }
 
     pub(super) async fn call(&self, caller: &str, tool: &str, arguments: Value) -> Answer {
@@ -166,7 +175,7 @@ impl UnitingServer {
     }
 }
 
-fn add_key(folder: &Path, name: &str, role: &str, tenant: Option<&str>) -> String {
+pub(super) fn add_key(folder: &Path, name: &str, role: &str, tenant: Option<&str>) -> String {
     let mut arguments = vec!["key", "add", name, "--role", role];
     arguments.extend(tenant.iter().flat_map(|tenant| ["--tenant", tenant]));
     let ran = run_in(folder, &arguments);
@@ -193,6 +202,14 @@ pub(super) struct Answer {
     pub(super) text: String,
     pub(super) meta: Value,
     pub(super) is_error: bool,
+}
+
+impl Answer {
+    /// The rows of an answer without errors.
+    pub(super) fn json(&self) -> Value {
+        assert!(!self.is_error, "{self:?}");
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("{self:?}"))
+    }
 }
 
 /// Calls `tool` of the server at `url` with `credential`.

@@ -1,0 +1,90 @@
+//! Files in this process as a node that can be away.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use tidegate::engines::FileDatabase;
+use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_query::{
+    Catalog, ColumnEntry, Database, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, Plan, QueryRows,
+};
+use tidegate_runtime::Job;
+use tidegate_sql::{SqlDialect, Statement};
+
+pub(super) struct FileNode {
+    database: FileDatabase,
+    is_away: AtomicBool,
+}
+
+impl FileNode {
+    pub(super) fn new(database: FileDatabase) -> Self {
+        Self { database, is_away: AtomicBool::default() }
+    }
+
+    /// From now on it answers no statement. Its tables stay known.
+    pub(super) fn set_away(&self) {
+        self.is_away.store(true, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Database for FileNode {
+    fn name(&self) -> &str {
+        self.database.name()
+    }
+
+    fn kind(&self) -> &'static str {
+        "flight_sql"
+    }
+
+    fn dialect(&self) -> SqlDialect {
+        self.database.dialect()
+    }
+
+    async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
+        self.database.catalog(principal).await
+    }
+
+    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
+        self.database.columns(table, principal).await
+    }
+
+    async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
+        self.database.plan(statement, principal).await
+    }
+}
+
+#[async_trait]
+impl NodeDatabase for FileNode {
+    fn url(&self) -> String {
+        format!("grpc://{}", self.name())
+    }
+
+    async fn tables(&self, principal: &Principal) -> Result<Arc<NodeTables>, Error> {
+        let mut tables = Vec::new();
+        for entry in &self.catalog(principal).await?.tables {
+            let statement = Statement::parse(&format!("SELECT * FROM \"{}\"", entry.name), self.dialect())?;
+            let schema = self.database.describe(&statement, principal).await?;
+            let (name, rows) = (entry.name.clone(), entry.rows);
+            tables.push(NodeTable { name, schema, rows, comment: None, unreadable: None });
+        }
+        Ok(Arc::new(NodeTables { tables, known_since: SystemTime::now() }))
+    }
+
+    async fn check(&self, _: &Principal) -> Result<NodeCheck, Error> {
+        Err(Error::new(ErrorKind::Unavailable, "a node of tests is not checked"))
+    }
+
+    async fn run(&self, statement: &Statement, principal: &Principal, job: &Arc<Job>) -> Result<QueryRows, Error> {
+        if self.is_away.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Unavailable, "connection refused"));
+        }
+        self.database.plan(statement, principal).await?.run(job).await
+    }
+
+    fn observed(&self) -> NodeObservation {
+        NodeObservation::default()
+    }
+}
