@@ -9,11 +9,11 @@ use datafusion::logical_expr::LogicalPlan;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use tidegate_core::Error;
-use tidegate_query::{MissingNode, Plan, QueryRows, batch_bytes};
+use tidegate_query::{Plan, QueryRows, batch_bytes};
 use tidegate_runtime::Job;
 
 use super::key_joins::{KEY_ROWS_MAX, KEYS_MAX, KeyJoin, ROW_BYTES_MAX};
-use super::plan::NodeStarter;
+use super::plan::{NodeStarter, StartedNodes};
 use super::planner::NetworkPlanner;
 use super::scalar_values::{VALUE_ROWS_MAX, find_scalar_subqueries, limited, replace_subquery, single_value};
 use crate::embedded::{EmbeddedPlan, to_core_error};
@@ -33,15 +33,15 @@ pub(super) struct KeyReader {
 /// A plan whose joins use the rows that were read.
 pub(super) struct ReducedPlan {
     pub(super) plan: EmbeddedPlan,
-    /// The nodes whose rows the small sides lack.
-    pub(super) missing: Vec<MissingNode>,
+    /// The nodes that answered the parts, or did not.
+    pub(super) started: StartedNodes,
 }
 
 /// What [`KeyReader::reduce`] has read so far.
 struct Progress<'a> {
     starter: &'a NodeStarter,
     job: &'a Arc<Job>,
-    missing: Vec<MissingNode>,
+    started: StartedNodes,
     joins_left: usize,
     is_reduced: bool,
 }
@@ -59,7 +59,8 @@ impl KeyReader {
     /// # Errors
     /// The failure of a node, if answers must be whole; the error of a statement.
     pub(super) async fn read(&self, starter: &NodeStarter, job: &Arc<Job>) -> Result<Option<ReducedPlan>, Error> {
-        let mut progress = Progress { starter, job, missing: Vec::new(), joins_left: KEY_JOINS_MAX, is_reduced: false };
+        let mut progress =
+            Progress { starter, job, started: StartedNodes::default(), joins_left: KEY_JOINS_MAX, is_reduced: false };
         let logical = self.with_values(&mut progress).await?;
         let logical = self.reduce(logical, &mut progress).await?;
         if !progress.is_reduced {
@@ -68,7 +69,7 @@ impl KeyReader {
         let planner = self.planner.clone();
         let cancellation = planner.context.cancellation.clone();
         let plan = self.planner.worker_pool.run(planner.build(logical, cancellation)).await?;
-        Ok(Some(ReducedPlan { plan, missing: progress.missing }))
+        Ok(Some(ReducedPlan { plan, started: progress.started }))
     }
 
     /// The statement with values in place of its subqueries, optimized again.
@@ -77,10 +78,10 @@ impl KeyReader {
         let mut logical = self.logical.clone();
         for subquery in find_scalar_subqueries(&logical).map_err(failed)?.iter().take(VALUES_MAX) {
             let plan = self.plan_part(limited(subquery).map_err(failed)?).await?;
-            let Some((batches, missing)) = self.read_rows(plan, VALUE_ROWS_MAX, progress).await? else { continue };
+            let Some((batches, started)) = self.read_rows(plan, VALUE_ROWS_MAX, progress).await? else { continue };
             let Some(value) = single_value(subquery, &batches).map_err(failed)? else { continue };
             logical = replace_subquery(logical, subquery, &value).map_err(failed)?;
-            progress.missing.extend(missing);
+            progress.started.add(started);
             progress.is_reduced = true;
         }
         if !progress.is_reduced {
@@ -116,22 +117,22 @@ impl KeyReader {
             progress.joins_left -= 1;
             let small_side = self.plan_part(join.small_rows().map_err(failed)?).await?;
             let rows = self.read_rows(small_side, KEY_ROWS_MAX, progress).await?;
-            let Some((batches, missing)) = rows else { return Ok(plan) };
+            let Some((batches, started)) = rows else { return Ok(plan) };
             let Some(restricted) = join.restrict(&batches).map_err(failed)? else { return Ok(plan) };
-            progress.missing.extend(missing);
+            progress.started.add(started);
             progress.is_reduced = true;
             Ok(restricted)
         })
     }
 
-    /// The rows of a part, and the nodes whose rows it lacks; `None` if it is not small.
+    /// The rows of a part, and its nodes; `None` if it is not small.
     async fn read_rows(
         &self,
         plan: EmbeddedPlan,
         rows_max: usize,
         progress: &Progress<'_>,
-    ) -> Result<Option<(Vec<RecordBatch>, Vec<MissingNode>)>, Error> {
-        let missing = progress.starter.start(&plan, progress.job).await?;
+    ) -> Result<Option<(Vec<RecordBatch>, StartedNodes)>, Error> {
+        let started = progress.starter.start(&plan, progress.job).await?;
         let QueryRows { batches: mut stream, .. } = Box::new(plan).run(progress.job).await?;
         let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0);
         while let Some(batch) = stream.next().await {
@@ -144,7 +145,7 @@ impl KeyReader {
             }
             batches.push(batch);
         }
-        Ok(Some((batches, missing)))
+        Ok(Some((batches, started)))
     }
 
     async fn plan_part(&self, rows: LogicalPlan) -> Result<EmbeddedPlan, Error> {

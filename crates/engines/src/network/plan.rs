@@ -28,6 +28,25 @@ pub(super) struct NetworkPlan {
     pub(super) key_reader: Option<KeyReader>,
 }
 
+/// The nodes of a plan, or of several parts of a statement.
+#[derive(Debug, Default)]
+pub(super) struct StartedNodes {
+    /// The nodes whose rows are missing.
+    pub(super) missing: Vec<MissingNode>,
+    /// The number of statements for nodes.
+    statements: usize,
+    /// The number of those that are answered.
+    answering: usize,
+}
+
+impl StartedNodes {
+    pub(super) fn add(&mut self, other: Self) {
+        self.missing.extend(other.missing);
+        self.statements += other.statements;
+        self.answering += other.answering;
+    }
+}
+
 /// Starts the statements of a plan on the nodes.
 pub(super) struct NodeStarter {
     pub(super) network: Arc<str>,
@@ -39,12 +58,11 @@ pub(super) struct NodeStarter {
 }
 
 impl NodeStarter {
-    /// Starts the statements of all nodes, and waits until each has its first rows or has failed. Returns the nodes whose
-    /// rows are missing.
+    /// Starts the statements of all nodes, and waits until each has its first rows or has failed.
     ///
     /// # Errors
     /// The error of a statement; the failure of nodes if answers must be whole; `TooLarge` beyond a limit.
-    pub(super) async fn start(&self, plan: &EmbeddedPlan, job: &Arc<Job>) -> Result<Vec<MissingNode>, Error> {
+    pub(super) async fn start(&self, plan: &EmbeddedPlan, job: &Arc<Job>) -> Result<StartedNodes, Error> {
         let leaves = node_queries(plan.operators());
         let leaves: Vec<&MemberExec> = leaves.iter().filter_map(|leaf| leaf.downcast_ref::<MemberExec>()).collect();
         if leaves.len() > NODE_STATEMENTS_MAX {
@@ -84,15 +102,15 @@ impl NodeStarter {
         missing.sort_by(|left, right| left.name.cmp(&right.name));
         missing.dedup_by(|left, right| left.name == right.name);
         let is_missing = |leaf: &&MemberExec| missing.iter().any(|node| node.name == leaf.member());
-        let answers_nothing = !leaves.is_empty() && leaves.iter().all(|leaf| is_missing(leaf));
-        if answers_nothing || self.partial == PartialAnswers::Forbid && !missing.is_empty() {
+        if self.partial == PartialAnswers::Forbid && !missing.is_empty() {
             return Err(nodes_failed_error(&self.network, &missing)
                 .with_hint("Ask again when it is back, or exclude it by a condition on the column _node."));
         }
         for leaf in leaves.iter().filter(|leaf| is_missing(leaf)) {
             leaf.leave_out();
         }
-        Ok(missing)
+        let answering = leaves.iter().filter(|leaf| !is_missing(leaf)).count();
+        Ok(StartedNodes { statements: leaves.len(), answering, missing })
     }
 }
 
@@ -129,11 +147,15 @@ impl Plan for NetworkPlan {
             Some(reader) => reader.read(&starter, job).await?,
             None => None,
         };
-        let (plan, mut missing) = match reduced {
-            Some(ReducedPlan { plan, missing }) => (plan, missing),
-            None => (plan, Vec::new()),
+        let (plan, mut started) = match reduced {
+            Some(ReducedPlan { plan, started }) => (plan, started),
+            None => (plan, StartedNodes::default()),
         };
-        missing.extend(starter.start(&plan, job).await?);
+        started.add(starter.start(&plan, job).await?);
+        let StartedNodes { mut missing, statements, answering } = started;
+        if statements > 0 && answering == 0 {
+            return Err(nodes_failed_error(&starter.network, &missing));
+        }
         missing.sort_by(|left, right| left.name.cmp(&right.name));
         missing.dedup_by(|left, right| left.name == right.name);
         let answer = Box::new(plan).run(job).await?;

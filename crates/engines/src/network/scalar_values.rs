@@ -4,6 +4,7 @@
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery};
 use datafusion::scalar::ScalarValue;
 
@@ -51,13 +52,24 @@ pub(super) fn single_value(subquery: &LogicalPlan, batches: &[RecordBatch]) -> R
 
 /// `plan` with `value` in place of `subquery`.
 pub(super) fn replace_subquery(plan: LogicalPlan, subquery: &LogicalPlan, value: &ScalarValue) -> Result<LogicalPlan> {
-    let replaced = |expression: Expr| {
-        expression.transform_down(|part| match scalar_subquery(&part) {
-            Some(known) if known == subquery => Ok(Transformed::yes(Expr::Literal(value.clone(), None))),
-            _ => Ok(Transformed::no(part)),
-        })
+    let with_value = |part: Expr| match scalar_subquery(&part) {
+        Some(known) if known == subquery => Ok(Transformed::yes(Expr::Literal(value.clone(), None))),
+        _ => Ok(Transformed::no(part)),
     };
-    plan.transform_down(|node| node.map_expressions(replaced)).map(|transformed| transformed.data)
+    let replaced = plan.transform_down(|node| {
+        // The nodes above refer to expressions by their names, which a subquery is a part of.
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expression| {
+            let name = names.save(&expression);
+            let replaced = expression.transform_down(with_value)?;
+            Ok(if replaced.transformed {
+                replaced.update_data(|expression| name.restore(expression))
+            } else {
+                replaced
+            })
+        })
+    });
+    replaced.map(|transformed| transformed.data)
 }
 
 fn scalar_subquery(expression: &Expr) -> Option<&LogicalPlan> {

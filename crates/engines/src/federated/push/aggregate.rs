@@ -63,6 +63,10 @@ impl Translator {
             return Some(format!("{}{filter}", self.translate_digest(params, terms)?));
         }
         let result = aggregate.schema.field(position).data_type();
+        // Sums of parts would be rounded before they are added.
+        if func.name() == "sum" && *result == DataType::Float32 {
+            return None;
+        }
         match self.translate_plain_function(function, &filter, result, terms) {
             Some(sql) => Some(sql),
             None => Some(format!("{}{filter}", self.translate_own_aggregate(func.name(), params, terms)?)),

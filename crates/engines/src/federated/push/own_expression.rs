@@ -12,13 +12,15 @@ use super::translator::Translator;
 /// Functions that are called in SQL as in a plan, and that fail for no row.
 #[rustfmt::skip]
 const FUNCTIONS: &[&str] = &[
-    "btrim", "date_bin", "date_part", "date_trunc", "left", "length", "lower", "ltrim", "nullif", "octet_length", "reverse",
-    "right", "rtrim", "starts_with", "strpos", "upper",
+    "btrim", "left", "length", "lower", "ltrim", "nullif", "octet_length", "reverse", "right", "rtrim", "starts_with", "strpos",
+    "upper",
 ];
 
 /// The same, but they fail for some values.
-const FALLIBLE_FUNCTIONS: &[&str] =
-    &["abs", "ceil", "exp", "floor", "ln", "power", "round", "sign", "sqrt", "substring"];
+#[rustfmt::skip]
+const FALLIBLE_FUNCTIONS: &[&str] = &[
+    "abs", "ceil", "date_bin", "date_part", "date_trunc", "exp", "floor", "ln", "power", "round", "sign", "sqrt", "substring",
+];
 
 /// Aggregates that are called in SQL as in a plan.
 const AGGREGATES: &[&str] = &["bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "count", "max", "min", "sum"];
@@ -136,7 +138,9 @@ impl Translator {
     fn translate_call(&mut self, call: &ScalarFunction, terms: ColumnLookup<'_>) -> Option<String> {
         let ScalarFunction { func, args } = call;
         match (func.name(), args.as_slice()) {
-            ("extract", [Expr::Literal(ScalarValue::Utf8(Some(field)), _), value]) if is_word(field) => {
+            ("extract", [Expr::Literal(ScalarValue::Utf8(Some(field)), _), value])
+                if is_word(field) && (self.allows_failures() || is_temporal(value, terms)) =>
+            {
                 Some(format!("extract({field} FROM {})", self.translate_own(value, terms)?))
             }
             (name, [left, right])
@@ -153,14 +157,24 @@ impl Translator {
                 let to = func.inner().return_type(&[DataType::Null]).ok()?;
                 self.translate_cast(value, &to, terms)
             }
-            (name, args)
-                if FUNCTIONS.contains(&name) || self.allows_failures() && FALLIBLE_FUNCTIONS.contains(&name) =>
-            {
+            // The type of its result depends on a constant number of digits.
+            ("round", [_, _]) => None,
+            (name, args) if FUNCTIONS.contains(&name) || self.may_send_fallible(name, args, terms) => {
                 let args: Option<Vec<String>> = args.iter().map(|arg| self.translate_argument(arg, terms)).collect();
                 Some(format!("{name}({})", args?.join(", ")))
             }
             _ => None,
         }
+    }
+
+    /// Whether a call of `name`, which fails for some values, may be sent.
+    fn may_send_fallible(&self, name: &str, args: &[Expr], terms: ColumnLookup<'_>) -> bool {
+        // With a constant field, these fail for no time.
+        let is_of_time = match (name, args) {
+            ("date_part" | "date_trunc", [Expr::Literal(..), value]) => is_temporal(value, terms),
+            _ => false,
+        };
+        FALLIBLE_FUNCTIONS.contains(&name) && (self.allows_failures() || is_of_time)
     }
 
     fn translate_cast(&mut self, value: &Expr, to: &DataType, terms: ColumnLookup<'_>) -> Option<String> {
@@ -272,6 +286,14 @@ fn sql_type(data_type: &DataType) -> Option<String> {
         DataType::Timestamp(TimeUnit::Microsecond, None) => "TIMESTAMP".to_owned(),
         _ => return None,
     })
+}
+
+/// Whether `expr` is a column with dates or times.
+fn is_temporal(expr: &Expr, terms: ColumnLookup<'_>) -> bool {
+    match expr {
+        Expr::Column(column) => terms(column).is_some_and(|term| term.field.data_type().is_temporal()),
+        _ => false,
+    }
 }
 
 fn is_word(field: &str) -> bool {

@@ -61,6 +61,7 @@ async fn a_condition_that_may_fail_is_sent_with_those_that_exclude_its_rows() {
     // Of a scan, only conditions that cannot fail are sent one by one.
     let (_, statements, _) = compare("SELECT id FROM readings WHERE small <> 0 AND 12 / small > 3 ORDER BY id").await;
     assert!(statements.iter().all(|statement| statement.contains("<>")), "{statements:#?}");
+    compare("SELECT MAX(round(sqrt(small), 1)), COUNT(*) FILTER (WHERE round(temperature::numeric(10, 4), 2) > 10.5) FROM readings").await;
     let network = two_nodes();
     let error = network.try_rows("SELECT COUNT(*) FROM readings WHERE 12 / small > 3").await.unwrap_err();
     assert_eq!(error.message(), "division by zero");
@@ -126,6 +127,13 @@ async fn the_latest_period_is_found_before_its_rows_are_read() {
     assert_eq!(compare(none).await.0, "0");
     let several = two_nodes().try_rows("SELECT id FROM readings WHERE day = (SELECT day FROM readings)").await;
     assert_eq!(several.unwrap_err().message(), "Scalar subquery returned more than one row");
+    for within in [
+        "SELECT SUM(small - (SELECT min(small) FROM readings)) FROM readings",
+        "SELECT id, rank() OVER (ORDER BY small - (SELECT max(small) FROM readings)) FROM readings ORDER BY id",
+        "SELECT small - (SELECT max(small) FROM readings), COUNT(*) FROM readings GROUP BY 1 ORDER BY 1",
+    ] {
+        compare(within).await;
+    }
     let plan = two_nodes().plan(sql).await.unwrap().explain().await.unwrap();
     assert!(plan.contains("Their value replaces a subquery"), "{plan}");
 }

@@ -67,7 +67,8 @@ fn read_digest(numbers: &Float64Array) -> Result<TDigest> {
     };
     // Weights are whole numbers, so that their sum is exact.
     let weight: f64 = pairs.iter().map(|[_, weight]| weight).sum();
-    if numbers.null_count() > 0 || !(1.0..=CENTROIDS_MAX as f64).contains(max_size) || *count != weight {
+    let is_sized = (1.0..=CENTROIDS_MAX as f64).contains(max_size) && (1.0..f64::INFINITY).contains(count);
+    if numbers.null_count() > 0 || !is_sized || *count != weight {
         return exec_err!("a digest of {max_size} centroids and {count} values is not valid");
     }
     let centroids = pairs.iter().map(|[mean, weight]| Centroid::new(*mean, *weight)).collect();
@@ -89,6 +90,9 @@ fn read_centroids(args: &AccumulatorArgs, position: usize, name: &str) -> Result
 
 /// Adds `digests` to `digest`, whose number of centroids remains.
 fn merge(digest: &mut TDigest, digests: &[TDigest]) {
+    if digests.is_empty() {
+        return;
+    }
     let own = TDigest::new(digest.max_size());
     *digest = TDigest::merge_digests([&own, digest].into_iter().chain(digests));
 }
