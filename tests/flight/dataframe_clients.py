@@ -3,7 +3,6 @@
 Starts a server of TIDEGATE_BINARY with the configuration of adbc_client.py and one more table. Each check prints a line; the exit status says whether all held.
 """
 
-import sys
 import tempfile
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -170,25 +169,9 @@ CHECKS = [
 
 
 def main():
-    chosen = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         write_orders(Path(folder) / "data")
-        server = adbc_client.Server(Path(folder))
-        failed = 0
-        try:
-            for check in CHECKS:
-                if chosen and check.__name__ not in chosen:
-                    continue
-                try:
-                    check(server)
-                    print(f"ok      {check.__name__}")
-                except Exception as error:  # a check that fails must not hide the others
-                    failed += 1
-                    print(f"FAILED  {check.__name__}: {type(error).__name__}: {error}")
-        finally:
-            server.process.terminate()
-            server.process.wait(30)
-    sys.exit(1 if failed else 0)
+        adbc_client.run_checks(CHECKS, Path(folder))
 
 
 if __name__ == "__main__":
