@@ -1,9 +1,10 @@
-//! End to end, and the rules of the house.
+//! End to end, and the rules of the workspace.
 //!
 //! - `cli`: the binary, verb by verb: what it prints where, and how it ends.
 //! - `declared`: declared resources and prompts on a real node.
-//! - `federated`: several databases asked as one.
-//! - `house`: what may depend on what, and how large files and functions may be.
+//! - `federated`: several databases as one.
+//! - `file_node`: files as a node of a network.
+//! - `workspace_rules`: what may depend on what, and how large files and functions may be.
 //! - `reference`: the generated pages of `docs/reference`.
 //! - `library`: a host program with tools of its own.
 //! - `log_counting`: counts of logs in Parquet files beside scans; `log_rotation`: pages over files that are rotated.
@@ -14,6 +15,7 @@
 mod cli;
 mod declared;
 mod federated;
+mod file_node;
 mod library;
 mod log_counting;
 mod log_rotation;

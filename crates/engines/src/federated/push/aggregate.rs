@@ -93,7 +93,6 @@ impl Translator {
         let (term, is_widened) = aggregated_column(argument, terms)?;
         let comparison_semantics = self.comparison_semantics(&term);
         let is_whole = matches!(term.field.data_type(), DataType::Int16 | DataType::Int32 | DataType::Int64);
-        let is_same_engine = self.is_own_engine() && !is_widened && !params.distinct;
         match func.name() {
             "min" | "max" if comparison_semantics == ComparisonSemantics::Ordered && !is_widened => {
                 Some(format!("{}({}){filter}", func.name().to_uppercase(), term.sql))
@@ -104,10 +103,6 @@ impl Translator {
             // For 64-bit integers. An average is computed here, from a sum and a count.
             "sum" if is_whole && !params.distinct && matches!(result, DataType::Decimal128(_, 0)) => {
                 Some(self.write_cast(&format!("SUM({}){filter}", term.sql), "NUMERIC"))
-            }
-            // The same function of the same engine.
-            name @ ("sum" | "min" | "max" | "bool_and" | "bool_or" | "bit_and" | "bit_or") if is_same_engine => {
-                Some(format!("{name}({}){filter}", term.sql))
             }
             _ => None,
         }

@@ -1,91 +1,16 @@
 //! The same over a network whose nodes have a part of the rows each.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use arrow::datatypes::Schema;
-use async_trait::async_trait;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate::engines::{
-    Engine, EngineOptions, FileDatabase, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers,
-};
-use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{
-    Catalog, ColumnEntry, Database, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, Plan, QueryRows,
-};
-use tidegate_runtime::Job;
-use tidegate_sql::{SqlDialect, Statement};
+use tidegate::engines::{Engine, EngineOptions, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers};
 
 use super::node::LogNode;
 use super::rows::LogRow;
 use super::{LogTable, check_counts, check_growing_pages, open, write};
-
-/// Files in this process as a node.
-struct FileNode {
-    database: FileDatabase,
-    statements: Mutex<Vec<String>>,
-}
-
-#[async_trait]
-impl Database for FileNode {
-    fn name(&self) -> &str {
-        self.database.name()
-    }
-
-    fn kind(&self) -> &'static str {
-        "flight_sql"
-    }
-
-    fn dialect(&self) -> SqlDialect {
-        self.database.dialect()
-    }
-
-    async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        self.database.catalog(principal).await
-    }
-
-    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
-        self.database.columns(table, principal).await
-    }
-
-    async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        self.database.plan(statement, principal).await
-    }
-}
-
-#[async_trait]
-impl NodeDatabase for FileNode {
-    fn url(&self) -> String {
-        format!("grpc://{}", self.name())
-    }
-
-    async fn tables(&self, principal: &Principal) -> Result<Arc<NodeTables>, Error> {
-        let mut tables = Vec::new();
-        for entry in &self.catalog(principal).await?.tables {
-            let statement = Statement::parse(&format!("SELECT * FROM \"{}\"", entry.name), self.dialect())?;
-            let schema = self.database.describe(&statement, principal).await;
-            let schema = schema.unwrap_or_else(|_| Arc::new(Schema::empty()));
-            let (name, rows) = (entry.name.clone(), entry.rows);
-            tables.push(NodeTable { name, schema, rows, comment: None, unreadable: None });
-        }
-        Ok(Arc::new(NodeTables { tables, known_since: SystemTime::now() }))
-    }
-
-    async fn check(&self, _: &Principal) -> Result<NodeCheck, Error> {
-        Err(Error::new(ErrorKind::Unavailable, "a node of tests is not checked"))
-    }
-
-    async fn run(&self, statement: &Statement, principal: &Principal, job: &Arc<Job>) -> Result<QueryRows, Error> {
-        self.statements.lock().push(statement.text().to_owned());
-        self.database.plan(statement, principal).await?.run(job).await
-    }
-
-    fn observed(&self) -> NodeObservation {
-        NodeObservation::default()
-    }
-}
+use crate::file_node::FileNode;
 
 /// Two nodes with a folder each.
 struct Network {
@@ -102,7 +27,7 @@ impl LogTable for Network {
         write_parts(&folders, type_of_time, rows);
         let nodes = [0, 1].map(|index| {
             let database = open(["milan", "oslo"][index], folders[index].path(), &engine);
-            Arc::new(FileNode { database, statements: Mutex::default() })
+            Arc::new(FileNode::new(database))
         });
         let members = nodes.iter().map(|node| NetworkNode { database: node.clone(), holds: None }).collect();
         let options = NetworkOptions { partial: PartialAnswers::Forbid, timeout: Duration::from_secs(60) };
@@ -159,7 +84,7 @@ fn nodes_count_their_part() {
     assert_eq!((&answer["evaluated"], &answer["matched"], &answer["returned"]), (&json!(30), &json!(30), &json!(2)));
     assert_eq!(answer["facets"]["_node"]["values"], json!([["milan", 15], ["oslo", 15]]));
     for node in &network.nodes {
-        let statements = node.statements.lock();
+        let statements = node.statements();
         assert!(!statements.is_empty());
         // Counts, a page, or the rows between the times of a page.
         let sends_few =

@@ -18,8 +18,8 @@ use tidegate_tools::{
     ToolContext, TraceSource, register_log_tools, register_metric_tools, register_traces,
 };
 
-use super::file_node::FileNode;
 use super::tables::{TestTable, write};
+use crate::file_node::FileNode;
 
 /// The database with all rows. Sources with the name of a database are in this database, and have declared labels.
 pub(super) const WHOLE: &str = "whole";

@@ -1,10 +1,12 @@
-//! Files in this process as a node that can be away.
+//! Files in this process as a node, which can be away and keeps the statements that it received.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
+use arrow::datatypes::Schema;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tidegate::engines::FileDatabase;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
@@ -13,19 +15,25 @@ use tidegate_query::{
 use tidegate_runtime::Job;
 use tidegate_sql::{SqlDialect, Statement};
 
-pub(super) struct FileNode {
+pub(crate) struct FileNode {
     database: FileDatabase,
     is_away: AtomicBool,
+    statements: Mutex<Vec<String>>,
 }
 
 impl FileNode {
-    pub(super) fn new(database: FileDatabase) -> Self {
-        Self { database, is_away: AtomicBool::default() }
+    pub(crate) fn new(database: FileDatabase) -> Self {
+        Self { database, is_away: AtomicBool::default(), statements: Mutex::default() }
     }
 
     /// From now on it answers no statement. Its tables stay known.
-    pub(super) fn set_away(&self) {
+    pub(crate) fn set_away(&self) {
         self.is_away.store(true, Ordering::Relaxed);
+    }
+
+    /// The statements that it received, in order.
+    pub(crate) fn statements(&self) -> Vec<String> {
+        self.statements.lock().clone()
     }
 }
 
@@ -66,7 +74,9 @@ impl NodeDatabase for FileNode {
         let mut tables = Vec::new();
         for entry in &self.catalog(principal).await?.tables {
             let statement = Statement::parse(&format!("SELECT * FROM \"{}\"", entry.name), self.dialect())?;
-            let schema = self.database.describe(&statement, principal).await?;
+            // A table that cannot be read has no columns.
+            let schema = self.database.describe(&statement, principal).await;
+            let schema = schema.unwrap_or_else(|_| Arc::new(Schema::empty()));
             let (name, rows) = (entry.name.clone(), entry.rows);
             tables.push(NodeTable { name, schema, rows, comment: None, unreadable: None });
         }
@@ -81,6 +91,7 @@ impl NodeDatabase for FileNode {
         if self.is_away.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Unavailable, "connection refused"));
         }
+        self.statements.lock().push(statement.text().to_owned());
         self.database.plan(statement, principal).await?.run(job).await
     }
 
