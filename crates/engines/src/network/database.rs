@@ -16,9 +16,9 @@ use tidegate_query::{
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_util::task::TaskTracker;
 
-use super::key_reader::KeyReader;
 use super::nodes::KnownTables;
 use super::options::{NetworkNode, NetworkOptions};
+use super::part_reader::PartReader;
 use super::plan::{NetworkPlan, NodeStarter};
 use super::planner::NetworkPlanner;
 use super::tables::NetworkTables;
@@ -192,8 +192,8 @@ impl Database for NetworkDatabase {
         let (logical, plan) = worker_pool.run(planning).await?;
         cancel_on_drop.disarm();
         let starter = NodeStarter { network: self.name.clone(), partial: self.options.partial, failed, rows };
-        let key_reader = KeyReader::new(planner, logical);
-        Ok(Box::new(NetworkPlan { plan, cancellation, starter, key_reader }))
+        let part_reader = PartReader::new(planner, logical);
+        Ok(Box::new(NetworkPlan { plan, cancellation, starter, part_reader }))
     }
 
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {

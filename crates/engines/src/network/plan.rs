@@ -10,9 +10,9 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{MissingNode, MissingNodes, Plan, QueryRows, is_node_failure};
 use tidegate_runtime::Job;
 
-use super::key_reader::{KeyReader, ReducedPlan};
 use super::nodes::nodes_failed_error;
 use super::options::PartialAnswers;
+use super::part_reader::{PartReader, ReducedPlan};
 use super::tables::node_queries;
 use crate::embedded::{EmbeddedPlan, QueryCancellation};
 use crate::federated::{MemberExec, StartOutcome};
@@ -24,8 +24,8 @@ pub(super) struct NetworkPlan {
     pub(super) plan: EmbeddedPlan,
     pub(super) cancellation: QueryCancellation,
     pub(super) starter: NodeStarter,
-    /// The joins whose small sides are read first.
-    pub(super) key_reader: Option<KeyReader>,
+    /// The parts that are read first.
+    pub(super) part_reader: Option<PartReader>,
 }
 
 /// The nodes of a plan, or of several parts of a statement.
@@ -133,7 +133,7 @@ impl Plan for NetworkPlan {
     }
 
     async fn explain(&self) -> Result<String, Error> {
-        let first = match &self.key_reader {
+        let first = match &self.part_reader {
             Some(reader) => reader.explain().await?,
             None => String::new(),
         };
@@ -142,8 +142,8 @@ impl Plan for NetworkPlan {
 
     async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<QueryRows, Error> {
         self.cancellation.set_job(job.clone());
-        let Self { plan, starter, key_reader, .. } = *self;
-        let reduced = match key_reader {
+        let Self { plan, starter, part_reader, .. } = *self;
+        let reduced = match part_reader {
             Some(reader) => reader.read(&starter, job).await?,
             None => None,
         };

@@ -1,4 +1,4 @@
-//! Reads the values of subqueries and the small sides of joins before the nodes receive the statement.
+//! Reads parts of a statement before the nodes receive the rest: values of subqueries, and small sides of joins.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const KEY_JOINS_MAX: usize = 4;
 const VALUES_MAX: usize = 4;
 
 /// The parts of a statement that are read first: subqueries with a single value, and joins whose one side may be small.
-pub(super) struct KeyReader {
+pub(super) struct PartReader {
     planner: NetworkPlanner,
     /// The statement, optimized.
     logical: LogicalPlan,
@@ -37,7 +37,7 @@ pub(super) struct ReducedPlan {
     pub(super) started: StartedNodes,
 }
 
-/// What [`KeyReader::reduce`] has read so far.
+/// What [`PartReader::reduce`] has read so far.
 struct Progress<'a> {
     starter: &'a NodeStarter,
     job: &'a Arc<Job>,
@@ -46,7 +46,7 @@ struct Progress<'a> {
     is_reduced: bool,
 }
 
-impl KeyReader {
+impl PartReader {
     /// `None` if `logical` has no such part.
     pub(super) fn new(planner: NetworkPlanner, logical: LogicalPlan) -> Option<Self> {
         let has_join = logical.exists(|node| Ok(KeyJoin::of_plan(node).is_some())).unwrap_or(false);
