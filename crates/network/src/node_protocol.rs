@@ -1,4 +1,4 @@
-//! What Tidegate adds to Flight SQL: statements as tickets, two actions, and the parts of an error.
+//! What Tidegate adds to Flight SQL: statements as tickets, three actions, and the parts of an error.
 //!
 //! A client of another program needs none of it.
 
@@ -9,6 +9,8 @@ use tidegate_core::{Error, ErrorKind};
 
 /// The action that lists the tables of one database with their columns.
 pub(crate) const TABLES_ACTION: &str = "tidegate.tables";
+/// The action that reports how a table is stored.
+pub(crate) const STORAGE_ACTION: &str = "tidegate.storage";
 /// The action that reports version and clock.
 pub(crate) const CHECK_ACTION: &str = "tidegate.check";
 /// The header that names the database of a statement, for clients that cannot write it before the names of tables.
@@ -60,7 +62,7 @@ impl NamedStatement {
     }
 }
 
-/// The body of both actions.
+/// The body of [`TABLES_ACTION`] and [`CHECK_ACTION`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DatabaseRequest {
     /// The database; without it, the only one that the caller may query.
@@ -87,6 +89,22 @@ pub(crate) struct TableMessage {
     /// Why the table cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unreadable: Option<String>,
+}
+
+/// The body of [`STORAGE_ACTION`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TableRequest {
+    /// The database; without it, the only one that the caller may query.
+    pub(crate) database: Option<String>,
+    pub(crate) table: String,
+}
+
+/// The answer to [`STORAGE_ACTION`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StorageAnswer {
+    /// The size on disk, if it is known and does not depend on rows that the caller may not read.
+    pub(crate) bytes: Option<u64>,
+    pub(crate) indexed_columns: Vec<String>,
 }
 
 /// The answer to [`CHECK_ACTION`].
@@ -169,6 +187,8 @@ mod tests {
         assert_eq!(read::<DatabaseRequest>(r#"{"database":null}"#)["database"], Value::Null);
         read::<TablesHeader>(r#"{"database":"plant","dialect":"datafusion","version":"0.1.0"}"#);
         read::<TableMessage>(r#"{"name":"readings","rows":3,"comment":null,"schema":"AAAA"}"#);
+        read::<TableRequest>(r#"{"database":null,"table":"readings"}"#);
+        read::<StorageAnswer>(r#"{"bytes":1,"indexed_columns":["time"]}"#);
         let check = r#"{"version":"0.1.0","time_ms":1,"running_calls":0,"subject":"ann","dialect":"datafusion"}"#;
         assert_eq!(read::<CheckAnswer>(check)["subject"], "ann");
         assert_eq!(read::<ErrorParts>(r#"{"kind":"not_found","message":"no table"}"#)["kind"], "not_found");

@@ -50,7 +50,7 @@ pub use ingest_maintenance::{IngestMaintenance, IngestStatus, IngestTotals, Inge
 pub use missing_nodes::{MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY, missing_nodes_of_schema};
 pub use network::{
     MissingNode, MissingNodes, Network, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, NodeWrite,
-    TablePart, is_node_failure,
+    PartRange, TablePart, is_node_failure,
 };
 pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
 pub use result_manifest::result_manifest;

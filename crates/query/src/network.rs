@@ -136,11 +136,11 @@ pub trait Network: Send + Sync {
     /// The nodes, in the order of the configuration.
     fn nodes(&self) -> &[Arc<dyn NodeDatabase>];
 
-    /// Which nodes hold which part of `table`.
+    /// Which nodes hold which part of `table`, for the caller of `job`.
     ///
     /// # Errors
-    /// `NotFound` with the nearest names, when no node has the table.
-    async fn locate(&self, table: &str, principal: &Principal) -> Result<Vec<TablePart>, Error>;
+    /// `NotFound` with the nearest names, when no node has the table; `Cancelled`.
+    async fn locate(&self, table: &str, job: &Arc<Job>) -> Result<Vec<TablePart>, Error>;
 }
 
 /// The part of a network table that one node holds.
@@ -150,10 +150,25 @@ pub struct TablePart {
     pub node: String,
     /// The number of rows, if known.
     pub rows: Option<u64>,
+    /// The size on disk, with indexes, if known.
+    pub bytes: Option<u64>,
+    /// The ranges of the columns for which the network keeps them.
+    pub ranges: Vec<PartRange>,
     /// When the part was last known to be like this.
     pub known_since: Option<SystemTime>,
     /// What the configuration declares about the rows, as a condition, if it does.
     pub holds: Option<String>,
     /// Notes: columns that are absent or have another type, or why the node does not answer.
     pub notes: Vec<String>,
+}
+
+/// The smallest and the largest value of a column in a part of a table, as texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartRange {
+    /// The name of the column.
+    pub column: String,
+    /// The smallest value.
+    pub smallest: String,
+    /// The largest value.
+    pub largest: String,
 }

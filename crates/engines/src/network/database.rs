@@ -8,21 +8,23 @@ use std::time::Duration;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::TableReference;
+use futures::future::join_all;
 use tidegate_core::{Error, Principal};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, Network, NodeDatabase, Plan, StableHasher, TableEntry, TablePart, TableStatus,
-    type_name,
+    Catalog, ColumnEntry, Database, MissingNode, Network, NodeDatabase, Plan, StableHasher, TableEntry, TableStatus,
+    TableStorage, type_name,
 };
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_util::task::TaskTracker;
 
+use super::locate::KnownStatistics;
 use super::nodes::KnownTables;
 use super::options::{NetworkNode, NetworkOptions};
 use super::part_reader::PartReader;
 use super::plan::{NetworkPlan, NodeStarter};
 use super::planner::NetworkPlanner;
 use super::tables::NetworkTables;
-use super::united_table::{NODE_COLUMN, UnitedTable};
+use super::united_table::{NODE_COLUMN, NodePart, UnitedTable};
 use crate::embedded::{Engine, SessionFactory, StatementScope, StatementSession, describe_statement, find_tables};
 use crate::federated::MemberQueryContext;
 
@@ -32,10 +34,11 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 /// A database whose tables are those of its nodes. Tables of the same name are one table, with the name of the node of
 /// each row in the column `_node`.
 pub struct NetworkDatabase {
-    name: Arc<str>,
+    pub(super) name: Arc<str>,
     pub(super) nodes: Arc<[NetworkNode]>,
-    databases: Vec<Arc<dyn NodeDatabase>>,
-    options: NetworkOptions,
+    pub(super) databases: Vec<Arc<dyn NodeDatabase>>,
+    pub(super) options: NetworkOptions,
+    pub(super) statistics: KnownStatistics,
     engine: Engine,
     sessions: Arc<SessionFactory>,
     tasks: TaskTracker,
@@ -56,7 +59,8 @@ impl NetworkDatabase {
         let sessions = SessionFactory::new(&name, engine).map_err(|error| Error::internal(error.to_string()))?;
         let databases = nodes.iter().map(|node| node.database.clone()).collect();
         let (engine, sessions, tasks) = (engine.clone(), Arc::new(sessions), TaskTracker::new());
-        Ok(Self { name, nodes: nodes.into(), databases, options, engine, sessions, tasks })
+        let statistics = KnownStatistics::default();
+        Ok(Self { name, nodes: nodes.into(), databases, options, statistics, engine, sessions, tasks })
     }
 
     pub(super) async fn known_tables(&self, principal: &Principal) -> Result<Arc<KnownTables>, Error> {
@@ -104,9 +108,39 @@ impl NetworkDatabase {
         self.sessions.create_session_without_files(principal, Arc::new(tables.clone()))
     }
 
-    fn query_context(&self, principal: &Principal) -> MemberQueryContext {
+    pub(super) fn query_context(&self, principal: &Principal) -> MemberQueryContext {
         let context = MemberQueryContext::new(principal, &self.engine, &self.tasks);
         MemberQueryContext { first_rows_within: Some(self.options.timeout), ..context }
+    }
+
+    /// Plans a statement over `tables`; `failed` are nodes that did not list theirs.
+    pub(super) async fn plan_over(
+        &self,
+        statement: &Statement,
+        tables: NetworkTables,
+        mut failed: Vec<MissingNode>,
+        principal: &Principal,
+    ) -> Result<Box<dyn Plan>, Error> {
+        let context = tables.context.clone();
+        let cancellation = context.cancellation.clone();
+        let names = self.table_names(statement, &tables)?;
+        let rows = self.rows_by_node(&names, &tables);
+        failed.extend(names.iter().flat_map(|name| tables.known.unreadable_on(name, &self.name)).cloned());
+        // Dropping this future before the plan is complete cancels the functions that run during planning.
+        let cancel_on_drop = cancellation.token().clone().drop_guard();
+        let worker_pool = self.engine.worker_pool(principal)?;
+        let (nodes, sessions, engine) = (self.nodes.clone(), self.sessions.clone(), self.engine.clone());
+        let planner = NetworkPlanner { tables, nodes, context, sessions, engine, worker_pool: worker_pool.clone() };
+        let (statement, of_query, planning) = (statement.clone(), cancellation.clone(), planner.clone());
+        let planning = async move {
+            let logical = planning.clone().optimize_statement(statement).await?;
+            Ok((logical.clone(), planning.build(logical, of_query).await?))
+        };
+        let (logical, plan) = worker_pool.run(planning).await?;
+        cancel_on_drop.disarm();
+        let starter = NodeStarter { network: self.name.clone(), partial: self.options.partial, failed, rows };
+        let part_reader = PartReader::new(planner, logical);
+        Ok(Box::new(NetworkPlan { plan, cancellation, starter, part_reader }))
     }
 }
 
@@ -161,6 +195,23 @@ impl Database for NetworkDatabase {
         Ok(columns.collect())
     }
 
+    /// The sum of the nodes, if each knows its own, and all its rows are part of the network. A column is indexed if it is on
+    /// all nodes.
+    async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
+        let known = self.known_tables(principal).await?;
+        let united = known.table(table, &self.name)?;
+        let of_part = |part: &NodePart| {
+            let (node, table) = (part.node.clone(), part.table.name.clone());
+            async move { node.table_storage(&table, principal).await }
+        };
+        let storages = join_all(united.parts.iter().map(of_part)).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let is_whole = known.unknown.is_empty() && united.parts.iter().all(|part| part.holds.is_none());
+        let bytes = storages.iter().map(|storage| storage.bytes).sum::<Option<u64>>().filter(|_| is_whole);
+        let mut indexed_columns = storages.first().map(|first| first.indexed_columns.clone()).unwrap_or_default();
+        indexed_columns.retain(|column| storages.iter().all(|storage| storage.indexed_columns.contains(column)));
+        Ok(TableStorage { bytes, indexed_columns })
+    }
+
     /// Combines all nodes. Zero if no node distinguishes principals.
     fn row_policy_fingerprint(&self, principal: &Principal) -> u64 {
         let all = self.databases.iter();
@@ -172,28 +223,9 @@ impl Database for NetworkDatabase {
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        let context = self.query_context(principal);
-        let cancellation = context.cancellation.clone();
-        let tables = self.load_tables(statement, principal, context.clone()).await?;
-        let names = self.table_names(statement, &tables)?;
-        let rows = self.rows_by_node(&names, &tables);
-        let unreadable = names.iter().flat_map(|name| tables.known.unreadable_on(name, &self.name));
-        let failed = tables.known.unknown.iter().chain(unreadable).cloned().collect();
-        // Dropping this future before the plan is complete cancels the functions that run during planning.
-        let cancel_on_drop = cancellation.token().clone().drop_guard();
-        let worker_pool = self.engine.worker_pool(principal)?;
-        let (nodes, sessions, engine) = (self.nodes.clone(), self.sessions.clone(), self.engine.clone());
-        let planner = NetworkPlanner { tables, nodes, context, sessions, engine, worker_pool: worker_pool.clone() };
-        let (statement, of_query, planning) = (statement.clone(), cancellation.clone(), planner.clone());
-        let planning = async move {
-            let logical = planning.clone().optimize_statement(statement).await?;
-            Ok((logical.clone(), planning.build(logical, of_query).await?))
-        };
-        let (logical, plan) = worker_pool.run(planning).await?;
-        cancel_on_drop.disarm();
-        let starter = NodeStarter { network: self.name.clone(), partial: self.options.partial, failed, rows };
-        let part_reader = PartReader::new(planner, logical);
-        Ok(Box::new(NetworkPlan { plan, cancellation, starter, part_reader }))
+        let tables = self.load_tables(statement, principal, self.query_context(principal)).await?;
+        let failed = tables.known.unknown.clone();
+        self.plan_over(statement, tables, failed, principal).await
     }
 
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
@@ -208,40 +240,6 @@ impl Database for NetworkDatabase {
         self.tasks.close();
         // Each node is closed separately, which ends the remaining statements.
         let _ = tokio::time::timeout(CLOSE_WITHIN, self.tasks.wait()).await;
-        futures::future::join_all(self.databases.iter().map(|node| node.close())).await;
-    }
-}
-
-#[async_trait]
-impl Network for NetworkDatabase {
-    fn nodes(&self) -> &[Arc<dyn NodeDatabase>] {
-        &self.databases
-    }
-
-    async fn locate(&self, table: &str, principal: &Principal) -> Result<Vec<TablePart>, Error> {
-        let known = self.known_tables(principal).await?;
-        let united = known.table(table, &self.name)?;
-        let part = |node: &NetworkNode| {
-            let name = node.database.name();
-            if let Some(missing) = known.unknown.iter().find(|missing| missing.name == name) {
-                let notes = vec![format!("it does not answer: {}", missing.reason)];
-                return Some(TablePart { node: name.to_owned(), rows: None, known_since: None, holds: None, notes });
-            }
-            if let Some(missing) = known.unreadable_on(table, &self.name).iter().find(|missing| missing.name == name) {
-                let known_since = known.known.get(name).map(|tables| tables.known_since);
-                let notes = vec![missing.reason.clone()];
-                return Some(TablePart { node: name.to_owned(), rows: missing.rows, known_since, holds: None, notes });
-            }
-            let part = united.parts.iter().find(|part| part.node.name() == name)?;
-            let notes = united.notes.iter().filter(|(of, _)| of == name).map(|(_, note)| note.clone());
-            Some(TablePart {
-                node: name.to_owned(),
-                rows: part.table.rows,
-                known_since: known.known.get(name).map(|tables| tables.known_since),
-                holds: part.holds.as_ref().map(ToString::to_string),
-                notes: notes.chain(part.holds_problems()).collect(),
-            })
-        };
-        Ok(self.nodes.iter().filter_map(part).collect())
+        join_all(self.databases.iter().map(|node| node.close())).await;
     }
 }

@@ -14,6 +14,7 @@ mod held_rows;
 mod ingest;
 mod key_condition;
 mod key_joins;
+mod locate;
 mod moments;
 mod nodes;
 mod options;

@@ -14,6 +14,8 @@ pub struct NetworkOptions {
     pub partial: PartialAnswers,
     /// How long a node may take for its first rows.
     pub timeout: Duration,
+    /// The columns whose smallest and largest values `locate` shows.
+    pub ranges: Vec<String>,
 }
 
 /// What happens when a node does not answer.

@@ -11,12 +11,13 @@ use serde_json::Value;
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
 use tidegate_query::{
     Catalog, ColumnEntry, Database, NodeCheck, NodeDatabase, NodeObservation, NodeTables, NodeWrite, Plan, QueryRows,
-    RowWriter, StableHasher, TableEntry, TableStatus, field_type_name,
+    RowWriter, StableHasher, TableEntry, TableStatus, TableStorage, field_type_name,
 };
 use tidegate_runtime::Job;
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 use tokio::time::{Instant, timeout};
 
+use super::action::NodeAction;
 use super::answer::open_answer;
 use super::connection::NodeConnection;
 use super::node_client::NodeClient;
@@ -94,6 +95,10 @@ impl Database for FlightSqlDatabase {
                 comment: None,
             })
             .collect())
+    }
+
+    async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
+        self.client.table_storage(table, principal).await
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
@@ -260,7 +265,7 @@ impl NodeClient {
             return Ok(NodeCheck { version, url, latency, clock_offset_ms: 0, running_calls: 0, subject });
         }
         let before = now_ms();
-        let answer = self.send_check(connection, principal, within).await?;
+        let answer = NodeAction { client: self, connection, principal, within }.check().await?;
         let latency = begun.elapsed();
         self.check_dialect(answer.dialect.as_deref())?;
         self.observe_answer(Some(latency));

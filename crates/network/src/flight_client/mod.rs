@@ -3,6 +3,7 @@
 //! Another Tidegate node receives a statement as a ticket and is queried in one round trip. Other servers are queried by
 //! the commands of [Arrow Flight SQL](https://arrow.apache.org/docs/format/FlightSql.html).
 
+mod action;
 mod address;
 mod answer;
 mod attempts;

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use arrow_flight::{Action, Empty};
+use arrow_flight::Empty;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_sql::SqlDialect;
 use tokio::time::timeout;
 use tonic::{Code, Status};
 
+use super::action::NodeAction;
 use super::connection::NodeConnection;
 use super::node_client::NodeClient;
 use super::quotation::{self, Quotation};
 use super::status;
-use crate::node_protocol::{CHECK_ACTION, CheckAnswer, DatabaseRequest, TABLES_ACTION};
+use crate::node_protocol::TABLES_ACTION;
 
 /// Actions of one server.
 const ACTIONS_MAX: usize = 1000;
@@ -39,7 +40,7 @@ impl NodeClient {
         }
         let detection = async {
             if self.is_tidegate(connection, principal, within).await? {
-                let answer = self.send_check(connection, principal, within).await?;
+                let answer = NodeAction { client: self, connection, principal, within }.check().await?;
                 self.check_dialect(answer.dialect.as_deref())?;
                 return Ok(ServerKind::Tidegate);
             }
@@ -74,33 +75,6 @@ impl NodeClient {
             Err(status) if is_missing_feature(&status) => Ok(false),
             Err(status) => Err(status::to_error(&self.name, &status)),
         }
-    }
-
-    pub(super) async fn send_check(
-        &self,
-        connection: &NodeConnection,
-        principal: &Principal,
-        within: Duration,
-    ) -> Result<CheckAnswer, Error> {
-        let mut lease = connection.lease().await;
-        let body = DatabaseRequest { database: self.database.clone() };
-        // Text always serializes.
-        let body = serde_json::to_vec(&body).unwrap_or_default().into();
-        let action = Action { r#type: CHECK_ACTION.to_owned(), body };
-        let request = self.request(action, principal, within)?;
-        let answer = async {
-            let mut parts = lease.client.do_action(request).await?.into_inner();
-            let first = parts.message().await?;
-            // The status of the action follows its answer.
-            while parts.message().await?.is_some() {}
-            Ok(first)
-        };
-        let answer = answer.await.map_err(|status: Status| status::to_error(&self.name, &status))?;
-        let answer = answer.ok_or_else(|| status::malformed(&self.name, "a check has no answer"))?;
-        let answer: CheckAnswer =
-            serde_json::from_slice(&answer.body).map_err(|error| status::malformed(&self.name, &error.to_string()))?;
-        self.observe_version(&answer.version);
-        Ok(answer)
     }
 
     /// Fails if the node reports another dialect than the configured one.

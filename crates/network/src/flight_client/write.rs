@@ -25,6 +25,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::metadata::AsciiMetadataValue;
 use tonic::{Request, Status};
 
+use super::action::NodeAction;
 use super::connection::NodeConnection;
 use super::node_client::NodeClient;
 use super::server_kind::ServerKind;
@@ -97,10 +98,9 @@ impl NodeClient {
             let message = format!("the server {:?} is not Tidegate, and rows cannot be sent to it", self.name);
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
-        match self.send_check(connection, principal, self.timeout).await {
-            Err(error) if error.kind() == ErrorKind::Unavailable => {
-                self.send_check(connection, principal, self.timeout).await.map(drop)
-            }
+        let action = NodeAction { client: self, connection, principal, within: self.timeout };
+        match action.check().await {
+            Err(error) if error.kind() == ErrorKind::Unavailable => action.check().await.map(drop),
             checked => checked.map(drop),
         }
     }

@@ -1,4 +1,4 @@
-//! The actions for other nodes: the tables of a database with their columns, and a check.
+//! The actions for other nodes: the tables of a database with their columns, the storage of a table, and a check.
 //!
 //! Like all requests they are answered by tools that are called for the client, so that they disclose nothing else.
 
@@ -15,6 +15,7 @@ use bytes::Bytes;
 use lru::LruCache;
 use parking_lot::Mutex;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tidegate_runtime::Metadata;
@@ -23,11 +24,16 @@ use tonic::{Code, Status};
 
 use super::catalog::{encapsulated_schema, texts};
 use super::service::FlightRequest;
-use crate::node_protocol::{CheckAnswer, DatabaseRequest, TABLES_BYTES_MAX, TABLES_MAX, TableMessage, TablesHeader};
+use crate::node_protocol::{
+    CheckAnswer, DatabaseRequest, StorageAnswer, TABLES_BYTES_MAX, TABLES_MAX, TableMessage, TableRequest, TablesHeader,
+};
 
 /// What `list_tables` reports of the only database that it lists.
 const DATABASE: &str = "dev.tidegate/database";
 const DIALECT: &str = "dev.tidegate/dialect";
+/// What `get_schema` reports of the only table that it describes.
+const TABLE_BYTES: &str = "dev.tidegate/table_bytes";
+const INDEXED_COLUMNS: &str = "dev.tidegate/indexed_columns";
 /// Tables of one call of `get_schema`.
 const TABLES_PER_CALL: usize = 100;
 /// Tables whose exact columns are remembered, and for how long, as long as `get_schema` reports the same of them.
@@ -66,7 +72,7 @@ struct TableListing {
 impl FlightRequest {
     /// The messages of the answer to `tidegate.tables`.
     pub(super) async fn list_tables_for_node(&self, body: &[u8]) -> Result<Vec<Bytes>, Status> {
-        let listing = self.list_database(parse(body)?).await?;
+        let listing = self.list_database(parse_database(body)?).await?;
         let TableListing { database, dialect, tables } = listing;
         let mut described = self.describe_tables(&database, &tables).await?;
         let header = TablesHeader { database: database.clone(), dialect, version: self.state.version.clone() };
@@ -100,9 +106,21 @@ impl FlightRequest {
         Ok(messages)
     }
 
+    /// The answer to `tidegate.storage`.
+    pub(super) async fn table_storage_for_node(&self, body: &[u8]) -> Result<Bytes, Status> {
+        let TableRequest { database, table } = parse(body)?;
+        let mut arguments = Map::from_iter([("table".to_owned(), table.into())]);
+        arguments.extend(database.map(|database| ("database".to_owned(), database.into())));
+        let (_, metadata) = self.collect_with_metadata("get_schema", arguments).await?;
+        let columns = metadata.get(INDEXED_COLUMNS).and_then(Value::as_array);
+        let columns = columns.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+        let bytes = metadata.get(TABLE_BYTES).and_then(Value::as_u64);
+        Ok(to_json(&StorageAnswer { bytes, indexed_columns: columns.collect() }))
+    }
+
     /// The answer to `tidegate.check`.
     pub(super) async fn check_for_node(&self, body: &[u8]) -> Result<Bytes, Status> {
-        let dialect = match self.list_database(parse(body)?).await {
+        let dialect = match self.list_database(parse_database(body)?).await {
             Ok(listing) => Some(listing.dialect),
             // A caller without this tool may still run statements, and a database that is away has no dialect to check.
             Err(status) if matches!(status.code(), Code::NotFound | Code::InvalidArgument | Code::Unavailable) => None,
@@ -202,10 +220,11 @@ fn is_about_tables(status: &Status) -> bool {
     )
 }
 
-fn parse(body: &[u8]) -> Result<DatabaseRequest, Status> {
-    if body.is_empty() {
-        return Ok(DatabaseRequest::default());
-    }
+fn parse_database(body: &[u8]) -> Result<DatabaseRequest, Status> {
+    if body.is_empty() { Ok(DatabaseRequest::default()) } else { parse(body) }
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Status> {
     serde_json::from_slice(body)
         .map_err(|error| Status::invalid_argument(format!("the request is malformed: {error}; expected a JSON object")))
 }

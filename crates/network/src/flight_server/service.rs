@@ -19,13 +19,14 @@ use tonic::{Request, Response, Status, Streaming};
 use super::caller::FlightCredentials;
 use super::state::FlightState;
 use super::status::to_status;
-use crate::node_protocol::{CHECK_ACTION, NamedStatement, TABLES_ACTION};
+use crate::node_protocol::{CHECK_ACTION, NamedStatement, STORAGE_ACTION, TABLES_ACTION};
 
 /// The actions of Flight SQL that this server has, and those for other nodes.
-const ACTIONS: [(&str, &str); 4] = [
+const ACTIONS: [(&str, &str); 5] = [
     ("CreatePreparedStatement", "Prepares a statement (ActionCreatePreparedStatementRequest)"),
     ("ClosePreparedStatement", "Forgets a prepared statement (ActionClosePreparedStatementRequest)"),
     (TABLES_ACTION, "Lists the tables of a database with their columns, for other nodes (JSON)"),
+    (STORAGE_ACTION, "Reports how a table is stored, for other nodes (JSON)"),
     (CHECK_ACTION, "Reports version and clock, for other nodes (JSON)"),
 ];
 
@@ -176,6 +177,10 @@ impl FlightRequest {
                 let messages = self.list_tables_for_node(&action.body).await?;
                 let results = messages.into_iter().map(|body| Ok(arrow_flight::Result { body }));
                 Ok(stream::iter(results).boxed())
+            }
+            STORAGE_ACTION => {
+                let body = self.table_storage_for_node(&action.body).await?;
+                Ok(stream::iter([Ok(arrow_flight::Result { body })]).boxed())
             }
             CHECK_ACTION => {
                 let body = self.check_for_node(&action.body).await?;

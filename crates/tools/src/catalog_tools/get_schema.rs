@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{Error, ErrorKind};
-use tidegate_query::ColumnEntry;
+use tidegate_core::{AnswerFormat, Error, ErrorKind};
+use tidegate_query::{ColumnEntry, TableStorage};
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use super::samples::{SAMPLES_MAX, SampleLists};
@@ -14,6 +14,9 @@ use crate::table_builder::{TableBuilder, boolean_column, text_column};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
+/// The metadata of an answer for programs that describes one table: its size on disk, and the columns that are indexed.
+const TABLE_BYTES: &str = "dev.tidegate/table_bytes";
+const INDEXED_COLUMNS: &str = "dev.tidegate/indexed_columns";
 /// Tables of one call at most.
 const TABLES_MAX: usize = 100;
 
@@ -82,7 +85,14 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     if expected > 0 {
         answer = answer.with_column("samples", samples.into_column());
     }
-    node.executor.answer_rows(answer.into_rows()?, output_options, &job, &reply).await
+    let mut metadata = node.executor.answer_rows(answer.into_rows()?, output_options, &job, &reply).await?;
+    // Other nodes show the size of a part of a table.
+    if let (Some(AnswerFormat::Arrow), [name], false) = (job.format(), &names[..], is_list) {
+        let TableStorage { bytes, indexed_columns } = database.table_storage(name, job.principal()).await?;
+        metadata.extend(bytes.map(|bytes| (TABLE_BYTES.to_owned(), bytes.into())));
+        metadata.insert(INDEXED_COLUMNS.to_owned(), indexed_columns.into());
+    }
+    Ok(metadata)
 }
 
 /// The columns of `tables`, with the name of each table if several may be requested.

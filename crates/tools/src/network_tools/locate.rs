@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{Database, QueryRows, TablePart};
+use tidegate_query::{Database, PartRange, QueryRows, TablePart};
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use super::{chosen_networks, network_names, network_of, networks};
@@ -19,7 +19,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
         "locate",
         "Locate a table",
-        "Which nodes of a network hold which part of a table: rows, share, conditions.",
+        "Which nodes of a network hold which part of a table: rows, share, size, ranges, conditions.",
         InputSchemaBuilder::new()
             .with_database()
             .with_required("table", json!({"type": "string"}))
@@ -41,11 +41,9 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     let output_options = shape.output_options("")?;
     let database = find_network(&node, database.as_deref(), &table, job.principal())?;
     let network = network_of(&database)?;
-    let located = match (network.locate(&table, job.principal()).await, strip_database(&table, database.name())) {
+    let located = match (network.locate(&table, &job).await, strip_database(&table, database.name())) {
         // The name of the network is before the table.
-        (Err(error), Some(table)) if error.kind() == ErrorKind::NotFound => {
-            network.locate(table, job.principal()).await
-        }
+        (Err(error), Some(table)) if error.kind() == ErrorKind::NotFound => network.locate(table, &job).await,
         (located, _) => located,
     };
     node.executor.answer_rows(table_of(&located?)?, output_options, &job, &reply).await
@@ -79,10 +77,17 @@ fn table_of(parts: &[TablePart]) -> Result<QueryRows, Error> {
         Some((share * 10_000.0).round() / 10_000.0)
     };
     let notes = |part: &TablePart| Some(part.notes.join("; ")).filter(|notes| !notes.is_empty());
+    let range = |range: &PartRange| format!("{}: {} to {}", range.column, range.smallest, range.largest);
+    let ranges = |part: &TablePart| {
+        let ranges: Vec<String> = part.ranges.iter().map(range).collect();
+        (!ranges.is_empty()).then(|| ranges.join("; "))
+    };
     TableBuilder::new()
         .with_column("node", text_column(parts.iter().map(|part| Some(part.node.clone()))))
         .with_column("rows", count_column(parts.iter().map(|part| part.rows)))
         .with_column("share", number_column(parts.iter().map(share)))
+        .with_column("bytes", count_column(parts.iter().map(|part| part.bytes)))
+        .with_column("ranges", text_column(parts.iter().map(ranges)))
         .with_column("known_since", time_column(parts.iter().map(|part| part.known_since)))
         .with_column("holds", text_column(parts.iter().map(|part| part.holds.clone())))
         .with_column("notes", text_column(parts.iter().map(notes)))

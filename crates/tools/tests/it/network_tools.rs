@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tidegate_core::{AllowedNames, CallTarget, DatabaseTenants, Error, ErrorKind, Grants, Principal};
 use tidegate_query::{
     Catalog, ColumnEntry, Database, Databases, Executor, Network, NodeCheck, NodeDatabase, NodeObservation, NodeTable,
-    NodeTables, Plan, QueryRows, TablePart,
+    NodeTables, PartRange, Plan, QueryRows, TablePart,
 };
 use tidegate_runtime::{Job, Registry, event::EventDispatcher};
 use tidegate_sql::{SqlDialect, Statement};
@@ -163,15 +163,25 @@ impl Network for FakeNetwork {
         &self.nodes
     }
 
-    async fn locate(&self, table: &str, _: &Principal) -> Result<Vec<TablePart>, Error> {
+    async fn locate(&self, table: &str, _: &Arc<Job>) -> Result<Vec<TablePart>, Error> {
         if table != "orders" {
             let choices = vec!["orders".to_owned()];
             return Err(Error::new(ErrorKind::NotFound, format!("no node has {table:?}")).with_choices(choices));
         }
         let known_since = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000));
+        let range = |column: &str, smallest: &str, largest: &str| PartRange {
+            column: column.to_owned(),
+            smallest: smallest.to_owned(),
+            largest: largest.to_owned(),
+        };
         let part = |(node, rows): (&str, u64)| TablePart {
             node: node.to_owned(),
             rows: Some(rows),
+            bytes: (node == "oslo").then_some(4096),
+            ranges: match node {
+                "oslo" => vec![range("day", "2026-01-01", "2026-03-31"), range("site", "bergen", "oslo")],
+                _ => Vec::new(),
+            },
             known_since,
             holds: (node == "oslo").then(|| "site IN ('oslo')".to_owned()),
             notes: if node == "rome" { vec!["no column b".to_owned(), "c is text".to_owned()] } else { Vec::new() },
@@ -320,9 +330,10 @@ async fn parts_of_a_table_are_located() {
     let registry = registry(Databases::new([network("sites", &[("oslo", SOUND)]), Arc::new(shop()) as _]));
     let since = "2026-09-21T14:13:20Z";
     let expected = [
-        json!({"node": "oslo", "rows": 2, "share": 0.6667, "known_since": since, "holds": "site IN ('oslo')",
+        json!({"node": "oslo", "rows": 2, "share": 0.6667, "bytes": 4096,
+            "ranges": "day: 2026-01-01 to 2026-03-31; site: bergen to oslo", "known_since": since, "holds": "site IN ('oslo')",
             "notes": null}),
-        json!({"node": "rome", "rows": 1, "share": 0.3333, "known_since": since, "holds": null,
+        json!({"node": "rome", "rows": 1, "share": 0.3333, "bytes": null, "ranges": null, "known_since": since, "holds": null,
             "notes": "no column b; c is text"}),
     ];
     for arguments in [

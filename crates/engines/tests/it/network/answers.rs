@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use tidegate_core::Principal;
 use tidegate_engines::{HeldRows, HeldValues, PartialAnswers};
-use tidegate_query::{Database, Network};
+use tidegate_query::{Database, Network, PartRange, TablePart};
 
-use super::local_node::{LocalNetwork, LocalNode};
+use super::local_node::{Failure, LocalNetwork, LocalNode};
+use crate::support::TestJob;
 
 const OSLO: &str =
     "time,site,value,count\n2026-01-01T00:00:00Z,a,1.5,1\n2026-01-02T00:00:00Z,b,2.5,2\n2026-01-02T10:00:00Z,a,4.0,3\n";
@@ -115,7 +116,7 @@ async fn nodes_without_matching_rows_receive_no_statement() {
     assert_eq!(network.rows("SELECT SUM(count) FROM readings WHERE time >= '2026-01-15'").await, "30");
     let statements = network.take_statements();
     assert!(matches!(statements.as_slice(), [one] if one.starts_with("rome: ")), "{statements:#?}");
-    let parts = network.database.locate("readings", &Principal::anonymous()).await.unwrap();
+    let parts = network.database.locate("readings", &TestJob::start().await.job).await.unwrap();
     assert_eq!(parts[1].holds.as_deref(), Some("time >= 2026-02-01T00:00:00Z"));
 }
 
@@ -139,7 +140,7 @@ async fn columns_that_differ_are_united_or_named() {
     let columns: Vec<String> = columns.iter().map(|column| format!("{} {}", column.name, column.type_name)).collect();
     let notes: Vec<String> = network
         .database
-        .locate("t", &Principal::anonymous())
+        .locate("t", &TestJob::start().await.job)
         .await
         .unwrap()
         .into_iter()
@@ -151,4 +152,39 @@ async fn columns_that_differ_are_united_or_named() {
     milan: the column kind is left out of the network: it is text on bergen and date on milan, which have no common type
     milan: the column only is absent, and null
     ");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parts_have_sizes_and_ranges_which_are_kept_while_a_node_is_away() {
+    let network = two_nodes();
+    let located = async || {
+        let parts = network.database.locate("readings", &TestJob::start().await.job).await.unwrap();
+        let of_part = |part: &TablePart| {
+            let range = |range: &PartRange| format!("{} {}..{}", range.column, range.smallest, range.largest);
+            let ranges: Vec<String> = part.ranges.iter().map(range).collect();
+            format!("{} {:?} {}", part.node, part.bytes, ranges.join(" "))
+        };
+        (parts.iter().map(of_part).collect::<Vec<_>>().join("\n"), parts)
+    };
+    let sizes = [OSLO, ROME].map(str::len);
+    let (first, parts) = located().await;
+    assert_eq!(
+        first,
+        format!(
+            "bergen Some({}) time 2026-01-01T00:00:00..2026-01-02T10:00:00 site a..b\n\
+             milan Some({}) time 2026-02-01T00:00:00..2026-02-02T00:00:00 site a..c",
+            sizes[0], sizes[1]
+        )
+    );
+    assert!(parts.iter().all(|part| part.notes.is_empty()), "{parts:?}");
+    *network.nodes[1].failure.lock() = Some(Failure::Away);
+    let (later, parts) = located().await;
+    assert_eq!(later, first);
+    assert!(parts[0].notes.is_empty(), "{parts:?}");
+    assert!(parts[1].notes[0].starts_with("size and ranges are those of 20"), "{parts:?}");
+    let storage = network.database.table_storage("readings", &Principal::anonymous()).await;
+    assert!(storage.is_err(), "a sum without a node would look whole");
+    *network.nodes[1].failure.lock() = None;
+    let storage = network.database.table_storage("readings", &Principal::anonymous()).await.unwrap();
+    assert_eq!(storage.bytes, Some((sizes[0] + sizes[1]) as u64));
 }

@@ -12,6 +12,7 @@ use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_engines::{Engine, HeldRows, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers};
 use tidegate_query::{
     Catalog, ColumnEntry, Database, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, Plan, QueryRows,
+    TableStorage,
 };
 use tidegate_runtime::Job;
 use tidegate_sql::{SqlDialect, Statement};
@@ -102,6 +103,13 @@ impl Database for LocalNode {
         self.database.columns(table, principal).await
     }
 
+    async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
+        if self.failure.lock().is_some() {
+            return Err(self.unavailable("connection refused"));
+        }
+        self.database.table_storage(table, principal).await
+    }
+
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
         self.database.plan(statement, principal).await
     }
@@ -182,7 +190,11 @@ impl LocalNetwork {
     pub(crate) fn of(partial: PartialAnswers, nodes: Vec<(Arc<LocalNode>, Option<HeldRows>)>) -> Self {
         let engine = Engine::start(two_thread_options()).unwrap();
         let of_network = nodes.iter().map(|(node, holds)| NetworkNode { database: node.clone(), holds: holds.clone() });
-        let options = NetworkOptions { partial, timeout: Duration::from_secs(2) };
+        let options = NetworkOptions {
+            partial,
+            timeout: Duration::from_secs(2),
+            ranges: vec!["time".to_owned(), "site".to_owned()],
+        };
         let database = NetworkDatabase::new("sites", options, of_network.collect(), &engine).unwrap();
         Self { nodes: nodes.into_iter().map(|(node, _)| node).collect(), database, _engine: engine }
     }

@@ -52,7 +52,11 @@ async fn postgresql_computes_exact_sums_and_selects_keys() {
     let engine = Engine::start(two_thread_options()).unwrap();
     let nodes =
         vec![NetworkNode { database: postgres.clone(), holds: None }, NetworkNode { database: files, holds: None }];
-    let options = NetworkOptions { partial: PartialAnswers::Forbid, timeout: Duration::from_secs(20) };
+    let options = NetworkOptions {
+        partial: PartialAnswers::Forbid,
+        timeout: Duration::from_secs(20),
+        ranges: vec!["id".to_owned()],
+    };
     let network = NetworkDatabase::new("sites", options, nodes, &engine).unwrap();
     let check = async |sql: &str, expected: &str, sent: &str| {
         let statement = Statement::parse(sql, SqlDialect::DataFusion).unwrap();

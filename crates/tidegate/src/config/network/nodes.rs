@@ -12,6 +12,7 @@ use tidegate_query::NodeDatabase;
 
 use super::super::databases::OpenedDatabase;
 use super::super::problem::{ConfigProblem, checked};
+use super::super::quantities::OneOrMany;
 use super::super::types::network::{NetworkConfig, NodeConfig, PartialConfig};
 use super::flight_sql::to_dialect;
 use super::holds::parse_held_rows;
@@ -48,7 +49,8 @@ pub(super) fn open(
         PartialConfig::Forbid => PartialAnswers::Forbid,
         PartialConfig::Allow => PartialAnswers::Allow,
     };
-    let options = NetworkOptions { partial, timeout: shared.timeout };
+    let ranges = entry.ranges.clone().map(OneOrMany::into_vec).unwrap_or_default();
+    let options = NetworkOptions { partial, timeout: shared.timeout, ranges };
     let opened = NetworkDatabase::new(name, options, nodes, engine);
     let opened = opened.map_err(|error| vec![ConfigProblem::new(path, error.to_string())])?;
     Ok(Arc::new(opened))

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 
-use crate::config::quantities::{SecretText, Time};
+use crate::config::quantities::{OneOrMany, SecretText, Time};
 
 /// The SQL of a server of Flight SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -51,6 +51,8 @@ pub(crate) struct NetworkConfig {
     pub(crate) partial: PartialConfig,
     /// How long a node may take for its first rows. Default: 20s.
     pub(crate) timeout: Option<Time>,
+    /// Columns whose smallest and largest values locate shows for each node. Default: none.
+    pub(crate) ranges: Option<OneOrMany>,
     /// The key that signs tokens, which name the caller to a node. Default: none.
     pub(crate) trust: Option<TrustConfig>,
     /// Token that identifies this server, not its callers, to all nodes. Write it as ${VARIABLE}. Default: none.

@@ -30,7 +30,8 @@ impl LogTable for Network {
             Arc::new(FileNode::new(database))
         });
         let members = nodes.iter().map(|node| NetworkNode { database: node.clone(), holds: None }).collect();
-        let options = NetworkOptions { partial: PartialAnswers::Forbid, timeout: Duration::from_secs(60) };
+        let options =
+            NetworkOptions { partial: PartialAnswers::Forbid, timeout: Duration::from_secs(60), ranges: Vec::new() };
         let database = NetworkDatabase::new("sites", options, members, &engine).unwrap();
         Self { folders, nodes, log_node: LogNode::new(Arc::new(database)), _engine: engine }
     }

@@ -66,7 +66,7 @@ impl TelemetryNetwork {
         }
         let network = |name: &str, partial: PartialAnswers| {
             let members = nodes.iter().map(|node| NetworkNode { database: node.clone(), holds: None }).collect();
-            let options = NetworkOptions { partial, timeout: Duration::from_secs(60) };
+            let options = NetworkOptions { partial, timeout: Duration::from_secs(60), ranges: Vec::new() };
             Arc::new(NetworkDatabase::new(name, options, members, &engine).unwrap())
         };
         let databases: [Arc<dyn Database>; 3] =

@@ -83,14 +83,20 @@ async fn numbers_of_rows_are_those_that_the_caller_may_know() {
         let located = tenants.rows("zoe", "locate", locate.clone()).await;
         let rows: Vec<Option<u64>> = located.iter().map(|part| part["rows"].as_u64()).collect();
         assert_eq!(rows, [Some(3), Some(3), Some(2)], "{located:?}");
-        for (caller, ..) in CALLERS {
+        assert!(located.iter().all(|part| part["bytes"].as_u64().is_some_and(|bytes| bytes > 0)), "{located:?}");
+        assert!(located.iter().all(|part| part["ranges"] == "tenant: north to south"), "{located:?}");
+        for (caller, own, _) in CALLERS {
             let listed = tenants.rows(caller, "list_tables", list.clone()).await;
             assert_eq!((listed.len(), &listed[0]["name"]), (1, &json!("readings")), "{listed:?}");
             assert!(listed[0]["rows"].is_null(), "{caller}: {listed:?}");
             let located = tenants.rows(caller, "locate", locate.clone()).await;
             let names: Vec<&str> = located.iter().map(|part| part["node"].as_str().unwrap()).collect();
             assert_eq!(names, NODES, "{located:?}");
-            assert!(located.iter().all(|part| part["rows"].is_null() && part["share"].is_null()), "{located:?}");
+            for hidden in ["rows", "share", "bytes"] {
+                assert!(located.iter().all(|part| part[hidden].is_null()), "{hidden}: {located:?}");
+            }
+            let range = own.first().map(|name| format!("tenant: {name} to {name}"));
+            assert!(located.iter().all(|part| part["ranges"].as_str() == range.as_deref()), "{located:?}");
         }
     }
 }
