@@ -292,6 +292,11 @@ FROM (VALUES (true), (false), (NULL)) AS v (a) ORDER BY a;
 SELECT 1 IS DISTINCT FROM 2 AS a, 1 IS DISTINCT FROM NULL AS b, NULL IS DISTINCT FROM NULL AS c,
   NULL IS NOT DISTINCT FROM NULL AS d;
 SELECT count(*) FROM flights WHERE dep_delay IS DISTINCT FROM arr_delay;
+SELECT a, b, c, a IS DISTINCT FROM b AND c AS conjunction, c OR a IS NOT DISTINCT FROM b AND c AS disjunction,
+  NOT a IS DISTINCT FROM b OR c AS negation, a IS DISTINCT FROM b = c AS comparison
+FROM (VALUES (true), (false), (NULL)) AS x(a), (VALUES (true), (false), (NULL)) AS y(b), (VALUES (true), (false), (NULL)) AS z(c)
+ORDER BY 1, 2, 3;
+SELECT count(*) FROM flights WHERE dep_delay IS DISTINCT FROM 0 AND arr_delay < 0;
 SELECT count(*) AS n, count(dep_time) AS departed, count(*) - count(dep_time) AS cancelled, sum(NULL::int) AS nothing
 FROM flights;
 SELECT 5 BETWEEN 1 AND 10 AS a, 5 BETWEEN 10 AND 1 AS b, 5 BETWEEN SYMMETRIC 10 AND 1 AS c, 5 NOT BETWEEN 1 AND 3 AS d,

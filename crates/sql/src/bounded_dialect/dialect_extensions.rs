@@ -69,13 +69,34 @@ pub(super) fn parse_infix(
         parser.advance_token();
         return Some(Ok(Expr::IsNull(Box::new(left.clone()))));
     }
-    if dialect != SqlDialect::Sqlite {
+    match (word.keyword, dialect) {
+        (Keyword::IS, SqlDialect::Sqlite) => {
+            parse_is_distinct(grammar, parser, left).or_else(|| parse_is(grammar, parser, left))
+        }
+        (Keyword::IS, _) => parse_is_distinct(grammar, parser, left),
+        (_, SqlDialect::Sqlite) => parse_glob(grammar, parser, left),
+        _ => None,
+    }
+}
+
+/// `a IS DISTINCT FROM b` and `a IS NOT DISTINCT FROM b`. The grammars read all that follows as `b`, also beyond `AND`.
+fn parse_is_distinct(grammar: &dyn Dialect, parser: &mut Parser<'_>, left: &Expr) -> ParsedExpr {
+    let negated = peek_unquoted_word(parser, 1)?.keyword == Keyword::NOT;
+    let words = 1 + usize::from(negated);
+    let is_distinct = peek_unquoted_word(parser, words)?.keyword == Keyword::DISTINCT
+        && peek_unquoted_word(parser, words + 1)?.keyword == Keyword::FROM;
+    if !is_distinct {
         return None;
     }
-    match word.keyword {
-        Keyword::IS => parse_is(grammar, parser, left),
-        _ => parse_glob(grammar, parser, left),
+    for _ in 0..words + 2 {
+        parser.advance_token();
     }
+    let left = Box::new(left.clone());
+    let right = parser.parse_subexpr(grammar.prec_value(Precedence::Is)).map(Box::new);
+    Some(right.map(|right| match negated {
+        true => Expr::IsNotDistinctFrom(left, right),
+        false => Expr::IsDistinctFrom(left, right),
+    }))
 }
 
 /// `a GLOB b`, which SQLite has beside LIKE.
