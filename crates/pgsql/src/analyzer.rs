@@ -11,7 +11,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
-use crate::{aggregate, array, cast, catalog, correlated, json, number, statement, time, untyped_literals};
+use crate::{aggregate, array, cast, catalog, correlated, in_list, json, number, statement, time, untyped_literals};
 
 /// Returns DataFusion's analyzer rules, and the rules of this crate before and after them.
 ///
@@ -111,6 +111,7 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let rewritten = expression.transform_up(|expression| {
             array::order_within(expression, &schema)
                 .transform_data(|expression| rewrite_expression(expression, &schema))?
+                .transform_data(in_list::keep_values_of_rows)?
                 .transform_data(aggregate::guard_arguments)
         })?;
         Ok(rewritten.update_data(|expression| name.restore(expression)))

@@ -25,6 +25,7 @@ mod correlated;
 mod data_type;
 mod filter_order;
 mod function;
+mod in_list;
 mod json;
 mod json_type;
 mod list;

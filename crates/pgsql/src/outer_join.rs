@@ -1,8 +1,13 @@
-//! Columns that an outer join fills with NULL are not constant above it, even if they are constant below.
+//! What is known of the columns of an outer join.
 //!
-//! DataFusion keeps the equivalences of both sides (`EquivalenceGroup::join`) and therefore omits the sort of
+//! Columns that it fills with NULL are not constant above it, even if they are constant below. DataFusion keeps the
+//! equivalences of both sides (`EquivalenceGroup::join`) and therefore omits the sort of
 //! `(SELECT 1 AS x) a FULL JOIN b … ORDER BY a.x`.
+//!
+//! If both sides have a column of the same name, DataFusion moves a condition on one of them below a projection as a
+//! condition on the other (`ProjectionExec::gather_filters_for_pushdown`): `a RIGHT JOIN b … WHERE a.id IS NULL` has no rows.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,16 +25,16 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions,
 };
 
-/// Places [`DropEquivalencesExec`] above outer joins whose inputs have constant or equal columns.
+/// Places [`OuterJoinGuardExec`] above outer joins whose inputs have constant or equal columns, or columns of the same name.
 #[derive(Debug)]
-pub(crate) struct DropOuterJoinEquivalences;
+pub(crate) struct GuardOuterJoins;
 
-impl PhysicalOptimizerRule for DropOuterJoinEquivalences {
+impl PhysicalOptimizerRule for GuardOuterJoins {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let filled = plan.transform_up(|plan| {
             let knows = !plan.equivalence_properties().eq_group().is_empty();
-            Ok(if knows && is_outer_join(&plan) {
-                Transformed::yes(Arc::new(DropEquivalencesExec::new(plan)) as Arc<dyn ExecutionPlan>)
+            Ok(if (knows || has_equal_names(&plan)) && is_outer_join(&plan) {
+                Transformed::yes(Arc::new(OuterJoinGuardExec::new(plan)) as Arc<dyn ExecutionPlan>)
             } else {
                 Transformed::no(plan)
             })
@@ -38,7 +43,7 @@ impl PhysicalOptimizerRule for DropOuterJoinEquivalences {
     }
 
     fn name(&self) -> &str {
-        "DropOuterJoinEquivalences"
+        "GuardOuterJoins"
     }
 
     fn schema_check(&self) -> bool {
@@ -53,14 +58,19 @@ fn is_outer_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
     matches!(hash.or(nested).or(merge), Some(JoinType::Left | JoinType::Right | JoinType::Full))
 }
 
-/// Passes on the rows of an outer join without any equivalence properties.
+fn has_equal_names(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let mut names = HashSet::new();
+    !plan.schema().fields().iter().all(|field| names.insert(field.name().clone()))
+}
+
+/// Passes on the rows of an outer join without any equivalence properties. No condition passes through it.
 #[derive(Debug)]
-struct DropEquivalencesExec {
+struct OuterJoinGuardExec {
     join: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
 }
 
-impl DropEquivalencesExec {
+impl OuterJoinGuardExec {
     fn new(join: Arc<dyn ExecutionPlan>) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(join.schema()),
@@ -72,15 +82,15 @@ impl DropEquivalencesExec {
     }
 }
 
-impl DisplayAs for DropEquivalencesExec {
+impl DisplayAs for OuterJoinGuardExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl ExecutionPlan for DropEquivalencesExec {
+impl ExecutionPlan for OuterJoinGuardExec {
     fn name(&self) -> &str {
-        "DropEquivalencesExec"
+        "OuterJoinGuardExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {

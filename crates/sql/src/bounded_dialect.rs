@@ -204,6 +204,23 @@ mod tests {
         assert!(only_ours >= missing, "{only_ours}");
     }
 
+    /// In PostgreSQL, these operators bind weaker than arithmetic, and as strong as `||`.
+    #[test]
+    fn operators_of_postgresql_have_its_precedence() {
+        for dialect in [SqlDialect::DataFusion, SqlDialect::Postgres] {
+            for (sql, expected) in [
+                ("~ a + b & c", "(~ (a + b)) & c"),
+                ("@ a - b * 2 > c", "(@ (a - (b * 2))) > c"),
+                ("a - |/ b + c", "a - (|/ (b + c))"),
+                ("||/ a::int + b = c", "(||/ ((a::int) + b)) = c"),
+                ("a ~ b || c", "(a ~ b) || c"),
+                ("a || b !~* c = d", "((a || b) !~* c) = d"),
+            ] {
+                assert_eq!(parsed_expression(dialect, sql), parsed_expression(dialect, expected), "{dialect:?}: {sql}");
+            }
+        }
+    }
+
     /// In PostgreSQL, `IS` binds stronger than `NOT`, `AND` and `OR`, and weaker than comparisons.
     #[test]
     fn distinct_from_ends_before_and() {
@@ -217,18 +234,16 @@ mod tests {
                 ("a IS DISTINCT FROM b = c", "a IS DISTINCT FROM (b = c)"),
                 ("a IS NOT NULL AND b", "(a IS NOT NULL) AND b"),
             ] {
-                let parse = |sql: &str| {
-                    let tokens = Tokenizer::new(dialect.parser_dialect(), sql).tokenize_with_location().unwrap();
-                    let grammar = BoundedDialect::new(dialect, &tokens);
-                    let expr = Parser::new(&grammar).with_tokens_with_locations(tokens).parse_expr().unwrap();
-                    without_parentheses(expr)
-                };
-                assert_eq!(parse(sql), parse(expected), "{dialect:?}: {sql}");
+                assert_eq!(parsed_expression(dialect, sql), parsed_expression(dialect, expected), "{dialect:?}: {sql}");
             }
         }
     }
 
-    fn without_parentheses(mut expr: Expr) -> Expr {
+    /// The expression without its parentheses.
+    fn parsed_expression(dialect: SqlDialect, sql: &str) -> Expr {
+        let tokens = Tokenizer::new(dialect.parser_dialect(), sql).tokenize_with_location().unwrap();
+        let grammar = BoundedDialect::new(dialect, &tokens);
+        let mut expr = Parser::new(&grammar).with_tokens_with_locations(tokens).parse_expr().unwrap();
         let _ = sqlparser::ast::visit_expressions_mut(&mut expr, |expr| {
             if let Expr::Nested(inner) = expr {
                 *expr = (**inner).clone();

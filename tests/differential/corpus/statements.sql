@@ -297,6 +297,14 @@ SELECT a, b, c, a IS DISTINCT FROM b AND c AS conjunction, c OR a IS NOT DISTINC
 FROM (VALUES (true), (false), (NULL)) AS x(a), (VALUES (true), (false), (NULL)) AS y(b), (VALUES (true), (false), (NULL)) AS z(c)
 ORDER BY 1, 2, 3;
 SELECT count(*) FROM flights WHERE dep_delay IS DISTINCT FROM 0 AND arr_delay < 0;
+SELECT n, n IN (7, 8, 9, 10, 11, CASE WHEN n > 3 THEN 1 END) AS a, 2 IN (5, CASE WHEN n > 1 THEN 2 ELSE 7 END) AS b,
+  3 NOT IN (5, CASE WHEN n > 1 THEN -3 END) AS c, n IN (5, n - 1, CASE n WHEN 2 THEN 2 END) AS d,
+  'a' IN ('b', CASE WHEN n < 3 THEN 'a' END) AS e, n BETWEEN SYMMETRIC @ -3 AND + 1 AS f
+FROM (VALUES (1), (2), (3), (4), (NULL)) AS v (n) ORDER BY n;
+SELECT n FROM (VALUES (1), (2), (3), (4)) AS v (n) WHERE n IN (7, 8, 9, 10, 11, CASE WHEN n > 3 THEN 1 END) OR n = 2;
+SELECT dest, count(*) FROM flights WHERE dest IN ('BOS', CASE WHEN dep_delay > 60 THEN 'LAX' END) GROUP BY dest ORDER BY dest;
+SELECT ~ n + 1 AS complement, @ n - 3 * 2 AS absolute, 10 - @ n - 3 AS difference, (|/ 4 + n * n)::numeric(12, 6) AS root,
+  ~ n + 1 & 6 AS bits, -n ^ 2 AS square, @ n - 3 > 2 AS greater FROM (VALUES (-4), (2), (7)) AS v (n) ORDER BY n;
 SELECT count(*) AS n, count(dep_time) AS departed, count(*) - count(dep_time) AS cancelled, sum(NULL::int) AS nothing
 FROM flights;
 SELECT 5 BETWEEN 1 AND 10 AS a, 5 BETWEEN 10 AND 1 AS b, 5 BETWEEN SYMMETRIC 10 AND 1 AS c, 5 NOT BETWEEN 1 AND 3 AS d,

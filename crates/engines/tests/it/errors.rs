@@ -16,6 +16,15 @@ fn database() -> (Folder, TestNode) {
 }
 
 #[tokio::test]
+async fn values_of_different_types_in_between_are_named() {
+    let (_folder, node) = database();
+    assert_snapshot!(node.refusal("SELECT * FROM flights WHERE day BETWEEN true AND '2024-01-02'").await, @"
+    invalid_arguments: Failed to coerce types date and boolean in BETWEEN expression
+    Cast the values to one type: x::text.
+    ");
+}
+
+#[tokio::test]
 async fn unknown_tables_get_the_nearest_names() {
     let (_folder, node) = database();
     assert_snapshot!(node.refusal("SELECT * FROM flight").await, @r#"

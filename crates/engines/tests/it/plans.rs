@@ -82,3 +82,41 @@ async fn plans_contain_no_local_paths() {
       DataSourceExec: file_groups={1 group: [[n.parquet]]}, projection=[id, name], file_type=parquet, predicate=id@0 < 5, pruning_predicate=id_null_count@1 != row_count@2 AND id_min@0 < 5, required_guarantees=[]
     ");
 }
+
+/// Both tables have the columns `id` and `name`. The larger table becomes the right side of the join.
+#[tokio::test]
+async fn conditions_on_outer_joins_are_those_of_their_table() {
+    let folder = Folder::new();
+    write_parquet(&folder.join("large.parquet"), &numbers(10_000), 1_000);
+    write_parquet(&folder.join("small.parquet"), &numbers(50), 50);
+    let node = folder.database();
+    for (join, condition, count) in [
+        ("large AS l RIGHT JOIN small AS s ON l.id = s.id * 1000", "l.id IS NULL", "40"),
+        ("small AS s LEFT JOIN large AS l ON l.id = s.id * 1000", "l.id IS NULL", "40"),
+        ("large AS l LEFT JOIN small AS s ON l.id = s.id * 1000", "s.id IS NULL", "9990"),
+        ("small AS s RIGHT JOIN large AS l ON l.id = s.id * 1000", "s.name IS NULL", "9990"),
+        ("large AS l FULL JOIN small AS s ON l.id = s.id * 1000", "l.id IS NULL OR s.id IS NULL", "10030"),
+        ("large AS l RIGHT JOIN small AS s ON l.id = s.id * 1000", "l.name IS NULL AND s.id > 45", "4"),
+    ] {
+        let sql =
+            format!("SELECT count(*) FROM (SELECT l.id, s.id AS other, l.name FROM {join} WHERE {condition}) AS t");
+        assert_eq!(node.rows(&sql).await, count, "{sql}");
+        let sql = format!("SELECT s.id, l.id AS other, l.name FROM {join} WHERE {condition}");
+        assert_eq!(node.rows(&sql).await.lines().count().to_string(), count, "{sql}");
+    }
+}
+
+/// Each branch has one value of the first key, and the partitions of the sort share a limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn constants_of_branches_are_keys_of_a_sort() {
+    let folder = Folder::new();
+    write_parquet(&folder.join("n.parquet"), &numbers(10_000), 1_000);
+    let node = folder.database();
+    let branches = "SELECT 'a' AS k, id FROM n UNION ALL SELECT 'b', id + 20000 FROM n";
+    for _ in 0..20 {
+        let last = node.rows(&format!("SELECT k, id FROM ({branches}) AS t ORDER BY k DESC, id LIMIT 2")).await;
+        assert_eq!(last, "b|20000\nb|20001");
+        let ties = format!("SELECT k, id % 2 FROM ({branches}) AS t ORDER BY id % 2 DESC, k DESC LIMIT 1");
+        assert_eq!(node.rows(&ties).await, "b|1");
+    }
+}

@@ -34,7 +34,7 @@ pub(super) struct PreparedHandle {
     handle: Bytes,
 }
 
-/// Prepares `sql` and binds `parameters` to it. `None` if the server has no prepared statements.
+/// Prepares `sql` and binds `parameters` to it. `None` if the server has no prepared statements, or binds no values to them.
 ///
 /// # Errors
 /// Those of the server.
@@ -70,8 +70,8 @@ pub(super) async fn prepare(
         principal: principal.clone(),
         handle: prepared.prepared_statement_handle,
     };
-    handle.bind(values, within).await?;
-    Ok(Some(handle))
+    let is_bound = handle.bind(values, within).await?;
+    Ok(is_bound.then_some(handle))
 }
 
 impl PreparedHandle {
@@ -80,7 +80,8 @@ impl PreparedHandle {
         CommandPreparedStatementQuery { prepared_statement_handle: self.handle.clone() }.as_any()
     }
 
-    async fn bind(&mut self, values: RecordBatch, within: Duration) -> Result<(), Error> {
+    /// Binds a row of values. `false` if the server cannot.
+    async fn bind(&mut self, values: RecordBatch, within: Duration) -> Result<bool, Error> {
         let name = &self.client.name;
         let descriptor = FlightDescriptor::new_cmd(self.command().encode_to_vec());
         let encoder = FlightDataEncoderBuilder::new().with_flight_descriptor(Some(descriptor));
@@ -96,13 +97,17 @@ impl PreparedHandle {
             while results.message().await?.is_some() {}
             Ok(first)
         };
-        let result = results.await.map_err(|status: tonic::Status| status::to_error(name, &status))?;
+        let result = match results.await {
+            Ok(result) => result,
+            Err(status) if is_missing_feature(&status) => return Ok(false),
+            Err(status) => return Err(status::to_error(name, &status)),
+        };
         let result = result.filter(|result| !result.app_metadata.is_empty());
         let result = result.and_then(|result| DoPutPreparedStatementResult::decode(result.app_metadata).ok());
         if let Some(handle) = result.and_then(|result| result.prepared_statement_handle) {
             self.handle = handle;
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -21,7 +21,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 use self::condition::OrderConditions;
 use self::projection::KeepProjectionAboveFilter;
-use crate::outer_join::DropOuterJoinEquivalences;
+use crate::outer_join::GuardOuterJoins;
 
 /// Functions that never fail, so that their order in a condition does not matter.
 const INFALLIBLE: &str = "\
@@ -32,9 +32,9 @@ const INFALLIBLE: &str = "\
 pub fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = Vec::new();
     for rule in PhysicalOptimizer::new().rules {
-        // These rules must run before required sorts are determined.
-        if rule.name() == "EnsureRequirements" {
-            rules.push(Arc::new(DropOuterJoinEquivalences));
+        // Before conditions are moved, and before required sorts are determined.
+        if rule.name() == "FilterPushdown" {
+            rules.push(Arc::new(GuardOuterJoins));
         }
         rules.push(match rule.name() {
             "ProjectionPushdown" => Arc::new(KeepProjectionAboveFilter::new(rule)),

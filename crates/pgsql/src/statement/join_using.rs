@@ -49,7 +49,9 @@ enum WildcardPart {
     /// A merged column and its value.
     Merged(Ident, Box<Expr>),
     /// The columns of a table, if they are known, without some of them.
-    Rest { table: Ident, columns: Option<Vec<String>>, without: Vec<Ident> },
+    ///
+    /// `name` is the whole name of the table, with its schema.
+    Rest { table: Ident, name: ObjectName, columns: Option<Vec<String>>, without: Vec<Ident> },
 }
 
 impl JoinRewriter<'_> {
@@ -147,7 +149,11 @@ impl JoinRewriter<'_> {
         }
         let Some(table) = qualifier_of(factor) else { return Ok(None) };
         let columns = self.scope.factor_columns(factor);
-        Ok(Some(vec![WildcardPart::Rest { table, columns, without: Vec::new() }]))
+        let name = match factor {
+            TableFactor::Table { name, alias: None, .. } => name.clone(),
+            _ => ObjectName::from(vec![table.clone()]),
+        };
+        Ok(Some(vec![WildcardPart::Rest { table, name, columns, without: Vec::new() }]))
     }
 
     /// Replaces names of merged columns with their values.
@@ -287,7 +293,7 @@ fn take_column(parts: &mut Vec<WildcardPart>, name: &Ident, side: &str) -> Resul
         return Ok(Some(*value));
     }
     for part in parts.iter_mut().filter(|part| has(part)) {
-        let WildcardPart::Rest { table, columns, without } = part else { continue };
+        let WildcardPart::Rest { table, columns, without, .. } = part else { continue };
         let column = columns.iter().flatten().find(|column| is_same(column, name));
         let column = column.map_or_else(|| name.clone(), |column| quoted(column.as_str()));
         without.push(column.clone());
@@ -367,7 +373,7 @@ fn select_item(part: &WildcardPart, excluded: &[Ident]) -> Option<SelectItem> {
         WildcardPart::Merged(name, value) => {
             Some(SelectItem::ExprWithAlias { expr: Expr::clone(value), alias: quoted(name.value.as_str()) })
         }
-        WildcardPart::Rest { table, columns, without } => {
+        WildcardPart::Rest { name, columns, without, .. } => {
             let is_listed = |column: &String| !without.iter().chain(excluded).any(|name| is_same(column, name));
             if columns.as_ref().is_some_and(|columns| !columns.iter().any(is_listed)) {
                 return None;
@@ -378,8 +384,8 @@ fn select_item(part: &WildcardPart, excluded: &[Ident]) -> Option<SelectItem> {
                 without.iter().chain(excluded).map(|name| ObjectName::from(vec![name.clone()])).collect();
             let exclude = (!names.is_empty()).then_some(ExcludeSelectItem::Multiple(names));
             let options = WildcardAdditionalOptions { opt_exclude: exclude, ..Default::default() };
-            let name = ObjectName::from(vec![table.clone()]);
-            Some(SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options))
+            let kind = SelectItemQualifiedWildcardKind::ObjectName(name.clone());
+            Some(SelectItem::QualifiedWildcard(kind, options))
         }
     }
 }

@@ -3,7 +3,7 @@
 //! An external database receives the canonical tokens and not the AST, so these nodes need only contain the parts of
 //! the expression, for the statement policy.
 
-use sqlparser::ast::{BinaryOperator, DataType, Expr, Ident, ObjectName, TypedString};
+use sqlparser::ast::{BinaryOperator, DataType, Expr, Ident, ObjectName, TypedString, UnaryOperator};
 use sqlparser::dialect::{Dialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -17,6 +17,11 @@ type ParsedExpr = Option<Result<Expr, ParserError>>;
 pub(super) fn parse_prefix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &mut Parser<'_>) -> ParsedExpr {
     if dialect == SqlDialect::Sqlite {
         return None;
+    }
+    if let Some(op) = peek_prefix_operator(parser) {
+        parser.advance_token();
+        let operand = parser.parse_subexpr(grammar.prec_value(Precedence::PgOther));
+        return Some(operand.map(|operand| Expr::UnaryOp { op, expr: Box::new(operand) }));
     }
     let word = peek_unquoted_word(parser, 0)?.clone();
     let after = &parser.peek_nth_token_ref(1).token;
@@ -33,7 +38,8 @@ pub(super) fn parse_prefix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &
     }
     // `f(VARIADIC array)` and `BETWEEN SYMMETRIC a AND b`.
     let begins = matches!(after, Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::LParen)
-        || matches!(after, Token::Placeholder(_) | Token::Minus);
+        || matches!(after, Token::Placeholder(_) | Token::Plus | Token::Minus | Token::Tilde | Token::AtSign)
+        || matches!(after, Token::PGSquareRoot | Token::PGCubeRoot);
     let is_variadic = dialect == SqlDialect::Postgres && is_word(&word, "VARIADIC");
     if begins && (is_variadic || is_word(&word, "SYMMETRIC")) {
         parser.advance_token();
@@ -43,8 +49,23 @@ pub(super) fn parse_prefix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &
     None
 }
 
+/// An operator that binds weaker than `+`: `~ 1 + 2` is `~ (1 + 2)`. The grammars read `(~ 1) + 2`.
+fn peek_prefix_operator(parser: &Parser<'_>) -> Option<UnaryOperator> {
+    match parser.peek_nth_token_ref(0).token {
+        Token::Tilde => Some(UnaryOperator::BitwiseNot),
+        Token::AtSign => Some(UnaryOperator::PGAbs),
+        Token::PGSquareRoot => Some(UnaryOperator::PGSquareRoot),
+        Token::PGCubeRoot => Some(UnaryOperator::PGCubeRoot),
+        _ => None,
+    }
+}
+
 /// The precedence of the next operator, if it is an extension.
 pub(super) fn next_precedence(dialect: SqlDialect, parser: &Parser<'_>) -> Option<Precedence> {
+    // PostgreSQL reads operators of patterns as it reads `||`, unlike LIKE.
+    if dialect != SqlDialect::Sqlite && is_pattern_operator(&parser.peek_nth_token_ref(0).token) {
+        return Some(Precedence::PgOther);
+    }
     let word = peek_unquoted_word(parser, 0)?;
     if is_word(word, "ISNULL") {
         return Some(Precedence::Is);
@@ -55,6 +76,20 @@ pub(super) fn next_precedence(dialect: SqlDialect, parser: &Parser<'_>) -> Optio
     let negated = usize::from(word.keyword == Keyword::NOT);
     let is_glob = dialect == SqlDialect::Sqlite && is_word(peek_unquoted_word(parser, negated)?, "GLOB");
     is_glob.then_some(Precedence::Like)
+}
+
+fn is_pattern_operator(token: &Token) -> bool {
+    matches!(
+        token,
+        Token::Tilde
+            | Token::TildeAsterisk
+            | Token::ExclamationMarkTilde
+            | Token::ExclamationMarkTildeAsterisk
+            | Token::DoubleTilde
+            | Token::DoubleTildeAsterisk
+            | Token::ExclamationMarkDoubleTilde
+            | Token::ExclamationMarkDoubleTildeAsterisk
+    )
 }
 
 /// Parses an operator and its right side after `left`, if it is an extension.

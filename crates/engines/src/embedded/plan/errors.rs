@@ -25,6 +25,10 @@ const SQL_REFERENCE_HINT: &str =
 /// The beginning of the error when a plan lacks a property that one of its operators requires.
 const SANITY_CHECK_PREFIX: &str = "Plan: [";
 
+/// The beginning of DataFusion's error for `BETWEEN` with values of different types.
+const TYPES_DIFFER_PREFIX: &str = "Failed to coerce types";
+const TYPES_DIFFER_HINT: &str = "Cast the values to one type: x::text.";
+
 pub(crate) fn to_core_error(error: &DataFusionError, database: &str) -> Error {
     if let Some(error) = find_own_error(error) {
         return error;
@@ -46,6 +50,9 @@ pub(crate) fn to_core_error(error: &DataFusionError, database: &str) -> Error {
             advice.into_iter().fold(invalid(text), |error, (_, advice)| error.with_hint(*advice))
         }
         DataFusionError::SQL(error, _) => invalid(&error.to_string()),
+        DataFusionError::Internal(text) if text.starts_with(TYPES_DIFFER_PREFIX) => {
+            invalid(text).with_hint(TYPES_DIFFER_HINT)
+        }
         DataFusionError::NotImplemented(text) => {
             invalid(&format!("this is not supported: {text}")).with_hint(SQL_REFERENCE_HINT)
         }

@@ -17,6 +17,7 @@ mod system_catalogs;
 mod table_count;
 mod tables;
 mod text_parameters;
+mod union_constants;
 mod windows;
 
 use std::sync::Arc;
@@ -112,7 +113,8 @@ pub(crate) async fn build_plan(
     let database = scope.database().clone();
     let failed = |error: DataFusionError| to_core_error(&error, &database);
     settings::configure_session(&mut session, &logical).map_err(failed)?;
-    let physical = session.query_planner().create_physical_plan(&logical, &*session).await.map_err(failed)?;
+    let sorted = union_constants::hide_union_constants(&logical).map_err(failed)?;
+    let physical = session.query_planner().create_physical_plan(&sorted, &*session).await.map_err(failed)?;
     let explained = ExplainedPlan { physical: physical.clone(), member_queries: scope.member_queries(&physical) };
     Ok(EmbeddedPlan {
         schema: tidegate_pgsql::output_schema(&physical.schema()),
