@@ -205,7 +205,8 @@ impl Database for NetworkDatabase {
             async move { node.table_storage(&table, principal).await }
         };
         let storages = join_all(united.parts.iter().map(of_part)).await.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let is_whole = known.unknown.is_empty() && united.parts.iter().all(|part| part.holds.is_none());
+        let is_known = known.unknown.is_empty() && known.unreadable_on(table, &self.name).is_empty();
+        let is_whole = is_known && united.parts.iter().all(|part| part.holds.is_none());
         let bytes = storages.iter().map(|storage| storage.bytes).sum::<Option<u64>>().filter(|_| is_whole);
         let mut indexed_columns = storages.first().map(|first| first.indexed_columns.clone()).unwrap_or_default();
         indexed_columns.retain(|column| storages.iter().all(|storage| storage.indexed_columns.contains(column)));
