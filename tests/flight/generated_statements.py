@@ -13,7 +13,6 @@ import pyarrow
 
 # Statements and tables that have one of these are drawn only on request. Remove what is solved.
 KNOWN_PROBLEMS = {
-    "not in": "below OR and NOT, `x IN (SELECT …)` is false, not NULL, if x is NULL",
     "large numbers": "the comparison of a bigint beyond 2^53 with a double may be an internal error",
     "union of nodes": "a UNION of rows with `_node` may be an internal error",
     "absent decimals": "the variance of a decimal is an error if a node does not have the column",
@@ -129,15 +128,15 @@ class Generator:
         alias = self._pick("r", "readings")
         return Source("readings" if alias == "readings" else "readings AS r", {alias: "readings"}, [f"{alias}.id"])
 
-    def _condition(self, source: Source, depth: int = 0, is_conjunct: bool = True) -> str:
+    def _condition(self, source: Source, depth: int = 0) -> str:
         if depth < 2 and self._is(0.3):
             operator = self._pick("AND", "AND", "OR")
-            sides = [self._condition(source, depth + 1, is_conjunct and operator == "AND") for _ in range(2)]
+            sides = [self._condition(source, depth + 1) for _ in range(2)]
             return f"({sides[0]} {operator} {sides[1]})"
         if self._is(0.08):
-            return f"NOT ({self._condition(source, depth + 1, False)})"
+            return f"NOT ({self._condition(source, depth + 1)})"
         if self._is(0.3) and "x" not in source.tables:
-            return self._subquery(source, is_conjunct)
+            return self._subquery(source)
         not_ = self._pick("", "", "NOT ")
         match self._pick("comparison", "comparison", "in", "like", "between", "null", "flag", "node"):
             case "in":
@@ -166,7 +165,7 @@ class Generator:
             column, value = self._column(source, *numbers), self._column(source, *numbers)
         return f"{column} {operator} {value}"
 
-    def _subquery(self, source: Source, is_conjunct: bool) -> str:
+    def _subquery(self, source: Source) -> str:
         def inner(table: str) -> str:
             further = f"x.kind = {self._value('x.kind')}" if table == "sites" else self._condition(Source("", {"x": table}, []), 1)
             return f"FROM {table} AS x" + (f" WHERE {further}" if self._is(0.7) else " WHERE TRUE")
@@ -177,7 +176,7 @@ class Generator:
         )
         column = self._column(source, outer)
         match self._pick("in", "exists", "value", "value"):
-            case "in" if is_conjunct or "not in" not in self._avoided:
+            case "in":
                 return f"{column} {not_}IN (SELECT x.{name} {inner(table)})"
             case "value":
                 column = self._column(source, *COMPARED[:-1])

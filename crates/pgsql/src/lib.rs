@@ -40,6 +40,7 @@ mod statement;
 mod syntax;
 mod text;
 mod time;
+mod truth_test;
 mod untyped_literals;
 mod walk;
 
@@ -55,3 +56,4 @@ pub use operator::{expression_planners, relation_planners};
 pub use optimizer::optimizer_rules;
 pub use registry::{aggregate_functions, scalar_functions, table_functions, window_functions};
 pub use statement::{ROWS_FROM, TableColumns, output_schema, rewrite};
+pub use truth_test::query_planner;

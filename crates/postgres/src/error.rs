@@ -6,7 +6,7 @@
 
 use tidegate_core::{Error, ErrorKind};
 use tidegate_sql::{SqlDialect, equivalent_function};
-use tokio_postgres::error::{DbError, ErrorPosition, SqlState};
+use tokio_postgres::error::{DbError, ErrorPosition, Severity, SqlState};
 
 /// The SQLSTATE of `mcp_refuse`, whose message is for the caller.
 const MCP_REFUSE_CODE: &str = "MCP01";
@@ -44,6 +44,15 @@ pub fn is_retryable(error: &tokio_postgres::Error) -> bool {
     error
         .code()
         .is_some_and(|code| *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED)
+}
+
+/// Whether the connection ends with the error, or may have ended: only an answer of the server to the statement shows
+/// that it goes on.
+pub(crate) fn ends_session(error: &tokio_postgres::Error) -> bool {
+    match error.as_db_error() {
+        Some(db_error) => matches!(db_error.parsed_severity(), Some(Severity::Fatal | Severity::Panic)),
+        None => true,
+    }
 }
 
 /// Whether the columns of a prepared statement have changed.

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::batch_stream::{BatchStream, ErrorContext, RowError};
 use crate::connect::OpenConnection;
+use crate::error;
 use crate::pool::{BackgroundTasks, Lease};
 use crate::prepared::{CompositeTypes, PreparedStatement};
 use crate::session::ROLLBACK;
@@ -114,7 +115,8 @@ impl RunningStatement {
             }
             Err(error) => {
                 drop(prepared);
-                Err((RowError::Server(error), end_failed_transaction(lease, end).await))
+                let lease = end_failed_transaction(lease, end, &error).await;
+                Err((RowError::Server(error), lease))
             }
         }
     }
@@ -182,17 +184,18 @@ impl RunningStatement {
 
     /// The connection after `error`, if the server ended the statement with it and the connection can be used again.
     pub(crate) async fn recover_lease(self, error: &RowError) -> Option<Lease> {
-        if !matches!(error, RowError::Server(_)) {
-            return None;
-        }
+        let RowError::Server(error) = error else { return None };
         let Self { lease, batches, prepared, end, .. } = self;
         drop((batches, prepared));
-        end_failed_transaction(lease, end).await
+        end_failed_transaction(lease, end, error).await
     }
 }
 
-async fn end_failed_transaction(mut lease: Lease, end: EndCommand) -> Option<Lease> {
+/// The connection after `error`, with its transaction ended; `None` if it cannot be used again.
+async fn end_failed_transaction(mut lease: Lease, end: EndCommand, error: &tokio_postgres::Error) -> Option<Lease> {
     match end {
+        // The error may arrive before the end of the connection, and a later call would fail with it.
+        EndCommand::Implicit if error::ends_session(error) => return None,
         EndCommand::Implicit => {}
         EndCommand::Unsent(_) => lease.end(ROLLBACK).await.ok()?,
         EndCommand::Sent(ended) => {

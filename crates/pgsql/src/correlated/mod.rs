@@ -4,8 +4,10 @@
 //! other subqueries are evaluated for all outer values at once ([`Domain`]) and joined.
 
 mod domain;
+mod membership;
 mod nullable;
 mod subquery_value;
+mod value_rewriter;
 
 use std::cell::Cell;
 
@@ -16,6 +18,8 @@ use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Oper
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use domain::Domain;
+use membership::Position;
+use value_rewriter::ValueRewriter;
 
 use crate::json::WHOLE_ROW;
 
@@ -128,44 +132,27 @@ impl SubqueryRewriter {
             LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.len(),
             _ => 0,
         };
-        let mut joined = input.clone();
-        let mut is_rewritten = false;
+        let position = if in_filter { Position::Condition } else { Position::Output };
+        let mut values = ValueRewriter::new(self, input);
         let mut expressions = Vec::new();
         let names: Vec<_> =
             node.schema().iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone())).collect();
         for (index, expression) in node.expressions().into_iter().enumerate() {
-            let was_rewritten = is_rewritten;
-            let replaced = expression
-                .transform_down(|expression| {
-                    let must_rewrite = index < refused && subquery_value::is_correlated(&expression)?;
-                    if !must_rewrite && !subquery_value::needs_rewrite(&expression, in_filter, input.schema())? {
-                        return Ok(Transformed::no(expression));
-                    }
-                    let Some(value) = subquery_value::plan_subquery(&expression, input.schema(), self.next_number())?
-                    else {
-                        return Ok(Transformed::no(expression));
-                    };
-                    let Some((rows, keys)) = self.push_domain(&joined, &value.plan)? else {
-                        return Ok(Transformed::no(expression));
-                    };
-                    let left = LogicalPlanBuilder::from(joined.clone());
-                    joined = left.join_on(rows, JoinType::Left, key_conditions(keys))?.build()?;
-                    is_rewritten = true;
-                    Ok(Transformed::new(value.expression, true, TreeNodeRecursion::Jump))
-                })
-                .data()?;
+            let count = values.count;
+            let replaced = values.replace(expression, position, index < refused)?;
             expressions.push(match names.get(index) {
-                Some((qualifier, field)) if is_rewritten && !was_rewritten && !keeps_columns => {
+                Some((qualifier, field)) if values.count > count && !keeps_columns => {
                     replaced.unalias().alias_qualified(qualifier.clone(), field.name())
                 }
                 _ => replaced,
             });
         }
-        if !is_rewritten {
+        if values.count == 0 && !values.has_named {
             return Ok(None);
         }
-        let node = node.with_new_exprs(expressions, vec![joined])?;
-        if !keeps_columns {
+        let is_joined = values.count > 0;
+        let node = node.with_new_exprs(expressions, vec![values.joined])?;
+        if !keeps_columns || !is_joined {
             return Ok(Some(node));
         }
         let output: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();

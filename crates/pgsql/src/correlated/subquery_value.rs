@@ -7,10 +7,9 @@ use datafusion::common::{Column, DFSchema, Result, exec_err};
 use datafusion::functions_aggregate::expr_fn::{bool_and, bool_or, count, first_value};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::logical_plan::Subquery;
-use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, ScalarUDF, binary_expr, lit, when,
-};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator, ScalarUDF, binary_expr, lit, when};
 
+use super::membership::Position;
 use super::{is_simple, outer_columns};
 use crate::function::{ColumnarFunction, first_type, keep_types};
 
@@ -20,20 +19,18 @@ pub(super) struct SubqueryValue {
     pub(super) expression: Expr,
 }
 
-/// Whether `expression`, over rows of `schema`, is a subquery that DataFusion does not plan or plans incorrectly.
-pub(super) fn needs_rewrite(expression: &Expr, in_filter: bool, schema: &DFSchema) -> Result<bool> {
+/// Whether `expression`, at `position` of a node over rows of `schema`, is a subquery that DataFusion does not plan or
+/// plans incorrectly.
+pub(super) fn needs_rewrite(expression: &Expr, position: Position, schema: &DFSchema) -> Result<bool> {
     Ok(match expression {
         Expr::ScalarSubquery(subquery) => {
             let plan = subquery.subquery.as_ref();
             let is_correlated = !outer_columns(plan)?.is_empty();
             is_correlated && !(is_simple(plan, schema)? && is_aggregate(plan))
         }
-        Expr::Exists(exists) => !in_filter || !is_simple(&exists.subquery.subquery, schema)?,
-        // A join on arrays would lose rows.
+        Expr::Exists(exists) => position == Position::Output || !is_simple(&exists.subquery.subquery, schema)?,
         Expr::InSubquery(contained) => {
-            !in_filter
-                || contained.expr.get_type(schema).is_ok_and(|kind| kind.is_nested())
-                || !is_simple(&contained.subquery.subquery, schema)?
+            !position.allows_join(contained, schema)? || !is_simple(&contained.subquery.subquery, schema)?
         }
         Expr::SetComparison(_) => true,
         _ => false,

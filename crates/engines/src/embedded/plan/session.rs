@@ -155,6 +155,7 @@ impl SessionFactory {
             .with_type_planner(tidegate_pgsql::type_planner())
             .with_analyzer_rules(tidegate_pgsql::analyzer_rules())
             .with_optimizer_rules(tidegate_pgsql::optimizer_rules())
+            .with_query_planner(tidegate_pgsql::query_planner())
             .with_physical_optimizer_rules(tidegate_pgsql::physical_optimizer_rules())
             .with_scalar_functions(scalar_functions.clone())
             .with_aggregate_functions(aggregate_functions.clone())

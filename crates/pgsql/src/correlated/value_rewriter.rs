@@ -1,0 +1,105 @@
+//! Subqueries in the expressions of one node become columns of its input.
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{JoinType, Result};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator};
+
+use super::membership::{self, Position};
+use super::{SubqueryRewriter, key_conditions, outer_columns, subquery_value};
+
+/// Replaces the subqueries in the expressions of one node.
+pub(super) struct ValueRewriter<'a> {
+    rewriter: &'a SubqueryRewriter,
+    input: &'a LogicalPlan,
+    /// The input, joined with the values of the subqueries.
+    pub(super) joined: LogicalPlan,
+    /// The number of replaced subqueries.
+    pub(super) count: usize,
+    /// Whether the columns of a subquery have other names now.
+    pub(super) has_named: bool,
+}
+
+impl<'a> ValueRewriter<'a> {
+    pub(super) fn new(rewriter: &'a SubqueryRewriter, input: &'a LogicalPlan) -> Self {
+        Self { rewriter, input, joined: input.clone(), count: 0, has_named: false }
+    }
+
+    /// Replaces the subqueries in `expression`, which is at `position`. With `refuses_scalars`, DataFusion plans no
+    /// correlated scalar subquery there.
+    pub(super) fn replace(&mut self, expression: Expr, position: Position, refuses_scalars: bool) -> Result<Expr> {
+        match expression {
+            Expr::BinaryExpr(mut binary) if is_connective(binary.op) => {
+                let inner = match (binary.op, position) {
+                    (Operator::Or, Position::Condition) => Position::Alternative,
+                    _ => position,
+                };
+                binary.left = self.replace(*binary.left, inner, refuses_scalars)?.into();
+                binary.right = self.replace(*binary.right, inner, refuses_scalars)?.into();
+                Ok(Expr::BinaryExpr(binary))
+            }
+            Expr::Not(negated) if matches!(*negated, Expr::InSubquery(_)) => {
+                let Expr::InSubquery(mut contained) = *negated else { return Ok(Expr::Not(negated)) };
+                contained.negated = !contained.negated;
+                self.replace_within(Expr::InSubquery(contained), position, refuses_scalars)
+            }
+            other => self.replace_within(other, position, refuses_scalars),
+        }
+    }
+
+    fn replace_within(&mut self, expression: Expr, position: Position, refuses_scalars: bool) -> Result<Expr> {
+        let mut position = position;
+        let replaced = expression.transform_down(|expression| {
+            let at = position;
+            position = position.of_operands();
+            let must_rewrite = refuses_scalars && subquery_value::is_correlated(&expression)?;
+            if !must_rewrite && !subquery_value::needs_rewrite(&expression, at, self.input.schema())? {
+                return self.keep(expression);
+            }
+            match self.value_of(&expression)? {
+                Some(value) => Ok(Transformed::new(value, true, TreeNodeRecursion::Jump)),
+                None => Ok(Transformed::no(expression)),
+            }
+        });
+        replaced.data()
+    }
+
+    /// `expression`, whose subquery, if it is one, becomes DataFusion's join.
+    fn keep(&mut self, mut expression: Expr) -> Result<Transformed<Expr>> {
+        let subquery = match &mut expression {
+            Expr::InSubquery(contained) => &mut contained.subquery,
+            Expr::Exists(exists) => &mut exists.subquery,
+            _ => return Ok(Transformed::no(expression)),
+        };
+        if outer_columns(&subquery.subquery)?.is_empty() {
+            return Ok(Transformed::no(expression));
+        }
+        let plan = subquery.subquery.as_ref().clone();
+        subquery.subquery = membership::name_outputs(plan, self.rewriter.next_number())?.into();
+        self.has_named = true;
+        Ok(Transformed::yes(expression))
+    }
+
+    /// The value of the subquery `expression` over the joined rows; `None` if that is not supported.
+    fn value_of(&mut self, expression: &Expr) -> Result<Option<Expr>> {
+        let number = self.rewriter.next_number();
+        if let Expr::InSubquery(contained) = expression
+            && let Some((joined, value)) = membership::join_membership(&self.joined, contained, number)?
+        {
+            self.joined = joined;
+            self.count += 1;
+            return Ok(Some(value));
+        }
+        let Some(value) = subquery_value::plan_subquery(expression, self.input.schema(), number)? else {
+            return Ok(None);
+        };
+        let Some((rows, keys)) = self.rewriter.push_domain(&self.joined, &value.plan)? else { return Ok(None) };
+        let left = LogicalPlanBuilder::from(self.joined.clone());
+        self.joined = left.join_on(rows, JoinType::Left, key_conditions(keys))?.build()?;
+        self.count += 1;
+        Ok(Some(value.expression))
+    }
+}
+
+fn is_connective(op: Operator) -> bool {
+    matches!(op, Operator::And | Operator::Or)
+}

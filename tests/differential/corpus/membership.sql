@@ -1,0 +1,51 @@
+-- IN and NOT IN with subqueries, where a NULL is among the values or among the rows.
+
+SELECT id FROM t_types WHERE i NOT IN (SELECT id FROM t_types) ORDER BY id;
+SELECT id FROM t_types WHERE i NOT IN (SELECT si FROM t_types) ORDER BY id;
+SELECT id FROM t_types WHERE i NOT IN (SELECT si FROM t_types WHERE si IS NOT NULL) ORDER BY id;
+SELECT id FROM t_types WHERE i NOT IN (SELECT id FROM t_types) OR id > 100 ORDER BY id;
+SELECT id FROM t_types WHERE i NOT IN (SELECT si FROM t_types) OR id = 3 ORDER BY id;
+SELECT id FROM t_types WHERE NOT (i IN (SELECT id FROM t_types) OR id = 1) ORDER BY id;
+SELECT id FROM t_types WHERE NOT (i IN (SELECT si FROM t_types) AND id > 3) ORDER BY id;
+SELECT id FROM t_types WHERE (i IN (SELECT id FROM t_types)) IS NULL ORDER BY id;
+SELECT id FROM t_types WHERE (i NOT IN (SELECT si FROM t_types)) IS NOT TRUE ORDER BY id;
+SELECT id FROM t_types WHERE CASE WHEN i IN (SELECT id FROM t_types) THEN false ELSE i NOT IN (SELECT id FROM t_types) END
+ORDER BY id;
+SELECT id FROM t_types WHERE coalesce(i NOT IN (SELECT si FROM t_types), id < 4) ORDER BY id;
+SELECT id FROM t_types WHERE i + 1 NOT IN (SELECT id FROM t_types) ORDER BY id;
+SELECT id FROM t_types WHERE nullif(id, 2) NOT IN (SELECT id FROM t_types WHERE id > 4) ORDER BY id;
+SELECT id FROM t_types WHERE NULL::int NOT IN (SELECT id FROM t_types) ORDER BY id;
+SELECT id FROM t_types WHERE NULL::int NOT IN (SELECT id FROM t_types WHERE id < 0) ORDER BY id;
+SELECT id FROM t_types WHERE i NOT IN (SELECT id FROM t_types WHERE id < 0) OR false ORDER BY id;
+SELECT id, NULL::int IN (SELECT max(id) FROM t_types) AS x FROM t_types ORDER BY id;
+SELECT id, id + NULL::int IN (SELECT id FROM t_types) AS x FROM t_types ORDER BY id;
+SELECT id, i IN (SELECT si FROM t_types) AS x, i NOT IN (SELECT id FROM t_types) AS y FROM t_types ORDER BY id;
+SELECT id, i NOT IN (SELECT o.si FROM t_types o WHERE o.id > t.id) AS x FROM t_types t ORDER BY id;
+SELECT id FROM t_types t WHERE d NOT IN (SELECT o.i FROM t_types o WHERE o.id < t.id) ORDER BY id;
+SELECT id FROM t_types t WHERE i NOT IN (SELECT o.si FROM t_types o WHERE o.i = t.i) OR id = 6 ORDER BY id;
+SELECT id FROM t_types t WHERE bi IN (SELECT o.i FROM t_types o WHERE o.i = t.i) ORDER BY id;
+SELECT id FROM t_types t WHERE 3 IN (SELECT o.i::bigint FROM t_types o WHERE o.i = t.i) ORDER BY id;
+SELECT id FROM t_types WHERE t NOT IN (SELECT v FROM t_types WHERE id > 3) OR t IS NULL ORDER BY id;
+SELECT count(*) FILTER (WHERE i NOT IN (SELECT id FROM t_types)) AS x, count(*) FILTER (WHERE i IN (SELECT si FROM
+t_types)) AS y, count(*) AS n FROM t_types;
+SELECT i NOT IN (SELECT si FROM t_types) AS x, count(*) AS n FROM t_types GROUP BY 1 ORDER BY 1;
+SELECT i IN (SELECT id FROM t_types) AS x, bool_or(id NOT IN (SELECT i FROM t_types)) AS y FROM t_types GROUP BY 1
+ORDER BY 1;
+SELECT id FROM t_types ORDER BY i NOT IN (SELECT id FROM t_types), id;
+SELECT si, count(*) AS n FROM t_types GROUP BY si HAVING si NOT IN (SELECT i FROM t_types WHERE id < 4) OR count(*) > 1
+ORDER BY si;
+SELECT a.id, b.id AS other FROM t_types a JOIN t_types b ON b.id = a.i WHERE b.si IN (SELECT id FROM t_types) OR a.si NOT
+IN (SELECT si FROM t_types) ORDER BY 1, 2;
+
+-- Truth tests are never NULL, also as keys of groups.
+
+SELECT x, count(*) AS n FROM (SELECT (i > 1) IS TRUE AS x FROM t_types) q GROUP BY x ORDER BY x;
+SELECT x, count(*) AS n FROM (SELECT (i > 1) IS NOT TRUE AS x FROM t_types) q GROUP BY x ORDER BY x;
+SELECT x, count(*) AS n FROM (SELECT (i > 1) IS FALSE AS x FROM t_types) q GROUP BY x ORDER BY x;
+SELECT x, count(*) AS n FROM (SELECT (i > 1) IS NOT FALSE AS x FROM t_types) q GROUP BY x ORDER BY x;
+SELECT x, count(*) AS n FROM (SELECT (i > 1) IS UNKNOWN AS x FROM t_types) q GROUP BY x ORDER BY x;
+SELECT x, count(*) AS n FROM (SELECT (i > 1) IS NOT UNKNOWN AS x FROM t_types) q GROUP BY x ORDER BY x;
+SELECT b IS TRUE AS x, max(i) FILTER (WHERE b IS NOT FALSE) AS y, bool_and((si < 3) IS NOT UNKNOWN) AS z FROM t_types
+GROUP BY b IS TRUE ORDER BY 1;
+SELECT id, row_number() OVER (PARTITION BY b IS TRUE ORDER BY id) AS n, bool_or(b IS NOT TRUE) OVER (ORDER BY id) AS x FROM
+t_types ORDER BY id;
