@@ -5,10 +5,9 @@ or have it in another type. The first address of a node may be a closed port, or
 node always answers. DuckDB is PyPI `duckdb`, in this process. TIDEGATE_BINARY names the program, which has the feature `network`. Each network
 prints a line; the exit status says whether all answers were right.
 
-    generated_network.py [--networks N] [--statements N] [--seed NUMBER] [--known-problems]
+    generated_network.py [--networks N] [--statements N] [--seed NUMBER]
 
-The networks have the seeds NUMBER, NUMBER + 1 and so on, so that one of them can be repeated alone. Statements with a known problem, of which
-KNOWN_PROBLEMS in generated_statements.py is the list, are drawn only with --known-problems.
+The networks have the seeds NUMBER, NUMBER + 1 and so on, so that one of them can be repeated alone.
 """
 
 import argparse
@@ -34,7 +33,7 @@ import pyarrow
 import pyarrow.ipc
 import pyarrow.parquet
 from disturbed_nodes import Server
-from generated_statements import COLUMNS, DAY, KINDS, KNOWN_PROBLEMS, LABELS, NODES, SITES_TYPES, TYPES, Generator, Statement
+from generated_statements import COLUMNS, DAY, KINDS, LABELS, NODES, SITES_TYPES, TYPES, Generator, Statement
 
 # Rows of `readings`. Tables of more than 1,000 are joined with a small side by its keys.
 SIZES = (0, 60, 400, 400, 1_500, 2_500)
@@ -78,9 +77,9 @@ class Node:
 class Data:
     """Random nodes with rows of `readings` on each, and of `sites` on one of them."""
 
-    def __init__(self, choice: random.Random, statements: int, avoided: frozenset[str]):
+    def __init__(self, choice: random.Random, statements: int):
         count, declares = choice.choice(SIZES), choice.random() < 0.4
-        nodes = [self._draw_node(choice, name, declares, statements, avoided) for name in NODES[: choice.randint(1, len(NODES))]]
+        nodes = [self._draw_node(choice, name, declares, statements) for name in NODES[: choice.randint(1, len(NODES))]]
         weights = [choice.choice([0.01, 1, 1, 5]) for _ in nodes]
         null_shares = {name: choice.choice([0, 0.1, 0.5]) for name in COLUMNS}
         for number in choice.sample(range(count * 2), count):
@@ -92,13 +91,12 @@ class Data:
         self.readings = [row for node in nodes for row in node.admitted(node.rows)]
 
     @staticmethod
-    def _draw_node(choice: random.Random, name: str, declares: bool, statements: int, avoided: frozenset[str]) -> Node:
+    def _draw_node(choice: random.Random, name: str, declares: bool, statements: int) -> Node:
         holds = choice.choice(HOLDS)(choice) if declares and choice.random() < 0.7 else {}
         types = {name: choice.choice([column.types[0], *column.types]) for name, column in COLUMNS.items()}
         # The first node has all columns, so that the network has them.
         if choice.random() < 0.2 and name != NODES[0]:
-            kept = {*holds, *(["price"] if "absent decimals" in avoided else [])}
-            del types[choice.choice([column for column in COLUMNS if column not in kept])]
+            del types[choice.choice([column for column in COLUMNS if column not in holds])]
         replicas = choice.choice([0, 0, 1, 2])
         fault = choice.choice(["none", "closed", "killed"]) if replicas else "none"
         return Node(name, {"id": pyarrow.int64(), **types}, holds, replicas, fault, choice.randrange(statements))
@@ -232,11 +230,11 @@ def answer_of_duckdb(reference: duckdb.DuckDBPyConnection, sql: str) -> Answer:
     return Answer([column[0] for column in reference.description], without_nan)
 
 
-def check_network(seed: int, statements: int, avoided: frozenset[str]) -> bool:
+def check_network(seed: int, statements: int) -> bool:
     """Whether all answers of a random network are right. Prints a line, and those that are wrong."""
     choice = random.Random(seed)
-    data = Data(choice, statements, avoided)
-    generator, reference, failed = Generator(choice, data.readings, avoided), data.reference(), 0
+    data = Data(choice, statements)
+    generator, reference, failed = Generator(choice, data.readings), data.reference(), 0
     with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
         asker = start_network(Path(folder), data, running)
         for number in range(statements):
@@ -260,13 +258,11 @@ def main():
     parser.add_argument("--networks", type=int, default=3)
     parser.add_argument("--statements", type=int, default=40)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
-    parser.add_argument("--known-problems", action="store_true")
     options = parser.parse_args()
     # The servers are ended on SIGTERM, too.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    avoided = frozenset(() if options.known_problems else KNOWN_PROBLEMS)
     print(f"seed {options.seed}", flush=True)
-    passed = [check_network(options.seed + number, options.statements, avoided) for number in range(options.networks)]
+    passed = [check_network(options.seed + number, options.statements) for number in range(options.networks)]
     print(f"{passed.count(True)} passed, {passed.count(False)} failed")
     sys.exit(0 if all(passed) else 1)
 

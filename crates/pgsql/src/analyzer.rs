@@ -129,7 +129,11 @@ fn rewrite_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed
     if compared.transformed {
         return Ok(compared);
     }
-    let converted = cast::convert(compared.data, schema)?;
+    let hidden = number::hide_ranges(compared.data, schema)?;
+    if hidden.transformed {
+        return Ok(hidden);
+    }
+    let converted = cast::convert(hidden.data, schema)?;
     if converted.transformed {
         return Ok(converted);
     }

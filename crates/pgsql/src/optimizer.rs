@@ -2,41 +2,72 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Result;
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::{NullEquality, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-const NAME: &str = "single_distinct_aggregation_to_group_by";
+const SINGLE_DISTINCT: &str = "single_distinct_aggregation_to_group_by";
+const EQUIJOIN: &str = "extract_equijoin_predicate";
+const CROSS_JOIN: &str = "eliminate_cross_join";
 
-/// Returns DataFusion's rules. The rule that computes `sum(x), count(DISTINCT y)` as a sum of sums does not apply to
-/// sums here, because the sum of integers has another type than the integers.
-pub fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let guard = |rule: Arc<dyn OptimizerRule + Send + Sync>| -> Arc<dyn OptimizerRule + Send + Sync> {
-        if rule.name() == NAME { Arc::new(SingleDistinctExceptSums(rule)) } else { rule }
+type SharedRule = Arc<dyn OptimizerRule + Send + Sync>;
+
+/// Returns DataFusion's rules, except where they would change answers.
+pub fn optimizer_rules() -> Vec<SharedRule> {
+    let guard = |rule: SharedRule| -> SharedRule {
+        match rule.name() {
+            SINGLE_DISTINCT => Arc::new(GuardedRule { rule, is_wrong_for: adds_sums }),
+            EQUIJOIN => Arc::new(GuardedRule { rule, is_wrong_for: joins_nulls }),
+            CROSS_JOIN => Arc::new(GuardedRule { rule, is_wrong_for: contains_joined_nulls }),
+            _ => rule,
+        }
     };
     Optimizer::new().rules.into_iter().map(guard).collect()
 }
 
+/// A rule that leaves some nodes as they are.
 #[derive(Debug)]
-struct SingleDistinctExceptSums(Arc<dyn OptimizerRule + Send + Sync>);
+struct GuardedRule {
+    rule: SharedRule,
+    is_wrong_for: fn(&LogicalPlan) -> bool,
+}
 
-impl OptimizerRule for SingleDistinctExceptSums {
+impl OptimizerRule for GuardedRule {
     fn name(&self) -> &str {
-        NAME
+        self.rule.name()
     }
 
     fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
+        self.rule.apply_order()
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        match &plan {
-            LogicalPlan::Aggregate(aggregate) if aggregate.aggr_expr.iter().any(is_sum) => Ok(Transformed::no(plan)),
-            _ => self.0.rewrite(plan, config),
-        }
+        if (self.is_wrong_for)(&plan) { Ok(Transformed::no(plan)) } else { self.rule.rewrite(plan, config) }
     }
+}
+
+/// The rule would compute `sum(x), count(DISTINCT y)` as a sum of sums, but the sum of integers has another type here than
+/// the integers.
+fn adds_sums(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Aggregate(aggregate) if aggregate.aggr_expr.iter().any(is_sum))
+}
+
+/// The rule would make an equality a key of the join, where NULL equals NULL.
+fn joins_nulls(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull)
+}
+
+/// The rule, which is applied to whole plans, would let NULL equal NULL in all joins that it puts together, or in none.
+fn contains_joined_nulls(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    // The closure returns no error.
+    let _ = plan.apply_with_subqueries(|node| {
+        found |= joins_nulls(node);
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    found
 }
 
 fn is_sum(expr: &Expr) -> bool {

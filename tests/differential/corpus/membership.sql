@@ -12,7 +12,7 @@ SELECT id FROM t_types WHERE (i NOT IN (SELECT si FROM t_types)) IS NOT TRUE ORD
 SELECT id FROM t_types WHERE CASE WHEN i IN (SELECT id FROM t_types) THEN false ELSE i NOT IN (SELECT id FROM t_types) END
 ORDER BY id;
 SELECT id FROM t_types WHERE coalesce(i NOT IN (SELECT si FROM t_types), id < 4) ORDER BY id;
-SELECT id FROM t_types WHERE i + 1 NOT IN (SELECT id FROM t_types) ORDER BY id;
+SELECT id FROM t_types WHERE i / 2 NOT IN (SELECT id FROM t_types) ORDER BY id;
 SELECT id FROM t_types WHERE nullif(id, 2) NOT IN (SELECT id FROM t_types WHERE id > 4) ORDER BY id;
 SELECT id FROM t_types WHERE NULL::int NOT IN (SELECT id FROM t_types) ORDER BY id;
 SELECT id FROM t_types WHERE NULL::int NOT IN (SELECT id FROM t_types WHERE id < 0) ORDER BY id;
@@ -20,11 +20,11 @@ SELECT id FROM t_types WHERE i NOT IN (SELECT id FROM t_types WHERE id < 0) OR f
 SELECT id, NULL::int IN (SELECT max(id) FROM t_types) AS x FROM t_types ORDER BY id;
 SELECT id, id + NULL::int IN (SELECT id FROM t_types) AS x FROM t_types ORDER BY id;
 SELECT id, i IN (SELECT si FROM t_types) AS x, i NOT IN (SELECT id FROM t_types) AS y FROM t_types ORDER BY id;
-SELECT id, i NOT IN (SELECT o.si FROM t_types o WHERE o.id > t.id) AS x FROM t_types t ORDER BY id;
-SELECT id FROM t_types t WHERE d NOT IN (SELECT o.i FROM t_types o WHERE o.id < t.id) ORDER BY id;
-SELECT id FROM t_types t WHERE i NOT IN (SELECT o.si FROM t_types o WHERE o.i = t.i) OR id = 6 ORDER BY id;
-SELECT id FROM t_types t WHERE bi IN (SELECT o.i FROM t_types o WHERE o.i = t.i) ORDER BY id;
-SELECT id FROM t_types t WHERE 3 IN (SELECT o.i::bigint FROM t_types o WHERE o.i = t.i) ORDER BY id;
+SELECT id, i NOT IN (SELECT o.si FROM t_types o WHERE o.id > q.id) AS x FROM t_types q ORDER BY id;
+SELECT id FROM t_types q WHERE d NOT IN (SELECT o.i FROM t_types o WHERE o.id < q.id) ORDER BY id;
+SELECT id FROM t_types q WHERE i NOT IN (SELECT o.si FROM t_types o WHERE o.i = q.i) OR id = 6 ORDER BY id;
+SELECT id FROM t_types q WHERE bi IN (SELECT o.i FROM t_types o WHERE o.i = q.i) ORDER BY id;
+SELECT id FROM t_types q WHERE 3 IN (SELECT o.i::bigint FROM t_types o WHERE o.i = q.i) ORDER BY id;
 SELECT id FROM t_types WHERE t NOT IN (SELECT v FROM t_types WHERE id > 3) OR t IS NULL ORDER BY id;
 SELECT count(*) FILTER (WHERE i NOT IN (SELECT id FROM t_types)) AS x, count(*) FILTER (WHERE i IN (SELECT si FROM
 t_types)) AS y, count(*) AS n FROM t_types;
@@ -49,3 +49,19 @@ SELECT b IS TRUE AS x, max(i) FILTER (WHERE b IS NOT FALSE) AS y, bool_and((si <
 GROUP BY b IS TRUE ORDER BY 1;
 SELECT id, row_number() OVER (PARTITION BY b IS TRUE ORDER BY id) AS n, bool_or(b IS NOT TRUE) OVER (ORDER BY id) AS x FROM
 t_types ORDER BY id;
+
+-- An equality beside a join on keys that may be NULL.
+
+SELECT a.id FROM t_types a RIGHT JOIN (VALUES (1), (2)) v (x) ON a.id = v.x + 100 WHERE a.id = (SELECT max(o.si) FROM
+t_types o WHERE a.t < o.v);
+SELECT a.id FROM t_types a RIGHT JOIN (VALUES (1), (2), (6)) v (x) ON a.id = v.x AND a.si > 0 WHERE a.si - a.i = (SELECT
+max(nullif(o.si, o.si)) FROM t_types o WHERE a.t < o.v);
+SELECT count(*) FROM t_types a JOIN t_types b ON a.t IS NOT DISTINCT FROM b.v JOIN t_types c ON c.si = b.si;
+SELECT count(*) FROM t_types a JOIN t_types b ON a.t = b.v JOIN t_types c ON c.si IS NOT DISTINCT FROM b.si WHERE a.id < 100;
+SELECT count(*) FROM t_types a, t_types b, t_types c WHERE a.i IS NOT DISTINCT FROM b.i AND b.si = c.si AND c.i = a.i;
+SELECT a.id, b.id AS other FROM t_types a JOIN t_types b ON a.si IS NOT DISTINCT FROM b.si AND a.i = b.i ORDER BY 1, 2;
+
+-- A subquery whose condition has only outer columns.
+
+SELECT a.id, (SELECT max(o.i) FROM t_types o WHERE a.i = a.si) AS x FROM t_types a ORDER BY a.id;
+SELECT a.id, (SELECT count(*) FROM t_types o WHERE a.i = 3) AS x FROM t_types a ORDER BY a.id;

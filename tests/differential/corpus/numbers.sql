@@ -263,3 +263,10 @@ SELECT max(d), min(d) FROM floats WHERE id = 1;
 SELECT max(d), min(d) FROM floats WHERE d = '-Infinity';
 SELECT id, max(d) OVER (ORDER BY id ROWS 2 PRECEDING), min(d) OVER (ORDER BY id ROWS 2 PRECEDING) FROM floats ORDER BY id;
 SELECT 1 >> 32 AS around, -1 << 3 AS negative, 256 >> 33 AS right_shift;
+
+-- Bigints beyond 2^53, beside doubles of another column.
+
+SELECT id FROM t_types WHERE bi > d ORDER BY id;
+SELECT id FROM t_types WHERE d <> bi AND id > 2 ORDER BY id;
+SELECT id FROM t_types WHERE bi BETWEEN d AND r ORDER BY id;
+SELECT a.id, b.id AS other FROM t_types a JOIN t_types b ON a.bi = b.d ORDER BY 1, 2;

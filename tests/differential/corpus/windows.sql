@@ -239,3 +239,8 @@ SELECT x, o, lag(x, o) OVER (ORDER BY x) AS a, lead(x, o, -x) OVER (ORDER BY x) 
 BY x) AS c FROM (VALUES (1, 1), (2, 0), (3, 2), (4, NULL), (5, -1)) v (x, o) ORDER BY x;
 SELECT t, count(*) OVER (ORDER BY t DESC RANGE BETWEEN interval '90 minutes' PRECEDING AND CURRENT ROW) AS n FROM
 (VALUES (time '01:00'), (time '02:00'), (time '04:00'), (NULL)) v (t) ORDER BY t;
+
+-- An order that joins texts.
+
+SELECT id, max(i) OVER (ORDER BY t || v, id) AS x FROM t_types ORDER BY id;
+SELECT id, count(*) OVER (PARTITION BY t || v ORDER BY v || t, id) AS x FROM t_types ORDER BY id;

@@ -200,7 +200,7 @@ impl Engine {
 
     pub(crate) fn worker_pool(&self, principal: &Principal) -> Result<WorkerPool, Error> {
         if self.inner.shutdown.is_cancelled() {
-            return Err(Error::new(ErrorKind::Unavailable, "the server is shutting down"));
+            return Err(shutdown_error());
         }
         self.inner.worker_pools.pool_for(principal, &self.inner.tasks)
     }
@@ -228,6 +228,11 @@ impl Engine {
     ) -> Result<T, Error> {
         join_or_abort(self.inner.tasks.spawn_blocking_on(work, &self.inner.runtime.handle)).await
     }
+}
+
+/// The error of queries that are new, or still run, when the engine shuts down.
+pub(crate) fn shutdown_error() -> Error {
+    Error::new(ErrorKind::Unavailable, "the server is shutting down")
 }
 
 #[cfg(test)]

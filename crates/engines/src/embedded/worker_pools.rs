@@ -16,6 +16,8 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use super::engine::shutdown_error;
+
 /// Threads of all pools together, unless a single pool needs more.
 const POOL_THREADS_TOTAL_MAX: usize = 1_024;
 /// The allowed range for the maximum number of pools, whatever the number of threads in each.
@@ -176,7 +178,7 @@ impl WorkerPool {
 pub(super) async fn join_or_abort<T>(task: JoinHandle<Result<T, Error>>) -> Result<T, Error> {
     match AbortOnDropHandle::new(task).await {
         Ok(result) => result,
-        Err(error) if error.is_cancelled() => Err(Error::new(ErrorKind::Unavailable, "the server is shutting down")),
+        Err(error) if error.is_cancelled() => Err(shutdown_error()),
         Err(error) => Err(Error::internal(format!("a task of the engine panicked: {error}"))),
     }
 }

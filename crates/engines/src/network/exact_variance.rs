@@ -68,7 +68,11 @@ impl ExactVariance {
     pub(super) fn partials(&self, argument: &Expr, schema: &DFSchema) -> Option<Vec<(Arc<AggregateUDF>, Expr)>> {
         let times = |left: &Expr, right: &Expr| binary_expr(left.clone(), Operator::Multiply, right.clone());
         let sum = || SUM.clone();
-        let whole = whole_number(argument, schema);
+        let whole = match argument {
+            // A node without the column.
+            Expr::Literal(value, _) if value.is_null() && self.has_parts => Some(lit(ScalarValue::Int64(None))),
+            argument => whole_number(argument, schema),
+        };
         if !self.has_parts {
             let (value, square) = (whole.unwrap_or_else(|| argument.clone()), times(argument, argument));
             return Some(vec![(count_udaf(), value.clone()), (sum(), value), (sum(), square)]);
@@ -94,7 +98,6 @@ impl ExactVariance {
 /// The whole number that is cast to `numeric` for the variance.
 fn whole_number(argument: &Expr, schema: &DFSchema) -> Option<Expr> {
     match argument {
-        Expr::Literal(value, _) if value.is_null() => Some(lit(ScalarValue::Int64(None))),
         Expr::Cast(Cast { expr, .. }) => {
             let is_whole = expr.get_type(schema).is_ok_and(|of| of.is_signed_integer());
             is_whole.then(|| (**expr).clone())

@@ -164,8 +164,13 @@ impl SmallKey {
 /// `batches` as a table in place of `plan`, whose columns they have.
 fn table_of_rows(plan: &LogicalPlan, batches: &[RecordBatch]) -> Result<LogicalPlan> {
     let fields = plan.schema().fields().iter().enumerate();
-    let fields = fields.map(|(position, field)| field.as_ref().clone().with_name(format!("c{position}")));
-    let schema = Arc::new(Schema::new(fields.map(|field| field.with_nullable(true)).collect::<Vec<Field>>()));
+    let fields = fields.map(|(position, field)| {
+        // The join above counts on columns that are never NULL.
+        let has_nulls = batches.iter().any(|batch| batch.column(position).null_count() > 0);
+        let named = field.as_ref().clone().with_name(format!("c{position}"));
+        named.with_nullable(field.is_nullable() || has_nulls)
+    });
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<Field>>()));
     let rows = batches.iter().map(|batch| {
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(schema.clone(), batch.columns().to_vec(), &options)

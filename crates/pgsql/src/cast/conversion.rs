@@ -61,6 +61,9 @@ fn convert_values(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if time::is_conversion(from, to) {
         return time::convert(values, to);
     }
+    if from.is_integer() {
+        return Ok(cast(values, to)?);
+    }
     let integers: Int64Array = match from {
         DataType::Decimal128(_, scale) => {
             let unit = 10_i128.pow(u32::from(scale.unsigned_abs()));

@@ -299,11 +299,13 @@ fn is_simple(plan: &LogicalPlan, schema: &DFSchema) -> Result<bool> {
     Ok(simple && !rest_uses && !outside)
 }
 
+/// Whether `expression` compares an outer column with a value of the subquery's rows.
 fn is_equality(expression: &Expr) -> bool {
     let Expr::BinaryExpr(binary) = expression else { return false };
+    let is_outer = |side: &Expr| matches!(side, Expr::OuterReferenceColumn(..));
+    let is_own = |side: &Expr| !side.exists(|part| Ok(is_outer(part))).unwrap_or(true) && side.any_column_refs();
     binary.op == Operator::Eq
-        && (matches!(*binary.left, Expr::OuterReferenceColumn(..))
-            || matches!(*binary.right, Expr::OuterReferenceColumn(..)))
+        && ((is_outer(&binary.left) && is_own(&binary.right)) || (is_outer(&binary.right) && is_own(&binary.left)))
 }
 
 #[derive(Default)]

@@ -6,6 +6,7 @@
 mod arithmetic;
 mod bits;
 mod division;
+mod estimated_range;
 mod float;
 mod integer;
 mod literal;
@@ -28,6 +29,7 @@ use crate::data_type::number_type_name;
 
 pub(crate) use bits::rewrite_bits;
 pub(crate) use division::plan_average;
+pub(crate) use estimated_range::hide_ranges;
 pub(crate) use literal::{
     invalid_input_error, numeric_literal, parse_decimal, parse_float, parse_integer, write_float,
 };

@@ -16,10 +16,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::session::StatementSession;
 use crate::embedded::decode_budget::ReaderPause;
+use crate::embedded::engine::shutdown_error;
 
 /// Cancellation of a query, whether rows of it were sent, and whether its reader pauses.
 #[derive(Debug, Clone)]
 pub(crate) struct QueryCancellation {
+    /// Is cancelled when the engine shuts down.
+    closing: CancellationToken,
     /// Is cancelled when the query's rows are dropped, when the query ends, and when the engine shuts down.
     token: CancellationToken,
     /// The job of the query, once it runs. It is checked directly: a task that forwards its cancellation would not be
@@ -32,7 +35,13 @@ pub(crate) struct QueryCancellation {
 impl QueryCancellation {
     /// Not cancelled until `closing` is, which happens when the engine shuts down.
     pub(crate) fn new(closing: &CancellationToken) -> Self {
-        Self { token: closing.child_token(), job: Arc::default(), rows_sent: Arc::default(), reader: Arc::default() }
+        Self {
+            closing: closing.clone(),
+            token: closing.child_token(),
+            job: Arc::default(),
+            rows_sent: Arc::default(),
+            reader: Arc::default(),
+        }
     }
 
     pub(crate) fn set_job(&self, job: Arc<Job>) {
@@ -64,7 +73,10 @@ impl QueryCancellation {
         if !self.token.is_cancelled() && !self.job.get().is_some_and(|job| job.is_cancelled()) {
             return Ok(());
         }
-        let error = Error::new(ErrorKind::Cancelled, "the query was cancelled");
+        let error = match self.closing.is_cancelled() {
+            true => shutdown_error(),
+            false => Error::new(ErrorKind::Cancelled, "the query was cancelled"),
+        };
         Err(DataFusionError::External(Box::new(error)))
     }
 }

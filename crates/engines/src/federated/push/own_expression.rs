@@ -153,9 +153,10 @@ impl Translator {
             ("checked_negate", [value]) if self.allows_failures() => {
                 Some(format!("(- {})", self.translate_operand(value, terms)?))
             }
-            ("cast*", [value]) if self.allows_failures() => {
+            ("cast*", [value]) => {
                 let to = func.inner().return_type(&[DataType::Null]).ok()?;
-                self.translate_cast(value, &to, terms)
+                let never_fails = to.is_floating() && is_integer(value, terms);
+                (never_fails || self.allows_failures()).then(|| self.translate_cast(value, &to, terms))?
             }
             // The type of its result depends on a constant number of digits.
             ("round", [_, _]) => None,
@@ -290,8 +291,17 @@ fn sql_type(data_type: &DataType) -> Option<String> {
 
 /// Whether `expr` is a column with dates or times.
 fn is_temporal(expr: &Expr, terms: ColumnLookup<'_>) -> bool {
+    is_column_of(expr, terms, DataType::is_temporal)
+}
+
+/// Whether `expr` is a column with whole numbers.
+fn is_integer(expr: &Expr, terms: ColumnLookup<'_>) -> bool {
+    is_column_of(expr, terms, DataType::is_integer)
+}
+
+fn is_column_of(expr: &Expr, terms: ColumnLookup<'_>, has_type: fn(&DataType) -> bool) -> bool {
     match expr {
-        Expr::Column(column) => terms(column).is_some_and(|term| term.field.data_type().is_temporal()),
+        Expr::Column(column) => terms(column).is_some_and(|term| has_type(term.field.data_type())),
         _ => false,
     }
 }

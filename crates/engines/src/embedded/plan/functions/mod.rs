@@ -22,6 +22,7 @@ use datafusion::common::{DataFusionError, ExprSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::{Like, ScalarFunction, WindowFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -78,7 +79,18 @@ pub(crate) fn limit_plan(plan: LogicalPlan, session: &SessionState) -> Result<Lo
         };
         Ok(bounded.map_or_else(|| Transformed::no(expression), Transformed::yes))
     };
-    plan.transform_up_with_subqueries(|node| node.map_expressions(|expression| expression.transform_up(bound))).data()
+    let rewritten = plan.transform_up_with_subqueries(|node| {
+        if !matches!(node, LogicalPlan::Window(_)) {
+            return node.map_expressions(|expression| expression.transform_up(bound));
+        }
+        // The name of a window function shows the functions in its order.
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expression| {
+            let name = names.save(&expression);
+            Ok(expression.transform_up(bound)?.update_data(|expression| name.restore(expression)))
+        })
+    });
+    rewritten.data()
 }
 
 fn bound_call(mut call: ScalarFunction) -> Transformed<Expr> {
