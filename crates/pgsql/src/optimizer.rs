@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{NullEquality, Result};
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
@@ -11,6 +12,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 const SINGLE_DISTINCT: &str = "single_distinct_aggregation_to_group_by";
 const EQUIJOIN: &str = "extract_equijoin_predicate";
 const CROSS_JOIN: &str = "eliminate_cross_join";
+const PUSH_DOWN_FILTER: &str = "push_down_filter";
 
 type SharedRule = Arc<dyn OptimizerRule + Send + Sync>;
 
@@ -21,6 +23,7 @@ pub fn optimizer_rules() -> Vec<SharedRule> {
             SINGLE_DISTINCT => Arc::new(GuardedRule { rule, is_wrong_for: adds_sums }),
             EQUIJOIN => Arc::new(GuardedRule { rule, is_wrong_for: joins_nulls }),
             CROSS_JOIN => Arc::new(GuardedRule { rule, is_wrong_for: contains_joined_nulls }),
+            PUSH_DOWN_FILTER => Arc::new(GuardedRule { rule, is_wrong_for: filters_single_row }),
             _ => rule,
         }
     };
@@ -68,6 +71,15 @@ fn contains_joined_nulls(plan: &LogicalPlan) -> bool {
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     found
+}
+
+/// The rule would move a condition without columns, such as one on a subquery, below an aggregate that has a row even
+/// if it has no rows to aggregate.
+fn filters_single_row(plan: &LogicalPlan) -> bool {
+    let LogicalPlan::Filter(filter) = plan else { return false };
+    let LogicalPlan::Aggregate(aggregate) = filter.input.as_ref() else { return false };
+    let has_row = aggregate.group_expr.iter().all(|key| matches!(key, Expr::GroupingSet(_)));
+    has_row && split_conjunction(&filter.predicate).into_iter().any(|condition| !condition.any_column_refs())
 }
 
 fn is_sum(expr: &Expr) -> bool {

@@ -65,3 +65,15 @@ SELECT a.id, b.id AS other FROM t_types a JOIN t_types b ON a.si IS NOT DISTINCT
 
 SELECT a.id, (SELECT max(o.i) FROM t_types o WHERE a.i = a.si) AS x FROM t_types a ORDER BY a.id;
 SELECT a.id, (SELECT count(*) FROM t_types o WHERE a.i = 3) AS x FROM t_types a ORDER BY a.id;
+
+-- LATERAL that uses nothing of the left side, and has another LATERAL inside.
+
+WITH w AS (SELECT max(a.si) AS x, min(a.id) AS y FROM t_types a LEFT JOIN LATERAL (SELECT o.i FROM t_types o WHERE o.i = a.i
+ORDER BY 1 LIMIT 2) b ON true) SELECT c.x, d.y FROM w c CROSS JOIN LATERAL (SELECT e.y FROM w e LIMIT 2) d;
+
+-- A condition without columns above an aggregate that always has a row.
+
+SELECT a.x FROM (SELECT sum(i)::bigint AS x FROM t_types) a WHERE 1 < (SELECT max(2) FROM t_types WHERE id < 0);
+SELECT a.x FROM (SELECT count(*) AS x FROM t_types) a WHERE 1 < (SELECT max(2) FROM t_types WHERE id > 0);
+SELECT a.b, a.x FROM (SELECT b, count(*) AS x FROM t_types GROUP BY ROLLUP (b)) a WHERE 1 < (SELECT max(2) FROM t_types
+WHERE id < 0) ORDER BY 1, 2;

@@ -14,7 +14,9 @@ use std::cell::Cell;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, Result};
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Operator, binary_expr, lit, utils};
+use datafusion::logical_expr::{
+    Expr, Join, LogicalPlan, LogicalPlanBuilder, Operator, SubqueryAlias, binary_expr, lit, utils,
+};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use domain::Domain;
@@ -73,6 +75,11 @@ impl SubqueryRewriter {
         };
         if !is_subquery || !join.on.is_empty() || !matches!(join.join_type, JoinType::Inner | JoinType::Left) {
             return Ok(None);
+        }
+        if !outer_columns(&join.right)?.iter().any(|column| join.left.schema().has_column(column)) {
+            // The rows are the same for each row of the left side.
+            let right = without_subquery(&join.right)?.into();
+            return Ok(Some(LogicalPlan::Join(Join { right, ..join.clone() })));
         }
         let output: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
         let is_left = join.join_type == JoinType::Left;
@@ -157,6 +164,18 @@ impl SubqueryRewriter {
         }
         let output: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
         LogicalPlanBuilder::from(node).project(output)?.build().map(Some)
+    }
+}
+
+/// `plan` without the node that lets it use columns of outer queries.
+fn without_subquery(plan: &LogicalPlan) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Subquery(subquery) => Ok(subquery.subquery.as_ref().clone()),
+        LogicalPlan::SubqueryAlias(alias) => {
+            SubqueryAlias::try_new(without_subquery(&alias.input)?.into(), alias.alias.clone())
+                .map(LogicalPlan::SubqueryAlias)
+        }
+        other => Ok(other.clone()),
     }
 }
 
