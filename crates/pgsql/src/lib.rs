@@ -1,6 +1,6 @@
 //! PostgreSQL's SQL on DataFusion: a name that PostgreSQL has means what it means in PostgreSQL, or is refused.
 //!
-//! DataFusion plans and executes. This crate supplies PostgreSQL's semantics, in five stages:
+//! DataFusion plans and executes. This crate supplies PostgreSQL's semantics, in seven stages:
 //!
 //! 1. [`rewrite`] replaces forms of a statement that DataFusion's planner does not support with forms that it supports,
 //!    before planning.
@@ -9,7 +9,9 @@
 //!    DataFusion's own functions stay where PostgreSQL has no function of that name.
 //! 4. [`analyzer_rules`] run once all types are known: casts become PostgreSQL's input, output and conversion
 //!    functions, and arithmetic is checked for overflow.
-//! 5. [`physical_optimizer_rules`] keep expressions from being computed for rows that a condition excludes.
+//! 5. [`optimizer_rules`] are DataFusion's, which leave plans alone whose answers they would change.
+//! 6. [`query_planner`] plans `IS TRUE` and its like as columns that are never NULL.
+//! 7. [`physical_optimizer_rules`] keep expressions from being computed for rows that a condition excludes.
 //!
 //! [`catalog_rows`] builds PostgreSQL's catalogs from the objects that a caller may see ([`VisibleObjects`]).
 //!

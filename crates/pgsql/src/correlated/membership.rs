@@ -7,7 +7,7 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, DFSchema, JoinType, Result, ScalarValue};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::InSubquery;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection, lit, when};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, lit, when};
 
 use super::{is_volatile, outer_columns};
 
@@ -85,23 +85,6 @@ pub(super) fn join_membership(
         .when(is_unknown, lit(ScalarValue::Boolean(None)))
         .otherwise(lit(contained.negated))?;
     Ok(Some((joined, result)))
-}
-
-/// Gives the columns of `plan`, a subquery that uses outer columns, names of their own: DataFusion adds the columns that
-/// it compares with outer ones, and the same column with another type may be among them.
-pub(super) fn name_outputs(plan: LogicalPlan, number: usize) -> Result<LogicalPlan> {
-    let name = |(index, expression): (usize, Expr)| expression.unalias().alias(format!("output\u{1}{number} {index}"));
-    match plan {
-        LogicalPlan::Projection(projection) => {
-            let named = projection.expr.into_iter().enumerate().map(name).collect();
-            Projection::try_new(named, projection.input).map(LogicalPlan::Projection)
-        }
-        other => {
-            let columns = other.schema().columns().into_iter().map(Expr::Column);
-            let named: Vec<Expr> = columns.enumerate().map(name).collect();
-            LogicalPlanBuilder::from(other).project(named)?.build()
-        }
-    }
 }
 
 fn has_subquery(expression: &Expr) -> Result<bool> {

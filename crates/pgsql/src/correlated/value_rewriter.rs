@@ -2,7 +2,7 @@
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, Result};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator, Projection};
 
 use super::membership::{self, Position};
 use super::{SubqueryRewriter, key_conditions, outer_columns, subquery_value};
@@ -74,7 +74,7 @@ impl<'a> ValueRewriter<'a> {
             return Ok(Transformed::no(expression));
         }
         let plan = subquery.subquery.as_ref().clone();
-        subquery.subquery = membership::name_outputs(plan, self.rewriter.next_number())?.into();
+        subquery.subquery = name_outputs(plan, self.rewriter.next_number())?.into();
         self.has_named = true;
         Ok(Transformed::yes(expression))
     }
@@ -97,6 +97,23 @@ impl<'a> ValueRewriter<'a> {
         self.joined = left.join_on(rows, JoinType::Left, key_conditions(keys))?.build()?;
         self.count += 1;
         Ok(Some(value.expression))
+    }
+}
+
+/// Gives the columns of `plan`, a subquery that uses outer columns, names of their own: DataFusion adds the columns that
+/// it compares with outer ones, and the same column with another type may be among them.
+fn name_outputs(plan: LogicalPlan, number: usize) -> Result<LogicalPlan> {
+    let name = |(index, expression): (usize, Expr)| expression.unalias().alias(format!("output\u{1}{number} {index}"));
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let named = projection.expr.into_iter().enumerate().map(name).collect();
+            Projection::try_new(named, projection.input).map(LogicalPlan::Projection)
+        }
+        other => {
+            let columns = other.schema().columns().into_iter().map(Expr::Column);
+            let named: Vec<Expr> = columns.enumerate().map(name).collect();
+            LogicalPlanBuilder::from(other).project(named)?.build()
+        }
     }
 }
 
