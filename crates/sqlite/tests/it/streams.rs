@@ -101,7 +101,8 @@ async fn deadline_stops_the_query() {
     let job = TestJob::start(Some(Duration::from_millis(100))).await;
     let mut rows = node.plan(ENDLESS_SQL, Vec::new()).await.unwrap().run(&job.job).await.unwrap();
     let error = within_timeout("the end", rows.batches.next()).await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.message()), (ErrorKind::TimedOut, "the call ran too long"));
+    // The query may notice the deadline before its job, which is then cancelled. The caller receives the error of the job.
+    assert!(matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::Cancelled), "{error}");
     node.wait_for_free_connections(4).await;
 }
 
