@@ -134,10 +134,20 @@ pub(crate) fn schema_of_head(bytes: &[u8], limits: &BodyLimits) -> Result<Schema
     }
 }
 
+impl MessageLayout {
+    fn message<'a>(&self, bytes: &'a [u8]) -> Result<Message<'a>, BodyError> {
+        let header = bytes.get(self.prefix..self.prefix + self.header);
+        root_as_message(header.unwrap_or_default()).map_err(|error| malformed(&error.to_string()))
+    }
+
+    fn bytes(&self) -> usize {
+        self.prefix + self.header + self.body
+    }
+}
+
 impl CheckedMessage {
     fn message(&self) -> Result<Message<'_>, BodyError> {
-        let header = self.bytes.get(self.layout.prefix..self.layout.prefix + self.layout.header);
-        root_as_message(header.unwrap_or_default()).map_err(|error| malformed(&error.to_string()))
+        self.layout.message(&self.bytes)
     }
 
     fn schema(&self) -> Result<SchemaRef, BodyError> {
@@ -148,12 +158,15 @@ impl CheckedMessage {
 
     /// The batch that the message has, unless it is one of dictionary values, which are stored.
     fn decode(
-        &self,
+        self,
         schema: SchemaRef,
         dictionaries: &mut HashMap<i64, ArrayRef>,
     ) -> Result<Option<RecordBatch>, BodyError> {
-        let message = self.message()?;
-        let body = Buffer::from(self.bytes.get(self.layout.prefix + self.layout.header..).unwrap_or_default());
+        let Self { bytes, layout } = self;
+        // The columns are slices of the message, without a copy.
+        let bytes = Buffer::from_vec(bytes);
+        let body = bytes.slice(layout.prefix + layout.header);
+        let message = layout.message(&bytes)?;
         let version = message.version();
         if let Some(batch) = message.header_as_record_batch() {
             return guarded(|| read_record_batch(&body, batch, schema, dictionaries, None, &version).map(Some));
@@ -195,8 +208,9 @@ impl MessageSplitter {
     /// The next complete message, checked.
     fn next_message(&mut self) -> Result<Option<CheckedMessage>, BodyError> {
         let Some(layout) = self.layout()? else { return Ok(None) };
-        let length = layout.prefix + layout.header + layout.body;
-        if self.buffer.len() < length {
+        let length = layout.bytes();
+        if let Some(missing) = length.checked_sub(self.buffer.len()).filter(|missing| *missing > 0) {
+            self.buffer.reserve_exact(missing);
             return Ok(None);
         }
         let rest = self.buffer.split_off(length);

@@ -14,7 +14,7 @@ use crate::delta::DataFile;
 /// So many small batches become one, so that scans do not read a batch of a few rows for each write.
 const MERGED_BATCHES: usize = 32;
 /// A batch with fewer rows is small. Batches are merged once to this size, and once more to the next.
-const SMALL_BATCH_ROWS: [usize; 2] = [1024, 32 * 1024];
+const SMALL_BATCH_ROWS: [usize; 2] = [1024, 8 * 1024];
 
 /// Rows of a table that were acknowledged, in the order of the log.
 #[derive(Debug)]

@@ -14,13 +14,18 @@ use arrow::error::ArrowError;
 use arrow_ipc::reader::StreamDecoder;
 use arrow_ipc::writer::StreamWriter;
 use bytes::Bytes;
+use memmap2::MmapMut;
 use serde::{Deserialize, Serialize};
-use tidegate_query::{WriteMode, WriteReceipt};
+use tidegate_query::{WriteMode, WriteReceipt, batch_bytes};
 
 use super::staged_file::StagedFile;
 
 /// Arrow's alignment of buffers.
 const ALIGNMENT: usize = 8;
+/// About the bytes of a stream for each batch beside its values.
+const STREAM_OVERHEAD_BYTES: usize = 4 << 10;
+/// A stream of so many bytes gets pages of its own.
+const PAGES_BYTES_MIN: usize = 256 << 10;
 /// The bytes of the length before the description.
 const PREFIX_BYTES: usize = 4;
 
@@ -108,12 +113,25 @@ pub(crate) fn decode_record(payload: &Bytes) -> Option<(RecordDescription, Vec<B
 
 /// `batches` as an Arrow stream.
 pub(crate) fn encode_stream(schema: &Schema, batches: &[RecordBatch]) -> Result<Bytes, ArrowError> {
-    let mut writer = StreamWriter::try_new(Vec::new(), schema)?;
+    let bytes = batches.iter().map(|batch| batch_bytes(batch) + STREAM_OVERHEAD_BYTES).sum();
+    let mut writer = StreamWriter::try_new(Vec::with_capacity(bytes), schema)?;
     for batch in batches {
         writer.write(batch)?;
     }
     // Messages are padded to more than our alignment, and so is the end of the stream.
-    Ok(Bytes::from(writer.into_inner()?))
+    Ok(keep(writer.into_inner()?))
+}
+
+/// Moves a stream to where it stays until its rows are in a Delta table. A large one gets pages of its own, which return
+/// to the system with it: among the short-lived blocks of bodies, it would keep their memory from being reused.
+fn keep(stream: Vec<u8>) -> Bytes {
+    if stream.len() >= PAGES_BYTES_MIN
+        && let Ok(mut pages) = MmapMut::map_anon(stream.len())
+    {
+        pages.copy_from_slice(&stream);
+        return Bytes::from_owner(pages);
+    }
+    Bytes::from(stream.into_boxed_slice())
 }
 
 /// The columns and rows of a stream. The rows use the memory of the stream.

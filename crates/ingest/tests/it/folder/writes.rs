@@ -77,6 +77,23 @@ async fn a_large_write_is_in_data_files_and_visible_at_once() {
     assert!(folder.verify("readings").await.unwrap().is_intact());
 }
 
+/// Their rows have pages of memory of their own, which a view keeps after the move.
+#[tokio::test]
+async fn writes_of_many_rows_stay_in_views_after_they_were_moved() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    let count = 40_000;
+    append(&folder, "readings", 0, count).await;
+    append(&folder, "readings", count, count).await;
+    let view = folder.view("readings").unwrap();
+    assert!(view.files().is_empty(), "they are in the log");
+    folder.flush("readings").await.unwrap();
+    append(&folder, "readings", 2 * count, count).await;
+    assert_eq!(values_of(&view), range(0, 2 * count));
+    let folder = reopen(path.path(), folder, options()).await;
+    assert_eq!(values(&folder, "readings"), range(0, 3 * count));
+}
+
 #[tokio::test]
 async fn an_abandoned_write_leaves_nothing() {
     let path = TempDir::new().unwrap();
