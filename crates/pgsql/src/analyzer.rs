@@ -105,6 +105,7 @@ impl AnalyzerRule for ApplyPostgresSemantics {
 fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = input_schema(&node)?;
     let names = NamePreserver::new(&node);
+    let has_conditions = matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
     let node = array::order_arrays(time::order_intervals(json::order_documents(node, &schema)?, &schema)?, &schema);
     let rewritten = node.map_expressions(|expression| {
         let name = names.save(&expression);
@@ -114,6 +115,10 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
                 .transform_data(in_list::keep_values_of_rows)?
                 .transform_data(aggregate::guard_arguments)
         })?;
+        let rewritten = match has_conditions {
+            true => rewritten.transform_data(cast::name_conversions)?,
+            false => rewritten,
+        };
         Ok(rewritten.update_data(|expression| name.restore(expression)))
     })?;
     // Needed even if nothing was rewritten, because types below may have changed.

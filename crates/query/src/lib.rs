@@ -40,6 +40,7 @@ pub use distinct::check_extract;
 pub use executor::{Executor, compute_query_id};
 pub use format::{
     ColumnFormatter, ExtensionType, OutputFormat, declared_type_name, field_type_name, type_name, with_type_name,
+    without_type_name,
 };
 pub use freshness::{Freshness, mentions_current_time};
 pub use ingest::{

@@ -222,3 +222,9 @@ FROM orders o JOIN customers c USING (customer_id) GROUP BY 1, 2 ORDER BY 1 NULL
 SELECT carrier, dest, count(*) FROM flights GROUP BY carrier;
 -- fails
 SELECT carrier FROM flights WHERE count(*) > 1 GROUP BY carrier;
+
+-- An output name that is also the name of a column that GROUP BY casts.
+SELECT -id AS i, i::text AS d FROM t_types GROUP BY -id, i::text ORDER BY 1, 2;
+SELECT -id AS i, q.i::text AS d FROM t_types q GROUP BY ROLLUP (-id, q.i::text) ORDER BY i, d;
+SELECT max(id) AS i, i::bigint::text AS d FROM t_types GROUP BY i::bigint::text ORDER BY i DESC LIMIT 3;
+SELECT * FROM (SELECT -id AS i, count(*) AS n FROM t_types GROUP BY -id, i::bigint ORDER BY 1 LIMIT 2) q ORDER BY 1;

@@ -270,3 +270,8 @@ SELECT id FROM t_types WHERE bi > d ORDER BY id;
 SELECT id FROM t_types WHERE d <> bi AND id > 2 ORDER BY id;
 SELECT id FROM t_types WHERE bi BETWEEN d AND r ORDER BY id;
 SELECT a.id, b.id AS other FROM t_types a JOIN t_types b ON a.bi = b.d ORDER BY 1, 2;
+
+-- A key of a join is a converted column that is also returned.
+SELECT a.id, a.bi, b.id AS other, b.d FROM t_types a JOIN t_types b ON a.bi = b.d ORDER BY 1, 3;
+SELECT a.id, a.bi, b.id AS other, b.d FROM t_types a LEFT JOIN t_types b ON a.i = b.d::int ORDER BY 1, 3;
+SELECT a.id, a.d, b.id AS other FROM t_types a, t_types b WHERE a.d::int = b.i AND a.bi = b.d ORDER BY 1, 3;

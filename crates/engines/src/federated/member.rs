@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{Database, NodeDatabase};
+use tidegate_query::{Database, NodeDatabase, without_type_name};
 use tidegate_sql::{SqlDialect, Statement};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use super::column_conversion;
+use super::push::ComparisonSemantics;
 use crate::embedded::{Engine, QueryCancellation};
 
 /// The kind of databases that are Flight SQL servers.
@@ -104,7 +105,16 @@ pub(super) async fn load_schema(
     }
     let sql = format!("SELECT {} FROM {} LIMIT 0", listed.join(", "), dialect.quote_table(name));
     let described = member.describe(&Statement::parse(&sql, dialect)?, principal).await?;
-    Ok(Arc::new(Schema::new(described.fields().iter().map(|field| with_single_type(field)).collect::<Vec<_>>())))
+    let fields = described.fields().iter().map(|field| without_needless_name(with_single_type(field), dialect));
+    Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+}
+
+/// `field` without the name of its type, unless comparisons depend on it. WITH RECURSIVE refuses columns that differ in
+/// nothing but such names.
+fn without_needless_name(field: Field, dialect: SqlDialect) -> Field {
+    let unnamed = without_type_name(field.clone());
+    let semantics = |field| ComparisonSemantics::for_field(field, dialect);
+    if semantics(&unnamed) == semantics(&field) { unnamed } else { field }
 }
 
 /// A column of a member with a single type, even if its values have their own types.

@@ -1,5 +1,6 @@
 //! Groups and aggregates that differ only in casts, such as `sum(x)` and `sum(x::bigint)`. DataFusion gives both the same
-//! name, and refuses two columns with one name.
+//! name, and refuses two columns with one name. In ORDER BY, it takes an output name for a group that is a cast of the
+//! column of that name.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -54,7 +55,8 @@ pub(crate) fn disambiguate_casts(select: &mut Select, order_by: &mut [OrderByExp
     for_each_expression(&mut expressions.1, &mut visit);
     for_each_expression(&mut expressions.2, &mut visit);
     for_each_expression(&mut order, &mut visit);
-    let ambiguous: HashSet<String> = texts.into_values().filter(|texts| texts.len() > 1).flatten().collect();
+    let mut ambiguous: HashSet<String> = texts.into_values().filter(|texts| texts.len() > 1).flatten().collect();
+    ambiguous.extend(casts_of_output_names(select));
     if ambiguous.is_empty() {
         return;
     }
@@ -98,6 +100,38 @@ fn groups(select: &Select) -> Vec<Expr> {
         _ => None,
     };
     groups.iter().map(|group| output(group).unwrap_or_else(|| group.clone())).collect()
+}
+
+/// The texts of casts in GROUP BY whose operand is a column with the name of an output column.
+fn casts_of_output_names(select: &Select) -> Vec<String> {
+    let outputs: HashSet<String> = select.projection.iter().filter_map(output_name).collect();
+    let mut casts = Vec::new();
+    for mut group in groups(select) {
+        for_each_expression(&mut group, |part, _| {
+            if matches!(part, Expr::Cast { .. }) && operand_column(part).is_some_and(|name| outputs.contains(name)) {
+                casts.push(text_of(part, false));
+            }
+        });
+    }
+    casts
+}
+
+fn output_name(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+        SelectItem::UnnamedExpr(expression) => Some(column_name(expression)),
+        _ => None,
+    }
+}
+
+/// The name of the column that `expression` casts.
+fn operand_column(expression: &Expr) -> Option<&str> {
+    match expression {
+        Expr::Cast { expr: inner, .. } | Expr::Nested(inner) => operand_column(inner),
+        Expr::Identifier(name) => Some(&name.value),
+        Expr::CompoundIdentifier(parts) => parts.last().map(|part| part.value.as_str()),
+        _ => None,
+    }
 }
 
 fn is_named_call(expression: &Expr) -> bool {

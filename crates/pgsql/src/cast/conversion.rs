@@ -3,8 +3,11 @@
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Float64Type};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Result, plan_err};
-use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 use datafusion::scalar::ScalarValue;
 
 use super::{from_text, to_text};
@@ -39,13 +42,30 @@ pub(super) fn needs_postgres_cast(from: &DataType, to: &DataType) -> Result<bool
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Conversion {
     to: DataType,
+    /// Whether the name of the column has the type. Otherwise it is that of the operand, as DataFusion names casts.
+    is_named_by_type: bool,
     signature: Signature,
 }
 
 impl Conversion {
     pub(crate) fn new(to: DataType) -> Self {
-        Self { to, signature: Signature::any(1, Volatility::Immutable) }
+        Self { to, is_named_by_type: false, signature: Signature::any(1, Volatility::Immutable) }
     }
+
+    fn named_by_type(&self) -> Self {
+        Self { is_named_by_type: true, ..Self::new(self.to.clone()) }
+    }
+}
+
+/// Gives the conversions in a condition names of their own. A key of a join becomes a column beside its operand.
+pub(crate) fn name_conversions(condition: Expr) -> Result<Transformed<Expr>> {
+    condition.transform_up(|part| {
+        let Expr::ScalarFunction(call) = &part else { return Ok(Transformed::no(part)) };
+        let conversion = call.func.inner().downcast_ref::<Conversion>().filter(|function| !function.is_named_by_type);
+        let named =
+            conversion.map(|function| ScalarUDF::new_from_impl(function.named_by_type()).call(call.args.clone()));
+        Ok(named.map_or(Transformed::no(part), Transformed::yes))
+    })
 }
 
 /// Converts `values` to the type `to`.
@@ -103,8 +123,11 @@ impl ScalarUDFImpl for Conversion {
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        // DataFusion names a cast after its operand.
-        Ok(args.iter().map(|arg| arg.schema_name().to_string()).collect())
+        let names = args.iter().map(|arg| match self.is_named_by_type {
+            true => format!("CAST({} AS {})", arg.schema_name(), self.to),
+            false => arg.schema_name().to_string(),
+        });
+        Ok(names.collect())
     }
 
     fn signature(&self) -> &Signature {

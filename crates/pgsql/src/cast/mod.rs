@@ -16,7 +16,7 @@ use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF};
 
 pub(crate) use character::{rewrite_character_columns, rewrite_character_keys, rewrite_characters};
-pub(crate) use conversion::Conversion;
+pub(crate) use conversion::{Conversion, name_conversions};
 pub(crate) use from_text::parse_texts;
 pub(crate) use types::rewrite_syntax;
 

@@ -1,7 +1,7 @@
 //! Subqueries in the expressions of one node become columns of its input.
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{JoinType, Result};
+use datafusion::common::{JoinType, Result, plan_err};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator, Projection};
 
 use super::membership::{self, Position};
@@ -57,10 +57,23 @@ impl<'a> ValueRewriter<'a> {
             }
             match self.value_of(&expression)? {
                 Some(value) => Ok(Transformed::new(value, true, TreeNodeRecursion::Jump)),
-                None => Ok(Transformed::no(expression)),
+                None => self.leave(expression, at),
             }
         });
         replaced.data()
+    }
+
+    /// `expression`, whose subquery is left to DataFusion, unless its join would be wrong at `position`.
+    fn leave(&self, expression: Expr, position: Position) -> Result<Transformed<Expr>> {
+        if let Expr::InSubquery(contained) = &expression
+            && !position.allows_join(contained, self.input.schema())?
+        {
+            return plan_err!(
+                "IN and NOT IN with a subquery are not supported here for rows with random values; \
+                 write EXISTS or NOT EXISTS in WHERE"
+            );
+        }
+        Ok(Transformed::no(expression))
     }
 
     /// `expression`, whose subquery, if it is one, becomes DataFusion's join.

@@ -72,6 +72,13 @@ pub fn with_type_name(mut field: Field, name: impl Into<String>) -> Field {
     field
 }
 
+/// `field` without a declared type name.
+#[must_use]
+pub fn without_type_name(mut field: Field) -> Field {
+    field.metadata_mut().remove(TYPE_NAME_KEY);
+    field
+}
+
 /// The declared type name of `field`.
 pub fn declared_type_name(field: &Field) -> Option<&str> {
     field.metadata().get(TYPE_NAME_KEY).map(String::as_str)

@@ -6,7 +6,7 @@ use tidegate_sql::SqlDialect;
 
 /// How far comparisons of a column agree with the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum ComparisonSemantics {
+pub(crate) enum ComparisonSemantics {
     /// They may differ.
     None,
     /// Values that are equal here are equal in the member, but not vice versa.
@@ -18,7 +18,7 @@ pub(super) enum ComparisonSemantics {
 }
 
 impl ComparisonSemantics {
-    pub(super) fn for_field(field: &Field, dialect: SqlDialect) -> Self {
+    pub(crate) fn for_field(field: &Field, dialect: SqlDialect) -> Self {
         match dialect {
             SqlDialect::DataFusion => embedded_semantics(field.data_type()),
             SqlDialect::Postgres => postgres_semantics(field),
