@@ -149,13 +149,15 @@ impl TableColumns {
         }
         let mut object = cursor.object();
         let mut expected = 0;
+        let mut refused: Vec<String> = Vec::new();
         while let Some(name) = object.next_name(&mut cursor, scratch)? {
             let Some(position) = self.names.find(name, expected) else {
-                if self.options.unknown_columns == UnknownColumns::Refuse {
-                    return Err(CellError::new(self.names.unknown("column", name)).in_member(name));
-                }
                 let name = name.to_owned();
                 let value = cursor.raw_value(scratch)?;
+                if self.options.unknown_columns == UnknownColumns::Refuse {
+                    refused.push(name);
+                    continue;
+                }
                 self.append_unknown(&name, value, scratch)?;
                 continue;
             };
@@ -166,7 +168,11 @@ impl TableColumns {
             }
             buffer.append_json(&mut cursor, scratch).map_err(|error| error.in_member(self.names.name(position)))?;
         }
-        Ok(cursor.expect_end()?)
+        cursor.expect_end()?;
+        match (refused.first(), self.names.unknown_columns(refused.iter().map(String::as_str))) {
+            (Some(name), Some(reason)) => Err(CellError::new(reason).in_member(name)),
+            _ => Ok(()),
+        }
     }
 
     /// Adds a column for a member that the table does not have. A null has no type, so that it adds nothing.

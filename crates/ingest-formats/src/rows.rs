@@ -146,12 +146,12 @@ impl RecordSink for RowCollector {
 
     fn named_columns(&mut self, line: u64, names: &[&str]) -> Result<Vec<usize>, BodyError> {
         let columns = self.columns.names();
-        let positions = names.iter().enumerate().map(|(index, name)| {
-            columns
-                .find(name, index)
-                .ok_or_else(|| BodyError::Columns(format!("line {line}: {}", columns.unknown("column", name))))
-        });
-        positions.collect()
+        let positions: Vec<_> = names.iter().enumerate().map(|(index, name)| columns.find(name, index)).collect();
+        let unknown = names.iter().zip(&positions).filter(|(_, position)| position.is_none()).map(|(name, _)| *name);
+        match columns.unknown_columns(unknown) {
+            Some(reason) => Err(BodyError::Columns(format!("line {line}: {reason}"))),
+            None => Ok(positions.into_iter().flatten().collect()),
+        }
     }
 
     fn unnamed_columns(&mut self, _fields: usize) -> Vec<usize> {

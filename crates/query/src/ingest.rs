@@ -121,8 +121,14 @@ pub trait RowWriter: Send + Debug {
     ///
     /// # Errors
     /// `InvalidArguments` when the rows do not fit; `Unavailable` when there is no room or the storage fails. The write
-    /// is over.
+    /// is over, unless [`RowWriter::takes_parts`].
     async fn write(&mut self, table: usize, rows: RecordBatch) -> Result<(), Error>;
+
+    /// Whether rows of this table that were refused as `InvalidArguments` added nothing, and parts of them can be
+    /// written, to find the rows that do not fit.
+    fn takes_parts(&self, _table: usize) -> bool {
+        false
+    }
 
     /// Stores all rows. When it returns, they are on disk and visible.
     ///

@@ -198,7 +198,8 @@ async fn membership_in_rows_that_depend_on_random_rows_is_refused() {
     let found = "f.dest NOT IN (SELECT p.tailNum FROM planes p WHERE p.seats > f.chance)";
     assert_snapshot!(node.refusal(&format!("SELECT id FROM {rows} WHERE id = 1 OR {found}")).await, @"invalid_arguments: IN and NOT IN with a subquery are not supported here for rows with random values; write EXISTS or NOT EXISTS in WHERE");
     let missing = "NOT EXISTS (SELECT FROM planes p WHERE p.tailNum = f.dest AND p.seats > f.chance)";
-    let batches = node.batches(&format!("SELECT id FROM {rows} WHERE id = 1 OR {missing} ORDER BY id"), Vec::new()).await;
+    let batches =
+        node.batches(&format!("SELECT id FROM {rows} WHERE id = 1 OR {missing} ORDER BY id"), Vec::new()).await;
     assert_eq!(crate::support::lines(&batches.unwrap()), "1\n2");
     assert_snapshot!(node.refusal(&format!("SELECT id, {found} AS found FROM {rows}")).await, @"invalid_arguments: IN and NOT IN with a subquery are not supported here for rows with random values; write EXISTS or NOT EXISTS in WHERE");
 }

@@ -8,6 +8,8 @@ use crate::value::{cut_at, quoted};
 
 /// How many names a message lists where no name is similar.
 const LISTED_NAMES_MAX: usize = 20;
+/// How many columns that do not fit a message names.
+const FURTHER_NAMES_MAX: usize = 20;
 /// The longest name of a column that a body adds, in bytes.
 const NEW_NAME_BYTES_MAX: usize = 255;
 /// The longest name that a message quotes, in bytes.
@@ -75,6 +77,22 @@ impl NameIndex {
         self.positions.get(name).copied()
     }
 
+    /// The message for columns that are not there. `None` if there are no such.
+    pub(crate) fn unknown_columns<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+        let mut names = names.into_iter();
+        let mut message = self.unknown("column", names.next()?);
+        let mut further: Vec<String> = names.by_ref().take(FURTHER_NAMES_MAX).map(quoted).collect();
+        let uncounted = names.count();
+        if uncounted > 0 {
+            further.push(format!("{uncounted} others"));
+        }
+        if !further.is_empty() {
+            message.push_str("; nor are there: ");
+            message.push_str(&further.join(", "));
+        }
+        Some(message)
+    }
+
     /// The message for a name that is not there. `what` is `column` or `member`.
     pub(crate) fn unknown(&self, what: &str, name: &str) -> String {
         let names = || self.names.iter().map(String::as_str);
@@ -102,6 +120,12 @@ mod tests {
         let index = NameIndex::new(["device".to_owned(), "value".to_owned()]).expect("no name occurs twice");
         assert_eq!(index.unknown("column", "devise"), "there is no column \"devise\"; did you mean \"device\"?");
         assert_eq!(index.unknown("column", "xyz"), "there is no column \"xyz\"; there are: device, value");
+        assert_eq!(index.unknown_columns([]), None);
+        assert_eq!(
+            index.unknown_columns(["devise", "x", "y"]).unwrap_or_default(),
+            "there is no column \"devise\"; did you mean \"device\"?; nor are there: \"x\", \"y\""
+        );
+        assert!(index.unknown_columns(["x"; 30]).is_some_and(|message| message.ends_with("\"x\", 9 others")));
         assert_eq!((index.find("value", 0), index.find("value", 1), index.find("no", 0)), (Some(1), Some(1), None));
         assert!(index.check_new("other").is_ok() && index.check_new("Ä\n").is_err() && index.check_new("").is_err());
         assert_eq!(

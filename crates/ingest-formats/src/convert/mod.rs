@@ -21,6 +21,8 @@ use crate::rows::RowCollector;
 
 /// Bodies with fewer rows may have any number of them for a byte.
 const UNCHECKED_ROWS: u64 = 16 << 20;
+/// How many columns that do not fit a message has.
+const PROBLEMS_MAX: usize = 20;
 /// How deeply types may be nested.
 const TYPE_DEPTH_MAX: usize = 32;
 
@@ -81,9 +83,7 @@ impl BatchConverter {
                 "the table would have {count} columns; at most {columns_max} are allowed"
             )));
         }
-        let columns = members(source.fields(), &names, &fields.clone().into(), TYPE_DEPTH_MAX);
-        let columns =
-            columns.map_err(|error| BodyError::Columns(format!("column \"{}\": {}", error.path, error.reason)))?;
+        let columns = all_members(source.fields(), &names, &fields.clone().into())?;
         let schema = Arc::new(Schema::new_with_metadata(fields, table.metadata().clone()));
         Ok(Self {
             schema,
@@ -162,13 +162,14 @@ fn table_fields(source: &Schema, table: &Schema, unknown: UnknownColumns) -> Res
     let declared = NameIndex::new(table.fields().iter().map(|field| field.name().clone()));
     let declared = declared.map_err(BodyError::Options)?;
     let mut fields: Vec<FieldRef> = table.fields().iter().cloned().collect();
-    for field in source.fields() {
-        if declared.find(field.name(), 0).is_some() {
-            continue;
-        }
-        if unknown == UnknownColumns::Refuse {
-            return Err(BodyError::Columns(declared.unknown("column", field.name())));
-        }
+    let added: Vec<&FieldRef> =
+        source.fields().iter().filter(|field| declared.find(field.name(), 0).is_none()).collect();
+    if unknown == UnknownColumns::Refuse
+        && let Some(reason) = declared.unknown_columns(added.iter().map(|field| field.name().as_str()))
+    {
+        return Err(BodyError::Columns(reason));
+    }
+    for field in added {
         declared.check_new(field.name()).map_err(BodyError::Columns)?;
         // Which values repeat in the body is no property of the column.
         let data_type = match field.data_type() {
@@ -180,26 +181,50 @@ fn table_fields(source: &Schema, table: &Schema, unknown: UnknownColumns) -> Res
     Ok(fields)
 }
 
+/// The columns of a table. The error has each that does not fit.
+fn all_members(source: &Fields, names: &NameIndex, targets: &Fields) -> Result<Vec<MemberConversion>, BodyError> {
+    let mut columns = Vec::with_capacity(targets.len());
+    let mut problems = Vec::new();
+    for (position, target) in targets.iter().enumerate() {
+        match member(source, names, (position, target), TYPE_DEPTH_MAX) {
+            Ok(column) => columns.push(column),
+            Err(error) => problems.push(format!("column \"{}\": {}", error.path, error.reason)),
+        }
+    }
+    let uncounted = problems.len().saturating_sub(PROBLEMS_MAX);
+    problems.truncate(PROBLEMS_MAX);
+    if uncounted > 0 {
+        problems.push(format!("{uncounted} others do not fit"));
+    }
+    if problems.is_empty() { Ok(columns) } else { Err(BodyError::Columns(problems.join("; "))) }
+}
+
 fn members(
     source: &Fields,
     names: &NameIndex,
     targets: &Fields,
     depth: usize,
 ) -> Result<Vec<MemberConversion>, Box<CellError>> {
-    let convert = |(position, target): (usize, &FieldRef)| {
-        let name = target.name();
-        let found = names.find(name, position).and_then(|position| Some((position, source.get(position)?)));
-        let Some((position, field)) = found else {
-            if !target.is_nullable() {
-                return Err(CellError::new("it is missing, and the column takes no nulls").in_member(name));
-            }
-            let value = ValueConversion::with_kind(target, ConversionKind::Same);
-            return Ok(MemberConversion { name: name.clone(), source: None, value });
-        };
-        let value = ValueConversion::new(field, target, depth).map_err(|error| error.in_member(name))?;
-        Ok(MemberConversion { name: name.clone(), source: Some(position), value })
+    targets.iter().enumerate().map(|target| member(source, names, target, depth)).collect()
+}
+
+fn member(
+    source: &Fields,
+    names: &NameIndex,
+    (position, target): (usize, &FieldRef),
+    depth: usize,
+) -> Result<MemberConversion, Box<CellError>> {
+    let name = target.name();
+    let found = names.find(name, position).and_then(|position| Some((position, source.get(position)?)));
+    let Some((position, field)) = found else {
+        if !target.is_nullable() {
+            return Err(CellError::new("it is missing, and the column takes no nulls").in_member(name));
+        }
+        let value = ValueConversion::with_kind(target, ConversionKind::Same);
+        return Ok(MemberConversion { name: name.clone(), source: None, value });
     };
-    targets.iter().enumerate().map(convert).collect()
+    let value = ValueConversion::new(field, target, depth).map_err(|error| error.in_member(name))?;
+    Ok(MemberConversion { name: name.clone(), source: Some(position), value })
 }
 
 impl ValueConversion {

@@ -196,6 +196,14 @@ fn columns_that_do_not_fit_refuse_the_body() {
         "there is no column \"valu\"; did you mean \"value\"?"
     );
     assert_eq!(
+        error(&table, vec![("device", number()), ("value", time())]),
+        "column \"device\": it is an integer of 64 bits in the body, and text in the table; column \"value\": it is a timestamp without zone in microseconds in the body, and a double in the table"
+    );
+    assert_eq!(
+        error(&table, vec![("a", number()), ("device", device()), ("b", number())]),
+        "there is no column \"a\"; the nearest name is \"value\"; nor are there: \"b\""
+    );
+    assert_eq!(
         error(&table, vec![("value", number())]),
         "column \"device\": it is missing, and the column takes no nulls"
     );

@@ -62,6 +62,10 @@ fn names_of_columns_are_checked() {
     let cases = [
         ("", "the body is empty; its first line has the names of the columns"),
         ("device,valu\n", "line 1: there is no column \"valu\"; did you mean \"value\"?"),
+        (
+            "x,device,valu,y\n",
+            "line 1: there is no column \"x\"; there are: time, device, value; nor are there: \"valu\", \"y\"",
+        ),
         ("device,device\n", "line 1, the names of the columns: \"device\" occurs twice"),
         ("device,\n", "line 1, the names of the columns: one of them is empty"),
         (

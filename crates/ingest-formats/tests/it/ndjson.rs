@@ -35,6 +35,7 @@ fn rows_that_do_not_fit_have_line_column_and_reason() {
         r#"[1]"#,
         r#"{"device":"a","value":01}"#,
         r#"{"device":"a"} {}"#,
+        r#"{"devise":"a","x":[1,2],"value":1,"y":null}"#,
     ];
     let expected = [
         r#"line 2, column "valu": there is no column "valu"; did you mean "value"?"#,
@@ -49,12 +50,13 @@ fn rows_that_do_not_fit_have_line_column_and_reason() {
         r#"line 11: a row is an object with the names of the columns"#,
         r#"line 12: "01" is no number in JSON"#,
         r#"line 13: the JSON is malformed at byte 16 of the row: there is more text after the value"#,
+        r#"line 14, column "devise": there is no column "devise"; did you mean "device"?; nor are there: "x", "y""#,
     ];
     assert_eq!(rejected(&(body.join("\n") + "\n")), expected);
     let error = decode(&sensors(), &BodyOptions::new(BodyFormat::Ndjson), &(body.join("\n") + "\n")).unwrap_err();
     let BodyError::Rejected { rows, count } = error else { panic!("{error}") };
     assert_eq!(rows.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
-    assert_eq!((count, rows[0].text.as_str()), (12, body[1]));
+    assert_eq!((count, rows[0].text.as_str()), (13, body[1]));
 }
 
 #[test]

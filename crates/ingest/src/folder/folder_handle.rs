@@ -123,10 +123,10 @@ impl IngestFolder {
         self.shared.maintain().await;
     }
 
-    /// Reads all data files of a table and compares their checksums and rows with what was written.
+    /// Reads the log and all data files of a table, and compares their checksums and rows with what was written.
     ///
     /// # Errors
-    /// `UnknownTable`, and `Delta` and `Io` if a file cannot be read at all.
+    /// `UnknownTable`, and `Log` if a file of the log cannot be read at all.
     pub async fn verify(&self, table: &str) -> Result<TableVerification, IngestError> {
         self.shared.verify_table(&table_key(table)).await
     }

@@ -10,7 +10,7 @@ use crate::delta::{ColumnStatistics, DataFile, StatisticsValue};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct StagedFile {
     path: String,
-    rows: u64,
+    pub(crate) rows: u64,
     bytes: u64,
     partition_values: Vec<Option<String>>,
     modified_ms: i64,

@@ -1,5 +1,6 @@
 //! The state of one table: its Delta table, its rows in the log, and views of both.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
@@ -15,6 +16,14 @@ use crate::delta::DeltaSnapshot;
 
 /// Dead views in the list of views after which it is cleaned.
 const VIEWS_CLEANED_AT: usize = 64;
+
+/// Rows of a table that only the log has.
+#[derive(Debug)]
+pub(crate) struct LoggedRows {
+    /// The records that they may be in, among those of other tables.
+    pub(crate) sequences: RangeInclusive<u64>,
+    pub(crate) rows: u64,
+}
 
 #[derive(Debug)]
 pub(crate) struct TableState {
@@ -118,6 +127,14 @@ impl TableState {
         let flushing = self.flushing.as_ref().map(|rows| rows.first_sequence);
         let pending = self.pending.as_ref().map(|rows| rows.first_sequence);
         self.dropped_at.into_iter().chain(flushing).chain(pending).min()
+    }
+
+    /// The rows that only the log has.
+    pub(crate) fn logged_rows(&self) -> Vec<LoggedRows> {
+        let moving = [self.flushing.as_deref(), self.pending.as_ref()].into_iter().flatten();
+        let logged =
+            |rows: &PendingRows| LoggedRows { sequences: rows.first_sequence..=rows.last_sequence, rows: rows.rows };
+        moving.map(logged).collect()
     }
 
     /// Whether the rows in the log are many or old enough to be moved.

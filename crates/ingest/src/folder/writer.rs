@@ -38,6 +38,8 @@ pub(crate) struct FolderWriter {
     tables: Vec<TablePart>,
     /// Bytes of all batches that are collected.
     collected_bytes: usize,
+    /// Whether rows that were written are lost, so that nothing may be stored.
+    has_failed: bool,
 }
 
 /// The rows of a write for one table.
@@ -102,12 +104,15 @@ impl FolderWriter {
         key: Option<RunningKey>,
         tables: Vec<TablePart>,
     ) -> Self {
-        Self { shared, mode, key, tables, collected_bytes: 0 }
+        Self { shared, mode, key, tables, collected_bytes: 0, has_failed: false }
     }
 
     async fn store(mut self) -> Result<WriteReceipt, Error> {
         let database = self.shared.name.clone();
         let for_caller = |error: IngestError| error.for_caller(&database);
+        if self.has_failed {
+            return Err(for_caller(IngestError::Closed));
+        }
         let mut encoded = EncodedWrite::default();
         for (position, part) in self.tables.iter_mut().enumerate() {
             let mode = if position == 0 { self.mode } else { WriteMode::Append };
@@ -342,20 +347,28 @@ impl RowWriter for FolderWriter {
             }
             None => vec![rows],
         };
+        let mut conforming = Vec::with_capacity(batches.len());
         for batch in batches {
             part.widen(batch.schema_ref(), &self.shared).await?;
-            let batch = part.conform(&batch, &self.shared)?;
-            if batch.num_rows() > 0 {
-                part.rows += batch.num_rows() as u64;
-                self.collected_bytes += tidegate_query::batch_bytes(&batch);
-                part.batches.push(batch);
-            }
+            conforming.push(part.conform(&batch, &self.shared)?);
+        }
+        for batch in conforming.into_iter().filter(|batch| batch.num_rows() > 0) {
+            part.rows += batch.num_rows() as u64;
+            self.collected_bytes += tidegate_query::batch_bytes(&batch);
+            part.batches.push(batch);
         }
         let is_unsure = part.schema.as_ref().is_some_and(|schema| may_not_be_storable(schema, &part.declaration));
         if is_unsure || self.collected_bytes > self.shared.options.inline_bytes_max {
+            self.has_failed = true;
             self.stage().await?;
+            self.has_failed = false;
         }
         Ok(())
+    }
+
+    /// The rows of a transform are computed one by one.
+    fn takes_parts(&self, table: usize) -> bool {
+        !self.has_failed && self.tables.get(table).is_some_and(|part| part.declaration.transform.is_some())
     }
 
     async fn commit(self: Box<Self>) -> Result<WriteReceipt, Error> {

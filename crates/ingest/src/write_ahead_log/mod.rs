@@ -6,6 +6,7 @@
 //! The log is a folder of segment files. A segment begins with a header (`record.rs`) and is deleted as a whole, when all
 //! of its records are released. The last segment always exists, as its header holds the sequence counter.
 
+mod check;
 mod error;
 mod files;
 mod record;
@@ -13,7 +14,7 @@ mod recovery;
 mod writer;
 
 use std::fs::{File, TryLockError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -22,6 +23,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
+pub(crate) use check::LogChecker;
 pub use error::LogError;
 use files::{LogFile, open_log_file};
 use record::RECORD_HEADER_BYTES;
@@ -55,6 +57,7 @@ impl Default for LogOptions {
 /// An open log. Dropping it ends the writer thread after the records that wait; [`WriteAheadLog::close`] waits for that.
 #[derive(Debug)]
 pub struct WriteAheadLog {
+    folder: PathBuf,
     commands: mpsc::Sender<Command>,
     queue_bytes: Arc<Semaphore>,
     status: Arc<LogStatus>,
@@ -129,7 +132,7 @@ impl WriteAheadLog {
             .spawn(move || writer.run(inbox))
             .map_err(LogError::io("start the writer thread of", folder))?;
         let queue_bytes = Arc::new(Semaphore::new(QUEUE_BYTES_MAX as usize));
-        Ok(Self { commands, queue_bytes, status, thread: Mutex::new(Some(thread)) })
+        Ok(Self { folder: folder.to_owned(), commands, queue_bytes, status, thread: Mutex::new(Some(thread)) })
     }
 
     /// Appends a record of the parts of `payload`, and returns its sequence number when it is synced. Waits while too many
@@ -179,6 +182,11 @@ impl WriteAheadLog {
         let (answer, answered) = oneshot::channel();
         self.commands.send(Command::Release { up_to, answer }).await.map_err(|_| LogError::Closed)?;
         answered.await.unwrap_or(Err(LogError::Closed))
+    }
+
+    /// What compares the files of the log with what was acknowledged.
+    pub(crate) fn checker(&self) -> LogChecker {
+        LogChecker { folder: self.folder.clone(), status: self.status.clone() }
     }
 
     /// The bytes of all segments.

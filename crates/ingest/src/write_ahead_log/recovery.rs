@@ -39,6 +39,7 @@ pub(crate) fn recover<E>(
 where
     E: std::error::Error + Send + Sync + 'static,
 {
+    remove_unfinished(folder)?;
     let mut first_sequences = list_segments(folder)?;
     if first_sequences.is_empty() {
         create(folder, 1)?;
@@ -149,23 +150,29 @@ fn create(folder: &Path, first_sequence: u64) -> Result<(), LogError> {
         .map_err(LogError::io("create a segment in", folder))
 }
 
-/// The first sequence numbers of the segments, ascending. Removes files whose creation was interrupted.
-fn list_segments(folder: &Path) -> Result<Vec<u64>, LogError> {
-    let mut first_sequences = Vec::new();
-    let entries = std::fs::read_dir(folder).map_err(LogError::io("list", folder))?;
-    for entry in entries {
-        let path = entry.map_err(LogError::io("list", folder))?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if let Some(first) = name.strip_suffix(SEGMENT_SUFFIX).and_then(|digits| digits.parse().ok()) {
-            first_sequences.push(first);
-        } else if path.extension().is_some_and(|extension| extension == "new") {
-            std::fs::remove_file(&path).map_err(LogError::io("remove", &path))?;
-        }
-    }
+/// The first sequence numbers of the segments, ascending.
+pub(crate) fn list_segments(folder: &Path) -> Result<Vec<u64>, LogError> {
+    let sequence = |path: &PathBuf| path.file_name()?.to_str()?.strip_suffix(SEGMENT_SUFFIX)?.parse().ok();
+    let mut first_sequences: Vec<u64> = list_files(folder)?.iter().filter_map(sequence).collect();
     first_sequences.sort_unstable();
     Ok(first_sequences)
 }
 
-fn damaged(file: &Path, offset: usize, problem: &'static str) -> LogError {
+/// Removes files whose creation was interrupted.
+fn remove_unfinished(folder: &Path) -> Result<(), LogError> {
+    for path in list_files(folder)? {
+        if path.extension().is_some_and(|extension| extension == "new") {
+            std::fs::remove_file(&path).map_err(LogError::io("remove", &path))?;
+        }
+    }
+    Ok(())
+}
+
+fn list_files(folder: &Path) -> Result<Vec<PathBuf>, LogError> {
+    let entries = std::fs::read_dir(folder).map_err(LogError::io("list", folder))?;
+    entries.map(|entry| entry.map(|entry| entry.path()).map_err(LogError::io("list", folder))).collect()
+}
+
+pub(crate) fn damaged(file: &Path, offset: usize, problem: &'static str) -> LogError {
     LogError::Damaged { file: file.to_owned(), offset: offset as u64, problem }
 }

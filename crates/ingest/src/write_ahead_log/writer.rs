@@ -212,8 +212,11 @@ impl LogWriter {
                 break;
             }
             let path = segment_path(&self.folder, oldest.first_sequence);
+            // Before the file disappears, so that a check does not miss it.
+            self.status.oldest_sequence.store(next_first, Ordering::Release);
             match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    self.publish_status();
                     return Err(LogError::io("remove", &path)(error));
                 }
                 _ => {}

@@ -1,11 +1,13 @@
 //! From the bytes of rows to a table: decodes, stamps, writes and commits. All rows are stored, or none.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use tidegate_core::{AuditedStatement, AuthMethod, Error, ErrorKind, quota_address};
-use tidegate_ingest_formats::{BodyFormat, BodyOptions, REPORTED_ROWS_MAX, RejectMode, RejectedRow};
+use tidegate_ingest_formats::{BodyFormat, BodyOptions, REPORTED_ROWS_MAX, RejectMode, RejectedRow, RowPosition};
 use tidegate_query::{REJECTS_SUFFIX, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart};
 use tidegate_runtime::Job;
 
@@ -143,10 +145,12 @@ impl Writing<'_> {
             let count = decoded.batch.num_rows() + decoded.rejected.len();
             self.job.count_rows(count as u64);
             if let Some(writer) = &mut writer {
+                let mut rejected = decoded.rejected;
                 if decoded.batch.num_rows() > 0 {
-                    writer.write(ROWS, self.stamps.apply(decoded.batch, &self.table)?).await?;
+                    let batch = self.stamps.apply(decoded.batch, &self.table)?;
+                    rejected.extend(self.write_fitting(writer, &batch, &decoded.positions).await?);
                 }
-                self.write_rejected(writer, decoded.rejected).await?;
+                self.write_rejected(writer, rejected).await?;
             }
             if rows.is_refused() {
                 // The rest is read for further reasons only.
@@ -165,6 +169,38 @@ impl Writing<'_> {
         Ok(StoredRows { receipt, rejections, rejected, is_repeated: false })
     }
 
+    /// Writes the rows of `batch`. Where the sender wants to have single rows rejected, returns those that the table
+    /// refuses.
+    async fn write_fitting(
+        &self,
+        writer: &mut Box<dyn RowWriter>,
+        batch: &RecordBatch,
+        positions: &[RowPosition],
+    ) -> Result<Vec<RejectedRow>, Error> {
+        let mut rejected = Vec::new();
+        let mut is_first = true;
+        let mut parts: Vec<Range<usize>> = std::iter::once(0..batch.num_rows()).collect();
+        while let Some(part) = parts.pop() {
+            let Err(error) = writer.write(ROWS, batch.slice(part.start, part.len())).await else { continue };
+            let is_refusal = error.kind() == ErrorKind::InvalidArguments;
+            if self.rejects.is_none() || !is_refusal || !writer.takes_parts(ROWS) {
+                return Err(error);
+            }
+            // Without a row, only what is wrong for all rows is refused.
+            if std::mem::take(&mut is_first) && writer.write(ROWS, batch.slice(0, 0)).await.is_err() {
+                return Err(error);
+            }
+            if part.len() > 1 {
+                let middle = part.start + part.len() / 2;
+                parts.extend([middle..part.end, part.start..middle]);
+                continue;
+            }
+            let Some(position) = positions.get(part.start) else { return Err(error) };
+            rejected.push(refused_row(*position, &error));
+        }
+        Ok(rejected)
+    }
+
     async fn write_rejected(&mut self, writer: &mut Box<dyn RowWriter>, rows: Vec<RejectedRow>) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
@@ -177,6 +213,13 @@ impl Writing<'_> {
         self.rejections.extend(rows.into_iter().take(room));
         Ok(())
     }
+}
+
+/// A row that the transform of its table does not compute, or whose computed values do not fit.
+fn refused_row(position: RowPosition, error: &Error) -> RejectedRow {
+    let violations = error.violations().iter().map(|violation| format!("; {}: {}", violation.path, violation.message));
+    let reason = format!("{}{}", error.message(), violations.collect::<String>());
+    RejectedRow { position, column: None, reason, text: String::new() }
 }
 
 /// The receipt of an earlier call with the same key.

@@ -12,6 +12,10 @@ use super::fixture::{
 };
 
 fn data_files(folder: &Path) -> Vec<PathBuf> {
+    files_with_extension(folder, "parquet")
+}
+
+fn files_with_extension(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -19,7 +23,7 @@ fn data_files(folder: &Path) -> Vec<PathBuf> {
             let path = entry.unwrap().path();
             if path.is_dir() && !path.ends_with("_delta_log") {
                 folders.push(path);
-            } else if path.extension().is_some_and(|end| end == "parquet") {
+            } else if path.extension().is_some_and(|end| end == extension) {
                 files.push(path);
             }
         }
@@ -141,6 +145,58 @@ async fn a_changed_data_file_is_found_by_its_checksum() {
     assert_eq!(damaged.problems.len(), 1);
     assert_eq!(damaged.problems[0].0, file);
     assert!(folder.verify("other").await.is_err());
+}
+
+#[tokio::test]
+async fn a_changed_record_of_the_log_is_found_while_the_log_is_open() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    append_files(&folder, 1).await;
+    append(&folder, "readings", 10, 7).await;
+    append(&folder, "readings", 17, 3).await;
+    replace(&folder, "others", 0, 5).await;
+    let problems = async |table: &str| folder.verify(table).await.unwrap().problems;
+    assert_eq!((problems("readings").await, problems("others").await), (Vec::new(), Vec::new()));
+    let segment = files_with_extension(path.path(), "log").into_iter().max().unwrap();
+    let content = std::fs::read(&segment).unwrap();
+    let mut changed = content.clone();
+    let middle = content.len() / 2;
+    changed[middle] ^= 1;
+    std::fs::write(&segment, changed).unwrap();
+    for table in ["readings", "others"] {
+        let found = problems(table).await;
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].0, segment);
+        assert!(found[0].1.contains("a record is incomplete or was changed"), "{found:?}");
+    }
+    std::fs::write(&segment, &content[..middle]).unwrap();
+    assert_eq!(problems("readings").await.len(), 1, "acknowledged records are missing");
+    std::fs::write(&segment, &content[..32]).unwrap();
+    assert!(problems("readings").await[0].1.ends_with("is missing"), "{:?}", problems("readings").await);
+    std::fs::write(&segment, content).unwrap();
+    assert_eq!(problems("readings").await, Vec::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_is_intact_while_rows_are_written_and_moved() {
+    let path = TempDir::new().unwrap();
+    let busy = IngestOptions { flush_rows: 500, ..options() };
+    let folder = open_with(path.path(), busy).await;
+    append(&folder, "readings", 0, 1).await;
+    let writer = {
+        let folder = folder.clone();
+        tokio::spawn(async move {
+            for round in 0..200 {
+                append(&folder, "readings", 1 + round * 10, 10).await;
+            }
+        })
+    };
+    while !writer.is_finished() {
+        let found = folder.verify("readings").await.unwrap();
+        assert!(found.is_intact(), "{:?}", found.problems);
+    }
+    writer.await.unwrap();
+    assert_eq!(values(&folder, "readings"), range(0, 2001));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -18,6 +18,9 @@ databases:
         evolve: add_columns
       doubled:
         transform: SELECT device, value * 2 AS value FROM incoming WHERE value > 0
+      parsed:
+        columns: {id: integer, value: int16}
+        transform: SELECT id, CAST(value AS bigint) AS value FROM incoming
   - {name: shop, files: shop}
   - {name: all, federated: [plant, shop]}
 ";
@@ -105,6 +108,33 @@ async fn transform_computes_the_rows() {
     assert_eq!(refused["status"], 400, "{refused}");
     assert!(refused["detail"].as_str().unwrap().contains("there is no column"), "{refused}");
     assert_eq!(node.rows("plant", "SELECT count(*) FROM doubled").await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_a_transform_does_not_compute_are_rejected_on_request() {
+    let node = DataNode::start(CONFIGURATION);
+    let value = |id: i64| match id {
+        7 => "x".to_owned(),
+        3_000 => "70000".to_owned(),
+        id => (id % 100).to_string(),
+    };
+    let lines = (1..=10_000).map(|id| format!("{{\"id\": {id}, \"value\": \"{}\"}}\n", value(id)));
+    let body = lines.collect::<String>();
+    let refused = node.post("/data/plant/parsed", "application/x-ndjson", body.clone()).await;
+    assert_eq!(refused.status(), 400);
+    assert_eq!(node.rows("plant", "SELECT count(*) FROM parsed").await, "0");
+    let kept = node.post("/data/plant/parsed?on_reject=row", "application/x-ndjson", body).await;
+    let kept: Value = kept.json().await.unwrap();
+    assert_eq!((&kept["rows"], &kept["rejected"]), (&json!(9_998), &json!(2)), "{kept}");
+    let stored = "SELECT count(*), count(DISTINCT id), min(id), max(id), sum(value) FROM parsed";
+    assert_eq!(node.rows("plant", stored).await, "9998,9998,1,10000,494993");
+    insta::assert_snapshot!(node.rows("plant", "SELECT line, reason FROM parsed__rejects ORDER BY line").await, @r#"
+    7,"invalid input syntax for type bigint: ""x"""
+    3000,"the rows do not fit table ""parsed""; value: the transform computes Int64, and some values have no equal Int16"
+    "#);
+    // What is wrong for all rows refuses the request.
+    let refused = node.post("/data/plant/parsed?on_reject=row", "application/x-ndjson", "{\"id\": 1}\n").await;
+    assert_eq!(refused.status(), 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
