@@ -79,6 +79,20 @@ impl PostgresDatabase {
     fn error(&self, error: &tokio_postgres::Error) -> Error {
         internal_statement_error(error, &self.server.database)
     }
+
+    fn takes_rows(&self, table: &str) -> bool {
+        let parts = SqlDialect::Postgres.table_parts(table);
+        let tables = &self.server.options.ingest_tables;
+        tables.iter().any(|declared| SqlDialect::Postgres.table_parts(declared) == parts)
+    }
+
+    /// The version tag of the columns of `table`, or of the table names, as visible to the role of `principal`. The
+    /// server is queried at most every five seconds.
+    async fn columns_version_tag(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
+        let key = format!("{:?} {table:?}", self.server.identity_of(principal)?.role);
+        let moment = self.opened_at.elapsed().as_secs() / VERSION_TAG_MAX_AGE_SECONDS;
+        self.version_tags.get(key, moment, compute_schema_version_tag(self, table, principal)).await
+    }
 }
 
 /// Ends the transaction of a successful lookup. If this fails, the lease discards the connection.
@@ -138,18 +152,18 @@ impl Database for PostgresDatabase {
         Ok(storage)
     }
 
-    /// The version tag of the columns, or of the table names, as visible to the role of `principal`. Rows change too
-    /// often to be included. The server is queried at most every five seconds.
+    /// Rows are included of tables that take rows. Those of others may change all the time.
     async fn version_tag(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
-        let key = format!("{:?} {table:?}", self.server.identity_of(principal)?.role);
-        let moment = self.opened_at.elapsed().as_secs() / VERSION_TAG_MAX_AGE_SECONDS;
-        self.version_tags.get(key, moment, compute_schema_version_tag(self, table, principal)).await
+        match table {
+            Some(table) if self.takes_rows(table) => self.rows_version_tag(table, principal).await,
+            _ => self.columns_version_tag(table, principal).await,
+        }
     }
 
     /// The server counts the rows that were written. Where row-level security applies to the role of `principal`, they
     /// are not included: they would show when others write. The server is queried at most once a second.
     async fn rows_version_tag(&self, table: &str, principal: &Principal) -> Result<Option<String>, Error> {
-        let Some(columns) = self.version_tag(Some(table), principal).await? else { return Ok(None) };
+        let Some(columns) = self.columns_version_tag(Some(table), principal).await? else { return Ok(None) };
         let key = format!("rows {:?} {table:?}", self.server.identity_of(principal)?.role);
         let moment = self.opened_at.elapsed().as_secs() / ROWS_VERSION_TAG_MAX_AGE_SECONDS;
         let written = async {

@@ -16,6 +16,8 @@ pub struct PostgresOptions {
     pub tenancy: TenantIsolation,
     /// The schemas whose tables are listed; by default all that the role may use.
     pub schemas: Option<Vec<String>>,
+    /// The tables that take rows. Their version tag changes when rows are written, that of others with their columns.
+    pub ingest_tables: Vec<String>,
     /// Whether a login role with privileges beyond reading is an error instead of a warning.
     pub strict: bool,
     /// Whether connections lead to a pooler in transaction mode (PgBouncer). Then a session keeps no state.
@@ -56,6 +58,7 @@ impl Default for PostgresOptions {
             claims: ClaimSettings::default(),
             tenancy: TenantIsolation::default(),
             schemas: None,
+            ingest_tables: Vec::new(),
             strict: false,
             is_behind_pooler: false,
             allowed_functions: Vec::new(),

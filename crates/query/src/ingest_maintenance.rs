@@ -6,6 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tidegate_core::Error;
 
+use crate::counted_target::WriteTotals;
+
 /// A table that takes rows, in numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IngestStatus {
@@ -38,18 +40,8 @@ pub struct IngestStatus {
 /// What happened to a database since it was opened. All values only grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IngestTotals {
-    /// Writes that were stored.
-    pub writes: u64,
-    /// Writes that were answered from their key.
-    pub repeated_writes: u64,
-    /// Writes that failed at their end.
-    pub failed_writes: u64,
-    /// Rows that were stored in the tables that they were sent to.
-    pub rows: u64,
-    /// Rows that were rejected: stored in tables of rejected rows, or nowhere.
-    pub rejected_rows: u64,
-    /// Bytes that were stored, in the log or in files.
-    pub bytes: u64,
+    /// What was written.
+    pub written: WriteTotals,
     /// Moves of rows from the log to files.
     pub flushes: u64,
     /// Moves that failed.

@@ -8,6 +8,7 @@ mod answer;
 mod batch_channel;
 mod body;
 mod changed_rows;
+mod counted_target;
 mod database;
 mod distinct;
 mod executor;
@@ -32,6 +33,7 @@ mod version_tag;
 pub use batch_channel::{BatchSender, batch_channel};
 pub use body::{RowEncoder, stored_columns};
 pub use changed_rows::{changed_rows_batch, changed_rows_schema};
+pub use counted_target::{CountedTarget, WriteTotals};
 pub use database::{
     Catalog, ColumnEntry, Database, Databases, Plan, QueryRows, TableEntry, TableStatus, TableStorage,
     compute_schema_version_tag,

@@ -25,6 +25,13 @@ pub struct IngestNumbers {
     pub rejected_rows: u64,
     /// Bytes that were stored.
     pub bytes: u64,
+    /// Its log and its files, if it is a folder.
+    pub folder: Option<FolderNumbers>,
+}
+
+/// The log and the files of a database that is a folder, in numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FolderNumbers {
     /// Moves of rows from the log to files.
     pub flushes: u64,
     /// Moves that failed.
@@ -85,7 +92,7 @@ pub(crate) struct IngestMetrics(Mutex<RecordedIngest>);
 #[derive(Default)]
 struct RecordedIngest {
     reader: Option<IngestReader>,
-    databases: BTreeSet<String>,
+    folders: BTreeSet<String>,
     /// By broker and session.
     receivers: BTreeSet<(String, String)>,
 }
@@ -100,16 +107,20 @@ impl IngestMetrics {
         let mut state = self.0.lock();
         let Some(reader) = &state.reader else { return };
         let IngestReading { databases, receivers } = reader();
-        let current: BTreeSet<String> = databases.iter().map(|numbers| numbers.database.clone()).collect();
-        // What a database that is gone had last is no longer so.
-        for database in state.databases.difference(&current) {
-            record_gauges(&IngestNumbers { database: database.clone(), ..IngestNumbers::default() });
+        let folders = databases.iter().filter(|numbers| numbers.folder.is_some());
+        let current: BTreeSet<String> = folders.map(|numbers| numbers.database.clone()).collect();
+        // What a folder that is gone had last is no longer so.
+        for database in state.folders.difference(&current) {
+            record_gauges(database, &FolderNumbers::default());
         }
         for numbers in &databases {
-            record_counters(numbers);
-            record_gauges(numbers);
+            record_writes(numbers);
+            if let Some(folder) = &numbers.folder {
+                record_upkeep(&numbers.database, folder);
+                record_gauges(&numbers.database, folder);
+            }
         }
-        state.databases = current;
+        state.folders = current;
         let current: BTreeSet<(String, String)> =
             receivers.iter().map(|numbers| (numbers.broker.clone(), numbers.client_id.clone())).collect();
         for (broker, client_id) in state.receivers.difference(&current) {
@@ -142,7 +153,7 @@ fn record_connection(broker: &str, client_id: &str, is_connected: bool) {
     gauge.set(if is_connected { 1.0 } else { 0.0 });
 }
 
-fn record_counters(numbers: &IngestNumbers) {
+fn record_writes(numbers: &IngestNumbers) {
     let database = || numbers.database.clone();
     let writes = [("stored", numbers.writes), ("repeated", numbers.repeated_writes), ("failed", numbers.failed_writes)];
     for (outcome, count) in writes {
@@ -151,16 +162,20 @@ fn record_counters(numbers: &IngestNumbers) {
     for (outcome, count) in [("stored", numbers.rows), ("rejected", numbers.rejected_rows)] {
         counter!("tidegate_ingest_rows_total", "database" => database(), "outcome" => outcome).absolute(count);
     }
+    counter!("tidegate_ingest_bytes_total", "database" => database()).absolute(numbers.bytes);
+}
+
+fn record_upkeep(database: &str, numbers: &FolderNumbers) {
+    let database = || database.to_owned();
     for (outcome, count) in [("done", numbers.flushes), ("failed", numbers.failed_flushes)] {
         counter!("tidegate_ingest_flushes_total", "database" => database(), "outcome" => outcome).absolute(count);
     }
-    counter!("tidegate_ingest_bytes_total", "database" => database()).absolute(numbers.bytes);
     counter!("tidegate_ingest_compactions_total", "database" => database()).absolute(numbers.compactions);
     counter!("tidegate_ingest_compacted_files_total", "database" => database()).absolute(numbers.compacted_files);
 }
 
-fn record_gauges(numbers: &IngestNumbers) {
-    let database = || numbers.database.clone();
+fn record_gauges(database: &str, numbers: &FolderNumbers) {
+    let database = || database.to_owned();
     gauge!("tidegate_ingest_waiting_rows", "database" => database()).set(numbers.waiting_rows as f64);
     gauge!("tidegate_ingest_waiting_bytes", "database" => database()).set(numbers.waiting_bytes as f64);
     gauge!("tidegate_ingest_oldest_age_seconds", "database" => database()).set(numbers.oldest_age.as_secs_f64());

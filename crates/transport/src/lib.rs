@@ -10,5 +10,5 @@ mod revalidation;
 pub mod stdio;
 pub mod tls;
 
-pub use ingest_metrics::{IngestNumbers, IngestReader, IngestReading, ReceiverNumbers};
+pub use ingest_metrics::{FolderNumbers, IngestNumbers, IngestReader, IngestReading, ReceiverNumbers};
 pub use metrics::{METRICS, MetricDescription, MetricType, Metrics};

@@ -150,7 +150,7 @@ pub const METRICS: [MetricDescription; 39] = {
             "tidegate_ingest_bytes_total",
             Counter,
             &["database"],
-            "Bytes that were stored, in the log or in files.",
+            "Bytes that were stored: in a folder, those in the log or in files; elsewhere, those of the rows in memory.",
         ),
         describe("tidegate_ingest_compactions_total", Counter, &["database"], "Groups of files that were joined."),
         describe(

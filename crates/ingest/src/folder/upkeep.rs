@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use tidegate_core::Error;
-use tidegate_query::{IngestMaintenance, IngestStatus, IngestTotals, IngestVerification};
+use tidegate_query::{IngestMaintenance, IngestStatus, IngestTotals, IngestVerification, WriteTotals};
 
 use super::IngestError;
 use super::folder_handle::IngestFolder;
@@ -28,13 +28,15 @@ impl IngestMaintenance for IngestFolder {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let kept_rejects = read(&counters.rejected_rows);
         IngestTotals {
-            writes: read(&counters.writes),
-            repeated_writes: read(&counters.repeated_writes),
-            failed_writes: read(&counters.failed_writes),
-            // The rows of a write are counted before those of them that were rejected.
-            rows: read(&counters.rows).saturating_sub(kept_rejects),
-            rejected_rows: kept_rejects + read(&counters.refused_rows),
-            bytes: read(&counters.bytes),
+            written: WriteTotals {
+                writes: read(&counters.writes),
+                repeated_writes: read(&counters.repeated_writes),
+                failed_writes: read(&counters.failed_writes),
+                // The rows of a write are counted before those of them that were rejected.
+                rows: read(&counters.rows).saturating_sub(kept_rejects),
+                rejected_rows: kept_rejects + read(&counters.refused_rows),
+                bytes: read(&counters.bytes),
+            },
             flushes: read(&counters.flushes),
             failed_flushes: read(&counters.failed_flushes),
             compactions: read(&counters.compactions),

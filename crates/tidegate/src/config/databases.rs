@@ -9,16 +9,17 @@ use tidegate_core::nearest_names;
 use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, FileLimits, SystemDatabase};
 use tidegate_postgres::PostgresDatabase;
 use tidegate_postgres_handlers::DatabaseHandlers;
-use tidegate_query::{Database, IngestTarget};
+use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
 use super::ingest::{admit_later_tables, check_ingest, ingest_folder, open_target};
 use super::network::ClientTlsFiles;
+use super::opened_target::OpenedTarget;
 use super::problem::{ConfigProblem, accept, checked};
 use super::quantities::SecretText;
 use super::types::DatabaseConfig;
 use super::{LoadedConfig, network, policies, postgres, system, tables};
-use crate::ingest::{DeclaredTables, FolderTarget, FolderUse, OpenedTables};
+use crate::ingest::{FolderTarget, FolderUse, OpenedTables};
 use crate::node_tables::NodeTables;
 
 pub(super) const ONE_KIND_MESSAGE: &str = "needs exactly one of files, sqlite, postgres, federated, flight_sql, network, system and journal, or ingest with a \
@@ -43,7 +44,7 @@ pub(super) struct OpenedDatabase {
     pub(super) database: Arc<dyn Database>,
     pub(super) engine: DatabaseEngine,
     /// Its tables that take rows.
-    pub(super) target: Option<Arc<dyn IngestTarget>>,
+    pub(super) target: Option<OpenedTarget>,
 }
 
 #[derive(Clone)]
@@ -189,19 +190,6 @@ impl OpenDatabases {
         self.by_name.values().map(|opened| opened.database.clone())
     }
 
-    /// The tables that take rows, by database.
-    pub(super) fn ingest_targets(&self) -> Vec<Arc<dyn IngestTarget>> {
-        self.by_name.values().filter_map(|opened| opened.target.clone()).collect()
-    }
-
-    /// The folders of tables that take rows.
-    pub(super) fn ingest_folders(&self) -> impl Iterator<Item = &DeclaredTables> {
-        self.by_name.values().filter_map(|opened| match &opened.engine {
-            DatabaseEngine::Ingest(_, folder_use) => folder_use.declared(),
-            _ => None,
-        })
-    }
-
     /// The databases without which the node is not ready.
     pub(super) fn required(&self) -> impl Iterator<Item = Arc<dyn Database>> {
         let required = self.by_name.values().filter(|opened| opened.entry.required.unwrap_or(true));
@@ -344,10 +332,9 @@ fn open_database(
     };
     let policies_key = loaded.config.policies_key.clone();
     let target = match &engine {
-        DatabaseEngine::Ingest(files, folder_use) => folder_use.declared().map(|declared| {
-            let target = FolderTarget::new(declared.folder.clone(), files.clone());
-            Arc::new(target) as Arc<dyn IngestTarget>
-        }),
+        DatabaseEngine::Ingest(files, folder_use) => folder_use
+            .declared()
+            .map(|declared| OpenedTarget::Folder(Arc::new(FolderTarget::new(declared.folder.clone(), files.clone())))),
         _ => open_target(entry, loaded, &path)?,
     };
     Ok(OpenedDatabase { entry: entry.clone(), path, policies_key, database, engine, target })

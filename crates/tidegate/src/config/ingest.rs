@@ -17,11 +17,11 @@ use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions, SqliteIngestTable};
 use tidegate_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
 
 use super::LoadedConfig;
-use super::databases::{DatabaseEngine, OpenedDatabase};
+use super::opened_target::OpenedTarget;
 use super::problem::{ConfigProblem, accept, checked, parse_items};
 use super::quantities::OneOrMany;
 use super::types::{Config, DatabaseConfig, EvolveConfig, TableConfig};
-use crate::ingest::{FolderUse, IngestFolders, OpenedTables, SelectTransform};
+use crate::ingest::{IngestFolders, OpenedTables, SelectTransform};
 use crate::node::NodeState;
 
 const TYPE_NAMES: &str = "boolean, integer (64 bits), int8 to int64, uint8 to uint64, float, double, decimal(P,S), string, binary, json, date, \
@@ -52,22 +52,6 @@ pub(super) async fn open_folders(
     opened
 }
 
-impl OpenedDatabase {
-    /// Whether this process writes to the folder just as before. Another process may have taken or left it.
-    pub(super) fn has_same_folder(&self, opened: Option<&OpenedTables>) -> bool {
-        let wrote = matches!(&self.engine, DatabaseEngine::Ingest(_, FolderUse::Writes(_)));
-        wrote == opened.is_some_and(|tables| tables.folder_use.declared().is_some())
-    }
-
-    /// Where callers write to: the tables that take rows, or a target that refuses rows while another process writes.
-    pub(super) fn caller_target(&self) -> Option<Arc<dyn IngestTarget>> {
-        match &self.engine {
-            DatabaseEngine::Ingest(_, FolderUse::Locked(refusing)) => Some(refusing.clone()),
-            _ => self.target.clone(),
-        }
-    }
-}
-
 /// The folder of an entry whose tables are kept in one.
 pub(super) fn ingest_folder(entry: &DatabaseConfig) -> Option<&String> {
     match &entry.ingest {
@@ -81,7 +65,7 @@ pub(super) fn open_target(
     entry: &DatabaseConfig,
     loaded: &LoadedConfig,
     path: &str,
-) -> Result<Option<Arc<dyn IngestTarget>>, Vec<ConfigProblem>> {
+) -> Result<Option<OpenedTarget>, Vec<ConfigProblem>> {
     let Some(names) = entry.ingest.clone().filter(|_| has_engine(entry)).map(OneOrMany::into_vec) else {
         return Ok(None);
     };
@@ -117,14 +101,14 @@ pub(super) fn open_target(
         let tables = tables.into_iter().map(|(name, stamps)| PostgresIngestTable { name, stamps }).collect();
         let ingest = PostgresIngestOptions { tables, ..PostgresIngestOptions::default() };
         let opened = PostgresIngest::open(entry.name.clone(), target, options, ingest).map_err(problem)?;
-        return Ok(Some(Arc::new(opened)));
+        return Ok(Some(OpenedTarget::counted(opened)));
     }
     let files = entry.sqlite.clone().map(OneOrMany::into_vec).unwrap_or_default();
     let files = files.into_iter().map(|file| loaded.resolve(file)).collect();
     let tables = tables.into_iter().map(|(name, stamps)| SqliteIngestTable { name, stamps }).collect();
     let options = SqliteIngestOptions { tables, stores_keys: true, ..SqliteIngestOptions::default() };
     let opened = SqliteIngest::open(entry.name.clone(), files, options).map_err(problem)?;
-    Ok(Some(Arc::new(opened)))
+    Ok(Some(OpenedTarget::counted(opened)))
 }
 
 /// Adds the tools that write rows, and those of operators for `folders`.

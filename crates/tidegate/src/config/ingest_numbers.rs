@@ -1,25 +1,29 @@
-//! The ingest folders and the receivers of messages in numbers, for the metrics of the node.
+//! What takes rows, in numbers, for the metrics of the node.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tidegate_ingest::IngestFolder;
 use tidegate_mqtt::MqttNumbers;
-use tidegate_query::{IngestMaintenance, IngestTotals};
-use tidegate_transport::{IngestNumbers, IngestReader, IngestReading, ReceiverNumbers};
+use tidegate_query::{CountedTarget, IngestMaintenance, IngestTarget, IngestTotals, WriteTotals};
+use tidegate_transport::{FolderNumbers, IngestNumbers, IngestReader, IngestReading, ReceiverNumbers};
 
+use super::databases::OpenDatabases;
 use super::mqtt::{RunningCounters, RunningReceivers};
-use crate::ingest::DeclaredTables;
 
-/// Reads the numbers of `folders`, without keeping them open, and of the receivers that run.
-pub(super) fn reader<'a>(
-    folders: impl Iterator<Item = &'a DeclaredTables>,
-    receivers: RunningReceivers,
-) -> IngestReader {
-    let folders: Vec<Weak<IngestFolder>> = folders.map(|tables| Arc::downgrade(&tables.folder)).collect();
-    Arc::new(move || IngestReading {
-        databases: folders.iter().filter_map(Weak::upgrade).map(|folder| numbers(folder.as_ref())).collect(),
-        receivers: receivers.lock().iter().map(receiver_numbers).collect(),
+/// Reads the numbers of the tables of `databases`, without keeping them open, and of the receivers that run.
+pub(super) fn reader(databases: &OpenDatabases, receivers: RunningReceivers) -> IngestReader {
+    let folders: Vec<Weak<IngestFolder>> =
+        databases.ingest_folders().map(|tables| Arc::downgrade(&tables.folder)).collect();
+    let counted: Vec<Weak<CountedTarget>> = databases.counted_targets().map(Arc::downgrade).collect();
+    Arc::new(move || {
+        let folders = folders.iter().filter_map(Weak::upgrade).map(|folder| folder_numbers(folder.as_ref()));
+        let counted =
+            counted.iter().filter_map(Weak::upgrade).map(|target| written(target.database(), target.totals()));
+        IngestReading {
+            databases: folders.chain(counted).collect(),
+            receivers: receivers.lock().iter().map(receiver_numbers).collect(),
+        }
     })
 }
 
@@ -37,28 +41,24 @@ fn receiver_numbers(running: &RunningCounters) -> ReceiverNumbers {
     }
 }
 
-fn numbers(folder: &dyn IngestMaintenance) -> IngestNumbers {
-    let tables = folder.status();
-    let IngestTotals {
-        writes,
-        repeated_writes,
-        failed_writes,
-        rows,
-        rejected_rows,
-        bytes,
-        flushes,
-        failed_flushes,
-        compactions,
-        compacted_files,
-    } = folder.totals();
+fn written(database: &str, totals: WriteTotals) -> IngestNumbers {
+    let WriteTotals { writes, repeated_writes, failed_writes, rows, rejected_rows, bytes } = totals;
     IngestNumbers {
-        database: folder.database().to_owned(),
+        database: database.to_owned(),
         writes,
         repeated_writes,
         failed_writes,
         rows,
         rejected_rows,
         bytes,
+        folder: None,
+    }
+}
+
+fn folder_numbers(folder: &dyn IngestMaintenance) -> IngestNumbers {
+    let tables = folder.status();
+    let IngestTotals { written: totals, flushes, failed_flushes, compactions, compacted_files } = folder.totals();
+    let folder_numbers = FolderNumbers {
         flushes,
         failed_flushes,
         compactions,
@@ -68,5 +68,6 @@ fn numbers(folder: &dyn IngestMaintenance) -> IngestNumbers {
         oldest_age: tables.iter().filter_map(|table| table.oldest_age).max().unwrap_or(Duration::ZERO),
         log_bytes: folder.log_bytes(),
         files: tables.iter().map(|table| table.files).sum(),
-    }
+    };
+    IngestNumbers { folder: Some(folder_numbers), ..written(folder.database(), totals) }
 }

@@ -24,6 +24,7 @@ mod named_table;
 mod names;
 mod network;
 mod node_assembler;
+mod opened_target;
 mod parsing;
 mod policies;
 mod postgres;

@@ -140,9 +140,10 @@ mod imp {
 
     use tidegate_engines::NetworkIngest;
     use tidegate_network::FlightTls;
-    use tidegate_query::{Database, IngestTarget};
+    use tidegate_query::Database;
 
     use super::super::databases::DatabaseEngine;
+    use super::super::opened_target::OpenedTarget;
     use super::super::quantities::OneOrMany;
     use super::nodes::PreviousNetwork;
     use super::*;
@@ -172,7 +173,7 @@ mod imp {
                 let network = nodes::open(&entry.name, network, tls, &format!("{path}.network"), previous, engine)?;
                 let tables = entry.ingest.clone().map(OneOrMany::into_vec);
                 let target = tables.map(|tables| NetworkIngest::new(network.clone(), tables));
-                (network, target.map(|target| Arc::new(target) as Arc<dyn IngestTarget>))
+                (network, target.map(OpenedTarget::counted))
             }
             (None, None) => return Err(vec![ConfigProblem::new(path, ONE_KIND_MESSAGE)]),
         };

@@ -138,7 +138,7 @@ impl NodeAssembler {
         let entries = NodeEntries::load_catalogs(declared, &databases, &mut report.warnings).await;
         let state = entries.build_state(&mut report.warnings);
         self.ingest_folders.enter(databases.ingest_folders()).await;
-        self.node.metrics().read_ingest(ingest_numbers::reader(databases.ingest_folders(), self.mqtt.running()));
+        self.node.metrics().read_ingest(ingest_numbers::reader(&databases, self.mqtt.running()));
         *self.open_databases.lock() = databases;
         self.metric_recording.enter(recording);
         *self.current_config.lock() = Some(loaded.clone());

@@ -5,7 +5,7 @@ use tidegate_postgres::{ClaimSettings, PostgresDatabase, PostgresOptions, RunAs,
 use tidegate_postgres_handlers::{HandlerOptions, SchemaName, SchemaNameError};
 
 use super::problem::ConfigProblem;
-use super::quantities::SecretText;
+use super::quantities::{OneOrMany, SecretText};
 use super::types::{Config, DatabaseConfig, HandlerSchemaConfig, HandlersConfig, RoleChoice, TenancyConfig};
 
 const CONNECTIONS_MAX: usize = 1_000;
@@ -55,6 +55,7 @@ pub(super) fn open_database(
             TenancyConfig::Settings => TenantIsolation::Settings,
         },
         schemas: entry.schemas.clone(),
+        ingest_tables: entry.ingest.clone().map(OneOrMany::into_vec).unwrap_or_default(),
         strict: entry.strict,
         is_behind_pooler: entry.pgbouncer,
         allowed_functions: entry.allow_functions.clone(),

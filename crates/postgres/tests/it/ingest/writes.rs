@@ -2,11 +2,12 @@ use std::sync::Arc;
 
 use arrow::array::{Array as _, ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 use insta::assert_snapshot;
-use tidegate_core::ErrorKind;
-use tidegate_query::{IngestTarget as _, TableWrite, WriteMode, WriteRequest};
+use tidegate_core::{ErrorKind, Principal};
+use tidegate_postgres::PostgresOptions;
+use tidegate_query::{Database as _, IngestTarget as _, TableWrite, WriteMode, WriteRequest};
 
 use super::{notes, open, refusal, request};
-use crate::test_database::{TestDatabase, wait_until};
+use crate::test_database::{OpenDatabase as _, OpenedDatabase, TestDatabase, wait_until};
 
 const NOTES: &str = "
     CREATE TABLE notes (id bigint PRIMARY KEY, note text CHECK (note <> 'bad'));
@@ -38,6 +39,43 @@ async fn rows_are_visible_together_with_the_commit() {
     assert_eq!(writer.commit().await.unwrap().rows, [10, 5]);
     assert_eq!(scene.value("SELECT count(*) || ' ' || sum(id) FROM notes").await, "10 520");
     assert_eq!(scene.value("SELECT sum(line) FROM notes__rejects").await, "10");
+    target.wait_until_idle().await;
+}
+
+/// As clients that subscribe to a table learn of it. Of tables with row-level security, only the columns count.
+#[tokio::test]
+async fn version_tag_of_a_table_that_takes_rows_changes_with_them() {
+    let scene = TestDatabase::new(&format!(
+        "{NOTES}
+        CREATE TABLE plain (id bigint); CREATE TABLE hidden (id bigint); ALTER TABLE hidden ENABLE ROW LEVEL SECURITY;
+        GRANT SELECT ON plain, hidden TO {{login}};"
+    ))
+    .await;
+    let open_database = || {
+        let ingest_tables = vec!["public.notes".to_owned(), "notes".to_owned(), "hidden".to_owned()];
+        scene.open(PostgresOptions { ingest_tables, ..PostgresOptions::default() })
+    };
+    let version_tag = async |node: &OpenedDatabase, table| {
+        node.database.version_tag(Some(table), &Principal::process_user()).await.unwrap()
+    };
+    let node = open_database();
+    let mut before = Vec::new();
+    for table in ["notes", "plain", "hidden"] {
+        before.push(version_tag(&node, table).await);
+    }
+    scene.run("INSERT INTO plain VALUES (1); INSERT INTO hidden VALUES (1); INSERT INTO notes VALUES (1)").await;
+    wait_until("the version tag changes", async || version_tag(&node, "notes").await != before[0]).await;
+    // Another database has cached nothing yet.
+    let fresh = open_database();
+    for (table, before) in ["plain", "hidden"].into_iter().zip(&before[1..]) {
+        assert_eq!(version_tag(&fresh, table).await, *before, "{table}");
+    }
+    let stored = version_tag(&fresh, "notes").await;
+    let target = open(&scene, &["notes"]);
+    let mut writer = target.begin(request("notes", &notes([]).schema(), None)).await.unwrap();
+    writer.write(0, notes([(2, None)])).await.unwrap();
+    writer.commit().await.unwrap();
+    wait_until("the version tag changes", async || version_tag(&fresh, "notes").await != stored).await;
     target.wait_until_idle().await;
 }
 

@@ -251,4 +251,8 @@ async fn tables_of_sqlite_take_rows() {
     assert_eq!(refused.status(), 400, "{}", refused.text().await.unwrap());
     assert_eq!(node.rows("local", "SELECT count(*) FROM events").await, "2");
     assert_eq!(node.post("/data/local/other", "text/csv", "id\n1\n").await.status(), 404);
+    let metrics = node.server.url.replace("/mcp", "/metrics");
+    let metrics = reqwest::get(metrics).await.unwrap().text().await.unwrap();
+    let of_ingestion: Vec<&str> = metrics.lines().filter(|line| line.starts_with("tidegate_ingest_")).collect();
+    insta::assert_snapshot!(of_ingestion.join("\n"));
 }

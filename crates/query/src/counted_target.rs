@@ -1,0 +1,156 @@
+//! Tables that take rows, with counters of what is written to them: for databases that do not count by themselves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::array::RecordBatch;
+use async_trait::async_trait;
+use tidegate_core::{Error, Principal};
+use tidegate_results::batch_bytes;
+
+use crate::ingest::{
+    IngestTable, IngestTarget, REJECTS_SUFFIX, RowWriter, TableWrite, WriteReceipt, WriteRequest, WriteStart,
+};
+
+/// What was written to a database since it was opened. All values only grow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WriteTotals {
+    /// Writes that were stored.
+    pub writes: u64,
+    /// Writes that were answered from their key.
+    pub repeated_writes: u64,
+    /// Writes that failed at their end.
+    pub failed_writes: u64,
+    /// Rows that were stored in the tables that they were sent to.
+    pub rows: u64,
+    /// Rows that were rejected: stored in tables of rejected rows, or nowhere.
+    pub rejected_rows: u64,
+    /// Bytes that were stored: in a folder, those in the log or in files; elsewhere, those of the rows in memory.
+    pub bytes: u64,
+}
+
+/// Another target, with [`WriteTotals`].
+#[derive(Debug)]
+pub struct CountedTarget {
+    target: Arc<dyn IngestTarget>,
+    counters: Arc<WriteCounters>,
+}
+
+#[derive(Debug, Default)]
+struct WriteCounters {
+    writes: AtomicU64,
+    repeated_writes: AtomicU64,
+    failed_writes: AtomicU64,
+    rows: AtomicU64,
+    rejected_rows: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl CountedTarget {
+    /// Counts from zero what is written to `target` through this value.
+    pub fn new(target: Arc<dyn IngestTarget>) -> Self {
+        Self { target, counters: Arc::default() }
+    }
+
+    /// What was written until now.
+    pub fn totals(&self) -> WriteTotals {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.counters;
+        WriteTotals {
+            writes: read(&counters.writes),
+            repeated_writes: read(&counters.repeated_writes),
+            failed_writes: read(&counters.failed_writes),
+            rows: read(&counters.rows),
+            rejected_rows: read(&counters.rejected_rows),
+            bytes: read(&counters.bytes),
+        }
+    }
+}
+
+#[async_trait]
+impl IngestTarget for CountedTarget {
+    fn database(&self) -> &str {
+        self.target.database()
+    }
+
+    fn tables(&self) -> Vec<String> {
+        self.target.tables()
+    }
+
+    fn for_caller(&self, caller: &Principal) -> Option<Arc<dyn IngestTarget>> {
+        let target = self.target.for_caller(caller)?;
+        Some(Arc::new(Self { target, counters: self.counters.clone() }))
+    }
+
+    async fn table(&self, table: &str) -> Result<IngestTable, Error> {
+        self.target.table(table).await
+    }
+
+    async fn begin(&self, request: WriteRequest) -> Result<WriteStart, Error> {
+        let takes_rejects = request.tables.iter().map(is_of_rejects).collect();
+        let writer = match self.target.begin(request).await? {
+            WriteStart::Writer(writer) => writer,
+            WriteStart::Repeated(receipt) => {
+                add(&self.counters.repeated_writes, 1);
+                return Ok(WriteStart::Repeated(receipt));
+            }
+        };
+        let counters = self.counters.clone();
+        Ok(WriteStart::Writer(Box::new(CountedWriter { writer, counters, takes_rejects, bytes: 0 })))
+    }
+
+    fn count_rejected(&self, rows: u64) {
+        add(&self.counters.rejected_rows, rows);
+        self.target.count_rejected(rows);
+    }
+
+    async fn drop_table(&self, table: &str) -> Result<(), Error> {
+        self.target.drop_table(table).await
+    }
+}
+
+fn is_of_rejects(write: &TableWrite) -> bool {
+    write.table.trim_end_matches('"').ends_with(REJECTS_SUFFIX)
+}
+
+#[derive(Debug)]
+struct CountedWriter {
+    writer: Box<dyn RowWriter>,
+    counters: Arc<WriteCounters>,
+    /// Of each table of the write: whether it is one of rejected rows.
+    takes_rejects: Vec<bool>,
+    bytes: u64,
+}
+
+#[async_trait]
+impl RowWriter for CountedWriter {
+    async fn write(&mut self, table: usize, rows: RecordBatch) -> Result<(), Error> {
+        let bytes = batch_bytes(&rows) as u64;
+        self.writer.write(table, rows).await?;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    fn takes_parts(&self, table: usize) -> bool {
+        self.writer.takes_parts(table)
+    }
+
+    async fn commit(self: Box<Self>) -> Result<WriteReceipt, Error> {
+        let Self { writer, counters, takes_rejects, bytes } = *self;
+        let stored = writer.commit().await;
+        let Ok(receipt) = &stored else {
+            add(&counters.failed_writes, 1);
+            return stored;
+        };
+        add(&counters.writes, 1);
+        add(&counters.bytes, bytes);
+        for (rows, is_rejected) in receipt.rows.iter().zip(takes_rejects) {
+            add(if is_rejected { &counters.rejected_rows } else { &counters.rows }, *rows);
+        }
+        stored
+    }
+}
+
+fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}

@@ -1,0 +1,68 @@
+//! Open databases whose tables take rows.
+
+use std::sync::Arc;
+
+use tidegate_query::{CountedTarget, IngestTarget};
+
+use super::databases::{DatabaseEngine, OpenDatabases, OpenedDatabase};
+use crate::ingest::{DeclaredTables, FolderTarget, FolderUse, OpenedTables};
+
+/// The tables of a database that take rows.
+#[derive(Clone)]
+pub(super) enum OpenedTarget {
+    /// A folder counts what is written by itself.
+    Folder(Arc<FolderTarget>),
+    Counted(Arc<CountedTarget>),
+}
+
+impl OpenedTarget {
+    pub(super) fn counted(target: impl IngestTarget) -> Self {
+        Self::Counted(Arc::new(CountedTarget::new(Arc::new(target))))
+    }
+
+    pub(super) fn as_target(&self) -> Arc<dyn IngestTarget> {
+        match self {
+            Self::Folder(target) => target.clone(),
+            Self::Counted(target) => target.clone(),
+        }
+    }
+}
+
+impl OpenDatabases {
+    /// The tables that take rows, by database.
+    pub(super) fn ingest_targets(&self) -> Vec<Arc<dyn IngestTarget>> {
+        self.by_name.values().filter_map(|opened| opened.target.as_ref()).map(OpenedTarget::as_target).collect()
+    }
+
+    /// The tables that take rows elsewhere than in folders.
+    pub(super) fn counted_targets(&self) -> impl Iterator<Item = &Arc<CountedTarget>> {
+        self.by_name.values().filter_map(|opened| match &opened.target {
+            Some(OpenedTarget::Counted(target)) => Some(target),
+            Some(OpenedTarget::Folder(_)) | None => None,
+        })
+    }
+
+    /// The folders of tables that take rows.
+    pub(super) fn ingest_folders(&self) -> impl Iterator<Item = &DeclaredTables> {
+        self.by_name.values().filter_map(|opened| match &opened.engine {
+            DatabaseEngine::Ingest(_, folder_use) => folder_use.declared(),
+            _ => None,
+        })
+    }
+}
+
+impl OpenedDatabase {
+    /// Whether this process writes to the folder just as before. Another process may have taken or left it.
+    pub(super) fn has_same_folder(&self, opened: Option<&OpenedTables>) -> bool {
+        let wrote = matches!(&self.engine, DatabaseEngine::Ingest(_, FolderUse::Writes(_)));
+        wrote == opened.is_some_and(|tables| tables.folder_use.declared().is_some())
+    }
+
+    /// Where callers write to: the tables that take rows, or a target that refuses rows while another process writes.
+    pub(super) fn caller_target(&self) -> Option<Arc<dyn IngestTarget>> {
+        match &self.engine {
+            DatabaseEngine::Ingest(_, FolderUse::Locked(refusing)) => Some(refusing.clone()),
+            _ => self.target.as_ref().map(OpenedTarget::as_target),
+        }
+    }
+}
