@@ -23,6 +23,9 @@ pub(crate) const SEQUENCE_HEADER: &str = "tidegate-sequence";
 pub(crate) const REPEATED_HEADER: &str = "tidegate-repeated-rows";
 /// The trailer with the parts of an error.
 pub(crate) const ERROR_TRAILER: &str = "tidegate-error-bin";
+/// The version of this protocol. It changes only with what servers of other versions would read wrongly: members may be added
+/// to messages without it.
+pub(crate) const PROTOCOL_VERSION: u32 = 1;
 /// Tables of one list.
 pub(crate) const TABLES_MAX: usize = 10_000;
 /// Bytes of one list of tables.
@@ -111,6 +114,8 @@ pub(crate) struct StorageAnswer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CheckAnswer {
     pub(crate) version: String,
+    /// [`PROTOCOL_VERSION`] of the server.
+    pub(crate) protocol: u32,
     /// Milliseconds since 1970 by the clock of the server.
     pub(crate) time_ms: i64,
     pub(crate) running_calls: u64,
@@ -189,7 +194,8 @@ mod tests {
         read::<TableMessage>(r#"{"name":"readings","rows":3,"comment":null,"schema":"AAAA"}"#);
         read::<TableRequest>(r#"{"database":null,"table":"readings"}"#);
         read::<StorageAnswer>(r#"{"bytes":1,"indexed_columns":["time"]}"#);
-        let check = r#"{"version":"0.1.0","time_ms":1,"running_calls":0,"subject":"ann","dialect":"datafusion"}"#;
+        let check =
+            r#"{"version":"0.1.0","protocol":1,"time_ms":1,"running_calls":0,"subject":"ann","dialect":"datafusion"}"#;
         assert_eq!(read::<CheckAnswer>(check)["subject"], "ann");
         assert_eq!(read::<ErrorParts>(r#"{"kind":"not_found","message":"no table"}"#)["kind"], "not_found");
         // A kind of error that this version does not know is that of the status.

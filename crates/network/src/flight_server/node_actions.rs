@@ -25,7 +25,8 @@ use tonic::{Code, Status};
 use super::catalog::{encapsulated_schema, texts};
 use super::service::FlightRequest;
 use crate::node_protocol::{
-    CheckAnswer, DatabaseRequest, StorageAnswer, TABLES_BYTES_MAX, TABLES_MAX, TableMessage, TableRequest, TablesHeader,
+    CheckAnswer, DatabaseRequest, PROTOCOL_VERSION, StorageAnswer, TABLES_BYTES_MAX, TABLES_MAX, TableMessage,
+    TableRequest, TablesHeader,
 };
 
 /// What `list_tables` reports of the only database that it lists.
@@ -131,6 +132,7 @@ impl FlightRequest {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(to_json(&CheckAnswer {
             version: self.state.version.clone(),
+            protocol: PROTOCOL_VERSION,
             time_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
             running_calls: running as u64,
             subject: self.caller.principal.subject.clone(),

@@ -14,7 +14,7 @@ use arrow_flight::sql::{
     Any, CommandGetSqlInfo, CommandGetTables, CommandPreparedStatementQuery, CommandStatementQuery,
     DoPutPreparedStatementResult, ProstMessageExt, SqlInfo, TicketStatementQuery,
 };
-use arrow_flight::{Action, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, Ticket};
+use arrow_flight::{Action, ActionType, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, Ticket};
 use futures::{StreamExt, TryStreamExt, stream};
 use parking_lot::Mutex;
 use prost::Message;
@@ -45,6 +45,8 @@ pub(crate) struct OtherProgram {
     pub(crate) metadata: Vec<(&'static str, &'static str)>,
     /// What becomes of the messages of an answer.
     pub(crate) damage: Damage,
+    /// The answer to `tidegate.check`, if the server is another version of Tidegate.
+    pub(crate) node_check: Option<&'static str>,
     /// What clients sent: statements, bound values, closed handles.
     pub(crate) received: Arc<Mutex<Vec<String>>>,
 }
@@ -60,6 +62,7 @@ impl Default for OtherProgram {
             shows_tables: None,
             metadata: Vec::new(),
             damage: |_, message| Some(message),
+            node_check: None,
             received: Arc::default(),
         }
     }
@@ -225,6 +228,22 @@ impl FlightSqlService for OtherProgram {
 
     async fn do_get_sql_info(&self, query: CommandGetSqlInfo, _: Request<Ticket>) -> Result<Answer, Status> {
         Ok(answer(query.into_builder(&self.sql_info()).build().unwrap()))
+    }
+
+    async fn list_custom_actions(&self) -> Option<Vec<Result<ActionType, Status>>> {
+        let action = ActionType { r#type: "tidegate.tables".to_owned(), description: String::new() };
+        self.node_check.map(|_| vec![Ok(action)])
+    }
+
+    async fn do_action_fallback(
+        &self,
+        request: Request<Action>,
+    ) -> Result<Response<<Self as FlightService>::DoActionStream>, Status> {
+        let Some(body) = self.node_check.filter(|_| request.get_ref().r#type == "tidegate.check") else {
+            return Err(Status::unimplemented("no such action"));
+        };
+        let answer = arrow_flight::Result { body: body.into() };
+        Ok(Response::new(stream::iter([Ok(answer)]).boxed()))
     }
 
     async fn do_action_create_prepared_statement(

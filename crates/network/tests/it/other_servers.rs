@@ -164,6 +164,34 @@ async fn the_mark_of_a_partial_answer_is_read() {
     }
 }
 
+/// Nothing is sent to a node whose answers could be misread.
+#[tokio::test]
+async fn a_node_with_another_version_of_the_protocol_is_refused() {
+    let check = |protocol| match protocol {
+        1 => {
+            r#"{"version": "9.0.0", "protocol": 1, "time_ms": 0, "running_calls": 0, "subject": "ann", "dialect": "datafusion"}"#
+        }
+        _ => {
+            r#"{"version": "9.0.0", "protocol": 2, "time_ms": 0, "running_calls": 0, "subject": "ann", "dialect": "datafusion"}"#
+        }
+    };
+    let program = OtherProgram { node_check: Some(check(2)), ..OtherProgram::default() };
+    let oslo = client(&[program.start().await]);
+    let error = run(&oslo, "SELECT 1").await.err().unwrap();
+    let expected = "node \"oslo\" is not available: its version is 9.0.0, with version 2 of the protocol between nodes; this server \
+                    has version 1 of it";
+    assert_eq!(error.message(), expected);
+    let listed = NodeDatabase::tables(&oslo, &Principal::process_user()).await;
+    assert_eq!(listed.unwrap_err().message(), expected);
+    let checked = NodeDatabase::check(&oslo, &Principal::process_user()).await;
+    assert_eq!(checked.unwrap_err().message(), expected);
+    assert_eq!(program.received(), [""; 0]);
+    // Of another version of the program, but of the same protocol.
+    let program = OtherProgram { node_check: Some(check(1)), ..OtherProgram::default() };
+    let checked = NodeDatabase::check(&client(&[program.start().await]), &Principal::process_user()).await;
+    assert_eq!(checked.unwrap().subject, "ann");
+}
+
 #[tokio::test]
 async fn malformed_answers_are_errors() {
     let cases: [(&str, Damage); 6] = [
