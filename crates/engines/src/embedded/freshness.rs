@@ -84,7 +84,7 @@ pub(super) fn compute_version_tag(
 
 fn hash_table(table: &FileTable, version: &mut DefaultHasher) {
     table.name.hash(version);
-    format!("{:?}", table.columns()).hash(version);
+    table.columns().fields().hash(version);
     table.recent.version.hash(version);
     for file in table.files.iter() {
         file.meta.location.as_ref().hash(version);
