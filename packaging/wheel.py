@@ -26,7 +26,7 @@ SYSTEM_LIBRARIES = {
 
 
 def platform_tag(program: Program) -> str:
-    """`manylinux_2_35_x86_64` for a program with glibc. A static program runs with any C library."""
+    """`manylinux_2_28_x86_64` for a program that needs glibc 2.28. A static program runs with any C library."""
     machine = program.machine
     if program.glibc is None:
         return f"manylinux_2_17_{machine}.manylinux2014_{machine}.musllinux_1_1_{machine}"
