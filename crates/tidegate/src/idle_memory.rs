@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_memory_release::{anonymous_bytes, release_free_memory};
+use tidegate_process_memory::{anonymous_bytes, release_free_memory};
 use tidegate_runtime::Registry;
 use tokio_util::sync::CancellationToken;
 

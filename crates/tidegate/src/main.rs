@@ -12,7 +12,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), CommandError> {
-    tidegate_memory_release::limit_heaps();
+    tidegate_process_memory::limit_heaps();
     let cli = Cli::parse_arguments(std::env::args_os())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from)?;
     let ended = runtime.block_on(cli.run());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_core::Error;
+use tidegate_process_memory::anonymous_bytes;
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use crate::arguments::{OutputArguments, parse_arguments};
@@ -35,15 +36,7 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
         .with_column("databases_reachable", one(Some(reachable as u64)))
         .with_column("transports", text_column([transports].into_iter()))
         .with_column("open_calls", one(Some(open_calls as u64)))
-        .with_column("memory_bytes", one(memory_bytes()))
+        .with_column("memory_bytes", one(anonymous_bytes().map(|bytes| bytes as u64)))
         .with_column("uptime_seconds", one(Some(node.uptime_seconds())));
     node.executor.answer_rows(answer.into_rows()?, shape.output_options("")?, &job, &reply).await
-}
-
-/// The process's anonymous memory, if the system reports it (Linux).
-fn memory_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
 }
