@@ -42,10 +42,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_table(Path(folder) / "places.parquet")
         with Server.tidegate(folder) as server:
+            file = f"'{folder}/places.parquet'"
+            in_process = {
+                f"DuckDB {duckdb.__version__} in its process": (duckdb_in_process(), file),
+                f"DataFusion {datafusion.__version__} in its process": (datafusion_in_process(folder), "places"),
+            }
             engines = {
-                "Tidegate: the tool `sql` over MCP": (over_mcp(server), lambda: cpu_seconds(server.pid), "places"),
-                f"DuckDB {duckdb.__version__} in its process": (duckdb_in_process(), time.process_time, f"'{folder}/places.parquet'"),
-                f"DataFusion {datafusion.__version__} in its process": (datafusion_in_process(folder), time.process_time, "places"),
+                "Tidegate: the tool `sql` over MCP": (over_mcp(server), "places", lambda: cpu_seconds(server.pid)),
+                **{name: (answer, table, time.process_time) for name, (answer, table) in in_process.items()},
             }
             rounds = [
                 {name: measure(*engine, options.statements) for name, engine in engines.items()}
@@ -81,15 +85,16 @@ def datafusion_in_process(folder: str) -> Answer:
     return lambda sql: str([batch.to_pylist() for batch in context.sql(sql).collect()])
 
 
-def measure(answer: Answer, processor_seconds: Callable[[], float], table: str, statements: int) -> Cost:
-    numbers = iter(range(FIRST_NUMBER, FIRST_NUMBER + WARM_STATEMENTS + statements))
-    run = lambda: answer(SQL.format(table=table, number=next(numbers)))
-    for _ in range(WARM_STATEMENTS):
-        if "place 7" not in run():
-            raise RuntimeError("a wrong answer")
+def measure(answer: Answer, table: str, processor_seconds: Callable[[], float], statements: int) -> Cost:
+    texts = [
+        SQL.format(table=table, number=FIRST_NUMBER + position) for position in range(WARM_STATEMENTS + statements)
+    ]
+    for sql in texts[:WARM_STATEMENTS]:
+        if "place 7" not in answer(sql):
+            raise RuntimeError(f"a wrong answer: {answer(sql)}")
     before, started = processor_seconds(), time.perf_counter()
-    for _ in range(statements):
-        run()
+    for sql in texts[WARM_STATEMENTS:]:
+        answer(sql)
     wall, processor = time.perf_counter() - started, processor_seconds() - before
     return Cost(wall / statements, processor / statements)
 
@@ -100,7 +105,7 @@ def show(costs: dict[str, list[Cost]]) -> None:
         wall = statistics.median(cost.wall_seconds for cost in runs)
         processor = statistics.median(cost.processor_seconds for cost in runs)
         rows.append([name, f"{wall * 1e6:,.0f} µs", f"{processor * 1e6:,.0f} µs", f"{1 / processor:,.0f}"])
-    header = ["one row of Parquet, one statement after the other", "a statement", "processor time", "a second and core"]
+    header = ["one row of Parquet, one after the other", "a statement", "processor time", "a second and processor"]
     report.show("Statements for one row", header, rows)
 
 

@@ -18,10 +18,9 @@ COMPRESSION_PRESET = 4
 
 
 def control(project: Project, architecture: str, size_kib: int) -> str:
-    depends = "libgcc-s1"
-    if project.program.glibc:
-        depends = "libc6 (>= {}.{}), libgcc-s1".format(*project.program.glibc)
-    depends_line = f"Depends: {depends}\n" if project.program.glibc else ""
+    depends = ["libc6 (>= {}.{})".format(*project.program.glibc)] if project.program.glibc else []
+    depends += ["libgcc-s1"] if "libgcc_s.so.1" in project.program.libraries else []
+    depends_line = f"Depends: {', '.join(depends)}\n" if depends else ""
     return f"""\
 Package: {project.name}
 Version: {debian_version(project.version)}
