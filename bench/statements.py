@@ -1,4 +1,8 @@
-"""A statement for one row of a Parquet file, different each time: the server, and engines without one."""
+"""A statement for one row of a Parquet file, different each time: the server, and engines without one.
+
+The processor time of the server is without its client, that of the engines with the conversion of the row to Python. DuckDB opens the file for each statement. The
+first round does not count.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import count, islice
 from pathlib import Path
 
 import datafusion
@@ -21,7 +26,6 @@ from harness.process import Server, cpu_seconds
 SQL = "SELECT name FROM {table} WHERE id = 7 AND number < {number}"
 ROWS = 25
 FIRST_NUMBER = 100_000
-WARM_STATEMENTS = 100
 
 Answer = Callable[[str], str]
 
@@ -51,10 +55,11 @@ def main() -> None:
                 "Tidegate: the tool `sql` over MCP": (over_mcp(server), "places", lambda: cpu_seconds(server.pid)),
                 **{name: (answer, table, time.process_time) for name, (answer, table) in in_process.items()},
             }
+            numbers = count(FIRST_NUMBER)
             rounds = [
-                {name: measure(*engine, options.statements) for name, engine in engines.items()}
-                for _ in range(options.rounds)
-            ]
+                {name: measure(*engine, islice(numbers, options.statements)) for name, engine in engines.items()}
+                for _ in range(options.rounds + 1)
+            ][1:]
     costs = {name: [costs[name] for costs in rounds] for name in engines}
     report.keep("statements", {name: [asdict(cost) for cost in runs] for name, runs in costs.items()})
     show(costs)
@@ -85,18 +90,14 @@ def datafusion_in_process(folder: str) -> Answer:
     return lambda sql: str([batch.to_pylist() for batch in context.sql(sql).collect()])
 
 
-def measure(answer: Answer, table: str, processor_seconds: Callable[[], float], statements: int) -> Cost:
-    texts = [
-        SQL.format(table=table, number=FIRST_NUMBER + position) for position in range(WARM_STATEMENTS + statements)
-    ]
-    for sql in texts[:WARM_STATEMENTS]:
-        if "place 7" not in answer(sql):
-            raise RuntimeError(f"a wrong answer: {answer(sql)}")
+def measure(answer: Answer, table: str, processor_seconds: Callable[[], float], numbers: Iterator[int]) -> Cost:
+    statements = [SQL.format(table=table, number=number) for number in numbers]
     before, started = processor_seconds(), time.perf_counter()
-    for sql in texts[WARM_STATEMENTS:]:
-        answer(sql)
+    answers = [answer(sql) for sql in statements]
     wall, processor = time.perf_counter() - started, processor_seconds() - before
-    return Cost(wall / statements, processor / statements)
+    if wrong := [text for text in answers if "place 7" not in text]:
+        raise RuntimeError(f"a wrong answer: {wrong[0]}")
+    return Cost(wall / len(statements), processor / len(statements))
 
 
 def show(costs: dict[str, list[Cost]]) -> None:

@@ -22,23 +22,28 @@ FEATURES = ["--features", "full"]
 def build_program(folder: Path) -> Path:
     """Builds in the target folder `folder`. On systems without glibc, for that system."""
     if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
-        subprocess.run([CARGO, "build", "--profile", "dist", "--locked", *FEATURES, "--target-dir", folder], cwd=ROOT, check=True)
+        run([CARGO, "build", "--profile", "dist", "--locked", *FEATURES, "--target-dir", folder], {**os.environ})
         return folder / "dist" / "tidegate"
     tools = install_zig(folder / "zig")
     target = f"{platform.machine()}-unknown-linux-gnu"
     # With `python3` of this environment, cargo-zigbuild finds zig.
     environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
     command = [CARGO, "zigbuild", "--profile", "dist", "--locked", *FEATURES, "--target", f"{target}.{GLIBC}", "--target-dir", folder]
-    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    run(command, environment)
     return folder / target / "dist" / "tidegate"
+
+
+def run(command: list[str | Path], environment: dict[str, str]) -> None:
+    if subprocess.run(command, cwd=ROOT, env=environment).returncode != 0:
+        raise SystemExit(f"{' '.join(str(word) for word in command)} failed")
 
 
 def install_zig(environment: Path) -> Path:
     """The folder of the commands of a Python environment with zig."""
     commands, installed = environment / "bin", environment / "requirements.txt"
     if not installed.exists() or installed.read_text() != REQUIREMENTS.read_text():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
+        run([sys.executable, "-m", "venv", "--clear", environment], {**os.environ})
         pip = [commands / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--requirement", REQUIREMENTS], check=True)
+        run([*pip, "--requirement", REQUIREMENTS], {**os.environ})
         installed.write_text(REQUIREMENTS.read_text())
     return commands

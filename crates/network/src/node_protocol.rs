@@ -23,8 +23,8 @@ pub(crate) const SEQUENCE_HEADER: &str = "tidegate-sequence";
 pub(crate) const REPEATED_HEADER: &str = "tidegate-repeated-rows";
 /// The trailer with the parts of an error.
 pub(crate) const ERROR_TRAILER: &str = "tidegate-error-bin";
-/// The version of this protocol. It changes only with what servers of other versions would read wrongly: members may be added
-/// to messages without it.
+/// The version of this protocol. It changes only with what servers of other versions would read wrongly: members may be
+/// added to messages without it.
 pub(crate) const PROTOCOL_VERSION: u32 = 1;
 /// Tables of one list.
 pub(crate) const TABLES_MAX: usize = 10_000;
@@ -76,6 +76,9 @@ pub(crate) struct DatabaseRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TablesHeader {
     pub(crate) database: String,
+    /// [`PROTOCOL_VERSION`] of the server.
+    #[serde(default)]
+    pub(crate) protocol: u32,
     /// The name of the dialect, as [`tidegate_sql::SqlDialect::key`] has it.
     pub(crate) dialect: String,
     pub(crate) version: String,
@@ -115,6 +118,7 @@ pub(crate) struct StorageAnswer {
 pub(crate) struct CheckAnswer {
     pub(crate) version: String,
     /// [`PROTOCOL_VERSION`] of the server.
+    #[serde(default)]
     pub(crate) protocol: u32,
     /// Milliseconds since 1970 by the clock of the server.
     pub(crate) time_ms: i64,
@@ -190,7 +194,7 @@ mod tests {
         let statement = r#"{"database":"plant","sql":"SELECT 1","parameters":[1]}"#;
         assert_eq!(read::<NamedStatement>(statement)["sql"], "SELECT 1");
         assert_eq!(read::<DatabaseRequest>(r#"{"database":null}"#)["database"], Value::Null);
-        read::<TablesHeader>(r#"{"database":"plant","dialect":"datafusion","version":"0.1.0"}"#);
+        read::<TablesHeader>(r#"{"database":"plant","protocol":1,"dialect":"datafusion","version":"0.1.0"}"#);
         read::<TableMessage>(r#"{"name":"readings","rows":3,"comment":null,"schema":"AAAA"}"#);
         read::<TableRequest>(r#"{"database":null,"table":"readings"}"#);
         read::<StorageAnswer>(r#"{"bytes":1,"indexed_columns":["time"]}"#);

@@ -80,10 +80,13 @@ impl PostgresDatabase {
         internal_statement_error(error, &self.server.database)
     }
 
+    /// Whether `table` is declared, with or without its schema.
     fn takes_rows(&self, table: &str) -> bool {
         let parts = SqlDialect::Postgres.table_parts(table);
-        let tables = &self.server.options.ingest_tables;
-        tables.iter().any(|declared| SqlDialect::Postgres.table_parts(declared) == parts)
+        self.server.options.ingest_tables.iter().any(|declared| {
+            let declared = SqlDialect::Postgres.table_parts(declared);
+            parts.iter().rev().zip(declared.iter().rev()).all(|(part, declared)| part == declared)
+        })
     }
 
     /// The version tag of the columns of `table`, or of the table names, as visible to the role of `principal`. The

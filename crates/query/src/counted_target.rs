@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::RecordBatch;
 use async_trait::async_trait;
-use tidegate_core::{Error, Principal};
+use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_results::batch_bytes;
 
 use crate::ingest::{
@@ -17,9 +17,9 @@ use crate::ingest::{
 pub struct WriteTotals {
     /// Writes that were stored.
     pub writes: u64,
-    /// Writes that were answered from their key.
+    /// Writes that were answered from their key. Those to a network count as stored.
     pub repeated_writes: u64,
-    /// Writes that failed at their end.
+    /// Writes that failed: the storage refused them, or did not answer.
     pub failed_writes: u64,
     /// Rows that were stored in the tables that they were sent to.
     pub rows: u64,
@@ -29,7 +29,7 @@ pub struct WriteTotals {
     pub bytes: u64,
 }
 
-/// Another target, with [`WriteTotals`].
+/// Counts the writes to a target.
 #[derive(Debug)]
 pub struct CountedTarget {
     target: Arc<dyn IngestTarget>,
@@ -50,6 +50,12 @@ impl CountedTarget {
     /// Counts from zero what is written to `target` through this value.
     pub fn new(target: Arc<dyn IngestTarget>) -> Self {
         Self { target, counters: Arc::default() }
+    }
+
+    /// The same target, which continues the counters of `previous`.
+    #[must_use]
+    pub fn with_counters_of(&self, previous: &Self) -> Self {
+        Self { target: self.target.clone(), counters: previous.counters.clone() }
     }
 
     /// What was written until now.
@@ -87,16 +93,22 @@ impl IngestTarget for CountedTarget {
     }
 
     async fn begin(&self, request: WriteRequest) -> Result<WriteStart, Error> {
-        let takes_rejects = request.tables.iter().map(is_of_rejects).collect();
-        let writer = match self.target.begin(request).await? {
-            WriteStart::Writer(writer) => writer,
-            WriteStart::Repeated(receipt) => {
+        let takes_rejects = request.tables.iter().map(is_rejects_table).collect();
+        let writer = match self.target.begin(request).await {
+            Ok(WriteStart::Writer(writer)) => writer,
+            Err(error) => {
+                // Other errors are of the request, which no storage has seen.
+                let is_failure = matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut);
+                add(&self.counters.failed_writes, is_failure.into());
+                return Err(error);
+            }
+            Ok(WriteStart::Repeated(receipt)) => {
                 add(&self.counters.repeated_writes, 1);
                 return Ok(WriteStart::Repeated(receipt));
             }
         };
         let counters = self.counters.clone();
-        Ok(WriteStart::Writer(Box::new(CountedWriter { writer, counters, takes_rejects, bytes: 0 })))
+        Ok(WriteStart::Writer(Box::new(CountedWriter { writer, counters, takes_rejects, bytes: 0, has_failed: false })))
     }
 
     fn count_rejected(&self, rows: u64) {
@@ -109,7 +121,7 @@ impl IngestTarget for CountedTarget {
     }
 }
 
-fn is_of_rejects(write: &TableWrite) -> bool {
+fn is_rejects_table(write: &TableWrite) -> bool {
     write.table.trim_end_matches('"').ends_with(REJECTS_SUFFIX)
 }
 
@@ -120,15 +132,30 @@ struct CountedWriter {
     /// Of each table of the write: whether it is one of rejected rows.
     takes_rejects: Vec<bool>,
     bytes: u64,
+    has_failed: bool,
+}
+
+impl CountedWriter {
+    fn count_failure(&mut self) {
+        if !self.has_failed {
+            self.has_failed = true;
+            add(&self.counters.failed_writes, 1);
+        }
+    }
 }
 
 #[async_trait]
 impl RowWriter for CountedWriter {
     async fn write(&mut self, table: usize, rows: RecordBatch) -> Result<(), Error> {
         let bytes = batch_bytes(&rows) as u64;
-        self.writer.write(table, rows).await?;
-        self.bytes += bytes;
-        Ok(())
+        let written = self.writer.write(table, rows).await;
+        match written {
+            Ok(()) => self.bytes += bytes,
+            // Parts of the rows may be written after it.
+            Err(_) if self.writer.takes_parts(table) => {}
+            Err(_) => self.count_failure(),
+        }
+        written
     }
 
     fn takes_parts(&self, table: usize) -> bool {
@@ -136,10 +163,10 @@ impl RowWriter for CountedWriter {
     }
 
     async fn commit(self: Box<Self>) -> Result<WriteReceipt, Error> {
-        let Self { writer, counters, takes_rejects, bytes } = *self;
+        let Self { writer, counters, takes_rejects, bytes, has_failed } = *self;
         let stored = writer.commit().await;
         let Ok(receipt) = &stored else {
-            add(&counters.failed_writes, 1);
+            add(&counters.failed_writes, (!has_failed).into());
             return stored;
         };
         add(&counters.writes, 1);

@@ -132,7 +132,7 @@ pub const METRICS: [MetricDescription; 39] = {
             "tidegate_ingest_writes_total",
             Counter,
             &["database", "outcome"],
-            "Writes to tables that take rows. Outcome: stored, repeated (answered from their key) or failed.",
+            "Writes to tables that take rows. Outcome: stored, repeated (answered from their key; to a network, they count as stored) or failed (the storage refused it, or did not answer).",
         ),
         describe(
             "tidegate_ingest_rows_total",

@@ -4,7 +4,6 @@
 //! sent in parts, so that an interruption costs one part. Memory is bounded: a file is read while it is sent.
 
 mod csv_scan;
-mod decompression;
 mod error;
 mod file_part;
 mod part_cutter;
@@ -16,7 +15,6 @@ use std::time::Duration;
 
 use crate::bearer_token::BearerToken;
 
-pub use decompression::decompress;
 pub use error::{RowReason, UploadError};
 pub use file_part::FilePart;
 pub use part_cutter::{PartCutter, RowSyntax};

@@ -16,9 +16,7 @@ use super::connection::NodeConnection;
 use super::node_client::NodeClient;
 use super::server_kind::ServerKind;
 use super::status;
-use crate::node_protocol::{
-    CHECK_ACTION, CheckAnswer, DatabaseRequest, PROTOCOL_VERSION, STORAGE_ACTION, StorageAnswer, TableRequest,
-};
+use crate::node_protocol::{CHECK_ACTION, CheckAnswer, DatabaseRequest, STORAGE_ACTION, StorageAnswer, TableRequest};
 
 /// An action on one connection.
 pub(super) struct NodeAction<'a> {
@@ -57,10 +55,8 @@ impl NodeAction<'_> {
         let answer: Result<CheckAnswer, Status> = self.run(CHECK_ACTION, &request).await?;
         let answer = answer.map_err(|status| status::to_error(&self.client.name, &status))?;
         self.client.observe_version(&answer.version);
-        match answer.protocol {
-            PROTOCOL_VERSION => Ok(answer),
-            _ => Err(status::other_protocol(&self.client.name, &answer)),
-        }
+        status::check_protocol(&self.client.name, answer.protocol, &answer.version)?;
+        Ok(answer)
     }
 
     /// How `table` is stored. Nothing is known of tables of older versions and of other programs.

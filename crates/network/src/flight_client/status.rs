@@ -7,7 +7,7 @@ use tidegate_core::{Error, ErrorKind};
 use tonic::{Code, Status};
 
 use super::connection::MESSAGE_BYTES_MAX;
-use crate::node_protocol::{CheckAnswer, ERROR_TRAILER, ErrorParts, PROTOCOL_VERSION};
+use crate::node_protocol::{ERROR_TRAILER, ErrorParts, PROTOCOL_VERSION};
 
 /// Characters of a text of another program.
 const TEXT_CHARS_MAX: usize = 2000;
@@ -67,14 +67,16 @@ pub(super) fn malformed(node: &str, problem: &str) -> Error {
     unavailable(node, &format!("its answer is malformed: {}", shorten(problem)))
 }
 
-/// The error for a node of a version that cannot be understood.
-pub(super) fn other_protocol(node: &str, answer: &CheckAnswer) -> Error {
-    let CheckAnswer { version, protocol, .. } = answer;
+/// Fails if the answers of a node of this `version` could be misread.
+pub(super) fn check_protocol(node: &str, protocol: u32, version: &str) -> Result<(), Error> {
+    if protocol == PROTOCOL_VERSION {
+        return Ok(());
+    }
     let cause = format!(
         "its version is {version}, with version {protocol} of the protocol between nodes; this server has version \
          {PROTOCOL_VERSION} of it"
     );
-    unavailable(node, &cause).with_hint("The owners of the servers upgrade the older one.")
+    Err(unavailable(node, &cause).with_hint("The owners of the servers upgrade the older one."))
 }
 
 /// The error for a node that does not answer, or whose connection broke.

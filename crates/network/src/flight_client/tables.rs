@@ -70,6 +70,8 @@ impl NodeClient {
         let header: TablesHeader =
             serde_json::from_slice(&header.body).map_err(|error| malformed(&error.to_string()))?;
         self.observe_version(&header.version);
+        // The server may have been replaced since the connection was checked.
+        status::check_protocol(&self.name, header.protocol, &header.version)?;
         self.observe_answer(Some(begun.elapsed()));
         self.check_dialect(Some(&header.dialect))?;
         let (mut tables, mut bytes) = (Vec::new(), 0_usize);

@@ -76,7 +76,8 @@ impl FlightRequest {
         let listing = self.list_database(parse_database(body)?).await?;
         let TableListing { database, dialect, tables } = listing;
         let mut described = self.describe_tables(&database, &tables).await?;
-        let header = TablesHeader { database: database.clone(), dialect, version: self.state.version.clone() };
+        let version = self.state.version.clone();
+        let header = TablesHeader { database: database.clone(), protocol: PROTOCOL_VERSION, dialect, version };
         let mut messages = vec![to_json(&header)];
         let mut bytes = 0;
         for ListedTable { name, rows, comment } in tables {

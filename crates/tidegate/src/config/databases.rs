@@ -124,6 +124,7 @@ impl OpenDatabases {
             federated.into_iter().map(|(path, entry, members)| all.federate(entry, members, path, previous, engine));
         let opened: Vec<_> = opened.collect();
         opened.into_iter().for_each(|opened| all.add(opened, problems));
+        all.continue_counters(previous);
         all
     }
 

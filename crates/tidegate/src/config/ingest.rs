@@ -101,14 +101,14 @@ pub(super) fn open_target(
         let tables = tables.into_iter().map(|(name, stamps)| PostgresIngestTable { name, stamps }).collect();
         let ingest = PostgresIngestOptions { tables, ..PostgresIngestOptions::default() };
         let opened = PostgresIngest::open(entry.name.clone(), target, options, ingest).map_err(problem)?;
-        return Ok(Some(OpenedTarget::counted(opened)));
+        return Ok(Some(OpenedTarget::with_counters(opened)));
     }
     let files = entry.sqlite.clone().map(OneOrMany::into_vec).unwrap_or_default();
     let files = files.into_iter().map(|file| loaded.resolve(file)).collect();
     let tables = tables.into_iter().map(|(name, stamps)| SqliteIngestTable { name, stamps }).collect();
     let options = SqliteIngestOptions { tables, stores_keys: true, ..SqliteIngestOptions::default() };
     let opened = SqliteIngest::open(entry.name.clone(), files, options).map_err(problem)?;
-    Ok(Some(OpenedTarget::counted(opened)))
+    Ok(Some(OpenedTarget::with_counters(opened)))
 }
 
 /// Adds the tools that write rows, and those of operators for `folders`.

@@ -19,7 +19,7 @@ pub(super) fn reader(databases: &OpenDatabases, receivers: RunningReceivers) -> 
     Arc::new(move || {
         let folders = folders.iter().filter_map(Weak::upgrade).map(|folder| folder_numbers(folder.as_ref()));
         let counted =
-            counted.iter().filter_map(Weak::upgrade).map(|target| written(target.database(), target.totals()));
+            counted.iter().filter_map(Weak::upgrade).map(|target| write_numbers(target.database(), target.totals()));
         IngestReading {
             databases: folders.chain(counted).collect(),
             receivers: receivers.lock().iter().map(receiver_numbers).collect(),
@@ -41,7 +41,7 @@ fn receiver_numbers(running: &RunningCounters) -> ReceiverNumbers {
     }
 }
 
-fn written(database: &str, totals: WriteTotals) -> IngestNumbers {
+fn write_numbers(database: &str, totals: WriteTotals) -> IngestNumbers {
     let WriteTotals { writes, repeated_writes, failed_writes, rows, rejected_rows, bytes } = totals;
     IngestNumbers {
         database: database.to_owned(),
@@ -69,5 +69,5 @@ fn folder_numbers(folder: &dyn IngestMaintenance) -> IngestNumbers {
         log_bytes: folder.log_bytes(),
         files: tables.iter().map(|table| table.files).sum(),
     };
-    IngestNumbers { folder: Some(folder_numbers), ..written(folder.database(), totals) }
+    IngestNumbers { folder: Some(folder_numbers), ..write_numbers(folder.database(), totals) }
 }

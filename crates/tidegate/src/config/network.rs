@@ -173,7 +173,7 @@ mod imp {
                 let network = nodes::open(&entry.name, network, tls, &format!("{path}.network"), previous, engine)?;
                 let tables = entry.ingest.clone().map(OneOrMany::into_vec);
                 let target = tables.map(|tables| NetworkIngest::new(network.clone(), tables));
-                (network, target.map(OpenedTarget::counted))
+                (network, target.map(OpenedTarget::with_counters))
             }
             (None, None) => return Err(vec![ConfigProblem::new(path, ONE_KIND_MESSAGE)]),
         };

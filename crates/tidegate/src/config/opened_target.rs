@@ -10,14 +10,24 @@ use crate::ingest::{DeclaredTables, FolderTarget, FolderUse, OpenedTables};
 /// The tables of a database that take rows.
 #[derive(Clone)]
 pub(super) enum OpenedTarget {
-    /// A folder counts what is written by itself.
+    /// A folder has counters of its own.
     Folder(Arc<FolderTarget>),
     Counted(Arc<CountedTarget>),
 }
 
 impl OpenedTarget {
-    pub(super) fn counted(target: impl IngestTarget) -> Self {
+    pub(super) fn with_counters(target: impl IngestTarget) -> Self {
         Self::Counted(Arc::new(CountedTarget::new(Arc::new(target))))
+    }
+
+    /// The target of a database that takes the place of the one with `previous`.
+    pub(super) fn with_counters_of(self, previous: Option<&Self>) -> Self {
+        match (self, previous) {
+            (Self::Counted(target), Some(Self::Counted(old))) if !Arc::ptr_eq(&target, old) => {
+                Self::Counted(Arc::new(target.with_counters_of(old)))
+            }
+            (target, _) => target,
+        }
     }
 
     pub(super) fn as_target(&self) -> Arc<dyn IngestTarget> {
@@ -32,6 +42,14 @@ impl OpenDatabases {
     /// The tables that take rows, by database.
     pub(super) fn ingest_targets(&self) -> Vec<Arc<dyn IngestTarget>> {
         self.by_name.values().filter_map(|opened| opened.target.as_ref()).map(OpenedTarget::as_target).collect()
+    }
+
+    /// Continues the counters of the databases in `previous`, which were opened again because their entries changed.
+    pub(super) fn continue_counters(&mut self, previous: &Self) {
+        for opened in self.by_name.values_mut() {
+            let before = previous.by_name.get(&opened.entry.name).and_then(|before| before.target.as_ref());
+            opened.target = opened.target.take().map(|target| target.with_counters_of(before));
+        }
     }
 
     /// The tables that take rows elsewhere than in folders.

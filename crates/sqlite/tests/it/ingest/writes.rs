@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Array as _, ArrayRef, Int64Array, RecordBatch, StringArray};
 use insta::assert_snapshot;
 use tidegate_core::ErrorKind;
-use tidegate_query::{IngestTarget as _, TableWrite, WriteMode, WriteRequest, WriteStart};
+use tidegate_query::{CountedTarget, IngestTarget as _, TableWrite, WriteMode, WriteRequest, WriteStart, WriteTotals};
 use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions};
 
 use super::{Target, begin, columns, notes, options, refusal, request};
@@ -42,6 +42,41 @@ async fn rows_are_visible_together_with_the_commit() {
         assert!(second.sequence > first.sequence);
         assert_eq!(target.value("SELECT journal_mode FROM pragma_journal_mode"), before);
     }
+}
+
+/// The counters of a target that takes the place of another one go on.
+#[tokio::test]
+async fn writes_are_counted() {
+    let target = Target::new(NOTES, &["notes", "notes__rejects"]);
+    let open = || {
+        let (files, options) = (vec![target.folder.join("data.db")], options(&["notes", "notes__rejects"]));
+        CountedTarget::new(Arc::new(SqliteIngest::open("shop", files, options).unwrap()))
+    };
+    let write = async |ingest: &CountedTarget, id: i64, key: &str| {
+        let rows = notes([(id, None)]);
+        let reasons = columns([("reason", Arc::new(StringArray::from(vec!["why"])) as ArrayRef)]);
+        let tables = [("notes", rows.schema()), ("notes__rejects", reasons.schema())];
+        let tables = tables.map(|(table, schema)| TableWrite { table: table.to_owned(), schema }).to_vec();
+        let request = WriteRequest { tables, mode: WriteMode::Append, key: Some(key.to_owned()) };
+        let WriteStart::Writer(mut writer) = ingest.begin(request).await.unwrap() else { return };
+        // The counters have the outcome.
+        if writer.write(0, rows).await.is_ok() && writer.write(1, reasons).await.is_ok() {
+            let _ = writer.commit().await;
+        }
+    };
+    let first = open();
+    write(&first, 1, "one").await;
+    write(&first, 1, "one").await;
+    // The row is there already.
+    write(&first, 1, "other").await;
+    let second = open().with_counters_of(&first);
+    write(&second, 3, "two").await;
+    second.count_rejected(7);
+    let WriteTotals { bytes, .. } = second.totals();
+    let expected = WriteTotals { writes: 2, repeated_writes: 1, failed_writes: 1, rows: 2, rejected_rows: 9, bytes };
+    assert_eq!(second.totals(), expected);
+    assert!((20..500).contains(&bytes), "{bytes}");
+    assert_eq!(first.totals(), expected);
 }
 
 #[tokio::test]

@@ -8,12 +8,12 @@ use std::time::SystemTime;
 
 use clap::ValueEnum;
 use serde_json::json;
-use tidegate_client::upload::{PART_BYTES, PartCutter, RowSyntax, decompress, random_scope};
+use tidegate_client::upload::{PART_BYTES, PartCutter, RowSyntax, random_scope};
 
 use super::RowFlags;
 use crate::command_error::CommandError;
 
-/// The size of what is copied to a temporary file before it is sent. As that of a body of `/data`.
+/// The size of standard input, which is copied to a temporary file first. As that of a body of `/data`.
 const SPOOLED_BYTES_MAX: u64 = 16 << 30;
 
 /// A format of rows in a file.
@@ -52,18 +52,12 @@ impl FileFormat {
         }
     }
 
-    /// Whether parts of it can be found without reading all rows.
-    fn has_parts(self) -> bool {
-        self == Self::Ndjson || self.is_csv()
-    }
-
     fn is_csv(self) -> bool {
         matches!(self, Self::Csv | Self::Tsv)
     }
 }
 
-/// An open file. What is no regular file was read into a temporary one, so that it can be sent again. So was a compressed
-/// file that is sent in parts.
+/// An open file. What is no regular file was read into a temporary one, so that it can be sent again.
 #[derive(Debug)]
 pub(super) struct InputFile {
     /// The name for people.
@@ -92,20 +86,7 @@ impl InputFile {
             (None, Some(identity)) => json!([identity.path, length, identity.modified_ns]).to_string(),
             (None, None) => random_scope(),
         };
-        let opened = Self { name, file: Arc::new(file), length, format, coding, key_scope };
-        opened.decompress_for_parts(flags)
-    }
-
-    fn decompress_for_parts(self, flags: &RowFlags) -> Result<Self, CommandError> {
-        let needs_parts = self.length > flags.part_size.unwrap_or(PART_BYTES) || flags.from_line.is_some();
-        let Some(coding) = self.coding.filter(|_| needs_parts && self.format.has_parts() && !flags.replace) else {
-            return Ok(self);
-        };
-        let failed = |error: io::Error| CommandError::Usage(format!("{}: {error}", self.name));
-        let content = self.file.try_clone().and_then(|file| decompress(file, coding)).map_err(failed)?;
-        let file = spool(content).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        Ok(Self { file: Arc::new(file), length, coding: None, ..self })
+        Ok(Self { name, file: Arc::new(file), length, format, coding, key_scope })
     }
 
     /// The parts that it is sent in.
@@ -152,12 +133,12 @@ fn open_regular(path: &Path) -> io::Result<(File, Option<FileIdentity>)> {
     Ok((file, Some(FileIdentity { path, modified_ns: modified.as_nanos() })))
 }
 
-/// Copies `input` to a temporary file, because it is cut into parts by position, and read again if a request is repeated.
+/// Copies `input` to a temporary file, because its size must be known before it is cut into parts.
 fn spool(input: impl io::Read) -> io::Result<File> {
     let mut file = tempfile::tempfile()?;
     if io::copy(&mut input.take(SPOOLED_BYTES_MAX + 1), &mut file)? > SPOOLED_BYTES_MAX {
         let gigabytes = SPOOLED_BYTES_MAX >> 30;
-        return Err(io::Error::other(format!("there are more than {gigabytes} GiB; import several files instead")));
+        return Err(io::Error::other(format!("standard input has more than {gigabytes} GiB; import files instead")));
     }
     file.rewind()?;
     Ok(file)

@@ -1,5 +1,7 @@
 //! Rows that programs send to `/data`: stored, and part of the next answer.
 
+use std::collections::BTreeSet;
+
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
 
@@ -253,6 +255,6 @@ async fn tables_of_sqlite_take_rows() {
     assert_eq!(node.post("/data/local/other", "text/csv", "id\n1\n").await.status(), 404);
     let metrics = node.server.url.replace("/mcp", "/metrics");
     let metrics = reqwest::get(metrics).await.unwrap().text().await.unwrap();
-    let of_ingestion: Vec<&str> = metrics.lines().filter(|line| line.starts_with("tidegate_ingest_")).collect();
-    insta::assert_snapshot!(of_ingestion.join("\n"));
+    let of_ingestion: BTreeSet<&str> = metrics.lines().filter(|line| line.starts_with("tidegate_ingest_")).collect();
+    insta::assert_snapshot!(of_ingestion.into_iter().collect::<Vec<_>>().join("\n"));
 }

@@ -21,6 +21,7 @@ const NOT_RUN: [(&str, &str); 50] = [
     ("bench/run", "takes hours, and measures nothing on a machine that works on something else"),
     ("bench/run answers", "as bench/run"),
     ("bench/run load", "as bench/run"),
+    ("bench/run statements", "as bench/run"),
     ("bench/run ingest", "as bench/run"),
     ("bench/run latency", "as bench/run"),
     ("bench/run memory", "as bench/run"),
