@@ -22,7 +22,7 @@ FEATURES = ["--features", "full"]
 def build_program(folder: Path) -> Path:
     """Builds in the target folder `folder`. On systems without glibc, for that system."""
     if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
-        run([CARGO, "build", "--profile", "dist", "--locked", *FEATURES, "--target-dir", folder], {**os.environ})
+        run([CARGO, "build", "--profile", "dist", "--locked", *FEATURES, "--target-dir", folder])
         return folder / "dist" / "tidegate"
     tools = install_zig(folder / "zig")
     target = f"{platform.machine()}-unknown-linux-gnu"
@@ -33,7 +33,7 @@ def build_program(folder: Path) -> Path:
     return folder / target / "dist" / "tidegate"
 
 
-def run(command: list[str | Path], environment: dict[str, str]) -> None:
+def run(command: list[str | Path], environment: dict[str, str] | None = None) -> None:
     if subprocess.run(command, cwd=ROOT, env=environment).returncode != 0:
         raise SystemExit(f"{' '.join(str(word) for word in command)} failed")
 
@@ -42,8 +42,8 @@ def install_zig(environment: Path) -> Path:
     """The folder of the commands of a Python environment with zig."""
     commands, installed = environment / "bin", environment / "requirements.txt"
     if not installed.exists() or installed.read_text() != REQUIREMENTS.read_text():
-        run([sys.executable, "-m", "venv", "--clear", environment], {**os.environ})
+        run([sys.executable, "-m", "venv", "--clear", environment])
         pip = [commands / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        run([*pip, "--requirement", REQUIREMENTS], {**os.environ})
+        run([*pip, "--requirement", REQUIREMENTS])
         installed.write_text(REQUIREMENTS.read_text())
     return commands

@@ -8,9 +8,7 @@ use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_results::batch_bytes;
 
-use crate::ingest::{
-    IngestTable, IngestTarget, REJECTS_SUFFIX, RowWriter, TableWrite, WriteReceipt, WriteRequest, WriteStart,
-};
+use crate::ingest::{IngestTable, IngestTarget, RowWriter, WriteReceipt, WriteRequest, WriteStart, is_rejects_table};
 
 /// What was written to a database since it was opened. All values only grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -93,7 +91,7 @@ impl IngestTarget for CountedTarget {
     }
 
     async fn begin(&self, request: WriteRequest) -> Result<WriteStart, Error> {
-        let takes_rejects = request.tables.iter().map(is_rejects_table).collect();
+        let takes_rejects = request.tables.iter().map(|write| is_rejects_table(&write.table)).collect();
         let writer = match self.target.begin(request).await {
             Ok(WriteStart::Writer(writer)) => writer,
             Err(error) => {
@@ -119,10 +117,6 @@ impl IngestTarget for CountedTarget {
     async fn drop_table(&self, table: &str) -> Result<(), Error> {
         self.target.drop_table(table).await
     }
-}
-
-fn is_rejects_table(write: &TableWrite) -> bool {
-    write.table.trim_end_matches('"').ends_with(REJECTS_SUFFIX)
 }
 
 #[derive(Debug)]

@@ -11,6 +11,11 @@ use tidegate_core::{Error, Principal};
 /// The name of the table with the rejected rows of `sensors` is `sensors__rejects`.
 pub const REJECTS_SUFFIX: &str = "__rejects";
 
+/// Whether `name` is that of a table with rejected rows, with or without quotes.
+pub fn is_rejects_table(name: &str) -> bool {
+    name.trim_end_matches('"').ends_with(REJECTS_SUFFIX)
+}
+
 /// The columns of a table of rejected rows. The columns that the caller's attributes stamp follow, so that the rows of a
 /// tenant are its own there as well.
 ///

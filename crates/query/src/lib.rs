@@ -47,7 +47,7 @@ pub use format::{
 pub use freshness::{Freshness, mentions_current_time};
 pub use ingest::{
     ColumnStamp, IngestTable, IngestTarget, REJECTS_SUFFIX, RowWriter, TableWrite, WriteMode, WriteReceipt,
-    WriteRequest, WriteStart, rejected_rows_schema,
+    WriteRequest, WriteStart, is_rejects_table, rejected_rows_schema,
 };
 pub use ingest_maintenance::{IngestMaintenance, IngestStatus, IngestTotals, IngestVerification};
 pub use missing_nodes::{MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY, missing_nodes_of_schema};

@@ -50,7 +50,7 @@ use std::time::Duration;
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, nearest_names};
-use tidegate_query::{ColumnStamp, IngestTable, IngestTarget, REJECTS_SUFFIX, WriteMode, WriteRequest, WriteStart};
+use tidegate_query::{ColumnStamp, IngestTable, IngestTarget, WriteMode, WriteRequest, WriteStart, is_rejects_table};
 use tidegate_sql::{SqlDialect, Transaction};
 
 use crate::connect::ConnectTarget;
@@ -204,7 +204,7 @@ impl IngestTarget for PostgresIngest {
 
     fn tables(&self) -> Vec<String> {
         let names = self.tables.iter().map(|table| table.name.clone());
-        names.filter(|name| !name.trim_end_matches('"').ends_with(REJECTS_SUFFIX)).collect()
+        names.filter(|name| !is_rejects_table(name)).collect()
     }
 
     async fn table(&self, table: &str) -> Result<IngestTable, Error> {

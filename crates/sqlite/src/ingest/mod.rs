@@ -47,7 +47,7 @@ use std::time::Duration;
 use arrow::datatypes::Schema;
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, nearest_names};
-use tidegate_query::{ColumnStamp, IngestTable, IngestTarget, REJECTS_SUFFIX, WriteRequest, WriteStart};
+use tidegate_query::{ColumnStamp, IngestTable, IngestTarget, WriteRequest, WriteStart, is_rejects_table};
 use tidegate_sql::SqlDialect;
 use tokio::sync::Semaphore;
 
@@ -166,7 +166,7 @@ impl IngestTarget for SqliteIngest {
 
     fn tables(&self) -> Vec<String> {
         let names = self.tables.iter().map(|table| table.name.clone());
-        names.filter(|name| !name.trim_end_matches('"').ends_with(REJECTS_SUFFIX)).collect()
+        names.filter(|name| !is_rejects_table(name)).collect()
     }
 
     async fn table(&self, table: &str) -> Result<IngestTable, Error> {
