@@ -108,6 +108,10 @@ impl Statement {
         Ok(statement)
     }
 
+    pub(crate) fn without_parameters(&self) -> Self {
+        Self { parameters: Arc::new([]), ..self.clone() }
+    }
+
     /// The statement, to be run in `transaction`.
     #[must_use]
     pub fn in_transaction(self, transaction: Arc<Transaction>) -> Self {

@@ -15,6 +15,7 @@ use tidegate_sql::{SqlDialect, Statement};
 use super::engine::Engine;
 use super::files::{FileLimits, FileSnapshots, FilesPath, Glob, TableDeclarations, TableSource, TextTableOptions};
 use super::freshness::{compute_freshness, compute_version_tag};
+use super::lookup::{SmallTables, plan_lookup};
 use super::plan::{
     EngineFunction, QueryCancellation, SessionFactory, SnapshotTables, SystemCatalogs, describe_statement,
     plan_statement,
@@ -32,6 +33,7 @@ pub struct FileDatabase {
     files: Arc<FileSnapshots>,
     sessions: Arc<SessionFactory>,
     policies: RowPolicies,
+    small_tables: SmallTables,
 }
 
 impl FileDatabase {
@@ -68,6 +70,7 @@ impl FileDatabase {
             sessions: Arc::new(sessions),
             engine: engine.clone(),
             policies: RowPolicies::default(),
+            small_tables: SmallTables::default(),
             kind: "files",
             name,
         })
@@ -90,6 +93,7 @@ impl FileDatabase {
             sessions: Arc::new(sessions),
             engine: engine.clone(),
             policies: RowPolicies::default(),
+            small_tables: SmallTables::default(),
             kind,
             name,
         })
@@ -130,6 +134,11 @@ impl FileDatabase {
             principal_policies: self.principal_policies(principal),
             catalogs: SystemCatalogs::default(),
         })
+    }
+
+    /// Bytes of the rows of small tables that are in memory for lookups.
+    pub fn small_table_bytes(&self) -> usize {
+        self.small_tables.bytes()
     }
 
     /// The functions that statements may call, sorted by name.
@@ -234,6 +243,11 @@ impl Database for FileDatabase {
         let cancel_on_drop = query_cancellation.token().clone().drop_guard();
         let (tables, sessions) = (self.load_tables(principal).await?, self.sessions.clone());
         let worker_pool = self.engine.worker_pool(principal)?;
+        let lookup =
+            plan_lookup(statement, &tables, &sessions, &worker_pool, &self.small_tables, &query_cancellation).await;
+        if let Some(plan) = lookup {
+            return Ok(Box::new(plan));
+        }
         let plan = worker_pool
             .run(plan_statement(statement.clone(), tables, sessions, worker_pool.clone(), query_cancellation))
             .await?;

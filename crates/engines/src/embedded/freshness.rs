@@ -44,16 +44,18 @@ pub(super) fn compute_freshness(
         if tables.principal_policies.is_restricted(&tables.snapshot, &table.name) {
             return Ok(Freshness::Never);
         }
-        let is_unsettled = |file: &TableFile| {
-            let modified = SystemTime::from(file.meta.last_modified);
-            modified.elapsed().is_ok_and(|since| since < UNCHANGED_FOR)
-        };
-        if table.files.iter().any(is_unsettled) {
+        if !table.files.iter().all(is_settled) {
             return Ok(Freshness::Never);
         }
         hash_table(&table, &mut version);
     }
     Ok(Freshness::UntilChanged(version.finish()))
+}
+
+/// Whether `file` would have another version if it changed from now on.
+pub(super) fn is_settled(file: &TableFile) -> bool {
+    let modified = SystemTime::from(file.meta.last_modified);
+    !modified.elapsed().is_ok_and(|since| since < UNCHANGED_FOR)
 }
 
 /// Computes the version tag of the table called `table`, or of all tables: of the current files and column corrections.

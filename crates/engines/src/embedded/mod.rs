@@ -6,6 +6,7 @@ pub(crate) mod delegation;
 mod engine;
 mod files;
 mod freshness;
+mod lookup;
 mod memory;
 mod plan;
 mod row_bytes;

@@ -18,6 +18,7 @@
 //! - `memory`: limits of memory and disk.
 //! - `sorts`: sorts with little memory, and the folder that they spill to.
 //! - `source`: tables of files and recent rows that a writer of this process keeps.
+//! - `lookups`: lookups in small tables, whose rows are in memory.
 //! - `patterns`: limits of `LIKE`, of regular expressions, and of `||`.
 //! - `wide`: windows, joins and subqueries that repeat long values.
 //! - `replay`: what the replays of SQL scripts share; the tests of each engine use it.
@@ -35,6 +36,7 @@ mod functions;
 mod globs;
 mod layout;
 mod logs;
+mod lookups;
 mod memory;
 mod messy;
 mod network;

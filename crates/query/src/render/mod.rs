@@ -22,7 +22,7 @@ use self::scope::TableScope;
 use crate::database::Database;
 use crate::spec::{AggregateFunction, GroupKey, NamedExpression, QuerySpec, Selection, SortKey};
 use tidegate_core::{Error, Principal};
-use tidegate_sql::{SqlDialect, Statement};
+use tidegate_sql::{Parameter, SqlDialect, Statement, StatementCache};
 
 impl QuerySpec {
     /// Renders the statement for `database`: every name is checked against the tables that `principal` may see, and
@@ -31,6 +31,29 @@ impl QuerySpec {
     /// # Errors
     /// `NotFound` for tables, `InvalidArguments` with the table's columns for columns.
     pub async fn render(&self, database: &dyn Database, principal: &Principal) -> Result<Statement, Error> {
+        let (query, parameters) = self.render_query(database, principal).await?;
+        Statement::from_query(query, parameters, database.dialect())
+    }
+
+    /// As [`QuerySpec::render`], with a statement of `statements` if it has the same one.
+    ///
+    /// # Errors
+    /// As [`QuerySpec::render`].
+    pub async fn render_with_cache(
+        &self,
+        database: &dyn Database,
+        principal: &Principal,
+        statements: &StatementCache,
+    ) -> Result<Statement, Error> {
+        let (query, parameters) = self.render_query(database, principal).await?;
+        statements.generated(query, parameters, database.dialect())
+    }
+
+    async fn render_query(
+        &self,
+        database: &dyn Database,
+        principal: &Principal,
+    ) -> Result<(Query, Vec<Parameter>), Error> {
         let (dialect, scope) = (database.dialect(), TableScope::load(self, database, principal).await?);
         let mut renderer = QueryRenderer { dialect, scope, violations: Vec::new(), parameters: Vec::new() };
         let query = renderer.render_query(self);
@@ -38,7 +61,7 @@ impl QuerySpec {
             let error = Error::invalid_arguments("the query does not match the tables:", renderer.violations);
             return Err(error.with_hint(renderer.scope.list_columns()));
         }
-        Statement::from_query(query, renderer.parameters, dialect)
+        Ok((query, renderer.parameters))
     }
 }
 

@@ -337,6 +337,27 @@ fn cache_keeps_accepted_statements_within_bound() {
 }
 
 #[test]
+fn cache_keeps_generated_statements_without_their_values() {
+    let cache = StatementCache::new(NonZeroUsize::new(2).unwrap());
+    let query = |sql: &str| match Statement::parse(sql, SqlDialect::DataFusion).unwrap().ast().unwrap() {
+        sqlparser::ast::Statement::Query(query) => (**query).clone(),
+        other => panic!("{other} is no query"),
+    };
+    let generated =
+        |sql: &str, parameters: Vec<Parameter>| cache.generated(query(sql), parameters, SqlDialect::DataFusion);
+    let first = generated("SELECT a FROM t WHERE a = $1", vec![Parameter::Integer(1)]).unwrap();
+    let second = generated("SELECT a FROM t WHERE a = $1", vec![Parameter::Integer(2)]).unwrap();
+    assert!(std::ptr::eq(first.ast().unwrap(), second.ast().unwrap()));
+    assert_eq!((first.parameters(), second.parameters()), (&[Parameter::Integer(1)][..], &[Parameter::Integer(2)][..]));
+    assert_eq!(second.text(), "SELECT a FROM t WHERE a = $1");
+    assert!(generated("SELECT a FROM t WHERE a = $1", Vec::new()).is_err(), "a value is missing");
+    let other = generated("SELECT a FROM t WHERE a = 1", Vec::new()).unwrap();
+    assert_ne!(other.text(), first.text());
+    let in_sqlite = cache.generated(query("SELECT a FROM t WHERE a = 1"), Vec::new(), SqlDialect::Sqlite).unwrap();
+    assert_eq!((in_sqlite.dialect(), cache.len()), (SqlDialect::Sqlite, 2));
+}
+
+#[test]
 fn names_are_quoted_whatever_is_in_them() {
     assert_eq!(SqlDialect::DataFusion.quote_identifier("a\"b"), "\"a\"\"b\"");
     assert_eq!(SqlDialect::DataFusion.quote_identifier("a\\\" --"), "\"a\\\"\" --\"");

@@ -31,7 +31,7 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     job.record_database(database.name());
     let max_rows = paging.rows_max(spec.has_explicit_limit.then_some(spec.limit), spec.limit);
     spec.limit = max_rows.unwrap_or(QuerySpec::UNLIMITED);
-    let statement = spec.render(&*database, job.principal()).await?;
+    let statement = spec.render_with_cache(&*database, job.principal(), &node.statements).await?;
     let QuerySpec { format, extract, mode, .. } = spec;
     let request = QueryRequest {
         database,

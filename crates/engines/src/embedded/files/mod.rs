@@ -8,6 +8,7 @@ mod glob;
 mod json_array;
 mod layout;
 mod limits;
+mod local_file_system;
 mod log_options;
 mod log_table;
 mod names;

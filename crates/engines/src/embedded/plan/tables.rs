@@ -94,6 +94,12 @@ impl SnapshotTables {
         }
     }
 
+    /// The provider of all rows and columns of `table`.
+    pub(crate) fn unrestricted_provider(&self, table: Arc<FileTable>) -> FileTableProvider {
+        let store = Arc::new(self.snapshot.store.clone());
+        FileTableProvider { table, files: self.files.clone(), store, footers: self.footers.clone() }
+    }
+
     pub(crate) fn table(&self, reference: &TableReference) -> Result<Arc<FileTable>, Error> {
         if let Some(catalog) = reference.catalog()
             && !self.is_own_catalog(catalog)
@@ -118,7 +124,7 @@ impl StatementScope for SnapshotTables {
         &self.catalogs
     }
 
-    /// The only place that creates providers for tables.
+    /// The only place that creates providers for statements.
     fn provider(&self, catalog: &str, schema: &str, table: &str) -> Option<Arc<dyn TableProvider>> {
         if !self.is_own_catalog(catalog) {
             return None;
@@ -131,9 +137,7 @@ impl StatementScope for SnapshotTables {
         };
         let table = table.as_ref().ok()?.clone();
         let view = self.principal_policies.view(&self.snapshot, &table).ok()?;
-        let store = Arc::new(self.snapshot.store.clone());
-        let whole = FileTableProvider { table, files: self.files.clone(), store, footers: self.footers.clone() };
-        let whole = Arc::new(whole);
+        let whole = Arc::new(self.unrestricted_provider(table));
         let Some(view) = view else { return Some(whole) };
         let key = self.principal_policies.policies.key().clone();
         Some(Arc::new(RowPolicyTable::new(name.to_owned(), whole, view, key)))

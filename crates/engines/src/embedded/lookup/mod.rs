@@ -1,0 +1,58 @@
+//! Lookups in small tables, answered from rows in memory.
+//!
+//! DataFusion needs about a millisecond to plan a statement and to open its files, whatever the statement. A lookup in a
+//! small table needs neither: its rows stay in memory while its files are unchanged.
+
+mod plan;
+mod small_tables;
+
+use std::sync::Arc;
+
+use tidegate_sql::{Lookup, Statement};
+
+use self::plan::LookupPlan;
+pub(super) use self::small_tables::SmallTables;
+use super::files::{FileTable, TableFile};
+use super::plan::{QueryCancellation, SessionFactory, SnapshotTables};
+use super::worker_pools::WorkerPool;
+
+/// A plan of `statement`, if it is a lookup in a small table that is not restricted. `None` for all others, and if the
+/// table cannot be read: DataFusion has the right error then.
+pub(super) async fn plan_lookup(
+    statement: &Statement,
+    tables: &SnapshotTables,
+    sessions: &Arc<SessionFactory>,
+    pool: &WorkerPool,
+    small_tables: &SmallTables,
+    cancellation: &QueryCancellation,
+) -> Option<LookupPlan> {
+    let lookup = statement.lookup()?;
+    let table = readable_table(&lookup, tables)?;
+    let rows = match small_tables.rows(table) {
+        Some(known) => known?,
+        None => {
+            let reading = small_tables::read(table.clone(), tables.clone(), sessions.clone(), cancellation.clone());
+            let rows = pool.run(reading).await.ok()?;
+            small_tables.insert(table.clone(), rows.clone());
+            rows?
+        }
+    };
+    let plan = LookupPlan::new(&lookup, &table.name, &rows)?;
+    // A change since the last scan is seen here, and by DataFusion when it opens the files.
+    is_unchanged(table, tables).then_some(plan)
+}
+
+/// Whether all files have the versions that were scanned. Those of a source never change.
+fn is_unchanged(table: &FileTable, tables: &SnapshotTables) -> bool {
+    let store = &tables.snapshot.store;
+    let is_same =
+        |file: &TableFile| file.version.is_some_and(|version| store.is_unchanged(&file.meta.location, &version));
+    tables.files.is_of_source() || table.files.iter().all(is_same)
+}
+
+/// The table that the statement names exactly, if the principal may read all of it.
+fn readable_table<'a>(lookup: &Lookup<'_>, tables: &'a SnapshotTables) -> Option<&'a Arc<FileTable>> {
+    let (name, table) = tables.snapshot.find(lookup.table)?;
+    let is_whole = name == lookup.table && !tables.principal_policies.is_restricted(&tables.snapshot, name);
+    table.as_ref().ok().filter(|_| is_whole)
+}

@@ -1,0 +1,343 @@
+//! Lookups: statements that return columns of one table, of the rows whose columns compare with constants.
+//!
+//! Unlike a point query, a lookup computes nothing, so that it needs no plan of an engine.
+
+use sqlparser::ast::{
+    BinaryOperator, Expr, GroupByExpr, Ident, LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectFlavor,
+    SelectItem, SetExpr, Statement as Tree, TableAlias, TableFactor, TableWithJoins, UnaryOperator, Value,
+    ValueWithSpan, WildcardAdditionalOptions,
+};
+
+use crate::parameter::Parameter;
+use crate::statement::Statement;
+
+/// A statement that returns columns of the rows of one table that meet all conditions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lookup<'a> {
+    /// The name of the table, without a schema.
+    pub table: &'a str,
+    /// The columns of the result, in order.
+    pub outputs: Vec<LookupOutput<'a>>,
+    /// The conditions, all of which a row meets.
+    pub conditions: Vec<LookupCondition<'a>>,
+    /// The number of matching rows that are left out first.
+    pub offset: usize,
+    /// The maximum number of rows.
+    pub limit: Option<usize>,
+}
+
+/// Columns of the result of a lookup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LookupOutput<'a> {
+    /// All columns of the table: `*`.
+    All,
+    /// One column of the table.
+    Column {
+        /// Its name in the table.
+        name: &'a str,
+        /// Its name in the result, if the statement gives one.
+        alias: Option<&'a str>,
+    },
+}
+
+/// A condition on one column: `column comparison value`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LookupCondition<'a> {
+    /// The name of the column.
+    pub column: &'a str,
+    /// How its value compares.
+    pub comparison: LookupComparison,
+    /// The constant, which is not NULL.
+    pub value: Parameter,
+}
+
+/// A comparison of a column with a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LookupComparison {
+    /// `=`
+    Equal,
+    /// `<>`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+impl LookupComparison {
+    fn from_operator(operator: &BinaryOperator) -> Option<Self> {
+        Some(match operator {
+            BinaryOperator::Eq => Self::Equal,
+            BinaryOperator::NotEq => Self::NotEqual,
+            BinaryOperator::Lt => Self::Less,
+            BinaryOperator::LtEq => Self::LessOrEqual,
+            BinaryOperator::Gt => Self::Greater,
+            BinaryOperator::GtEq => Self::GreaterOrEqual,
+            _ => return None,
+        })
+    }
+}
+
+impl Statement {
+    /// The lookup of this statement, if it is one. Names are compared exactly, so one that a database would find in
+    /// another case must be looked up by the database.
+    pub fn lookup(&self) -> Option<Lookup<'_>> {
+        let Tree::Query(query) = self.ast()? else { return None };
+        let (select, offset, limit) = plain_select(query)?;
+        let (table, alias) = plain_table(&select.from)?;
+        let reader = Reader { qualifier: alias.unwrap_or(table), parameters: self.parameters() };
+        let mut conditions = Vec::new();
+        if let Some(condition) = &select.selection {
+            reader.add_conditions(condition, &mut conditions)?;
+        }
+        let outputs = select.projection.iter().map(|item| reader.output(item)).collect::<Option<_>>()?;
+        Some(Lookup { table, outputs, conditions, offset, limit })
+    }
+}
+
+/// The SELECT of a query without other clauses, with its OFFSET and LIMIT. Names all fields, so that a clause that the
+/// parser learns is not overlooked.
+fn plain_select(query: &Query) -> Option<(&Select, usize, Option<usize>)> {
+    let Query {
+        with: None,
+        body,
+        order_by: None,
+        limit_clause,
+        fetch: None,
+        locks,
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators,
+    } = query
+    else {
+        return None;
+    };
+    let SetExpr::Select(select) = body.as_ref() else { return None };
+    let (offset, limit) = match limit_clause {
+        None => (0, None),
+        Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
+            let offset = offset.as_ref().map_or(Some(0), |offset| row_count(&offset.value))?;
+            (offset, limit.as_ref().map(|limit| row_count(limit).ok_or(())).transpose().ok()?)
+        }
+        Some(_) => return None,
+    };
+    (locks.is_empty() && pipe_operators.is_empty() && is_plain(select)).then_some((select, offset, limit))
+}
+
+fn is_plain(select: &Select) -> bool {
+    let Select {
+        select_token: _,
+        optimizer_hints,
+        distinct: None,
+        select_modifiers: None,
+        top: None,
+        top_before_distinct: _,
+        projection: _,
+        exclude: None,
+        into: None,
+        from: _,
+        lateral_views,
+        prewhere: None,
+        selection: _,
+        connect_by,
+        group_by: GroupByExpr::Expressions(keys, modifiers),
+        cluster_by,
+        distribute_by,
+        sort_by,
+        having: None,
+        named_window,
+        qualify: None,
+        window_before_qualify: _,
+        value_table_mode: None,
+        flavor: SelectFlavor::Standard,
+    } = select
+    else {
+        return false;
+    };
+    let is_ungrouped = keys.is_empty() && modifiers.is_empty() && named_window.is_empty() && connect_by.is_empty();
+    let is_unordered = cluster_by.is_empty() && distribute_by.is_empty() && sort_by.is_empty();
+    is_ungrouped && is_unordered && lateral_views.is_empty() && optimizer_hints.is_empty()
+}
+
+/// The name of the only table, and its alias.
+fn plain_table(from: &[TableWithJoins]) -> Option<(&str, Option<&str>)> {
+    let [TableWithJoins { relation, joins }] = from else { return None };
+    let TableFactor::Table {
+        name: ObjectName(parts),
+        alias,
+        args: None,
+        with_hints,
+        version: None,
+        with_ordinality: false,
+        partitions,
+        json_path: None,
+        sample: None,
+        index_hints,
+    } = relation
+    else {
+        return None;
+    };
+    let [ObjectNamePart::Identifier(name)] = parts.as_slice() else { return None };
+    let alias = match alias {
+        None => None,
+        Some(TableAlias { explicit: _, name, columns, at: None }) if columns.is_empty() => Some(name.value.as_str()),
+        Some(_) => return None,
+    };
+    let is_bare = joins.is_empty() && with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty();
+    is_bare.then_some((name.value.as_str(), alias))
+}
+
+fn row_count(expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => digits.parse().ok(),
+        _ => None,
+    }
+}
+
+struct Reader<'a> {
+    /// The name of the table before its columns.
+    qualifier: &'a str,
+    parameters: &'a [Parameter],
+}
+
+impl<'a> Reader<'a> {
+    fn output(&self, item: &'a SelectItem) -> Option<LookupOutput<'a>> {
+        match item {
+            SelectItem::Wildcard(options) if *options == WildcardAdditionalOptions::default() => {
+                Some(LookupOutput::All)
+            }
+            SelectItem::UnnamedExpr(expr) => Some(LookupOutput::Column { name: self.column(expr)?, alias: None }),
+            SelectItem::ExprWithAlias { expr, alias } => {
+                Some(LookupOutput::Column { name: self.column(expr)?, alias: Some(&alias.value) })
+            }
+            _ => None,
+        }
+    }
+
+    fn column(&self, expr: &'a Expr) -> Option<&'a str> {
+        match expr {
+            Expr::Identifier(name) => Some(&name.value),
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [Ident { value: table, .. }, name] if table == self.qualifier => Some(&name.value),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn add_conditions(&self, expr: &'a Expr, conditions: &mut Vec<LookupCondition<'a>>) -> Option<()> {
+        match expr {
+            Expr::Nested(inner) => self.add_conditions(inner, conditions),
+            Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+                self.add_conditions(left, conditions)?;
+                self.add_conditions(right, conditions)
+            }
+            Expr::BinaryOp { left, op, right } => {
+                let comparison = LookupComparison::from_operator(op)?;
+                conditions.push(LookupCondition {
+                    column: self.column(left)?,
+                    comparison,
+                    value: self.constant(right)?,
+                });
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    fn constant(&self, expr: &Expr) -> Option<Parameter> {
+        match expr {
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match self.constant(expr)? {
+                Parameter::Integer(value) => value.checked_neg().map(Parameter::Integer),
+                _ => None,
+            },
+            Expr::Value(ValueWithSpan { value, .. }) => match value {
+                Value::Number(digits, _) => digits.parse().ok().map(Parameter::Integer),
+                Value::SingleQuotedString(text) => Some(Parameter::Text(text.clone())),
+                Value::Boolean(value) => Some(Parameter::Boolean(*value)),
+                Value::Placeholder(name) => {
+                    let number: usize = name.strip_prefix('$')?.parse().ok()?;
+                    let value = self.parameters.get(number.checked_sub(1)?)?;
+                    (!matches!(value, Parameter::Null)).then(|| value.clone())
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::SqlDialect;
+
+    fn statement(sql: &str) -> Statement {
+        Statement::parse(sql, SqlDialect::DataFusion).unwrap()
+    }
+
+    #[test]
+    fn reads_columns_conditions_and_limit() {
+        let parameters = vec![Parameter::Text("x".to_owned()), Parameter::Integer(3)];
+        let statement = statement(
+            r#"SELECT *, a, t."B" AS c FROM "T.x" AS t WHERE a = -1 AND (b < $1 AND t.c >= $2) LIMIT 5 OFFSET 2"#,
+        );
+        let statement = statement.with_parameters(parameters).unwrap();
+        let column = |name, alias| LookupOutput::Column { name, alias };
+        let condition = |column, comparison, value| LookupCondition { column, comparison, value };
+        assert_eq!(
+            statement.lookup().unwrap(),
+            Lookup {
+                table: "T.x",
+                outputs: vec![LookupOutput::All, column("a", None), column("B", Some("c"))],
+                conditions: vec![
+                    condition("a", LookupComparison::Equal, Parameter::Integer(-1)),
+                    condition("b", LookupComparison::Less, Parameter::Text("x".to_owned())),
+                    condition("c", LookupComparison::GreaterOrEqual, Parameter::Integer(3)),
+                ],
+                offset: 2,
+                limit: Some(5),
+            }
+        );
+    }
+
+    #[test]
+    fn leaves_other_statements_to_the_database() {
+        for sql in [
+            "SELECT a + 1 FROM t",
+            "SELECT count(*) FROM t",
+            "SELECT DISTINCT a FROM t",
+            "SELECT a FROM t ORDER BY a",
+            "SELECT a FROM t GROUP BY a",
+            "SELECT a FROM t WHERE a = b",
+            "SELECT a FROM t WHERE a = NULL",
+            "SELECT a FROM t WHERE a = 1.5",
+            "SELECT a FROM t WHERE a = 1 OR a = 2",
+            "SELECT a FROM t WHERE NOT a = 1",
+            "SELECT a FROM t WHERE a IN (1)",
+            "SELECT a FROM t WHERE 1 = a",
+            "SELECT a FROM t, u",
+            "SELECT a FROM t JOIN u ON true",
+            "SELECT a FROM s.t",
+            "SELECT u.a FROM t",
+            "SELECT t.a FROM t AS u",
+            "SELECT t.* FROM t",
+            "SELECT a FROM t AS u (a)",
+            "SELECT a FROM (SELECT a FROM t)",
+            "SELECT a FROM t UNION SELECT a FROM t",
+            "WITH t AS (SELECT 1 AS a) SELECT a FROM t",
+            "SELECT a FROM t LIMIT 1 + 1",
+            "VALUES (1)",
+        ] {
+            assert_eq!(statement(sql).lookup(), None, "{sql}");
+        }
+        let unbound = statement("SELECT a FROM t WHERE a = $1");
+        assert_eq!(unbound.lookup(), None);
+        assert_eq!(unbound.with_parameters(vec![Parameter::Null]).unwrap().lookup(), None);
+    }
+}
