@@ -1,7 +1,7 @@
 //! Authentication: from credentials to a principal.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -87,7 +87,8 @@ pub trait Authenticator: Send + Sync + 'static {
     /// A receiver that changes after each reload of keys, certificates and other credentials, so that callers are
     /// authenticated again. It never changes if the time of reloads is not known.
     fn credential_reloads(&self) -> watch::Receiver<u64> {
-        watch::channel(0).1
+        static NO_RELOADS: LazyLock<watch::Sender<u64>> = LazyLock::new(watch::Sender::default);
+        NO_RELOADS.subscribe()
     }
 
     /// Whether any caller is ever rejected. If not, the server may listen on loopback addresses only.

@@ -1,5 +1,6 @@
 //! Transports: they carry MCP between sockets or pipes and a [`tidegate_mcp::McpService`]. They contain no SQL.
 
+mod call_metrics;
 pub mod http;
 mod ingest_metrics;
 mod mcp_connection;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use tidegate_core::{CallTarget, ErrorKind, StoredResults, TransportKind};
+use tidegate_core::{ErrorKind, StoredResults, TransportKind};
 use tidegate_runtime::event::{Event, Subscriber};
 use tidegate_runtime::{Auditor, Registry};
 
+use crate::call_metrics::CallMetrics;
 use crate::ingest_metrics::{IngestMetrics, IngestReader};
 
 const DURATION_BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
@@ -207,6 +208,7 @@ pub struct Metrics {
     results: Option<Arc<dyn StoredResults>>,
     auditor: Option<Arc<dyn Auditor>>,
     ingest: IngestMetrics,
+    calls: CallMetrics,
 }
 
 impl Default for Metrics {
@@ -234,7 +236,8 @@ impl Metrics {
                 }
             }
         });
-        Self { recorder, handle, results: None, auditor: None, ingest: IngestMetrics::default() }
+        let (ingest, calls) = Default::default();
+        Self { recorder, handle, results: None, auditor: None, ingest, calls }
     }
 
     /// Adds the metrics of the stored results.
@@ -278,26 +281,12 @@ impl Metrics {
     }
 
     /// Labels come only from the registry and from closed lists: a caller's text could grow the set of series.
-    fn record_event(event: Event<'_>) {
+    fn record_event(&self, event: Event<'_>) {
         let connections = |transport: TransportKind| gauge!("tidegate_connections", "transport" => transport.name());
         let sessions = |transport: TransportKind| gauge!("tidegate_sessions", "transport" => transport.name());
         match event {
             Event::CallEnded { job, outcome } => {
-                let kind = job.target().kind();
-                let name = match job.target() {
-                    CallTarget::Tool(name) | CallTarget::Prompt(name) => name.clone(),
-                    CallTarget::Resource(_) | CallTarget::Completion(_) => String::new(),
-                };
-                let transport = job.caller().origin.transport.name();
-                counter!(
-                    "tidegate_calls_total",
-                    "kind" => kind, "name" => name.clone(), "outcome" => outcome, "transport" => transport
-                )
-                .increment(1);
-                histogram!("tidegate_call_duration_seconds", "kind" => kind, "name" => name, "outcome" => outcome)
-                    .record(job.elapsed());
-                counter!("tidegate_answer_rows_total").increment(job.rows());
-                counter!("tidegate_answer_bytes_total").increment(job.bytes());
+                self.calls.record(job, outcome);
                 if job.secret_count() > 0 {
                     counter!("tidegate_secrets_found_total").increment(job.secret_count());
                 }
@@ -353,6 +342,6 @@ fn record_audit(auditor: &dyn Auditor) {
 
 impl Subscriber for Metrics {
     fn on_event(&self, event: Event<'_>) {
-        with_local_recorder(&self.recorder, || Self::record_event(event));
+        with_local_recorder(&self.recorder, || self.record_event(event));
     }
 }

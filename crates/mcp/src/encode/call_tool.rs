@@ -42,7 +42,8 @@ impl CallToolEncoder {
     }
 
     fn finish(&mut self, failure: Option<&Error>, metadata: &Metadata) -> Bytes {
-        let mut piece = String::new();
+        let closing = self.envelope.close(metadata, None, true);
+        let mut piece = String::with_capacity(64 + closing.len());
         let structured = self.structured.take();
         if let (Some(value), false) = (&structured, self.blocks.has_begun()) {
             // Clients that do not read structured content receive it as text.
@@ -57,7 +58,7 @@ impl CallToolEncoder {
             piece.push_str(&format!("\"structuredContent\":{},", value.get()));
         }
         piece.push_str(if failure.is_some() { "\"isError\":true" } else { "\"isError\":false" });
-        piece.push_str(&self.envelope.close(metadata, None, true));
+        piece.push_str(&closing);
         piece.into()
     }
 
@@ -81,6 +82,7 @@ impl ReplyEncoder for CallToolEncoder {
         match chunk {
             Chunk::Text(text) => self.blocks.push_text(&text),
             Chunk::EndOfText => self.blocks.end_text().into(),
+            Chunk::Block(Content::Text { text, annotations: None }) => self.blocks.push_whole_text(&text),
             Chunk::Block(content) | Chunk::PromptMessage(_, content) => self.encode_block(&content).into(),
             Chunk::Structured(value) => {
                 self.structured = Some(value);

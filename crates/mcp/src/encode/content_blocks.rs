@@ -47,6 +47,15 @@ impl ContentBlocks {
         if std::mem::take(&mut self.text_is_open) { TEXT_CLOSING } else { "" }
     }
 
+    /// `text` as a complete block of MCP.
+    pub fn push_whole_text(&mut self, text: &str) -> Bytes {
+        let mut bytes = (self.begin_block() + "{\"type\":\"text\",\"text\":").into_bytes();
+        // Writing a string into memory cannot fail.
+        let _ = serde_json::to_writer(&mut bytes, text);
+        bytes.push(b'}');
+        bytes.into()
+    }
+
     /// A complete block.
     pub fn push_block(&mut self, block: &Value) -> String {
         let mut piece = self.begin_block();

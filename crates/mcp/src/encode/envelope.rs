@@ -1,5 +1,6 @@
 //! What every result has: its encoder, and the members around it: id, server identity, result type, cache hint.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,6 +10,9 @@ use tidegate_runtime::{CacheHint, Chunk, Metadata, Outcome};
 
 use crate::jsonrpc::{RequestId, ResponseMessage, RpcError};
 use crate::revision::Dialect;
+
+/// The usual number of bytes after the members of a result.
+const CLOSING_BYTES: usize = 384;
 
 /// Encodes one reply as one response message, piece by piece.
 pub(crate) trait ReplyEncoder: Send {
@@ -67,7 +71,7 @@ impl ResponseEnvelope {
 
     /// Everything after the result's own members. `follows` is true if there were any.
     pub(crate) fn close(&self, metadata: &Metadata, cache: Option<CacheHint>, follows: bool) -> String {
-        let mut closing = String::new();
+        let mut closing = String::with_capacity(CLOSING_BYTES);
         let mut separator = if follows { "," } else { "" };
         if self.dialect.stateless {
             if let Some(hint) = cache {
@@ -82,7 +86,8 @@ impl ResponseEnvelope {
             closing.push_str("\",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":");
             closing.push_str(&self.server_info);
             for (key, value) in metadata {
-                closing.push_str(&format!(",{}:{value}", Value::from(key.as_str())));
+                // Writing into a string cannot fail.
+                let _ = write!(closing, ",{}:{value}", Value::from(key.as_str()));
             }
             closing.push('}');
         } else if !metadata.is_empty() {

@@ -199,7 +199,7 @@ impl Registry {
     fn start_call(&self, mut call: Call) -> Result<Reply, (CallTarget, Error)> {
         let snapshot = self.snapshot_for(&call.caller);
         let limits = snapshot.limits();
-        let route = match route(&snapshot, &call) {
+        let route = match route(&snapshot, &mut call) {
             Ok(route) => route,
             Err(error) => return Err((call.target, error)),
         };

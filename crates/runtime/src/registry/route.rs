@@ -29,7 +29,7 @@ pub(crate) enum RouteHandler {
     Completer(Option<Arc<dyn Completer>>, CompletionRequest),
 }
 
-pub(crate) fn route(snapshot: &Snapshot, call: &Call) -> Result<Route, Error> {
+pub(crate) fn route(snapshot: &Snapshot, call: &mut Call) -> Result<Route, Error> {
     let caller = &call.caller;
     match &call.target {
         CallTarget::Tool(name) => {
@@ -38,7 +38,7 @@ pub(crate) fn route(snapshot: &Snapshot, call: &Call) -> Result<Route, Error> {
                 let message = format!("the tool {name:?} takes no body, only arguments");
                 return Err(Error::new(ErrorKind::InvalidArguments, message));
             }
-            let mut arguments = Value::Object(call.arguments.clone());
+            let mut arguments = Value::Object(std::mem::take(&mut call.arguments));
             tool.call_schema()
                 .coerce_and_check(&mut arguments)
                 .map_err(|violations| invalid_arguments_error("tool", name, violations))?;

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use axum::extract::{RawPathParams, Request, State};
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::{Extensions, HeaderMap, StatusCode, header};
-use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use tidegate_core::{AuthenticationError, CallOrigin, Caller, Credentials, Principal, TransportKind};
 use tidegate_mcp::RpcError;
 use tidegate_runtime::Snapshot;
@@ -59,28 +58,44 @@ pub(super) enum AdmissionError {
     ConfigurationChanging,
 }
 
-/// Puts the [`Caller`] and its [`RequestCredentials`] into the request's extensions. The status is 401 for missing or
-/// invalid credentials, 400 for a malformed header, and 404 for a toolset that is absent or hidden from the caller.
-pub(super) async fn authenticate_request(
-    State(http_state): State<Arc<HttpState>>,
-    path: RawPathParams,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let toolset = path.iter().find(|(parameter, _)| *parameter == "toolset").map(|(_, name)| name.to_owned());
-    let transport = transport_of(request.uri().path());
-    let request_credentials =
-        RequestCredentials::from_request(&http_state, request.headers(), request.extensions(), transport, toolset);
-    match request_credentials.resolve_caller(&http_state).await {
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            request.extensions_mut().insert(request_credentials);
-            next.run(request).await
-        }
-        Err(refused) => {
-            let response = refused.to_response(&http_state, request_credentials.origin);
-            body::discard(request.into_body(), http_state.options.read_within).await;
-            response
+/// A request with its caller. Handlers of MCP take it instead of a request.
+pub(super) struct AuthenticatedRequest {
+    pub(super) caller: Caller,
+    pub(super) credentials: RequestCredentials,
+    pub(super) request: Request,
+}
+
+/// The status is 401 for missing or invalid credentials, 400 for a malformed header, and 404 for a toolset that is absent
+/// or hidden from the caller.
+impl FromRequest<Arc<HttpState>> for AuthenticatedRequest {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, http_state: &Arc<HttpState>) -> Result<Self, Response> {
+        let (mut parts, body) = request.into_parts();
+        let path = RawPathParams::from_request_parts(&mut parts, http_state).await;
+        let path = path.map_err(IntoResponse::into_response)?;
+        let toolset = path.iter().find(|(parameter, _)| *parameter == "toolset").map(|(_, name)| name.to_owned());
+        Self::authenticate(Request::from_parts(parts, body), toolset, http_state).await
+    }
+}
+
+impl AuthenticatedRequest {
+    /// The request to the endpoint of `toolset`, or of the whole server. The error is the response.
+    pub(super) async fn authenticate(
+        request: Request,
+        toolset: Option<String>,
+        http_state: &HttpState,
+    ) -> Result<Self, Response> {
+        let transport = transport_of(request.uri().path());
+        let credentials =
+            RequestCredentials::from_request(http_state, request.headers(), request.extensions(), transport, toolset);
+        match credentials.resolve_caller(http_state).await {
+            Ok(caller) => Ok(Self { caller, credentials, request }),
+            Err(refused) => {
+                let response = refused.to_response(http_state, credentials.origin);
+                body::discard(request.into_body(), http_state.options.read_within).await;
+                Err(response)
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Extension, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use tidegate_core::Caller;
 use tidegate_mcp::{FeedPosition, NotificationFeed, RpcError};
 use tokio_util::sync::CancellationToken;
 
-use super::caller::{HttpCallerResolver, RequestCredentials};
+use super::caller::{AuthenticatedRequest, HttpCallerResolver};
 use super::listen::{ListenEvent, ListenerRevalidator};
 use super::replay::{parse_event_id, replay_body};
 use super::response::{Refusal, event_stream, no_such_session, refusal, require_mcp, session_id};
@@ -27,13 +27,12 @@ const LISTENER_ID_PREFIX: &str = "0-";
 
 pub(super) async fn get(
     State(http_state): State<Arc<HttpState>>,
-    Extension(caller): Extension<Caller>,
-    Extension(credentials): Extension<RequestCredentials>,
-    headers: HeaderMap,
+    AuthenticatedRequest { caller, credentials, request }: AuthenticatedRequest,
 ) -> Result<Response, Refusal> {
     require_mcp(&http_state, None)?;
-    require_event_stream(&headers)?;
-    let session = http_state.sessions.get(session_id(&headers, None)?, &caller.principal);
+    let headers = request.headers();
+    require_event_stream(headers)?;
+    let session = http_state.sessions.get(session_id(headers, None)?, &caller.principal);
     let session = session.ok_or_else(|| no_such_session(None))?;
     match headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default()) {
         Some(id) if !id.starts_with(LISTENER_ID_PREFIX) => resume(session, id),
@@ -47,10 +46,9 @@ pub(super) async fn get(
 /// Ends the session.
 pub(super) async fn delete(
     State(http_state): State<Arc<HttpState>>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
+    AuthenticatedRequest { caller, request, .. }: AuthenticatedRequest,
 ) -> Result<StatusCode, Refusal> {
-    match http_state.sessions.end(session_id(&headers, None)?, &caller.principal) {
+    match http_state.sessions.end(session_id(request.headers(), None)?, &caller.principal) {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(no_such_session(None).into()),
     }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Extension, State};
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use tidegate_core::Caller;
 
+use super::caller::AuthenticatedRequest;
 use super::state::HttpState;
 
 const METRICS_ACCESS: &str = "metrics";
@@ -36,7 +36,7 @@ pub(super) async fn ready(State(http_state): State<Arc<HttpState>>) -> Response 
 /// Metrics name tools and databases, so reading them requires an access name where callers authenticate.
 pub(super) async fn metrics(
     State(http_state): State<Arc<HttpState>>,
-    Extension(caller): Extension<Caller>,
+    AuthenticatedRequest { caller, .. }: AuthenticatedRequest,
 ) -> Response {
     let may_read = caller.principal.grants.access.includes(METRICS_ACCESS);
     if http_state.options.authenticator.enforces_authentication() && !may_read {

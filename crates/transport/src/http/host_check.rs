@@ -4,9 +4,8 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tidegate_core::{CallOrigin, ErrorKind, TransportKind};
 use tidegate_mcp::RpcError;
@@ -22,16 +21,24 @@ use crate::tls::TlsPeer;
 
 /// Admits requests with an allowed `Host` and `Origin`; answers 403 to others, and 404 at paths of disabled endpoints.
 /// Adds security headers to every response, and CORS headers for pages of allowed origins.
-pub(super) async fn check_host(State(http_state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
+pub(super) async fn check_host<F: Future<Output = Response>>(
+    http_state: &HttpState,
+    request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
     let is_over_tls = request.extensions().get::<Arc<TlsPeer>>().is_some();
-    let mut response = respond_if_allowed(&http_state, request, next).await;
+    let mut response = respond_if_allowed(http_state, request, next).await;
     add_security_headers(response.headers_mut(), is_over_tls);
     response
 }
 
-async fn respond_if_allowed(http_state: &HttpState, request: Request, next: Next) -> Response {
+async fn respond_if_allowed<F: Future<Output = Response>>(
+    http_state: &HttpState,
+    request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
     if is_metadata_path(request.uri().path()) {
-        return next.run(request).await;
+        return next(request).await;
     }
     let options = http_state.reloadable_options();
     let refused = match validate_host_and_origin(request.headers(), request.uri().host(), &options) {
@@ -48,14 +55,18 @@ async fn respond_if_allowed(http_state: &HttpState, request: Request, next: Next
     refusal(StatusCode::FORBIDDEN, None, &RpcError::invalid_request(refused))
 }
 
-async fn respond_to_origin(options: &HttpOptions, request: Request, next: Next) -> Response {
+async fn respond_to_origin<F: Future<Output = Response>>(
+    options: &HttpOptions,
+    request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
     let mut response = if !is_enabled(request.uri().path(), options) {
         StatusCode::NOT_FOUND.into_response()
     } else if cors::is_preflight(request.method(), request.headers()) {
         cors::preflight_response(request.headers())
     } else {
-        next.run(request).await
+        next(request).await
     };
     cors::allow_origin(response.headers_mut(), origin);
     response

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::extract::{Extension, Request, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use tidegate_core::{CallOrigin, Caller};
@@ -15,7 +15,7 @@ use tidegate_mcp::{
 };
 
 use super::body::BodyError;
-use super::caller::{AdmissionError, HttpCallerResolver, RequestCredentials};
+use super::caller::{AdmissionError, AuthenticatedRequest, HttpCallerResolver, RequestCredentials};
 use super::replay::{ReplayBuffer, ReplayLost, event_id, replay_body};
 use super::response::{
     Refusal, SESSION_ID, accepted, event_stream, json, message_response, no_such_session, refusal, require_mcp,
@@ -59,9 +59,7 @@ impl RequestHead {
 
 pub(super) async fn post(
     State(http_state): State<Arc<HttpState>>,
-    Extension(credentials): Extension<RequestCredentials>,
-    Extension(mut caller): Extension<Caller>,
-    request: Request,
+    AuthenticatedRequest { mut caller, credentials, request }: AuthenticatedRequest,
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     let requested = Instant::now();

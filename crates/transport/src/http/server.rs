@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -19,10 +20,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt;
 
 use super::connections::{Connections, OpenConnection, ResponseBody};
-use super::routes::build_routes;
+use super::routes::{answer_request, build_routes, check_request};
 use super::state::{HttpConnectionPermit, HttpOptions, HttpState, PeerAddress};
 use super::write_timeout::WriteTimeoutStream;
 use crate::metrics::Metrics;
@@ -277,6 +277,7 @@ impl HttpConnection {
         let Self { peer, permit, open, tls, app, http_state, shutdown } = self;
         let activity = open.activity.clone();
         let open = Arc::new(open);
+        let checked = http_state.clone();
         let service = tower::service_fn(move |mut request: Request<Incoming>| {
             let extensions = request.extensions_mut();
             extensions.insert(PeerAddress(peer.ip()));
@@ -285,9 +286,12 @@ impl HttpConnection {
                 extensions.insert(tls.clone());
             }
             let open_request = open.begin_request();
-            let response = app.clone().oneshot(request);
+            let (app, http_state) = (app.clone(), checked.clone());
             async move {
-                Ok::<_, Infallible>(response.await?.map(|body| ResponseBody { body, _open_request: open_request }))
+                let request = request.map(Body::new);
+                let answer = |request| answer_request(http_state.clone(), app, request);
+                let response = check_request(&http_state, request, answer).await;
+                Ok::<_, Infallible>(response.map(|body| ResponseBody { body, _open_request: open_request }))
             }
         });
         let mut builder = hyper::server::conn::http1::Builder::new();

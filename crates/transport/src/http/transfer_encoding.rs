@@ -3,11 +3,8 @@
 //!
 //! [RFC 9112, Transfer-Encoding](https://www.rfc-editor.org/rfc/rfc9112#section-6.1)
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::Response;
 use tidegate_core::{CallOrigin, TransportKind};
 use tidegate_mcp::RpcError;
@@ -19,12 +16,12 @@ use super::state::{HttpState, PeerAddress};
 
 /// Answers 400 to requests with another transfer coding, and closes their connection, whose next request may not begin
 /// where the body ends.
-pub(super) async fn check_transfer_encoding(
-    State(http_state): State<Arc<HttpState>>,
+pub(super) async fn check_transfer_encoding<F: Future<Output = Response>>(
+    http_state: &HttpState,
     request: Request,
-    next: Next,
+    next: impl FnOnce(Request) -> F,
 ) -> Response {
-    let Some(codings) = unsupported_codings(request.headers()) else { return next.run(request).await };
+    let Some(codings) = unsupported_codings(request.headers()) else { return next(request).await };
     let reason = format!(
         "the transfer coding {codings:?} is not supported; send the body uncompressed, with Transfer-Encoding: chunked \
          or Content-Length"
@@ -33,7 +30,7 @@ pub(super) async fn check_transfer_encoding(
     let origin = CallOrigin { transport, peer: PeerAddress::from_extensions(request.extensions()) };
     http_state.report_rejection(origin, &reason);
     let mut response = match transport {
-        TransportKind::Rest => ProblemDetails::bad_request(reason).into_response(&http_state),
+        TransportKind::Rest => ProblemDetails::bad_request(reason).into_response(http_state),
         _ => refusal(StatusCode::BAD_REQUEST, None, &RpcError::invalid_request(reason)),
     };
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -9,15 +9,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Extension, OriginalUri, Path, Request, State};
+use axum::extract::{OriginalUri, Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use tidegate_core::Caller;
 use tidegate_mcp::{IncomingMessage, RpcError};
 
 use self::stream::EventStream;
 use super::body;
-use super::caller::{HttpCallerResolver, RequestCredentials};
+use super::caller::{AuthenticatedRequest, HttpCallerResolver};
 use super::get::require_event_stream;
 use super::post::read_message;
 use super::response::{Refusal, accepted, event_stream, refusal, require_mcp};
@@ -27,10 +26,8 @@ use crate::revalidation::CallerResolver;
 /// GET: opens an event stream, whose first event contains the URL for messages. The session ends with the stream.
 pub(super) async fn open(
     State(http_state): State<Arc<HttpState>>,
-    Extension(caller): Extension<Caller>,
-    Extension(credentials): Extension<RequestCredentials>,
     original: OriginalUri,
-    request: Request,
+    AuthenticatedRequest { caller, credentials, request }: AuthenticatedRequest,
 ) -> Result<Response, Refusal> {
     require_mcp(&http_state, None)?;
     require_event_stream(request.headers())?;
@@ -48,10 +45,8 @@ pub(super) async fn open(
 /// Receives a message for session `id`. The status is 202, whatever the answer will be.
 pub(super) async fn post(
     State(http_state): State<Arc<HttpState>>,
-    Extension(caller): Extension<Caller>,
-    Extension(mut credentials): Extension<RequestCredentials>,
     Path(id): Path<String>,
-    request: Request,
+    AuthenticatedRequest { caller, mut credentials, request }: AuthenticatedRequest,
 ) -> Result<Response, Refusal> {
     let origin = credentials.origin;
     let Some(session) = http_state.streams.get(&id, &caller.principal) else {

@@ -11,21 +11,18 @@ mod write;
 
 use std::sync::Arc;
 
-use axum::extract::{Extension, Request, State};
+use axum::extract::State;
 use axum::response::Response;
-use tidegate_core::Caller;
 
 use self::connection::WebSocketConnection;
-use super::caller::{HttpCallerResolver, RequestCredentials};
+use super::caller::{AuthenticatedRequest, HttpCallerResolver};
 use super::response::{Refusal, require_mcp};
 use super::state::{HttpConnectionPermit, HttpState};
 
 /// GET: upgrades the connection to a WebSocket, or answers with an error.
 pub(super) async fn open(
     State(http_state): State<Arc<HttpState>>,
-    Extension(caller): Extension<Caller>,
-    Extension(credentials): Extension<RequestCredentials>,
-    mut request: Request,
+    AuthenticatedRequest { caller, credentials, mut request }: AuthenticatedRequest,
 ) -> Result<Response, Refusal> {
     require_mcp(&http_state, None)?;
     let switching = handshake::accept_upgrade(request.headers()).map_err(|refused| {
