@@ -58,6 +58,9 @@ pub fn output_schema(schema: &SchemaRef) -> Value {
 
 /// The first column of `actual` that the [`output_schema`] of `promised` does not describe.
 pub(crate) fn find_undescribed_column(promised: &SchemaRef, actual: &SchemaRef) -> Option<String> {
+    if promised.fields() == actual.fields() {
+        return None;
+    }
     let described = |schema: &SchemaRef| -> Vec<(String, Value)> {
         unique_names(schema).into_iter().zip(schema.fields().iter().map(|field| field_schema(field))).collect()
     };

@@ -28,6 +28,7 @@ mod flight;
 mod idle_memory;
 mod ingest;
 mod init;
+mod log_fields;
 mod log_writer;
 mod logging;
 mod metric_recorder;

@@ -12,6 +12,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt};
 
 use crate::command_error::CommandError;
+use crate::log_fields::PlainFields;
 use crate::log_writer::LogWriter;
 use crate::options::{LogFormat, LogOptions};
 
@@ -58,7 +59,8 @@ where
 {
     let lines = fmt::layer().with_writer(writer).with_ansi(colours);
     let lines = match format {
-        LogFormat::Text => lines.boxed(),
+        LogFormat::Text if colours => lines.boxed(),
+        LogFormat::Text => lines.fmt_fields(PlainFields).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
     tracing_subscriber::registry().with(lines.with_filter(filter))

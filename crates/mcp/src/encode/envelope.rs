@@ -101,9 +101,10 @@ impl ResponseEnvelope {
 
     /// A complete response with `members` (JSON text without braces).
     pub(crate) fn encode_response(&self, members: &str, metadata: &Metadata, cache: Option<CacheHint>) -> Bytes {
-        let mut message = self.open();
+        let (mut message, closing) = (self.open(), self.close(metadata, cache, !members.is_empty()));
+        message.reserve_exact(members.len() + closing.len());
         message.push_str(members);
-        message.push_str(&self.close(metadata, cache, !members.is_empty()));
+        message.push_str(&closing);
         message.into()
     }
 

@@ -77,16 +77,16 @@ impl AnswerWriter<'_> {
     /// The metadata of the answer.
     pub(super) fn metadata(&self, was_buffered: bool) -> Metadata {
         let elapsed_ms = u64::try_from(self.progress.started().elapsed().as_millis()).unwrap_or(u64::MAX);
-        [
-            ("mode", Value::from(if was_buffered { "batch" } else { "streaming" })),
-            ("rows", Value::from(self.rows)),
-            ("bytes", Value::from(self.sent_bytes)),
-            ("elapsed_ms", Value::from(elapsed_ms)),
-            ("truncated", Value::from(self.is_truncated())),
-        ]
-        .into_iter()
-        .map(|(name, value)| (format!("dev.tidegate/{name}"), value))
-        .collect()
+        let members = [
+            ("dev.tidegate/mode", Value::from(if was_buffered { "batch" } else { "streaming" })),
+            ("dev.tidegate/rows", Value::from(self.rows)),
+            ("dev.tidegate/bytes", Value::from(self.sent_bytes)),
+            ("dev.tidegate/elapsed_ms", Value::from(elapsed_ms)),
+            ("dev.tidegate/truncated", Value::from(self.is_truncated())),
+        ];
+        let mut metadata = Metadata::with_capacity(members.len());
+        metadata.extend(members.map(|(name, value)| (name.to_owned(), value)));
+        metadata
     }
 }
 

@@ -8,6 +8,10 @@ use super::extension_type::{ExtensionType, declared_type_name};
 
 /// The names of the columns, none empty (`column_1`) and all unique (`name`, `name_2`).
 pub(crate) fn unique_names(schema: &SchemaRef) -> Vec<String> {
+    let given: HashSet<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    if given.len() == schema.fields().len() && !given.contains("") {
+        return schema.fields().iter().map(|field| field.name().clone()).collect();
+    }
     let mut taken: HashSet<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
     let mut used = HashSet::new();
     let mut names = Vec::with_capacity(schema.fields().len());
