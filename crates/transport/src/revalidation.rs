@@ -55,12 +55,21 @@ impl CallerRevalidator {
     /// The output of `work`. Drops `work` when its caller is no longer admitted. A large future is pinned by the caller,
     /// because the argument of an async function is stored twice.
     pub(crate) async fn run_while_valid<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Revoked> {
-        let mut work = std::pin::pin!(work);
+        self.check_if_due().await?;
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            revoked = self.revoked() => Err(revoked),
+        }
+    }
+
+    /// Resolves when the caller is no longer admitted.
+    pub(crate) async fn revoked(&mut self) -> Revoked {
         loop {
-            self.check_if_due().await?;
+            if let Err(revoked) = self.check_if_due().await {
+                return revoked;
+            }
             tokio::select! {
-                biased;
-                done = work.as_mut() => return Ok(done),
                 () = sleep_until(self.next_check) => {}
                 () = self.changes.triggered() => self.next_check = Instant::now(),
             }

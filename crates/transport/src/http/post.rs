@@ -181,8 +181,15 @@ async fn answer_in_session(
     let id = request.id.clone();
     let mcp_session = session.as_ref().map(|session| &session.session);
     let context = http_state.request_context(&head.caller, mcp_session, wants_events);
-    let mut validity = head.validity(http_state);
-    let answer = validity.run_while_valid(pin!(http_state.service.answer(request, &context))).await;
+    let mut validity = None;
+    let mut answering = pin!(http_state.service.answer(request, &context));
+    let answer = tokio::select! {
+        biased;
+        answer = answering.as_mut() => Ok(answer),
+        // Not created for an answer that is ready at once: the caller was resolved a moment ago.
+        revoked = async { validity.insert(head.validity(http_state)).revoked().await } => Err(revoked),
+    };
+    let validity = || validity.unwrap_or_else(|| head.validity(http_state));
     match (answer.map_err(|revoked| revoked_response(http_state, head, revoked))?, session) {
         (Answer::NoResponse, _) => Ok(accepted()),
         (Answer::Whole(whole), session) => {
@@ -192,10 +199,10 @@ async fn answer_in_session(
             listen::open_stream(http_state, &head.caller, &head.credentials, &id, head.accepts_events, listening)
         }
         (Answer::Stream(answer), Some(session)) if wants_events && answer.may_notify() => {
-            stream_resumable(http_state, session, &id, answer, validity)
+            stream_resumable(http_state, session, &id, answer, validity())
         }
-        (Answer::Stream(answer), None) if wants_events => Ok(event_stream(sse::event_stream_body(answer, validity))),
-        (Answer::Stream(answer), _) => Ok(streamed_json(answer, validity)),
+        (Answer::Stream(answer), None) if wants_events => Ok(event_stream(sse::event_stream_body(answer, validity()))),
+        (Answer::Stream(answer), _) => Ok(streamed_json(answer, validity())),
     }
 }
 
