@@ -27,6 +27,8 @@ use crate::tls::{TlsPeer, UntrustedCertificate};
 /// Number and interval of attempts while a new configuration is being applied, which takes a moment.
 const TRIES_MAX: usize = 100;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
+/// A caller that was resolved less than this time ago is not resolved again.
+pub(super) const REVALIDATE_AFTER: Duration = Duration::from_millis(10);
 /// Limits for identity headers: number of values, and bytes of each.
 const IDENTITY_HEADERS_MAX: usize = 16;
 const IDENTITY_HEADER_BYTES_MAX: usize = 1024;

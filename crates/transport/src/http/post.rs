@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -15,7 +15,7 @@ use tidegate_mcp::{
 };
 
 use super::body::BodyError;
-use super::caller::{AdmissionError, AuthenticatedRequest, HttpCallerResolver, RequestCredentials};
+use super::caller::{AdmissionError, AuthenticatedRequest, HttpCallerResolver, REVALIDATE_AFTER, RequestCredentials};
 use super::replay::{ReplayBuffer, ReplayLost, event_id, replay_body};
 use super::response::{
     Refusal, SESSION_ID, accepted, event_stream, json, message_response, no_such_session, refusal, require_mcp,
@@ -26,9 +26,6 @@ use super::sse::EventWriter;
 use super::state::{HttpOptions, HttpState, TRACE};
 use super::{body, listen, mirrored_headers, sse};
 use crate::revalidation::{CallerRevalidator, Revoked, with_callers};
-
-/// A caller that was resolved less than this time ago is not resolved again.
-const REVALIDATE_AFTER: Duration = Duration::from_millis(10);
 
 struct RequestHead {
     headers: HeaderMap,

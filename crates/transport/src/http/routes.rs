@@ -21,6 +21,7 @@ use crate::metrics::Metrics;
 
 /// The endpoint of the whole server.
 const MCP: &str = "/mcp";
+const REST: &str = "/rest/";
 
 /// The routes of the HTTP server, to be mounted in a server of the host application. Requests without a
 /// [`PeerAddress`](super::PeerAddress) extension count as local.
@@ -42,15 +43,20 @@ pub(super) async fn check_request<F: Future<Output = Response>>(
     check_host(http_state, request, next).await
 }
 
-/// Answers a request that passed [`check_request`]. Most requests are messages to `/mcp`: they do not pass the router,
-/// which allocates a dozen times for each request.
+/// Answers a request that passed [`check_request`]. Calls of MCP and REST do not pass the router, which allocates a dozen
+/// times for each request.
 pub(super) async fn answer_request(http_state: Arc<HttpState>, routes: Router, request: Request) -> Response {
-    if request.uri().path() != MCP || request.method() != Method::POST {
-        return routes.oneshot(request).await.unwrap_or_else(|never| match never {});
-    }
-    match AuthenticatedRequest::authenticate(request, None, &http_state).await {
-        Ok(request) => post::post(State(http_state), request).await.into_response(),
-        Err(refused) => refused,
+    match request.uri().path() {
+        MCP if request.method() == Method::POST => {
+            match AuthenticatedRequest::authenticate(request, None, &http_state).await {
+                Ok(request) => post::post(State(http_state), request).await.into_response(),
+                Err(refused) => refused,
+            }
+        }
+        path if path.starts_with(REST) && request.method() == Method::POST => {
+            rest::answer(State(http_state), request).await
+        }
+        _ => routes.oneshot(request).await.unwrap_or_else(|never| match never {}),
     }
 }
 

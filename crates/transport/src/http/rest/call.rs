@@ -1,6 +1,7 @@
 //! Turns a request into the call of one tool.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::http::Method;
@@ -11,7 +12,7 @@ use tidegate_core::{AnswerFormat, CallTarget, Caller};
 use tidegate_runtime::Call;
 
 use super::super::answer::{Accept, ProblemDetails, ProblemType, QueryParameter, apply_trace_headers, parse_query};
-use super::super::caller::{HttpCallerResolver, RequestCredentials};
+use super::super::caller::{HttpCallerResolver, REVALIDATE_AFTER, RequestCredentials};
 use super::super::state::HttpState;
 use super::answer::answer;
 use super::arguments::{
@@ -81,9 +82,11 @@ pub(super) async fn call(
         Ok(head) => head,
         Err(problem) => return Err(discard_body(http_state, body, problem).await),
     };
+    let requested = Instant::now();
     let body = read_body(http_state, parts, body).await?;
-    // Reading the body may take long, so the permissions of the caller are resolved after it.
-    let caller = if body.is_empty() { caller } else { credentials.resolve_caller(http_state).await? };
+    // Reading the body may have taken long, so the permissions of the caller are resolved again.
+    let is_recent = requested.elapsed() <= REVALIDATE_AFTER;
+    let caller = if is_recent { caller } else { credentials.resolve_caller(http_state).await? };
     for (name, value) in payload.parse_arguments(&body)? {
         if arguments.contains_key(&name) {
             let detail = format!("the argument {name} is given both in the body and in the query string");
