@@ -24,6 +24,8 @@ from harness.process import Server, cpu_seconds
 
 # The number has no effect, and is different in each statement, so that no answer is returned again.
 SQL = "SELECT name FROM {table} WHERE id = 7 AND number < {number}"
+# Tidegate answers a lookup in a small table without a plan, but not one that sorts.
+SORTED = SQL + " ORDER BY name"
 ROWS = 25
 FIRST_NUMBER = 100_000
 
@@ -52,8 +54,9 @@ def main() -> None:
                 f"DataFusion {datafusion.__version__} in its process": (datafusion_in_process(folder), "places"),
             }
             engines = {
-                "Tidegate: the tool `sql` over MCP": (over_mcp(server), "places", lambda: cpu_seconds(server.pid)),
-                **{name: (answer, table, time.process_time) for name, (answer, table) in in_process.items()},
+                "Tidegate: the tool `sql` over MCP": (over_mcp(server), SQL, "places", lambda: cpu_seconds(server.pid)),
+                "Tidegate, with ORDER BY": (over_mcp(server), SORTED, "places", lambda: cpu_seconds(server.pid)),
+                **{name: (answer, SQL, table, time.process_time) for name, (answer, table) in in_process.items()},
             }
             numbers = count(FIRST_NUMBER)
             rounds = [
@@ -90,8 +93,10 @@ def datafusion_in_process(folder: str) -> Answer:
     return lambda sql: str([batch.to_pylist() for batch in context.sql(sql).collect()])
 
 
-def measure(answer: Answer, table: str, processor_seconds: Callable[[], float], numbers: Iterator[int]) -> Cost:
-    statements = [SQL.format(table=table, number=number) for number in numbers]
+def measure(
+    answer: Answer, sql: str, table: str, processor_seconds: Callable[[], float], numbers: Iterator[int]
+) -> Cost:
+    statements = [sql.format(table=table, number=number) for number in numbers]
     before, started = processor_seconds(), time.perf_counter()
     answers = [answer(sql) for sql in statements]
     wall, processor = time.perf_counter() - started, processor_seconds() - before

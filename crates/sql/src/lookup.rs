@@ -95,7 +95,7 @@ impl Statement {
             reader.add_conditions(condition, &mut conditions)?;
         }
         let outputs = select.projection.iter().map(|item| reader.output(item)).collect::<Option<_>>()?;
-        Some(Lookup { table, outputs, conditions, offset, limit })
+        (!select.projection.is_empty()).then_some(Lookup { table, outputs, conditions, offset, limit })
     }
 }
 
@@ -199,6 +199,13 @@ fn row_count(expr: &Expr) -> Option<usize> {
     }
 }
 
+/// Whether PostgreSQL may read `name` as a function that is called without parentheses.
+fn is_keyword(name: &Ident) -> bool {
+    const KEYWORDS: [&str; 4] = ["current_", "session_", "system_", "local"];
+    let folded = name.value.to_lowercase();
+    name.quote_style.is_none() && (folded == "user" || KEYWORDS.iter().any(|start| folded.starts_with(start)))
+}
+
 struct Reader<'a> {
     /// The name of the table before its columns.
     qualifier: &'a str,
@@ -221,6 +228,7 @@ impl<'a> Reader<'a> {
 
     fn column(&self, expr: &'a Expr) -> Option<&'a str> {
         match expr {
+            Expr::Identifier(name) if is_keyword(name) => None,
             Expr::Identifier(name) => Some(&name.value),
             Expr::CompoundIdentifier(parts) => match parts.as_slice() {
                 [Ident { value: table, .. }, name] if table == self.qualifier => Some(&name.value),
@@ -310,6 +318,8 @@ mod tests {
     fn leaves_other_statements_to_the_database() {
         for sql in [
             "SELECT a + 1 FROM t",
+            "SELECT current_role FROM t",
+            "SELECT a FROM t WHERE Current_Schema = 'x'",
             "SELECT count(*) FROM t",
             "SELECT DISTINCT a FROM t",
             "SELECT a FROM t ORDER BY a",

@@ -13,6 +13,8 @@ use crate::statement::Statement;
 
 /// Longer texts are not cached, so that the memory of the cache is bounded.
 const CACHED_TEXT_BYTES_MAX: usize = 8 * 1024;
+/// The key of a generated statement is its AST, which takes some 20 times the memory of its text.
+const GENERATED_TEXT_BYTES_MAX: usize = 1024;
 const STATEMENTS_MAX: NonZeroUsize = NonZeroUsize::new(512).unwrap();
 
 /// The statements that were accepted recently, without parameters. Refused statements are not cached.
@@ -68,7 +70,7 @@ impl StatementCache {
             return statement.with_parameters(parameters);
         }
         let statement = Statement::from_query(key.1.clone(), parameters, dialect)?;
-        if statement.text().len() <= CACHED_TEXT_BYTES_MAX {
+        if statement.text().len() <= GENERATED_TEXT_BYTES_MAX {
             self.generated.lock().put(key, statement.without_parameters());
         }
         Ok(statement)

@@ -54,7 +54,7 @@ impl Visit for PlainVisitor<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             "message" => self.write_message(|visitor| visitor.record_str(field, value)),
-            _ if needs_no_escapes(value) => self.write(field, |writer| {
+            name if !name.starts_with("r#") && needs_no_escapes(value) => self.write(field, |writer| {
                 writer.write_char('"')?;
                 writer.write_str(value)?;
                 writer.write_char('"')
@@ -134,7 +134,7 @@ mod tests {
                 none = None::<u64>,
                 "\u{1b}[31mred"
             );
-            tracing::warn!(display = %"a\"b", debug = ?Some("x"), error, r#type = 1, "{} of {}", 1, 2);
+            tracing::warn!(display = %"a\"b", debug = ?Some("x"), error, r#type = 1, r#in = "x", "{} of {}", 1, 2);
             tracing::debug!(only = 1);
             tracing::trace!("only a message");
         });

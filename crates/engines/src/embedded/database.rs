@@ -141,6 +141,11 @@ impl FileDatabase {
         self.small_tables.bytes()
     }
 
+    /// How often a small table was read into memory.
+    pub fn small_table_reads(&self) -> u64 {
+        self.small_tables.reads()
+    }
+
     /// The functions that statements may call, sorted by name.
     pub fn functions(&self) -> Vec<EngineFunction> {
         self.sessions.functions()

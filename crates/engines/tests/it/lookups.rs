@@ -47,9 +47,12 @@ fn folder() -> Folder {
     let folder = Folder::new();
     write_parquet(&folder.join("t.parquet"), &all_types(), 4);
     write_arrow(&folder.join("a.arrow"), &all_types(), false);
+    let metadata = [("origin".to_owned(), "a test".to_owned())];
+    let schema = all_types().schema().as_ref().clone().with_metadata(metadata.into());
+    write_parquet(&folder.join("m.parquet"), &all_types().with_schema(schema.into()).unwrap(), 6);
     folder.write("c.csv", "id,small,tiny,big,name,kind,ok\n7,7,7,7,x,y,true\n8,-1,N/A,1,,x,false\n");
     folder.write("j.ndjson", "{\"id\":7,\"name\":\"x\",\"small\":1}\n{\"id\":8,\"ok\":true,\"tags\":[1]}\n");
-    for name in ["t.parquet", "a.arrow", "c.csv", "j.ndjson"] {
+    for name in ["t.parquet", "m.parquet", "a.arrow", "c.csv", "j.ndjson"] {
         make_old(&folder, name, 1);
     }
     folder
@@ -79,7 +82,7 @@ async fn lookups_give_what_datafusion_gives() {
     let values = ["7", "-1", "300", "99999", "9223372036854775807", "'x'", "'7'", "''", "true", "1.5", "NULL", "$1"];
     let comparisons = ["=", "<>", "<", "<=", ">", ">="];
     let (mut statements, mut lookups) = (0, 0);
-    for table in ["t", "a", "c", "j"] {
+    for table in ["t", "m", "a", "c", "j"] {
         for (number, column) in columns.iter().enumerate() {
             for (at, value) in values.iter().enumerate() {
                 for (turn, comparison) in comparisons.iter().enumerate() {
@@ -107,6 +110,31 @@ async fn lookups_give_what_datafusion_gives() {
 }
 
 #[tokio::test]
+async fn lookups_read_all_files_of_partitions() {
+    let folder = Folder::new();
+    for part in 1..=3 {
+        let name = format!("p/part={part}/rows.csv");
+        folder.write(&name, format!("id,name\n{part},x\n7,y{part}\n"));
+        make_old(&folder, &name, 1);
+    }
+    let node = folder.database();
+    for sql in
+        ["SELECT * FROM p", "SELECT part, name FROM p WHERE id = 7", "SELECT id FROM p WHERE part = 2 AND id < 7"]
+    {
+        let sorted = |outcome: Outcome| {
+            let (schema, rows) = outcome.unwrap();
+            let mut rows: Vec<String> = rows.lines().map(str::to_owned).collect();
+            rows.sort();
+            (schema, rows)
+        };
+        let (looked_up, is_lookup) = outcome(&node, sql, &[]).await;
+        let (planned, is_planned) = outcome(&node, &format!("SELECT * FROM ({sql}) AS q"), &[]).await;
+        assert_eq!((is_lookup, is_planned), (true, false), "{sql}");
+        assert_eq!(sorted(looked_up), sorted(planned), "{sql}");
+    }
+}
+
+#[tokio::test]
 async fn which_statements_are_lookups() {
     let folder = folder();
     folder.write("young.csv", "id\n1\n");
@@ -114,7 +142,9 @@ async fn which_statements_are_lookups() {
     let long = "x".repeat(1_000);
     let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..2_000).map(|_| long.as_str())));
     write_parquet(&folder.join("wide.parquet"), &RecordBatch::try_from_iter([("id", texts)]).unwrap(), 2_000);
-    for name in ["large.csv", "wide.parquet"] {
+    let flags: ArrayRef = Arc::new(BooleanArray::from(vec![true; 40_000]));
+    write_parquet(&folder.join("many.parquet"), &RecordBatch::try_from_iter([("ok", flags)]).unwrap(), 40_000);
+    for name in ["large.csv", "wide.parquet", "many.parquet"] {
         make_old(&folder, name, 1);
     }
     assert!(std::fs::metadata(folder.join("wide.parquet")).unwrap().len() < 100_000);
@@ -134,6 +164,7 @@ async fn which_statements_are_lookups() {
         ("SELECT id FROM young", false),
         ("SELECT id FROM large WHERE id = '1'", false),
         ("SELECT id FROM wide WHERE id = '1'", false),
+        ("SELECT ok FROM many WHERE ok = true LIMIT 1", false),
     ] {
         let (outcome, is_lookup) = outcome(&node, sql, &[]).await;
         assert_eq!(is_lookup, expected, "{sql}: {outcome:?}");
@@ -175,6 +206,24 @@ async fn lookups_see_files_that_changed_since_the_last_scan() {
     assert_eq!(outcome(&node, sql, &[]).await.0.unwrap().1, "new");
     folder.write("c.csv", "id,name\n7,new\n7,newer\n");
     assert_eq!(outcome(&node, sql, &[]).await.0.unwrap().1, "new\nnewer");
+}
+
+/// All tables of a database are built anew when one file changes.
+#[tokio::test]
+async fn rows_stay_in_memory_when_other_files_change() {
+    let folder = Folder::new();
+    write_parquet(&folder.join("t.parquet"), &numbers(100), 100);
+    make_old(&folder, "t.parquet", 1);
+    let node = folder.database();
+    let sql = "SELECT name FROM t WHERE id = 7";
+    assert_eq!(outcome(&node, sql, &[]).await.0.unwrap().1, "name 7");
+    let kept = node.database.small_table_reads();
+    for number in 0..3 {
+        folder.write("other.csv", format!("id\n{number}\n"));
+        let (outcome, is_lookup) = outcome(&node, sql, &[]).await;
+        assert_eq!((outcome.unwrap().1.as_str(), is_lookup), ("name 7", true));
+    }
+    assert_eq!((kept, node.database.small_table_reads()), (1, 1));
 }
 
 /// More tables than fit: those that were used last are kept, and all are answered.

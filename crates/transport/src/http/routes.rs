@@ -44,24 +44,25 @@ pub(super) async fn check_request<F: Future<Output = Response>>(
 }
 
 /// Answers a request that passed [`check_request`]. Calls of MCP and REST do not pass the router, which allocates a dozen
-/// times for each request.
+/// times for each request. Futures are boxed, because an idle connection has room for the largest one.
 pub(super) async fn answer_request(http_state: Arc<HttpState>, routes: Router, request: Request) -> Response {
     match request.uri().path() {
-        MCP if request.method() == Method::POST => {
-            match AuthenticatedRequest::authenticate(request, None, &http_state).await {
-                Ok(request) => post::post(State(http_state), request).await.into_response(),
-                Err(refused) => refused,
-            }
-        }
+        MCP if request.method() == Method::POST => Box::pin(post_message(http_state, request)).await,
         path if path.starts_with(REST) && request.method() == Method::POST => {
-            rest::answer(State(http_state), request).await
+            Box::pin(rest::answer(State(http_state), request)).await
         }
         _ => routes.oneshot(request).await.unwrap_or_else(|never| match never {}),
     }
 }
 
-/// The routes without [`check_request`].
+async fn post_message(http_state: Arc<HttpState>, request: Request) -> Response {
+    match AuthenticatedRequest::authenticate(request, None, &http_state).await {
+        Ok(request) => post::post(State(http_state), request).await.into_response(),
+        Err(refused) => refused,
+    }
+}
 
+/// The routes, for requests that passed [`check_request`].
 pub(super) fn build_routes(http_state: Arc<HttpState>) -> Router {
     let mcp = || on_post(post::post).get(get::get).delete(get::delete);
     // Paths of disabled endpoints are refused before, because a reload can enable them.

@@ -32,7 +32,8 @@ pub(super) async fn plan_lookup(
         Some(known) => known?,
         None => {
             let reading = small_tables::read(table.clone(), tables.clone(), sessions.clone(), cancellation.clone());
-            let rows = pool.run(reading).await.ok()?;
+            // What cannot be read is not read again for each lookup: DataFusion reports it.
+            let rows = pool.run(reading).await.ok().flatten();
             small_tables.insert(table.clone(), rows.clone());
             rows?
         }

@@ -23,6 +23,8 @@ const FILE_BYTES_MAX: u64 = 256 << 10;
 const FILES_MAX: usize = 16;
 /// Maximum number of bytes of its rows in memory.
 const TABLE_BYTES_MAX: usize = 1 << 20;
+/// Maximum number of its rows. They are compared on the thread of a request, and a boolean takes only a bit.
+const TABLE_ROWS_MAX: usize = 32_768;
 /// Maximum number of bytes of the rows of all tables of a database.
 const ALL_BYTES_MAX: usize = 16 << 20;
 const TABLES_MAX: NonZeroUsize = NonZeroUsize::new(1_024).unwrap();
@@ -35,15 +37,15 @@ pub(in crate::embedded) struct SmallTables {
 
 #[derive(Debug)]
 struct KeptTables {
-    /// By the address of the table, which is not reused while the table is kept.
-    tables: LruCache<usize, KeptTable>,
+    /// By name.
+    tables: LruCache<String, KeptTable>,
     bytes: usize,
+    reads: u64,
 }
 
-/// A table of a snapshot, which is replaced by another one when its files change.
 #[derive(Debug)]
 struct KeptTable {
-    #[expect(dead_code, reason = "keeps the address")]
+    /// The table that was read. A change of any file of the database makes a new one, which may be equal.
     table: Arc<FileTable>,
     /// `None` if they are not kept.
     rows: Option<RecordBatch>,
@@ -57,7 +59,7 @@ impl KeptTable {
 
 impl Default for SmallTables {
     fn default() -> Self {
-        Self { kept: Mutex::new(KeptTables { tables: LruCache::new(TABLES_MAX), bytes: 0 }) }
+        Self { kept: Mutex::new(KeptTables { tables: LruCache::new(TABLES_MAX), bytes: 0, reads: 0 }) }
     }
 }
 
@@ -66,16 +68,28 @@ impl SmallTables {
         self.kept.lock().bytes
     }
 
+    /// How often a table was read.
+    pub(in crate::embedded) fn reads(&self) -> u64 {
+        self.kept.lock().reads
+    }
+
     /// What is known of `table`: its rows, or that they are not kept. `None` if it must be read first.
     pub(super) fn rows(&self, table: &Arc<FileTable>) -> Option<Option<RecordBatch>> {
-        let kept = self.kept.lock().tables.get(&address(table)).map(|kept| kept.rows.clone());
-        kept.or_else(|| (!may_be_small(table)).then_some(None))
+        let mut all = self.kept.lock();
+        if let Some(kept) = all.tables.get_mut(&table.name)
+            && (Arc::ptr_eq(&kept.table, table) || has_same_rows(&kept.table, table))
+        {
+            kept.table = table.clone();
+            return Some(kept.rows.clone());
+        }
+        (!may_be_small(table)).then_some(None)
     }
 
     /// Keeps the rows of `table`, in place of those that were not used for longest.
     pub(super) fn insert(&self, table: Arc<FileTable>, rows: Option<RecordBatch>) {
-        let (key, kept) = (address(&table), KeptTable { table, rows });
+        let (key, kept) = (table.name.clone(), KeptTable { table, rows });
         let mut all = self.kept.lock();
+        all.reads += 1;
         all.bytes += kept.bytes();
         if let Some((_, replaced)) = all.tables.push(key, kept) {
             all.bytes -= replaced.bytes();
@@ -88,8 +102,15 @@ impl SmallTables {
     }
 }
 
-fn address(table: &Arc<FileTable>) -> usize {
-    Arc::as_ptr(table).addr()
+/// Whether both have the same columns and the same versions of the same files, so that reading them gives the same rows.
+fn has_same_rows(one: &FileTable, other: &FileTable) -> bool {
+    let is_same_file = |(one, other): (&TableFile, &TableFile)| {
+        one.meta == other.meta && one.version == other.version && one.partition_values == other.partition_values
+    };
+    let has_same_columns = one.columns() == other.columns() && one.null_marker_columns == other.null_marker_columns;
+    let has_same_files =
+        one.files.len() == other.files.len() && one.files.iter().zip(other.files.iter()).all(is_same_file);
+    has_same_columns && has_same_files && one.recent.version == other.recent.version
 }
 
 /// Whether the files are small, and would have another version if they changed from now on. Rows that are in no file
@@ -119,11 +140,12 @@ pub(super) async fn read(
     let schema = table.columns().clone();
     let scan = tables.unrestricted_provider(table).scan(&*session, None, &[], None).await.map_err(failed)?;
     let mut stream = execute_stream(scan, session.task_context()).map_err(failed)?;
-    let (mut batches, mut bytes) = (Vec::new(), 0);
+    let (mut batches, mut bytes, mut rows) = (Vec::new(), 0, 0);
     while let Some(batch) = stream.try_next().await.map_err(failed)? {
         // Rows may share one long text.
         bytes += batch.get_array_memory_size().max(batch_bytes(&batch));
-        if bytes > TABLE_BYTES_MAX {
+        rows += batch.num_rows();
+        if bytes > TABLE_BYTES_MAX || rows > TABLE_ROWS_MAX {
             return Ok(None);
         }
         batches.push(batch);
