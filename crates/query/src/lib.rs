@@ -58,8 +58,8 @@ pub use network::{
 pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
 pub use result_manifest::result_manifest;
 pub use row_policy::{
-    Comparator, HashKey, Mask, PolicyColumn, PolicyPart, PolicyProblem, PolicyTable, RowCondition, RowFilter,
-    RowPolicies, RowPolicy, RowValue, TableView, ValueKind,
+    HashKey, Mask, PolicyColumn, PolicyPart, PolicyProblem, PolicyTable, RowCondition, RowFilter, RowPolicies,
+    RowPolicy, RowValue, TableView, ValueKind,
 };
 pub use secrets::{BUILT_IN_RULES, SecretRule, SecretRuleError, SecretRules};
 pub use spec::{

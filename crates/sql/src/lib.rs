@@ -2,6 +2,7 @@
 
 mod bounded_dialect;
 mod canonical_tokens;
+mod comparator;
 mod database_name;
 mod dialect;
 mod equivalent_function;
@@ -26,10 +27,11 @@ mod token_policy;
 mod transaction;
 mod writing_statement;
 
+pub use comparator::Comparator;
 pub use dialect::SqlDialect;
 pub use equivalent_function::equivalent_function;
 pub use function_policy::is_deterministic_function;
-pub use lookup::{Lookup, LookupComparison, LookupCondition, LookupOutput};
+pub use lookup::{Lookup, LookupCondition, LookupOutput};
 pub use mentions::{CalledName, Mentions};
 pub use parameter::Parameter;
 pub use parse::{parse_expression, parse_prepared_expression};

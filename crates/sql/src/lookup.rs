@@ -8,6 +8,7 @@ use sqlparser::ast::{
     ValueWithSpan, WildcardAdditionalOptions,
 };
 
+use crate::comparator::Comparator;
 use crate::parameter::Parameter;
 use crate::statement::Statement;
 
@@ -40,46 +41,15 @@ pub enum LookupOutput<'a> {
     },
 }
 
-/// A condition on one column: `column comparison value`.
+/// A condition on one column: `column comparator value`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LookupCondition<'a> {
     /// The name of the column.
     pub column: &'a str,
     /// How its value compares.
-    pub comparison: LookupComparison,
+    pub comparator: Comparator,
     /// The constant, which is not NULL.
     pub value: Parameter,
-}
-
-/// A comparison of a column with a constant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LookupComparison {
-    /// `=`
-    Equal,
-    /// `<>`
-    NotEqual,
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
-}
-
-impl LookupComparison {
-    fn from_operator(operator: &BinaryOperator) -> Option<Self> {
-        Some(match operator {
-            BinaryOperator::Eq => Self::Equal,
-            BinaryOperator::NotEq => Self::NotEqual,
-            BinaryOperator::Lt => Self::Less,
-            BinaryOperator::LtEq => Self::LessOrEqual,
-            BinaryOperator::Gt => Self::Greater,
-            BinaryOperator::GtEq => Self::GreaterOrEqual,
-            _ => return None,
-        })
-    }
 }
 
 impl Statement {
@@ -121,8 +91,15 @@ fn plain_select(query: &Query) -> Option<(&Select, usize, Option<usize>)> {
     let (offset, limit) = match limit_clause {
         None => (0, None),
         Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
-            let offset = offset.as_ref().map_or(Some(0), |offset| row_count(&offset.value))?;
-            (offset, limit.as_ref().map(|limit| row_count(limit).ok_or(())).transpose().ok()?)
+            let offset = match offset {
+                Some(offset) => row_count(&offset.value)?,
+                None => 0,
+            };
+            let limit = match limit {
+                Some(limit) => Some(row_count(limit)?),
+                None => None,
+            };
+            (offset, limit)
         }
         Some(_) => return None,
     };
@@ -201,9 +178,9 @@ fn row_count(expr: &Expr) -> Option<usize> {
 
 /// Whether PostgreSQL may read `name` as a function that is called without parentheses.
 fn is_keyword(name: &Ident) -> bool {
-    const KEYWORDS: [&str; 4] = ["current_", "session_", "system_", "local"];
+    const STARTS: [&str; 4] = ["current_", "session_", "system_", "local"];
     let folded = name.value.to_lowercase();
-    name.quote_style.is_none() && (folded == "user" || KEYWORDS.iter().any(|start| folded.starts_with(start)))
+    name.quote_style.is_none() && (folded == "user" || STARTS.iter().any(|start| folded.starts_with(start)))
 }
 
 struct Reader<'a> {
@@ -246,10 +223,10 @@ impl<'a> Reader<'a> {
                 self.add_conditions(right, conditions)
             }
             Expr::BinaryOp { left, op, right } => {
-                let comparison = LookupComparison::from_operator(op)?;
+                let comparator = Comparator::from_operator(op)?;
                 conditions.push(LookupCondition {
                     column: self.column(left)?,
-                    comparison,
+                    comparator,
                     value: self.constant(right)?,
                 });
                 Some(())
@@ -297,16 +274,16 @@ mod tests {
         );
         let statement = statement.with_parameters(parameters).unwrap();
         let column = |name, alias| LookupOutput::Column { name, alias };
-        let condition = |column, comparison, value| LookupCondition { column, comparison, value };
+        let condition = |column, comparator, value| LookupCondition { column, comparator, value };
         assert_eq!(
             statement.lookup().unwrap(),
             Lookup {
                 table: "T.x",
                 outputs: vec![LookupOutput::All, column("a", None), column("B", Some("c"))],
                 conditions: vec![
-                    condition("a", LookupComparison::Equal, Parameter::Integer(-1)),
-                    condition("b", LookupComparison::Less, Parameter::Text("x".to_owned())),
-                    condition("c", LookupComparison::GreaterOrEqual, Parameter::Integer(3)),
+                    condition("a", Comparator::Equal, Parameter::Integer(-1)),
+                    condition("b", Comparator::Less, Parameter::Text("x".to_owned())),
+                    condition("c", Comparator::GreaterOrEqual, Parameter::Integer(3)),
                 ],
                 offset: 2,
                 limit: Some(5),

@@ -40,8 +40,8 @@ impl PlainVisitor<'_> {
         }
     }
 
-    /// Messages have no name, and their escape sequences are made harmless.
-    fn write_message(&mut self, visit: impl FnOnce(&mut DefaultVisitor<'_>)) {
+    /// For what has rules of its own, such as messages, whose escape sequences are made harmless.
+    fn write_by_library(&mut self, visit: impl FnOnce(&mut DefaultVisitor<'_>)) {
         if self.result.is_ok() {
             let mut visitor = DefaultVisitor::new(self.writer.by_ref(), std::mem::replace(&mut self.is_empty, false));
             visit(&mut visitor);
@@ -53,7 +53,7 @@ impl PlainVisitor<'_> {
 impl Visit for PlainVisitor<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
-            "message" => self.write_message(|visitor| visitor.record_str(field, value)),
+            "message" => self.write_by_library(|visitor| visitor.record_str(field, value)),
             name if !name.starts_with("r#") && needs_no_escapes(value) => self.write(field, |writer| {
                 writer.write_char('"')?;
                 writer.write_str(value)?;
@@ -64,13 +64,13 @@ impl Visit for PlainVisitor<'_> {
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
-        self.write_message(|visitor| visitor.record_error(field, value));
+        self.write_by_library(|visitor| visitor.record_error(field, value));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         match field.name() {
-            "message" => self.write_message(|visitor| visitor.record_debug(field, value)),
-            name if name.starts_with("r#") => self.write_message(|visitor| visitor.record_debug(field, value)),
+            "message" => self.write_by_library(|visitor| visitor.record_debug(field, value)),
+            name if name.starts_with("r#") => self.write_by_library(|visitor| visitor.record_debug(field, value)),
             _ => self.write(field, |writer| write!(writer, "{value:?}")),
         }
     }

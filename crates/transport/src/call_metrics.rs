@@ -39,14 +39,12 @@ impl CallMetrics {
         }
         let mut by_name = self.by_name.write();
         let all = by_name.entry(name.to_owned()).or_default();
-        let series = match all.iter().position(|series| is_same(&series)) {
-            Some(known) => &all[known],
-            None => {
-                all.push(CallSeries::new(kind, name, outcome, transport));
-                &all[all.len() - 1]
-            }
-        };
-        series.count(job);
+        if !all.iter().any(|series| is_same(&series)) {
+            all.push(CallSeries::new(kind, name, outcome, transport));
+        }
+        if let Some(series) = all.iter().find(is_same) {
+            series.count(job);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The embedded engine: DataFusion over files. The data files in a folder are tables.
 
+mod comparison_operator;
 mod database;
 mod decode_budget;
 pub(crate) mod delegation;

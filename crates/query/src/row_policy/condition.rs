@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde_json::Value;
 use tidegate_core::{Principal, nearest_names};
+use tidegate_sql::Comparator;
 
-use super::filter::{Comparator, PolicyColumn};
+use super::filter::PolicyColumn;
 
 /// Selects the visible rows of a table: comparisons of its columns with each other, with literals and with attributes
 /// of the caller (`:subject`, `:tenant`, `:claims.NAME`), combined with AND, OR and NOT.

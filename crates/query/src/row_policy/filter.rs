@@ -1,6 +1,7 @@
 //! Filters of rows, and the columns and values that they compare.
 
 use chrono::{NaiveDate, NaiveDateTime};
+use tidegate_sql::Comparator;
 
 /// A column that a policy is bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,18 +51,6 @@ pub enum RowValue {
     Date(NaiveDate),
     /// In UTC where the column has a time zone.
     Timestamp(NaiveDateTime),
-}
-
-/// How two values are compared. Text is compared byte by byte, whatever the column's collation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum Comparator {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
 }
 
 /// The filter of visible rows: those for which it is true. A comparison with NULL is unknown, as in SQL. Columns are
@@ -119,35 +108,18 @@ impl RowFilter {
     }
 }
 
-impl Comparator {
-    pub(super) fn flipped(self) -> Self {
-        match self {
-            Self::Less => Self::Greater,
-            Self::LessOrEqual => Self::GreaterOrEqual,
-            Self::Greater => Self::Less,
-            Self::GreaterOrEqual => Self::LessOrEqual,
-            same => same,
-        }
-    }
-
-    /// Whether the comparison is true for two values of one kind.
-    pub(super) fn holds(self, left: &RowValue, right: &RowValue) -> bool {
-        let order = match (left, right) {
-            (RowValue::Boolean(left), RowValue::Boolean(right)) => left.partial_cmp(right),
-            (RowValue::Integer(left), RowValue::Integer(right)) => left.partial_cmp(right),
-            (RowValue::Number(left), RowValue::Number(right)) => left.partial_cmp(right),
-            (RowValue::Integer(left), RowValue::Number(right)) => (*left as f64).partial_cmp(right),
-            (RowValue::Number(left), RowValue::Integer(right)) => left.partial_cmp(&(*right as f64)),
-            (RowValue::Text(left), RowValue::Text(right)) => left.partial_cmp(right),
+impl RowValue {
+    /// Whether this value compares with `other`, of the same kind, as `comparator` says.
+    pub(super) fn compares(&self, comparator: Comparator, other: &Self) -> bool {
+        let order = match (self, other) {
+            (Self::Boolean(left), Self::Boolean(right)) => left.partial_cmp(right),
+            (Self::Integer(left), Self::Integer(right)) => left.partial_cmp(right),
+            (Self::Number(left), Self::Number(right)) => left.partial_cmp(right),
+            (Self::Integer(left), Self::Number(right)) => (*left as f64).partial_cmp(right),
+            (Self::Number(left), Self::Integer(right)) => left.partial_cmp(&(*right as f64)),
+            (Self::Text(left), Self::Text(right)) => left.partial_cmp(right),
             _ => None,
         };
-        order.is_some_and(|order| match self {
-            Self::Equal => order.is_eq(),
-            Self::NotEqual => order.is_ne(),
-            Self::Less => order.is_lt(),
-            Self::LessOrEqual => order.is_le(),
-            Self::Greater => order.is_gt(),
-            Self::GreaterOrEqual => order.is_ge(),
-        })
+        order.is_some_and(|order| comparator.holds(order))
     }
 }

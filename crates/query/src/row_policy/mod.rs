@@ -13,7 +13,7 @@ mod resolve;
 mod validation;
 
 pub use condition::RowCondition;
-pub use filter::{Comparator, PolicyColumn, RowFilter, RowValue, ValueKind};
+pub use filter::{PolicyColumn, RowFilter, RowValue, ValueKind};
 pub use mask::{HashKey, Mask};
 pub use policies::{RowPolicies, RowPolicy, TableView};
 pub use validation::{PolicyPart, PolicyProblem, PolicyTable};

@@ -3,10 +3,9 @@
 use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value, ValueWithSpan};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use tidegate_core::{Error, ErrorKind};
-use tidegate_sql::{SqlDialect, parse_prepared_expression};
+use tidegate_sql::{Comparator, SqlDialect, parse_prepared_expression};
 
 use super::condition::{CallerAttribute, ColumnName, ConditionNode, ConditionTerm, RowCondition};
-use super::filter::Comparator;
 
 const CONDITION_BYTES_MAX: usize = 8_192;
 
@@ -124,15 +123,8 @@ fn check_list_terms(term: &ConditionTerm, list: &[ConditionTerm], expression: &E
 }
 
 fn convert_operator(operator: &BinaryOperator) -> Result<Comparator, String> {
-    Ok(match operator {
-        BinaryOperator::Eq => Comparator::Equal,
-        BinaryOperator::NotEq => Comparator::NotEqual,
-        BinaryOperator::Lt => Comparator::Less,
-        BinaryOperator::LtEq => Comparator::LessOrEqual,
-        BinaryOperator::Gt => Comparator::Greater,
-        BinaryOperator::GtEq => Comparator::GreaterOrEqual,
-        other => return Err(format!("the operator {other} is not allowed in a row policy: {ALLOWED_SYNTAX}")),
-    })
+    Comparator::from_operator(operator)
+        .ok_or_else(|| format!("the operator {operator} is not allowed in a row policy: {ALLOWED_SYNTAX}"))
 }
 
 fn convert_term(expression: &Expr) -> Result<ConditionTerm, String> {

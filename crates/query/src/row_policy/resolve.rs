@@ -2,9 +2,10 @@
 
 use chrono::{NaiveDate, NaiveDateTime};
 use serde_json::Value;
+use tidegate_sql::Comparator;
 
 use super::condition::{CallerAttribute, ColumnName, ConditionNode, ConditionTerm, RowCondition};
-use super::filter::{Comparator, PolicyColumn, RowFilter, RowValue, ValueKind};
+use super::filter::{PolicyColumn, RowFilter, RowValue, ValueKind};
 
 const LIST_MAX: usize = 1_000;
 const TEXT_BYTES_MAX: usize = 4_096;
@@ -64,7 +65,9 @@ impl ConditionNode {
                 let kind = left.literal_kind().or_else(|| right.literal_kind()).unwrap_or(ValueKind::Text);
                 let left = left.value(kind, "the other", attributes)?;
                 let right = right.value(kind, "the other", attributes)?;
-                return Ok(left.zip(right).map(|(left, right)| RowFilter::Constant(comparator.holds(&left, &right))));
+                return Ok(left
+                    .zip(right)
+                    .map(|(left, right)| RowFilter::Constant(left.compares(*comparator, &right))));
             }
             Self::In { term: ConditionTerm::Column(name), list, is_negated } => {
                 let column = name.position(columns)?;
@@ -80,7 +83,7 @@ impl ConditionNode {
                 let kind = kinds.unwrap_or(ValueKind::Text);
                 let values = collect_values(list, kind, "the list", attributes)?;
                 let is_among = |(values, value): (Vec<RowValue>, RowValue)| {
-                    let is_among = values.iter().any(|one| Comparator::Equal.holds(&value, one));
+                    let is_among = values.iter().any(|one| value.compares(Comparator::Equal, one));
                     RowFilter::Constant(is_among != *is_negated)
                 };
                 return Ok(values.zip(term.value(kind, "the list", attributes)?).map(is_among));

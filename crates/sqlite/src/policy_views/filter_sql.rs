@@ -1,7 +1,8 @@
 //! The filter of a row policy as SQL.
 
 use tidegate_core::to_hex;
-use tidegate_query::{Comparator, RowFilter, RowValue};
+use tidegate_query::{RowFilter, RowValue};
+use tidegate_sql::Comparator;
 
 use crate::tables::quote_identifier;
 

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, Scalar};
-use datafusion::arrow::compute::kernels::cmp;
-use datafusion::arrow::compute::{and, filter_record_batch};
+use datafusion::arrow::array::{AsArray as _, BooleanArray, RecordBatch};
+use datafusion::arrow::buffer::BooleanBuffer;
+use datafusion::arrow::compute::{and, filter};
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
+use datafusion::logical_expr::ColumnarValue;
+use datafusion::physical_expr_common::datum::apply_cmp;
 use tidegate_core::Error;
 use tidegate_query::{Plan, QueryRows};
 use tidegate_runtime::Job;
-use tidegate_sql::{Lookup, LookupComparison, LookupCondition, LookupOutput, Parameter};
+use tidegate_sql::{Lookup, LookupCondition, LookupOutput, Parameter};
+
+use crate::embedded::comparison_operator::comparison_operator;
 
 /// A lookup with its result. It was cheaper to compute than a plan would be.
 #[derive(Debug)]
@@ -26,15 +30,13 @@ impl LookupPlan {
     /// needs a conversion.
     pub(super) fn new(lookup: &Lookup<'_>, table: &str, rows: &RecordBatch) -> Option<Self> {
         let (positions, schema) = output_columns(lookup, rows.schema_ref())?;
-        let matches = match matching_rows(&lookup.conditions, rows)? {
-            Some(matches) => filter_record_batch(rows, &matches).ok()?,
-            None => rows.clone(),
-        };
-        let offset = lookup.offset.min(matches.num_rows());
-        let length = lookup.limit.unwrap_or(usize::MAX).min(matches.num_rows() - offset);
-        let columns = positions.iter().map(|position| matches.column(*position).slice(offset, length)).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(length));
-        let result = RecordBatch::try_new_with_options(schema, columns, &options).ok()?;
+        let matches = matching_rows(&lookup.conditions, rows)?;
+        let columns = positions.iter().map(|position| filter(rows.column(*position), &matches));
+        // A lookup has at least one column.
+        let found = RecordBatch::try_new(schema, columns.collect::<Result<_, _>>().ok()?).ok()?;
+        let offset = lookup.offset.min(found.num_rows());
+        let length = lookup.limit.unwrap_or(usize::MAX).min(found.num_rows() - offset);
+        let result = found.slice(offset, length);
         Some(Self { result, table: table.to_owned(), table_rows: rows.num_rows() })
     }
 }
@@ -66,35 +68,24 @@ fn output_columns(lookup: &Lookup<'_>, schema: &SchemaRef) -> Option<(Vec<usize>
     Some((positions, Arc::new(schema)))
 }
 
-/// The rows that meet all `conditions`; `Some(None)` if there are none.
-#[expect(clippy::option_option, reason = "without conditions, all rows match")]
-fn matching_rows(conditions: &[LookupCondition<'_>], rows: &RecordBatch) -> Option<Option<BooleanArray>> {
-    let mut all: Option<BooleanArray> = None;
+/// Whether each row meets all `conditions`. `None` if a column does not exist or if a comparison needs a conversion.
+fn matching_rows(conditions: &[LookupCondition<'_>], rows: &RecordBatch) -> Option<BooleanArray> {
+    let mut all = BooleanArray::new(BooleanBuffer::new_set(rows.num_rows()), None);
     for condition in conditions {
         let (position, field) = rows.schema_ref().fields().find(condition.column)?;
-        let value = Scalar::new(comparable_value(field, &condition.value)?);
-        let column = rows.column(position);
-        let matches = match condition.comparison {
-            LookupComparison::Equal => cmp::eq(column, &value),
-            LookupComparison::NotEqual => cmp::neq(column, &value),
-            LookupComparison::Less => cmp::lt(column, &value),
-            LookupComparison::LessOrEqual => cmp::lt_eq(column, &value),
-            LookupComparison::Greater => cmp::gt(column, &value),
-            LookupComparison::GreaterOrEqual => cmp::gt_eq(column, &value),
-        };
-        let matches = matches.ok()?;
+        let column = ColumnarValue::Array(rows.column(position).clone());
+        let value = ColumnarValue::Scalar(comparable_value(field, &condition.value)?);
+        let matches = apply_cmp(comparison_operator(condition.comparator), &column, &value).ok()?;
+        let matches = matches.into_array(rows.num_rows()).ok()?;
         // NULL in one of them leaves the row out, whatever the other is.
-        all = Some(match all {
-            Some(others) => and(&others, &matches).ok()?,
-            None => matches,
-        });
+        all = and(&all, matches.as_boolean_opt()?).ok()?;
     }
     Some(all)
 }
 
-/// `value` as an array of one value of the column's type. `None` if PostgreSQL would convert the column, or if the type has
+/// `value` with the type of the column. `None` if PostgreSQL would convert the column, or if the type has
 /// rules of its own.
-fn comparable_value(field: &Field, value: &Parameter) -> Option<ArrayRef> {
+fn comparable_value(field: &Field, value: &Parameter) -> Option<ScalarValue> {
     use DataType::{Boolean, Int8, Int16, Int32, Int64, LargeUtf8, UInt8, UInt16, UInt32, Utf8, Utf8View};
     let scalar = match (field.data_type(), value) {
         (Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32, Parameter::Integer(value)) => {
@@ -104,8 +95,7 @@ fn comparable_value(field: &Field, value: &Parameter) -> Option<ArrayRef> {
         (Boolean, Parameter::Boolean(value)) => ScalarValue::Boolean(Some(*value)),
         _ => return None,
     };
-    let scalar = scalar.cast_to(field.data_type()).ok().filter(|_| field.metadata().is_empty())?;
-    scalar.to_array().ok()
+    scalar.cast_to(field.data_type()).ok().filter(|_| field.metadata().is_empty())
 }
 
 #[async_trait]

@@ -116,9 +116,11 @@ fn has_same_rows(one: &FileTable, other: &FileTable) -> bool {
 /// Whether the files are small, and would have another version if they changed from now on. Rows that are in no file
 /// change too often to be kept.
 fn may_be_small(table: &FileTable) -> bool {
-    let bytes: u64 = table.files.iter().map(|file| file.meta.size).sum();
-    let is_small = table.files.len() <= FILES_MAX && bytes <= FILE_BYTES_MAX;
-    is_small && table.recent.batches.is_empty() && table.files.iter().all(is_settled)
+    let has_small_files = || table.files.iter().map(|file| file.meta.size).sum::<u64>() <= FILE_BYTES_MAX;
+    table.files.len() <= FILES_MAX
+        && has_small_files()
+        && table.recent.batches.is_empty()
+        && table.files.iter().all(is_settled)
 }
 
 /// Reads all rows of `table`, in the order of its files. `None` if they are too large, or if the versions of the files

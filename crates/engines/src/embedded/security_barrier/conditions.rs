@@ -4,7 +4,9 @@ use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::{InList, Like};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, binary_expr, cast, lit};
-use tidegate_query::{Comparator, RowFilter, RowValue};
+use tidegate_query::{RowFilter, RowValue};
+
+use crate::embedded::comparison_operator::comparison_operator;
 
 pub(super) fn build_policy_filter(filter: &RowFilter, schema: &Schema) -> Expr {
     let column = |position: &usize| unqualified_column(schema.field(*position).name());
@@ -44,17 +46,6 @@ pub(super) fn build_policy_filter(filter: &RowFilter, schema: &Schema) -> Expr {
 
 pub(super) fn unqualified_column(name: &str) -> Expr {
     Expr::Column(Column::new_unqualified(name))
-}
-
-fn comparison_operator(comparator: Comparator) -> Operator {
-    match comparator {
-        Comparator::Equal => Operator::Eq,
-        Comparator::NotEqual => Operator::NotEq,
-        Comparator::Less => Operator::Lt,
-        Comparator::LessOrEqual => Operator::LtEq,
-        Comparator::Greater => Operator::Gt,
-        Comparator::GreaterOrEqual => Operator::GtEq,
-    }
 }
 
 fn comparison_literal(value: &RowValue, data_type: &DataType) -> Expr {
