@@ -2,8 +2,9 @@
 
     pages.py
 
-The address in a block is replaced by that of the server. EXPECTED_OUTPUT has the output of each block: a page without an entry, an
-entry without a page, or a page without a block, is a failure. TIDEGATE_BINARY names the binary, TIDEGATE_NODE Node.js.
+The address in a block is replaced by that of the server, and `timeout 1` by `timeout 10`, because a busy server answers later.
+EXPECTED_OUTPUT has the output of each block: a page without an entry, an entry without a page, or a page without a block, is a failure.
+TIDEGATE_BINARY names the binary, TIDEGATE_NODE Node.js.
 """
 
 import os
@@ -47,6 +48,7 @@ def blocks(page: Path) -> list[str]:
 def run(block: str, url: str, standard_input: str, folder: str) -> str:
     """Runs a block, whose last command must succeed, and returns its output."""
     with_address = block.replace(ANOTHER_SERVER, url).replace(ANY_KEY, "tg_any").replace(DEFAULT_ADDRESS, url.split("/")[2])
+    script = with_address.replace("timeout 1 ", "timeout 10 ")
     (Path(folder) / "tidegate").unlink(missing_ok=True)
     (Path(folder) / "tidegate").symlink_to(os.environ["TIDEGATE_BINARY"])
     path = [folder, str(Path(os.environ["TIDEGATE_NODE"]).parent), os.environ["PATH"]]
@@ -54,7 +56,7 @@ def run(block: str, url: str, standard_input: str, folder: str) -> str:
     # A file, not a pipe, which the background processes of a block would hold open.
     with output.open("w") as file:
         done = subprocess.run(
-            ["bash", "-c", with_address],
+            ["bash", "-c", script],
             input=standard_input,
             stdout=file,
             stderr=subprocess.STDOUT,

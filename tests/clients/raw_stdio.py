@@ -17,7 +17,8 @@ from recording import Message, Recording
 
 
 CONNECTION_SECONDS_MAX = 300
-STOP_SECONDS_MAX = 15
+# Longer than the server waits for calls that run, 10 s.
+STOP_SECONDS_MAX = 30
 
 
 class Connection:

@@ -22,7 +22,8 @@ from pathlib import Path
 import data_folder
 
 PROXY = Path(__file__).parent.parent / "wire" / "http_proxy.py"
-STOP_SECONDS_MAX = 15
+# Longer than the server waits for calls that run, 10 s.
+STOP_SECONDS_MAX = 30
 
 
 @contextmanager

@@ -8,6 +8,8 @@ import json
 import sys
 import tempfile
 import threading
+import time
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).absolute().parents[1] / "ingest"))
 from report import Report  # noqa: E402
 from server import DATABASE, SECONDS_MAX, Server  # noqa: E402
 
-REQUESTS = 60
+# The writer goes on until each reader has read enough versions.
+REQUESTS_MIN = 60
 ROWS_PER_REQUEST = 50
 FLUSHED_EVERY, COMPACTED_EVERY = 3, 12
 # Readers are slower than the writer, and skip versions.
@@ -46,18 +49,31 @@ def send(server: Server, request: int):
     server.post("sensors", body_of(request), "application/x-ndjson")
 
 
-def write(server: Server, ended: threading.Event, errors: list):
+@dataclass
+class Progress:
+    """What the writer and the readers report to each other."""
+
+    requests: int = 0
+    has_read_enough: threading.Event = field(default_factory=threading.Event)
+    has_written: threading.Event = field(default_factory=threading.Event)
+    error: Exception | None = None
+
+
+def write(server: Server, progress: Progress):
+    ends = time.monotonic() + SECONDS_MAX
     try:
-        for request in range(1, REQUESTS):
+        while progress.requests < REQUESTS_MIN or (not progress.has_read_enough.is_set() and time.monotonic() < ends):
+            request = progress.requests
             send(server, request)
+            progress.requests += 1
             if request % FLUSHED_EVERY == FLUSHED_EVERY - 1:
                 server.maintain("flush")
             if request % COMPACTED_EVERY == COMPACTED_EVERY - 1:
                 server.maintain("compact")
         server.maintain("flush")
     except Exception as error:
-        errors.append(error)
-    ended.set()
+        progress.error = error
+    progress.has_written.set()
 
 
 def numbers_by_deltalake(table: deltalake.DeltaTable) -> list[int]:
@@ -89,29 +105,34 @@ def read_once(folder: Path, read, before: int) -> tuple[int, int]:
     return count, table.version()
 
 
-def read_while_written(folder: Path, ended: threading.Event, report: Report):
+def read_while_written(folder: Path, progress: Progress, report: Report):
     """Each reader in turn until the writer has ended, and once more; a reader that fails is left out from then on."""
     found: dict[str, list[tuple[int, int]]] = {name: [(0, 0)] for name in READERS}
     failed: dict[str, Exception] = {}
+
+    def versions(name: str) -> set[int]:
+        return {version for _, version in found[name]}
+
     is_last = False
     while not is_last:
-        is_last = ended.is_set()
+        is_last = progress.has_written.is_set()
         for name, read in READERS.items():
             if name not in failed:
                 try:
                     found[name].append(read_once(folder, read, found[name][-1][0]))
                 except Exception as error:
                     failed[name] = error
+        if all(name in failed or len(versions(name)) > VERSIONS_MIN for name in READERS):
+            progress.has_read_enough.set()
     for name in READERS:
         report.subject = name
         with report.check("each version has whole requests, each row once"):
             if name in failed:
                 raise failed[name]
         with report.check("versions were read while others were written"):
-            versions = {version for _, version in found[name]}
-            assert len(versions) > VERSIONS_MIN, f"only {sorted(versions)}"
+            assert len(versions(name)) > VERSIONS_MIN, f"only {sorted(versions(name))}"
         with report.check("all rows are there at the end"):
-            assert found[name][-1][0] == REQUESTS * ROWS_PER_REQUEST, found[name][-1]
+            assert found[name][-1][0] == progress.requests * ROWS_PER_REQUEST, (found[name][-1], progress.requests)
 
 
 def main() -> int:
@@ -121,17 +142,18 @@ def main() -> int:
         # A table without data files has no log of Delta yet.
         send(server, 0)
         server.maintain("flush")
-        ended, errors = threading.Event(), []
-        writer = threading.Thread(target=write, args=(server, ended, errors))
+        progress = Progress(requests=1)
+        writer = threading.Thread(target=write, args=(server, progress))
         writer.start()
-        read_while_written(folder, ended, report)
+        read_while_written(folder, progress, report)
         writer.join(SECONDS_MAX)
         report.subject = "server"
         with report.check("all rows are written"):
-            if errors:
-                raise errors[0]
+            if progress.error:
+                raise progress.error
             [counts] = server.rows("SELECT count(*) AS n, count(DISTINCT number) AS numbers FROM sensors WHERE fresh")
-            assert counts == {"n": REQUESTS * ROWS_PER_REQUEST, "numbers": REQUESTS * ROWS_PER_REQUEST}, counts
+            rows = progress.requests * ROWS_PER_REQUEST
+            assert counts == {"n": rows, "numbers": rows}, (counts, rows)
         with report.check("files are intact"):
             [verified] = server.maintain("verify")
             assert verified["intact"], verified

@@ -7,10 +7,11 @@ PIECE_BYTES = 1 << 14
 
 
 class Cable:
-    """Forwards connections from a free port to `port`, as long as the block."""
+    """Forwards connections from a free port to `port`, or later to another `target`, as long as the block."""
 
     def __init__(self, port: int):
-        self._target = port
+        # Changes when the node has started again.
+        self.target = port
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._open: set[asyncio.StreamWriter] = set()
@@ -63,7 +64,7 @@ class Cable:
             writer.transport.abort()
             return
         try:
-            to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self._target)
+            to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self.target)
         except OSError:
             writer.transport.abort()
             return

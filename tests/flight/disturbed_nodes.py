@@ -13,7 +13,6 @@ import os
 import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -33,12 +32,10 @@ from disturbance import Cable
 BINARY = os.environ["TIDEGATE_BINARY"]
 NODES = ("cork", "oslo", "rome")
 ROWS, SITES = 150_000, 7
-# The time limits of the configuration: for the first rows of a node, and for a call.
-FIRST_ROWS_SECONDS, CALL_SECONDS = 3, 8
-# How long after its deadline an answer may end, on a machine that does other work.
-GRACE_SECONDS = 6
 # A node that is back is used within this time.
-RETURN_SECONDS = 15
+RETURN_SECONDS = 60
+# The time limit of a client, longer than that of any call.
+REQUEST_SECONDS_MAX = 600
 # Connections to one node at the end: the two networks have connections of their own.
 CONNECTIONS_MAX = 4
 # What a server may hold more than before the disturbances. Connections are open files at both ends.
@@ -85,14 +82,33 @@ class Expected:
         return [(site, len(groups[site]), sum(groups[site])) for site in sorted(groups)]
 
 
+@dataclass(frozen=True)
+class Limits:
+    """Time limits in seconds. The configuration has those for the first rows of a node and for a call."""
+
+    first_rows: float
+    call: float
+    # How long after its deadline an answer may end.
+    grace: float
+
+    @classmethod
+    def for_answers_of(cls, seconds: float) -> "Limits":
+        """Limits that undisturbed answers, which take `seconds`, do not reach on this machine."""
+        return cls(first_rows=max(3, 5 * seconds), call=max(8, 8 * seconds), grace=max(6, 5 * seconds))
+
+
+# For answers whose duration is measured.
+GENEROUS = Limits(first_rows=120, call=240, grace=0)
+
+
 class Server:
-    """A process of the program in `folder`, whose configuration names its ports."""
+    """A process of the program in `folder`; its `url` and its `flight_port` are those that it prints."""
 
     def __init__(self, folder: Path, configuration: dict):
         folder.mkdir(parents=True, exist_ok=True)
         # JSON is YAML.
         (folder / "tidegate.yaml").write_text(json.dumps(configuration))
-        self.folder, self.url = folder, "http://" + configuration["server"]["listen"]
+        self.folder, self._has_flight = folder, "flight" in configuration["server"]
         # Of this server only, so that what it leaves there is its own.
         self._folders = {"TMPDIR": str(folder / "temporary"), "XDG_CACHE_HOME": str(folder / "cache")}
         for path in self._folders.values():
@@ -104,10 +120,15 @@ class Server:
         self.process = subprocess.Popen(
             command, cwd=self.folder, env=os.environ | self._folders, stderr=subprocess.PIPE, text=True
         )
+        self.url = self.flight_port = None
         printed = []
         for line in self.process.stderr:
             printed.append(line)
-            if re.search(r"listening on http\S+/mcp", line):
+            if found := re.match(r"listening on grpc\S*:(\d+)$", line):
+                self.flight_port = int(found[1])
+            elif found := re.match(r"listening on (http\S+)/mcp$", line):
+                self.url = found[1]
+            if self.url and (self.flight_port or not self._has_flight):
                 break
         else:
             sys.exit(f"the server in {self.folder} did not start:\n{''.join(printed)}")
@@ -162,7 +183,7 @@ class Answer:
         self.question = question
         started = time.monotonic()
         try:
-            with urllib.request.urlopen(server.request(database, question), timeout=60) as response:
+            with urllib.request.urlopen(server.request(database, question), timeout=REQUEST_SECONDS_MAX) as response:
                 self.missing = set(filter(None, response.headers.get("Tidegate-Partial", "").split(", ")))
                 self._read(response)
         except urllib.error.HTTPError as error:
@@ -200,23 +221,28 @@ class Network:
             data = folder / name / "data"
             data.mkdir(parents=True)
             write_rows(data / "readings.parquet", rows_of({name}))
-            flight = free_port()
             node = Server(folder / name, {
-                "server": {"listen": f"127.0.0.1:{free_port()}", "flight": f"127.0.0.1:{flight}"},
+                "server": {"listen": "127.0.0.1:0", "flight": "127.0.0.1:0"},
                 "databases": [{"name": "plant", "files": "./data"}],
             })  # fmt: skip
             running.callback(node.end)
-            cable = running.enter_context(Cable(flight))
+            cable = running.enter_context(Cable(node.flight_port))
             self.nodes[name], self.cables[name] = node, cable
             listed.append({"name": name, "url": f"grpc://127.0.0.1:{cable.port}", "database": "plant"})
+        self._folder, self._running, self._listed = folder, running, listed
+        self.start_asker("measuring", GENEROUS)
+
+    def start_asker(self, name: str, limits: Limits):
+        """Starts the server with the two databases in a folder of this name."""
         networks = [
-            {"name": partial, "network": {"nodes": listed, "partial": partial, "timeout": f"{FIRST_ROWS_SECONDS}s"}}
+            {"name": partial, "network": {"nodes": self._listed, "partial": partial, "timeout": milliseconds(limits.first_rows)}}
             for partial in ("allow", "forbid")
         ]
-        server = {"listen": f"127.0.0.1:{free_port()}"}
-        limits = {"timeout": f"{CALL_SECONDS}s"}
-        self.asker = Server(folder / "asker", {"server": server, "databases": networks, "limits": limits})
-        running.callback(self.asker.end)
+        self.limits = limits
+        self.asker = Server(self._folder / name, {
+            "server": {"listen": "127.0.0.1:0"}, "databases": networks, "limits": {"timeout": milliseconds(limits.call)},
+        })  # fmt: skip
+        self._running.callback(self.asker.end)
 
     @property
     def servers(self) -> dict[str, Server]:
@@ -245,6 +271,7 @@ class Network:
             case "kill":
                 node.process.wait()
                 node.start()
+                cable.target = node.flight_port
             case "stop":
                 node.process.send_signal(signal.SIGCONT)
             case _:
@@ -260,21 +287,18 @@ def write_rows(file: Path, rows: list[tuple[int, str]]):
     pyarrow.parquet.write_table(pyarrow.table(columns), file, row_group_size=20_000)
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+def milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:.0f}ms"
 
 
-def check(answer: Answer, database: str, disturbed: str, expected: Expected) -> str:
+def check(answer: Answer, limits: Limits, database: str, disturbed: str, expected: Expected) -> str:
     """What the answer is; ends the program if it is wrong."""
-    limit = CALL_SECONDS + GRACE_SECONDS
     problem = None
-    if answer.seconds > limit:
+    if answer.seconds > limits.call + limits.grace:
         problem = f"it took {answer.seconds:.1f} s"
     elif answer.error:
         # While a node is slow, the time limit of the call ends it: a connection is then broken without a reason.
-        if disturbed not in answer.error and answer.seconds < CALL_SECONDS:
+        if disturbed not in answer.error and answer.seconds < limits.call:
             problem = f"the error does not name the node: {answer.error}"
     elif answer.missing - {disturbed} or (answer.missing and database == "forbid"):
         problem = f"it lacks {answer.missing}"
@@ -311,7 +335,7 @@ def run(network: Network, seconds: dict[str, float], expected: Expected, times: 
             timer.join()
         answer = Answer(network.asker, database, question)
         timer.join()
-        outcome = check(answer, database, name, expected)
+        outcome = check(answer, network.limits, database, name, expected)
         outcomes[f"{how}: {outcome}"] += 1
         print(f"{number + 1}: {how} {name} after {delay:.2f} s, {database}: {outcome} in {answer.seconds:.2f} s", flush=True)
         network.mend(how, name)
@@ -336,7 +360,7 @@ def check_nothing_is_left(network: Network, before: dict[str, Usage]):
     """No call is open on any server, the asker holds no more connections than one for each node and form of identity, and no
     server holds more open files, memory or temporary files than `before`.
     """
-    end = time.monotonic() + CALL_SECONDS + GRACE_SECONDS
+    end = time.monotonic() + network.limits.call + network.limits.grace
     while problem := find_remains(network, before):
         if time.monotonic() > end:
             sys.exit(problem)
@@ -369,6 +393,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
         network = Network(Path(folder), running)
         expected = Expected()
+        measured = max(answer_undisturbed(network, expected).values())
+        network.asker.end()
+        network.start_asker("asker", Limits.for_answers_of(measured))
+        print(f"an answer takes up to {measured:.2f} s, so the limits are {network.limits}", flush=True)
         seconds = answer_undisturbed(network, expected)
         before = network.usage()
         outcomes = run(network, seconds, expected, options.times, random.Random(options.seed))

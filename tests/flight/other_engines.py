@@ -27,6 +27,7 @@ import pyarrow.parquet
 
 BINARY = os.environ["TIDEGATE_BINARY"]
 STARTED_WITHIN = 60
+STARTS_MAX = 3
 ROWS = 10_000
 READINGS = 100
 BEGINNING = datetime(2026, 1, 1)
@@ -129,18 +130,30 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
+class AddressInUse(Exception):
+    """Another program took the port of one of these programs first."""
+
+
 @contextmanager
 def running(folder: Path, *commands: list, **environment):
-    """Programs that are ended at the end."""
+    """Programs that are ended at the end. Yields a function that fails if one of them has ended because its port was taken."""
     processes = []
+
+    def check():
+        for process, log in processes:
+            if process.poll() is not None:
+                log.seek(0)
+                if b"address already in use" in log.read().lower():
+                    raise AddressInUse(process.args)
+
     try:
         for command in commands:
             log = tempfile.TemporaryFile()
             process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | environment, cwd=folder)
-            processes.append(process)
-        yield
+            processes.append((process, log))
+        yield check
     finally:
-        for process in processes:
+        for process, _ in processes:
             process.kill()
             process.wait()
 
@@ -151,9 +164,10 @@ def execute(port: int, sql: str):
         return cursor.fetch_arrow_table()
 
 
-def wait_until_ready(port: int, sql: str):
+def wait_until_ready(check: Callable[[], None], port: int, sql: str):
     ends = time.monotonic() + STARTED_WITHIN
     while True:
+        check()
         try:
             return execute(port, sql)
         except Exception:
@@ -322,8 +336,8 @@ def run_checks(engine: str, tidegate: Tidegate) -> int:
 
 def sail(folder: Path) -> int:
     port = free_port()
-    with running(folder, [os.environ["SAIL"], "flight", "server", "--port", str(port)], SAIL_MODE="local-cluster"):
-        wait_until_ready(port, "SELECT 1")
+    with running(folder, [os.environ["SAIL"], "flight", "server", "--port", str(port)], SAIL_MODE="local-cluster") as check:
+        wait_until_ready(check, port, "SELECT 1")
         execute(port, "CREATE TABLE numbers (id BIGINT, name STRING)")
         execute(port, f"INSERT INTO numbers SELECT id, concat('row ', id) FROM range({ROWS})")
         execute(port, f"CREATE TABLE readings USING parquet LOCATION '{write_readings(folder)}'")
@@ -342,11 +356,24 @@ def ballista(folder: Path) -> int:
         executors.append(
             [programs / "ballista-executor", *ports, "--scheduler-host", "127.0.0.1", "--scheduler-port", str(port), "--work-dir", folder / f"work{number}"]
         )
-    with running(folder, scheduler, *executors):
-        wait_until_ready(port, "SELECT 1")
+    with running(folder, scheduler, *executors) as check:
+        wait_until_ready(check, port, "SELECT 1")
         execute(port, f"CREATE EXTERNAL TABLE numbers (id BIGINT, name VARCHAR) STORED AS CSV LOCATION '{folder / 'numbers.csv'}' OPTIONS (has_header true)")
         execute(port, f"CREATE EXTERNAL TABLE readings STORED AS PARQUET LOCATION '{write_readings(folder)}'")
         return run_checks("ballista", Tidegate(folder, port))
+
+
+def run_with_free_ports(engine: Callable[[Path], int]) -> int:
+    """The number of checks that failed. If a port is taken before the engine has it, other ports are tried."""
+    starts = 1
+    while True:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                return engine(Path(folder))
+            except AddressInUse:
+                if starts == STARTS_MAX:
+                    raise
+                starts += 1
 
 
 def main():
@@ -355,12 +382,11 @@ def main():
         if variable not in os.environ:
             print(f"left out  {engine.__name__}: {variable} is not set")
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                failed += engine(Path(folder))
-            except Exception as error:  # an engine that fails must not hide the other
-                failed += 1
-                print(f"FAILED    {engine.__name__}: {type(error).__name__}: {error}")
+        try:
+            failed += run_with_free_ports(engine)
+        except Exception as error:  # an engine that fails must not hide the other
+            failed += 1
+            print(f"FAILED    {engine.__name__}: {type(error).__name__}: {error}")
     sys.exit(1 if failed else 0)
 
 

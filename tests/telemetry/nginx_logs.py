@@ -23,6 +23,8 @@ REQUESTS = 20_000
 # The requests before the server starts, which finds the log then.
 FIRST_REQUESTS = 100
 CLIENTS = 4
+# The number of ports that are tried.
+PORTS_MAX = 5
 KINDS = ("found", "missing", "moved", "broken")
 STATUSES = {"found": 200, "missing": 404, "moved": 301, "broken": 500}
 CONFIGURATION = """
@@ -59,22 +61,33 @@ http {
 
 class Nginx:
     def __init__(self, folder: Path):
+        self.folder = folder
         self.log = folder / "logs" / "access.log"
+        for _ in range(PORTS_MAX):
+            self.start()
+            # It ends if another program takes the port first.
+            wait_until(lambda: self.has_ended() or self.listens(), "nginx listens")
+            if not self.has_ended():
+                return
+        sys.exit("nginx does not start:\n" + (folder / "error.txt").read_text())
+
+    def start(self):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         user = "user root;" if os.geteuid() == 0 else ""
-        file = folder / "nginx.conf"
-        file.write_text(NGINX % {"folder": folder, "port": self.port, "user": user})
+        file = self.folder / "nginx.conf"
+        file.write_text(NGINX % {"folder": self.folder, "port": self.port, "user": user})
         # Before it has read the configuration, it would write to the log of the machine.
-        command = ["nginx", "-c", str(file), "-p", str(folder), "-e", str(folder / "error.txt")]
+        command = ["nginx", "-c", str(file), "-p", str(self.folder), "-e", str(self.folder / "error.txt")]
         self.process = subprocess.Popen(command)
-        wait_until(self.listens, "nginx listens")
+
+    def has_ended(self) -> bool:
+        return self.process.poll() is not None
 
     def listens(self) -> bool:
-        assert self.process.poll() is None, "nginx ended"
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+        # It writes the file when it has the port.
+        return (self.folder / "nginx.pid").exists()
 
     def rotate(self, compresses: bool):
         """As logrotate does it: the renamed log is still written to, until nginx opens a new one."""

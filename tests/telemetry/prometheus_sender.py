@@ -22,12 +22,37 @@ remote_write:
   - url: {url}/api/v1/write
     authorization: {{credentials: {key}}}
 """
+# The number of ports that are tried.
+PORTS_MAX = 5
 
 
 def free_address() -> str:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def start_prometheus(folder: Path, node: Node) -> tuple[subprocess.Popen, str]:
+    """The process and its address. It ends if another program takes the port first; then another port is tried."""
+    file = folder / "prometheus.yml"
+    for _ in range(PORTS_MAX):
+        own = free_address()
+        file.write_text(CONFIGURATION.format(own=own, url=node.url, key=node.keys["sender"]))
+        command = ["prometheus", f"--config.file={file}", f"--storage.tsdb.path={folder / 'tsdb'}", f"--web.listen-address={own}"]
+        with open(folder / "prometheus.log", "wb") as log:
+            prometheus = subprocess.Popen(command, stdout=log, stderr=log)
+        wait_until(lambda: prometheus.poll() is not None or is_ready(own), "prometheus answers")
+        if prometheus.poll() is None:
+            return prometheus, own
+    sys.exit("prometheus does not start:\n" + (folder / "prometheus.log").read_text())
+
+
+def is_ready(address: str) -> bool:
+    try:
+        # Another program at the address may never answer.
+        return requests.get(f"http://{address}/-/ready", timeout=5).ok
+    except requests.RequestException:
+        return False
 
 
 def check(node: Node, own: str, report: Report):
@@ -76,17 +101,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         node = Node(folder)
-        own = free_address()
-        file = folder / "prometheus.yml"
-        file.write_text(CONFIGURATION.format(own=own, url=node.url, key=node.keys["sender"]))
-        command = ["prometheus", f"--config.file={file}", f"--storage.tsdb.path={folder / 'tsdb'}", f"--web.listen-address={own}"]
-        with open(folder / "prometheus.log", "wb") as log:
-            prometheus = subprocess.Popen(command, stdout=log, stderr=log)
         try:
-            check(node, own, report)
+            prometheus, own = start_prometheus(folder, node)
+            try:
+                check(node, own, report)
+            finally:
+                prometheus.kill()
+                prometheus.wait()
         finally:
-            prometheus.kill()
-            prometheus.wait()
             node.kill()
     return report.close()
 

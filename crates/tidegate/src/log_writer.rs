@@ -236,6 +236,13 @@ mod tests {
         (writer, written, sender)
     }
 
+    /// Drops `writer` and waits for its thread. A busy machine may need longer than the drop waits.
+    fn drop_and_join(mut writer: LogWriter) {
+        let thread = writer.thread.take().unwrap();
+        drop(writer);
+        thread.join().unwrap();
+    }
+
     #[test]
     fn dropping_writes_every_line_in_order() {
         let (writer, written, permits) = gated();
@@ -243,7 +250,7 @@ mod tests {
         for line in 0..1000 {
             writer.queue().push(format!("{line}\n").as_bytes(), line % 100 == 0);
         }
-        drop(writer);
+        drop_and_join(writer);
         let expected: String = (0..1000).map(|line| format!("{line}\n")).collect();
         assert_eq!(String::from_utf8(written.lock().clone()).unwrap(), expected);
     }
@@ -263,7 +270,7 @@ mod tests {
         writer.queue().push(b"w", true);
         assert!(writer.queue().0.state.lock().dropped_lines > 0);
         drop(permits);
-        drop(writer);
+        drop_and_join(writer);
         let written = written.lock();
         assert!(written.contains(&b'w'));
         assert!(written.len() <= QUEUED_BYTES_MAX + line.len() + 1);

@@ -72,7 +72,8 @@ impl FaultySink {
 }
 
 fn options(when_full: WhenFull) -> AuditOptions {
-    let (wait_max, retry_after) = (Duration::from_millis(80), Duration::from_millis(5));
+    // A call that waits when the disk has room again must be written in this time.
+    let (wait_max, retry_after) = (Duration::from_secs(1), Duration::from_millis(5));
     AuditOptions {
         when_full,
         reserve_timeout: wait_max,

@@ -1,6 +1,7 @@
 //! Keys that an issuer publishes: rotation, outage, slowness, and replaced authenticators.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_auth::{
@@ -51,7 +52,7 @@ fn token(signer: &Signer, id: &str, clock: &MovedClock) -> String {
 /// Sends new tokens of `signer` until one is rejected.
 async fn until_refused(authenticator: &dyn Authenticator, token: &str) {
     while authenticate(authenticator, token).await.is_ok() {
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 

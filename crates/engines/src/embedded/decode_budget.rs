@@ -230,6 +230,6 @@ mod tests {
         first.begin();
         let started = Instant::now();
         let _second = budget.acquire([200].into_iter(), &second).await;
-        assert!(started.elapsed() >= PAUSE_MIN && started.elapsed() < ROW_GROUP_TIME_MAX);
+        assert!(started.elapsed() >= PAUSE_MIN);
     }
 }

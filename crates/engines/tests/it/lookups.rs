@@ -9,8 +9,10 @@ use arrow::array::{
     RecordBatch, StringArray, TimestampMicrosecondArray, UInt8Array, UInt64Array,
 };
 use arrow::datatypes::{Int32Type, SchemaRef};
+use proptest::test_runner::Config;
 use tidegate_engines::FileLimits;
 use tidegate_sql::Parameter;
+use tidegate_testkit::wait::wait_until;
 
 use crate::support::{Folder, TestNode, lines, no_delay_limits, numbers, numbers_csv, run_plan, two_thread_options};
 use crate::support::{write_arrow, write_parquet};
@@ -81,11 +83,16 @@ async fn lookups_give_what_datafusion_gives() {
     let columns = ["id", "small", "tiny", "big", "name", "kind", "ok", "ratio", "price", "day", "\"Two Words\"", "ID"];
     let values = ["7", "-1", "300", "99999", "9223372036854775807", "'x'", "'7'", "''", "true", "1.5", "NULL", "$1"];
     let comparisons = ["=", "<>", "<", "<=", ">", ">="];
-    let (mut statements, mut lookups) = (0, 0);
+    // All of them with many cases, usually each fifth: 5 has no factor in common with the numbers of columns, values and comparisons.
+    let step = if Config::default().cases < 256 { 5 } else { 1 };
+    let (mut numbers, mut statements, mut lookups) = (0.., 0, 0);
     for table in ["t", "m", "a", "c", "j"] {
         for (number, column) in columns.iter().enumerate() {
             for (at, value) in values.iter().enumerate() {
                 for (turn, comparison) in comparisons.iter().enumerate() {
+                    if numbers.next().is_some_and(|number| number % step != 0) {
+                        continue;
+                    }
                     let output = outputs[(number + at + turn) % outputs.len()];
                     let suffix = ["", " AND id > 0", " LIMIT 2", " LIMIT 1 OFFSET 1"][(at + turn) % 4];
                     let sql = format!("SELECT {output} FROM {table} AS t WHERE {column} {comparison} {value}{suffix}");
@@ -181,8 +188,14 @@ async fn lookups_see_changed_files() {
         (outcome.map(|(_, rows)| rows), is_lookup)
     };
     assert_eq!(name().await, (Ok("old".to_owned()), true));
-    folder.write("c.csv", "id,name\n7,new\n");
-    assert_eq!(name().await, (Ok("new".to_owned()), false), "it may change again");
+    // The file is new for two seconds. A query that begins later is too late.
+    wait_until("an answer while the file may change again", async || {
+        folder.write("c.csv", "id,name\n7,new\n");
+        let (rows, is_lookup) = name().await;
+        assert_eq!(rows, Ok("new".to_owned()));
+        !is_lookup
+    })
+    .await;
     make_old(&folder, "c.csv", 1);
     assert_eq!(name().await, (Ok("new".to_owned()), true));
     folder.write("c.csv", "id,name\n7.5,a\n7,b\n");

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use tidegate_core::Principal;
 use tidegate_engines::{Engine, FileDatabase, NumberFormat, RaggedRows, TextEncoding, TextTableOptions};
 use tidegate_query::Database as _;
 
-use crate::support::{Folder, TestNode, no_delay_limits, two_thread_options};
+use crate::support::{Folder, TEST_TIMEOUT, TestNode, no_delay_limits, two_thread_options};
 
 fn messy_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/messy")
@@ -165,22 +166,25 @@ async fn a_column_never_has_the_name_of_another_while_files_are_replaced() {
     let node = TestNode::open_with(
         vec![folder.path()],
         two_thread_options(),
-        tidegate_engines::FileLimits { rescan_after: std::time::Duration::from_millis(50), ..no_delay_limits() },
+        tidegate_engines::FileLimits { rescan_after: Duration::from_millis(50), ..no_delay_limits() },
     );
-    let is_over = Arc::new(AtomicBool::new(false));
-    let (stop, path, next) = (is_over.clone(), folder.join("t.csv"), folder.join("t.csv.tmp"));
+    let (is_over, replaced) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (stop, count) = (is_over.clone(), replaced.clone());
+    let (path, next) = (folder.join("t.csv"), folder.join("t.csv.tmp"));
     let renaming = std::thread::spawn(move || {
-        let mut count = 0_usize;
         while !stop.load(Ordering::Relaxed) {
-            count += 1;
-            fs::write(&next, &texts[count % 2]).unwrap();
+            let number = count.load(Ordering::Relaxed) + 1;
+            fs::write(&next, &texts[number % 2]).unwrap();
             fs::rename(&next, &path).unwrap();
-            std::thread::yield_now();
+            count.store(number, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(1));
         }
-        count
     });
-    let mut answered = 0;
-    for round in 0..300 {
+    let replaced = || replaced.load(Ordering::Relaxed);
+    let (started, mut round, mut answered) = (Instant::now(), 0, 0);
+    // A slow machine may need more queries.
+    while round < 60 || ((answered == 0 || replaced() <= 10) && started.elapsed() < TEST_TIMEOUT) {
+        round += 1;
         let sql = if round % 2 == 0 { "SELECT low, top FROM t" } else { "SELECT min(low), max(top) FROM t" };
         match node.try_rows(sql).await {
             Ok(rows) => {
@@ -191,7 +195,8 @@ async fn a_column_never_has_the_name_of_another_while_files_are_replaced() {
         }
     }
     is_over.store(true, Ordering::Relaxed);
-    assert!(renaming.join().unwrap() > 10, "the file was not replaced");
+    renaming.join().unwrap();
+    assert!(replaced() > 10, "the file was not replaced");
     assert_eq!(node.rows("SELECT min(low), max(top) FROM t").await, "1|9");
     assert!(answered > 0, "no question was answered");
 }

@@ -106,8 +106,6 @@ fn check_types(entry: &ParsedEntry<'_>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
-
     #[test]
     fn pieces_of_any_size_give_the_same_entries(
         bytes in bytes(),

@@ -331,8 +331,6 @@ fn steps() -> impl Strategy<Value = Vec<ListenStep>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
-
     #[test]
     fn listener_receives_exactly_subscribed_changes(
         lists in any::<[bool; 3]>(), beds in any::<[bool; 4]>(), steps in steps(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proptest::prelude::{ProptestConfig, any, proptest};
+use proptest::prelude::{any, proptest};
 use serde_json::{Value, json};
 use tidegate_core::{
     AuthMethod, CallOrigin, Caller, ClientCapabilities, Content, Error, ErrorKind, InputAnswer, InputRequest,
@@ -385,7 +385,7 @@ async fn restart_keeps_ended_tasks_and_fails_running_ones() {
         if task["status"] == "completed" {
             break task;
         }
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     };
     let going_on = call(&client, "asking").await["taskId"].clone();
     std::fs::write(folder.path().join("broken.json"), "{").unwrap();
@@ -405,7 +405,7 @@ async fn restart_removes_expired_tasks() {
     let client = before.client();
     let id = call(&client, "refusing").await["taskId"].clone();
     while get(&client, &id).await["status"] != "completed" {
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let file = folder.path().join(format!("{}.json", id.as_str().unwrap()));
     let mut record: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
@@ -469,8 +469,6 @@ async fn missing_folder_keeps_call_synchronous() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
     /// Whatever the id is, it is the id of no task, or no id at all: the same refusal, and no fault.
     #[test]
     fn unknown_task_id_is_rejected(id in any::<String>()) {

@@ -15,7 +15,7 @@ use tidegate_mqtt::{BrokerAddress, Delivery, MqttNumbers, MqttOptions, MqttRecei
 use tokio::task::JoinHandle;
 
 /// A test that takes longer has failed.
-const TEST_MAX: Duration = Duration::from_secs(20);
+const TEST_MAX: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(20);
 
 pub(crate) async fn within_time(test: impl Future<Output = ()>) {
@@ -86,9 +86,12 @@ pub(crate) fn numbers(folder: &IngestFolder) -> BTreeMap<i64, usize> {
 
 pub(crate) async fn until_distinct(folder: &IngestFolder, count: usize) -> BTreeMap<i64, usize> {
     loop {
-        let numbers = numbers(folder);
-        if numbers.len() >= count {
-            return numbers;
+        // Fewer rows have fewer numbers. Reading all rows in each round would slow down the receiver.
+        if folder.view("sensors").is_some_and(|view| view.rows() >= count as u64) {
+            let numbers = numbers(folder);
+            if numbers.len() >= count {
+                return numbers;
+            }
         }
         tokio::time::sleep(POLL).await;
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 /// A proxy of `server` whose connections end after `bytes` of the server.
 pub(crate) async fn cutting_proxy(server: SocketAddr, bytes: usize) -> String {
@@ -59,8 +59,12 @@ pub(crate) async fn silent_address() -> String {
 
 /// An address that accepts no connection.
 pub(crate) async fn closed_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    format!("grpc://{}", listener.local_addr().unwrap())
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("grpc://{}", socket.local_addr().unwrap());
+    // A bound socket that does not listen keeps its port closed until the test ends.
+    std::mem::forget(socket);
+    url
 }
 
 async fn forward(client: TcpStream, server: SocketAddr, mut left: usize) {

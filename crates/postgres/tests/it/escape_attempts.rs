@@ -133,9 +133,10 @@ async fn transaction_alone_blocks_attempts() {
         .await;
 }
 
-/// All three layers together, as for a caller of the tool `sql`.
+/// All three layers together, as for a caller of the tool `sql`. Both checks leave the server as it was, so that they
+/// can share it.
 #[tokio::test]
-async fn engine_blocks_all_attempts() {
+async fn engine_blocks_all_attempts_and_hides_statements_of_others() {
     let mut scene = ClusterFixture::new().await;
     let caller = EngineRunner::new(&scene.reader());
     let outcomes = run_attempts(&mut scene, &caller, parse_entries(&corpus::shared_corpus("attempts"))).await;
@@ -150,6 +151,7 @@ async fn engine_blocks_all_attempts() {
         looked_up.filter(|outcome| !is_refused(outcome)).map(|outcome| (&outcome.entry.sql, &outcome.answer)).collect();
     assert!(passed.is_empty(), "these passed the check of functions: {passed:#?}");
     caller.wait_until_idle().await;
+    check_hidden_statements(&scene).await;
 }
 
 /// Each view of the server, and each function of it that can be called without a value, or with a small number.
@@ -167,9 +169,7 @@ const SYSTEM_READS_SQL: &str = "
       AND (pronargs - pronargdefaults = 0 OR proargtypes[0] IN ('integer'::regtype, 'oid'::regtype))";
 
 /// No view and no function of the server shows a caller what another caller asks, whatever its name is.
-#[tokio::test]
-async fn nothing_of_the_server_shows_statements_of_others() {
-    let scene = ClusterFixture::new().await;
+async fn check_hidden_statements(scene: &ClusterFixture) {
     let caller = EngineRunner::new(&scene.reader());
     let reads = scene.texts(SYSTEM_READS_SQL).await;
     assert!(reads.len() > 300, "{}", reads.len());
@@ -188,16 +188,12 @@ async fn nothing_of_the_server_shows_statements_of_others() {
     assert!(!bare.run_statement("SELECT * FROM pg_stat_activity").await.left.is_empty());
 }
 
+/// In a transaction, and through the engine. Neither changes the server, so that they can share it.
 #[tokio::test]
 async fn harmless_sql_succeeds_without_side_effects() {
     let mut scene = ClusterFixture::new().await;
     let caller = PlainRunner { server: scene.reader(), begin: "BEGIN READ ONLY" };
     check_harmless_sql(&mut scene, &caller).await;
-}
-
-#[tokio::test]
-async fn harmless_sql_succeeds_through_the_engine() {
-    let mut scene = ClusterFixture::new().await;
     let caller = EngineRunner::new(&scene.reader());
     check_harmless_sql(&mut scene, &caller).await;
     caller.wait_until_idle().await;

@@ -52,7 +52,11 @@ impl RoundTripCheck<'_> {
         runtime.block_on(client.batch_execute(TYPES)).unwrap();
         let check = |literals: &[String]| runtime.block_on(self.check_literals(&client, literals));
         check(&edges.iter().map(|edge| (*edge).to_owned()).collect::<Vec<_>>());
-        let mut runner = TestRunner::new(Config { cases: 16, failure_persistence: None, ..Config::default() });
+        let mut runner = TestRunner::new(Config {
+            cases: Config::default().cases / 8,
+            failure_persistence: None,
+            ..Config::default()
+        });
         runner
             .run(&prop::collection::vec(literals, 1..50), |literals| {
                 check(&literals);

@@ -169,7 +169,7 @@ async fn a_failure_after_rows_closes_their_block() {
     assert!(seen.blocks.is_empty() && seen.failure.is_some());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn progress_increases_and_is_throttled() {
     let fake = FakeDatabase { delay: Some(Duration::from_millis(40)), ..FakeDatabase::counting(20, 10) };
     for wishes in [

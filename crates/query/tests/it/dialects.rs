@@ -252,8 +252,6 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
-
     #[test]
     fn any_text_is_refused_or_reaches_the_database_as_it_was_checked(text in text()) {
         for dialect in DATABASES {
@@ -294,8 +292,6 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
     #[test]
     fn renders_query_in_each_dialect(question in question()) {
         for dialect in DATABASES {

@@ -110,8 +110,6 @@ fn render(question: &Map<String, Value>) -> tidegate_sql::Statement {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
-
     #[test]
     fn rendered_sql_parses_back_to_same_tree(question in question()) {
         let statement = render(&question);
@@ -235,8 +233,6 @@ fn answered(batches: &[RecordBatch], format: OutputFormat, budget: Budget) -> cr
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
-
     #[test]
     fn rows_read_back_as_they_were(batches in rows()) {
         let expected = expected(&batches);

@@ -160,8 +160,6 @@ fn batch_of(rows: &[Row]) -> RecordBatch {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
-
     #[test]
     fn bodies_are_read_back_as_the_rows_that_they_were(
         batches in prop::collection::vec(prop::collection::vec(row(), 0..30), 1..4),

@@ -98,11 +98,16 @@ async fn unread_job_can_be_cancelled() {
 #[tokio::test]
 async fn deadline_stops_the_query() {
     let (_folder, node) = open_database("");
+    let plan = node.plan(ENDLESS_SQL, Vec::new()).await.unwrap();
     let job = TestJob::start(Some(Duration::from_millis(100))).await;
-    let mut rows = node.plan(ENDLESS_SQL, Vec::new()).await.unwrap().run(&job.job).await.unwrap();
-    let error = within_timeout("the end", rows.batches.next()).await.unwrap().unwrap_err();
+    // On a busy machine, the time may be over before the query runs.
+    let mut run = plan.run(&job.job).await;
+    let kind = match &mut run {
+        Ok(rows) => within_timeout("the end", rows.batches.next()).await.unwrap().unwrap_err().kind(),
+        Err(error) => error.kind(),
+    };
     // The query may notice the deadline before its job, which is then cancelled. The caller receives the error of the job.
-    assert!(matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::Cancelled), "{error}");
+    assert!(matches!(kind, ErrorKind::TimedOut | ErrorKind::Cancelled), "{kind:?}");
     node.wait_for_free_connections(4).await;
 }
 

@@ -146,8 +146,6 @@ fn query_texts() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
-
     #[test]
     fn matching_rows_are_those_of_a_naive_search(
         rows in rows(40),

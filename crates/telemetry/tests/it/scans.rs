@@ -199,8 +199,6 @@ fn check_histogram(case: &Case, whole: &RecordBatch, matched: &[usize], histogra
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
-
     #[test]
     fn counted_rows_are_as_scanned_ones(case in cases(), cut in any::<prop::sample::Index>()) {
         let whole = batch(&case.rows, &case.types);

@@ -120,8 +120,11 @@ impl ConfiguredFolder {
         self.0.0.path()
     }
 
+    /// Replaces the file. A server that watches it could load a file that is being written, because a part may be valid.
     fn write(&self, configuration: &str) {
-        std::fs::write(self.folder().join("tidegate.yaml"), configuration).unwrap();
+        let new = self.folder().join("tidegate.yaml.new");
+        std::fs::write(&new, configuration).unwrap();
+        std::fs::rename(new, self.folder().join("tidegate.yaml")).unwrap();
     }
 
     fn run(&self, arguments: &[&str]) -> CommandOutput {

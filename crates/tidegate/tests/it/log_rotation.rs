@@ -160,7 +160,12 @@ fn changes(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Change>> 
 
 #[test]
 fn pages_over_rotated_files_have_each_entry_once() {
-    let config = Config { cases: 40, max_shrink_iters: 60, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases: Config::default().cases / 4,
+        max_shrink_iters: 60,
+        failure_persistence: None,
+        ..Config::default()
+    };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let cases = (changes(1..6), changes(0..6), changes(0..4), 1usize..7, any::<bool>());
     TestRunner::new(config)

@@ -117,7 +117,7 @@ impl FileFixture {
             if manifest["status"] != "running" {
                 return manifest;
             }
-            tokio::task::yield_now().await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tidegate_client::fetch::{DownloadEvent, FetchError, FetchOptions};
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 
 use super::fixture::{DownloadFixture, short_delay_options};
 use super::test_server::TestResponse;
@@ -124,11 +124,10 @@ async fn gives_up_on_lost_server() {
 #[tokio::test]
 async fn gives_up_sooner_on_unreachable_server() {
     let scene = DownloadFixture::new(1).await;
-    let nowhere = {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        listener.local_addr().unwrap()
-    };
-    let url = format!("http://{nowhere}/results/{}", scene.stored.id);
+    // A bound socket that does not listen keeps its port closed.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}/results/{}", socket.local_addr().unwrap(), scene.stored.id);
     let error = scene.fetch_from(&url, "out.csv", short_delay_options()).await.unwrap_err();
     assert!(matches!(error, FetchError::Unreachable { attempts: 4, .. }), "{error}");
     assert!(scene.list_files().is_empty());

@@ -80,7 +80,7 @@ const fn expression(argument: &Argument) -> (&'static str, &'static str) {
 /// Of each argument of a call with so many, how many columns are tried.
 const TRIED: [usize; 4] = [0, ARGUMENTS.len(), 6, 4];
 /// How long a call may be planned for.
-const PLANNED_WITHIN: Duration = Duration::from_secs(20);
+const PLANNED_WITHIN: Duration = Duration::from_secs(60);
 
 /// The arguments that calls with so many are tried with.
 fn combinations(arity: usize) -> Vec<Vec<&'static Argument>> {

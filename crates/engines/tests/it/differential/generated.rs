@@ -10,8 +10,6 @@ use super::generator::Grammar;
 use super::report::Report;
 use super::{ComparedEngines, JudgedStatement, judge_all, publish, setting};
 
-/// Random statements of a run, unless `TIDEGATE_DIFFERENTIAL_CASES` says otherwise.
-const CASES: usize = 500;
 const CHOICES_MAX: usize = 40;
 /// Failures that are made shorter, and the steps for each.
 const SHRUNK_MAX: usize = 25;
@@ -59,7 +57,7 @@ async fn shrunk(
 async fn generated_statements_are_answered_as_postgresql_answers_them() {
     let grammar = Grammar::read();
     let sides = ComparedEngines::open().await;
-    let cases = setting("_CASES").map_or(CASES, |cases| cases.parse().expect("the number of cases is a number"));
+    let cases = Config::default().cases * 3;
     let mut runner = runner();
     let strategy = vec(u16::ANY, 0..CHOICES_MAX);
     let trees: Vec<_> = (0..cases).map(|_| strategy.new_tree(&mut runner).unwrap()).collect();

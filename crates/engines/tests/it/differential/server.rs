@@ -9,7 +9,7 @@ use super::answer::{Answer, Column};
 use super::from_text::{class_of, value_of};
 
 /// Longer than any statement may run.
-pub(crate) const STATEMENT_SECONDS_MAX: u64 = 20;
+pub(crate) const STATEMENT_SECONDS_MAX: u64 = 60;
 
 /// Why PostgreSQL does not answer.
 #[derive(Debug, Clone)]

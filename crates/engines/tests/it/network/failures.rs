@@ -1,5 +1,7 @@
 //! Nodes that fail: their names are in the error, or in the mark of a partial answer.
 
+use std::time::Duration;
+
 use futures::StreamExt;
 use tidegate_core::ErrorKind;
 use tidegate_engines::PartialAnswers;
@@ -7,10 +9,23 @@ use tidegate_engines::PartialAnswers;
 use super::local_node::{Failure, LocalNetwork};
 use crate::support::{TestJob, lines};
 
+const FILES: [&[(&str, &str)]; 3] = [&[("t.csv", "a\n1\n2\n")], &[("t.csv", "a\n3\n")], &[("t.csv", "a\n4\n5\n6\n")]];
+/// How long a network waits for a silent node. The other nodes must answer in this time.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
+
 fn network(partial: PartialAnswers) -> LocalNetwork {
-    let file = |rows: &'static str| [("t.csv", rows)];
-    let (one, two, three) = (file("a\n1\n2\n"), file("a\n3\n"), file("a\n4\n5\n6\n"));
-    LocalNetwork::new(partial, &[&one, &two, &three])
+    LocalNetwork::new(partial, &FILES)
+}
+
+/// A network whose second node fails.
+fn failing_network(partial: PartialAnswers, failure: Failure) -> LocalNetwork {
+    let network = if failure == Failure::Silent {
+        LocalNetwork::with_timeout(SILENCE_MAX, partial, &FILES)
+    } else {
+        network(partial)
+    };
+    *network.nodes[1].failure.lock() = Some(failure);
+    network
 }
 
 /// The rows of `sql`, the names of the missing nodes, and the share of the rows that they hold.
@@ -29,8 +44,7 @@ const FAILURES: [Failure; 5] =
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_fails_with_the_names_of_the_nodes() {
     for failure in FAILURES {
-        let network = network(PartialAnswers::Forbid);
-        *network.nodes[1].failure.lock() = Some(failure);
+        let network = failing_network(PartialAnswers::Forbid, failure);
         let error = network.try_rows("SELECT SUM(a) FROM t").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{failure:?}: {error}");
         assert!(error.message().contains("milan"), "{failure:?}: {error}");
@@ -40,8 +54,7 @@ async fn a_statement_fails_with_the_names_of_the_nodes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_partial_answer_names_the_nodes_and_their_share() {
     for failure in FAILURES {
-        let network = network(PartialAnswers::Allow);
-        *network.nodes[1].failure.lock() = Some(failure);
+        let network = failing_network(PartialAnswers::Allow, failure);
         let (rows, missing, share) = partial_rows(&network, "SELECT SUM(a), COUNT(*) FROM t").await;
         assert_eq!((rows.as_str(), missing.as_str()), ("18|5", "milan"), "{failure:?}");
         // Of two, one and three rows. The number of rows of CSV files is known once they were read.

@@ -345,13 +345,8 @@ fn check(nodes: usize, hides_rows: bool, rows: &[Row], statements: &[(String, Co
     });
 }
 
-/// Four tables with 25 statements each, or as many tables as PROPTEST_CASES says.
-fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(4)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 30, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 16, max_shrink_iters: 30, ..ProptestConfig::default() })]
 
     #[test]
     fn a_network_answers_as_one_node(

@@ -177,24 +177,32 @@ pub(crate) struct LocalNetwork {
     _engine: Engine,
 }
 
+/// How long a node may take to send its first rows: longer than any machine needs.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Names of nodes, in order.
 pub(crate) const NODE_NAMES: [&str; 5] = ["bergen", "milan", "oslo", "pisa", "rome"];
 
 impl LocalNetwork {
     /// A network of a node for each of `contents`, which are the files of the nodes.
     pub(crate) fn new(partial: PartialAnswers, contents: &[&[(&str, &str)]]) -> Self {
+        Self::with_timeout(TIMEOUT, partial, contents)
+    }
+
+    /// The same, where a node that has sent no rows after `timeout` has failed.
+    pub(crate) fn with_timeout(timeout: Duration, partial: PartialAnswers, contents: &[&[(&str, &str)]]) -> Self {
         let nodes = contents.iter().zip(NODE_NAMES).map(|(files, name)| (LocalNode::new(name, files), None));
-        Self::of(partial, nodes.collect())
+        Self::over(timeout, partial, nodes.collect())
     }
 
     pub(crate) fn of(partial: PartialAnswers, nodes: Vec<(Arc<LocalNode>, Option<HeldRows>)>) -> Self {
+        Self::over(TIMEOUT, partial, nodes)
+    }
+
+    fn over(timeout: Duration, partial: PartialAnswers, nodes: Vec<(Arc<LocalNode>, Option<HeldRows>)>) -> Self {
         let engine = Engine::start(two_thread_options()).unwrap();
         let of_network = nodes.iter().map(|(node, holds)| NetworkNode { database: node.clone(), holds: holds.clone() });
-        let options = NetworkOptions {
-            partial,
-            timeout: Duration::from_secs(2),
-            ranges: vec!["time".to_owned(), "site".to_owned()],
-        };
+        let options = NetworkOptions { partial, timeout, ranges: vec!["time".to_owned(), "site".to_owned()] };
         let database = NetworkDatabase::new("sites", options, of_network.collect(), &engine).unwrap();
         Self { nodes: nodes.into_iter().map(|(node, _)| node).collect(), database, _engine: engine }
     }

@@ -15,12 +15,12 @@ use tokio_postgres::NoTls;
 use super::local_node::LocalNode;
 use crate::support::{lines, run_plan, two_thread_options};
 
-const DATABASE: &str = "tidegate_network_node";
 const TABLES: &str = "
     CREATE TABLE measured (site text, small integer, number bigint, x double precision, day timestamp);
     INSERT INTO measured VALUES ('a', 1, 9223372036854775807, 0.5, '2026-01-01'), ('a', -2, -9223372036854775808, 1.5,
         '2026-01-02 03:04:05.678901'), ('b', NULL, 7, NULL, NULL), ('it''s', 2147483647, 8, 2.5, '2026-01-03');
-    DO $$ BEGIN CREATE ROLE tidegate_network LOGIN PASSWORD 'reader'; EXCEPTION WHEN duplicate_object THEN END $$;
+    DO $$ BEGIN CREATE ROLE tidegate_network LOGIN PASSWORD 'reader'; EXCEPTION
+        WHEN duplicate_object OR unique_violation THEN END $$;
     GRANT SELECT ON measured TO tidegate_network;";
 const FILE: &str = "site,small,number,x,day\na,5,9223372036854775807,2.0,2026-01-02T03:04:05.678901\nb,3,,4.0,\n";
 
@@ -37,11 +37,12 @@ async fn execute(database: &str, sql: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgresql_computes_exact_sums_and_selects_keys() {
-    let (drop, create) = (format!("DROP DATABASE IF EXISTS {DATABASE}"), format!("CREATE DATABASE {DATABASE}"));
+    let name = format!("tidegate_network_node_{}", std::process::id());
+    let (drop, create) = (format!("DROP DATABASE IF EXISTS {name}"), format!("CREATE DATABASE {name}"));
     execute("postgres", &[&drop, &create]).await;
-    execute(DATABASE, &[TABLES]).await;
+    execute(&name, &[TABLES]).await;
     let host = std::env::var("TIDEGATE_TEST_POSTGRES_TCP").unwrap();
-    let target = format!("{host} dbname={DATABASE} user=tidegate_network password=reader sslmode=disable");
+    let target = format!("{host} dbname={name} user=tidegate_network password=reader sslmode=disable");
     let target = ConnectTarget::parse(&target, &ConnectEnvironment::from_process()).unwrap();
     let database = PostgresDatabase::open("postgres", target, PostgresOptions::default()).unwrap();
     let postgres = LocalNode::of_database("postgres", Arc::new(database));

@@ -131,6 +131,7 @@ fn a_writer_that_does_not_finish_leaves_no_files() {
 
 #[test]
 fn compaction_keeps_the_rows() {
+    let earlier = SystemTime::now() - Duration::from_secs(1);
     let folder = tempdir().unwrap();
     let mut table = create(folder.path());
     for number in 0..5 {
@@ -145,8 +146,7 @@ fn compaction_keeps_the_rows() {
     assert_eq!((snapshot.files.len(), snapshot.rows()), (1, 5));
     assert_eq!(numbers(folder.path(), &snapshot), [0, 1, 2, 3, 4]);
     assert!(plan_compaction(&snapshot, CompactionOptions::default()).is_empty());
-    // The removed files stay for readers: they were removed after any time in the past.
-    let earlier = SystemTime::now() - Duration::from_secs(1);
+    // Files that were removed since then stay for readers.
     assert!(unreferenced_files(folder.path(), &snapshot, earlier).unwrap().is_empty());
 }
 

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
+use proptest::test_runner::Config;
 use tempfile::TempDir;
 use tidegate_core::ErrorKind;
 use tidegate_ingest::delta::{CompactionOptions, PartitionBy};
@@ -23,8 +24,6 @@ use super::fixture::{append, open_with, options, request, rows, schema, values, 
 const FOLDER_VARIABLE: &str = "TIDEGATE_TEST_CRASH_FOLDER";
 /// The number of its first write.
 const FIRST_VARIABLE: &str = "TIDEGATE_TEST_CRASH_FIRST";
-/// How often a process is killed; 20 without it.
-const RUNS_VARIABLE: &str = "TIDEGATE_TEST_CRASHES";
 const WRITERS: usize = 20;
 /// A write has at most so many rows.
 const ROWS_MAX: i64 = 1000;
@@ -117,8 +116,9 @@ fn run_and_kill(process: &str, folder: &Path, first: i64, acknowledgements: usiz
     acknowledged
 }
 
+/// How often a process is killed.
 fn runs() -> u64 {
-    std::env::var(RUNS_VARIABLE).ok().and_then(|runs| runs.parse().ok()).unwrap_or(20)
+    u64::from(Config::default().cases / 8)
 }
 
 /// After how many acknowledgements a process is killed.

@@ -11,6 +11,9 @@ use tidegate_ingest::delta::read_file;
 use tidegate_ingest::{IngestFolder, IngestOptions, IngestTableView};
 use tidegate_query::{IngestTarget, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart};
 
+/// The interval at which a condition is checked.
+pub(super) const POLL: Duration = Duration::from_millis(5);
+
 /// Nothing happens by age, so that a test decides when it does.
 pub(super) fn options() -> IngestOptions {
     let never = Duration::from_secs(24 * 60 * 60);
@@ -31,7 +34,7 @@ pub(super) async fn reopen(path: &Path, folder: Arc<IngestFolder>, options: Inge
     loop {
         match IngestFolder::open("plant", path.to_owned(), options.clone()).await {
             Err(error) if error.to_string().contains("in use") || error.to_string().contains("open already") => {
-                tokio::task::yield_now().await;
+                tokio::time::sleep(POLL).await;
             }
             opened => return opened.unwrap(),
         }

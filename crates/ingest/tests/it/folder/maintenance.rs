@@ -8,7 +8,7 @@ use tidegate_ingest::delta::{CompactionOptions, PartitionBy};
 use tidegate_ingest::{IngestFolder, IngestOptions, TableDeclaration};
 
 use super::fixture::{
-    append, open, open_with, options, range, reopen, replace, request, rows, schema, values, values_of, write,
+    POLL, append, open, open_with, options, range, reopen, replace, request, rows, schema, values, values_of, write,
 };
 
 fn data_files(folder: &Path) -> Vec<PathBuf> {
@@ -52,7 +52,7 @@ async fn maintain_until(folder: &IngestFolder, files: usize) {
         if found == files {
             return;
         }
-        tokio::task::yield_now().await;
+        tokio::time::sleep(POLL).await;
     }
 }
 

@@ -8,7 +8,8 @@ use tidegate_ingest::{IngestFolder, IngestOptions};
 use tidegate_query::{IngestTarget, TableWrite, WriteMode, WriteRequest};
 
 use super::fixture::{
-    append, open, open_with, options, range, reopen, replace, request, rows, schema, values, values_of, write, writer,
+    POLL, append, open, open_with, options, range, reopen, replace, request, rows, schema, values, values_of, write,
+    writer,
 };
 
 #[tokio::test]
@@ -236,13 +237,13 @@ async fn rows_are_moved_when_they_are_old() {
     let folder = open_with(path.path(), IngestOptions { flush_age: age, ..options() }).await;
     append(&folder, "readings", 0, 10).await;
     while folder.status()[0].flushes == 0 {
-        tokio::task::yield_now().await;
+        tokio::time::sleep(POLL).await;
     }
     assert_eq!(values(&folder, "readings"), range(0, 10));
     let again = Arc::clone(&folder);
     append(&again, "readings", 10, 10).await;
     while folder.status()[0].flushes < 2 {
-        tokio::task::yield_now().await;
+        tokio::time::sleep(POLL).await;
     }
     assert_eq!(values(&folder, "readings"), range(0, 20));
 }

@@ -2,7 +2,7 @@
 
 use tidegate_postgres::connect::ConnectErrorKind;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 
 use super::environment_fixture::{EnvironmentFixture, connect_error_text};
@@ -77,9 +77,10 @@ async fn silent_host_times_out() {
 
 #[tokio::test]
 async fn closed_port_is_refused() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
+    // A bound socket that does not listen keeps its port closed.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let port = socket.local_addr().unwrap().port();
     let message = connect_error_text(&format!("host=127.0.0.1 port={port} user=reader dbname=shop")).await;
     insta::assert_snapshot!(message.replace(&port.to_string(), "PORT"), @r#"
     caller: the database shop cannot be reached: connection refused

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_postgres::connect::OpenConnection;
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::cluster::Cluster;
 use crate::test_database::{OpenedDatabase, wait_until};
@@ -59,9 +59,10 @@ async fn startup_sets_application_name_and_options() {
 #[tokio::test]
 async fn first_reachable_host_is_used() {
     let (folder, port) = socket_connection();
-    let dead = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    // A bound socket that does not listen keeps its port closed.
+    let dead = TcpSocket::new_v4().unwrap();
+    dead.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let dead_port = dead.local_addr().unwrap().port();
-    drop(dead);
     for order in ["disable", "random"] {
         let text = format!(
             "host=127.0.0.1,/nowhere,{folder} port={dead_port},1,{port} user=postgres dbname=postgres \

@@ -1,6 +1,7 @@
 //! A server with the tables of the corpus, a role that may only read them, concurrent sessions, and a monitor.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, NoTls};
@@ -67,7 +68,7 @@ impl ClusterFixture {
         // The server reloads its access rules with a delay.
         super::within_timeout("the server's rules", async {
             while connect(&reader).await.is_err() {
-                tokio::task::yield_now().await;
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
         })
         .await;

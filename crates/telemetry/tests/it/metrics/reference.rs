@@ -105,8 +105,6 @@ fn arrivals() -> impl Strategy<Value = Vec<(usize, i64, f64)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
-
     #[test]
     fn one_pass_gives_the_answer_of_the_reference(
         arrivals in arrivals(),

@@ -73,15 +73,35 @@ fn reports_invalid_certificates() {
     assert!(text.contains("cert.pem does not match the private key"), "{text}");
 }
 
+/// Reads a request to the end of its body. If a part of it were unread at the end, the client could lose the answer.
+fn read_request(stream: &mut std::net::TcpStream) {
+    use std::io::Read as _;
+    let (mut request, mut chunk) = (Vec::new(), [0; 4096]);
+    loop {
+        let text = String::from_utf8_lossy(&request).to_ascii_lowercase();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length =
+                head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<usize>().ok());
+            if body.len() >= length.unwrap_or(0) {
+                return;
+            }
+        }
+        match stream.read(&mut chunk) {
+            Ok(read) if read > 0 => request.extend_from_slice(&chunk[..read]),
+            _ => return,
+        }
+    }
+}
+
 /// Answers each request with `body`, as long as the test lasts.
 fn issuer(body: &'static str) -> String {
-    use std::io::{Read as _, Write as _};
+    use std::io::Write as _;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
-            let _ = stream.read(&mut [0; 4096]);
+            read_request(&mut stream);
             let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
             let _ = write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len());
         }

@@ -15,11 +15,15 @@ use tempfile::TempDir;
 use super::postgres::{psql, server};
 use super::tidegate;
 
-/// The database of the page, and the role that its tools log in as.
+/// The database of the page, and the role that its tools log in as. On the server, their names end with the process id.
 const DATABASE: &str = "shop";
 const ROLE: &str = "shop_app";
 /// The address that the page serves at.
 const ADDRESS: &str = "127.0.0.1:7070";
+
+fn with_process_id(name: &str) -> String {
+    format!("{name}_{}", std::process::id())
+}
 
 /// A fenced block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,9 +62,10 @@ struct TutorialShell {
 
 impl TutorialShell {
     fn new() -> Self {
-        psql("postgres", &format!("DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)"));
-        psql("postgres", &format!("DROP ROLE IF EXISTS {ROLE}"));
-        psql("postgres", &format!("CREATE DATABASE {DATABASE}"));
+        let (database, role) = (with_process_id(DATABASE), with_process_id(ROLE));
+        psql("postgres", &format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)"));
+        psql("postgres", &format!("DROP ROLE IF EXISTS {role}"));
+        psql("postgres", &format!("CREATE DATABASE {database}"));
         let folder = tempfile::tempdir().unwrap();
         let variable = |name: &str| std::env::var(name).unwrap();
         let network = variable("TIDEGATE_TEST_POSTGRES_TCP");
@@ -78,8 +83,8 @@ impl TutorialShell {
             .current_dir(folder.path())
             .env("HOME", folder.path())
             .env("PATH", programs)
-            .env("DSN", format!("{} dbname={DATABASE}", server()))
-            .env("SHOP_DSN", format!("{network} dbname={DATABASE} user={ROLE} password=tutorial"));
+            .env("DSN", format!("{} dbname={database}", server()))
+            .env("SHOP_DSN", format!("{network} dbname={database} user={role} password=tutorial"));
         let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (mut typed, output) = (shell.stdin.take().unwrap(), BufReader::new(shell.stdout.take().unwrap()));
         // What runs in the background ends with the shell.
@@ -140,6 +145,20 @@ impl Drop for TutorialShell {
     }
 }
 
+/// The page with a condition in place of each `sleep 1`: the tool of the next call is offered. A second may be too short.
+fn replace_sleeps(page: &str) -> String {
+    let mut parts = page.split("sleep 1\n");
+    let mut replaced = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        // `call "$CALLER" TOOL ARGUMENTS`
+        let words: Vec<&str> = part.split_whitespace().take(3).collect();
+        let ["call", caller, tool] = words[..] else { panic!("no call after a sleep: {part}") };
+        let is_offered = format!(r#"curl -s http://{ADDRESS}/rest/tools -H {caller} | grep -q '"name":"{tool}"'"#);
+        replaced.push_str(&format!("for attempt in $(seq 600); do {is_offered} && break; sleep 0.1; done\n{part}"));
+    }
+    replaced
+}
+
 /// Without what differs from run to run: times, references, and blanks at the ends of lines.
 fn without_varying_text(text: &str) -> String {
     let line = |line: &str| {
@@ -162,14 +181,17 @@ fn without_varying_text(text: &str) -> String {
 /// The tutorial, and the reference page that continues its examples.
 const PAGES: [&str; 2] = ["tutorials/postgresql-handlers.md", "reference/postgresql-handlers.md"];
 
+/// The page with the name of the role on the server.
 fn read_page(name: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).unwrap()
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).unwrap();
+    page.replace(ROLE, &with_process_id(ROLE))
 }
 
 #[test]
 fn every_step_of_the_tutorial_works() {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let blocks: Vec<_> = PAGES.iter().flat_map(|page| blocks(&read_page(page).replace(ADDRESS, &address))).collect();
+    let read = |page: &&str| blocks(&replace_sleeps(&read_page(page)).replace(ADDRESS, &address));
+    let blocks: Vec<_> = PAGES.iter().flat_map(read).collect();
     let mut reader = TutorialShell::new();
     let mut printed: Option<String> = None;
     for block in &blocks {
@@ -189,6 +211,14 @@ fn blocks_are_found_with_their_lines() {
     let block = |kind: &str, line, text: &str| Block { kind: kind.to_owned(), line, text: text.to_owned() };
     let page = "a\n```sh\nls\n\nls\n```\ntext\n```sql fails\nSELECT\n```\n";
     assert_eq!(blocks(page), [block("sh", 2, "ls\n\nls\n"), block("sql fails", 8, "SELECT\n")]);
+}
+
+#[test]
+fn sleeps_are_replaced() {
+    let page = replace_sleeps("```sh\nsleep 1\ncall \"$saul\" orders '{}'\n```\n");
+    let lines: Vec<&str> = page.lines().collect();
+    assert_eq!((lines.len(), lines[2]), (4, "call \"$saul\" orders '{}'"));
+    assert!(lines[1].contains(r#"-H "$saul" | grep -q '"name":"orders"'"#), "{page}");
 }
 
 #[test]

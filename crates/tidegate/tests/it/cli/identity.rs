@@ -49,9 +49,7 @@ impl Node {
         let ran = self.configured.run(&["key", "add", name, "--role", role]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let key = ran.stdout.trim().to_owned();
-        while self.request("", Some(&key), "tools/list", json!({})).await.0 != StatusCode::OK {
-            tokio::task::yield_now().await;
-        }
+        wait_until(async || self.request("", Some(&key), "tools/list", json!({})).await.0 == StatusCode::OK).await;
         key
     }
 
@@ -331,5 +329,6 @@ async fn reload_cannot_remove_authentication() {
         let description = answer["result"]["tools"][0]["description"].as_str().unwrap().to_owned();
         assert_ne!(description, "P");
         entered = description == "Q";
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
 }

@@ -5,6 +5,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 
 use super::ConfiguredFolder;
 use super::rmcp_client::serve;
+use super::server::wait_until;
 
 const MAIN: &str = "include: conf.d/*.yaml\ndatabases: [{name: shop, files: shop}]\nbuilt_in: []\n";
 const COUNT: &str = "tools: [{name: count, description: C, sql: SELECT count(*) AS n FROM orders}]\n";
@@ -84,13 +85,11 @@ async fn included_files_are_watched() {
     let server = serve(&folder.0);
     let client = ().serve(StreamableHttpClientTransport::from_uri(server.url.as_str())).await.unwrap();
     let wait_for = async |expected: &[&str]| {
-        loop {
+        wait_until(async || {
             let tools = client.list_all_tools().await.unwrap();
-            if tools.iter().map(|tool| tool.name.as_ref()).eq(expected.iter().copied()) {
-                return;
-            }
-            tokio::task::yield_now().await;
-        }
+            tools.iter().map(|tool| tool.name.as_ref()).eq(expected.iter().copied())
+        })
+        .await;
     };
     wait_for(&[]).await;
     folder.write("a.yaml", COUNT);

@@ -72,9 +72,8 @@ fn failures_are_printed_in_full() {
         ("empty.sql", "-- nothing yet\n"),
         ("slow.sql", "SELECT pg_sleep(600);\n"),
     ]);
-    let files = ["mixed.sql", "ok.sql", "psql.sql", "ends.sql", "empty.sql", "slow.sql"];
-    let arguments =
-        [&["pg", "test", dsn.as_str(), "--timeout", "200ms", "--junit", "results.xml"][..], &files].concat();
+    let files = ["mixed.sql", "ok.sql", "psql.sql", "ends.sql", "empty.sql"];
+    let arguments = [&["pg", "test", dsn.as_str(), "--junit", "results.xml"][..], &files].concat();
     assert_snapshot!(output_of(&run_in(tests.path(), &arguments)), @r#"
     FAIL  mixed.sql  1 passed, 3 failed  N ms
           mixed.sql:2: the same
@@ -90,15 +89,23 @@ fn failures_are_printed_in_full() {
           ends.sql:2: COMMIT is refused: a test file is one transaction, which is rolled back; SAVEPOINT, ROLLBACK TO and RELEASE are allowed
     FAIL  empty.sql  0 passed, 1 failed  N ms
           empty.sql: the file has no result; SELECT pg_temp.ok(condition, 'name') creates one
-    FAIL  slow.sql  0 passed, 1 failed  N ms
-          slow.sql:1: the statement exceeded the time limit of 200ms and was cancelled
 
-    2 passed, 7 failed
-    error: 7 tests failed
+    2 passed, 6 failed
+    error: 6 tests failed
     (exit code 1)
     "#);
     let xml = fs::read_to_string(tests.path().join("results.xml")).unwrap();
-    assert!(xml.contains("tests=\"9\" failures=\"7\""), "{xml}");
+    assert!(xml.contains("tests=\"8\" failures=\"6\""), "{xml}");
+    // The limit also applies to the statements that prepare the run.
+    let slow = run_in(tests.path(), &["pg", "test", &dsn, "slow.sql", "--timeout", "2s"]);
+    assert_snapshot!(output_of(&slow), @r#"
+    FAIL  slow.sql  0 passed, 1 failed  N ms
+          slow.sql:1: the statement exceeded the time limit of 2s and was cancelled
+
+    0 passed, 1 failed
+    error: 1 test failed
+    (exit code 1)
+    "#);
 }
 
 #[test]

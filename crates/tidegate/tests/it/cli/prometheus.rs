@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -13,7 +14,11 @@ use super::server::{Server, wait_until};
 use super::{rmcp_client, tidegate};
 
 /// The samples that exist before anything is compared: those of a few seconds.
-const SAMPLES_MIN: u64 = 40;
+const SAMPLES_MIN: u64 = 20;
+/// The number of ports that are tried.
+const PORTS_MAX: usize = 5;
+/// Prometheus needs less time to start on any machine.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// The calls that the scraped counter counts.
 const CALLS: u64 = 7;
 
@@ -25,15 +30,26 @@ struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts one that scrapes `target` ten times a second. `None` if the program is not installed.
-    fn start(target: &Server) -> Option<Self> {
+    /// Starts one that scrapes `target` five times a second. `None` if the program is not installed.
+    async fn start(target: &Server) -> Option<Self> {
         if Command::new("prometheus").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
             let _ = writeln!(std::io::stderr(), "SKIPPED: prometheus is not installed (Debian package prometheus)");
             return None;
         }
+        for _ in 0..PORTS_MAX {
+            let mut prometheus = Self::start_once(target);
+            if prometheus.is_ready().await {
+                return Some(prometheus);
+            }
+        }
+        panic!("prometheus does not start");
+    }
+
+    /// Starts one on a free port. It ends if another program takes the port first.
+    fn start_once(target: &Server) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let configuration = format!(
-            "global: {{scrape_interval: 100ms, scrape_timeout: 100ms}}\nscrape_configs:\n  - {{job_name: tidegate, \
+            "global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}\nscrape_configs:\n  - {{job_name: tidegate, \
              static_configs: [{{targets: ['{}']}}]}}\n",
             target.address()
         );
@@ -48,7 +64,22 @@ impl Prometheus {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        Some(Self { child, url: format!("http://{port}"), _folder: folder })
+        Self { child, url: format!("http://{port}"), _folder: folder }
+    }
+
+    /// Waits until it answers. Returns `false` if it ended instead.
+    async fn is_ready(&mut self) -> bool {
+        let (url, started) = (format!("{}/-/ready", self.url), Instant::now());
+        while self.child.try_wait().unwrap().is_none() {
+            // Another program at the address may never answer.
+            let request = reqwest::Client::new().get(&url).timeout(Duration::from_secs(5));
+            if request.send().await.is_ok_and(|response| response.status().is_success()) {
+                return true;
+            }
+            assert!(started.elapsed() < START_TIMEOUT, "prometheus does not answer");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        false
     }
 
     /// The result of an instant query; an empty list while the server does not answer.
@@ -116,7 +147,7 @@ async fn samples_by_second(prometheus: &Prometheus, metric: &str) -> BTreeMap<i6
 async fn scraped_node() -> Option<(ConfiguredFolder, Server, Prometheus)> {
     let configured = ConfiguredFolder::new("databases: [{name: shop, files: shop}]\n");
     let server = rmcp_client::serve(&configured);
-    let prometheus = Prometheus::start(&server)?;
+    let prometheus = Prometheus::start(&server).await?;
     let tool = format!("{}/rest/tools/list_databases/call", server.url.strip_suffix("/mcp").unwrap());
     for _ in 0..CALLS {
         let answer = reqwest::Client::new().post(&tool).json(&json!({})).send().await.unwrap();

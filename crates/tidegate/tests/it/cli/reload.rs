@@ -33,17 +33,13 @@ async fn applies_valid_and_keeps_on_invalid_configuration() {
     assert!(names().await.is_empty());
     let after = format!("{INITIAL_CONFIGURATION}tools: [{COUNT}]\n");
     configured.write(&after);
-    while names().await != ["count"] {
-        tokio::task::yield_now().await;
-    }
+    wait_until(async || names().await == ["count"]).await;
     configured.write("databases: [{name: shop, files: nowhere}]\n");
     configured.write(&after.replace("count(*)", "nothing(*)"));
     server.signal("HUP");
     assert_eq!(names().await, ["count"]);
     configured.write(INITIAL_CONFIGURATION);
-    while !names().await.is_empty() {
-        tokio::task::yield_now().await;
-    }
+    wait_until(async || names().await.is_empty()).await;
     client.cancel().await.unwrap();
     server.signal("TERM");
     assert_eq!(server.wait_for_exit().0.code(), Some(0));

@@ -164,7 +164,12 @@ async fn legacy_client_receives_list_and_resource_changes() {
         // the second one is.
         for round in 1..=2 {
             configured.write(&configuration_with_tool(10 * (number + 1) + round));
-            assert_eq!(next_received(&mut events).await, ReceivedNotification::Tools, "{way:?}");
+            let mut received = next_received(&mut events).await;
+            // A change from before the end of the subscription may be reported again, but not after the first `Tools`.
+            while round == 1 && received == ReceivedNotification::Updated(table.clone()) {
+                received = next_received(&mut events).await;
+            }
+            assert_eq!(received, ReceivedNotification::Tools, "{way:?}");
         }
 
         let refused = client.subscribe(SubscribeRequestParams::new(UNKNOWN_URI)).await;

@@ -27,7 +27,7 @@ async fn wait_until_ended(node: &Node, id: &Value) -> Value {
         if task["status"] != "working" {
             return task;
         }
-        tokio::task::yield_now().await;
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
 }
 

@@ -118,7 +118,12 @@ fn other_questions() -> Vec<(&'static str, Value)> {
 
 #[test]
 fn answers_about_metrics_do_not_depend_on_the_nodes() {
-    let config = Config { cases: 5, max_shrink_iters: 20, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases: Config::default().cases / 16,
+        max_shrink_iters: 20,
+        failure_persistence: None,
+        ..Config::default()
+    };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let samples = prop_oneof![rows(), rows().prop_shuffle()];
     let questions = prop::collection::vec(questions(), AGGREGATIONS.len());

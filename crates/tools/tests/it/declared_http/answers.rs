@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidegate_core::{Budget, CallLimits, CallTarget, ErrorKind};
+use tidegate_testkit::wait::within_timeout;
 use tidegate_tools::declared::HttpArgument;
 
 use super::ApiFixture;
@@ -138,17 +139,16 @@ async fn tool_and_call_timeouts_apply() {
     let silent = TestServer::start(|_| vec![ResponseStep::Silence]).await;
     let stuck = TestServer::start(|_| vec![ResponseStep::Bytes(head.into()), ResponseStep::Silence]).await;
     for mut server in [silent, stuck] {
-        let api =
-            ApiFixture::for_server(&server).with(|definition| definition.timeout = Some(Duration::from_millis(200)));
+        let api = ApiFixture::for_server(&server).with(|definition| definition.timeout = Some(Duration::from_secs(1)));
         let expected =
-            format!("timed_out: {} did not answer within 0.2 s, the time limit of this tool (timeout)", server.host());
+            format!("timed_out: {} did not answer within 1.0 s, the time limit of this tool (timeout)", server.host());
         assert_eq!(api.call(json!({})).await, expected);
         // The connection is not kept for an abandoned response.
-        server.gone.recv().await.unwrap();
+        within_timeout("the end of the connection", server.gone.recv()).await.unwrap();
         let mut api =
             ApiFixture::for_server(&server).with(|definition| definition.timeout = Some(Duration::from_secs(20)));
-        api.limits = CallLimits { timeout: Some(Duration::from_millis(200)), ..CallLimits::default() };
-        assert!(api.call(json!({})).await.starts_with("timed_out: the call exceeded its time limit of 0.2 s"));
+        api.limits = CallLimits { timeout: Some(Duration::from_secs(1)), ..CallLimits::default() };
+        assert!(api.call(json!({})).await.starts_with("timed_out: the call exceeded its time limit of 1.0 s"));
     }
 }
 

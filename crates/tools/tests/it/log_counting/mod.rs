@@ -9,8 +9,9 @@ mod sqlite;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Runtime;
 
-/// A runner of `cases` cases, and a runtime for their calls.
-fn runner(cases: u32) -> (TestRunner, Runtime) {
+/// A runner of the usual number of cases, divided by `divisor`, and a runtime for their calls.
+fn runner(divisor: u32) -> (TestRunner, Runtime) {
+    let cases = Config::default().cases / divisor;
     let config = Config { cases, max_shrink_iters: 200, failure_persistence: None, ..Config::default() };
     (TestRunner::new(config), Runtime::new().unwrap())
 }

@@ -150,7 +150,7 @@ fn start_node(public: &str) -> FlightServer {
 fn start_uniting_server(key: &KeyPair, node: &FlightServer) -> UnitingServer {
     let configuration = format!(
         "server: {{listen: '127.0.0.1:0'}}\n\
-         databases:\n  - name: sites\n    network: {{nodes: [{{name: oslo, url: '{}', database: plant}}], timeout: 5s, \
+         databases:\n  - name: sites\n    network: {{nodes: [{{name: oslo, url: '{}', database: plant}}], timeout: 60s, \
          trust: {{issuer: '{ISSUER}', key: '${{file:uniting-key.pem}}'}}}}\n\
          roles: [{{name: reader, toolsets: ['*'], databases: [sites]}}]\n\
          auth: {{keys: keys.json}}\n",

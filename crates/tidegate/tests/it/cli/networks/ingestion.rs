@@ -51,7 +51,7 @@ impl Network {
         let configuration = format!(
             "server: {{listen: '127.0.0.1:0'}}\n\
              databases:\n  - name: sites\n    ingest: [readings, absent]\n    \
-             network: {{nodes: [{}], timeout: 5s, trust: {{issuer: '{ISSUER}', key: '${{file:uniting-key.pem}}'}}}}\n\
+             network: {{nodes: [{}], timeout: 60s, trust: {{issuer: '{ISSUER}', key: '${{file:uniting-key.pem}}'}}}}\n\
              roles:\n  - {{name: writer, toolsets: ['*'], databases: [sites], ingest: [sites.readings, sites.absent]}}\n  \
              - {{name: clerk, toolsets: ['*'], databases: [sites], ingest: [sites.readings]}}\n  \
              - {{name: reader, toolsets: ['*'], databases: [sites]}}\n\

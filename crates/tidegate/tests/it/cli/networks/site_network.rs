@@ -188,8 +188,8 @@ pub(super) fn configuration(nodes: &[SiteNode]) -> String {
     let trust = format!("{{issuer: '{ISSUER}', key: '${{file:uniting-key.pem}}'}}");
     format!(
         "server: {{listen: '127.0.0.1:0'}}\n\
-         databases:\n  - {{name: sites, network: {{nodes: &nodes [{}], partial: allow, timeout: 5s, ranges: &ranges [tenant, gone], trust: &trust {trust}}}}}\n  \
-         - {{name: whole, network: {{nodes: *nodes, timeout: 5s, ranges: *ranges, trust: *trust}}}}\n\
+         databases:\n  - {{name: sites, network: {{nodes: &nodes [{}], partial: allow, timeout: 60s, ranges: &ranges [tenant, gone], trust: &trust {trust}}}}}\n  \
+         - {{name: whole, network: {{nodes: *nodes, timeout: 60s, ranges: *ranges, trust: *trust}}}}\n\
          roles:\n  - {{name: reader, toolsets: ['*'], databases: [sites, whole]}}\n  - {{name: guest, toolsets: ['*']}}\n\
          auth: {{keys: keys.json}}\n",
         entries.collect::<Vec<_>>().join(", ")
