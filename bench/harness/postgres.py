@@ -15,8 +15,6 @@ VERSION = "15"
 ROWS_PER_SCALE = 100_000
 # The roles that servers log in as and run as. The passwords of a throw-away cluster are no secrets.
 LOGIN, READER = "bench", "reader"
-# Large enough for all tables, as on any server that is queried often.
-SHARED_BUFFERS = "1GB"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -82,8 +80,6 @@ def within_cluster() -> Cluster:
         folder=Path(os.environ["TIDEGATE_TEST_POSTGRES_FOLDER"]),
         bin=Path(os.environ["TIDEGATE_TEST_POSTGRES_BIN"]),
     )
-    cluster.query(f"ALTER SYSTEM SET shared_buffers = '{SHARED_BUFFERS}'")
-    subprocess.run([SCRIPT, "restart", cluster.folder], check=True)
     cluster.query(f"CREATE ROLE {READER} NOLOGIN")
     cluster.query(f"CREATE ROLE {LOGIN} LOGIN NOINHERIT PASSWORD '{LOGIN}' IN ROLE {READER}")
     return cluster

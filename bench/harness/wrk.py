@@ -88,10 +88,15 @@ def run(
     )
 
 
+def request(server: Server, load: Load) -> tuple[str, dict[str, str]]:
+    """Body and headers."""
+    body = json.dumps(wire.message(load.method, load.params, revision=load.revision), separators=(",", ":"))
+    return body, wire.headers(load.method, load.params.get("name"), server.key, load.revision)
+
+
 def counts(server: Server, load: Load, seconds: int, answers_read: bool) -> wire.Json:
     """The counts that wrk prints."""
-    body = json.dumps(wire.message(load.method, load.params, revision=load.revision), separators=(",", ":"))
-    headers = wire.headers(load.method, load.params.get("name"), server.key, load.revision)
+    body, headers = request(server, load)
     return post(f"http://{server.address}/mcp", body, headers, seconds, answers_read=answers_read)
 
 
@@ -130,6 +135,27 @@ def posting(
 
     Raises RuntimeError when wrk fails.
     """
+    with started(
+        url, body, headers, seconds, output, answers_read=answers_read, connections=connections
+    ) as process:
+        yield process
+        _, error_text = process.communicate()
+        if process.returncode:
+            raise RuntimeError(f"wrk ended with {process.returncode}: {error_text}")
+
+
+@contextmanager
+def started(
+    url: str,
+    body: str,
+    headers: dict[str, str],
+    seconds: int,
+    output: IO[str],
+    *,
+    answers_read: bool = False,
+    connections: int = CONNECTIONS,
+) -> Iterator[subprocess.Popen[str]]:
+    """The same, ended with the block."""
     with tempfile.TemporaryDirectory() as folder:
         body_path, headers_path = Path(folder, "body"), Path(folder, "headers")
         body_path.write_text(body)
@@ -149,9 +175,6 @@ def posting(
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE, text=True)
         try:
             yield process
-            _, error_text = process.communicate()
-            if process.returncode:
-                raise RuntimeError(f"wrk ended with {process.returncode}: {error_text}")
         finally:
             process.kill()
             process.wait()

@@ -21,8 +21,7 @@ use crate::options::PostgresOptions;
 use crate::plan::{PostgresPlan, answer_schema};
 use crate::pool::{Lease, Pool};
 use crate::role::RoleFinding;
-use crate::server::PostgresServer;
-use crate::session::ROLLBACK;
+use crate::server::{PostgresServer, end_lookup};
 
 /// How long closing waits for running statements.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -51,12 +50,15 @@ impl PostgresDatabase {
         Ok(Self { server, version_tags: VersionTagCache::default(), opened_at: Instant::now() })
     }
 
-    /// The privileges beyond reading of the login role and of the roles that calls run as.
+    /// The privileges beyond reading of the login role and of the roles that calls run as. The caller reports them: the log
+    /// has only what is found later.
     ///
     /// # Errors
     /// `Unavailable` if the server cannot be reached.
     pub async fn inspect(&self) -> Result<Vec<RoleFinding>, Error> {
-        self.server.findings().await.map(<[RoleFinding]>::to_vec)
+        let findings = self.server.findings().await?;
+        self.server.set_reported(&findings);
+        Ok(findings.to_vec())
     }
 
     /// The number of connections that calls hold now.
@@ -70,10 +72,8 @@ impl PostgresDatabase {
 
     /// A connection for a lookup in the catalog, whose statement is about to run.
     async fn begin_lookup(&self, principal: &Principal) -> Result<Lease, Error> {
-        let identity = self.server.identity_of(principal)?;
-        let mut lease = self.server.begin(&Transaction::default(), &identity).await?;
-        lease.mark_busy();
-        Ok(lease)
+        self.server.check_login_role().await?;
+        self.server.begin_lookup(&self.server.identity_of(principal)?).await
     }
 
     fn error(&self, error: &tokio_postgres::Error) -> Error {
@@ -96,11 +96,6 @@ impl PostgresDatabase {
         let moment = self.opened_at.elapsed().as_secs() / VERSION_TAG_MAX_AGE_SECONDS;
         self.version_tags.get(key, moment, compute_schema_version_tag(self, table, principal)).await
     }
-}
-
-/// Ends the transaction of a successful lookup. If this fails, the lease discards the connection.
-async fn end_lookup(mut lease: Lease) {
-    let _ = lease.end(ROLLBACK).await;
 }
 
 #[async_trait]
@@ -184,6 +179,7 @@ impl Database for PostgresDatabase {
         self.server.admit(statement)?;
         let identity = self.server.identity_of(principal)?;
         let (server, statement) = (self.server.clone(), statement.clone());
+        server.check_functions(&statement, &identity).await?;
         let mut lease = server.acquire().await?;
         let cached = server.find_prepared(&mut lease, &statement, &identity).await?;
         let has_begun = cached.is_none();
@@ -191,14 +187,11 @@ impl Database for PostgresDatabase {
             Some(prepared) => (prepared, None),
             None => {
                 lease.begin(statement.transaction(), &identity).await?;
-                server.check_functions(&mut lease, &statement, &identity).await?;
                 let prepared = server.prepare(&mut lease, &statement, statement.transaction(), &identity).await?;
-                if !prepared.runs_alone() {
-                    server.check_runs_alone(&mut lease, &statement, &identity, &prepared).await?;
-                }
                 (prepared, server.check_cost(&lease, &statement).await?)
             }
         };
+        server.check_runs_alone(&statement, &identity, &prepared);
         let estimate = OnceCell::new_with(estimate);
         Ok(Box::new(PostgresPlan { server, statement, identity, prepared, lease, has_begun, estimate }))
     }
@@ -211,8 +204,8 @@ impl Database for PostgresDatabase {
             Author::Owner | Author::Handler => self.server.owner_identity(),
         };
         let transaction = Transaction::default();
+        self.server.check_functions(statement, &identity).await?;
         let mut lease = self.server.begin(&transaction, &identity).await?;
-        self.server.check_functions(&mut lease, statement, &identity).await?;
         // A cached prepared statement has old columns, which would be noticed only when it runs.
         lease.session()?.evict_statement(identity.role.as_deref(), statement.text());
         // Behind a pooler, the prepared statement must be closed before its transaction ends.

@@ -15,6 +15,7 @@ mod explain;
 mod function_restrictions;
 mod identity;
 mod ingest;
+mod opener;
 mod options;
 mod plan;
 mod pool;

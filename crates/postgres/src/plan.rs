@@ -137,7 +137,7 @@ impl PlanRun<'_> {
             text: self.statement.text().into(),
             author: self.statement.author(),
         };
-        let runs_alone = !has_begun && prepared.runs_alone() && lease.session()?.is_unchanged();
+        let runs_alone = !has_begun && prepared.runs_alone.get() == Some(&true) && lease.session()?.is_unchanged();
         let bounds = if runs_alone { TransactionCommands::Implicit } else { self.transaction_commands(has_begun) };
         let started = RunningStatement::start(lease, prepared, self.statement.parameters(), bounds, context.clone());
         let work = async {

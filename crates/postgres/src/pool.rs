@@ -1,31 +1,33 @@
 //! The connections of a database: a bounded number, each leased to one call.
 //!
 //! A connection returns to the pool only outside of a transaction and with nothing running. A call that is dropped
-//! earlier leaves an open transaction, which is rolled back, or a running statement. The latter is cancelled, and its
-//! connection is discarded: a cancellation could still hit a later statement.
+//! earlier leaves an open transaction, or a running statement: what runs is ended and rolled back in the background, and the
+//! connection returns then.
 
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use deadpool::Runtime;
 use deadpool::managed::{Manager, Metrics, Object, PoolError, RecycleError, RecycleResult, TimeoutType};
-use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_sql::Transaction;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::connect::{ConnectTarget, OpenConnection};
 use crate::error;
+use crate::opener::Opener;
 use crate::options::PostgresOptions;
-use crate::pooler::{PoolerSession, SeenTypes};
-use crate::session::{PostgresSession, ROLLBACK, TransactionIdentity};
+use crate::pooler::SeenTypes;
+use crate::session::{PostgresSession, ROLLBACK_AND_UNLOCK, TransactionIdentity};
 
 /// The time limit for the rollback of a dropped call or an abandoned write, after which its connection is discarded.
 pub(crate) const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a connect error is returned to further calls without another attempt. Otherwise a thousand declared tools
-/// that start together would each wait for the connect timeout.
-const CONNECT_ERROR_MAX_AGE: Duration = Duration::from_secs(1);
+/// How long what a dropped call runs may go on before it is cancelled. Most statements have ended by then, and a cancel
+/// request needs a connection, too.
+const CANCEL_DELAY: Duration = Duration::from_millis(50);
 
 pub(crate) struct Pool {
     database: Arc<str>,
@@ -40,14 +42,7 @@ pub(crate) struct BackgroundTasks {
     pub(crate) closing: CancellationToken,
 }
 
-struct ConnectionManager {
-    target: ConnectTarget,
-    options: Arc<PostgresOptions>,
-    application_name: String,
-    database: Arc<str>,
-    last_error: Mutex<Option<(Instant, Error)>>,
-    seen_types: Arc<SeenTypes>,
-}
+struct ConnectionManager(Arc<Opener>);
 
 impl Manager for ConnectionManager {
     type Type = PostgresSession;
@@ -55,7 +50,7 @@ impl Manager for ConnectionManager {
 
     async fn create(&self) -> Result<PostgresSession, Error> {
         // Rare, and large: every call contains the future that waits for a connection.
-        Box::pin(self.open(false)).await
+        Box::pin(self.0.next_session()).await
     }
 
     async fn recycle(&self, session: &mut PostgresSession, _: &Metrics) -> RecycleResult<Error> {
@@ -66,54 +61,17 @@ impl Manager for ConnectionManager {
     }
 }
 
-impl ConnectionManager {
-    async fn open(&self, is_replacement: bool) -> Result<PostgresSession, Error> {
-        if let Some(error) = recent_error(&self.last_error, Instant::now()) {
-            return Err(error);
-        }
-        let connection = self.target.connect(&self.application_name).await.map_err(|error| {
-            tracing::warn!(database = %self.database, "{error}");
-            let error = error.into_error(&self.database);
-            *self.last_error.lock() = Some((Instant::now(), error.clone()));
-            error
-        })?;
-        let session = async {
-            let pooler = match self.options.is_behind_pooler {
-                true => {
-                    Some(PoolerSession::detect(connection.client(), self.seen_types.clone(), is_replacement).await?)
-                }
-                false => None,
-            };
-            PostgresSession::open(connection, &self.options, pooler).await
-        };
-        session.await.map_err(|error| error::internal_statement_error(&error, &self.database))
-    }
-}
-
-/// The last connect error, unless it is too old at the time `now`.
-fn recent_error(last_error: &Mutex<Option<(Instant, Error)>>, now: Instant) -> Option<Error> {
-    let last_error = last_error.lock();
-    let (time, error) = last_error.as_ref()?;
-    (now.saturating_duration_since(*time) < CONNECT_ERROR_MAX_AGE).then(|| error.clone())
-}
-
 impl Pool {
     pub(crate) fn new(database: Arc<str>, target: ConnectTarget, options: Arc<PostgresOptions>) -> Result<Self, Error> {
-        let manager = ConnectionManager {
-            target,
-            options: options.clone(),
-            application_name: format!("tidegate/{database}"),
-            database: database.clone(),
-            last_error: Mutex::default(),
-            seen_types: Arc::default(),
-        };
-        let connections = deadpool::managed::Pool::builder(manager)
-            .max_size(options.connections_max.max(1))
-            .wait_timeout(Some(options.acquire_timeout))
+        let background_tasks = BackgroundTasks { tasks: TaskTracker::new(), closing: CancellationToken::new() };
+        let (connections_max, acquire_timeout) = (options.connections_max.max(1), options.acquire_timeout);
+        let opener = Opener::new(database.clone(), target, options, background_tasks.closing.clone());
+        let connections = deadpool::managed::Pool::builder(ConnectionManager(Arc::new(opener)))
+            .max_size(connections_max)
+            .wait_timeout(Some(acquire_timeout))
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| Error::internal(error.to_string()))?;
-        let background_tasks = BackgroundTasks { tasks: TaskTracker::new(), closing: CancellationToken::new() };
         Ok(Self { database, connections, background_tasks: Arc::new(background_tasks) })
     }
 
@@ -124,17 +82,22 @@ impl Pool {
                 session: Some(session),
                 state: LeaseState::Idle,
                 background_tasks: self.background_tasks.clone(),
+                opener: self.opener().clone(),
                 database: self.database.clone(),
             }),
             Err(PoolError::Timeout(TimeoutType::Wait)) => Err(self.busy_error()),
             Err(PoolError::Backend(error)) => Err(error),
-            Err(PoolError::Closed) => Err(self.closed_error()),
+            Err(PoolError::Closed) => Err(error::closed_error(&self.database)),
             Err(other) => Err(Error::internal(format!("the pool of {}: {other}", self.database))),
         }
     }
 
     pub(crate) async fn open_replacement(&self) -> Result<PostgresSession, Error> {
-        self.connections.manager().open(true).await
+        self.opener().open(true).await
+    }
+
+    fn opener(&self) -> &Arc<Opener> {
+        &self.connections.manager().0
     }
 
     fn busy_error(&self) -> Error {
@@ -143,12 +106,8 @@ impl Pool {
         Error::new(ErrorKind::Unavailable, message).with_hint("Try again when other calls have ended.")
     }
 
-    fn closed_error(&self) -> Error {
-        Error::new(ErrorKind::Unavailable, format!("the database {} is being closed", self.database))
-    }
-
     pub(crate) fn target(&self) -> &ConnectTarget {
-        &self.connections.manager().target
+        &self.opener().target
     }
 
     pub(crate) fn connections_in_use(&self) -> usize {
@@ -157,7 +116,7 @@ impl Pool {
     }
 
     pub(crate) fn seen_types(&self) -> &SeenTypes {
-        &self.connections.manager().seen_types
+        &self.opener().seen_types
     }
 
     pub(crate) fn background_tasks(&self) -> &Arc<BackgroundTasks> {
@@ -167,7 +126,7 @@ impl Pool {
     /// Waits until the database is being closed. Returns the error of calls that end because of it.
     pub(crate) async fn closed(&self) -> Error {
         self.background_tasks.closing.cancelled().await;
-        self.closed_error()
+        error::closed_error(&self.database)
     }
 
     /// Ends running calls and closes the connections; waits at most for `timeout`.
@@ -177,6 +136,7 @@ impl Pool {
         // The server notices by itself that the client of the remaining statements is gone.
         let _ = tokio::time::timeout(timeout, self.background_tasks.tasks.wait()).await;
         self.connections.close();
+        self.opener().close();
     }
 }
 
@@ -194,6 +154,7 @@ pub(crate) struct Lease {
     session: Option<Object<ConnectionManager>>,
     state: LeaseState,
     background_tasks: Arc<BackgroundTasks>,
+    opener: Arc<Opener>,
     database: Arc<str>,
 }
 
@@ -231,6 +192,15 @@ impl Lease {
     ) -> Result<(), Error> {
         self.state = LeaseState::Busy;
         let begun = self.session()?.begin(transaction, identity).await;
+        begun.map_err(|error| self.identity_error(&error, identity))?;
+        self.state = LeaseState::InTransaction;
+        Ok(())
+    }
+
+    /// Begins a transaction as `identity` for statements that read the catalog. After an error, the connection is discarded.
+    pub(crate) async fn begin_lookup(&mut self, identity: &TransactionIdentity) -> Result<(), Error> {
+        self.state = LeaseState::Busy;
+        let begun = self.session()?.begin_lookup(identity).await;
         begun.map_err(|error| self.identity_error(&error, identity))?;
         self.state = LeaseState::InTransaction;
         Ok(())
@@ -289,42 +259,39 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let Some(session) = self.session.take() else { return };
-        match self.state {
-            // Dropping the session returns it to the pool.
-            LeaseState::Idle => {}
-            LeaseState::InTransaction => self.background_tasks.spawn(roll_back(session)),
-            LeaseState::Busy => self.background_tasks.spawn(cancel_and_drop(Object::take(session))),
+        // Dropping an idle session returns it to the pool.
+        if !matches!(self.state, LeaseState::Idle) {
+            let opener = self.opener.clone();
+            self.background_tasks.spawn(async move {
+                match free(&session).await {
+                    true => drop(session),
+                    false => {
+                        drop(Object::take(session));
+                        opener.refill();
+                    }
+                }
+            });
         }
     }
 }
 
-async fn roll_back(session: Object<ConnectionManager>) {
-    let ended = tokio::time::timeout(ROLLBACK_TIMEOUT, session.client().batch_execute(ROLLBACK)).await;
-    if !matches!(ended, Ok(Ok(()))) {
-        cancel_and_drop(Object::take(session)).await;
+/// Ends what a dropped call has left on its connection. Returns false if the connection cannot be used again.
+async fn free(session: &PostgresSession) -> bool {
+    let roll_back = || session.client().batch_execute(ROLLBACK_AND_UNLOCK);
+    let mut ended = pin!(roll_back());
+    if let Ok(ended) = timeout(CANCEL_DELAY, &mut ended).await {
+        return ended.is_ok();
     }
-}
-
-/// Cancels first: dropping the connection alone would wait for every row.
-async fn cancel_and_drop(session: PostgresSession) {
     if let Err(error) = session.connection().canceller().cancel().await {
         tracing::warn!("a cancellation did not reach the server: {error}");
+        return false;
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connect_error_is_reused_for_one_second() {
-        let now = Instant::now();
-        let recent = |error: Option<Error>, at| {
-            recent_error(&Mutex::new(error.map(|error| (now, error))), at).map(|error| error.to_string())
-        };
-        let refused = || Some(Error::new(ErrorKind::Unavailable, "refused"));
-        assert_eq!(recent(None, now), None);
-        assert_eq!(recent(refused(), now).as_deref(), Some("refused"));
-        assert_eq!(recent(refused(), now + CONNECT_ERROR_MAX_AGE), None);
+    // A pooler may pass the request on later, when the connection has another statement.
+    if session.is_behind_pooler() {
+        return false;
     }
+    // The server has signalled its process. Whatever the signal finds there, the process takes notice of it before it reads
+    // another command, so the second answer comes after the cancellation.
+    let _ = timeout(ROLLBACK_TIMEOUT, ended).await;
+    matches!(timeout(ROLLBACK_TIMEOUT, roll_back()).await, Ok(Ok(())))
 }

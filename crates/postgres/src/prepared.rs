@@ -1,7 +1,7 @@
 //! Statements that the server has parsed, with the columns of their results.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 
 use arrow::datatypes::SchemaRef;
 use tokio_postgres::types::{Kind, Type};
@@ -18,7 +18,8 @@ pub(crate) struct PreparedStatement {
     pub(crate) composites: CompositeTypes,
     /// The statement as written, if it runs in the FROM of another one.
     original_statement: Option<Statement>,
-    runs_alone: AtomicBool,
+    /// Whether the statement needs no transaction around it: it can leave nothing behind in the session. Unset until it is known.
+    pub(crate) runs_alone: OnceLock<bool>,
 }
 
 pub(crate) enum PrepareError {
@@ -66,17 +67,7 @@ impl PreparedStatement {
     fn new(statement: Statement, columns: Vec<ColumnDecoder>, types: Vec<Type>) -> Self {
         let composites = CompositeTypes::new(&types);
         let (schema, original_statement) = (arrow_schema(&columns), None);
-        Self { statement, schema, columns, types, composites, original_statement, runs_alone: AtomicBool::new(false) }
-    }
-
-    /// Whether the statement needs no transaction around it.
-    pub(crate) fn runs_alone(&self) -> bool {
-        self.runs_alone.load(Ordering::Relaxed)
-    }
-
-    /// Records that the statement needs no transaction around it: it can leave nothing behind in the session.
-    pub(crate) fn set_runs_alone(&self) {
-        self.runs_alone.store(true, Ordering::Relaxed);
+        Self { statement, schema, columns, types, composites, original_statement, runs_alone: OnceLock::new() }
     }
 
     /// Whether the server refuses to run the statement after its columns have changed. It does not notice changed

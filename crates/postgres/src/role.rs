@@ -4,8 +4,10 @@
 
 use std::fmt;
 
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 
+use crate::options::PostgresOptions;
 use crate::session::PostgresSession;
 
 /// The purpose of a new login role.
@@ -85,7 +87,7 @@ impl fmt::Display for RoleFinding {
     }
 }
 
-/// The attributes and privileges of the login role and of the roles `$1`.
+/// The attributes and privileges of the login role and of the roles `$1`. `$2` is the schema of handlers.
 const ROLE_PRIVILEGES_SQL: &str = "
 SELECT r.rolname::text, r.rolsuper, r.rolbypassrls, r.rolcreaterole, r.rolcreatedb, r.rolreplication,
        r.rolname = session_user AND r.rolinherit AND EXISTS (
@@ -93,6 +95,7 @@ SELECT r.rolname::text, r.rolsuper, r.rolbypassrls, r.rolcreaterole, r.rolcreate
        (SELECT pg_catalog.count(*) FROM pg_catalog.pg_class c WHERE c.relowner = r.oid AND c.relkind IN ('r','p','v','m','f')),
        (SELECT pg_catalog.count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
         WHERE c.relkind IN ('r','p','f','v') AND n.nspname NOT IN ('pg_catalog','information_schema')
+          AND (n.nspname = $2 AND c.relname = 'exchange') IS NOT TRUE
           AND (pg_catalog.has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
                OR pg_catalog.has_any_column_privilege(r.oid, c.oid, 'INSERT, UPDATE'))),
        (SELECT pg_catalog.string_agg(n.nspname, ', ') FROM pg_catalog.pg_namespace n
@@ -140,10 +143,12 @@ const ROW_SECURITY_BUGS: &[RowSecurityBug] = &[
     },
 ];
 
-/// Inspects the login role and `roles`, which calls run as.
-pub(crate) async fn inspect(session: &PostgresSession, roles: &[&str]) -> Result<Vec<RoleFinding>, Error> {
+/// Inspects the login role and the roles that calls run as.
+pub(crate) async fn inspect(session: &PostgresSession, options: &PostgresOptions) -> Result<Vec<RoleFinding>, Error> {
     let mut findings = check_version(session.connection().server_version());
-    for role in session.client().query(ROLE_PRIVILEGES_SQL, &[&roles]).await? {
+    let (roles, handler_schema) = (options.run_as.roles(), options.handler_schema.as_deref());
+    let parameters: [(&(dyn ToSql + Sync), Type); 2] = [(&roles, Type::TEXT_ARRAY), (&handler_schema, Type::TEXT)];
+    for role in session.client().query_typed(ROLE_PRIVILEGES_SQL, &parameters).await? {
         check_role(&role, &mut findings)?;
     }
     Ok(findings)

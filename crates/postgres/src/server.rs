@@ -2,13 +2,12 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lru::LruCache;
 use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_runtime::{CacheAges, LoadingCache};
 use tidegate_sql::{Author, Isolation, SqlDialect, Statement, Transaction};
-use tokio::sync::OnceCell;
 use tokio_postgres::error::SqlState;
 
 use crate::catalog;
@@ -21,31 +20,33 @@ use crate::prepared::{self, PrepareError, PreparedStatement};
 use crate::role::{self, RoleFinding};
 use crate::session::{ROLLBACK, TransactionIdentity};
 
-/// When the restrictions of a role were read, and the restrictions.
-type CachedRestrictions = (Instant, Arc<FunctionRestrictions>);
-
 pub(crate) struct PostgresServer {
     pub(crate) database: Arc<str>,
     pub(crate) pool: Pool,
     pub(crate) options: Arc<PostgresOptions>,
-    /// The privileges beyond reading, known from the first connection on.
-    findings: OnceCell<Vec<RoleFinding>>,
-    /// By role; the functions change rarely.
-    restrictions: Mutex<LruCache<Option<String>, CachedRestrictions>>,
+    /// The privileges beyond reading.
+    findings: LoadingCache<(), Vec<RoleFinding>>,
+    /// Those that the owner knows.
+    reported_findings: Mutex<Arc<Vec<RoleFinding>>>,
+    /// By role.
+    restrictions: LoadingCache<Option<String>, FunctionRestrictions>,
 }
 
-/// How long a change of a function may remain unnoticed.
-const RESTRICTIONS_MAX_AGE: Duration = Duration::from_secs(30);
-/// The maximum number of roles whose restrictions are cached.
-const CACHED_ROLES_MAX: NonZeroUsize = match NonZeroUsize::new(64) {
-    Some(count) => count,
-    None => NonZeroUsize::MIN,
+/// What is known of functions and roles is read again while it is used. A change takes effect within `expire_after`.
+const CATALOG_AGES: CacheAges = CacheAges {
+    refresh_after: Duration::from_secs(30),
+    expire_after: Duration::from_secs(300),
+    load_timeout: Duration::from_secs(60),
+    keys_max: match NonZeroUsize::new(64) {
+        Some(count) => count,
+        None => NonZeroUsize::MIN,
+    },
 };
 
 impl PostgresServer {
     pub(crate) fn new(database: Arc<str>, pool: Pool, options: Arc<PostgresOptions>) -> Self {
-        let restrictions = Mutex::new(LruCache::new(CACHED_ROLES_MAX));
-        Self { database, pool, options, findings: OnceCell::new(), restrictions }
+        let (findings, restrictions) = (LoadingCache::new(CATALOG_AGES), LoadingCache::new(CATALOG_AGES));
+        Self { database, pool, options, findings, reported_findings: Mutex::default(), restrictions }
     }
 
     /// The database identity of `principal`; `Forbidden` if it has no role there.
@@ -72,76 +73,77 @@ impl PostgresServer {
         Ok(())
     }
 
-    /// Refuses a caller's statement that may call a function of the database with side effects or with other rights.
-    /// `lease` is in a transaction as `identity`.
+    /// Refuses a caller's statement that may call a function of the database with side effects or with other rights. Needs a
+    /// connection of its own if nothing is known of the functions yet, so the caller may hold none.
     pub(crate) async fn check_functions(
-        &self,
-        lease: &mut Lease,
+        self: &Arc<Self>,
         statement: &Statement,
         identity: &TransactionIdentity,
     ) -> Result<(), Error> {
         if statement.author() != Author::Caller {
             return Ok(());
         }
-        self.load_restrictions(lease, identity).await?.check(statement)
-    }
-
-    async fn load_restrictions(
-        &self,
-        lease: &mut Lease,
-        identity: &TransactionIdentity,
-    ) -> Result<Arc<FunctionRestrictions>, Error> {
-        let cached = self.restrictions.lock().get(&identity.role).cloned();
-        if let Some((_, restrictions)) = cached.filter(|(loaded_at, _)| loaded_at.elapsed() < RESTRICTIONS_MAX_AGE) {
-            return Ok(restrictions);
-        }
-        let connection = lease.connection()?;
-        let loaded = FunctionRestrictions::load(connection.client(), &self.options.allowed_functions);
-        let loaded = Arc::new(lease.run(loaded).await.map_err(|error| self.error(&error))?);
-        self.restrictions.lock().put(identity.role.clone(), (Instant::now(), loaded.clone()));
-        Ok(loaded)
+        let role = &identity.role;
+        self.restrictions.get(role, || self.clone().load_restrictions(role.clone())).await?.check(statement)
     }
 
     /// Records in `prepared` whether `statement` of the owner needs no transaction around it: a caller could run it too,
-    /// so it calls no function with side effects. `lease` is in a transaction as `identity`.
-    pub(crate) async fn check_runs_alone(
-        &self,
-        lease: &mut Lease,
+    /// so it calls no function with side effects. Without knowledge of the functions, it keeps its transaction.
+    pub(crate) fn check_runs_alone(
+        self: &Arc<Self>,
         statement: &Statement,
         identity: &TransactionIdentity,
         prepared: &PreparedStatement,
-    ) -> Result<(), Error> {
+    ) {
         let Transaction { isolation, writes, deferrable, .. } = **statement.transaction();
         let is_default = !writes && !deferrable && isolation == Isolation::ReadCommitted;
         // Functions that callers may use although they have side effects would need the transaction.
         let has_exceptions = !self.options.allowed_functions.is_empty();
-        if statement.author() != Author::Owner || !is_default || has_exceptions {
-            return Ok(());
+        if prepared.runs_alone.get().is_some() || statement.author() != Author::Owner || !is_default || has_exceptions {
+            return;
         }
-        let Ok(as_caller) = Statement::parse(statement.text(), SqlDialect::Postgres) else { return Ok(()) };
-        if self.load_restrictions(lease, identity).await?.check(&as_caller).is_ok() {
-            prepared.set_runs_alone();
-        }
-        Ok(())
+        let role = &identity.role;
+        let Some(restrictions) = self.restrictions.peek(role, || self.clone().load_restrictions(role.clone())) else {
+            return;
+        };
+        let as_caller = Statement::parse(statement.text(), SqlDialect::Postgres);
+        let runs_alone = as_caller.is_ok_and(|as_caller| restrictions.check(&as_caller).is_ok());
+        let _ = prepared.runs_alone.set(runs_alone);
     }
 
-    /// A connection, after the login role was inspected. With `strict`, a role with further privileges is an error.
-    pub(crate) async fn acquire(&self) -> Result<Lease, Error> {
-        let mut lease = self.pool.acquire().await?;
-        let findings = match self.findings.get() {
-            Some(findings) => findings.as_slice(),
-            None => self.inspect(&mut lease).await?,
-        };
-        if self.options.strict && !findings.is_empty() {
-            let message = format!("the database {} is closed: its login role can do more than read", self.database);
-            return Err(Error::new(ErrorKind::Unavailable, message)
-                .with_hint("The owner of the node finds the reasons in its log and with tidegate doctor."));
+    async fn load_restrictions(self: Arc<Self>, role: Option<String>) -> Result<FunctionRestrictions, Error> {
+        let identity = TransactionIdentity { role, ..self.owner_identity() };
+        let lease = self.begin_lookup(&identity).await?;
+        let loaded = FunctionRestrictions::load(lease.session()?.client(), &self.options.allowed_functions).await;
+        let loaded = loaded.map_err(|error| self.error(&error))?;
+        end_lookup(lease).await;
+        Ok(loaded)
+    }
+
+    /// A connection, if the login role is suitable.
+    pub(crate) async fn acquire(self: &Arc<Self>) -> Result<Lease, Error> {
+        self.check_login_role().await?;
+        self.pool.acquire().await
+    }
+
+    /// With `strict`, a login role with further privileges is an error. Otherwise the log has them, and no call waits for that.
+    pub(crate) async fn check_login_role(self: &Arc<Self>) -> Result<(), Error> {
+        if !self.options.strict {
+            if let Some(findings) = self.findings.peek(&(), || self.clone().load_findings()) {
+                self.report_findings(&findings);
+            }
+            return Ok(());
         }
-        Ok(lease)
+        if self.findings().await?.is_empty() {
+            return Ok(());
+        }
+        let message = format!("the database {} is closed: its login role can do more than read", self.database);
+        Err(Error::new(ErrorKind::Unavailable, message)
+            .with_hint("The owner of the node finds the reasons in its log and with tidegate doctor."))
     }
 
     pub(crate) async fn begin(
-        &self,
+        self: &Arc<Self>,
         transaction: &Transaction,
         identity: &TransactionIdentity,
     ) -> Result<Lease, Error> {
@@ -171,27 +173,40 @@ impl PostgresServer {
     }
 
     /// The privileges beyond reading of the login role and of the roles that calls run as.
-    pub(crate) async fn findings(&self) -> Result<&[RoleFinding], Error> {
-        match self.findings.get() {
-            Some(findings) => Ok(findings),
-            None => self.inspect(&mut self.pool.acquire().await?).await,
-        }
+    pub(crate) async fn findings(self: &Arc<Self>) -> Result<Arc<Vec<RoleFinding>>, Error> {
+        self.findings.get(&(), || self.clone().load_findings()).await
     }
 
-    async fn inspect(&self, lease: &mut Lease) -> Result<&[RoleFinding], Error> {
-        let roles = self.options.run_as.roles();
-        let findings = self.findings.get_or_try_init(|| async {
-            let login = TransactionIdentity { role: None, ..self.owner_identity() };
-            lease.begin(&Transaction::default(), &login).await?;
-            lease.mark_busy();
-            let findings = role::inspect(lease.session()?, &roles).await.map_err(|error| self.error(&error))?;
-            lease.end(ROLLBACK).await.map_err(|error| self.error(&error))?;
-            for finding in &findings {
-                tracing::warn!(database = %self.database, "{finding}");
-            }
-            Ok(findings)
-        });
-        findings.await.map(Vec::as_slice)
+    /// Records that the owner knows the findings.
+    pub(crate) fn set_reported(&self, findings: &Arc<Vec<RoleFinding>>) {
+        *self.reported_findings.lock() = findings.clone();
+    }
+
+    fn report_findings(&self, findings: &Arc<Vec<RoleFinding>>) {
+        let mut reported = self.reported_findings.lock();
+        if Arc::ptr_eq(&reported, findings) {
+            return;
+        }
+        for finding in findings.iter().filter(|finding| !reported.contains(finding)) {
+            tracing::warn!(database = %self.database, "{finding}");
+        }
+        *reported = findings.clone();
+    }
+
+    async fn load_findings(self: Arc<Self>) -> Result<Vec<RoleFinding>, Error> {
+        let login = TransactionIdentity { role: None, ..self.owner_identity() };
+        let lease = self.begin_lookup(&login).await?;
+        let found = role::inspect(lease.session()?, &self.options).await.map_err(|error| self.error(&error))?;
+        end_lookup(lease).await;
+        Ok(found)
+    }
+
+    /// A connection for statements that read the catalog, the first of which is about to run.
+    pub(crate) async fn begin_lookup(&self, identity: &TransactionIdentity) -> Result<Lease, Error> {
+        let mut lease = self.pool.acquire().await?;
+        lease.begin_lookup(identity).await?;
+        lease.mark_busy();
+        Ok(lease)
     }
 
     fn error(&self, error: &tokio_postgres::Error) -> Error {
@@ -334,6 +349,11 @@ impl PostgresServer {
         };
         error.with_choices(choices.await.unwrap_or_default())
     }
+}
+
+/// Ends the transaction of a successful lookup. If this fails, the lease discards the connection.
+pub(crate) async fn end_lookup(mut lease: Lease) {
+    let _ = lease.end(ROLLBACK).await;
 }
 
 async fn prepare_on_lease(

@@ -33,6 +33,9 @@ pub(crate) const ROLLBACK_AND_UNLOCK: &str = "ROLLBACK; SELECT pg_catalog.pg_adv
 /// How long statements without settings of their own transaction may use a role after it was revoked.
 const SESSION_IDENTITY_MAX_AGE: Duration = Duration::from_secs(1);
 
+/// The version of the server that has the setting `jit`.
+const JIT_SINCE: u32 = 110_000;
+
 /// A statement without a transaction around it has these properties.
 const DEFAULT_TRANSACTION: &str = "SET default_transaction_read_only = on; \
     SET default_transaction_isolation = 'read committed'; SET default_transaction_deferrable = off";
@@ -50,6 +53,8 @@ pub(crate) struct PostgresSession {
     pooler: Option<PoolerSession>,
     /// Whether a transaction was committed, which may have changed settings of the session.
     has_committed: AtomicBool,
+    /// Counts the sessions that are open.
+    _sessions: Arc<()>,
 }
 
 /// The database identity of a caller.
@@ -83,6 +88,7 @@ impl PostgresSession {
         connection: OpenConnection,
         options: &PostgresOptions,
         pooler: Option<PoolerSession>,
+        sessions: Arc<()>,
     ) -> Result<Self, Error> {
         let client = connection.client();
         let sets_role = !options.run_as.roles().is_empty();
@@ -112,6 +118,7 @@ impl PostgresSession {
             sets_role,
             pooler,
             has_committed: AtomicBool::new(false),
+            _sessions: sessions,
         })
     }
 
@@ -121,6 +128,10 @@ impl PostgresSession {
 
     pub(crate) fn client(&self) -> &Client {
         self.connection.client()
+    }
+
+    pub(crate) fn is_behind_pooler(&self) -> bool {
+        self.pooler.is_some()
     }
 
     /// Whether the session still has the settings that it was opened with.
@@ -156,18 +167,32 @@ impl PostgresSession {
     /// Begins a transaction as `identity`. The messages are sent together, and all are answered before anything else is
     /// sent: no statement runs with another identity.
     pub(crate) async fn begin(&self, transaction: &Transaction, identity: &TransactionIdentity) -> Result<(), Error> {
-        self.begin_once(transaction, identity).await?;
+        self.begin_with(begin_sql(transaction), identity).await
+    }
+
+    /// Begins a transaction as `identity` that sees one state of the catalog. Statements over the catalog have high estimated
+    /// costs, for which a server with its default settings compiles their functions, in seconds.
+    pub(crate) async fn begin_lookup(&self, identity: &TransactionIdentity) -> Result<(), Error> {
+        let transaction = Transaction { isolation: Isolation::RepeatableRead, ..Transaction::default() };
+        let mut begin = begin_sql(&transaction);
+        if self.connection.server_version() >= JIT_SINCE {
+            begin.push_str("; SET LOCAL jit = off");
+        }
+        self.begin_with(begin, identity).await
+    }
+
+    async fn begin_with(&self, begin: String, identity: &TransactionIdentity) -> Result<(), Error> {
+        self.begin_once(begin.clone(), identity).await?;
         match &self.pooler {
             Some(pooler) if !pooler.load_types(self.client()).await? => {
                 self.client().batch_execute(ROLLBACK).await?;
-                self.begin_once(transaction, identity).await
+                self.begin_once(begin, identity).await
             }
             _ => Ok(()),
         }
     }
 
-    async fn begin_once(&self, transaction: &Transaction, identity: &TransactionIdentity) -> Result<(), Error> {
-        let mut begin = begin_sql(transaction);
+    async fn begin_once(&self, mut begin: String, identity: &TransactionIdentity) -> Result<(), Error> {
         if self.pooler.as_ref().is_some_and(PoolerSession::must_deallocate) {
             begin = format!("{begin}; {DEALLOCATE_ALL}");
         }

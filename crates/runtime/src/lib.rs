@@ -7,6 +7,7 @@ pub mod event;
 mod handler;
 mod job;
 mod limits;
+mod loading_cache;
 mod prompt;
 mod registry;
 mod reply;
@@ -18,6 +19,7 @@ mod tool;
 pub use event::{AuditReservation, AuditStats, Auditor};
 pub use handler::{Completer, Handler, handler_fn};
 pub use job::{Call, ClientRequest, Job, JobId, JobState, JobStatus, Jobs, RequestBody, RequestBodyReader};
+pub use loading_cache::{CacheAges, LoadingCache};
 pub use prompt::{Prompt, PromptArgument};
 pub use registry::{ChangeListener, Registry, TransportGroup, TransportState, TransportSwitches, WatchEvent};
 pub use reply::{

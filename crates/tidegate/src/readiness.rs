@@ -1,68 +1,70 @@
 //! `/ready`: whether the databases that the node needs answer.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
+use parking_lot::Mutex;
+use tidegate_runtime::{CacheAges, LoadingCache};
 use tidegate_transport::http::ReadinessCheck;
-use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use crate::config::NodeAssembler;
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a result is returned without another probe.
-const RESULT_MAX_AGE: Duration = Duration::from_secs(2);
+/// Load balancers wait for a second, often less than a probe takes. Their next request receives its result.
+const RESULT_AGES: CacheAges = CacheAges {
+    refresh_after: Duration::from_secs(2),
+    expire_after: Duration::from_secs(15),
+    load_timeout: Duration::from_secs(10),
+    keys_max: NonZeroUsize::MIN,
+};
+
+/// The names of the databases that do not answer, and why.
+type Unreachable = BTreeMap<String, String>;
 
 pub(crate) struct DatabaseReadiness {
     assembly: Arc<NodeAssembler>,
-    /// Locked during a probe: further requests wait for its result, so that there is one probe at a time.
-    last: Mutex<Option<ProbeResult>>,
-}
-
-struct ProbeResult {
-    ended_at: Instant,
-    /// The names of the databases that do not answer, and why.
-    unreachable: BTreeMap<String, String>,
+    results: LoadingCache<(), Unreachable>,
+    /// Those that the log has.
+    reported: Arc<Mutex<Unreachable>>,
 }
 
 impl DatabaseReadiness {
     pub(crate) fn new(assembly: Arc<NodeAssembler>) -> Self {
-        Self { assembly, last: Mutex::default() }
+        Self { assembly, results: LoadingCache::new(RESULT_AGES), reported: Arc::default() }
     }
+}
 
-    async fn probe(&self) -> BTreeMap<String, String> {
-        let required = self.assembly.required_databases();
-        let probes = required.iter().map(|database| async move {
-            let problem = match timeout(PROBE_TIMEOUT, database.check_reachable()).await {
-                Ok(Ok(())) => return None,
-                Ok(Err(error)) => error.detail().map_or_else(|| error.to_string(), str::to_owned),
-                Err(_) => format!("no answer within {} s", PROBE_TIMEOUT.as_secs()),
-            };
-            Some((database.name().to_owned(), problem))
-        });
-        join_all(probes).await.into_iter().flatten().collect()
-    }
+async fn probe(assembly: &NodeAssembler) -> Unreachable {
+    let required = assembly.required_databases();
+    let probes = required.iter().map(|database| async move {
+        let problem = match timeout(PROBE_TIMEOUT, database.check_reachable()).await {
+            Ok(Ok(())) => return None,
+            Ok(Err(error)) => error.detail().map_or_else(|| error.to_string(), str::to_owned),
+            Err(_) => format!("no answer within {} s", PROBE_TIMEOUT.as_secs()),
+        };
+        Some((database.name().to_owned(), problem))
+    });
+    join_all(probes).await.into_iter().flatten().collect()
 }
 
 #[async_trait]
 impl ReadinessCheck for DatabaseReadiness {
     async fn problem(&self) -> Option<String> {
-        let mut last = self.last.lock().await;
-        let is_current = |result: &&ProbeResult| result.ended_at.elapsed() < RESULT_MAX_AGE;
-        let is_ready = match last.as_ref().filter(is_current) {
-            Some(result) => result.unreachable.is_empty(),
-            None => {
-                let unreachable = self.probe().await;
-                let before = last.take().map(|result| result.unreachable).unwrap_or_default();
-                log_changes(&before, &unreachable);
-                let is_ready = unreachable.is_empty();
-                *last = Some(ProbeResult { ended_at: Instant::now(), unreachable });
-                is_ready
-            }
+        let (assembly, reported) = (self.assembly.clone(), self.reported.clone());
+        let load = async move {
+            let unreachable = probe(&assembly).await;
+            let mut reported = reported.lock();
+            log_changes(&reported, &unreachable);
+            reported.clone_from(&unreachable);
+            drop(reported);
+            Ok(unreachable)
         };
+        let is_ready = self.results.get(&(), || load).await.is_ok_and(|unreachable| unreachable.is_empty());
         // Any client can read this, so that it names no database.
         (!is_ready).then(|| "a required database does not answer; the log names it".to_owned())
     }

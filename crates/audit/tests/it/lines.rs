@@ -81,7 +81,7 @@ async fn records_refused_calls() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
     fn any_arguments_stay_one_json_line(names in prop::collection::vec(".{0,40}", 1..5), value in ".{0,60}") {

@@ -51,6 +51,8 @@ fn lines(log: &str) -> Vec<&str> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn detects_any_changed_byte(is_keyed: bool, has_head: bool, place: prop::sample::Index, change in 1_u8..) {
         let (log, head) = &LOGS[usize::from(is_keyed)];

@@ -228,6 +228,16 @@ impl Engine {
     ) -> Result<T, Error> {
         join_or_abort(self.inner.tasks.spawn_blocking_on(work, &self.inner.runtime.handle)).await
     }
+
+    /// Runs `work` for all calls that need its outcome: it goes on if this one is dropped, until the engine shuts down.
+    pub(crate) async fn run_shared<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let shutdown = self.inner.shutdown.clone();
+        let work = async move { shutdown.run_until_cancelled(work).await.unwrap_or_else(|| Err(shutdown_error())) };
+        self.inner.tasks.spawn(work).await.unwrap_or_else(|error| Err(Error::internal(error.to_string())))
+    }
 }
 
 /// The error of queries that are new, or still run, when the engine shuts down.

@@ -120,3 +120,17 @@ async fn freshness_ends_with_file_change_and_volatile_functions() {
         assert!(matches!(node.freshness(sql).await, Freshness::UntilChanged(_)), "{sql}");
     }
 }
+
+/// A scan that takes longer than its callers wait serves the next one.
+#[tokio::test]
+async fn a_scan_goes_on_when_its_callers_leave() {
+    let folder = Folder::new();
+    for number in 0..300 {
+        folder.write(&format!("t{number}.csv"), "id,name\n1,one\n");
+    }
+    let node = TestNode::open_with(vec![folder.path()], two_thread_options(), FileLimits::default());
+    wait_until("an answer for a caller in a hurry", async || {
+        tokio::time::timeout(Duration::from_millis(20), node.columns("t1")).await.is_ok()
+    })
+    .await;
+}

@@ -193,7 +193,7 @@ fn check_equal(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn rows_come_out_of_each_format_as_they_went_in(seed: u64, rows in 1usize..40, piece_bytes in 1usize..5_000) {

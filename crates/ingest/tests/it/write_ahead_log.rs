@@ -280,7 +280,7 @@ async fn a_newer_version_and_a_refused_record_are_errors() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     /// Any records, in segments of any size, cut at any byte of the last segment.
     #[test]

@@ -22,7 +22,7 @@ fn truncated_file_gives_its_beginning_and_a_defect() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
     fn damaged_files_are_read_to_an_end(damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40)) {
         let folder = tempfile::tempdir().unwrap();

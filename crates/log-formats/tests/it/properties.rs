@@ -106,6 +106,8 @@ fn check_types(entry: &ParsedEntry<'_>) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn pieces_of_any_size_give_the_same_entries(
         bytes in bytes(),

@@ -359,6 +359,8 @@ fn check_rejected(change: impl FnOnce(String) -> String) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn rejects_modified_state(place in any::<prop::sample::Index>(), with in "[ -~]") {
         check_rejected(|state| {

@@ -331,6 +331,8 @@ fn steps() -> impl Strategy<Value = Vec<ListenStep>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn listener_receives_exactly_subscribed_changes(
         lists in any::<[bool; 3]>(), beds in any::<[bool; 4]>(), steps in steps(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proptest::prelude::{any, proptest};
+use proptest::prelude::{ProptestConfig, any, proptest};
 use serde_json::{Value, json};
 use tidegate_core::{
     AuthMethod, CallOrigin, Caller, ClientCapabilities, Content, Error, ErrorKind, InputAnswer, InputRequest,
@@ -469,6 +469,8 @@ async fn missing_folder_keeps_call_synchronous() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// Whatever the id is, it is the id of no task, or no id at all: the same refusal, and no fault.
     #[test]
     fn unknown_task_id_is_rejected(id in any::<String>()) {

@@ -216,7 +216,7 @@ fn no_step_leaves_its_identity_to_the_next_caller() {
     runtime.block_on(scene.run("GRANT UPDATE ON notes TO {db}_reader, {db}_analyst"));
     let steps = (prop::sample::select(&STEPS[..]), prop::bool::ANY, prop::bool::ANY);
     let mut runner =
-        TestRunner::new(Config { cases: Config::default().cases / 8, failure_persistence: None, ..Config::default() });
+        TestRunner::new(Config { cases: Config::default().cases / 32, failure_persistence: None, ..Config::default() });
     runner
         .run(&prop::collection::vec(steps, 1..30), |steps| {
             let node = scene.open(PostgresOptions { connections_max: 1, ..options(&scene) });

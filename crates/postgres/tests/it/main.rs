@@ -21,6 +21,8 @@ mod round_trips; // Random values of each type.
 mod schema_changes; // Tables, views and types that change between two runs of one statement.
 mod scripts; // The scripts of `tests/slt`.
 mod shared_server; // The connection that the tests of values share.
+mod storms; // Callers that leave, many at once.
 mod test_database; // The engine on a database of a test.
 mod values; // Types as they are stated, and what is refused.
+mod wire_statements; // What a connection and a call send to the server.
 mod write_transactions; // Declared tools that write.

@@ -152,6 +152,9 @@ async fn a_changed_table_is_seen_on_every_connection() {
 async fn cancellation_stops_only_its_statement() {
     let (scene, pooler) = (TestDatabase::new("").await, TestPooler::start());
     let node = pooler.open(&scene, 3);
+    // The catalog, which is read in the background, would wait in the pooler's queue, too.
+    assert_eq!(node.run_to_text("SELECT 1").await, "1");
+    node.wait_until_idle().await;
     scene.run("SELECT pg_advisory_lock(1)").await;
     let running = |sql: &'static str| {
         let node = node.clone();

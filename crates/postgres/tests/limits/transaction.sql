@@ -106,3 +106,6 @@ SELECT query FROM pg_stat_get_activity(NULL)
 
 -- leaves secrets: the same, one session after the other
 SELECT pg_stat_get_backend_activity(n) FROM generate_series(0, 200) AS n
+
+-- may leave log of changes: a backup begins a new file of the log; by default, a server writes enough for one
+SELECT pg_backup_start('x', true)

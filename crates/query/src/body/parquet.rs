@@ -197,6 +197,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
         #[test]
         fn a_file_flushed_after_each_batch_is_no_longer_than_those_of_each(
             batches in prop::collection::vec((1_usize..200, 0_usize..50), 1..12),

@@ -252,6 +252,8 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn any_text_is_refused_or_reaches_the_database_as_it_was_checked(text in text()) {
         for dialect in DATABASES {
@@ -292,6 +294,8 @@ proptest! {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn renders_query_in_each_dialect(question in question()) {
         for dialect in DATABASES {

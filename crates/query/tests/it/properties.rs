@@ -110,6 +110,8 @@ fn render(question: &Map<String, Value>) -> tidegate_sql::Statement {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn rendered_sql_parses_back_to_same_tree(question in question()) {
         let statement = render(&question);
@@ -233,6 +235,8 @@ fn answered(batches: &[RecordBatch], format: OutputFormat, budget: Budget) -> cr
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn rows_read_back_as_they_were(batches in rows()) {
         let expected = expected(&batches);

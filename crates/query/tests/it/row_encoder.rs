@@ -160,6 +160,8 @@ fn batch_of(rows: &[Row]) -> RecordBatch {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn bodies_are_read_back_as_the_rows_that_they_were(
         batches in prop::collection::vec(prop::collection::vec(row(), 0..30), 1..4),

@@ -227,6 +227,8 @@ async fn the_fence_is_closed_when_a_query_fails() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn fence_counts_toward_budget(bytes in 300_usize..4_000, rows in 1_usize..60) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -17,6 +17,7 @@ mod drain;
 mod events;
 mod faults;
 mod host;
+mod loading_cache;
 mod missing_nodes;
 mod notifications;
 mod on_behalf;

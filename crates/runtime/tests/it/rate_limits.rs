@@ -165,6 +165,8 @@ fn requests() -> impl Strategy<Value = Vec<(u64, usize)>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// In any time span, at most the burst and one for each whole period are admitted. A caller with fewer requests than
     /// its rate is never refused, whatever others do.
     #[test]

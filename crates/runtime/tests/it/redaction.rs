@@ -133,6 +133,8 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn redacting_json_changes_only_secrets(value in any_json()) {
         let text = value.clone();

@@ -501,6 +501,8 @@ async fn run_steps(steps: Vec<WatchStep>) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn reports_exactly_the_changes_in_any_order(steps in steps()) {
         let mut runtime = tokio::runtime::Builder::new_current_thread();

@@ -233,7 +233,7 @@ fn json(value: &Value) -> serde_json::Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
     #[test]
     fn random_values_round_trip(rows in proptest::collection::vec((value(), value()), 0..200)) {

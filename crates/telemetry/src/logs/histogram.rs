@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 2))]
+        #![proptest_config(ProptestConfig::with_cases(30))]
 
         /// More times than cells, so that cells are joined while rows are added.
         #[test]

@@ -132,6 +132,8 @@ fn additions() -> impl Strategy<Value = Vec<Vec<Row>>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn pages_are_the_sorted_rows(log in logs(), size in 1usize..70, is_forward in any::<bool>()) {
         let direction = if is_forward { LogDirection::Forward } else { LogDirection::Backward };

@@ -146,6 +146,8 @@ fn query_texts() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn matching_rows_are_those_of_a_naive_search(
         rows in rows(40),

@@ -199,6 +199,8 @@ fn check_histogram(case: &Case, whole: &RecordBatch, matched: &[usize], histogra
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn counted_rows_are_as_scanned_ones(case in cases(), cut in any::<prop::sample::Index>()) {
         let whole = batch(&case.rows, &case.types);

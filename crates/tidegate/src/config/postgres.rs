@@ -57,6 +57,7 @@ pub(super) fn open_database(
         schemas: entry.schemas.clone(),
         ingest_tables: entry.ingest.clone().map(OneOrMany::into_vec).unwrap_or_default(),
         strict: entry.strict,
+        handler_schema: handlers.as_ref().map(|handlers| handlers.schema.as_str().to_owned()),
         is_behind_pooler: entry.pgbouncer,
         allowed_functions: entry.allow_functions.clone(),
         message_bytes_max: entry.max_message_bytes.map_or(default.message_bytes_max, |size| size.0 as usize),

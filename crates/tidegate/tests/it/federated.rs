@@ -305,7 +305,7 @@ fn condition() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     /// A question that one member can answer alone has the same answer when it is asked of all.
     #[test]

@@ -137,12 +137,12 @@ fn check_growing_pages<T: LogTable>(divisor: u32) {
 
 #[test]
 fn counts_of_parquet_files_are_those_of_a_scan() {
-    check_counts::<ParquetTable>(8);
+    check_counts::<ParquetTable>(32);
 }
 
 #[test]
 fn pages_of_parquet_files_have_each_entry_once() {
-    check_growing_pages::<ParquetTable>(8);
+    check_growing_pages::<ParquetTable>(32);
 }
 
 /// A Parquet file is counted, a text file is scanned once.

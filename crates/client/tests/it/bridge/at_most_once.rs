@@ -106,11 +106,7 @@ async fn run_events(carrier: BridgeTransport, is_legacy: bool, happenings: Vec<C
 
 fn hold(carrier: BridgeTransport, is_legacy: bool) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let config = ProptestConfig {
-        cases: ProptestConfig::default().cases / 4,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
+    let config = ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() };
     TestRunner::new(config)
         .run(&proptest::collection::vec(happening(), 1..25), |happenings| {
             runtime.block_on(run_events(carrier, is_legacy, happenings));

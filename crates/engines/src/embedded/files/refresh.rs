@@ -139,25 +139,37 @@ impl FileSnapshots {
     }
 
     /// The current tables. Always scans.
-    pub(crate) async fn rescan(&self) -> Result<Arc<FileTablesSnapshot>, Error> {
+    pub(crate) async fn rescan(self: &Arc<Self>) -> Result<Arc<FileTablesSnapshot>, Error> {
         self.state.lock().await.fresh_until = None;
         self.current_snapshot().await
     }
 
     /// The current tables, or those of the last scan if it is recent.
-    pub(crate) async fn current_snapshot(&self) -> Result<Arc<FileTablesSnapshot>, Error> {
+    pub(crate) async fn current_snapshot(self: &Arc<Self>) -> Result<Arc<FileTablesSnapshot>, Error> {
         if let Some(source) = &self.source {
             return Ok(source.current());
         }
+        let fresh = self.fresh_snapshot(&*self.state.lock().await);
+        match fresh {
+            Some(snapshot) => Ok(snapshot),
+            // A scan may take longer than its caller waits, and what it finds serves the next one.
+            None => self.engine.run_shared(self.clone().scan()).await,
+        }
+    }
+
+    fn fresh_snapshot(&self, state: &RefreshState) -> Option<Arc<FileTablesSnapshot>> {
+        let is_fresh = state.fresh_until.is_some_and(|until| Instant::now() < until);
+        let is_current = is_fresh && self.corrections.revision() == state.corrections_revision;
+        state.snapshot.clone().filter(|_| is_current)
+    }
+
+    async fn scan(self: Arc<Self>) -> Result<Arc<FileTablesSnapshot>, Error> {
         // Held during the scan, so that concurrent callers share one scan.
         let mut state = self.state.lock().await;
-        let revision = self.corrections.revision();
-        if let (Some(snapshot), Some(until)) = (&state.snapshot, state.fresh_until)
-            && Instant::now() < until
-            && revision == state.corrections_revision
-        {
-            return Ok(snapshot.clone());
+        if let Some(snapshot) = self.fresh_snapshot(&state) {
+            return Ok(snapshot);
         }
+        let revision = self.corrections.revision();
         let (began, paths, limits) = (Instant::now(), self.paths.clone(), self.limits);
         let declarations = self.declarations.clone();
         let scan = self.engine.run_blocking(move || scan_paths(&paths, limits, &declarations)).await?;

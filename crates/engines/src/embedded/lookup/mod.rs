@@ -8,6 +8,7 @@ mod small_tables;
 
 use std::sync::Arc;
 
+use tidegate_core::ErrorKind;
 use tidegate_sql::{Lookup, Statement};
 
 use self::plan::LookupPlan;
@@ -32,8 +33,13 @@ pub(super) async fn plan_lookup(
         Some(known) => known?,
         None => {
             let reading = small_tables::read(table.clone(), tables.clone(), sessions.clone(), cancellation.clone());
-            // What cannot be read is not read again for each lookup: DataFusion reports it.
-            let rows = pool.run(reading).await.ok().flatten();
+            let rows = match pool.run(reading).await {
+                Ok(rows) => rows,
+                // The next call may succeed: it has memory and time of its own.
+                Err(error) if ends_one_call(error.kind()) => return None,
+                // What cannot be read is not read again for each lookup: DataFusion reports it.
+                Err(_) => None,
+            };
             small_tables.insert(table.clone(), rows.clone());
             rows?
         }
@@ -41,6 +47,11 @@ pub(super) async fn plan_lookup(
     let plan = LookupPlan::new(&lookup, &table.name, &rows)?;
     // A change since the last scan is seen here, and by DataFusion when it opens the files.
     is_unchanged(table, tables).then_some(plan)
+}
+
+/// Whether an error comes from the limits of a call, and not from the table.
+fn ends_one_call(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Cancelled | ErrorKind::TimedOut | ErrorKind::TooLarge | ErrorKind::Unavailable)
 }
 
 /// Whether all files have the versions that were scanned. Those of a source never change.

@@ -57,7 +57,7 @@ async fn shrunk(
 async fn generated_statements_are_answered_as_postgresql_answers_them() {
     let grammar = Grammar::read();
     let sides = ComparedEngines::open().await;
-    let cases = Config::default().cases * 3;
+    let cases = Config::default().cases;
     let mut runner = runner();
     let strategy = vec(u16::ANY, 0..CHOICES_MAX);
     let trees: Vec<_> = (0..cases).map(|_| strategy.new_tree(&mut runner).unwrap()).collect();

@@ -105,7 +105,7 @@ fn bounds_of_all_types_have_the_type() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_text_is_outside_of_its_bounds(values in prop::collection::vec("[a-c\u{D7FF}\u{10FFFF}]{0,40}", 1..6)) {
@@ -130,7 +130,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 16, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 4, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// A row is in the partition of its day, month and hour, whatever its time.
     #[test]

@@ -197,7 +197,7 @@ fn any_numbers() -> impl Strategy<Value = Vec<Raw>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn all_types_survive(raw in any_numbers()) {

@@ -1,7 +1,8 @@
 //! The role that is proposed for calling handlers, and what it can and cannot do.
 
 use insta::assert_snapshot;
-use tidegate_postgres::RoleRequest;
+use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
+use tidegate_postgres::{PostgresDatabase, PostgresOptions, RoleRequest, RunAs};
 use tidegate_postgres_handlers::SchemaName;
 use tokio_postgres::Client;
 
@@ -42,7 +43,18 @@ async fn handler_writes_with_the_callers_privileges() {
     ground.scene.run(&format!("ALTER ROLE {login} PASSWORD 'right'")).await;
     ground.scene.run(WRITING_HANDLER_SQL).await;
     let host = test_database::variable("TIDEGATE_TEST_POSTGRES_TCP");
-    let client = test_database::connect(&format!("{host} dbname={database} user={login} password=right")).await;
+    let connection_string = format!("{host} dbname={database} user={login} password=right sslmode=disable");
+    let client = test_database::connect(&connection_string).await;
+
+    // It may write lines to the table of calls, which `strict` allows.
+    let findings = async |handler_schema: Option<String>| {
+        let target = ConnectTarget::parse(&connection_string, &ConnectEnvironment::from_process()).unwrap();
+        let options =
+            PostgresOptions { run_as: RunAs::Fixed(reader.clone()), handler_schema, ..PostgresOptions::default() };
+        PostgresDatabase::open("shop", target, options).unwrap().inspect().await.unwrap()
+    };
+    assert_eq!(findings(Some("api".to_owned())).await, []);
+    assert_eq!(findings(None).await.len(), 1);
 
     assert_eq!(run_as_role(&client, "BEGIN READ WRITE", &reader).await, "failed");
     ground.scene.run(&format!("GRANT INSERT ON note TO {reader}")).await;

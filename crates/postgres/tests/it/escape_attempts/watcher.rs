@@ -1,6 +1,7 @@
 //! Reads the state of the whole server before and after each attempt: changes that outlive the session of the attempt.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_postgres::{AsyncMessage, Client, Error, NoTls, Statement};
@@ -81,11 +82,28 @@ impl ServerMonitor {
             self.last.1 = query_state(&self.client, &self.tables).await?;
         }
         let mut now = self.last.1.clone();
-        now.extend(query_state(&self.client, &self.others).await?);
+        now.extend(self.server_state().await?);
         self.receive_notifications().await?;
         now.insert("notices".to_owned(), self.received.clone());
         self.last.0 = self.wal_position().await?;
         Ok(now)
+    }
+
+    /// The engine reads the catalog in the background, and holds locks meanwhile. What it keeps for longer remains.
+    async fn server_state(&self) -> Result<StateByAspect, Error> {
+        let engines = self.client.query(ENGINE_PROCESSES_SQL, &[]).await?;
+        let engines: Vec<String> = engines.iter().map(|row| format!(" of {}", row.get::<_, i32>(0))).collect();
+        let mut tries = 0;
+        loop {
+            let state = query_state(&self.client, &self.others).await?;
+            let mut locks = state.get(REMAINING_LOCKS).into_iter().flatten();
+            let is_reading = locks.any(|lock| engines.iter().any(|engine| lock.ends_with(engine)));
+            if !is_reading || tries == LOOKUP_POLLS_MAX {
+                return Ok(state);
+            }
+            tries += 1;
+            tokio::time::sleep(LOOKUP_POLL).await;
+        }
     }
 
     async fn wal_position(&self) -> Result<String, Error> {
@@ -133,6 +151,11 @@ async fn tables_sql(watcher: &Client) -> String {
     }
     parts.join(" UNION ALL ")
 }
+
+const REMAINING_LOCKS: &str = "locks that remain";
+const ENGINE_PROCESSES_SQL: &str = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'tidegate/%'";
+const LOOKUP_POLL: Duration = Duration::from_millis(20);
+const LOOKUP_POLLS_MAX: u32 = 250;
 
 /// State that is in no table or that a table does not show: a sequence may advance without a record in the log.
 const SERVER_STATE_SQL: &str = "

@@ -143,7 +143,7 @@ fn plain(batches: &[RecordBatch]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     /// Whatever parts of a batch come, and into whatever blocks they go.
     #[test]

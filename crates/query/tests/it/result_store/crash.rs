@@ -143,7 +143,7 @@ async fn a_manifest_that_breaks_off_anywhere_is_a_prefix_or_nothing() {
     let mut spool = spool;
     // At every seventh byte, before and after the ends of lines, and at the end.
     let is_line_end = |cut: usize| manifest.get(cut) == Some(&b'\n') || (cut > 0 && manifest[cut - 1] == b'\n');
-    let is_tried = |cut: &usize| cut % 7 == 0 || is_line_end(*cut) || *cut == manifest.len();
+    let is_tried = |cut: &usize| cut.is_multiple_of(7) || is_line_end(*cut) || *cut == manifest.len();
     for cut in (0..=manifest.len()).filter(is_tried) {
         copy(kept.path(), &files);
         fs::write(files.join("manifest.jsonl"), &manifest[..cut]).unwrap();

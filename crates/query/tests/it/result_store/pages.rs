@@ -138,6 +138,8 @@ async fn check(case: Case) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn pages_concatenate_to_the_result(case in case()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
@@ -212,6 +214,8 @@ fn turned(value: &Value) -> Value {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn query_id_ignores_argument_order(one in arguments(), other in arguments()) {
         prop_assert_eq!(question("ask", &one), question("ask", &turned(&one)));

@@ -273,6 +273,8 @@ fn other_files_and_missing_folders() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// The store returns what was appended in order, also after flushes and restarts at any time.
     #[test]
     fn stored_samples_are_those_that_were_appended(

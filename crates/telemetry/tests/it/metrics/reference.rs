@@ -105,6 +105,8 @@ fn arrivals() -> impl Strategy<Value = Vec<(usize, i64, f64)>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn one_pass_gives_the_answer_of_the_reference(
         arrivals in arrivals(),

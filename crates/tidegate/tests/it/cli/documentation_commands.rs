@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 4] = ["tidegate ", "cargo ", "scripts/test", "bench/run"]
 const FROM_SOURCE: &str = "cargo run -- ";
 
 /// Commands that are not run, and why.
-const NOT_RUN: [(&str, &str); 51] = [
+const NOT_RUN: [(&str, &str); 52] = [
     ("bench/run", "takes hours, and measures nothing on a machine that works on something else"),
     ("bench/run answers", "as bench/run"),
     ("bench/run load", "as bench/run"),

@@ -55,12 +55,12 @@ fn write_parts(folders: &[TempDir; 2], type_of_time: &str, rows: &[LogRow]) {
 
 #[test]
 fn counts_of_a_network_are_those_of_a_scan() {
-    check_counts::<Network>(16);
+    check_counts::<Network>(64);
 }
 
 #[test]
 fn pages_of_a_network_have_each_entry_once() {
-    check_growing_pages::<Network>(16);
+    check_growing_pages::<Network>(64);
 }
 
 /// The nodes count, and send the entries of the page.

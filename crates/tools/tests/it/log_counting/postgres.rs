@@ -42,7 +42,7 @@ async fn add(server: &TestDatabase, rows: &[LogRow]) {
 
 #[test]
 fn counts_of_postgres_are_those_of_a_scan() {
-    let (mut runner, runtime) = runner(2);
+    let (mut runner, runtime) = runner(8);
     let (server, node) = runtime.block_on(open());
     let cases = (rows(40), prop::collection::vec(questions(), 3));
     runner
@@ -61,7 +61,7 @@ fn counts_of_postgres_are_those_of_a_scan() {
 
 #[test]
 fn pages_of_postgres_have_each_entry_once() {
-    let (mut runner, runtime) = runner(4);
+    let (mut runner, runtime) = runner(16);
     let (server, node) = runtime.block_on(open());
     let cases = (rows(25), rows(6), 1usize..7, any::<bool>());
     runner

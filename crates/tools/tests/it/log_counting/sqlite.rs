@@ -108,7 +108,7 @@ fn forms() -> impl Strategy<Value = TimeForm> {
 
 #[test]
 fn counts_of_sqlite_are_those_of_a_scan() {
-    let (mut runner, runtime) = runner(1);
+    let (mut runner, runtime) = runner(4);
     let table = Table::new();
     let node = table.node();
     let cases = (rows(40), forms(), prop::collection::vec(questions(), 3));
@@ -126,7 +126,7 @@ fn counts_of_sqlite_are_those_of_a_scan() {
 
 #[test]
 fn pages_of_sqlite_have_each_entry_once() {
-    let (mut runner, runtime) = runner(2);
+    let (mut runner, runtime) = runner(8);
     let table = Table::new();
     let node = table.node();
     let cases = (rows(25), rows(6), forms(), 1usize..7, any::<bool>());
