@@ -74,7 +74,7 @@ def storms(name: str, server: Server, count: int) -> list[float]:
 def leave(server: Server, load: Load) -> None:
     with tempfile.TemporaryFile("w+") as output:
         body, headers = wrk.request(server, load)
-        with wrk.started(f"http://{server.address}/mcp", body, headers, 60, output) as process:
+        with wrk.posting(f"http://{server.address}/mcp", body, headers, 60, output) as process:
             time.sleep(STORM_SECONDS)
             process.kill()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import statistics
 import subprocess
 import tempfile
@@ -131,31 +132,10 @@ def posting(
     answers_read: bool = False,
     connections: int = CONNECTIONS,
 ) -> Iterator[subprocess.Popen[str]]:
-    """Runs wrk, which posts the body and prints its counts as the last line of `output`.
+    """Runs wrk, which posts the body and prints its counts as the last line of `output`. The block may kill it.
 
     Raises RuntimeError when wrk fails.
     """
-    with started(
-        url, body, headers, seconds, output, answers_read=answers_read, connections=connections
-    ) as process:
-        yield process
-        _, error_text = process.communicate()
-        if process.returncode:
-            raise RuntimeError(f"wrk ended with {process.returncode}: {error_text}")
-
-
-@contextmanager
-def started(
-    url: str,
-    body: str,
-    headers: dict[str, str],
-    seconds: int,
-    output: IO[str],
-    *,
-    answers_read: bool = False,
-    connections: int = CONNECTIONS,
-) -> Iterator[subprocess.Popen[str]]:
-    """The same, ended with the block."""
     with tempfile.TemporaryDirectory() as folder:
         body_path, headers_path = Path(folder, "body"), Path(folder, "headers")
         body_path.write_text(body)
@@ -175,6 +155,9 @@ def started(
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE, text=True)
         try:
             yield process
+            _, error_text = process.communicate()
+            if process.returncode not in {0, -signal.SIGKILL}:
+                raise RuntimeError(f"wrk ended with {process.returncode}: {error_text}")
         finally:
             process.kill()
             process.wait()
