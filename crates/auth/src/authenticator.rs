@@ -76,7 +76,7 @@ impl From<String> for AuthenticatorError {
 /// The key file is read once, at construction. Added or revoked keys take effect with the next authenticator
 /// ([`crate::ReloadableAuthenticator::swap`]).
 pub struct CredentialAuthenticator {
-    roles: Roles,
+    roles: Arc<Roles>,
     keys: Option<ApiKeys>,
     tokens: Option<TokenAuthenticator>,
     certificates: CertificateRules,
@@ -95,8 +95,10 @@ impl CredentialAuthenticator {
     /// When the key file cannot be read, or the options are invalid.
     pub fn new(options: AuthenticatorOptions) -> Result<Self, AuthenticatorError> {
         let roles = Roles::new(options.roles, options.generation, NEXT_VERSION.fetch_add(1, Ordering::Relaxed))?;
+        let roles = Arc::new(roles);
         let keys = options.keys.map(|file| ApiKeys::read(&file, &roles)).transpose()?;
-        let tokens = options.tokens.map(|tokens| TokenAuthenticator::new(tokens, options.clock.clone())).transpose()?;
+        let tokens = options.tokens.map(|tokens| TokenAuthenticator::new(tokens, roles.clone(), options.clock.clone()));
+        let tokens = tokens.transpose()?;
         let certificates = CertificateRules::new(options.certificates, &roles)?;
         let proxy = options.proxy.map(|proxy| TrustedProxies::new(proxy, &roles)).transpose()?;
         let anonymous = match options.anonymous {
@@ -115,7 +117,7 @@ impl CredentialAuthenticator {
     /// An authenticator that admits every caller.
     pub fn allow_all() -> Self {
         let (anonymous, local) = (Some(Principal::anonymous()), Principal::process_user());
-        let (roles, keys, tokens, proxy) = (Roles::empty(), None, None, None);
+        let (roles, keys, tokens, proxy) = (Arc::new(Roles::empty()), None, None, None);
         let (certificates, clock) = (CertificateRules::default(), Clock::default());
         Self { roles, keys, tokens, certificates, proxy, anonymous, local, is_open: true, clock }
     }
@@ -155,7 +157,7 @@ impl CredentialAuthenticator {
         if bearer.starts_with(secret::KEY_PREFIX) {
             return self.keys.as_ref()?.principal_for(bearer, now);
         }
-        self.tokens.as_ref()?.principal_for(bearer, peer, now, &self.roles).await
+        self.tokens.as_ref()?.principal_for(bearer, peer, now).await
     }
 
     fn authenticate_without_bearer(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {

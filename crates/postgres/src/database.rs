@@ -1,15 +1,15 @@
 //! A PostgreSQL database with three defence layers: its roles, a read-only transaction, and the statement policy that
 //! each statement of a caller passes before it reaches this crate.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use tidegate_core::{Error, Principal};
-use tidegate_query::{
-    Catalog, ColumnEntry, Database, Freshness, Plan, TableStorage, VersionTagCache, compute_schema_version_tag,
-};
+use tidegate_query::{Catalog, ColumnEntry, Database, Freshness, Plan, TableStorage, compute_schema_version_tag};
+use tidegate_runtime::{CacheAges, LoadingCache};
 use tidegate_sql::{Author, SqlDialect, Statement, Transaction};
 use tokio::sync::OnceCell;
 
@@ -25,16 +25,27 @@ use crate::server::{PostgresServer, end_lookup};
 
 /// How long closing waits for running statements.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-const VERSION_TAG_MAX_AGE_SECONDS: u64 = 5;
-const ROWS_VERSION_TAG_MAX_AGE_SECONDS: u64 = 1;
+/// How long what version tags contain is used: the columns of a table, and the number of rows that were written to it.
+const COLUMN_TAG_AGES: CacheAges = tag_ages(Duration::from_secs(5));
+const WRITTEN_ROWS_AGES: CacheAges = tag_ages(Duration::from_secs(1));
+
+const TAGS_MAX: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
+
+const fn tag_ages(age: Duration) -> CacheAges {
+    CacheAges { refresh_after: age, expire_after: age, load_timeout: Duration::from_secs(60), keys_max: TAGS_MAX }
+}
 
 /// A PostgreSQL database. It connects on demand: if the server cannot be reached, only the calls to it fail. As soon as
 /// the server is back, calls succeed again.
+#[derive(Clone)]
 pub struct PostgresDatabase {
     server: Arc<PostgresServer>,
-    version_tags: VersionTagCache,
-    opened_at: Instant,
+    column_tags: Arc<TagCache>,
+    written_rows: Arc<TagCache>,
 }
+
+/// By role and table; without a table, the names of all tables.
+type TagCache = LoadingCache<(Option<String>, Option<String>), Option<String>>;
 
 impl PostgresDatabase {
     /// Creates the database `name` at `target`; opens no connection.
@@ -47,7 +58,9 @@ impl PostgresDatabase {
         let options = Arc::new(options);
         let pool = Pool::new(name.clone(), target, options.clone())?;
         let server = Arc::new(PostgresServer::new(name, pool, options));
-        Ok(Self { server, version_tags: VersionTagCache::default(), opened_at: Instant::now() })
+        let [column_tags, written_rows] =
+            [COLUMN_TAG_AGES, WRITTEN_ROWS_AGES].map(|ages| Arc::new(LoadingCache::new(ages)));
+        Ok(Self { server, column_tags, written_rows })
     }
 
     /// The privileges beyond reading of the login role and of the roles that calls run as. The caller reports them: the log
@@ -92,9 +105,12 @@ impl PostgresDatabase {
     /// The version tag of the columns of `table`, or of the table names, as visible to the role of `principal`. The
     /// server is queried at most every five seconds.
     async fn columns_version_tag(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
-        let key = format!("{:?} {table:?}", self.server.identity_of(principal)?.role);
-        let moment = self.opened_at.elapsed().as_secs() / VERSION_TAG_MAX_AGE_SECONDS;
-        self.version_tags.get(key, moment, compute_schema_version_tag(self, table, principal)).await
+        let key = (self.server.identity_of(principal)?.role.clone(), table.map(str::to_owned));
+        let tag = self.column_tags.get(&key, || {
+            let (database, table, principal) = (self.clone(), key.1.clone(), principal.clone());
+            async move { compute_schema_version_tag(&database, table.as_deref(), &principal).await }
+        });
+        Ok((*tag.await?).clone())
     }
 }
 
@@ -162,16 +178,19 @@ impl Database for PostgresDatabase {
     /// are not included: they would show when others write. The server is queried at most once a second.
     async fn rows_version_tag(&self, table: &str, principal: &Principal) -> Result<Option<String>, Error> {
         let Some(columns) = self.columns_version_tag(Some(table), principal).await? else { return Ok(None) };
-        let key = format!("rows {:?} {table:?}", self.server.identity_of(principal)?.role);
-        let moment = self.opened_at.elapsed().as_secs() / ROWS_VERSION_TAG_MAX_AGE_SECONDS;
-        let written = async {
-            let lease = self.begin_lookup(principal).await?;
-            let written = catalog::written_rows(lease.session()?.client(), table, &self.server.options).await;
-            let written = written.map_err(|error| self.error(&error))?;
-            end_lookup(lease).await;
-            Ok(written)
-        };
-        let written = self.version_tags.get(key, moment, written).await?;
+        let key = (self.server.identity_of(principal)?.role.clone(), Some(table.to_owned()));
+        let written = self.written_rows.get(&key, || {
+            let (database, table, principal) = (self.clone(), table.to_owned(), principal.clone());
+            async move {
+                let lease = database.begin_lookup(&principal).await?;
+                let options = &database.server.options;
+                let written = catalog::written_rows(lease.session()?.client(), &table, options).await;
+                let written = written.map_err(|error| database.error(&error))?;
+                end_lookup(lease).await;
+                Ok(written)
+            }
+        });
+        let written = (*written.await?).clone();
         Ok(Some(format!("{columns} {}", written.unwrap_or_default())))
     }
 

@@ -158,6 +158,30 @@ pub(crate) struct Lease {
     database: Arc<str>,
 }
 
+/// What comes before the first statement of a call.
+#[derive(Clone, Copy)]
+enum Start<'a> {
+    Transaction(&'a Transaction),
+    /// A transaction that reads the catalog.
+    Lookup,
+    /// No transaction.
+    Alone,
+}
+
+impl Start<'_> {
+    async fn send(
+        self,
+        session: &PostgresSession,
+        identity: &TransactionIdentity,
+    ) -> Result<(), tokio_postgres::Error> {
+        match self {
+            Self::Transaction(transaction) => session.begin(transaction, identity).await,
+            Self::Lookup => session.begin_lookup(identity).await,
+            Self::Alone => session.set_identity(identity).await,
+        }
+    }
+}
+
 enum LeaseState {
     Idle,
     /// In a transaction, and nothing runs.
@@ -190,18 +214,14 @@ impl Lease {
         transaction: &Transaction,
         identity: &TransactionIdentity,
     ) -> Result<(), Error> {
-        self.state = LeaseState::Busy;
-        let begun = self.session()?.begin(transaction, identity).await;
-        begun.map_err(|error| self.identity_error(&error, identity))?;
+        self.start(Start::Transaction(transaction), identity).await?;
         self.state = LeaseState::InTransaction;
         Ok(())
     }
 
     /// Begins a transaction as `identity` for statements that read the catalog. After an error, the connection is discarded.
     pub(crate) async fn begin_lookup(&mut self, identity: &TransactionIdentity) -> Result<(), Error> {
-        self.state = LeaseState::Busy;
-        let begun = self.session()?.begin_lookup(identity).await;
-        begun.map_err(|error| self.identity_error(&error, identity))?;
+        self.start(Start::Lookup, identity).await?;
         self.state = LeaseState::InTransaction;
         Ok(())
     }
@@ -209,11 +229,22 @@ impl Lease {
     /// Prepares the connection, which is in no transaction, for a statement that runs as `identity` without settings of
     /// its own. After an error, the connection is discarded.
     pub(crate) async fn set_identity(&mut self, identity: &TransactionIdentity) -> Result<(), Error> {
-        self.state = LeaseState::Busy;
-        let set = self.session()?.set_identity(identity).await;
-        set.map_err(|error| self.identity_error(&error, identity))?;
+        self.start(Start::Alone, identity).await?;
         self.state = LeaseState::Idle;
         Ok(())
+    }
+
+    /// Sends what comes before the first statement. If the connection was lost while it was idle, nothing of the call has
+    /// run on it: it is replaced, once.
+    async fn start(&mut self, start: Start<'_>, identity: &TransactionIdentity) -> Result<(), Error> {
+        self.state = LeaseState::Busy;
+        let mut started = start.send(self.session()?, identity).await;
+        if started.as_ref().is_err_and(error::ends_session) {
+            let replacement = Box::pin(self.opener.open(true)).await?;
+            self.replace(replacement);
+            started = start.send(self.session()?, identity).await;
+        }
+        started.map_err(|error| self.identity_error(&error, identity))
     }
 
     fn identity_error(&self, error: &tokio_postgres::Error, identity: &TransactionIdentity) -> Error {

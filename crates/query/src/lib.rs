@@ -28,7 +28,6 @@ mod spec;
 mod stable_hash;
 mod structured;
 mod usage;
-mod version_tag;
 
 pub use batch_channel::{BatchSender, batch_channel};
 pub use body::{RowEncoder, stored_columns};
@@ -70,4 +69,3 @@ pub use stable_hash::StableHasher;
 pub use structured::output_schema;
 pub use tidegate_results::{array_bytes, batch_bytes};
 pub use usage::{UsageRanks, UsageTracker};
-pub use version_tag::VersionTagCache;

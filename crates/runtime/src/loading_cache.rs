@@ -21,7 +21,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 pub struct CacheAges {
     /// A value of this age is used, and loaded anew in the background.
     pub refresh_after: Duration,
-    /// A value of this age is no longer used: callers wait for a new one.
+    /// A value of this age is no longer used: callers wait for a new one. With zero, none is kept.
     pub expire_after: Duration,
     /// How long a load may take.
     pub load_timeout: Duration,
@@ -123,7 +123,7 @@ where
         entry.loading = Some(receiver.clone());
         let (entries, closed, key) = (self.entries.clone(), self.closed.clone(), key.clone());
         let work = tokio::time::timeout(self.ages.load_timeout, load());
-        let limit = self.ages.load_timeout;
+        let CacheAges { load_timeout: limit, expire_after, .. } = self.ages;
         tokio::spawn(async move {
             // A task of its own, so that a panic is an error for all callers and not an endless load.
             let mut task = tokio::spawn(work);
@@ -142,7 +142,7 @@ where
             if let Some(entry) = entries.lock().peek_mut(&key) {
                 entry.loading = None;
                 if let Ok(value) = &outcome {
-                    entry.value = Some((Instant::now(), value.clone()));
+                    entry.value = (!expire_after.is_zero()).then(|| (Instant::now(), value.clone()));
                 }
             }
             sender.send_replace(Some(outcome));

@@ -5,6 +5,7 @@
 //! - [`token_authenticator`], [`token_signer`]: tokens, a clock that a test advances, an authenticator that accepts them;
 //!   [`revocable_key`]: an authenticator with one key that can be revoked.
 //! - [`wait`]: waiting for a condition, with a time limit.
+//! - [`held_proxy`]: a TCP proxy that holds connections until a test releases them.
 //! - [`pipe`]: the two ends of standard input and output, in memory.
 //! - `test_database` (feature `postgres`): a database of its own on the server that `scripts/postgres` starts.
 //! - [`sql_logic_test`]: the scripts of `tests/slt`, for each engine; [`fuzz_corpus`]: the stored inputs of the fuzz
@@ -13,6 +14,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 pub mod fuzz_corpus;
+pub mod held_proxy;
 pub mod host;
 pub mod message_checker;
 pub mod paused_clock;

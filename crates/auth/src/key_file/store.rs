@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tidegate_core::private_file::set_owner_only;
+use tidegate_core::private_file::{create_folder, set_owner_only};
 
 use super::entry::{KeyEntry, KeyFileError};
 use crate::secret::random_id;
@@ -55,7 +55,7 @@ pub(super) fn update<T>(
     // A symbolic link is kept: its target is replaced.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let failed = |action| move |error| io_error(action, path, &error);
-    make_folder(folder_of(path)).map_err(failed("make the folder of"))?;
+    create_folder(folder_of(path)).map_err(failed("make the folder of"))?;
     let before = Ownership::read(path).map_err(failed("inspect"))?;
     // The file itself cannot carry the lock, because it is replaced. The lock ends with `lock`.
     let lock = open_lock(&with_suffix(path, ".lock"), before.as_ref()).map_err(failed("lock"))?;
@@ -142,14 +142,6 @@ fn with_suffix(path: &Path, ending: &str) -> PathBuf {
 
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn make_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 pub(super) struct Ownership {

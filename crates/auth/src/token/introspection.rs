@@ -1,9 +1,9 @@
 //! Token introspection at the issuer ([RFC 7662](https://www.rfc-editor.org/rfc/rfc7662)).
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,12 +13,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde_json::{Map, Value};
-use tidegate_core::Principal;
-use tokio::sync::OnceCell;
+use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_runtime::{CacheAges, LoadingCache};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::options::{IntrospectionOptions, Seconds, TokenOptionsError};
 use super::permits::IntrospectionPermits;
+use super::principals::{TokenPrincipals, seconds_of};
 use crate::provider::{LogThrottle, ProviderClient, ProviderError, REQUEST_TIMEOUT, parse_url};
 use crate::secret::Digest;
 
@@ -31,26 +33,85 @@ const REJECTED_SECONDS: Seconds = 5.0;
 /// Characters that are percent-encoded in a form field.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'*').remove(b'-').remove(b'.').remove(b'_');
 
-/// The result of one introspection, shared by all requests that wait for it.
-type IntrospectionOutcome = Option<Arc<Principal>>;
+/// Introspections that run or wait for one of the permits.
+const RUNNING_MAX: usize = 1_000;
+/// Results are kept elsewhere, by the clock of tokens. Introspections end by themselves before their limit here.
+const RUNNING: CacheAges = CacheAges {
+    refresh_after: Duration::ZERO,
+    expire_after: Duration::ZERO,
+    load_timeout: Duration::from_secs(2 * REQUEST_TIMEOUT.as_secs()),
+    keys_max: REJECTED_MAX,
+};
 
 pub(super) struct Introspector {
     url: Url,
     authorization: HeaderValue,
     http: ProviderClient,
     permits: IntrospectionPermits,
-    /// Each has at least one waiting request, so their number is bounded by the open requests.
-    in_flight: Mutex<HashMap<Digest, Arc<OnceCell<IntrospectionOutcome>>>>,
     rejected: Mutex<LruCache<Digest, Seconds>>,
     failures: LogThrottle,
+}
+
+/// Introspections that run once for all requests with the same token, and go on when these are gone, so that the next
+/// one finds the result. Dropping it ends them.
+pub(super) struct SharedIntrospection {
+    introspector: Arc<Introspector>,
+    /// Those that go on without a request are bounded by nothing else.
+    slots: Arc<Semaphore>,
+    running: LoadingCache<Digest, Option<Arc<Principal>>>,
 }
 
 pub(super) enum IntrospectionResult {
     /// The token is active and has these claims.
     Active(Map<String, Value>),
     Inactive,
-    /// The issuer could not be reached, or did not answer as specified.
-    Unavailable,
+}
+
+impl SharedIntrospection {
+    pub(super) fn new(options: &IntrospectionOptions) -> Result<Self, TokenOptionsError> {
+        let (introspector, slots) = (Arc::new(Introspector::new(options)?), Arc::new(Semaphore::new(RUNNING_MAX)));
+        Ok(Self { introspector, slots, running: LoadingCache::new(RUNNING) })
+    }
+
+    pub(super) fn was_recently_rejected(&self, digest: &Digest, now: Seconds) -> bool {
+        let mut rejected = self.introspector.rejected.lock();
+        match rejected.get(digest) {
+            Some(until) if now < *until => true,
+            Some(_) => {
+                rejected.pop(digest);
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// The principal of the holder of `token`, which the issuer is asked about once for all requests that wait for it.
+    pub(super) async fn principal_for(
+        &self,
+        token: &str,
+        digest: Digest,
+        peer: Option<IpAddr>,
+        principals: &Arc<TokenPrincipals>,
+    ) -> Option<Arc<Principal>> {
+        let introspection = || {
+            let (introspector, principals, token) = (self.introspector.clone(), principals.clone(), token.to_owned());
+            let slot = self.slots.clone().try_acquire_owned();
+            async move {
+                let _slot = slot.map_err(|_| Error::new(ErrorKind::Unavailable, "too many tokens are introspected"))?;
+                let principal = match introspector.introspect(&token, peer).await? {
+                    IntrospectionResult::Active(claims) => principals.add_introspected(digest, claims),
+                    IntrospectionResult::Inactive => None,
+                };
+                if principal.is_none() {
+                    let until = seconds_of(principals.clock.now()) + REJECTED_SECONDS;
+                    introspector.rejected.lock().put(digest, until);
+                }
+                Ok(principal)
+            }
+        };
+        let principal = self.running.get(&digest, introspection).await.ok()?;
+        (*principal).clone()
+    }
 }
 
 impl Introspector {
@@ -71,54 +132,29 @@ impl Introspector {
             authorization,
             http: ProviderClient::default(),
             permits: IntrospectionPermits::default(),
-            in_flight: Mutex::default(),
             rejected: Mutex::new(LruCache::new(REJECTED_MAX)),
             failures: LogThrottle::default(),
         })
     }
 
-    pub(super) fn was_recently_rejected(&self, digest: &Digest, now: Seconds) -> bool {
-        let mut rejected = self.rejected.lock();
-        match rejected.get(digest) {
-            Some(until) if now < *until => true,
-            Some(_) => {
-                rejected.pop(digest);
-                false
-            }
-            None => false,
-        }
-    }
-
-    pub(super) fn remember_rejected(&self, digest: Digest, now: Seconds) {
-        self.rejected.lock().put(digest, now + REJECTED_SECONDS);
-    }
-
-    /// Runs once for all concurrent requests with the same token. If the running one is dropped, another one continues.
-    pub(super) async fn run_once(
-        &self,
-        digest: Digest,
-        introspection: impl Future<Output = IntrospectionOutcome>,
-    ) -> IntrospectionOutcome {
-        let flight = InFlightQuery::join(&self.in_flight, digest);
-        let outcome = timeout(REQUEST_TIMEOUT, flight.cell.get_or_init(|| introspection)).await;
-        if outcome.is_err() {
-            self.log_failure(&ProviderError::timed_out());
-        }
-        outcome.ok()?.clone()
-    }
-
-    pub(super) async fn introspect(&self, token: &str, peer: Option<IpAddr>) -> IntrospectionResult {
-        let _permit = self.permits.acquire(peer).await;
-        match self.query_issuer(token).await {
+    async fn introspect(&self, token: &str, peer: Option<IpAddr>) -> Result<IntrospectionResult, Error> {
+        let request = async {
+            let _permit = self.permits.acquire(peer).await;
+            self.query_issuer(token).await
+        };
+        let result = timeout(REQUEST_TIMEOUT, request).await.unwrap_or_else(|_| Err(ProviderError::timed_out()));
+        match result {
             Ok(result) => {
                 if self.failures.clear() {
                     tracing::info!(issuer = self.url.host_str(), "token introspection works again");
                 }
-                result
+                Ok(result)
             }
             Err(failure) => {
-                self.log_failure(&failure);
-                IntrospectionResult::Unavailable
+                if let Some(times) = self.failures.record_occurrence() {
+                    tracing::warn!(issuer = self.url.host_str(), times, "token introspection failed: {failure}");
+                }
+                Err(Error::new(ErrorKind::Unavailable, "token introspection failed"))
             }
         }
     }
@@ -143,38 +179,5 @@ impl Introspector {
         // Some issuers send null for absent claims.
         claims.retain(|_, value| !value.is_null());
         Ok(if is_active { IntrospectionResult::Active(claims) } else { IntrospectionResult::Inactive })
-    }
-
-    fn log_failure(&self, failure: &ProviderError) {
-        if let Some(times) = self.failures.record_occurrence() {
-            tracing::warn!(issuer = self.url.host_str(), times, "token introspection failed: {failure}");
-        }
-    }
-}
-
-/// A request that waits for an introspection. The last one to leave removes it from the map.
-struct InFlightQuery<'a> {
-    open: &'a Mutex<HashMap<Digest, Arc<OnceCell<IntrospectionOutcome>>>>,
-    digest: Digest,
-    cell: Arc<OnceCell<IntrospectionOutcome>>,
-}
-
-impl<'a> InFlightQuery<'a> {
-    fn join(open: &'a Mutex<HashMap<Digest, Arc<OnceCell<IntrospectionOutcome>>>>, digest: Digest) -> Self {
-        let cell = open.lock().entry(digest).or_default().clone();
-        Self { open, digest, cell }
-    }
-}
-
-impl Drop for InFlightQuery<'_> {
-    fn drop(&mut self) {
-        let mut open = self.open.lock();
-        // A finished introspection is removed at once: its result is cached elsewhere or not worth caching. A later
-        // request may have added a cell of its own, which must stay.
-        let is_ours = open.get(&self.digest).is_some_and(|cell| Arc::ptr_eq(cell, &self.cell));
-        let is_last = Arc::strong_count(&self.cell) <= 2;
-        if is_ours && (is_last || self.cell.initialized()) {
-            open.remove(&self.digest);
-        }
     }
 }

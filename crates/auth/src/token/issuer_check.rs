@@ -49,7 +49,7 @@ impl TokenOptions {
                     let problem = "it reports a text that is not a token as active: any bearer would be admitted";
                     Err(ProviderError::other(problem))
                 }
-                Ok(IntrospectionResult::Inactive | IntrospectionResult::Unavailable) => Ok(IssuerCheck::Introspects),
+                Ok(IntrospectionResult::Inactive) => Ok(IssuerCheck::Introspects),
                 Err(ProviderError::Status(400)) => Ok(IssuerCheck::RejectsProbe),
                 Err(failure) => Err(failure),
             };

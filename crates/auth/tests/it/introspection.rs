@@ -177,23 +177,48 @@ async fn coalesces_concurrent_queries_per_token() {
     scene.answer_with(json!({ "active": true, "sub": "ada" }));
     authenticate(&scene.authenticator, "known").await.unwrap();
     scene.provider.hold();
-    {
-        // The first request is dropped; another one continues in its place.
-        let first = authenticate(&scene.authenticator, "token");
-        tokio::pin!(first);
-        tokio::select! {
-            _ = &mut first => panic!("it does not wait"),
-            () = scene.provider.wait_for_requests("/introspect", 2) => {}
-        }
-    }
+    leave_in_the_middle(&scene, 2).await;
     let all = futures::future::join_all((0..50).map(|_| authenticate(&scene.authenticator, "token")));
     let (found, ()) = tokio::join!(all, async {
-        scene.provider.wait_for_requests("/introspect", 3).await;
         assert!(authenticate_bearer_now(&scene.authenticator, Some("known")).is_ok());
         scene.provider.go_on();
     });
     assert!(found.iter().all(Result::is_ok));
-    assert_eq!(scene.questions(), 3);
+    assert_eq!(scene.questions(), 2);
+}
+
+/// Drops a request with the token `token` when the issuer has received so many requests.
+async fn leave_in_the_middle(scene: &IntrospectionFixture, requests: usize) {
+    let first = authenticate(&scene.authenticator, "token");
+    tokio::pin!(first);
+    tokio::select! {
+        _ = &mut first => panic!("it does not wait"),
+        () = scene.provider.wait_for_requests("/introspect", requests) => {}
+    }
+}
+
+#[tokio::test]
+async fn introspection_goes_on_when_its_requests_are_gone() {
+    let scene = IntrospectionFixture::new().await;
+    scene.answer_with(json!({ "active": true, "sub": "ada" }));
+    scene.provider.hold();
+    leave_in_the_middle(&scene, 1).await;
+    scene.provider.go_on();
+    assert!(authenticate(&scene.authenticator, "token").await.is_ok());
+    assert_eq!(scene.questions(), 1);
+    // Without an authenticator, nobody needs the result of another one.
+    scene.provider.hold();
+    let IntrospectionFixture { provider, authenticator, .. } = scene;
+    {
+        let other = authenticate(&authenticator, "other");
+        tokio::pin!(other);
+        tokio::select! {
+            _ = &mut other => panic!("it does not wait"),
+            () = provider.wait_for_requests("/introspect", 2) => {}
+        }
+    }
+    drop(authenticator);
+    provider.wait_until_disconnected().await;
 }
 
 #[tokio::test]

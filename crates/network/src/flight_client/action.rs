@@ -20,8 +20,8 @@ use crate::node_protocol::{CHECK_ACTION, CheckAnswer, DatabaseRequest, STORAGE_A
 
 /// An action on one connection.
 pub(super) struct NodeAction<'a> {
-    pub(super) client: &'a NodeClient,
-    pub(super) connection: &'a NodeConnection,
+    pub(super) client: &'a Arc<NodeClient>,
+    pub(super) connection: &'a Arc<NodeConnection>,
     pub(super) principal: &'a Principal,
     pub(super) within: Duration,
 }

@@ -249,8 +249,8 @@ impl NodeClient {
     }
 
     async fn check_on(
-        &self,
-        connection: &NodeConnection,
+        self: &Arc<Self>,
+        connection: &Arc<NodeConnection>,
         principal: &Principal,
         within: Duration,
     ) -> Result<NodeCheck, Error> {

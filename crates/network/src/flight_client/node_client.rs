@@ -9,6 +9,7 @@ use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::NodeObservation;
 use tidegate_sql::SqlDialect;
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tonic::Request;
 use tonic::metadata::{AsciiMetadataValue, MetadataValue};
 
@@ -16,6 +17,7 @@ use super::address::NodeAddress;
 use super::attempts::Replicas;
 use super::connection::NodeConnection;
 use super::options::{FlightSqlOptions, NodeCredential};
+use super::status;
 use super::table_cache::TableCache;
 use crate::node_protocol::DATABASE_HEADER;
 
@@ -114,6 +116,19 @@ impl NodeClient {
 
     pub(super) fn observe_version(&self, version: &str) {
         self.observation.lock().version = Some(version.to_owned());
+    }
+
+    /// The result of `work`. It goes on when its caller leaves: it prepares something for others, too.
+    pub(super) async fn finish<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (sender, receiver) = oneshot::channel();
+        self.spawn(async move {
+            // An error means that the caller is gone.
+            let _ = sender.send(work.await);
+        });
+        receiver.await.unwrap_or_else(|_| Err(status::unavailable(&self.name, "the program is ending")))
     }
 
     /// Runs `work` where the database was created.

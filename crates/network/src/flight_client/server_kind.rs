@@ -1,5 +1,6 @@
 //! Which program a server is: Tidegate, or another one. It is found out once for each connection.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_flight::Empty;
@@ -28,28 +29,38 @@ pub(super) enum ServerKind {
 }
 
 impl NodeClient {
-    /// The program of the server of `connection`.
+    /// The program of the server of `connection`. Finding it out does not end with its caller: the next one needs it, too.
     pub(super) async fn detect(
-        &self,
-        connection: &NodeConnection,
+        self: &Arc<Self>,
+        connection: &Arc<NodeConnection>,
         principal: &Principal,
         within: Duration,
     ) -> Result<ServerKind, Error> {
         if let Some(kind) = connection.kind() {
             return Ok(kind);
         }
-        let detection = async {
-            if self.is_tidegate(connection, principal, within).await? {
-                let answer = NodeAction { client: self, connection, principal, within }.check().await?;
-                self.check_dialect(answer.dialect.as_deref())?;
-                return Ok(ServerKind::Tidegate);
-            }
-            quotation::find(self, connection, principal, within).await.map(ServerKind::Other)
-        };
-        let kind = timeout(within, detection).await;
-        let kind = kind.unwrap_or_else(|_| Err(status::timed_out(&self.name, within.as_secs_f64())))?;
-        connection.set_kind(kind);
-        Ok(kind)
+        let (client, connection, principal) = (self.clone(), connection.clone(), principal.clone());
+        self.finish(async move {
+            let kind = timeout(within, client.find_kind(&connection, &principal, within)).await;
+            let kind = kind.unwrap_or_else(|_| Err(status::timed_out(&client.name, within.as_secs_f64())))?;
+            connection.set_kind(kind);
+            Ok(kind)
+        })
+        .await
+    }
+
+    async fn find_kind(
+        self: &Arc<Self>,
+        connection: &Arc<NodeConnection>,
+        principal: &Principal,
+        within: Duration,
+    ) -> Result<ServerKind, Error> {
+        if self.is_tidegate(connection, principal, within).await? {
+            let answer = NodeAction { client: self, connection, principal, within }.check().await?;
+            self.check_dialect(answer.dialect.as_deref())?;
+            return Ok(ServerKind::Tidegate);
+        }
+        quotation::find(self, connection, principal, within).await.map(ServerKind::Other)
     }
 
     async fn is_tidegate(

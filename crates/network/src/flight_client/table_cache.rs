@@ -12,11 +12,9 @@ use lru::LruCache;
 use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{NodeTables, is_node_failure};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::node_client::NodeClient;
-use super::status;
 
 /// Identities whose tables are kept; the one that was not used for the longest time is forgotten.
 const IDENTITIES_MAX: NonZeroUsize = match NonZeroUsize::new(256) {
@@ -115,21 +113,17 @@ impl NodeClient {
             }
             Cached::Unknown => {}
         }
-        // A caller that does not wait for the end must not leave the next one without the result.
-        let (sender, receiver) = oneshot::channel();
         let (client, principal) = (self.clone(), principal.clone());
-        self.spawn(async move {
+        self.finish(async move {
             let _fetching = cached.fetching.lock().await;
             // Another caller may have fetched them in the meantime.
-            let fetched = match cached.get() {
+            match cached.get() {
                 Cached::Fresh(tables) | Cached::Old(tables) => Ok(tables),
                 Cached::Failed(error) => Err(error),
                 Cached::Unknown => cached.store(client.fetch_tables(&principal).await),
-            };
-            // An error means that the caller is gone.
-            let _ = sender.send(fetched);
-        });
-        receiver.await.unwrap_or_else(|_| Err(status::unavailable(&self.name, "the program is ending")))
+            }
+        })
+        .await
     }
 
     /// The next request for the tables of `principal` fetches them, because a statement found others.

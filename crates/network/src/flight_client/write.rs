@@ -93,7 +93,11 @@ impl NodeClient {
 
     /// Checks that the node answers. The connection may have broken unnoticed while it was idle, and rows cannot be sent a
     /// second time.
-    async fn check_takes_rows(&self, connection: &NodeConnection, principal: &Principal) -> Result<(), Error> {
+    async fn check_takes_rows(
+        self: &Arc<Self>,
+        connection: &Arc<NodeConnection>,
+        principal: &Principal,
+    ) -> Result<(), Error> {
         if self.detect(connection, principal, self.timeout).await? != ServerKind::Tidegate {
             let message = format!("the server {:?} is not Tidegate, and rows cannot be sent to it", self.name);
             return Err(Error::new(ErrorKind::InvalidArguments, message));

@@ -283,3 +283,18 @@ async fn temp_file_limit_is_too_large_error() {
     }
     node.wait_until_idle().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_is_killed_while_it_is_idle_costs_no_call() {
+    let scene = TestDatabase::new("").await;
+    let node = scene.open(PostgresOptions { connections_max: 1, ..PostgresOptions::default() });
+    let backends = format!("FROM pg_stat_activity WHERE usename = '{}'", scene.login());
+    for _ in 0..20 {
+        assert_eq!(within_timeout("a call", node.run_to_text("SELECT 1")).await, "1");
+        node.wait_until_idle().await;
+        scene.value(&format!("SELECT count(pg_terminate_backend(pid)) {backends}")).await;
+        // The next call may begin before this process learns that the connection has ended.
+        let count = format!("SELECT count(*) {backends}");
+        wait_until("the end of all connections", || async { scene.value(&count).await == "0" }).await;
+    }
+}

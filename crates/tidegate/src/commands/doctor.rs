@@ -2,13 +2,14 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
 use tidegate_auth::IssuerCheck;
 use tidegate_core::{Authenticator, CallTarget, Caller, Error, ErrorKind};
 use tidegate_query::{Database, TableStatus};
 use tidegate_runtime::{Call, Outcome, ReplyEvent};
+use tidegate_sql::Statement;
 use tidegate_transport::tls::{CertificateValidity, TlsOptions, ValidityState};
 use tokio::net::TcpListener;
 
@@ -25,6 +26,8 @@ use crate::startup_checks;
 const DAYS_MIN: u64 = 30;
 /// A larger difference to the clock of a node is reported.
 const CLOCK_OFFSET_SECONDS_MAX: i64 = 5;
+/// A longer wait for the functions of a PostgreSQL database is reported.
+const FIRST_STATEMENT_WAIT_MAX: Duration = Duration::from_millis(300);
 
 /// Check the whole installation and print how to correct each problem
 #[derive(Debug, Args)]
@@ -131,11 +134,33 @@ async fn check_databases(open_node: &OpenNode, findings: &mut DoctorReport) -> R
             Err(error) => findings.add_problem(format!("database {} does not answer: {error}", database.name())),
         }
         check_nodes(&*database, &caller, findings).await;
+        if database.kind() == "postgres" {
+            check_first_statement(&*database, &caller, findings).await;
+        }
         for note in database.notes().await.unwrap_or_default() {
             findings.add_hint(format!("database {}: {note}", database.name()));
         }
     }
     Ok(())
+}
+
+/// Reports how long the first SQL of a role waits: the functions of the database are read before it.
+async fn check_first_statement(database: &dyn Database, caller: &Caller, findings: &mut DoctorReport) {
+    let started = Instant::now();
+    let Ok(statement) = Statement::parse("SELECT 1", database.dialect()) else { return };
+    // A database that does not answer was reported.
+    if database.plan(&statement, &caller.principal).await.is_err() {
+        return;
+    }
+    let waited = started.elapsed();
+    let subject = format!("database {}: the first SQL of a role waits {:.2} s", database.name(), waited.as_secs_f64());
+    match waited <= FIRST_STATEMENT_WAIT_MAX {
+        true => findings.add_ok(subject),
+        false => findings.add_hint(format!(
+            "{subject}, until its functions are read; VACUUM ANALYZE of pg_proc, pg_depend and pg_type may help, and \
+             dropping extensions that are not used"
+        )),
+    }
 }
 
 /// Whether nodes have no role for the caller. They may have one for the callers of this server.

@@ -5,6 +5,7 @@ mod flight_databases;
 mod flight_limits;
 mod flight_server;
 mod ingestion;
+mod leaving_callers;
 mod site_network;
 mod two_tenants;
 

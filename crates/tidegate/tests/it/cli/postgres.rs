@@ -102,6 +102,14 @@ fn declared_tools_read_and_write_postgres() {
 }
 
 #[test]
+fn doctor_says_how_long_the_first_statement_waits() {
+    let ran = configured(&shop("waits")).run(&["doctor"]);
+    let line = ran.lines().into_iter().find(|line| line.contains("the first SQL of a role waits"));
+    let seconds = line.and_then(|line| line.split("waits ").nth(1)?.split(' ').next()?.parse::<f64>().ok());
+    assert!(seconds.is_some(), "{ran:?}");
+}
+
+#[test]
 fn mistakes_of_callers_are_not_logged_as_faults() {
     let target = shop("mistakes");
     let configured = ConfiguredFolder::new(&format!(

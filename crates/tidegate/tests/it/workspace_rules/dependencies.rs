@@ -12,7 +12,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-core", &[]),
     ("tidegate-runtime", &["tidegate-core"]),
     ("tidegate-audit", &["tidegate-core", "tidegate-runtime"]),
-    ("tidegate-auth", &["tidegate-core"]),
+    ("tidegate-auth", &["tidegate-core", "tidegate-runtime"]),
     ("tidegate-mcp", &["tidegate-core", "tidegate-runtime"]),
     ("tidegate-sql", &["tidegate-core"]),
     ("tidegate-results", &["tidegate-core", "tidegate-runtime"]),

@@ -214,12 +214,17 @@ impl Answer {
 
 /// Calls `tool` of the server at `url` with `credential`.
 pub(super) async fn call(url: &str, credential: &str, tool: &str, arguments: Value) -> Answer {
+    call_by(&Client::new(), (url, credential), tool, arguments).await
+}
+
+/// The same with a client that was made before, which takes time.
+pub(super) async fn call_by(client: &Client, (url, credential): (&str, &str), tool: &str, arguments: Value) -> Answer {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
-    let request = Client::new()
+    let request = client
         .post(url)
         .header("accept", "application/json, text/event-stream")
         .header("mcp-protocol-version", "2026-07-28")
