@@ -3,6 +3,7 @@
 //! The decoder of the Arrow library trusts lengths that are in messages. They are checked here before it sees a message.
 
 use std::collections::HashMap;
+use std::io::{self, Read as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -12,9 +13,10 @@ use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::reader::{read_dictionary, read_record_batch};
-use arrow_ipc::{Message, root_as_message};
+use arrow_ipc::{CompressionType, Message, root_as_message};
+use lz4_flex::frame::FrameDecoder;
 
-use crate::convert::{BatchConverter, check_row_count};
+use crate::convert::BatchConverter;
 use crate::error::BodyError;
 use crate::options::{BodyLimits, BodyOptions};
 use crate::rows::RowCollector;
@@ -28,6 +30,7 @@ const MESSAGE_HEADER_BYTES_MAX: usize = 8 << 20;
 const MESSAGE_ROWS_MAX: i64 = 1 << 24;
 /// The length before a compressed buffer that is stored as it is.
 const NOT_COMPRESSED: i64 = -1;
+const LENGTH_BYTES: usize = 8;
 const NO_SCHEMA: &str = "the body ends before the schema of its Arrow stream";
 
 /// Reads the batches of a body.
@@ -39,7 +42,6 @@ pub(crate) struct ArrowStream {
     schema: Option<SchemaRef>,
     dictionaries: HashMap<i64, ArrayRef>,
     converter: Option<BatchConverter>,
-    bytes: u64,
 }
 
 #[derive(Debug)]
@@ -72,29 +74,34 @@ impl ArrowStream {
             schema: None,
             dictionaries: HashMap::new(),
             converter: None,
-            bytes: 0,
         }
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8], rows: &mut RowCollector) -> Result<(), BodyError> {
-        self.bytes += bytes.len() as u64;
-        self.messages.push(bytes)?;
-        while let Some(message) = self.messages.next_message()? {
-            let Some(schema) = self.schema.clone() else {
-                let schema = message.schema()?;
-                self.converter = Some(BatchConverter::new(&schema, &self.table, &self.options)?);
-                self.schema = Some(schema);
-                continue;
-            };
-            let batch = message.decode(schema, &mut self.dictionaries)?;
-            self.check_dictionaries()?;
-            if let (Some(batch), Some(converter)) = (batch, &mut self.converter) {
-                let count = converter.rows().saturating_add(batch.num_rows() as u64);
-                check_row_count(count, self.bytes, &self.options.limits)?;
-                converter.convert(&batch, rows)?;
-            }
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), BodyError> {
+        self.messages.push(bytes)
+    }
+
+    /// Reads the next rows of the bytes so far. Returns false if there are none. `body_bytes` is how many bytes of the body
+    /// were received so far.
+    pub(crate) fn read_next(&mut self, body_bytes: u64, rows: &mut RowCollector) -> Result<bool, BodyError> {
+        if let Some(converter) = &mut self.converter
+            && converter.convert_next(body_bytes, rows)?
+        {
+            return Ok(true);
         }
-        Ok(())
+        let Some(message) = self.messages.next_message()? else { return Ok(false) };
+        let Some(schema) = self.schema.clone() else {
+            let schema = message.schema()?;
+            self.converter = Some(BatchConverter::new(&schema, &self.table, &self.options)?);
+            self.schema = Some(schema);
+            return Ok(true);
+        };
+        let batch = message.decode(schema, &mut self.dictionaries)?;
+        self.check_dictionaries()?;
+        if let (Some(batch), Some(converter)) = (batch, &mut self.converter) {
+            converter.start(batch);
+        }
+        Ok(true)
     }
 
     /// Dictionaries may grow with each message.
@@ -279,14 +286,24 @@ fn check_message(message: &CheckedMessage, bytes_max: usize) -> Result<(), BodyE
             batch.length()
         )));
     }
-    let is_compressed = batch.compression().is_some();
+    let has_lengths = batch.nodes().iter().flatten().all(|node| (0..=MESSAGE_ROWS_MAX).contains(&node.length()));
+    if !has_lengths {
+        return Err(BodyError::TooLarge(format!("a column of a batch has more than {MESSAGE_ROWS_MAX} values")));
+    }
+    let codec = batch.compression().map(|compression| compression.codec());
     let mut total = 0usize;
     for buffer in batch.buffers().iter().flatten() {
         let range = usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
         let bytes = range.and_then(|(start, length)| body.get(start..start.checked_add(length)?));
         let Some(bytes) = bytes else { return Err(malformed("a buffer is outside of its message")) };
         let length = match bytes.first_chunk::<8>().map(|length| i64::from_le_bytes(*length)) {
-            Some(length) if is_compressed && length != NOT_COMPRESSED => usize::try_from(length).unwrap_or(usize::MAX),
+            Some(length) if codec.is_some() && length != NOT_COMPRESSED => {
+                let length = usize::try_from(length).unwrap_or(usize::MAX);
+                if codec == Some(CompressionType::LZ4_FRAME) && length <= bytes_max {
+                    check_frame(bytes.get(LENGTH_BYTES..).unwrap_or_default(), length)?;
+                }
+                length
+            }
             _ => bytes.len(),
         };
         total = total.saturating_add(length);
@@ -297,6 +314,16 @@ fn check_message(message: &CheckedMessage, bytes_max: usize) -> Result<(), BodyE
         }
     }
     Ok(())
+}
+
+/// Counts what a frame of LZ4 becomes: the library makes as many bytes as there are, whatever the message says.
+fn check_frame(bytes: &[u8], length: usize) -> Result<(), BodyError> {
+    let mut decoder = FrameDecoder::new(bytes).take(length as u64 + 1);
+    match io::copy(&mut decoder, &mut io::sink()) {
+        Ok(counted) if counted == length as u64 => Ok(()),
+        Ok(_) => Err(malformed("a buffer has not as many bytes as it declares")),
+        Err(error) => Err(malformed(&error.to_string())),
+    }
 }
 
 /// The batch of rows or of dictionary values that a message has.

@@ -71,6 +71,11 @@ impl BodyDecompressor {
         Ok(Self { codec, output, bytes_in: 0, bytes_out: 0, decompressed_bytes_max, expansion_max })
     }
 
+    /// How many bytes of the body were received so far.
+    pub(crate) fn bytes_in(&self) -> u64 {
+        self.bytes_in
+    }
+
     /// Decompresses the beginning of `input`. Returns how many bytes of it are used, and the piece. Both are zero only if
     /// there is no input.
     pub(crate) fn next_piece<'a>(&'a mut self, input: &'a [u8]) -> Result<(usize, &'a [u8]), BodyError> {

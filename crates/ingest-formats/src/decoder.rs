@@ -192,6 +192,12 @@ impl BodyDecoder {
             if self.progress == BodyProgress::Complete {
                 return Ok(None);
             }
+            // What is decoded grows with the values of a body, and not with its bytes, so it is taken in parts.
+            if let BodyReader::Arrow(stream) = &mut self.reader
+                && stream.read_next(self.decompressor.bytes_in(), &mut self.rows)?
+            {
+                continue;
+            }
             if self.read_piece()? {
                 continue;
             }
@@ -252,7 +258,7 @@ impl BodyReader {
             Self::Json(document) => document.push(bytes, rows),
             Self::Ndjson(lines) => lines.push(bytes, rows),
             Self::Csv(csv) => csv.push(bytes, rows),
-            Self::Arrow(stream) => stream.push(bytes, rows),
+            Self::Arrow(stream) => stream.push(bytes),
         }
     }
 }

@@ -21,8 +21,9 @@
 //!
 //! # Bounds
 //!
-//! [`BodyLimits`] has the size of rows and batches, the number of columns, and how far a compressed body may expand. JSON is
-//! nested at most 128 levels deep.
+//! [`BodyLimits`] has the size of rows and batches, the number of columns, and how far a compressed body may expand. Values of
+//! dictionaries count for each row that has them. What a batch has is counted before it is made. JSON is nested at most 128
+//! levels deep.
 //!
 //! # Why not the readers of Arrow
 //!
@@ -35,6 +36,7 @@ mod arrow_stream;
 mod coding;
 mod column;
 mod columns;
+mod compact_protocol;
 mod convert;
 mod csv;
 mod decoder;
@@ -44,6 +46,8 @@ mod json;
 mod options;
 mod parquet_body;
 mod parquet_footer;
+mod parquet_groups;
+mod parquet_pages;
 mod rows;
 mod value;
 

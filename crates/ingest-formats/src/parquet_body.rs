@@ -5,19 +5,22 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use arrow::array::{RecordBatch, RecordBatchReader as _};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::basic::Type as PhysicalType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 
-use crate::convert::{BatchConverter, check_row_count};
+use crate::convert::BatchConverter;
 use crate::error::BodyError;
 use crate::options::{BodyCoding, BodyOptions};
 use crate::parquet_footer::check_footer;
+use crate::parquet_groups::CheckedGroups;
+use crate::parquet_pages::check_pages;
 use crate::rows::{DecodedRows, RowCollector, RowCounts};
 
 const READ_BYTES: usize = 64 << 10;
@@ -27,11 +30,12 @@ const READ_BYTES: usize = 64 << 10;
 /// Parquet has its schema at the end, so that it cannot be decoded while it arrives. The caller stores the body in a
 /// temporary file first, without a content coding: Parquet is compressed itself.
 ///
-/// Memory is bounded by the pages of one batch in each column. As with [`crate::BodyDecoder`], the caller discards all
+/// Memory is bounded by a page and a dictionary of each column, and one batch. As with [`crate::BodyDecoder`], the caller discards all
 /// rows if an error follows them.
 pub struct ParquetBody {
     reader: ParquetRecordBatchReader,
     converter: BatchConverter,
+    length: u64,
     rows: RowCollector,
     failure: Option<BodyError>,
     is_complete: bool,
@@ -49,8 +53,7 @@ impl fmt::Debug for ParquetBody {
 ///
 /// If `file` is not a Parquet file.
 pub fn parquet_schema<R: Read + Seek + Send + 'static>(file: R) -> Result<SchemaRef, BodyError> {
-    let (builder, _) = open(file)?;
-    Ok(builder.schema().clone())
+    Ok(open(file)?.builder.schema().clone())
 }
 
 impl ParquetBody {
@@ -69,16 +72,21 @@ impl ParquetBody {
             let reason = "Parquet has no content coding, because it is compressed itself";
             return Err(BodyError::Options(reason.to_owned()));
         }
-        let (builder, length) = open(file)?;
-        check_expansion(builder.metadata(), &options)?;
-        let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(u64::MAX);
-        check_row_count(rows, length, &options.limits)?;
-        let converter = BatchConverter::new(builder.schema(), schema, &options)?;
-        let batch_rows_max = options.limits.batch_rows_max.max(1);
-        let reader = guarded(|| builder.with_batch_size(batch_rows_max).build())?;
+        let OpenFile { builder, file } = open(file)?;
+        let (metadata, length) = (builder.metadata().clone(), file.length);
+        let row_bytes = check_pages(&file, &metadata, length, &options.limits)?;
+        // Text is read as views of its pages, whose size is known before it is copied.
+        let fields: Fields = builder.schema().fields().iter().map(with_views).collect();
+        let columns = metadata.file_metadata().schema_descr();
+        let levels = guarded(|| parquet_to_arrow_field_levels(columns, ProjectionMask::all(), Some(&fields)))?;
+        let rows = options.limits.batch_bytes as u64 / row_bytes.max(1);
+        let batch_rows = usize::try_from(rows).unwrap_or(usize::MAX).clamp(1, options.limits.batch_rows_max.max(1));
+        let groups = CheckedGroups { file: Arc::new(file), metadata: metadata.clone() };
+        let reader = guarded(|| ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None))?;
+        let converter = BatchConverter::new(&reader.schema(), schema, &options)?;
         let rows =
             RowCollector::new(&Schema::empty(), Arc::new(BodyOptions { epoch_units: Default::default(), ..options }))?;
-        Ok(Self { reader, converter, rows, failure: None, is_complete: false })
+        Ok(Self { reader, converter, length, rows, failure: None, is_complete: false })
     }
 
     /// The next rows, or nothing if all were returned and the body was valid.
@@ -123,9 +131,12 @@ impl ParquetBody {
             if self.is_complete {
                 return Ok(None);
             }
+            if self.converter.convert_next(self.length, &mut self.rows)? {
+                continue;
+            }
             let next: Option<RecordBatch> = guarded(|| self.reader.next().transpose())?;
             match next {
-                Some(batch) => self.converter.convert(&batch, &mut self.rows)?,
+                Some(batch) => self.converter.start(batch),
                 None => {
                     self.rows.refusal()?;
                     self.is_complete = true;
@@ -135,14 +146,37 @@ impl ParquetBody {
     }
 }
 
-fn open<R: Read + Seek + Send + 'static>(
-    mut file: R,
-) -> Result<(ParquetRecordBatchReaderBuilder<SharedFile<R>>, u64), BodyError> {
+struct OpenFile<R: Read + Seek + Send + 'static> {
+    builder: ParquetRecordBatchReaderBuilder<SharedFile<R>>,
+    file: SharedFile<R>,
+}
+
+fn open<R: Read + Seek + Send + 'static>(mut file: R) -> Result<OpenFile<R>, BodyError> {
     let length = check_footer(&mut file)?;
     let file = SharedFile { file: Arc::new(Mutex::new(file)), length };
-    let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))?;
+    let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file.clone()))?;
     check_physical_types(builder.metadata())?;
-    Ok((builder, length))
+    Ok(OpenFile { builder, file })
+}
+
+/// The field with views of text and bytes.
+fn with_views(field: &FieldRef) -> FieldRef {
+    let part = |field: &FieldRef| with_views(field);
+    let data_type = match field.data_type() {
+        DataType::Dictionary(_, values) => {
+            let values = Field::new(field.name(), values.as_ref().clone(), true);
+            with_views(&Arc::new(values)).data_type().clone()
+        }
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        DataType::List(item) => DataType::List(part(item)),
+        DataType::LargeList(item) => DataType::LargeList(part(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(part(item), *size),
+        DataType::Struct(members) => DataType::Struct(members.iter().map(part).collect()),
+        DataType::Map(entries, is_sorted) => DataType::Map(part(entries), *is_sorted),
+        other => other.clone(),
+    };
+    Arc::new(field.as_ref().clone().with_data_type(data_type))
 }
 
 /// Refuses timestamps of 96 bits: the library reads those before 1677 and after 2262 as other times.
@@ -159,18 +193,6 @@ fn check_physical_types(metadata: &ParquetMetaData) -> Result<(), BodyError> {
     }
 }
 
-/// Refuses files that declare more bytes than they may have.
-fn check_expansion(metadata: &ParquetMetaData, options: &BodyOptions) -> Result<(), BodyError> {
-    let columns = metadata.row_groups().iter().flat_map(|group| group.columns());
-    let declared = columns.map(|column| u64::try_from(column.uncompressed_size()).unwrap_or(u64::MAX));
-    let total = declared.fold(0u64, u64::saturating_add);
-    let max = options.limits.decompressed_bytes_max;
-    if total > max {
-        return Err(BodyError::TooLarge(format!("the body has more than {max} bytes after decompression")));
-    }
-    Ok(())
-}
-
 /// Reads with the library, which reports some broken files as panics.
 fn guarded<T, E: fmt::Display>(read: impl FnOnce() -> Result<T, E>) -> Result<T, BodyError> {
     match catch_unwind(AssertUnwindSafe(read)) {
@@ -185,6 +207,12 @@ fn guarded<T, E: fmt::Display>(read: impl FnOnce() -> Result<T, E>) -> Result<T,
 struct SharedFile<R> {
     file: Arc<Mutex<R>>,
     length: u64,
+}
+
+impl<R> Clone for SharedFile<R> {
+    fn clone(&self) -> Self {
+        Self { file: self.file.clone(), length: self.length }
+    }
 }
 
 /// One place in the file.

@@ -5,6 +5,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
+use crate::compact_protocol::{CompactReader, CompactType, SKIP_DEPTH_MAX};
 use crate::error::BodyError;
 
 /// The first and last bytes of every file.
@@ -15,8 +16,6 @@ const END_BYTES: u64 = 8;
 const FOOTER_BYTES_MAX: u32 = 64 << 20;
 /// How deeply columns may be nested. A level of lists or maps takes two or three.
 const SCHEMA_DEPTH_MAX: usize = 100;
-/// How deeply other parts of the footer may be nested.
-const SKIP_DEPTH_MAX: usize = 32;
 /// The fields of the footer and of an element of its schema that are read.
 const SCHEMA_FIELD: i64 = 2;
 const CHILDREN_FIELD: i64 = 5;
@@ -65,186 +64,56 @@ fn malformed(reason: &str) -> BodyError {
 
 /// How deeply the schema is nested, or one more than allowed. Nothing if the footer is malformed.
 fn schema_depth(footer: &[u8]) -> Option<usize> {
-    let mut reader = CompactReader { rest: footer };
+    let mut reader = CompactReader::new(footer);
     let mut field = 0;
     loop {
         let kind = reader.field(&mut field)?;
         match (kind, field) {
             (CompactType::Stop, _) => return None,
-            (CompactType::List, SCHEMA_FIELD) => return reader.element_depth(),
+            (CompactType::List, SCHEMA_FIELD) => return element_depth(&mut reader),
+            // The library does not look at the type of a field.
+            (_, SCHEMA_FIELD) => return None,
             _ => reader.skip(kind, SKIP_DEPTH_MAX)?,
         }
     }
 }
 
-/// The types of the compact protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CompactType {
-    Stop,
-    /// A boolean of a field, whose value is its type.
-    Boolean,
-    Byte,
-    Integer,
-    Double,
-    Binary,
-    List,
-    Map,
-    Struct,
-    Uuid,
+/// The depth of a list of elements, each with the number of its children, which follow it.
+fn element_depth(reader: &mut CompactReader<'_>) -> Option<usize> {
+    let (count, kind) = reader.list()?;
+    if kind != CompactType::Struct {
+        return None;
+    }
+    let mut open: Vec<i64> = Vec::new();
+    let mut deepest = 0;
+    for _ in 0..count {
+        let children = children(reader)?;
+        while open.last() == Some(&0) {
+            open.pop();
+        }
+        if let Some(remaining) = open.last_mut() {
+            *remaining -= 1;
+        }
+        if children > 0 {
+            open.push(children);
+            deepest = deepest.max(open.len());
+        }
+        if deepest > SCHEMA_DEPTH_MAX {
+            break;
+        }
+    }
+    Some(deepest)
 }
 
-struct CompactReader<'a> {
-    rest: &'a [u8],
-}
-
-impl CompactReader<'_> {
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        Some(*first)
-    }
-
-    fn advance(&mut self, length: u64) -> Option<()> {
-        self.rest = self.rest.get(usize::try_from(length).ok()?..)?;
-        Some(())
-    }
-
-    fn variable(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7F) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    fn integer(&mut self) -> Option<i64> {
-        let value = self.variable()?;
-        Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
-    }
-
-    fn kind(code: u8) -> Option<CompactType> {
-        Some(match code {
-            0 => CompactType::Stop,
-            1 | 2 => CompactType::Boolean,
-            3 => CompactType::Byte,
-            4..=6 => CompactType::Integer,
-            7 => CompactType::Double,
-            8 => CompactType::Binary,
-            9 | 10 => CompactType::List,
-            11 => CompactType::Map,
-            12 => CompactType::Struct,
-            13 => CompactType::Uuid,
-            _ => return None,
-        })
-    }
-
-    /// The type of the next field of a struct, whose number becomes `field`.
-    fn field(&mut self, field: &mut i64) -> Option<CompactType> {
-        let header = self.byte()?;
-        let kind = Self::kind(header & 0x0F)?;
-        if kind != CompactType::Stop {
-            let delta = i64::from(header >> 4);
-            *field = if delta == 0 { self.integer()? } else { field.checked_add(delta)? };
-        }
-        Some(kind)
-    }
-
-    fn list(&mut self) -> Option<(u64, CompactType)> {
-        let header = self.byte()?;
-        let count = match header >> 4 {
-            15 => self.variable()?,
-            count => u64::from(count),
-        };
-        Some((count, Self::kind(header & 0x0F)?))
-    }
-
-    /// The depth of a list of elements, each with the number of its children, which follow it.
-    fn element_depth(&mut self) -> Option<usize> {
-        let (count, kind) = self.list()?;
-        if kind != CompactType::Struct {
-            return None;
-        }
-        let mut open: Vec<i64> = Vec::new();
-        let mut deepest = 0;
-        for _ in 0..count {
-            let children = self.children()?;
-            while open.last() == Some(&0) {
-                open.pop();
-            }
-            if let Some(remaining) = open.last_mut() {
-                *remaining -= 1;
-            }
-            if children > 0 {
-                open.push(children);
-                deepest = deepest.max(open.len());
-            }
-            if deepest > SCHEMA_DEPTH_MAX {
-                break;
-            }
-        }
-        Some(deepest)
-    }
-
-    /// The number of children of the next element.
-    fn children(&mut self) -> Option<i64> {
-        let (mut field, mut children) = (0, 0);
-        loop {
-            match self.field(&mut field)? {
-                CompactType::Stop => return Some(children),
-                CompactType::Integer if field == CHILDREN_FIELD => children = self.integer()?,
-                kind => self.skip(kind, SKIP_DEPTH_MAX)?,
-            }
-        }
-    }
-
-    /// Moves over the value of a field.
-    fn skip(&mut self, kind: CompactType, depth: usize) -> Option<()> {
-        let depth = depth.checked_sub(1)?;
-        match kind {
-            CompactType::Stop | CompactType::Boolean => Some(()),
-            CompactType::Byte => self.advance(1),
-            CompactType::Integer => self.variable().map(drop),
-            CompactType::Double => self.advance(8),
-            CompactType::Uuid => self.advance(16),
-            CompactType::Binary => {
-                let length = self.variable()?;
-                self.advance(length)
-            }
-            CompactType::List => {
-                let (count, kind) = self.list()?;
-                (0..count).try_for_each(|_| self.skip_item(kind, depth))
-            }
-            CompactType::Map => {
-                let count = self.variable()?;
-                if count == 0 {
-                    return Some(());
-                }
-                let kinds = self.byte()?;
-                let (key, value) = (Self::kind(kinds >> 4)?, Self::kind(kinds & 0x0F)?);
-                (0..count).try_for_each(|_| self.skip_item(key, depth).and_then(|()| self.skip_item(value, depth)))
-            }
-            CompactType::Struct => {
-                let mut field = 0;
-                loop {
-                    match self.field(&mut field)? {
-                        CompactType::Stop => return Some(()),
-                        kind => self.skip(kind, depth)?,
-                    }
-                }
-            }
-        }
-    }
-
-    /// Moves over an item of a list or map, where a boolean has a byte.
-    fn skip_item(&mut self, kind: CompactType, depth: usize) -> Option<()> {
-        match kind {
-            CompactType::Stop => None,
-            CompactType::Boolean => self.advance(1),
-            _ => self.skip(kind, depth),
+/// The number of children of the next element.
+fn children(reader: &mut CompactReader<'_>) -> Option<i64> {
+    let (mut field, mut children) = (0, 0);
+    loop {
+        match reader.field(&mut field)? {
+            CompactType::Stop => return Some(children),
+            CompactType::Integer if field == CHILDREN_FIELD => children = reader.integer()?,
+            _ if field == CHILDREN_FIELD => return None,
+            kind => reader.skip(kind, SKIP_DEPTH_MAX)?,
         }
     }
 }

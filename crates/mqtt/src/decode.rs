@@ -11,12 +11,15 @@ use tidegate_ingest_formats::{
     BodyDecoder, BodyError, BodyFormat, BodyOptions, REJECTED_TEXT_BYTES_MAX, RejectMode, RejectedRow, RowPosition,
     UnknownColumns, infer_schema,
 };
-use tidegate_query::IngestTable;
+use tidegate_query::{IngestTable, batch_bytes};
 
 use crate::options::MqttOptions;
 use crate::packet::Message;
 use crate::packet_reader::PACKET_BYTES_MAX;
 use crate::topic;
+
+/// The rows of messages that are written together.
+const GROUP_BYTES_MAX: usize = 64 << 20;
 
 /// What messages are in a table.
 #[derive(Debug)]
@@ -72,6 +75,7 @@ pub(crate) fn decode(
         table,
         schema: body_schema(messages, table, options),
         rows: Vec::new(),
+        bytes: 0,
         rejected: Vec::new(),
     };
     for message in messages {
@@ -90,6 +94,7 @@ struct Decoding<'a> {
     /// The columns of a body, with those that messages have added. `None` if no message has columns.
     schema: Option<SchemaRef>,
     rows: Vec<(&'a str, RecordBatch)>,
+    bytes: usize,
     rejected: Vec<RejectedMessage>,
 }
 
@@ -111,8 +116,12 @@ impl<'a> Decoding<'a> {
         };
         decoder.push(&message.payload);
         decoder.finish();
-        let (batches, rejected) = match collect(&mut decoder) {
+        let (batches, rejected) = match collect(&mut decoder, &mut self.bytes) {
             Ok(collected) => collected,
+            // Fewer messages may fit.
+            Err(error) if self.bytes > GROUP_BYTES_MAX => {
+                return Err(Error::new(ErrorKind::TooLarge, error.to_string()));
+            }
             Err(error) => return Ok(Err(error.to_string())),
         };
         let added = decoder.added_columns();
@@ -205,9 +214,14 @@ impl<'a> Decoding<'a> {
     }
 }
 
-fn collect(decoder: &mut BodyDecoder) -> Result<(Vec<RecordBatch>, Vec<RejectedRow>), BodyError> {
+/// Adds the bytes of the rows to `bytes`.
+fn collect(decoder: &mut BodyDecoder, bytes: &mut usize) -> Result<(Vec<RecordBatch>, Vec<RejectedRow>), BodyError> {
     let (mut batches, mut rejected) = (Vec::new(), Vec::new());
     while let Some(rows) = decoder.next_rows()? {
+        *bytes += batch_bytes(&rows.batch);
+        if *bytes > GROUP_BYTES_MAX {
+            return Err(BodyError::TooLarge(format!("the rows have more than {GROUP_BYTES_MAX} bytes")));
+        }
         if rows.batch.num_rows() > 0 {
             batches.push(rows.batch);
         }

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tidegate_core::{Backoff, Error, ErrorKind};
+use tidegate_ingest_formats::BodyFormat;
 use tidegate_query::IngestTarget;
 
 use crate::decode::{DecodedMessages, RejectedMessage, decode};
@@ -98,7 +99,9 @@ impl Store {
             return Err(Error::new(ErrorKind::Unavailable, format!("{}: {}", problem.field, problem.message)));
         }
         let of_range = messages.get(range.clone()).unwrap_or_default();
-        if of_range.iter().map(|message| message.payload.len()).sum::<usize>() <= INLINE_BYTES {
+        // Only of text is the work in proportion to the bytes.
+        let is_text = self.options.format != BodyFormat::Arrow;
+        if is_text && of_range.iter().map(|message| message.payload.len()).sum::<usize>() <= INLINE_BYTES {
             return decode(of_range, &table, &self.options);
         }
         let (messages, options) = (messages.clone(), self.options.clone());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, OffsetSizeTrait, PrimitiveArray, RecordBatch};
 use arrow::buffer::NullBuffer;
 use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{CastOptions, cast, cast_with_options};
@@ -12,6 +12,7 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 
+use super::size::between;
 use super::{ConversionKind, MemberConversion, ValueConversion, value_type};
 use crate::column::describe_type;
 use crate::error::CellError;
@@ -114,7 +115,7 @@ fn check_items(
     Ok(found)
 }
 
-/// The items of lists of any layout, and which of them each list has.
+/// The items that lists of any layout have, and which of them each list has.
 fn item_ranges(array: &ArrayRef) -> Result<(ArrayRef, Vec<std::ops::Range<usize>>), ArrowError> {
     match array.data_type() {
         DataType::FixedSizeList(_, size) => {
@@ -124,25 +125,21 @@ fn item_ranges(array: &ArrayRef) -> Result<(ArrayRef, Vec<std::ops::Range<usize>
         }
         DataType::LargeList(_) => {
             let list = array.as_list::<i64>();
-            let index = |offset: i64| usize::try_from(offset).unwrap_or(0);
-            let ranges = list.offsets().windows(2).map(|pair| match pair {
-                [start, end] => index(*start)..index(*end),
-                _ => 0..0,
-            });
-            Ok((list.values().clone(), ranges.collect()))
+            Ok((between(list.values(), list.offsets()), ranges_of(list.offsets())))
         }
         DataType::List(_) => {
             let list = array.as_list::<i32>();
-            Ok((list.values().clone(), ranges_of(list.offsets())))
+            Ok((between(list.values(), list.offsets()), ranges_of(list.offsets())))
         }
         other => Err(ArrowError::InvalidArgumentError(format!("{other} is no list"))),
     }
 }
 
-fn ranges_of(offsets: &[i32]) -> Vec<std::ops::Range<usize>> {
-    let index = |offset: i32| usize::try_from(offset).unwrap_or(0);
+/// Which items each list has, counted from the first item of the first one.
+fn ranges_of<O: OffsetSizeTrait>(offsets: &[O]) -> Vec<std::ops::Range<usize>> {
+    let first = offsets.first().map_or(0, |offset| offset.as_usize());
     let ranges = offsets.windows(2).map(|pair| match pair {
-        [start, end] => index(*start)..index(*end),
+        [start, end] => start.as_usize() - first..end.as_usize() - first,
         _ => 0..0,
     });
     ranges.collect()
@@ -154,8 +151,8 @@ fn check_entries(
     value: &ValueConversion,
 ) -> Result<Vec<(usize, Box<CellError>)>, ArrowError> {
     let map = array.as_map();
-    let mut failures = check_values(map.keys(), None, key)?;
-    for (index, error) in check_values(map.values(), None, value)? {
+    let mut failures = check_values(&between(map.keys(), map.offsets()), None, key)?;
+    for (index, error) in check_values(&between(map.values(), map.offsets()), None, value)? {
         failures.entry(index).or_insert(error);
     }
     let mut found = Vec::new();

@@ -5,6 +5,7 @@
 
 mod apply;
 mod check;
+mod size;
 
 use std::sync::Arc;
 
@@ -14,13 +15,14 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatchOptions;
 
+use self::check::RowFailures;
 use crate::column::{NameIndex, describe_type, is_json_field};
 use crate::error::{BodyError, CellError, RejectedRow, RowPosition};
 use crate::options::{BodyLimits, BodyOptions, UnknownColumns};
 use crate::rows::RowCollector;
 
-/// Bodies with fewer rows may have any number of them for a byte.
-const UNCHECKED_ROWS: u64 = 16 << 20;
+/// Bodies whose values have fewer bytes may have any number of them for a byte of the body.
+const UNCHECKED_BYTES: u64 = 16 << 20;
 /// How many columns that do not fit a message has.
 const PROBLEMS_MAX: usize = 20;
 /// How deeply types may be nested.
@@ -33,9 +35,13 @@ pub(crate) struct BatchConverter {
     /// How many columns the table has; the others were added.
     declared: usize,
     columns: Vec<MemberConversion>,
-    batch_rows_max: usize,
+    limits: BodyLimits,
+    /// The rows of the current batch that are not converted yet.
+    pending: Option<RecordBatch>,
     /// The number of the next row.
     next_index: u64,
+    /// The bytes of all rows so far, with each value written out.
+    written_bytes: u64,
 }
 
 /// Where a column or member comes from.
@@ -73,14 +79,15 @@ enum ConversionKind {
 impl BatchConverter {
     /// Fails with [`BodyError::Columns`] if the columns of `source` do not fit those of `table`.
     pub(crate) fn new(source: &Schema, table: &Schema, options: &BodyOptions) -> Result<Self, BodyError> {
-        let BodyLimits { columns_max, batch_rows_max, .. } = options.limits;
+        let limits = options.limits.clone();
         let names = NameIndex::new(source.fields().iter().map(|field| field.name().clone()));
         let names = names.map_err(|reason| BodyError::Columns(format!("columns of the body: {reason}")))?;
         let fields = table_fields(source, table, options.unknown_columns)?;
-        if fields.len() > columns_max {
-            let count = fields.len();
+        if fields.len() > limits.columns_max {
             return Err(BodyError::TooLarge(format!(
-                "the table would have {count} columns; at most {columns_max} are allowed"
+                "the table would have {} columns; at most {} are allowed",
+                fields.len(),
+                limits.columns_max
             )));
         }
         let columns = all_members(source.fields(), &names, &fields.clone().into())?;
@@ -89,14 +96,11 @@ impl BatchConverter {
             schema,
             declared: table.fields().len(),
             columns,
-            batch_rows_max: batch_rows_max.max(1),
+            limits,
+            pending: None,
             next_index: 0,
+            written_bytes: 0,
         })
-    }
-
-    /// How many rows were converted or rejected.
-    pub(crate) fn rows(&self) -> u64 {
-        self.next_index
     }
 
     pub(crate) fn schema(&self) -> SchemaRef {
@@ -107,22 +111,47 @@ impl BatchConverter {
         self.schema.fields().iter().skip(self.declared).cloned().collect()
     }
 
-    /// Passes on the rows of a batch, in parts of bounded size.
-    pub(crate) fn convert(&mut self, batch: &RecordBatch, rows: &mut RowCollector) -> Result<(), BodyError> {
-        let mut start = 0;
-        while start < batch.num_rows() {
-            let length = (batch.num_rows() - start).min(self.batch_rows_max);
-            let part = batch.slice(start, length);
-            self.convert_part(&part, rows).map_err(|error| BodyError::Malformed(error.to_string()))?;
-            start += length;
-        }
-        Ok(())
+    /// Takes a batch, whose rows [`Self::convert_next`] converts. All of the batch before were converted.
+    pub(crate) fn start(&mut self, batch: RecordBatch) {
+        self.pending = Some(batch);
     }
 
-    fn convert_part(&mut self, batch: &RecordBatch, rows: &mut RowCollector) -> Result<(), ArrowError> {
+    /// Converts the next rows, as many as a batch of the table may have. Returns false if there are none. `body_bytes` is how
+    /// many bytes of the body were received so far.
+    pub(crate) fn convert_next(&mut self, body_bytes: u64, rows: &mut RowCollector) -> Result<bool, BodyError> {
+        let Some(batch) = self.pending.take().filter(|batch| batch.num_rows() > 0) else { return Ok(false) };
+        let mut part = batch.slice(0, batch.num_rows().min(self.limits.batch_rows_max.max(1)));
+        let mut bytes = size::batch_bytes(&part, &self.columns);
+        while bytes.total() > self.limits.batch_bytes as u64 && part.num_rows() > 1 {
+            part = part.slice(0, part.num_rows() / 2);
+            bytes = size::batch_bytes(&part, &self.columns);
+        }
+        // Rows without values take time, too.
+        self.written_bytes = self.written_bytes.saturating_add(bytes.written.max(part.num_rows() as u64));
+        check_expansion(self.written_bytes, body_bytes, &self.limits)?;
+        self.pending = Some(batch.slice(part.num_rows(), batch.num_rows() - part.num_rows()));
+        let failures = match part.num_rows() == 1 && bytes.total() > self.limits.row_bytes_max as u64 {
+            true => {
+                let (bytes, max) = (bytes.total(), self.limits.row_bytes_max);
+                let error = CellError::new(format!("the row has {bytes} bytes; at most {max} are allowed"));
+                Ok(RowFailures::from([(0, error)]))
+            }
+            false => check::check_rows(&part, &self.columns),
+        };
+        let converted = failures.and_then(|failures| self.convert_part(&part, failures, rows));
+        converted.map_err(|error| BodyError::Malformed(error.to_string()))?;
+        Ok(true)
+    }
+
+    /// Converts the rows of `batch` but those with failures.
+    fn convert_part(
+        &mut self,
+        batch: &RecordBatch,
+        failures: RowFailures,
+        rows: &mut RowCollector,
+    ) -> Result<(), ArrowError> {
         let first = self.next_index;
         self.next_index = first.saturating_add(batch.num_rows() as u64);
-        let failures = check::check_rows(batch, &self.columns)?;
         let position = |row: usize| RowPosition::Index(first.saturating_add(row as u64));
         let mut positions: Vec<RowPosition> = (0..batch.num_rows()).map(position).collect();
         let mut fitting = batch.clone();
@@ -145,13 +174,16 @@ impl BatchConverter {
     }
 }
 
-/// Refuses a body of some bytes that claims to have rows without end: equal values take almost no bytes.
-pub(crate) fn check_row_count(rows: u64, body_bytes: u64, limits: &BodyLimits) -> Result<(), BodyError> {
-    let rows_max = body_bytes.saturating_mul(limits.expansion_max.max(1)).max(UNCHECKED_ROWS);
-    if rows > rows_max {
+/// Refuses a body whose values, written out, are far larger than the body: a dictionary has a value once for all rows.
+pub(crate) fn check_expansion(written_bytes: u64, body_bytes: u64, limits: &BodyLimits) -> Result<(), BodyError> {
+    if written_bytes > limits.decompressed_bytes_max {
+        let max = limits.decompressed_bytes_max;
+        return Err(BodyError::TooLarge(format!("the values of the body have more than {max} bytes")));
+    }
+    let max = limits.expansion_max.max(1);
+    if written_bytes > body_bytes.saturating_mul(max).max(UNCHECKED_BYTES) {
         return Err(BodyError::TooLarge(format!(
-            "the body has {rows} rows, more than {} for each of its bytes",
-            limits.expansion_max
+            "the values of the body have more than {max} times as many bytes as the body; send them with less compression"
         )));
     }
     Ok(())
@@ -171,14 +203,29 @@ fn table_fields(source: &Schema, table: &Schema, unknown: UnknownColumns) -> Res
     }
     for field in added {
         declared.check_new(field.name()).map_err(BodyError::Columns)?;
-        // Which values repeat in the body is no property of the column.
-        let data_type = match field.data_type() {
-            DataType::Dictionary(_, values) => values.as_ref().clone(),
-            other => other.clone(),
-        };
+        let data_type = plain_type(field.data_type());
         fields.push(Arc::new(field.as_ref().clone().with_data_type(data_type).with_nullable(true)));
     }
     Ok(fields)
+}
+
+/// The type of values whose layout is of no interest: which of them repeat in a body is no property of a column.
+fn plain_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => plain_type(values),
+        DataType::Utf8View => DataType::Utf8,
+        DataType::BinaryView => DataType::Binary,
+        DataType::List(item) => DataType::List(plain_field(item)),
+        DataType::LargeList(item) => DataType::LargeList(plain_field(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(plain_field(item), *size),
+        DataType::Struct(members) => DataType::Struct(members.iter().map(plain_field).collect()),
+        DataType::Map(entries, is_sorted) => DataType::Map(plain_field(entries), *is_sorted),
+        other => other.clone(),
+    }
+}
+
+fn plain_field(field: &FieldRef) -> FieldRef {
+    Arc::new(field.as_ref().clone().with_data_type(plain_type(field.data_type())))
 }
 
 /// The columns of a table. The error has each that does not fit.

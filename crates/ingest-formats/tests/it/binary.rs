@@ -306,7 +306,7 @@ fn large_parquet_files_are_refused_before_they_are_read() {
     let limits = BodyLimits { decompressed_bytes_max: 1_000, ..BodyLimits::default() };
     let options = BodyOptions { limits, ..BodyOptions::new(BodyFormat::Parquet) };
     let error = decode_parquet(&schema(&[("v", DataType::Int64)]), &options, write_parquet(&[sent])).unwrap_err();
-    assert_eq!(error, BodyError::TooLarge("the body has more than 1000 bytes after decompression".to_owned()));
+    assert_eq!(error, BodyError::TooLarge("the values of the body have more than 1000 bytes".to_owned()));
 }
 
 #[test]
@@ -382,5 +382,8 @@ fn rows_without_end_are_refused() {
     let options = BodyOptions { limits, ..BodyOptions::new(BodyFormat::Arrow) };
     let error =
         decode_pieces(&table, &options, &write_arrow(&[sent.clone(), sent.clone(), sent]), usize::MAX).unwrap_err();
-    assert_eq!(error.to_string(), "the body has 25165824 rows, more than 500 for each of its bytes");
+    assert_eq!(
+        error.to_string(),
+        "the values of the body have more than 500 times as many bytes as the body; send them with less compression"
+    );
 }

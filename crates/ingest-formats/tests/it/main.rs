@@ -4,6 +4,7 @@
 //! - `exactness`: which value fits into which column, and what it becomes.
 //! - `binary`: Arrow streams and Parquet files.
 //! - `coding`: gzip and zstd, and how far they may expand.
+//! - `expansion`: small bodies with large values.
 //! - `inference`: columns that no table describes.
 //! - `properties`: any rows through any format, and bodies that are cut or changed; `written` writes them.
 //! - `speed`: a measurement that runs on request.
@@ -21,6 +22,7 @@ mod binary;
 mod coding;
 mod csv;
 mod exactness;
+mod expansion;
 mod fixture;
 mod inference;
 mod json;

@@ -241,6 +241,12 @@ fn sorted_labels<'a>(mut labels: Labels<'a>, limits: &TelemetryLimits) -> Result
     if labels.len() > most {
         return Err(format!("it has {} labels; at most {most} are accepted", labels.len()));
     }
+    // Symbols of a request are shared, so that few bytes of it can be long labels.
+    let (bytes, most) =
+        (labels.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>(), limits.record_bytes_max);
+    if bytes > most {
+        return Err(format!("its labels have {bytes} bytes; at most {most} are accepted"));
+    }
     labels.sort_unstable();
     for (name, value) in &labels {
         if name.is_empty() {

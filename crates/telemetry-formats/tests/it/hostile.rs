@@ -92,6 +92,20 @@ fn a_compressed_body_does_not_choose_its_memory() {
     }
 }
 
+#[test]
+fn labels_that_share_a_long_text_are_counted_for_each() {
+    let names = (0..50).map(|number| format!("a{number}"));
+    let symbols = ["", "__name__", "m", &"x".repeat(100_000)].map(str::to_owned).into_iter().chain(names);
+    let mut message: Vec<u8> = symbols.flat_map(|symbol| field(4, symbol.as_bytes())).collect();
+    let references: Vec<u8> = [1, 2].into_iter().chain((0..50).flat_map(|number| [4 + number, 3])).collect();
+    let sample = [&[0x09][..], &1.0_f64.to_le_bytes(), &[0x10, 1]].concat();
+    message.extend(field(5, &[field(1, &references), field(2, &sample)].concat()));
+    let body = snap::raw::Encoder::new().compress_vec(&message).unwrap();
+    let limits = TelemetryLimits { record_bytes_max: 1 << 20, ..TelemetryLimits::default() };
+    let decoded = decode_remote_write(&body, RemoteWriteVersion::V2, &limits).unwrap();
+    assert!(format!("{decoded:?}").contains("its labels have 5000149 bytes"), "{decoded:?}");
+}
+
 proptest! {
     #[test]
     fn changed_bodies_never_panic(

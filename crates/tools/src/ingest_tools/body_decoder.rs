@@ -88,8 +88,9 @@ impl BodySource {
     pub(super) async fn into_rows(self, schema: &SchemaRef, options: BodyOptions) -> Result<RowSource, Error> {
         match self {
             Self::Stream(stream) => {
-                let is_small =
-                    stream.is_whole && stream.head.len() <= INLINE_BYTES && options.coding == BodyCoding::Identity;
+                // Only of text is the work in proportion to the bytes.
+                let is_text = options.coding == BodyCoding::Identity && options.format != BodyFormat::Arrow;
+                let is_small = is_text && stream.is_whole && stream.head.len() <= INLINE_BYTES;
                 let decoder = BodyDecoder::new(schema, options).map_err(to_error)?;
                 let decoder = Some(AnyDecoder::Stream(Box::new(decoder)));
                 Ok(RowSource { decoder, stream: Some(stream), is_small, read_after_refusal: 0, refused_rows: 0 })

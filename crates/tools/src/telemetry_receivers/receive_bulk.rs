@@ -11,7 +11,7 @@ use tidegate_ingest_formats::{
     BodyDecoder, BodyError, BodyFormat, BodyOptions, INFERENCE_BYTES, RejectMode, RejectedRow, RowPosition,
     UnknownColumns, infer_schema,
 };
-use tidegate_query::IngestTable;
+use tidegate_query::{IngestTable, batch_bytes};
 use tidegate_runtime::{Job, Metadata, ReplySender, RequestBodyTypes, Tool, handler_fn};
 use tidegate_telemetry_formats::{
     BulkItem, BulkRequest, ELASTIC_PRODUCT_HEADER, cluster_health, cluster_info, cluster_license,
@@ -24,6 +24,8 @@ use crate::arguments::parse_arguments;
 use crate::ingest_tools::{Stamps, on_blocking_thread};
 use crate::tool_definition::{InputSchemaBuilder, built_in_tool};
 
+/// The documents of a table in one request, decoded. An empty document has a null for each column.
+const TABLE_BYTES_MAX: usize = 256 << 20;
 const OK: u16 = 200;
 const FORBIDDEN: u16 = 403;
 const NOT_FOUND: u16 = 404;
@@ -189,7 +191,13 @@ fn decode_documents(
     decoder.push(documents);
     decoder.finish();
     let (mut batches, mut rejected): (Vec<RecordBatch>, _) = (Vec::new(), Vec::new());
+    let mut bytes = 0;
     while let Some(rows) = decoder.next_rows()? {
+        bytes += batch_bytes(&rows.batch);
+        if bytes > TABLE_BYTES_MAX {
+            let reason = format!("the documents take more than {TABLE_BYTES_MAX} bytes; send fewer in a request");
+            return Err(BodyError::TooLarge(reason));
+        }
         rejected.extend(rows.rejected);
         batches.push(rows.batch);
     }

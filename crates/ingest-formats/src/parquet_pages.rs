@@ -1,0 +1,283 @@
+//! The pages of a Parquet file, checked before the library reads one.
+//!
+//! The library makes as many bytes as the header of a page claims, or as its compressed bytes give. So all headers are
+//! read first, and pages whose codec has no bound are decompressed once to count their bytes.
+
+use std::io::{self, Read};
+
+use flate2::read::MultiGzDecoder;
+use parquet::basic::{Compression, Encoding, Type as PhysicalType};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::reader::ChunkReader;
+
+use crate::compact_protocol::{CompactReader, CompactType, SKIP_DEPTH_MAX};
+use crate::convert::check_expansion;
+use crate::error::BodyError;
+use crate::options::BodyLimits;
+
+/// How many bytes are read for the header of a page: at first, and at most. Its statistics have values, which may be long.
+const HEADER_BYTES: usize = 1 << 10;
+const HEADER_BYTES_MAX: usize = 1 << 20;
+/// The most values of a page. Of columns with lists, whose values are all read for one row, and of encodings that begin
+/// with the lengths of all values, there may be fewer.
+const VALUES_MAX: i64 = 1 << 26;
+const VALUES_AT_ONCE_MAX: i64 = 1 << 22;
+/// The bytes of the pages that are read at the same time: of each column one with values and one with the dictionary.
+const OPEN_PAGES_BYTES_MAX: u64 = 512 << 20;
+/// The buffer of a decoder.
+const BUFFER_BYTES: usize = 16 << 10;
+
+/// The header of a page.
+#[derive(Debug, Default)]
+struct PageHeader {
+    uncompressed: i64,
+    compressed: i64,
+    values: i64,
+    /// The bytes of the levels, which are not compressed in the second version of pages.
+    levels: i64,
+    encoding: i64,
+    is_dictionary: bool,
+    is_stored: bool,
+}
+
+/// Checks the pages of all columns, in a file of this length. Returns the most bytes that a row may have in the columns whose
+/// values are written out when they are read.
+pub(crate) fn check_pages<R: ChunkReader>(
+    file: &R,
+    metadata: &ParquetMetaData,
+    length: u64,
+    limits: &BodyLimits,
+) -> Result<u64, BodyError> {
+    let mut total = 0_u64;
+    let mut row_bytes = 0_u64;
+    for group in metadata.row_groups() {
+        let mut open = 0_u64;
+        let mut row = 0_u64;
+        for column in group.columns() {
+            let pages = check_chunk(file, column, limits)?;
+            total = total.saturating_add(pages.total);
+            check_expansion(total, length, limits)?;
+            open = open.saturating_add(pages.largest).saturating_add(pages.dictionary);
+            row = row.saturating_add(pages.row_bytes);
+        }
+        if open > OPEN_PAGES_BYTES_MAX {
+            return Err(BodyError::TooLarge(format!(
+                "the columns of a row group have pages of {open} bytes together; at most {OPEN_PAGES_BYTES_MAX} are \
+                 allowed; write smaller pages"
+            )));
+        }
+        row_bytes = row_bytes.max(row);
+    }
+    Ok(row_bytes)
+}
+
+/// The sizes of the pages of a column in one row group.
+#[derive(Debug, Default)]
+struct ChunkPages {
+    total: u64,
+    largest: u64,
+    dictionary: u64,
+    row_bytes: u64,
+}
+
+fn check_chunk<R: ChunkReader>(
+    file: &R,
+    column: &ColumnChunkMetaData,
+    limits: &BodyLimits,
+) -> Result<ChunkPages, BodyError> {
+    let name = || column.column_path().string();
+    if column.compression() == Compression::LZ4 {
+        let reason = "is compressed with the outdated LZ4; write LZ4_RAW, ZSTD or SNAPPY";
+        return Err(BodyError::Columns(format!("column \"{}\" {reason}", name())));
+    }
+    let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+    let (Ok(mut position), Ok(bytes)) = (u64::try_from(start), u64::try_from(column.compressed_size())) else {
+        return Err(malformed("a column has a negative position or length"));
+    };
+    let end = position.checked_add(bytes).filter(|end| *end <= file.len());
+    let end = end.ok_or_else(|| malformed("a column is outside of the file"))?;
+    let mut pages = ChunkPages { row_bytes: fixed_bytes(column), ..ChunkPages::default() };
+    while position < end {
+        let (header, header_bytes) = read_header(file, position, end)?;
+        check_header(&header, column, limits).map_err(|problem| in_column(problem, &name()))?;
+        position += header_bytes;
+        check_stored_bytes(file, &header, column.compression(), (position, end))?;
+        position += header.compressed.unsigned_abs();
+        let mut size = header.uncompressed.unsigned_abs();
+        if column.column_descr().max_rep_level() > 0 && !header.is_dictionary {
+            // A row may have all values of a page, however few bytes they take there, and is read at once.
+            let values = header.values.unsigned_abs().saturating_mul(fixed_bytes(column));
+            pages.row_bytes = pages.row_bytes.max(values);
+            size = size.max(values);
+        }
+        pages.total = pages.total.saturating_add(size);
+        let page = header.uncompressed.unsigned_abs();
+        match header.is_dictionary {
+            true => pages.dictionary = pages.dictionary.max(page),
+            false => pages.largest = pages.largest.max(page),
+        }
+        // A value repeats the beginning of the one before it.
+        if header.encoding == code(Encoding::DELTA_BYTE_ARRAY) {
+            pages.row_bytes = pages.row_bytes.max(page);
+        }
+    }
+    Ok(pages)
+}
+
+/// The bytes of a value when it is read. Texts are read as views of their page.
+fn fixed_bytes(column: &ColumnChunkMetaData) -> u64 {
+    match column.column_type() {
+        PhysicalType::FIXED_LEN_BYTE_ARRAY => u64::try_from(column.column_descr().type_length()).unwrap_or(0),
+        PhysicalType::BOOLEAN => 1,
+        PhysicalType::INT32 | PhysicalType::FLOAT => 4,
+        PhysicalType::INT64 | PhysicalType::DOUBLE => 8,
+        PhysicalType::INT96 | PhysicalType::BYTE_ARRAY => 16,
+    }
+}
+
+/// The number of an encoding in the format.
+fn code(encoding: Encoding) -> i64 {
+    match encoding {
+        Encoding::DELTA_BINARY_PACKED => 5,
+        Encoding::DELTA_LENGTH_BYTE_ARRAY => 6,
+        Encoding::DELTA_BYTE_ARRAY => 7,
+        _ => -1,
+    }
+}
+
+fn read_header<R: ChunkReader>(file: &R, position: u64, end: u64) -> Result<(PageHeader, u64), BodyError> {
+    let mut window = HEADER_BYTES;
+    loop {
+        let length = usize::try_from(end - position).unwrap_or(usize::MAX).min(window);
+        let bytes = file.get_bytes(position, length).map_err(|error| spool(&error))?;
+        let mut reader = CompactReader::new(&bytes);
+        if let Some(header) = PageHeader::read(&mut reader) {
+            return Ok((header, (bytes.len() - reader.rest().len()) as u64));
+        }
+        if length < window || window >= HEADER_BYTES_MAX {
+            return Err(malformed("the header of a page is malformed"));
+        }
+        window *= 16;
+    }
+}
+
+impl PageHeader {
+    /// [Page headers](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift)
+    fn read(reader: &mut CompactReader<'_>) -> Option<Self> {
+        let (mut header, mut field) = (Self::default(), 0);
+        loop {
+            match (reader.field(&mut field)?, field) {
+                (CompactType::Stop, _) => return Some(header),
+                (CompactType::Integer, 2) => header.uncompressed = reader.integer()?,
+                (CompactType::Integer, 3) => header.compressed = reader.integer()?,
+                (CompactType::Struct, 5) => header.read_data(reader, 2)?,
+                (CompactType::Struct, 7) => {
+                    header.is_dictionary = true;
+                    header.read_data(reader, 0)?;
+                }
+                (CompactType::Struct, 8) => header.read_data(reader, 4)?,
+                // The library does not look at the type of a field.
+                (_, 2 | 3 | 5 | 7 | 8) => return None,
+                (kind, _) => reader.skip(kind, SKIP_DEPTH_MAX)?,
+            }
+        }
+    }
+
+    /// The header of one kind of page, in which a field has the encoding.
+    fn read_data(&mut self, reader: &mut CompactReader<'_>, encoding_field: i64) -> Option<()> {
+        let is_second_version = encoding_field == 4;
+        let mut field = 0;
+        loop {
+            match (reader.field(&mut field)?, field) {
+                (CompactType::Stop, _) => return Some(()),
+                (CompactType::Integer, 1) => self.values = reader.integer()?,
+                (CompactType::Integer, _) if field == encoding_field => self.encoding = reader.integer()?,
+                (CompactType::Integer, 5 | 6) if is_second_version => {
+                    self.levels = self.levels.checked_add(reader.integer()?)?;
+                }
+                (CompactType::Boolean(is_compressed), 7) if is_second_version => self.is_stored = !is_compressed,
+                (_, 1) => return None,
+                (_, 5..=7) if is_second_version => return None,
+                (_, _) if field == encoding_field => return None,
+                (kind, _) => reader.skip(kind, SKIP_DEPTH_MAX)?,
+            }
+        }
+    }
+}
+
+fn check_header(header: &PageHeader, column: &ColumnChunkMetaData, limits: &BodyLimits) -> Result<(), BodyError> {
+    let sizes = [header.uncompressed, header.compressed, header.values, header.levels];
+    if sizes.iter().any(|size| *size < 0) || header.levels > header.uncompressed.min(header.compressed) {
+        return Err(malformed("the header of a page contradicts itself"));
+    }
+    let max = limits.message_bytes_max as u64;
+    if header.uncompressed.unsigned_abs() > max {
+        let bytes = header.uncompressed;
+        return Err(BodyError::TooLarge(format!(
+            "a page has {bytes} bytes after decompression; at most {max} are allowed; write smaller pages"
+        )));
+    }
+    let has_lists = column.column_descr().max_rep_level() > 0;
+    let has_lengths =
+        [Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY].map(code).contains(&header.encoding);
+    let max = if has_lists || has_lengths { VALUES_AT_ONCE_MAX } else { VALUES_MAX };
+    if header.values > max {
+        let values = header.values;
+        return Err(BodyError::TooLarge(format!(
+            "a page has {values} values; at most {max} are allowed; write smaller pages"
+        )));
+    }
+    Ok(())
+}
+
+/// Counts what the bytes of a page become, where the codec of the library has no bound.
+fn check_stored_bytes<R: ChunkReader>(
+    file: &R,
+    header: &PageHeader,
+    compression: Compression,
+    (position, end): (u64, u64),
+) -> Result<(), BodyError> {
+    let stored = header.compressed.unsigned_abs();
+    if position.checked_add(stored).is_none_or(|page_end| page_end > end) {
+        return Err(malformed("a page is outside of its column"));
+    }
+    let levels = header.levels.unsigned_abs();
+    let expected = header.uncompressed.unsigned_abs() - levels;
+    if header.is_stored || expected == 0 {
+        return Ok(());
+    }
+    let bytes = || -> Result<_, BodyError> {
+        Ok(file.get_read(position + levels).map_err(|error| spool(&error))?.take(stored - levels))
+    };
+    let counted = match compression {
+        Compression::GZIP(_) => count(MultiGzDecoder::new(bytes()?), expected),
+        Compression::BROTLI(_) => count(brotli::Decompressor::new(bytes()?, BUFFER_BYTES), expected),
+        _ => return Ok(()),
+    };
+    match counted {
+        Ok(counted) if counted <= expected => Ok(()),
+        Ok(_) => Err(malformed("a page has more bytes than its header says")),
+        Err(error) => Err(malformed(&format!("a page cannot be decompressed: {error}"))),
+    }
+}
+
+/// How many bytes there are to read, or one more than expected.
+fn count(reader: impl Read, expected: u64) -> io::Result<u64> {
+    io::copy(&mut reader.take(expected + 1), &mut io::sink())
+}
+
+fn in_column(error: BodyError, name: &str) -> BodyError {
+    match error {
+        BodyError::TooLarge(reason) => BodyError::TooLarge(format!("column \"{name}\": {reason}")),
+        other => other,
+    }
+}
+
+fn spool(error: &ParquetError) -> BodyError {
+    BodyError::Spool(error.to_string())
+}
+
+fn malformed(reason: &str) -> BodyError {
+    BodyError::Malformed(format!("the body is no valid Parquet file: {reason}"))
+}
