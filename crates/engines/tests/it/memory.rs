@@ -1,5 +1,7 @@
 //! Limits of memory and disk.
 
+use std::time::Duration;
+
 use futures::StreamExt;
 use tidegate_core::ErrorKind;
 use tidegate_engines::EngineOptions;
@@ -93,6 +95,46 @@ async fn what_is_spilled_is_bounded() {
     Request less: filter before sorting or joining, or aggregate.
     ");
     node.wait_until_idle().await;
+}
+
+/// `mod(id + 1, 8), mod(id + 2, 8), …`
+fn remainders(count: usize) -> String {
+    (1..=count).map(|number| format!("mod(id + {number}, 8)")).collect::<Vec<_>>().join(", ")
+}
+
+#[tokio::test]
+async fn grouping_sets_stay_within_the_memory_of_a_query() {
+    let limit = 64 << 20;
+    let options = EngineOptions { threads: 2, query_memory_bytes: limit, ..EngineOptions::with_memory(limit) };
+    let (_folder, node) = large_table(options);
+    // All together, they distinguish all rows.
+    let digits: Vec<String> = (0..12_u32).map(|digit| format!("id / {} % 3", 3_u32.pow(digit))).collect();
+    let sql = format!("SELECT count(*) AS n FROM n GROUP BY CUBE ({})", digits.join(", "));
+    let before = anonymous_bytes();
+    let (job, mut rows) = node.start(&sql).await;
+    let mut highest = before;
+    // It is cancelled long before its end, unless it needs more memory.
+    for _ in 0..200 {
+        let next = tokio::time::timeout(Duration::from_millis(10), rows.batches.next()).await;
+        highest = highest.max(anonymous_bytes());
+        if let Ok(None | Some(Err(_))) = next {
+            break;
+        }
+    }
+    drop((job, rows));
+    node.wait_until_idle().await;
+    assert!(highest - before < 3 * limit, "{} MiB", (highest - before) >> 20);
+}
+
+#[tokio::test]
+async fn grouping_sets_are_counted_before_they_are_listed() {
+    let (_folder, node) = large_table(two_thread_options());
+    for groups in [format!("CUBE ({})", remainders(30)), format!("CUBE ({0}), CUBE ({0})", remainders(7))] {
+        let refusal = node.refusal(&format!("SELECT count(*) FROM n GROUP BY {groups}")).await;
+        assert!(refusal.contains("list "), "{refusal}");
+    }
+    let sql = format!("SELECT count(*) AS n FROM n WHERE id < 4 GROUP BY CUBE ({})", remainders(12));
+    assert_eq!(node.rows(&format!("SELECT count(*), sum(n) FROM ({sql})")).await, "16381|16384");
 }
 
 #[tokio::test]

@@ -65,11 +65,13 @@ pub(crate) fn is_aggregate(name: &str) -> bool {
 /// this module. Inner expressions are already rewritten.
 pub(crate) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
     hypothetical::rewrite_syntax(expression)?;
-    grouping_sets::rewrite_syntax(expression)
+    grouping_sets::rewrite_syntax(expression);
+    Ok(())
 }
 
-/// Resolves references to named windows and column numbers, before expressions are rewritten.
+/// Counts grouping sets, and resolves references to named windows and column numbers, before expressions are rewritten.
 pub(crate) fn rewrite_statement(statement: &mut ast::Statement) -> Result<()> {
+    grouping_sets::check_statement(statement)?;
     named_window::resolve_windows(statement)
 }
 

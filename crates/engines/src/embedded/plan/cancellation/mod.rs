@@ -12,6 +12,7 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{JoinType, Result};
 use datafusion::physical_plan::ChildrenPropertiesMode::Recompute;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{
     CrossJoinExec, HashJoinExec, HashJoinExecBuilder, NestedLoopJoinExec, NestedLoopJoinExecBuilder, SortMergeJoinExec,
@@ -26,6 +27,10 @@ use self::operator::{BatchCheck, CancellationExec};
 use super::query_cancellation::QueryCancellation;
 use super::repeated_rows::RepeatedRows;
 use super::windows::WindowRows;
+
+/// Rows that an aggregate with grouping sets groups at once: each row of its input counts once for each set. It takes memory
+/// for the groups of a batch before it asks for it, and cannot be interrupted.
+const GROUPED_ROWS_MAX: usize = 131_072;
 
 /// Wraps operators of `plan`, so that it stops with its next batch after cancellation, and when a repeated row is too
 /// wide for batches of `batch_rows`.
@@ -78,6 +83,11 @@ fn batch_checks(node: &Arc<dyn ExecutionPlan>, batch_rows: usize) -> (Option<Bat
         let rows = WindowRows::default();
         let below = BatchCheck::BelowWindow { rows: rows.clone(), is_streaming };
         return (Some(below), Some(BatchCheck::AboveWindow { rows, is_streaming }));
+    }
+    if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
+        let groups = aggregate.group_expr();
+        let rows = (GROUPED_ROWS_MAX / groups.groups().len().max(1)).max(1);
+        return (groups.has_grouping_set().then_some(BatchCheck::BelowGroupingSets { rows }), None);
     }
     let is_unnested = node.is::<UnnestExec>();
     let repeated = BatchCheck::Repeated(RepeatedRows { batch_rows, is_unnested });

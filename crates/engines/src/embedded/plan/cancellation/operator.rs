@@ -23,6 +23,10 @@ use crate::embedded::delegation::operator_methods;
 #[derive(Debug, Clone)]
 pub(super) enum BatchCheck {
     CancellationOnly,
+    /// The batches go to an aggregate with grouping sets, which takes so many rows at once.
+    BelowGroupingSets {
+        rows: usize,
+    },
     /// The batches go to an operator that repeats their rows.
     Repeated(RepeatedRows),
     /// The batches go to a window operator, which buffers all of them unless `is_streaming`.
@@ -80,7 +84,7 @@ impl ExecutionPlan for CancellationExec {
             _ => None,
         };
         let mut batches = CancellableBatches {
-            input: make_cooperative(self.input.execute(partition, context)?),
+            input: self.input.execute(partition, context)?,
             cancellation: self.cancellation.clone(),
             batch_check: self.batch_check.clone(),
             account,
@@ -88,7 +92,8 @@ impl ExecutionPlan for CancellationExec {
             remaining: None,
         };
         let batches = futures::stream::poll_fn(move |context| batches.poll_next(context));
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+        // Parts of one batch come from here, and not from the input.
+        Ok(make_cooperative(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches))))
     }
 }
 
@@ -122,6 +127,10 @@ impl CancellableBatches {
     fn check_batch(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
         match &self.batch_check {
             BatchCheck::CancellationOnly => Ok(batch),
+            BatchCheck::BelowGroupingSets { rows } => {
+                let rows = *rows;
+                Ok(self.take_first_rows(batch, rows))
+            }
             BatchCheck::Repeated(repeated) => {
                 let repeated = *repeated;
                 self.check_row_width(&batch, repeated)?;
