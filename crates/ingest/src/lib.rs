@@ -10,6 +10,6 @@ mod write_ahead_log;
 
 pub use folder::{
     IngestCounters, IngestError, IngestFolder, IngestOptions, IngestTableStatus, IngestTableView, RowTransform,
-    SchemaEvolution, TableDeclaration, TableVerification,
+    SchemaEvolution, TableDeclaration, TableVerification, lost_tables, verify_folder,
 };
 pub use write_ahead_log::{LogError, LogOptions, WriteAheadLog};

@@ -13,7 +13,9 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::command_error::CommandError;
-use crate::config::{self, ApplyReport, Config, FileHashes, LoadedConfig, NodeAssembler, ResultsConfig};
+use crate::config::{
+    self, ApplyReport, Config, FileHashes, LoadedConfig, NodeAssembler, ResultsConfig, ingest_folders,
+};
 use crate::idle_memory;
 use crate::ingest::IngestFolders;
 use crate::metric_recorder;
@@ -99,6 +101,11 @@ impl<'a> NodeSpec<'a> {
         }
         names.extend(self.loaded_config.config.databases.iter().map(|entry| entry.name.clone()));
         names
+    }
+
+    /// The folders of its databases that take rows. None is opened.
+    pub(crate) fn ingest_folders(&self) -> Vec<(String, PathBuf)> {
+        ingest_folders(&self.loaded_config)
     }
 
     pub(crate) async fn open(self, defaults: LimitDefaults) -> Result<OpenNode, CommandError> {

@@ -103,7 +103,7 @@ impl Fixture {
 
     fn publish(&self, table: SourceTable) {
         let tables = [("readings".to_owned(), table)].into();
-        *self.source.0.lock().unwrap() = Arc::new(SourceTables { tables });
+        *self.source.0.lock().unwrap() = Arc::new(SourceTables { tables, ..SourceTables::default() });
     }
 
     /// Two files of different days with 100 rows each, and 50 recent rows.
@@ -240,4 +240,20 @@ async fn files_without_matching_rows_are_not_opened() {
     assert_eq!(fixture.rows("SELECT count(*) FROM readings WHERE day = 'monday' AND value >= 0").await, "125");
     let error = fixture.node.try_rows("SELECT count(*) FROM readings WHERE value >= 50").await.unwrap_err();
     assert!(error.to_string().contains("readings"), "{error}");
+}
+
+#[tokio::test]
+async fn an_unreadable_table_has_its_reason_and_others_are_read() {
+    let fixture = Fixture::new();
+    let tables = [("readings".to_owned(), fixture.table(Vec::new(), vec![recent(0, 5, "monday")]))].into();
+    let unreadable = [("events".to_owned(), "rows are lost".to_owned())].into();
+    let notes = vec!["keys are lost".to_owned()];
+    *fixture.source.0.lock().unwrap() = Arc::new(SourceTables { tables, unreadable, notes });
+    assert_eq!(fixture.node.tables().await, "events: unreadable, rows are lost\nreadings: 5 rows");
+    assert_eq!(fixture.node.catalog().await.notes, ["keys are lost"]);
+    assert_eq!(fixture.rows("SELECT count(*) FROM readings").await, "5");
+    assert_eq!(
+        fixture.node.refusal("SELECT * FROM events").await,
+        "unavailable: the table \"events\" cannot be read: rows are lost"
+    );
 }

@@ -13,6 +13,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
+use tidegate_core::private_file;
 
 use super::action::{Action, Remove, Transaction};
 use super::log_files::{checkpoint_path, entry_path, list, sync_folder, temporary_path, write_last_checkpoint};
@@ -75,7 +76,7 @@ fn actions(state: &TableState, now_ms: i64) -> Result<Vec<Action>, DeltaError> {
 }
 
 fn write_file(path: &Path, actions: &[Action]) -> Result<u64, DeltaError> {
-    let file = File::create_new(path).map_err(DeltaError::io(path))?;
+    let file = private_file::create_new(path).map_err(DeltaError::io(path))?;
     let schema = checkpoint_schema();
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let mut writer =

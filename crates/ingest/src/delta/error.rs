@@ -70,6 +70,9 @@ pub enum DeltaError {
         /// What is wrong.
         source: ParquetError,
     },
+    /// The work was ended by its [`super::StopFlag`]. What it made is removed.
+    #[error("the work was stopped")]
+    Stopped,
     /// A batch cannot be converted.
     #[error("the rows cannot be converted: {0}")]
     Arrow(#[from] ArrowError),

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use tidegate_core::private_file;
 use uuid::Uuid;
 
 use super::DeltaError;
@@ -120,7 +121,7 @@ fn write_lines(path: &Path, actions: &[Action]) -> Result<(), DeltaError> {
         serde_json::to_writer(&mut lines, action).map_err(|error| DeltaError::corrupt(path, error))?;
         lines.push(b'\n');
     }
-    let mut file = File::create_new(path).map_err(DeltaError::io(path))?;
+    let mut file = private_file::create_new(path).map_err(DeltaError::io(path))?;
     file.write_all(&lines).and_then(|()| file.sync_all()).map_err(DeltaError::io(path))
 }
 
@@ -140,7 +141,7 @@ pub(super) fn write_last_checkpoint(table: &Path, version: u64, actions: u64, by
     let temporary = temporary_path(table);
     let path = log_folder(table).join(LAST_CHECKPOINT);
     let json = serde_json::json!({"version": version, "size": actions, "sizeInBytes": bytes}).to_string();
-    let mut file = File::create_new(&temporary).map_err(DeltaError::io(&temporary))?;
+    let mut file = private_file::create_new(&temporary).map_err(DeltaError::io(&temporary))?;
     file.write_all(json.as_bytes()).and_then(|()| file.sync_all()).map_err(DeltaError::io(&temporary))?;
     fs::rename(&temporary, &path).map_err(DeltaError::io(&path))
 }

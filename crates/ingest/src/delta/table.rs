@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::datatypes::Schema;
 use serde_json::json;
+use tidegate_core::private_file;
 use uuid::Uuid;
 
 use super::action::{Action, Format, Metadata, Transaction};
@@ -58,7 +59,7 @@ impl DeltaTable {
         let now_ms = now_ms();
         let metadata = new_metadata(&schema, now_ms)?;
         let protocol = features::protocol_for(&schema);
-        fs::create_dir_all(log_folder(folder)).map_err(DeltaError::io(folder))?;
+        private_file::create_folder(&log_folder(folder)).map_err(DeltaError::io(folder))?;
         sync_folder(folder)?;
         if let Some(parent) = folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             sync_folder(parent)?;

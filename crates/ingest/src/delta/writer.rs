@@ -6,54 +6,65 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
-use arrow::compute::take_record_batch;
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::datatypes::Schema;
-use arrow::row::{RowConverter, SortField};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use tidegate_core::private_file;
 use uuid::Uuid;
 
 use super::DeltaError;
 use super::log_files::sync_folder;
 use super::partition::{self, PartitionBy};
+use super::partitioned_rows::{PartitionValues, PartitionedRows};
 use super::schema::TableSchema;
 use super::snapshot::DataFile;
 use super::statistics::StatisticsBuilder;
+use super::stop_flag::StopFlag;
 use super::table::now_ms;
 use super::types::to_stored;
 
 /// The most rows of a row group, which is the unit that scans divide a file into.
 const ROW_GROUP_ROWS_MAX: usize = 1_000_000;
 
+/// With more partitions, the row group of a file ends when its rows are written, as each open one takes memory.
+const OPEN_ROW_GROUPS_MAX: usize = 64;
+
 /// Limits of a [`DataFileWriter`].
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct WriterOptions {
-    /// The most files that are written at the same time. One more partition closes the least recently used file, so that
-    /// rows in no order of partitions get into more files.
+    /// The most files that are open at the same time. One more partition closes the least recently used file; further rows
+    /// of its partition get into another one.
     pub open_files_max: usize,
-    /// The most bytes of rows that wait to be written. More than that ends a row group early.
+    /// The most bytes of rows that wait to be written, half of them sorted by partition first. More than that ends a row
+    /// group early.
     pub memory_bytes_max: usize,
     /// A file that reaches this size is closed; further rows get into another one.
     pub file_bytes_max: u64,
+    /// Ends the work of the writer with an error.
+    pub stop: StopFlag,
 }
 
 impl Default for WriterOptions {
     fn default() -> Self {
-        Self { open_files_max: 64, memory_bytes_max: 128 << 20, file_bytes_max: 256 << 20 }
+        Self { open_files_max: 128, memory_bytes_max: 128 << 20, file_bytes_max: 256 << 20, stop: StopFlag::default() }
     }
 }
 
 /// Writes rows into new data files of a table, separated by partition. A commit adds the files to the table. Dropping it
 /// before [`DataFileWriter::finish`] removes them.
+///
+/// Rows of several partitions wait until there are many, so that a partition has one file and not one for each batch. Rows
+/// that fit into half of the memory get into one file for each partition.
 #[derive(Debug)]
 pub struct DataFileWriter {
     folder: PathBuf,
     schema: TableSchema,
     options: WriterOptions,
-    open: HashMap<Vec<Option<String>>, OpenFile>,
+    waiting: PartitionedRows,
+    open: HashMap<PartitionValues, OpenFile>,
     finished: Vec<DataFile>,
     /// All files of this writer.
     created: Vec<PathBuf>,
@@ -89,6 +100,7 @@ impl DataFileWriter {
             folder: folder.to_owned(),
             schema: TableSchema::new(schema, partition_by)?,
             options,
+            waiting: PartitionedRows::default(),
             open: HashMap::new(),
             finished: Vec::new(),
             created: Vec::new(),
@@ -101,7 +113,7 @@ impl DataFileWriter {
     /// Adds rows. Their columns are found by name; a nullable column may be missing, and is null.
     ///
     /// # Errors
-    /// `InvalidRows` if they do not fit; `Io` and `Parquet`. The writer is over: drop it.
+    /// `InvalidRows` if they do not fit; `Io`, `Parquet` and `Stopped`. The writer is over: drop it.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), DeltaError> {
         let written = self.write_batch(batch);
         self.has_failed |= written.is_err();
@@ -114,13 +126,40 @@ impl DataFileWriter {
         }
         let columns = self.declared_columns(batch)?;
         let stored = self.stored_batch(&columns, batch.num_rows())?;
-        for (values, rows) in self.partitions(&columns, batch.num_rows())? {
-            match rows {
-                None => self.write_rows(values, &stored)?,
-                Some(rows) => self.write_rows(values, &take_record_batch(&stored, &rows)?)?,
-            }
+        if self.schema.partitions.is_empty() {
+            return self.write_rows(Vec::new(), &stored);
         }
-        Ok(())
+        let partitions = self.partition_of_rows(&columns)?;
+        let first = partitions.first().copied().unwrap_or_default();
+        if self.waiting.bytes() == 0 && partitions.iter().all(|partition| *partition == first) {
+            return self.write_rows(self.waiting.values(first), &stored);
+        }
+        self.waiting.push(stored, &partitions)?;
+        if self.waiting.bytes() >= self.options.memory_bytes_max / 2 { self.write_waiting() } else { Ok(()) }
+    }
+
+    /// Writes the rows that wait, one partition after the other.
+    fn write_waiting(&mut self) -> Result<(), DeltaError> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let has_many = waiting.partitions() > OPEN_ROW_GROUPS_MAX;
+        let mut last: Option<PartitionValues> = None;
+        let written = waiting.drain(|values, rows| {
+            if let Some(before) = last.replace(values.clone()).filter(|before| has_many && *before != values) {
+                self.end_row_group(&before)?;
+            }
+            self.write_rows(values, &rows)
+        });
+        self.waiting = waiting;
+        written?;
+        match last.filter(|_| has_many) {
+            Some(values) => self.end_row_group(&values),
+            None => Ok(()),
+        }
+    }
+
+    fn end_row_group(&mut self, values: &PartitionValues) -> Result<(), DeltaError> {
+        let Some(file) = self.open.get_mut(values) else { return Ok(()) };
+        file.writer.flush().map_err(DeltaError::parquet(Path::new(&file.path)))
     }
 
     /// The columns of a batch in the order of the table.
@@ -164,42 +203,20 @@ impl DataFileWriter {
         Ok(RecordBatch::try_new_with_options(Arc::clone(stored), columns, &options)?)
     }
 
-    /// The partitions of rows: their values, and the positions of their rows, or `None` for all rows.
-    #[expect(clippy::type_complexity, reason = "the pairs are used in one place")]
-    fn partitions(
-        &self,
-        declared: &[ArrayRef],
-        rows: usize,
-    ) -> Result<Vec<(Vec<Option<String>>, Option<UInt32Array>)>, DeltaError> {
-        if self.schema.partitions.is_empty() {
-            return Ok(vec![(Vec::new(), None)]);
-        }
-        let mut keys = Vec::with_capacity(self.schema.partitions.len());
-        for column in self.schema.partitions.iter() {
+    /// The partition of each row.
+    fn partition_of_rows(&mut self, declared: &[ArrayRef]) -> Result<Vec<u32>, DeltaError> {
+        let columns = &self.schema.partitions;
+        let mut keys = Vec::with_capacity(columns.len());
+        for column in columns.iter() {
             let position = self.schema.declared.index_of(column.partition_by.kind_and_source().1)?;
             keys.push(column.stored_values(&declared[position])?);
         }
-        let sort_fields = keys.iter().map(|key| SortField::new(key.data_type().clone())).collect();
-        let key_rows = RowConverter::new(sort_fields)?.convert_columns(&keys)?;
-        let mut groups: HashMap<&[u8], Vec<u32>> = HashMap::new();
-        for row in 0..rows {
-            let position = u32::try_from(row).map_err(|_| DeltaError::InvalidRows("too many rows".to_owned()))?;
-            groups.entry(key_rows.row(row).data()).or_default().push(position);
-        }
-        let is_one = groups.len() == 1;
-        let mut groups: Vec<_> = groups.into_values().collect();
-        groups.sort_unstable();
-        let mut partitions = Vec::with_capacity(groups.len());
-        for group in groups {
-            let row = group.first().copied().unwrap_or_default() as usize;
-            let values = self.schema.partitions.iter().zip(&keys).map(|(column, key)| column.format(key, row));
-            let values = values.collect::<Result<Vec<_>, _>>()?;
-            partitions.push((values, (!is_one).then(|| UInt32Array::from(group))));
-        }
-        Ok(partitions)
+        let format = |row: usize| columns.iter().zip(&keys).map(|(column, key)| column.format(key, row)).collect();
+        self.waiting.partition_of_rows(&keys, format)
     }
 
-    fn write_rows(&mut self, values: Vec<Option<String>>, stored: &RecordBatch) -> Result<(), DeltaError> {
+    fn write_rows(&mut self, values: PartitionValues, stored: &RecordBatch) -> Result<(), DeltaError> {
+        self.options.stop.check()?;
         if !self.open.contains_key(&values) {
             self.open_file(&values)?;
         }
@@ -247,7 +264,7 @@ impl DataFileWriter {
         let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
         let full_path = self.folder.join(&path);
         self.create_folders(&full_path)?;
-        let file = File::create_new(&full_path).map_err(DeltaError::io(&full_path))?;
+        let file = private_file::create_new(&full_path).map_err(DeltaError::io(&full_path))?;
         self.created.push(full_path.clone());
         let options = ArrowWriterOptions::new().with_properties(properties()).with_skip_arrow_metadata(true);
         let file = ChecksumFile { file, hasher: crc32fast::Hasher::new(), bytes: 0 };
@@ -261,7 +278,7 @@ impl DataFileWriter {
     /// Creates the folders of a file below that of the table, and notes which folders have new names.
     fn create_folders(&mut self, file: &Path) -> Result<(), DeltaError> {
         let Some(parent) = file.parent() else { return Ok(()) };
-        fs::create_dir_all(parent).map_err(DeltaError::io(parent))?;
+        private_file::create_folder(parent).map_err(DeltaError::io(parent))?;
         let up_to_table = parent.ancestors().take_while(|folder| folder.starts_with(&self.folder));
         self.folders.extend(up_to_table.map(Path::to_owned));
         Ok(())
@@ -269,6 +286,7 @@ impl DataFileWriter {
 
     /// Completes a file, and waits until it is on disk.
     fn close_file(&mut self, values: &[Option<String>]) -> Result<(), DeltaError> {
+        self.options.stop.check()?;
         let Some(OpenFile { path, mut writer, statistics, rows, .. }) = self.open.remove(values) else {
             return Ok(());
         };
@@ -293,11 +311,12 @@ impl DataFileWriter {
     /// Completes all files, and returns them when they are on disk.
     ///
     /// # Errors
-    /// `Io` and `Parquet`; no file remains. `InvalidRows` if a write failed before.
+    /// `Io`, `Parquet` and `Stopped`; no file remains. `InvalidRows` if a write failed before.
     pub fn finish(mut self) -> Result<Vec<DataFile>, DeltaError> {
         if self.has_failed {
             return Err(DeltaError::InvalidRows("a write failed before".to_owned()));
         }
+        self.write_waiting()?;
         let mut open: Vec<_> = self.open.keys().cloned().collect();
         open.sort_unstable();
         for values in open {

@@ -6,7 +6,7 @@ use super::IngestError;
 use super::columns::merge_columns;
 use super::folder_handle::IngestFolder;
 use super::maintenance::retention_column;
-use super::names::{check_table_name, table_key};
+use super::names::{check_new_table_name, table_key};
 use super::options::{SchemaEvolution, TableDeclaration};
 use crate::delta::{DeltaSnapshot, PartitionBy};
 
@@ -49,7 +49,7 @@ pub(super) fn check_declarations(tables: &BTreeMap<String, TableDeclaration>) ->
     let mut names: BTreeMap<String, &str> = BTreeMap::new();
     for (name, declaration) in tables {
         let problem = |problem: String| IngestError::Declaration { table: name.clone(), problem };
-        check_table_name(name).map_err(|error| problem(error.to_string()))?;
+        check_new_table_name(name).map_err(|error| problem(error.to_string()))?;
         if let Some(other) = names.insert(table_key(name), name) {
             return Err(name_differs_in_case(name, other));
         }

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use tidegate_core::private_file;
 use uuid::Uuid;
 
+use super::closed_tables::LostRows;
 use super::shared::FolderShared;
 use super::storage::TableStorage;
 use super::write_record::{RecordDescription, encode_record};
@@ -68,10 +70,11 @@ impl FolderShared {
     async fn remove_files(&self, storage: &TableStorage) -> Result<bool, IngestError> {
         let _flush = storage.flush.lock().await;
         let Ok(_files) = storage.unlisted_files.try_write() else { return Ok(false) };
-        let root = self.path.clone();
+        let (root, name) = (self.path.clone(), storage.table.clone());
         let remove = move |delta: &mut Option<crate::delta::DeltaTable>, folder: &Path| {
             *delta = None;
-            discard_folder(&root, folder).map_err(|source| DeltaError::Io { path: folder.to_owned(), source })
+            let removed = discard_folder(&root, folder).and_then(|()| LostRows::delete(&root, &name));
+            removed.map_err(|source| DeltaError::Io { path: folder.to_owned(), source })
         };
         storage.with_delta(remove).await.map(|()| true)
     }
@@ -83,7 +86,7 @@ pub(crate) fn discard_folder(root: &Path, folder: &Path) -> std::io::Result<()> 
         return Ok(());
     }
     let trash = root.join(TIDEGATE_FOLDER).join(TRASH_FOLDER);
-    std::fs::create_dir_all(&trash)?;
+    private_file::create_folder(&trash)?;
     let discarded = trash.join(Uuid::new_v4().to_string());
     std::fs::rename(folder, &discarded)?;
     std::fs::File::open(root)?.sync_all()?;

@@ -68,6 +68,14 @@ pub enum IngestError {
     /// The table does not exist.
     #[error("there is no table \"{0}\"")]
     UnknownTable(String),
+    /// A part of the rows of the table is damaged.
+    #[error("table \"{table}\" is closed: {reason}")]
+    TableClosed {
+        /// The name of the table.
+        table: String,
+        /// What is damaged, and what the owner can do.
+        reason: String,
+    },
     /// The folder is closed or closes.
     #[error("the database takes no rows any more, as it is closed")]
     Closed,
@@ -87,6 +95,11 @@ impl IngestError {
     pub(crate) fn delta(table: &str) -> impl Fn(DeltaError) -> Self {
         let table = table.to_owned();
         move |source| Self::Delta { table: table.clone(), source: Box::new(source) }
+    }
+
+    /// Whether work was ended because the folder is closed.
+    pub(crate) fn is_stop(&self) -> bool {
+        matches!(self, Self::Delta { source, .. } if matches!(source.as_ref(), DeltaError::Stopped))
     }
 
     /// The error for a caller whose write failed. `database` is the name of the database.
@@ -112,6 +125,7 @@ impl IngestError {
             Self::Log(LogError::Closed) | Self::Closed => {
                 unavailable(format!("database \"{database}\" takes no rows now, as it is closed"))
             }
+            _ if self.is_stop() => unavailable(format!("database \"{database}\" is being closed")),
             Self::Delta { table, source } => match source.as_ref() {
                 DeltaError::UnsupportedType { .. } | DeltaError::InvalidSchema(_) | DeltaError::InvalidRows(_) => {
                     Error::new(ErrorKind::InvalidArguments, format!("table \"{table}\": {source}"))
@@ -119,6 +133,7 @@ impl IngestError {
                 _ => unavailable(format!("the rows of table \"{table}\" cannot be stored now; nothing was stored")),
             },
             Self::UnknownTable(table) => Error::new(ErrorKind::NotFound, format!("there is no table \"{table}\"")),
+            Self::TableClosed { .. } => Error::new(ErrorKind::Unavailable, self.to_string()),
             Self::Io { .. } => unavailable(format!("the storage of database \"{database}\" failed")),
             _ => Error::internal(self.to_string()),
         }

@@ -23,9 +23,9 @@ impl FolderShared {
     /// Moves the rows of a table that are in the log to its Delta table.
     ///
     /// # Errors
-    /// `UnknownTable`, `Delta`. The rows remain in the log, and visible.
+    /// `UnknownTable`, `TableClosed`, `Delta`. The rows remain in the log, and visible.
     pub(crate) async fn flush_table(&self, key: &str) -> Result<(), IngestError> {
-        let step = self.flush_step(key).ok_or_else(|| IngestError::UnknownTable(key.to_owned()))?;
+        let step = self.flush_step(key)?;
         let flushing = step.storage.flush.lock().await;
         // Rows of a failed move come first, then those since.
         while let Some((rows, is_retry)) = self.start_flush(key, step.incarnation) {
@@ -33,10 +33,11 @@ impl FolderShared {
                 rows: rows.clone(),
                 application: self.application.clone(),
                 partition_by: step.partition_by.clone(),
+                stop: self.flush_stop.clone(),
             };
             let result = step.storage.commit_rows(job).await;
             self.finish_flush(key, &step, &rows, result)?;
-            if !is_retry {
+            if !is_retry || self.flush_stop.is_stopped() {
                 break;
             }
         }
@@ -45,10 +46,14 @@ impl FolderShared {
         Ok(())
     }
 
-    fn flush_step(&self, key: &str) -> Option<FlushStep> {
+    fn flush_step(&self, key: &str) -> Result<FlushStep, IngestError> {
         let state = self.state.lock();
-        let table = state.tables.get(key).filter(|table| table.dropped_at.is_none())?;
-        Some(FlushStep {
+        let table = state.tables.get(key).filter(|table| table.dropped_at.is_none());
+        let table = table.ok_or_else(|| IngestError::UnknownTable(key.to_owned()))?;
+        if let Some(closure) = table.closure.as_ref().filter(|closure| !closure.moves_rows()) {
+            return Err(closure.to_error(&table.name));
+        }
+        Ok(FlushStep {
             storage: table.storage.clone(),
             incarnation: table.incarnation,
             partition_by: table.declaration.partition_by.clone(),
@@ -91,6 +96,8 @@ impl FolderShared {
                 tracing::debug!(database = %self.name, table = key, rows = rows.rows, "rows are in the Delta table");
                 Ok(())
             }
+            // They are moved after the next start.
+            Err(error) if error.is_stop() => Ok(()),
             Err(error) => {
                 let text = error.to_string();
                 tracing::error!(database = %self.name, table = key, error = %text, "rows remain in the log");
@@ -125,6 +132,9 @@ impl FolderShared {
     async fn flush_tables(&self, keys: Vec<String>) -> Result<(), IngestError> {
         let mut result = Ok(());
         for key in keys {
+            if self.flush_stop.is_stopped() {
+                break;
+            }
             match self.flush_table(&key).await {
                 // It was dropped meanwhile.
                 Ok(()) | Err(IngestError::UnknownTable(_)) => {}
@@ -134,17 +144,25 @@ impl FolderShared {
         result
     }
 
+    /// The tables with rows that can be moved.
     fn keys_of_tables(&self, condition: impl Fn(&super::table_state::TableState) -> bool) -> Vec<String> {
         let state = self.state.lock();
-        let tables = state.tables.iter();
+        let tables = state.tables.iter().filter(|(_, table)| table.moves_rows());
         let with_rows = tables.filter(|(_, table)| table.pending.is_some() || table.flushing.is_some());
         with_rows.filter(|(_, table)| condition(table)).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// The number of rows that only the log has.
+    pub(crate) fn waiting_rows(&self) -> u64 {
+        let state = self.state.lock();
+        state.tables.values().flat_map(super::table_state::TableState::logged_rows).map(|logged| logged.rows).sum()
     }
 
     /// When the oldest row of any table is old enough to be moved.
     pub(crate) fn next_flush(&self) -> Option<Instant> {
         let state = self.state.lock();
-        let oldest = state.tables.values().filter_map(|table| table.pending.as_ref()).map(|rows| rows.since).min();
+        let tables = state.tables.values().filter(|table| table.moves_rows());
+        let oldest = tables.filter_map(|table| table.pending.as_ref()).map(|rows| rows.since).min();
         oldest.map(|since| Instant::from_std(since) + self.options.flush_age.max(Duration::from_millis(1)))
     }
 }

@@ -1,11 +1,15 @@
 //! The handle of an open folder.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, RwLock, watch};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::names::table_key;
 use super::options::IngestOptions;
@@ -15,6 +19,10 @@ use super::status::IngestTableStatus;
 use super::verify::TableVerification;
 use super::view::IngestTableView;
 use super::{IngestError, background};
+use crate::delta::StopFlag;
+
+/// How long rows are moved while a folder is closed. A service manager kills what does not end in ten seconds or more.
+const FLUSH_AT_CLOSE: Duration = Duration::from_secs(4);
 
 /// A folder of Delta tables that take rows. Implements [`IngestTarget`](tidegate_query::IngestTarget).
 ///
@@ -30,8 +38,8 @@ impl IngestFolder {
     /// Opens the folder at `path` as the database `name`. It is created if it does not exist.
     ///
     /// # Errors
-    /// `Locked` if another process writes to it; `Log` if the log is damaged; `Declaration` if a declared table contradicts
-    /// the table on disk; `Delta`, `Record` and `Io`.
+    /// `Locked` if another process writes to it; `Declaration` if a declared table contradicts the table on disk; `Io`,
+    /// `Log` and `Record`. Damage closes only the tables that have it.
     pub async fn open(name: &str, path: PathBuf, options: IngestOptions) -> Result<Arc<Self>, IngestError> {
         let open_options = options.clone();
         let open_path = path.clone();
@@ -53,6 +61,8 @@ impl IngestFolder {
             flush_due: Notify::new(),
             flush_failures: watch::Sender::new(0),
             stop: watch::Sender::new(false),
+            flush_stop: StopFlag::default(),
+            maintenance_stop: StopFlag::default(),
             counters: IngestCounters::default(),
             lock,
         });
@@ -69,6 +79,30 @@ impl IngestFolder {
     /// All tables at one moment, by name, with those of rejected rows.
     pub fn views(&self) -> Vec<IngestTableView> {
         self.shared.state.lock().tables.values_mut().filter_map(|table| table.view()).collect()
+    }
+
+    /// The tables that take and return no rows because a part of them is damaged, and why.
+    pub fn closed_tables(&self) -> BTreeMap<String, String> {
+        let state = self.shared.state.lock();
+        let closed = state.tables.values().filter_map(|table| {
+            let closure = table.closure.as_ref().filter(|_| table.dropped_at.is_none())?;
+            Some((table.name.clone(), closure.reason.clone()))
+        });
+        closed.collect()
+    }
+
+    /// What is damaged and concerns no single table: one sentence each.
+    pub fn damage(&self) -> Vec<String> {
+        let state = self.shared.state.lock();
+        let new_tables = state.new_tables_closure.as_ref();
+        let new_tables = new_tables.map(|closure| format!("no table can be created: {}", closure.reason));
+        new_tables.into_iter().chain(state.keys.loss().map(str::to_owned)).collect()
+    }
+
+    /// Whether the table has columns, or is closed.
+    pub fn has_table(&self, table: &str) -> bool {
+        let state = self.shared.state.lock();
+        state.tables.get(&table_key(table)).is_some_and(|known| known.name == table && known.exists())
     }
 
     /// Changes whenever the rows of a table change.
@@ -104,7 +138,7 @@ impl IngestFolder {
     /// Moves the rows of a table that only the log has to its Delta table.
     ///
     /// # Errors
-    /// `UnknownTable`, `Delta`. The rows remain in the log, and visible.
+    /// `UnknownTable`, `TableClosed`, `Delta`. The rows remain in the log, and visible.
     pub async fn flush(&self, table: &str) -> Result<(), IngestError> {
         self.shared.flush_table(&table_key(table)).await
     }
@@ -126,19 +160,39 @@ impl IngestFolder {
     /// Reads the log and all data files of a table, and compares their checksums and rows with what was written.
     ///
     /// # Errors
-    /// `UnknownTable`, and `Log` if a file of the log cannot be read at all.
+    /// `UnknownTable`, `TableClosed`, and `Log` if a file of the log cannot be read at all.
     pub async fn verify(&self, table: &str) -> Result<TableVerification, IngestError> {
         self.shared.verify_table(&table_key(table)).await
     }
 
-    /// Ends all writes, moves all rows to their tables, and closes the folder. When it returns, the folder can be opened
-    /// again.
+    /// Ends all writes, moves rows to their tables for some seconds, and closes the folder. Rows that were not moved remain
+    /// in the log, and are moved after the next start. When it returns, the folder can be opened again.
     ///
     /// # Errors
     /// `Delta` if rows could not be moved. They remain in the log, and the folder is closed nevertheless.
     pub async fn close(&self) -> Result<(), IngestError> {
         self.shared.state.lock().is_closing = true;
         self.shared.stop.send_replace(true);
+        self.shared.maintenance_stop.stop();
+        let mut ending = pin!(self.end_work());
+        let flushed = match timeout(FLUSH_AT_CLOSE, &mut ending).await {
+            Ok(flushed) => flushed,
+            Err(_) => {
+                self.shared.flush_stop.stop();
+                ending.await
+            }
+        };
+        let waiting = self.shared.waiting_rows();
+        if waiting > 0 {
+            tracing::info!(database = %self.shared.name, rows = waiting, "rows remain in the log until the next start");
+        }
+        self.shared.log.close().await;
+        self.shared.key_log.lock().await.close().await;
+        self.shared.lock.release();
+        flushed
+    }
+
+    async fn end_work(&self) -> Result<(), IngestError> {
         let background = self.background.lock().take();
         if let Some(background) = background
             && background.await.is_err()
@@ -150,9 +204,6 @@ impl IngestFolder {
         let flushed = self.shared.flush_all().await;
         self.shared.remove_dropped_tables().await;
         self.shared.release_log().await;
-        self.shared.log.close().await;
-        self.shared.key_log.lock().await.close().await;
-        self.shared.lock.release();
         flushed
     }
 }

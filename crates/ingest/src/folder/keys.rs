@@ -2,6 +2,10 @@
 //!
 //! The key of a write is in its record of the write-ahead log. Before that record is released, the key moves to a log of
 //! its own, whose segments are released when all their keys are too old.
+//!
+//! After each record of keys comes an empty one. So a damaged record of keys is never taken for an incomplete end, and
+//! is known to be lost. Until its keys would be too old, a write with a key that is not known may be a repeat, and is
+//! refused.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
@@ -13,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_query::WriteReceipt;
 
 use super::IngestError;
-use crate::write_ahead_log::{LogError, LogOptions, WriteAheadLog};
+use crate::write_ahead_log::{LogError, LogOptions, LostRecords, RecoveredRecord, WriteAheadLog};
 
 /// Bytes of a segment of the keys.
 const SEGMENT_BYTES: u64 = 1 << 20;
@@ -21,6 +25,8 @@ const SEGMENT_BYTES: u64 = 1 << 20;
 const BYTES_MAX: u64 = 1 << 30;
 /// Keys in one record.
 const RECORD_KEYS_MAX: usize = 10_000;
+/// The payload of a record without keys.
+const NO_KEYS: &[u8] = b"[]";
 
 /// A key with what its write stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -41,6 +47,17 @@ pub(crate) enum KeyState {
     Running,
     /// Nothing: the caller has it now, until [`KeyTable::finish`].
     New,
+    /// Unknown, because keys are lost, and why they are.
+    Lost(String),
+}
+
+/// Keys that cannot be read any more.
+#[derive(Debug)]
+struct LostKeys {
+    /// What is damaged, and what the owner can do.
+    reason: String,
+    /// When the last of them would be forgotten, in milliseconds since 1970.
+    until_ms: i64,
 }
 
 /// The keys in memory.
@@ -54,6 +71,7 @@ pub(crate) struct KeyTable {
     running: HashSet<Arc<str>>,
     /// Keys that are in the write-ahead log only, by sequence number.
     unsaved: VecDeque<StoredKey>,
+    lost: Option<LostKeys>,
 }
 
 impl KeyTable {
@@ -65,7 +83,25 @@ impl KeyTable {
             order: VecDeque::new(),
             running: HashSet::new(),
             unsaved: VecDeque::new(),
+            lost: None,
         }
+    }
+
+    /// Why writes with unknown keys are refused, if they are.
+    pub(crate) fn loss(&self) -> Option<&str> {
+        self.lost.as_ref().filter(|lost| now_ms() < lost.until_ms).map(|lost| lost.reason.as_str())
+    }
+
+    /// Notes that a part of the log of keys in `folder` is damaged, whose keys were stored before a time.
+    fn lose(&mut self, folder: &Path, LostRecords { file, offset, problem, .. }: &LostRecords, lost_ms: i64) {
+        let root = folder.parent().and_then(Path::parent).unwrap_or(folder);
+        let [file, folder] = [file.as_path(), folder].map(|path| path.strip_prefix(root).unwrap_or(path).display());
+        let reason = format!(
+            "keys of writes are lost: {file} is damaged at byte {offset} ({problem}). Until they would expire, writes \
+             with other keys than those that remain are refused, because their rows may be stored already. To forget all \
+             keys now, stop the server, delete the folder {folder} in the folder of the database, and start the server"
+        );
+        self.lost = Some(LostKeys { reason, until_ms: lost_ms.saturating_add(self.age_max_ms) });
     }
 
     /// Looks a key up, and notes that a write with it is running if it is new.
@@ -73,6 +109,9 @@ impl KeyTable {
         self.forget_old(now_ms());
         if let Some(stored) = self.stored.get(key) {
             return KeyState::Stored(WriteReceipt { sequence: stored.sequence, rows: stored.rows.clone() });
+        }
+        if let Some(reason) = self.loss() {
+            return KeyState::Lost(reason.to_owned());
         }
         match self.running.insert(key.clone()) {
             true => KeyState::New,
@@ -133,16 +172,38 @@ pub(crate) struct KeyLog {
     age_max_ms: i64,
 }
 
+/// A time after which no lost key was stored: that of its file, or now if it was in another one.
+fn last_written_ms(lost: &LostRecords) -> i64 {
+    if lost.payloads.is_empty() {
+        return now_ms();
+    }
+    let written = std::fs::metadata(&lost.file).and_then(|file| file.modified()).ok();
+    let since = written.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+    since.and_then(|since| i64::try_from(since.as_millis()).ok()).map_or_else(now_ms, |time| time.min(now_ms()))
+}
+
 impl KeyLog {
     /// Opens the log of keys in `folder`, and adds its keys to `keys`.
     pub(crate) fn open(folder: &Path, keys: &mut KeyTable) -> Result<Self, IngestError> {
         let mut records = VecDeque::new();
         let options = LogOptions { segment_bytes: SEGMENT_BYTES, bytes_max: BYTES_MAX };
-        let log = WriteAheadLog::open(folder, options, |sequence, payload: Bytes| {
-            let saved: Vec<StoredKey> = serde_json::from_slice(&payload)?;
-            records.push_back((sequence, newest_time(&saved)));
-            saved.into_iter().for_each(|key| keys.restore(key));
-            Ok::<(), serde_json::Error>(())
+        let log = WriteAheadLog::open_damaged(folder, options, 0, |record| match record {
+            RecoveredRecord::Whole { sequence, payload } => {
+                let saved: Vec<StoredKey> =
+                    serde_json::from_slice(&payload).map_err(|error| LogError::replay(sequence, error))?;
+                records.push_back((sequence, newest_time(&saved)));
+                saved.into_iter().for_each(|key| keys.restore(key));
+                Ok(())
+            }
+            RecoveredRecord::Lost(lost) => {
+                let lost_ms = last_written_ms(&lost);
+                records.push_back((*lost.sequences.end(), lost_ms));
+                let has_none = |payload: &Bytes| payload.len() == NO_KEYS.len();
+                if lost.payloads.is_empty() || !lost.payloads.iter().all(has_none) {
+                    keys.lose(folder, &lost, lost_ms);
+                }
+                Ok(())
+            }
         })?;
         Ok(Self { log, records, age_max_ms: keys.age_max_ms })
     }
@@ -157,9 +218,12 @@ impl KeyLog {
             }
             // Strings and numbers always have a JSON form.
             let payload = serde_json::to_vec(&unsaved).unwrap_or_default();
-            match self.log.append(vec![Bytes::from(payload)]).await {
-                Ok(sequence) => self.records.push_back((sequence, newest_time(&unsaved))),
-                Err(error) => {
+            let saving = self.log.append(vec![Bytes::from(payload)]);
+            // It shares the sync of the record before it.
+            let marking_end = self.log.append(vec![Bytes::from_static(NO_KEYS)]);
+            match tokio::join!(saving, marking_end) {
+                (Ok(saved), Ok(end)) => self.records.extend([saved, end].map(|record| (record, newest_time(&unsaved)))),
+                (Err(error), _) | (_, Err(error)) => {
                     keys.with_keys(|keys| keys.put_back_unsaved(unsaved));
                     return Err(error);
                 }

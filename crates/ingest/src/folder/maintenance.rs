@@ -37,8 +37,13 @@ impl FolderShared {
         self.remove_dropped_tables().await;
         let keys: Vec<String> = self.state.lock().tables.keys().cloned().collect();
         for key in keys {
+            if self.maintenance_stop.is_stopped() {
+                return;
+            }
             let result = self.maintain_table(&key).await;
-            if let Err(error) = result {
+            if let Err(error) = result
+                && !error.is_stop()
+            {
                 tracing::warn!(database = %self.name, table = %key, %error, "maintenance of a table failed");
                 if let Some(table) = self.state.lock().tables.get_mut(&key) {
                     table.last_error = Some(error.to_string());
@@ -54,9 +59,10 @@ impl FolderShared {
         self.delete_unused_files(key).await
     }
 
+    /// `None` for a closed table, too: files that seem to be unused may be those of its lost rows.
     fn maintained_table(&self, key: &str) -> Option<MaintainedTable> {
         let state = self.state.lock();
-        let table = state.tables.get(key).filter(|table| table.dropped_at.is_none())?;
+        let table = state.tables.get(key).filter(|table| table.dropped_at.is_none() && table.closure.is_none())?;
         Some(MaintainedTable {
             key: key.to_owned(),
             incarnation: table.incarnation,
@@ -71,7 +77,7 @@ impl FolderShared {
         let Some(table) = self.maintained_table(key) else { return Ok(0) };
         let (mut joined, mut groups) = (0, 0);
         for group in plan_compaction(&table.snapshot, self.options.compaction) {
-            if *self.stop.borrow() {
+            if self.maintenance_stop.is_stopped() {
                 break;
             }
             let count = group.len() as u64;
@@ -90,8 +96,9 @@ impl FolderShared {
         let (snapshot, folder) = (table.snapshot.clone(), table.storage.folder.clone());
         let partition_by = table.declaration.partition_by.clone();
         let inputs = group.clone();
-        let target_bytes = self.options.compaction.target_bytes;
-        let join = move || join_files(&folder, &snapshot, &inputs, &partition_by, target_bytes);
+        let file_bytes_max = self.options.compaction.target_bytes.saturating_mul(2);
+        let options = WriterOptions { file_bytes_max, stop: self.maintenance_stop.clone(), ..WriterOptions::default() };
+        let join = move || join_files(&folder, &snapshot, &inputs, &partition_by, options);
         let step = tokio::task::spawn_blocking(join);
         let joined =
             step.await.map_err(|_| IngestError::Panicked)?.map_err(IngestError::delta(&table.storage.table))?;
@@ -215,9 +222,8 @@ fn join_files(
     snapshot: &DeltaSnapshot,
     inputs: &[Arc<DataFile>],
     partition_by: &[PartitionBy],
-    target_bytes: u64,
+    options: WriterOptions,
 ) -> Result<Vec<DataFile>, DeltaError> {
-    let options = WriterOptions { file_bytes_max: target_bytes.saturating_mul(2), ..WriterOptions::default() };
     let mut writer = DataFileWriter::new(folder, &snapshot.schema, partition_by, options)?;
     for file in inputs {
         for batch in read_file(folder, snapshot, file, COMPACTION_BATCH_ROWS)? {

@@ -8,11 +8,13 @@
 //! - `folder_handle`, `target`: what other crates use. `options`: declarations and bounds. `error`, `names`.
 //! - `writer`, `stager`, `staged_file`: a write. `columns`: whether its columns fit. `write_record`: its record.
 //! - `state`, `table_state`, `pending`, `view`: the tables in memory, and views of them. `shared`: their owner.
-//! - `keys`: the keys of writes. `lock`: one process writes. `recovery`: what happens at a start.
+//! - `keys`: the keys of writes. `lock`: one process writes. `recovery`: what happens at a start. `closed_tables`: what
+//!   becomes of damage that it finds.
 //! - `background`: when the steps in `flush`, `maintenance` and `drop_table` run. `storage`: their blocking parts.
 //! - `status`, `verify`, `upkeep`: what an owner reads and starts.
 
 mod background;
+mod closed_tables;
 mod columns;
 mod declarations;
 mod drop_table;
@@ -36,16 +38,19 @@ mod table_state;
 mod target;
 mod upkeep;
 mod verify;
+mod verify_folder;
 mod view;
 mod write_record;
 mod writer;
 
+pub use closed_tables::lost_tables;
 pub use error::IngestError;
 pub use folder_handle::IngestFolder;
 pub use options::{IngestOptions, RowTransform, SchemaEvolution, TableDeclaration};
 pub use shared::IngestCounters;
 pub use status::IngestTableStatus;
 pub use verify::TableVerification;
+pub use verify_folder::verify_folder;
 pub use view::IngestTableView;
 
 /// The folder of our own files in a folder of tables. No table has such a name.

@@ -5,8 +5,23 @@ use tidegate_query::REJECTS_SUFFIX;
 
 /// The bytes of a name, without the suffix of rejected rows.
 const NAME_BYTES_MAX: usize = 128;
+/// Folders in a Delta table. Readers such as Spark search no table in folders with these names, and take the folder
+/// around `_delta_log` for a table.
+const RESERVED_NAMES: [&str; 2] = ["_delta_log", "_samples"];
 
-/// Checks the name of a table.
+/// Checks the name of a table that is created.
+pub(crate) fn check_new_table_name(name: &str) -> Result<(), Error> {
+    check_table_name(name)?;
+    let stem = name.strip_suffix(REJECTS_SUFFIX).unwrap_or(name);
+    if RESERVED_NAMES.contains(&table_key(stem).as_str()) {
+        let other = stem.trim_start_matches('_');
+        let problem = format!("is that of a folder in a Delta table; choose another one, such as {other:?}");
+        return Err(Error::new(ErrorKind::InvalidArguments, format!("the table name {name:?} {problem}")));
+    }
+    Ok(())
+}
+
+/// Checks the name of a table that may exist.
 pub(crate) fn check_table_name(name: &str) -> Result<(), Error> {
     let stem = name.strip_suffix(REJECTS_SUFFIX).unwrap_or(name);
     let problem = if stem.is_empty() {
@@ -40,15 +55,18 @@ pub(crate) fn is_rejects(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::check_table_name;
+    use super::{check_new_table_name, check_table_name};
 
     #[test]
     fn names_that_are_folder_names_everywhere_are_accepted() {
         for name in ["a", "Sensors_2", "2024-01", "_x", "sensors__rejects", &"n".repeat(128)] {
-            assert!(check_table_name(name).is_ok(), "{name}");
+            assert!(check_new_table_name(name).is_ok(), "{name}");
         }
         for name in ["", "..", ".x", "a/b", "a\\b", "a b", "ä", "-rf", "a\0", "__rejects", "a.b", &"n".repeat(129)] {
             assert!(check_table_name(name).is_err(), "{name}");
+        }
+        for name in ["_delta_log", "_Delta_LOG", "_samples", "_delta_log__rejects"] {
+            assert!(check_table_name(name).is_ok() && check_new_table_name(name).is_err(), "{name}");
         }
     }
 }

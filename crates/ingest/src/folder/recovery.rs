@@ -7,8 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tidegate_core::private_file;
 use uuid::Uuid;
 
+use super::closed_tables::{DamagedPart, LostRows, TableClosure};
 use super::declarations::{check_declarations, check_stored, name_differs_in_case};
 use super::drop_table::discard_folder;
 use super::keys::{KeyLog, KeyTable, StoredKey};
@@ -18,13 +20,16 @@ use super::options::IngestOptions;
 use super::pending::AppliedRows;
 use super::state::{AppliedWrite, FolderState};
 use super::storage::flushed_sequence;
-use super::write_record::{RecordDescription, TableDescription, WriteDescription, decode_record, decode_stream};
+use super::table_state::TableState;
+use super::write_record::{
+    RecordDescription, TableDescription, WriteDescription, decode_record, decode_stream, recover_description,
+};
 use super::{IngestError, TIDEGATE_FOLDER, TRASH_FOLDER};
-use crate::delta::DeltaTable;
-use crate::write_ahead_log::WriteAheadLog;
+use crate::delta::{DeltaError, DeltaTable};
+use crate::write_ahead_log::{LogError, LostRecords, RecoveredRecord, WriteAheadLog};
 
-const LOCK_FILE: &str = "lock";
-const LOG_FOLDER: &str = "log";
+pub(super) const LOCK_FILE: &str = "lock";
+pub(super) const LOG_FOLDER: &str = "log";
 const KEYS_FOLDER: &str = "keys";
 /// The id of the log. It is in the folder of the log, so that a log that begins again has another one: its sequence
 /// numbers would be those of rows that the Delta tables have already.
@@ -42,7 +47,7 @@ pub(crate) struct OpenedFolder {
 /// Opens the folder. Blocks while the log is read.
 pub(crate) fn open_folder(path: &Path, options: &IngestOptions) -> Result<OpenedFolder, IngestError> {
     let own = path.join(TIDEGATE_FOLDER);
-    std::fs::create_dir_all(&own).map_err(IngestError::io("create", &own))?;
+    private_file::create_folder(&own).map_err(IngestError::io("create", &own))?;
     let lock = FolderLock::acquire(path, &own.join(LOCK_FILE))?;
     let trash = own.join(TRASH_FOLDER);
     match std::fs::remove_dir_all(&trash) {
@@ -57,12 +62,27 @@ pub(crate) fn open_folder(path: &Path, options: &IngestOptions) -> Result<Opened
     let application = read_or_create_id(&log_folder)?;
     check_declarations(&options.tables)?;
     let state = FolderState::new(path.to_owned(), &options.tables, options.create_tables, keys);
-    let mut recovery = Recovery { state, flushed: BTreeMap::new(), application };
+    let mut recovery = Recovery {
+        state,
+        flushed: BTreeMap::new(),
+        application,
+        lost: LostRows::load(path)?,
+        uncertain: None,
+        begun_again: BTreeMap::new(),
+    };
     recovery.load_tables(path)?;
-    let log = WriteAheadLog::open(&log_folder, options.log, |sequence, payload| recovery.replay(sequence, &payload))?;
+    let acknowledged = recovery.flushed.values().copied().max().unwrap_or_default();
+    let log = WriteAheadLog::open_damaged(&log_folder, options.log, acknowledged, |record| match record {
+        RecoveredRecord::Whole { sequence, payload } => {
+            recovery.replay(sequence, &payload).map_err(|error| LogError::replay(sequence, error))
+        }
+        RecoveredRecord::Lost(lost) => {
+            recovery.lose(&lost).map_err(|error| LogError::replay(*lost.sequences.start(), error))
+        }
+    })?;
+    recovery.close_tables()?;
     let Recovery { mut state, application, .. } = recovery;
     state.applied_sequence = log.last_sequence();
-    check_staged_files(&state)?;
     Ok(OpenedFolder { state, log, key_log, application, lock })
 }
 
@@ -72,6 +92,11 @@ struct Recovery {
     /// The tables on disk, with the sequence number up to which each has the records of the log.
     flushed: BTreeMap<String, u64>,
     application: String,
+    lost: LostRows,
+    /// The last lost record whose tables are unknown, and what is wrong with it.
+    uncertain: Option<(u64, String)>,
+    /// The records that removed a table, or replaced all of its rows.
+    begun_again: BTreeMap<String, u64>,
 }
 
 impl Recovery {
@@ -83,9 +108,28 @@ impl Recovery {
             if !entry.path().is_dir() || check_table_name(&name).is_err() {
                 continue;
             }
-            let Some(table) = DeltaTable::open(&entry.path()).map_err(IngestError::delta(&name))? else { continue };
-            self.add_stored(&name, table)?;
+            match DeltaTable::open(&entry.path()) {
+                Ok(Some(table)) => self.add_stored(&name, table)?,
+                Ok(None) => {}
+                Err(error) => self.add_damaged(&name, &error)?,
+            }
         }
+        Ok(())
+    }
+
+    /// Adds a table that cannot be opened, and is therefore closed.
+    fn add_damaged(&mut self, name: &str, error: &DeltaError) -> Result<(), IngestError> {
+        // Callers read it, and need not know where the folder is.
+        let error = error.to_string().replace(&format!("{}/", self.state.path.display()), "");
+        let table = self.state.table_mut(name);
+        if table.name != name {
+            return Err(name_differs_in_case(name, &table.name));
+        }
+        let reason = format!(
+            "{error}; undo what another program has changed, or move the folder {name} out of the folder of the \
+             database, and restart the server"
+        );
+        table.close(TableClosure { part: DamagedPart::DeltaTable, reason });
         Ok(())
     }
 
@@ -117,10 +161,13 @@ impl Recovery {
         let receipt = write.receipt(sequence);
         let mut tables = Vec::new();
         for (table, stream) in write.tables.into_iter().zip(streams) {
-            let is_flushed = self.flushed.get(&table_key(&table.table)).is_some_and(|flushed| *flushed >= sequence);
-            if !is_flushed {
-                tables.push(decode_table(sequence, table, stream)?);
+            if self.keep_in_log(&table.table, sequence) || self.is_flushed(&table.table, sequence) {
+                continue;
             }
+            if table.replaces {
+                self.begin_again(&table.table, sequence);
+            }
+            tables.push(decode_table(sequence, table, stream)?);
         }
         let key = write.key.map(|key| StoredKey {
             key: Arc::from(key),
@@ -132,9 +179,90 @@ impl Recovery {
         Ok(())
     }
 
+    /// Whether the Delta table has the rows of the record.
+    fn is_flushed(&self, table: &str, sequence: u64) -> bool {
+        self.flushed.get(&table_key(table)).is_some_and(|flushed| *flushed >= sequence)
+    }
+
+    /// Whether the log keeps the record: it is unknown whether a Delta table has it that cannot be opened.
+    fn keep_in_log(&mut self, table: &str, sequence: u64) -> bool {
+        let Some(table) = self.state.tables.get_mut(&table_key(table)) else { return false };
+        let is_kept = table.closure.as_ref().is_some_and(TableClosure::is_of_delta_table);
+        if is_kept {
+            table.kept_since.get_or_insert(sequence);
+        }
+        is_kept
+    }
+
+    /// Forgets lost rows of a table that the record removes anyway.
+    fn begin_again(&mut self, table: &str, sequence: u64) {
+        self.lost.forget(table, sequence);
+        self.begun_again.insert(table_key(table), sequence);
+    }
+
+    /// Notes which tables have lost rows.
+    fn lose(&mut self, lost: &LostRecords) -> Result<(), IngestError> {
+        self.lost.keep_copy(&lost.file);
+        if lost.payloads.is_empty() {
+            self.uncertain = Some((*lost.sequences.end(), self.lost.describe(lost, None)));
+        }
+        for (sequence, payload) in lost.sequences.clone().zip(&lost.payloads) {
+            match recover_description(payload) {
+                Some(RecordDescription::DropTable { table }) => self.replay_drop(sequence, &table)?,
+                Some(RecordDescription::Write(write)) => {
+                    // Its rows are in Delta tables, so a repeat must not store them again.
+                    let is_stored = write.tables.iter().all(|table| self.is_flushed(&table.table, sequence));
+                    if let Some(key) = write.key.as_deref().filter(|_| is_stored) {
+                        let (key, rows) = (Arc::from(key), write.rows.clone());
+                        self.state.keys.store(StoredKey { key, sequence, rows, time_ms: write.time_ms });
+                    }
+                    let problem = self.lost.describe(lost, Some(write.rows.iter().sum()));
+                    for TableDescription { table, .. } in write.tables {
+                        if !self.is_flushed(&table, sequence) {
+                            self.lost.add(&table, sequence, &problem);
+                        }
+                    }
+                }
+                None => self.uncertain = Some((sequence, self.lost.describe(lost, None))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the tables that have lost rows, that may have, or whose data files are not there.
+    fn close_tables(&mut self) -> Result<(), IngestError> {
+        if let Some((sequence, problem)) = self.uncertain.take() {
+            let is_later = |known: Option<&u64>| known.is_some_and(|known| *known >= sequence);
+            let tables = self.state.tables.iter();
+            let affected = tables
+                .filter(|(key, _)| !is_later(self.flushed.get(*key)) && !is_later(self.begun_again.get(*key)))
+                .map(|(_, table)| table.name.clone());
+            for table in affected.collect::<Vec<String>>() {
+                self.lost.add(&table, sequence, &problem);
+            }
+            self.lost.add_new_tables(sequence, &problem);
+        }
+        self.lost.store()?;
+        let closure = |reason: &str| TableClosure { part: DamagedPart::Record, reason: reason.to_owned() };
+        for loss in self.lost.tables() {
+            self.state.table_mut(&loss.table).close(closure(&loss.reason));
+        }
+        self.state.new_tables_closure = self.lost.new_tables().map(|loss| closure(&loss.reason));
+        for table in self.state.tables.values_mut() {
+            if let Some(reason) = missing_data_file(table) {
+                table.close(TableClosure { part: DamagedPart::DataFile, reason });
+            }
+        }
+        Ok(())
+    }
+
     /// Finishes the removal of a table, unless the table on disk is a later one of the same name.
     fn replay_drop(&mut self, sequence: u64, name: &str) -> Result<(), IngestError> {
         let key = table_key(name);
+        self.begin_again(name, sequence);
+        if self.keep_in_log(name, sequence) {
+            return Ok(());
+        }
         let flushed = self.flushed.get(&key).copied();
         if flushed.is_some_and(|flushed| flushed >= sequence) {
             return Ok(());
@@ -165,33 +293,36 @@ fn decode_table(sequence: u64, table: TableDescription, stream: Bytes) -> Result
     Ok((table.table, AppliedRows { schema, batches, staged, replaces: table.replaces, bytes }, None))
 }
 
-/// Data files that only the log has must be there, as their rows were acknowledged.
-fn check_staged_files(state: &FolderState) -> Result<(), IngestError> {
-    for table in state.tables.values() {
-        for rows in table.pending.iter() {
-            for file in &rows.staged {
-                let path = table.storage.folder.join(&file.path);
-                let bytes = std::fs::metadata(&path).map_err(IngestError::io("find the data file", &path))?.len();
-                if bytes != file.bytes {
-                    let sequence = rows.last_sequence;
-                    let problem = format!("{} has {bytes} bytes instead of {}", path.display(), file.bytes);
-                    return Err(IngestError::Record { sequence, problem });
-                }
-            }
-        }
+/// What is wrong with a data file that only the log names. Its rows were acknowledged.
+fn missing_data_file(table: &TableState) -> Option<String> {
+    let staged = table.pending.iter().flat_map(|rows| &rows.staged);
+    staged.into_iter().find_map(|file| {
+        let problem = match std::fs::metadata(table.storage.folder.join(&file.path)) {
+            Ok(found) if found.len() == file.bytes => return None,
+            Ok(found) => format!("has {} bytes instead of {}", found.len(), file.bytes),
+            Err(error) => format!("cannot be found: {error}"),
+        };
+        let path = format!("{}/{}", table.name, file.path);
+        Some(format!("the data file {path} {problem}; restore it and restart the server, or drop the table"))
+    })
+}
+
+/// The id of the log, if it has one.
+pub(super) fn read_id(folder: &Path) -> Result<Option<String>, IngestError> {
+    let path = folder.join(ID_FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(id) => Ok(Some(id.trim().to_owned()).filter(|id| !id.is_empty())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(IngestError::io("read", &path)(error)),
     }
-    Ok(())
 }
 
 fn read_or_create_id(folder: &Path) -> Result<String, IngestError> {
-    let path = folder.join(ID_FILE);
-    match std::fs::read_to_string(&path) {
-        Ok(id) if !id.trim().is_empty() => return Ok(id.trim().to_owned()),
-        Ok(_) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(IngestError::io("read", &path)(error)),
+    if let Some(id) = read_id(folder)? {
+        return Ok(id);
     }
-    std::fs::create_dir_all(folder).map_err(IngestError::io("create", folder))?;
+    let path = folder.join(ID_FILE);
+    private_file::create_folder(folder).map_err(IngestError::io("create", folder))?;
     let entries = std::fs::read_dir(folder).map_err(IngestError::io("list", folder))?;
     let has_log = entries.flatten().any(|entry| entry.path().extension().is_some_and(|end| end == "log"));
     if has_log {
@@ -200,7 +331,7 @@ fn read_or_create_id(folder: &Path) -> Result<String, IngestError> {
     }
     let id = format!("tidegate-{}", Uuid::new_v4());
     let temporary = folder.join("id.new");
-    File::create(&temporary)
+    private_file::create(&temporary)
         .and_then(|mut file| file.write_all(id.as_bytes()).and_then(|()| file.sync_all()))
         .and_then(|()| std::fs::rename(&temporary, &path))
         .and_then(|()| File::open(folder)?.sync_all())

@@ -14,7 +14,7 @@ use super::lock::FolderLock;
 use super::options::IngestOptions;
 use super::state::{AppliedWrite, FolderState};
 use super::table_state::TableState;
-use crate::delta::DeltaSnapshot;
+use crate::delta::{DeltaSnapshot, StopFlag};
 use crate::write_ahead_log::WriteAheadLog;
 
 /// The unit in which memory is counted, as semaphores count to 32 bits.
@@ -43,6 +43,10 @@ pub(crate) struct FolderShared {
     pub(crate) flush_failures: watch::Sender<u64>,
     pub(crate) version: watch::Sender<u64>,
     pub(crate) stop: watch::Sender<bool>,
+    /// Ends moves of rows in the middle, whose rows remain in the log.
+    pub(crate) flush_stop: StopFlag,
+    /// Ends maintenance in the middle.
+    pub(crate) maintenance_stop: StopFlag,
     pub(crate) counters: IngestCounters,
     pub(crate) lock: FolderLock,
 }

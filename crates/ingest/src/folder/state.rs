@@ -9,6 +9,7 @@ use arrow::datatypes::SchemaRef;
 use tidegate_query::{REJECTS_SUFFIX, rejected_rows_schema};
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::closed_tables::TableClosure;
 use super::keys::{KeyTable, StoredKey};
 use super::names::table_key;
 use super::options::TableDeclaration;
@@ -30,6 +31,8 @@ pub(crate) struct FolderState {
     /// The sequence number of the last record that is part of the state.
     pub(crate) applied_sequence: u64,
     next_incarnation: u64,
+    /// Why no tables are created: a lost record may have created them.
+    pub(crate) new_tables_closure: Option<TableClosure>,
     /// No writes begin any more.
     pub(crate) is_closing: bool,
     /// Why the last move of rows failed, until one succeeds.
@@ -60,6 +63,7 @@ impl FolderState {
             version: 0,
             applied_sequence: 0,
             next_incarnation: 0,
+            new_tables_closure: None,
             is_closing: false,
             flush_error: None,
         };
@@ -100,7 +104,9 @@ impl FolderState {
                 self.next_incarnation += 1;
                 let declaration = declaration(&self.declarations, name);
                 let folder = self.path.join(name);
-                entry.insert(TableState::new(name.to_owned(), declaration, folder, self.next_incarnation, None))
+                let mut table = TableState::new(name.to_owned(), declaration, folder, self.next_incarnation, None);
+                table.closure = self.new_tables_closure.clone();
+                entry.insert(table)
             }
         }
     }
@@ -140,6 +146,7 @@ impl FolderState {
         self.version += 1;
         if let Some(table) = self.tables.get_mut(&table_key(name)) {
             table.dropped_at = Some(sequence);
+            table.closure = None;
             table.pending = None;
             table.flushing = None;
             table.release_view();

@@ -32,14 +32,17 @@ pub struct IngestTableStatus {
     pub flushes: u64,
     /// Groups of files that were joined since the folder was opened.
     pub compactions: u64,
-    /// The last error of the background task, until the step succeeds.
+    /// Why the table is closed; or the last error of the background task, until the step succeeds; or what is wrong
+    /// with the keys of the database.
     pub last_error: Option<String>,
 }
 
 impl IngestTableStatus {
-    fn new(table: &TableState) -> Self {
+    /// `of_database`: what is wrong with the whole database.
+    fn new(table: &TableState, of_database: Option<&str>) -> Self {
         let waiting = || table.flushing.as_deref().into_iter().chain(table.pending.as_ref());
         let snapshot = table.snapshot.as_ref();
+        let closure = table.closure.as_ref().map(|closure| closure.reason.as_str());
         Self {
             table: table.name.clone(),
             waiting_rows: waiting().map(|rows| rows.rows).sum(),
@@ -53,7 +56,7 @@ impl IngestTableStatus {
             flushed_sequence: table.flushed_sequence,
             flushes: table.flushes,
             compactions: table.compactions,
-            last_error: table.last_error.clone(),
+            last_error: closure.or(table.last_error.as_deref()).or(of_database).map(str::to_owned),
         }
     }
 }
@@ -61,7 +64,8 @@ impl IngestTableStatus {
 impl FolderShared {
     pub(crate) fn status(&self) -> Vec<IngestTableStatus> {
         let state = self.state.lock();
-        let tables = state.tables.values().filter(|table| table.dropped_at.is_none());
-        tables.filter(|table| table.schema.is_some()).map(IngestTableStatus::new).collect()
+        let of_database = state.keys.loss();
+        let tables = state.tables.values().filter(|table| table.exists());
+        tables.map(|table| IngestTableStatus::new(table, of_database)).collect()
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use arrow::datatypes::SchemaRef;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::closed_tables::TableClosure;
 use super::columns::{pad, union};
 use super::options::{IngestOptions, TableDeclaration};
 use super::pending::{AppliedRows, PendingRows};
@@ -46,6 +47,10 @@ pub(crate) struct TableState {
     pub(crate) flushed_sequence: u64,
     /// The sequence number of the removal. The table is invisible, and its files wait for the end of its views.
     pub(crate) dropped_at: Option<u64>,
+    /// Why the table takes and returns no rows.
+    pub(crate) closure: Option<TableClosure>,
+    /// The first record that the log keeps for a Delta table that cannot be opened.
+    pub(crate) kept_since: Option<u64>,
     pub(crate) flushes: u64,
     pub(crate) compactions: u64,
     pub(crate) last_error: Option<String>,
@@ -80,6 +85,8 @@ impl TableState {
             pending: None,
             flushed_sequence: 0,
             dropped_at: None,
+            closure: None,
+            kept_since: None,
             flushes: 0,
             compactions: 0,
             last_error: None,
@@ -126,7 +133,24 @@ impl TableState {
     pub(crate) fn oldest_unflushed(&self) -> Option<u64> {
         let flushing = self.flushing.as_ref().map(|rows| rows.first_sequence);
         let pending = self.pending.as_ref().map(|rows| rows.first_sequence);
-        self.dropped_at.into_iter().chain(flushing).chain(pending).min()
+        self.dropped_at.into_iter().chain(self.kept_since).chain(flushing).chain(pending).min()
+    }
+
+    /// Whether the table has columns, or is closed with those that it had.
+    pub(crate) fn exists(&self) -> bool {
+        self.dropped_at.is_none() && (self.schema.is_some() || self.closure.is_some())
+    }
+
+    /// Closes the table until the folder is opened again. What keeps rows in the log counts more than lost rows.
+    pub(crate) fn close(&mut self, closure: TableClosure) {
+        if self.closure.as_ref().is_none_or(TableClosure::moves_rows) {
+            self.closure = Some(closure);
+        }
+    }
+
+    /// Whether the rows that the log has can be moved to the Delta table.
+    pub(crate) fn moves_rows(&self) -> bool {
+        self.closure.as_ref().is_none_or(TableClosure::moves_rows)
     }
 
     /// The rows that only the log has.
@@ -163,9 +187,9 @@ impl TableState {
         self.flushing.clone()
     }
 
-    /// The table as it is now. `None` if it has no columns yet, or is dropped.
+    /// The table as it is now. `None` if it has no columns yet, or is dropped or closed.
     pub(crate) fn view(&mut self) -> Option<IngestTableView> {
-        if self.dropped_at.is_some() {
+        if self.dropped_at.is_some() || self.closure.is_some() {
             return None;
         }
         if let Some(view) = &self.view {

@@ -12,7 +12,7 @@ use super::columns::{check_new_columns, merge_columns};
 use super::error::{conflict, unavailable};
 use super::folder_handle::IngestFolder;
 use super::keys::KeyState;
-use super::names::{check_table_name, is_rejects, table_key};
+use super::names::{check_new_table_name, is_rejects, table_key};
 use super::options::{SchemaEvolution, TableDeclaration};
 use super::shared::{FolderShared, IngestCounters};
 use super::state::FolderState;
@@ -60,9 +60,11 @@ impl IngestTarget for IngestFolder {
         {
             let state = self.shared.state.lock();
             let key = table_key(table);
-            let exists = state.tables.get(&key).is_some_and(|known| known.name == table && is_listed(&state, known));
-            if !exists {
-                return Err(self.shared.unknown_table(&state, table));
+            let known = state.tables.get(&key).filter(|known| known.name == table && is_listed(&state, known));
+            let Some(known) = known else { return Err(self.shared.unknown_table(&state, table)) };
+            // It is unknown which records the table has, so that its removal could not be finished after a crash.
+            if let Some(closure) = known.closure.as_ref().filter(|closure| closure.is_of_delta_table()) {
+                return Err(closure.to_error(table).for_caller(&self.shared.name));
             }
         }
         self.shared.drop_table(&table_key(table)).await.map_err(|error| error.for_caller(&self.shared.name))
@@ -120,6 +122,13 @@ impl FolderShared {
                 IngestCounters::add(&self.counters.repeated_writes, 1);
                 Ok(Err(WriteStart::Repeated(receipt)))
             }
+            KeyState::Lost(reason) => {
+                let name = &self.name;
+                let message = format!(
+                    "the key of a write to database \"{name}\" cannot be checked, so nothing was stored: {reason}"
+                );
+                Err(Error::new(ErrorKind::Unavailable, message))
+            }
             KeyState::Running => Err(conflict(
                 "a write with this idempotency key is running; repeat it when that one is over".to_owned(),
             )),
@@ -129,6 +138,9 @@ impl FolderShared {
     fn begin_part(&self, state: &mut FolderState, write: &TableWrite) -> Result<TablePart, Error> {
         let name = &write.table;
         self.check_table(state, name)?;
+        if let Some(closure) = state.tables.get(&table_key(name)).and_then(|table| table.closure.as_ref()) {
+            return Err(closure.to_error(name).for_caller(&self.name));
+        }
         let declaration = state.declaration(name);
         let schema = match declaration.transform {
             Some(_) => None,
@@ -174,7 +186,7 @@ impl FolderShared {
         writer.map(drop).map_err(|error| IngestError::delta(name)(error).for_caller(&self.name))
     }
 
-    /// Checks that a write to `name` may begin.
+    /// Checks that the table `name` exists, or that a write may create it.
     fn check_table(&self, state: &FolderState, name: &str) -> Result<(), Error> {
         match state.tables.get(&table_key(name)) {
             Some(table) if table.dropped_at.is_some() => Err(unavailable(format!(
@@ -189,13 +201,17 @@ impl FolderShared {
     fn check_new_table(&self, state: &FolderState, name: &str) -> Result<(), Error> {
         // The table of rejected rows exists with its table.
         if let Some(table) = name.strip_suffix(REJECTS_SUFFIX) {
-            check_table_name(name)?;
-            return self.check_table(state, table);
-        }
-        if !state.creates_tables {
+            check_new_table_name(name)?;
+            self.check_table(state, table)?;
+        } else if state.creates_tables {
+            check_new_table_name(name)?;
+        } else {
             return Err(self.unknown_table(state, name));
         }
-        check_table_name(name)
+        match &state.new_tables_closure {
+            Some(closure) => Err(closure.to_error(name).for_caller(&self.name)),
+            None => Ok(()),
+        }
     }
 
     fn unknown_table(&self, state: &FolderState, name: &str) -> Error {
@@ -212,5 +228,5 @@ impl FolderShared {
 
 /// Whether the table exists or is declared. Others only have a write that begins.
 fn is_listed(state: &FolderState, table: &TableState) -> bool {
-    table.dropped_at.is_none() && (table.schema.is_some() || state.is_declared(&table.name))
+    table.exists() || table.dropped_at.is_none() && state.is_declared(&table.name)
 }

@@ -7,6 +7,7 @@ use tidegate_core::Error;
 use tidegate_query::{IngestMaintenance, IngestStatus, IngestTotals, IngestVerification, WriteTotals};
 
 use super::IngestError;
+use super::closed_tables::TableClosure;
 use super::folder_handle::IngestFolder;
 use super::names::table_key;
 use super::status::IngestTableStatus;
@@ -54,12 +55,16 @@ impl IngestMaintenance for IngestFolder {
     }
 
     async fn compact(&self, table: &str) -> Result<u64, Error> {
-        self.require_table(table)?;
+        if let Some(closure) = self.require_table(table)? {
+            return Err(closure.to_error(table).for_caller(&self.shared.name));
+        }
         Self::compact(self, table).await.map_err(|error| error.for_caller(&self.shared.name))
     }
 
     async fn verify(&self, table: &str) -> Result<IngestVerification, Error> {
-        self.require_table(table)?;
+        if let Some(closure) = self.require_table(table)? {
+            return Ok(IngestVerification { problems: vec![closure.reason], ..IngestVerification::default() });
+        }
         let found = Self::verify(self, table).await.map_err(|error| error.for_caller(&self.shared.name))?;
         let problems = found.problems.into_iter().map(|(path, problem)| format!("{}: {problem}", path.display()));
         Ok(IngestVerification {
@@ -72,11 +77,12 @@ impl IngestMaintenance for IngestFolder {
 }
 
 impl IngestFolder {
-    fn require_table(&self, table: &str) -> Result<(), Error> {
+    /// Fails if the table does not exist, and returns why it is closed, if it is.
+    fn require_table(&self, table: &str) -> Result<Option<TableClosure>, Error> {
         let state = self.shared.state.lock();
-        let known = state.tables.get(&table_key(table)).filter(|known| known.name == table);
-        match known.filter(|known| known.dropped_at.is_none() && known.schema.is_some()) {
-            Some(_) => Ok(()),
+        let known = state.tables.get(&table_key(table)).filter(|known| known.name == table && known.exists());
+        match known {
+            Some(known) => Ok(known.closure.clone()),
             None => Err(IngestError::UnknownTable(table.to_owned()).for_caller(&self.shared.name)),
         }
     }

@@ -1,6 +1,7 @@
 //! Compares what is on disk with what was written.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -9,12 +10,12 @@ use super::names::table_key;
 use super::shared::FolderShared;
 use super::table_state::LoggedRows;
 use super::write_record::{RecordDescription, decode_record, decode_stream};
-use crate::delta::{DeltaError, read_file, verify_file};
+use crate::delta::{DataFile, DeltaError, DeltaSnapshot, StopFlag, read_file, verify_file};
 use crate::write_ahead_log::LogChecker;
 
 /// Rows of a batch while files are read.
 const BATCH_ROWS: usize = 8192;
-/// Problems that are listed.
+/// Problems that are listed of a table.
 const PROBLEMS_MAX: usize = 100;
 
 /// The result of the comparison. The size and CRC-32 of a file are compared with those that its writer stored in the tags
@@ -43,40 +44,76 @@ impl FolderShared {
     pub(crate) async fn verify_table(&self, key: &str) -> Result<TableVerification, IngestError> {
         let (view, logged) = {
             let mut state = self.state.lock();
-            let table = state.tables.get_mut(key);
-            let found = table.and_then(|table| Some((table.view()?, table.logged_rows())));
-            found.ok_or_else(|| IngestError::UnknownTable(key.to_owned()))?
+            let unknown = || IngestError::UnknownTable(key.to_owned());
+            let table = state.tables.get_mut(key).ok_or_else(unknown)?;
+            if let Some(closure) = &table.closure {
+                return Err(closure.to_error(&table.name));
+            }
+            (table.view().ok_or_else(unknown)?, table.logged_rows())
         };
         let (log, key) = (self.log.checker(), key.to_owned());
+        // It ends with the caller.
+        let stop = StopFlag::default();
+        let _guard = StopOnDrop(stop.clone());
         let verify = move || {
             let mut result = TableVerification {
                 log_rows: view.batches().iter().map(|batch| batch.num_rows() as u64).sum(),
                 ..TableVerification::default()
             };
+            let snapshot = view.snapshot().map(Arc::as_ref);
             for file in view.files() {
-                result.files += 1;
-                let mut rows = 0;
-                let mut count = || -> Result<(), DeltaError> {
-                    verify_file(view.folder(), file)?;
-                    // There is a version if there are files.
-                    let Some(snapshot) = view.snapshot() else { return Ok(()) };
-                    for batch in read_file(view.folder(), snapshot, file, BATCH_ROWS)? {
-                        rows += batch?.num_rows() as u64;
-                    }
-                    Ok(())
-                };
-                if let Err(error) = count()
-                    && result.problems.len() < PROBLEMS_MAX
-                {
-                    result.problems.push((view.folder().join(&file.path), error.to_string()));
-                }
-                result.file_rows += rows;
+                result.check_file(view.folder(), snapshot, file, &stop).map_err(IngestError::delta(&key))?;
             }
             result.problems.extend(verify_log(&log, &key, &logged)?);
             result.problems.truncate(PROBLEMS_MAX);
             Ok(result)
         };
         tokio::task::spawn_blocking(verify).await.map_err(|_| IngestError::Panicked)?
+    }
+}
+
+impl TableVerification {
+    /// Reads a data file. Without a version of the table, its rows cannot be read.
+    pub(super) fn check_file(
+        &mut self,
+        folder: &Path,
+        snapshot: Option<&DeltaSnapshot>,
+        file: &DataFile,
+        stop: &StopFlag,
+    ) -> Result<(), DeltaError> {
+        self.files += 1;
+        let mut rows = 0;
+        let mut count = || -> Result<(), DeltaError> {
+            verify_file(folder, file)?;
+            let Some(snapshot) = snapshot else { return Ok(()) };
+            for batch in read_file(folder, snapshot, file, BATCH_ROWS)? {
+                stop.check()?;
+                rows += batch?.num_rows() as u64;
+            }
+            Ok(())
+        };
+        let counted = count();
+        self.file_rows += rows;
+        stop.check()?;
+        if let Err(error) = counted {
+            self.add_problem(folder.join(&file.path), error.to_string());
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_problem(&mut self, path: PathBuf, problem: String) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push((path, problem));
+        }
+    }
+}
+
+/// Ends the work on another thread when the caller is gone.
+struct StopOnDrop(StopFlag);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 

@@ -1,8 +1,12 @@
 //! The payload of the log's records: a write, or the removal of a table.
 //!
 //! ```text
-//! length of the description u32 (little-endian) · description (JSON) · one Arrow stream for each table
+//! length of the description u32 · description (JSON) · one Arrow stream for each table
+//! · the description again · its CRC-32 u32 · its length u32
 //! ```
+//!
+//! All numbers are little-endian. Whatever byte of a record is changed, one of the two descriptions remains, so that it
+//! is known which tables have lost rows. Records without the second one are read, too.
 //!
 //! The stream of a table has its columns, even if all rows are in data files, and begins at a multiple of 8 bytes, so
 //! that its values are used where they are.
@@ -28,6 +32,8 @@ const STREAM_OVERHEAD_BYTES: usize = 4 << 10;
 const PAGES_BYTES_MIN: usize = 256 << 10;
 /// The bytes of the length before the description.
 const PREFIX_BYTES: usize = 4;
+/// The bytes of the checksum and the length after the second description.
+const SUFFIX_BYTES: usize = 8;
 
 /// What a record does.
 #[derive(Debug, Serialize, Deserialize)]
@@ -88,8 +94,13 @@ pub(crate) fn encode_record(description: &RecordDescription, streams: Vec<Bytes>
     for (byte, digit) in head.iter_mut().zip(length.to_le_bytes()) {
         *byte = digit;
     }
-    let mut parts = vec![Bytes::from(head)];
+    let head = Bytes::from(head);
+    let copy = head.slice(PREFIX_BYTES..);
+    let mut suffix = crc32fast::hash(&copy).to_le_bytes().to_vec();
+    suffix.extend(length.to_le_bytes());
+    let mut parts = vec![head];
     parts.extend(streams);
+    parts.extend([copy, Bytes::from(suffix)]);
     Ok(parts)
 }
 
@@ -108,7 +119,26 @@ pub(crate) fn decode_record(payload: &Bytes) -> Option<(RecordDescription, Vec<B
             start = end;
         }
     }
-    (start == payload.len()).then_some((description, streams))
+    let rest = payload.len().checked_sub(start)?;
+    (rest == 0 || rest == length + SUFFIX_BYTES).then_some((description, streams))
+}
+
+/// The description of a record of which some bytes were changed; `None` if none of the two descriptions is certain.
+pub(crate) fn recover_description(payload: &[u8]) -> Option<RecordDescription> {
+    let (content, suffix) = payload.split_at_checked(payload.len().checked_sub(SUFFIX_BYTES)?)?;
+    let checksum = u32::from_le_bytes(*suffix.first_chunk()?);
+    let lengths = [u32::from_le_bytes(*suffix.last_chunk()?), u32::from_le_bytes(*payload.first_chunk()?)];
+    lengths.into_iter().find_map(|length| {
+        let length = length as usize;
+        let end = PREFIX_BYTES.checked_add(length)?;
+        let first = content.get(PREFIX_BYTES..end);
+        let second = content.len().checked_sub(length).filter(|start| *start >= end);
+        let second = second.and_then(|start| content.get(start..));
+        // If it is the checksum that was changed, both are the same.
+        let is_certain = |description: &&[u8]| crc32fast::hash(description) == checksum || first == second;
+        let mut certain = [first, second].into_iter().flatten().filter(is_certain);
+        certain.find_map(|description| serde_json::from_slice(description).ok())
+    })
 }
 
 /// `batches` as an Arrow stream.
@@ -145,4 +175,54 @@ pub(crate) fn decode_stream(stream: Bytes) -> Result<(SchemaRef, Vec<RecordBatch
     decoder.finish()?;
     let schema = decoder.schema().ok_or_else(|| ArrowError::IpcError("the stream has no columns".to_owned()))?;
     Ok((schema, batches))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> Vec<u8> {
+        let tables = [("sensors", 8), ("events", 16)].map(|(table, stream_bytes)| TableDescription {
+            table: table.to_owned(),
+            replaces: false,
+            stream_bytes,
+            staged: Vec::new(),
+        });
+        let write = WriteDescription { time_ms: 5, key: Some("k".to_owned()), rows: vec![1, 2], tables: tables.into() };
+        let streams = vec![Bytes::from(vec![7; 8]), Bytes::from(vec![8; 16])];
+        encode_record(&RecordDescription::Write(write), streams).unwrap().concat()
+    }
+
+    fn tables_of(description: Option<RecordDescription>) -> Vec<String> {
+        match description {
+            Some(RecordDescription::Write(write)) => write.tables.into_iter().map(|table| table.table).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_tables_of_a_record_are_known_whatever_byte_is_changed() {
+        let record = record();
+        let (description, streams) = decode_record(&Bytes::from(record.clone())).unwrap();
+        assert_eq!((tables_of(Some(description)).len(), streams.len()), (2, 2));
+        for position in 0..record.len() {
+            for bit in 0..8 {
+                let mut changed = record.clone();
+                changed[position] ^= 1 << bit;
+                assert_eq!(tables_of(recover_description(&changed)), ["sensors", "events"], "{position}.{bit}");
+            }
+        }
+        for bytes in 0..record.len() {
+            assert!(recover_description(&record[..bytes]).is_none(), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_record_without_a_second_description_is_read() {
+        let record = record();
+        let length = u32::from_le_bytes(*record.first_chunk().unwrap()) as usize;
+        let first = record.len() - SUFFIX_BYTES - length;
+        assert!(decode_record(&Bytes::copy_from_slice(&record[..first])).is_some());
+        assert!(decode_record(&Bytes::copy_from_slice(&record[..first + 1])).is_none());
+    }
 }

@@ -97,6 +97,11 @@ impl LogError {
         move |source| Self::Io { action, path, source: Arc::new(source) }
     }
 
+    /// The error of the function that applies the record `sequence`.
+    pub(crate) fn replay(sequence: u64, error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Replay { sequence, source: Arc::new(error) }
+    }
+
     /// The error of a write that was undone.
     pub(crate) fn not_written(source: io::Error) -> Self {
         let is_full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 
+use tidegate_core::private_file;
+
 use super::record::SEGMENT_SUFFIX;
 
 /// A segment that is open for appending.
@@ -63,7 +65,7 @@ pub(crate) fn segment_path(folder: &Path, first_sequence: u64) -> PathBuf {
 pub(crate) fn create_segment(folder: &Path, first_sequence: u64, header: &[u8]) -> io::Result<PathBuf> {
     let path = segment_path(folder, first_sequence);
     let temporary = path.with_extension("new");
-    let written = File::create(&temporary)
+    let written = private_file::create(&temporary)
         .and_then(|mut file| file.write_all(header).and_then(|()| file.sync_all()))
         .and_then(|()| std::fs::rename(&temporary, &path));
     if let Err(error) = written {

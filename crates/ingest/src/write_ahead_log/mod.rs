@@ -21,12 +21,14 @@ use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use tidegate_core::private_file;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 pub(crate) use check::LogChecker;
 pub use error::LogError;
 use files::{LogFile, open_log_file};
 use record::RECORD_HEADER_BYTES;
+pub(crate) use recovery::{LostRecords, RecoveredRecord, read_log};
 use writer::LogWriter;
 
 /// Commands that wait for the writer thread.
@@ -116,14 +118,40 @@ impl WriteAheadLog {
         folder: &Path,
         options: LogOptions,
         open_file: OpenFile,
-        replay: impl FnMut(u64, Bytes) -> Result<(), E>,
+        mut replay: impl FnMut(u64, Bytes) -> Result<(), E>,
     ) -> Result<Self, LogError>
     where
         E: std::error::Error + Send + Sync + 'static,
     {
-        std::fs::create_dir_all(folder).map_err(LogError::io("create", folder))?;
+        Self::recover(folder, options, open_file, 0, &mut |record| match record {
+            RecoveredRecord::Whole { sequence, payload } => {
+                replay(sequence, payload).map_err(|error| LogError::replay(sequence, error))
+            }
+            RecoveredRecord::Lost(lost) => Err(lost.to_error()),
+        })
+    }
+
+    /// As [`WriteAheadLog::open`], but damaged and missing records are passed on, too, and the log goes on after them.
+    /// The records up to `acknowledged` are known to have been in the log: none of them is taken for an incomplete end.
+    pub(crate) fn open_damaged(
+        folder: &Path,
+        options: LogOptions,
+        acknowledged: u64,
+        mut visit: impl FnMut(RecoveredRecord) -> Result<(), LogError>,
+    ) -> Result<Self, LogError> {
+        Self::recover(folder, options, Box::new(open_log_file), acknowledged, &mut visit)
+    }
+
+    fn recover(
+        folder: &Path,
+        options: LogOptions,
+        open_file: OpenFile,
+        acknowledged: u64,
+        visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), LogError>,
+    ) -> Result<Self, LogError> {
+        private_file::create_folder(folder).map_err(LogError::io("create", folder))?;
         let lock = lock_folder(folder)?;
-        let segments = recovery::recover(folder, replay)?;
+        let segments = recovery::recover(folder, acknowledged, visit)?;
         let status = Arc::new(LogStatus::default());
         let writer = LogWriter::new(folder.to_owned(), options, open_file, segments, status.clone(), lock)?;
         let (commands, inbox) = mpsc::channel(COMMANDS_WAITING_MAX);
@@ -228,8 +256,9 @@ type OpenFile = Box<dyn Fn(&Path) -> std::io::Result<Box<dyn LogFile>> + Send>;
 
 fn lock_folder(folder: &Path) -> Result<File, LogError> {
     let path = folder.join(LOCK_FILE);
-    let file =
-        File::options().create(true).truncate(false).write(true).open(&path).map_err(LogError::io("open", &path))?;
+    let file = private_file::set_owner_only(File::options().create(true).truncate(false).write(true))
+        .open(&path)
+        .map_err(LogError::io("open", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(LogError::Locked { folder: folder.to_owned() }),

@@ -73,6 +73,14 @@ impl SegmentHeader {
         }
         Ok(Self { marker: number(12)?, first_sequence: number(20)? })
     }
+
+    /// The header of a segment whose own one is damaged, as its first record has it.
+    pub(crate) fn from_first_record(segment: &[u8], first_sequence: u64) -> Option<Self> {
+        let records = segment.get(SEGMENT_HEADER_BYTES as usize..)?;
+        let marker = read_u64(records, 0)?;
+        let record = decode_record(marker, records)?;
+        (record.sequence == first_sequence).then_some(Self { marker, first_sequence })
+    }
 }
 
 /// The header of a record with this payload.
@@ -122,11 +130,19 @@ pub(crate) fn decode_record(marker: u64, bytes: &[u8]) -> Option<DecodedRecord<'
     (actual.finalize() == checksum).then_some(DecodedRecord { sequence, payload })
 }
 
-/// Whether `bytes` contain a complete record anywhere.
-pub(crate) fn contains_record(marker: u64, bytes: &[u8]) -> bool {
+/// The first complete record in `bytes` whose sequence number is at least `sequence`: where it begins, and its number.
+pub(crate) fn find_record(marker: u64, bytes: &[u8], sequence: u64) -> Option<(usize, u64)> {
+    marker_positions(marker, bytes).find_map(|start| {
+        let record = decode_record(marker, bytes.get(start..)?)?;
+        (record.sequence >= sequence).then_some((start, record.sequence))
+    })
+}
+
+/// Where records begin in `bytes`, complete or not.
+pub(crate) fn marker_positions(marker: u64, bytes: &[u8]) -> impl Iterator<Item = usize> + '_ {
     let pattern = marker.to_le_bytes();
-    let starts = bytes.windows(pattern.len()).enumerate().filter(|(_, window)| **window == pattern);
-    starts.into_iter().any(|(start, _)| bytes.get(start..).is_some_and(|rest| decode_record(marker, rest).is_some()))
+    let starts = bytes.windows(pattern.len()).enumerate().filter(move |(_, window)| **window == pattern);
+    starts.map(|(start, _)| start)
 }
 
 fn start_checksum(length: u32, sequence: u64) -> crc32fast::Hasher {

@@ -1,19 +1,56 @@
-//! Reads a log when it is opened: replays its records and cuts off an incomplete end.
+//! Reads a log when it is opened: passes on its records, and cuts off an incomplete end.
 //!
 //! A crash can only leave the end of the last segment incomplete, as a segment begins after the one before is synced.
-//! Anything else is damage, which is an error: what follows the damage was acknowledged.
+//! Anything else is damage: records that were acknowledged are lost. They are passed on as such, with what is left of
+//! their bytes, and the damaged file stays as it is.
 
 use std::fs::File;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::LogError;
 use super::files::{create_segment, segment_path, sync_folder};
 use super::record::{
-    HeaderError, SEGMENT_HEADER_BYTES, SEGMENT_SUFFIX, SegmentHeader, VERSION, contains_record, decode_record,
+    HeaderError, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, SEGMENT_SUFFIX, SegmentHeader, VERSION, decode_record,
+    find_record, marker_positions,
 };
+
+const CHANGED: &str = "a record was changed, and complete records follow it";
+const CHANGED_OR_INCOMPLETE: &str = "a record is incomplete or was changed";
+const MISSING: &str = "the records that follow are missing";
+const UNREADABLE: &str = "neither its header nor its first record can be read";
+
+/// What a log has, in the order of the sequence numbers.
+#[derive(Debug)]
+pub(crate) enum RecoveredRecord {
+    /// A record as it was written.
+    Whole { sequence: u64, payload: Bytes },
+    /// Damaged or missing records.
+    Lost(LostRecords),
+}
+
+/// Records that were acknowledged and cannot be read.
+#[derive(Debug, Clone)]
+pub(crate) struct LostRecords {
+    /// The segment.
+    pub(crate) file: PathBuf,
+    /// Where the damage begins, in bytes.
+    pub(crate) offset: u64,
+    /// What is wrong.
+    pub(crate) problem: &'static str,
+    pub(crate) sequences: RangeInclusive<u64>,
+    /// The payload of each record as it is now. Empty if it is not known where each begins.
+    pub(crate) payloads: Vec<Bytes>,
+}
+
+impl LostRecords {
+    /// The error of a log that must be whole.
+    pub(crate) fn to_error(&self) -> LogError {
+        LogError::Damaged { file: self.file.clone(), offset: self.offset, problem: self.problem }
+    }
+}
 
 /// A segment on disk.
 #[derive(Debug, Clone, Copy)]
@@ -32,107 +69,180 @@ pub(crate) struct RecoveredLog {
     pub(crate) next_sequence: u64,
 }
 
-pub(crate) fn recover<E>(
+/// Whether what a crash left is put in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repair {
+    Yes,
+    No,
+}
+
+/// Reads the log in `folder`, and passes all records to `visit`. Those up to `acknowledged` are known to have been in it.
+pub(crate) fn recover(
     folder: &Path,
-    mut replay: impl FnMut(u64, Bytes) -> Result<(), E>,
-) -> Result<RecoveredLog, LogError>
-where
-    E: std::error::Error + Send + Sync + 'static,
-{
+    acknowledged: u64,
+    visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), LogError>,
+) -> Result<RecoveredLog, LogError> {
     remove_unfinished(folder)?;
-    let mut first_sequences = list_segments(folder)?;
-    if first_sequences.is_empty() {
+    if list_segments(folder)?.is_empty() {
         create(folder, 1)?;
-        first_sequences.push(1);
     }
-    let last_index = first_sequences.len() - 1;
+    // There is a segment.
+    read_segments(folder, acknowledged, Repair::Yes, visit)?.ok_or(LogError::Closed)
+}
+
+/// As [`recover`], without changing anything.
+pub(crate) fn read_log(
+    folder: &Path,
+    acknowledged: u64,
+    visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), LogError>,
+) -> Result<(), LogError> {
+    read_segments(folder, acknowledged, Repair::No, visit).map(drop)
+}
+
+/// `None` if there is no segment to append to.
+fn read_segments(
+    folder: &Path,
+    acknowledged: u64,
+    repair: Repair,
+    visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), LogError>,
+) -> Result<Option<RecoveredLog>, LogError> {
+    let first_sequences = list_segments(folder)?;
     let mut complete = Vec::new();
-    let mut next_sequence = None;
-    for (index, first_sequence) in first_sequences.iter().copied().enumerate() {
-        let is_last = index == last_index;
-        let path = segment_path(folder, first_sequence);
-        if next_sequence.is_some_and(|next| next != first_sequence) {
-            return Err(damaged(&path, 0, "the records between this segment and the one before are missing"));
+    let mut first_sequences = first_sequences.into_iter().peekable();
+    while let Some(first_sequence) = first_sequences.next() {
+        let following = first_sequences.peek().copied();
+        let reader = SegmentReader::open(folder, first_sequence, following.is_none(), repair)?;
+        let (segment, next_sequence) = reader.replay(following, acknowledged, visit)?;
+        match (following, reader.header) {
+            (Some(following), _) if following < next_sequence => {
+                let path = segment_path(folder, following);
+                return Err(damaged(&path, 0, "its first records are in the segment before it, too"));
+            }
+            (Some(_), _) => complete.push(segment),
+            (None, Some(header)) => {
+                return Ok(Some(RecoveredLog { complete, last: segment, last_marker: header.marker, next_sequence }));
+            }
+            (None, None) if repair == Repair::No => {}
+            // Nothing can be appended to it.
+            (None, None) => {
+                complete.push(segment);
+                let header = create(folder, next_sequence)?;
+                let last = Segment { first_sequence: next_sequence, bytes: SEGMENT_HEADER_BYTES };
+                return Ok(Some(RecoveredLog { complete, last, last_marker: header.marker, next_sequence }));
+            }
         }
-        let reader = SegmentReader::open(folder, path, first_sequence, is_last)?;
-        let (segment, next) = reader.replay(is_last, &mut replay)?;
-        if is_last {
-            let last_marker = reader.header.marker;
-            return Ok(RecoveredLog { complete, last: segment, last_marker, next_sequence: next });
-        }
-        complete.push(segment);
-        next_sequence = Some(next);
     }
-    // The loop returns with the last segment, and there is one.
-    Err(LogError::Closed)
+    Ok(None)
 }
 
 /// A segment in memory.
 struct SegmentReader {
     path: PathBuf,
     content: Vec<u8>,
-    header: SegmentHeader,
+    first_sequence: u64,
+    /// `None` if it is lost, so that no record can be found.
+    header: Option<SegmentHeader>,
+    repair: Repair,
 }
 
 impl SegmentReader {
-    fn open(folder: &Path, path: PathBuf, first_sequence: u64, is_last: bool) -> Result<Self, LogError> {
+    fn open(folder: &Path, first_sequence: u64, is_last: bool, repair: Repair) -> Result<Self, LogError> {
+        let path = segment_path(folder, first_sequence);
         let mut content = std::fs::read(&path).map_err(LogError::io("read", &path))?;
         let header = match SegmentHeader::decode(&content) {
-            // The file system lost the end of a new file. Its name has the sequence counter.
-            Err(HeaderError::Incomplete) if is_last => {
-                create(folder, first_sequence)?;
-                content = std::fs::read(&path).map_err(LogError::io("read", &path))?;
-                SegmentHeader::decode(&content)
+            Ok(header) if header.first_sequence == first_sequence => Some(header),
+            Err(HeaderError::Version(version)) => {
+                return Err(LogError::Version { file: path, version, supported: VERSION });
             }
-            header => header,
+            // The file system lost the end of a new file, or the header was changed before there was a record. The name
+            // of the file has the sequence counter.
+            _ if is_last && content.len() <= SEGMENT_HEADER_BYTES as usize => {
+                let header = match repair {
+                    Repair::Yes => create(folder, first_sequence)?,
+                    Repair::No => SegmentHeader::new(first_sequence),
+                };
+                content = header.encode();
+                Some(header)
+            }
+            _ => {
+                tracing::warn!(file = %path.display(), "the header of a segment is damaged");
+                SegmentHeader::from_first_record(&content, first_sequence)
+            }
         };
-        let header = header.map_err(|error| match error {
-            HeaderError::Version(version) => LogError::Version { file: path.clone(), version, supported: VERSION },
-            HeaderError::Incomplete | HeaderError::Invalid => damaged(&path, 0, "it has no valid header"),
-        })?;
-        if header.first_sequence != first_sequence {
-            return Err(damaged(&path, 0, "its header belongs to another segment"));
-        }
-        Ok(Self { path, content, header })
+        Ok(Self { path, content, first_sequence, header, repair })
     }
 
-    /// Replays the records, and returns the segment with the sequence number that follows.
-    fn replay<E>(
+    /// Passes the records on, and returns the segment with the sequence number that follows. `following`: the first
+    /// sequence number of the next segment, if there is one.
+    fn replay(
         &self,
-        is_last: bool,
-        replay: &mut impl FnMut(u64, Bytes) -> Result<(), E>,
-    ) -> Result<(Segment, u64), LogError>
-    where
-        E: std::error::Error + Send + Sync + 'static,
-    {
-        let marker = self.header.marker;
-        let mut sequence = self.header.first_sequence;
+        following: Option<u64>,
+        acknowledged: u64,
+        visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), LogError>,
+    ) -> Result<(Segment, u64), LogError> {
+        let bytes = self.content.len();
+        let mut sequence = self.first_sequence;
+        let Some(SegmentHeader { marker, .. }) = self.header else {
+            // No record is shorter than its header, so no later one has a number of these.
+            let count = bytes as u64 / RECORD_HEADER_BYTES + 1;
+            let next = following.unwrap_or_else(|| (sequence + count).max(acknowledged + 1));
+            visit(RecoveredRecord::Lost(self.lost(0..0, sequence..=next - 1, UNREADABLE)))?;
+            return Ok((Segment { first_sequence: self.first_sequence, bytes: bytes as u64 }, next));
+        };
         let mut offset = SEGMENT_HEADER_BYTES as usize;
         while let Some(rest) = self.content.get(offset..).filter(|rest| !rest.is_empty()) {
-            let Some(record) = decode_record(marker, rest) else {
-                if !is_last {
-                    return Err(damaged(&self.path, offset, "a record is incomplete or was changed"));
-                }
-                if rest.get(1..).is_some_and(|rest| contains_record(marker, rest)) {
-                    return Err(damaged(&self.path, offset, "a record was changed, and complete records follow it"));
-                }
-                self.cut(offset)?;
-                break;
-            };
-            if record.sequence != sequence {
-                return Err(damaged(&self.path, offset, "a record has the wrong sequence number"));
+            if let Some(record) = decode_record(marker, rest).filter(|record| record.sequence == sequence) {
+                visit(RecoveredRecord::Whole { sequence, payload: Bytes::copy_from_slice(record.payload) })?;
+                offset += record.bytes();
+                sequence += 1;
+                continue;
             }
-            replay(sequence, Bytes::copy_from_slice(record.payload))
-                .map_err(|error| LogError::Replay { sequence, source: Arc::new(error) })?;
-            offset += record.bytes();
-            sequence += 1;
+            let (end, next, problem) = match (find_record(marker, rest, sequence), following) {
+                (Some((start, next)), _) => (offset + start, next, CHANGED),
+                (None, Some(following)) => (bytes, following.max(sequence), CHANGED_OR_INCOMPLETE),
+                (None, None) if sequence <= acknowledged => (bytes, acknowledged + 1, CHANGED_OR_INCOMPLETE),
+                (None, None) => {
+                    self.cut(offset)?;
+                    break;
+                }
+            };
+            // Bytes between two records that follow each other are no loss.
+            if sequence < next {
+                visit(RecoveredRecord::Lost(self.lost(offset..end, sequence..=next - 1, problem)))?;
+            }
+            (offset, sequence) = (end, next);
         }
-        let segment = Segment { first_sequence: self.header.first_sequence, bytes: offset as u64 };
-        Ok((segment, sequence))
+        let next = following.unwrap_or(acknowledged + 1);
+        if sequence < next {
+            visit(RecoveredRecord::Lost(self.lost(offset..offset, sequence..=next - 1, MISSING)))?;
+            sequence = next;
+        }
+        Ok((Segment { first_sequence: self.first_sequence, bytes: offset as u64 }, sequence))
+    }
+
+    /// The records `sequences`, which were at `bytes`.
+    fn lost(&self, bytes: Range<usize>, sequences: RangeInclusive<u64>, problem: &'static str) -> LostRecords {
+        let (offset, count) = (bytes.start as u64, sequences.end() - sequences.start() + 1);
+        let content = self.content.get(bytes).unwrap_or_default();
+        // The marker of the first one may be what was changed.
+        let markers = self.header.iter().flat_map(|header| marker_positions(header.marker, content));
+        let mut starts: Vec<usize> = std::iter::once(0).chain(markers.filter(|start| *start > 0)).collect();
+        let is_known = starts.len() as u64 == count;
+        starts.push(content.len());
+        let payload = |ends: &[usize]| match ends {
+            [start, end] => content.get(start + RECORD_HEADER_BYTES as usize..*end).map(Bytes::copy_from_slice),
+            _ => None,
+        };
+        let payloads = starts.windows(2).map(payload).collect::<Option<Vec<Bytes>>>();
+        let payloads = payloads.filter(|_| is_known).unwrap_or_default();
+        LostRecords { file: self.path.clone(), offset, problem, sequences, payloads }
     }
 
     /// Cuts off the incomplete record at `offset`, which was never acknowledged.
     fn cut(&self, offset: usize) -> Result<(), LogError> {
+        if self.repair == Repair::No {
+            return Ok(());
+        }
         let bytes = self.content.len() - offset;
         tracing::warn!(file = %self.path.display(), offset, bytes, "cut the incomplete end of the log off");
         File::options()
@@ -143,11 +253,12 @@ impl SegmentReader {
     }
 }
 
-fn create(folder: &Path, first_sequence: u64) -> Result<(), LogError> {
-    let header = SegmentHeader::new(first_sequence).encode();
-    create_segment(folder, first_sequence, &header)
+fn create(folder: &Path, first_sequence: u64) -> Result<SegmentHeader, LogError> {
+    let header = SegmentHeader::new(first_sequence);
+    create_segment(folder, first_sequence, &header.encode())
         .and_then(|_| sync_folder(folder))
-        .map_err(LogError::io("create a segment in", folder))
+        .map_err(LogError::io("create a segment in", folder))?;
+    Ok(header)
 }
 
 /// The first sequence numbers of the segments, ascending.

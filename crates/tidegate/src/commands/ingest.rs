@@ -1,9 +1,11 @@
 //! `tidegate ingest`: what an operator does with tables that take rows.
 
 use clap::{Args, Subcommand};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tidegate_client::fetch::{FetchOptions, call_tool};
 use tidegate_core::{AnswerFormat, CallTarget, Error};
+use tidegate_ingest::delta::StopFlag;
+use tidegate_ingest::{IngestError, TableVerification, verify_folder};
 use tidegate_runtime::{Call, Chunk, Outcome, ReplyEvent};
 
 use super::table_server::ServerFlags;
@@ -12,6 +14,8 @@ use crate::open_node::{NodeSpec, WrittenDatabases};
 use crate::options::{GlobalOptions, LimitDefaults};
 use crate::output;
 use crate::shutdown::Shutdown;
+
+const VERIFY: &str = "verify";
 
 /// Keep up tables that take rows, on a running server or while it is stopped
 #[derive(Debug, Subcommand)]
@@ -46,7 +50,7 @@ impl IngestCommand {
             Self::Status(flags) => (None, flags),
             Self::Flush(flags) => (Some("flush"), flags),
             Self::Compact(flags) => (Some("compact"), flags),
-            Self::Verify(flags) => (Some("verify"), flags),
+            Self::Verify(flags) => (Some(VERIFY), flags),
         };
         let (tool, arguments) = flags.call(action);
         let answer = flags.answer(tool, arguments, options).await?;
@@ -96,6 +100,9 @@ impl TableFlags {
             let calling = call_tool(&server, tool, &arguments, options, &shutdown.graceful);
             return Ok(shutdown.run_until_forced(calling).await??);
         }
+        if arguments.get("action").is_some_and(|action| action == VERIFY) {
+            return self.verify(options, &shutdown).await;
+        }
         let database = arguments.get("database").and_then(Value::as_str).map(str::to_owned);
         let written = database.as_deref().map_or(WrittenDatabases::All, WrittenDatabases::One);
         let node = NodeSpec::of_writer(options, written)?.open(LimitDefaults::CommandLine).await?;
@@ -120,6 +127,55 @@ impl TableFlags {
         node.close().await;
         Ok(answered??)
     }
+}
+
+impl TableFlags {
+    /// Compares the folders themselves with what was written. No node is opened, as one would put the folders in order.
+    async fn verify(&self, options: &GlobalOptions, shutdown: &Shutdown) -> Result<Value, CommandError> {
+        let folders = NodeSpec::of_writer(options, WrittenDatabases::All)?.ingest_folders();
+        let (only, table) = match self.tables.as_deref().map(|tables| tables.split_once('.').unwrap_or((tables, ""))) {
+            Some((database, table)) => (Some(database), Some(table.to_owned()).filter(|table| !table.is_empty())),
+            None => (None, None),
+        };
+        if let Some(unknown) = only.filter(|only| folders.iter().all(|(name, _)| name != only)) {
+            let message = format!("there is no database {unknown:?} with a folder of tables that take rows");
+            return Err(CommandError::Other(anyhow::anyhow!(message)));
+        }
+        let mut tables = Vec::new();
+        for (database, path) in folders.into_iter().filter(|(name, _)| only.is_none_or(|only| only == name)) {
+            let (stop, table) = (StopFlag::default(), table.clone());
+            let stopped = stop.clone();
+            let verifying = tokio::task::spawn_blocking(move || verify_folder(&path, table.as_deref(), &stop));
+            tokio::pin!(verifying);
+            let verified = tokio::select! {
+                verified = &mut verifying => verified,
+                () = shutdown.graceful.cancelled() => {
+                    stopped.stop();
+                    verifying.await
+                }
+            };
+            let verified = verified.map_err(anyhow::Error::from)?.map_err(|error| match error {
+                IngestError::Locked { .. } => anyhow::anyhow!("{error}\nhint: --connect URL uses the running server"),
+                _ if stopped.is_stopped() => anyhow::anyhow!("stopped before all files were read"),
+                error => error.into(),
+            })?;
+            tables.extend(verified.into_iter().map(|(table, found)| verification_json(&database, &table, &found)));
+        }
+        Ok(json!({"tables": tables}))
+    }
+}
+
+fn verification_json(database: &str, table: &str, found: &TableVerification) -> Value {
+    let problems = found.problems.iter().map(|(path, problem)| format!("{}: {problem}", path.display()));
+    json!({
+        "database": database,
+        "table": table,
+        "intact": found.is_intact(),
+        "files": found.files,
+        "file_rows": found.file_rows,
+        "log_rows": found.log_rows,
+        "problems": problems.collect::<Vec<_>>(),
+    })
 }
 
 /// A line about a table, with further lines for its problems.

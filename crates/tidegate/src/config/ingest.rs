@@ -1,6 +1,7 @@
 //! Tables that take rows: their columns, partitions, transforms and stamps.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Schema, TimeUnit};
@@ -50,6 +51,12 @@ pub(super) async fn open_folders(
         }
     }
     opened
+}
+
+/// The folders of tables that take rows, by the names of their databases.
+pub(crate) fn ingest_folders(loaded: &LoadedConfig) -> Vec<(String, PathBuf)> {
+    let entries = loaded.config.databases.iter();
+    entries.filter_map(|entry| Some((entry.name.clone(), loaded.resolve(ingest_folder(entry)?)))).collect()
 }
 
 /// The folder of an entry whose tables are kept in one.

@@ -52,6 +52,7 @@ use document::Document;
 pub(crate) use document::render_report;
 pub(crate) use file_hashes::FileHashes;
 pub(crate) use import::{ForeignFormat, convert as import_config};
+pub(crate) use ingest::ingest_folders;
 pub(crate) use ingest_names::ingest_names;
 pub(crate) use limits::{usage_file, with_caller_limits};
 pub(crate) use node_assembler::{ApplyReport, NodeAssembler, inline_budget};

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures::future::join_all;
+use tidegate_core::private_file;
 use tidegate_engines::TableSource;
 use tidegate_ingest::{IngestError, IngestFolder, IngestOptions, TableDeclaration};
 use tidegate_query::IngestTarget;
@@ -26,6 +28,8 @@ pub(crate) struct OpenedTables {
     pub(crate) folder_use: FolderUse,
     /// Why the tables are only read, for the administrator.
     pub(crate) warning: Option<String>,
+    /// What is damaged: one sentence each.
+    pub(crate) damage: Vec<String>,
 }
 
 /// What this process does with a folder.
@@ -66,7 +70,7 @@ impl IngestFolders {
     /// Opens the folder at `path`, which is created if it does not exist. If it is open, its declarations are checked only.
     ///
     /// # Errors
-    /// When the folder cannot be created or read, when a table of it is damaged, or when a declaration does not fit.
+    /// When the folder cannot be created or read, or when a declaration does not fit.
     pub(crate) async fn open(
         &self,
         name: &str,
@@ -76,12 +80,13 @@ impl IngestFolders {
     ) -> Result<OpenedTables, IngestError> {
         if !self.writes {
             return Ok(OpenedTables {
-                source: Arc::new(StoredTables::new(path.to_owned())),
+                source: Arc::new(StoredTables::new(path.to_owned(), &tables)),
                 folder_use: FolderUse::Reads,
                 warning: None,
+                damage: Vec::new(),
             });
         }
-        std::fs::create_dir_all(path).map_err(IngestError::io("create", path))?;
+        private_file::create_folder(path).map_err(IngestError::io("create", path))?;
         let real = std::fs::canonicalize(path).map_err(IngestError::io("open", path))?;
         let mut open = self.open.lock().await;
         let folder = match open.get(&real) {
@@ -94,20 +99,24 @@ impl IngestFolders {
                 match IngestFolder::open(name, real.clone(), options).await {
                     Ok(folder) => folder,
                     Err(IngestError::Locked { folder, holder }) => {
-                        let source: Arc<dyn TableSource> = Arc::new(StoredTables::new(real));
+                        let source: Arc<dyn TableSource> = Arc::new(StoredTables::new(real, &tables));
                         let target = LockedTarget::new(name.to_owned(), source.clone(), holder.clone());
                         let error = IngestError::Locked { folder, holder };
                         let warning = Some(format!("takes no rows, and may lack the latest ones: {error}"));
-                        return Ok(OpenedTables { source, folder_use: FolderUse::Locked(Arc::new(target)), warning });
+                        let folder_use = FolderUse::Locked(Arc::new(target));
+                        return Ok(OpenedTables { source, folder_use, warning, damage: Vec::new() });
                     }
                     Err(error) => return Err(error),
                 }
             }
         };
         open.insert(real, folder.clone());
+        let closed = folder.closed_tables().into_iter();
+        let closed = closed.map(|(table, reason)| format!("table \"{table}\" is closed: {reason}"));
+        let damage = closed.chain(folder.damage()).collect();
         let source = Arc::new(WrittenTables::new(folder.clone()));
         let declared = DeclaredTables { folder, tables: Arc::new(tables), create_tables };
-        Ok(OpenedTables { source, folder_use: FolderUse::Writes(declared), warning: None })
+        Ok(OpenedTables { source, folder_use: FolderUse::Writes(declared), warning: None, damage })
     }
 
     /// Makes `declared` the declarations of their folders, and closes all other folders.
@@ -126,10 +135,11 @@ impl IngestFolders {
         let is_used = |folder: &Arc<IngestFolder>| used.iter().any(|used| Arc::ptr_eq(used, folder));
         let unused: Vec<PathBuf> =
             open.iter().filter(|(_, folder)| !is_used(folder)).map(|(path, _)| path.clone()).collect();
-        for path in unused {
-            if let Some(folder) = open.remove(&path)
-                && let Err(error) = folder.close().await
-            {
+        // At the same time, as each one may move rows for some seconds.
+        let closing = unused.into_iter().filter_map(|path| open.remove(&path).map(|folder| (path, folder)));
+        let closed = join_all(closing.map(async |(path, folder)| (path, folder.close().await))).await;
+        for (path, result) in closed {
+            if let Err(error) = result {
                 tracing::error!(
                     "rows that were received stay in the log until {} is opened again: {error}",
                     path.display()

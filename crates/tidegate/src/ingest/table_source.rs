@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
 use tidegate_engines::{ColumnRange, SourceFile, SourceTable, SourceTables, TableSource};
 use tidegate_ingest::delta::{DataFile, DeltaSnapshot, DeltaTable, StatisticsValue};
-use tidegate_ingest::{IngestFolder, IngestTableView};
+use tidegate_ingest::{IngestFolder, IngestTableView, TableDeclaration, lost_tables};
 
 /// The tables of a folder that this process writes: what is in data files, and what is only in the log.
 #[derive(Debug)]
@@ -32,14 +33,15 @@ impl WrittenTables {
 impl TableSource for WrittenTables {
     fn tables(&self) -> Arc<SourceTables> {
         let mut last = self.last.lock();
-        let views = self.folder.views();
-        let is_same =
+        let (views, unreadable, notes) = (self.folder.views(), self.folder.closed_tables(), self.folder.damage());
+        let has_same_views =
             views.len() == last.views.len() && views.iter().zip(&last.views).all(|(now, last)| now.is_same(last));
-        if !is_same {
+        if !has_same_views || unreadable != last.tables.unreadable || notes != last.tables.notes {
             let table = |view: &IngestTableView| {
                 (view.table().to_owned(), written_table(view, last.tables.tables.get(view.table())))
             };
-            let tables = Arc::new(SourceTables { tables: views.iter().map(table).collect() });
+            let tables = views.iter().map(table).collect();
+            let tables = Arc::new(SourceTables { tables, unreadable, notes });
             *last = WrittenViews { views, tables };
         }
         last.tables.clone()
@@ -107,45 +109,89 @@ fn source_file(file: &DataFile, snapshot: Option<&DeltaSnapshot>) -> SourceFile 
 #[derive(Debug)]
 pub(super) struct StoredTables {
     folder: PathBuf,
-    last: Mutex<StoredVersions>,
+    /// The columns of declared tables, which exist before their first row.
+    declared: BTreeMap<String, SchemaRef>,
+    last: Mutex<Option<StoredVersions>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct StoredVersions {
-    versions: BTreeMap<String, u64>,
+    versions: BTreeMap<String, Result<u64, String>>,
     tables: Arc<SourceTables>,
 }
 
 impl StoredTables {
-    pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, last: Mutex::default() }
+    pub(super) fn new(folder: PathBuf, declared: &BTreeMap<String, TableDeclaration>) -> Self {
+        let columns = |(name, table): (&String, &TableDeclaration)| Some((name.clone(), table.columns.clone()?));
+        Self { folder, declared: declared.iter().filter_map(columns).collect(), last: Mutex::default() }
     }
 }
 
 impl TableSource for StoredTables {
     fn tables(&self) -> Arc<SourceTables> {
         let mut last = self.last.lock();
-        let found: BTreeMap<String, Arc<DeltaSnapshot>> = stored_snapshots(&self.folder).collect();
-        let versions = found.iter().map(|(name, snapshot)| (name.clone(), snapshot.version)).collect();
-        if last.versions != versions {
-            let table = |(name, snapshot): (&String, &Arc<DeltaSnapshot>)| {
-                (name.clone(), stored_table(&self.folder.join(name), snapshot))
-            };
-            let tables = Arc::new(SourceTables { tables: found.iter().map(table).collect() });
-            *last = StoredVersions { versions, tables };
+        let found = stored_snapshots(&self.folder);
+        let version = |found: &Result<Arc<DeltaSnapshot>, String>| match found {
+            Ok(snapshot) => Ok(snapshot.version),
+            Err(reason) => Err(reason.clone()),
+        };
+        let versions: BTreeMap<_, _> = found.iter().map(|(name, found)| (name.clone(), version(found))).collect();
+        if let Some(last) = last.as_ref().filter(|last| last.versions == versions) {
+            return last.tables.clone();
         }
-        last.tables.clone()
+        let mut tables = SourceTables::default();
+        for (name, found) in found {
+            match found {
+                Ok(snapshot) => {
+                    let table = stored_table(&self.folder.join(&name), &snapshot);
+                    tables.tables.insert(name, table);
+                }
+                Err(reason) => {
+                    tables.unreadable.insert(name, reason);
+                }
+            }
+        }
+        for (name, schema) in self.declared.iter().filter(|(name, _)| !versions.contains_key(*name)) {
+            tables.tables.insert(name.clone(), empty_table(self.folder.join(name), schema.clone()));
+        }
+        let tables = Arc::new(tables);
+        *last = Some(StoredVersions { versions, tables: tables.clone() });
+        tables
     }
 }
 
-fn stored_snapshots(folder: &Path) -> impl Iterator<Item = (String, Arc<DeltaSnapshot>)> + use<> {
-    let folders = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    folders.filter_map(|entry| {
+/// The tables by name, or why they cannot be read. Their writer reports it, too.
+fn stored_snapshots(folder: &Path) -> BTreeMap<String, Result<Arc<DeltaSnapshot>, String>> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    let opened = folders.filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
-        // A table that cannot be read is reported by the process that writes it.
-        let table = DeltaTable::open(&entry.path()).ok()??;
-        Some((name, table.snapshot()))
-    })
+        match DeltaTable::open(&entry.path()) {
+            Ok(table) => Some((name, Ok(table?.snapshot()))),
+            // Callers read it, and need not know where the folder is.
+            Err(error) => Some((name, Err(error.to_string().replace(&format!("{}/", folder.display()), "")))),
+        }
+    });
+    let mut tables: BTreeMap<String, Result<Arc<DeltaSnapshot>, String>> = opened.collect();
+    // A folder whose losses cannot be listed has no tables that can be read.
+    match lost_tables(folder) {
+        Ok(lost) => tables.extend(lost.into_iter().map(|(name, reason)| (name, Err(reason)))),
+        Err(error) => tables.values_mut().for_each(|table| *table = Err(error.to_string())),
+    }
+    tables
+}
+
+fn empty_table(folder: PathBuf, schema: SchemaRef) -> SourceTable {
+    SourceTable {
+        folder,
+        schema,
+        partition_columns: Vec::new(),
+        files: Arc::default(),
+        version: 0,
+        recent: Arc::default(),
+        lease: Arc::new(()),
+        comment: Some("it has no rows yet".to_owned()),
+    }
 }
 
 fn stored_table(folder: &Path, snapshot: &Arc<DeltaSnapshot>) -> SourceTable {

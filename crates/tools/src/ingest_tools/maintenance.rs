@@ -126,9 +126,14 @@ async fn answer_maintenance(
             ("database".to_owned(), Value::from(database.database())),
             ("table".to_owned(), Value::from(status.table.as_str())),
         ]);
-        // A step that has begun ends, also when the caller leaves meanwhile.
-        let step = tokio::spawn(async move { run_step(database.as_ref(), &status, action).await }).await;
-        let result = step.unwrap_or_else(|error| Err(Error::internal(format!("a step failed: {error}"))))?;
+        let result = match action {
+            Action::Verify => run_step(database.as_ref(), &status, action).await?,
+            // A step that has begun ends, also when the caller leaves meanwhile.
+            Action::Flush | Action::Compact => {
+                let step = tokio::spawn(async move { run_step(database.as_ref(), &status, action).await }).await;
+                step.unwrap_or_else(|error| Err(Error::internal(format!("a step failed: {error}"))))?
+            }
+        };
         members.extend(result);
         answers.push(Value::Object(members));
     }

@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use tidegate_core::Error;
 use tidegate_process_memory::anonymous_bytes;
+use tidegate_query::TableStatus;
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::catalog_tools::list_catalogs;
+use crate::catalog_tools::{DatabaseListing, list_catalogs};
 use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
+
+/// The maximum number of unreadable tables, and of notes.
+const LINES_MAX: usize = 20;
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
@@ -26,7 +30,16 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     let shape: OutputArguments = parse_arguments(&job)?;
     let found = list_catalogs(&node.databases, None, job.principal()).await?;
     let reachable = found.iter().filter(|listing| listing.catalog.is_ok()).count();
-    let status = if reachable == found.len() { "ok" } else { "degraded; see list_databases" };
+    let unreadable = describe_catalogs(&found, unreadable_tables);
+    let notes = describe_catalogs(&found, |listing| {
+        let notes = listing.catalog.iter().flat_map(|catalog| &catalog.notes);
+        notes.map(|note| format!("{}: {note}", listing.database.name())).collect()
+    });
+    let status = match (reachable == found.len(), &unreadable) {
+        (false, _) => "degraded; see list_databases",
+        (true, Some(_)) => "degraded; see unreadable_tables",
+        (true, None) => "ok",
+    };
     let open_calls = node.jobs()?.open_count_for(job.caller());
     let transports = node.registry()?.transport_switches().describe();
     let one = |value: Option<u64>| count_column([value].into_iter());
@@ -34,9 +47,26 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
         .with_column("status", text_column([Some(status.to_owned())].into_iter()))
         .with_column("databases", one(Some(found.len() as u64)))
         .with_column("databases_reachable", one(Some(reachable as u64)))
+        .with_column("unreadable_tables", text_column([unreadable].into_iter()))
+        .with_column("notes", text_column([notes].into_iter()))
         .with_column("transports", text_column([transports].into_iter()))
         .with_column("open_calls", one(Some(open_calls as u64)))
         .with_column("memory_bytes", one(anonymous_bytes().map(|bytes| bytes as u64)))
         .with_column("uptime_seconds", one(Some(node.uptime_seconds())));
     node.executor.answer_rows(answer.into_rows()?, shape.output_options("")?, &job, &reply).await
+}
+
+/// The first lines about all databases as one text; `None` if there are none.
+fn describe_catalogs(found: &[DatabaseListing], lines: impl Fn(&DatabaseListing) -> Vec<String>) -> Option<String> {
+    let lines: Vec<String> = found.iter().flat_map(lines).take(LINES_MAX).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+fn unreadable_tables(listing: &DatabaseListing) -> Vec<String> {
+    let tables = listing.catalog.iter().flat_map(|catalog| &catalog.tables);
+    let unreadable = tables.filter_map(|table| match &table.status {
+        TableStatus::Unreadable(reason) => Some(format!("{}.{}: {reason}", listing.database.name(), table.name)),
+        TableStatus::Readable => None,
+    });
+    unreadable.collect()
 }

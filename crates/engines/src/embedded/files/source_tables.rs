@@ -36,6 +36,10 @@ pub trait TableSource: Debug + Send + Sync + 'static {
 pub struct SourceTables {
     /// By name.
     pub tables: BTreeMap<String, SourceTable>,
+    /// The tables that cannot be read, by name, and why.
+    pub unreadable: BTreeMap<String, String>,
+    /// Notes for the administrator, as the catalog has them.
+    pub notes: Vec<String>,
 }
 
 /// A table of a source: the rows of its files, and recent ones.
@@ -132,6 +136,10 @@ impl SourceSnapshots {
         };
         let mut by_name = HashMap::new();
         let mut entries = Vec::new();
+        for (name, reason) in &tables.unreadable {
+            entries.push(unreadable_entry(name, reason));
+            by_name.insert(name.clone(), Err(reason.clone()));
+        }
         for (name, table) in &tables.tables {
             let before = same_files.and_then(|last| last.snapshot.find(name)?.1.as_ref().ok().cloned());
             let built = build_source_table(name, table, before, self.batch_rows).map(Arc::new);
@@ -142,17 +150,19 @@ impl SourceSnapshots {
                     comment: built.comment.clone(),
                     status: TableStatus::Readable,
                 },
-                Err(reason) => TableEntry {
-                    name: name.clone(),
-                    rows: None,
-                    comment: None,
-                    status: TableStatus::Unreadable(reason.clone()),
-                },
+                Err(reason) => unreadable_entry(name, reason),
             });
             by_name.insert(name.clone(), built);
         }
-        FileTablesSnapshot::of_source(by_name, Catalog::from_tables(entries), store)
+        entries.sort_by(|left, right| left.name.cmp(&right.name));
+        let catalog = Catalog { notes: tables.notes.clone(), ..Catalog::from_tables(entries) };
+        FileTablesSnapshot::of_source(by_name, catalog, store)
     }
+}
+
+fn unreadable_entry(name: &str, reason: &str) -> TableEntry {
+    let status = TableStatus::Unreadable(reason.to_owned());
+    TableEntry { name: name.to_owned(), rows: None, comment: None, status }
 }
 
 fn has_same_files(before: &SourceTables, now: &SourceTables) -> bool {

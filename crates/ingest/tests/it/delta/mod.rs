@@ -5,10 +5,12 @@
 //! - `types`: values of all types, also as partitions.
 //! - `statistics`: bounds of columns, partitions by time, expiry, limits of a writer.
 //! - `foreign`: tables for other readers, and tables of other writers.
+//! - `partitions`: rows of many partitions in few files.
 
 mod commits;
 mod fixture;
 mod foreign;
+mod partitions;
 mod samples;
 mod statistics;
 mod types;

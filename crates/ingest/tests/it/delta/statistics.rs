@@ -209,7 +209,7 @@ fn limits_of_a_writer_change_no_rows() {
             &by,
         )
         .unwrap();
-        let options = WriterOptions { open_files_max, memory_bytes_max, file_bytes_max };
+        let options = WriterOptions { open_files_max, memory_bytes_max, file_bytes_max, ..WriterOptions::default() };
         let mut writer = DataFileWriter::new(table.folder(), &batch.schema(), &by, options).unwrap();
         for start in (0..3000).step_by(500) {
             writer.write(&batch.slice(start, 500)).unwrap();

@@ -8,9 +8,11 @@
 //! - `maintenance`: compaction, retention, unused files, verification.
 //! - `pressure`: full memory, full log, a disk that fails.
 //! - `crashes`: a process that is killed at random points.
+//! - `damage`: damaged logs, keys and Delta tables.
 
 mod columns;
 mod crashes;
+mod damage;
 mod fixture;
 mod keys;
 mod maintenance;

@@ -2,7 +2,7 @@
 
 use tempfile::TempDir;
 use tidegate_core::ErrorKind;
-use tidegate_ingest::{IngestError, IngestFolder, IngestOptions};
+use tidegate_ingest::{IngestError, IngestFolder, IngestOptions, TableDeclaration};
 use tidegate_query::{IngestTarget, TableWrite, WriteMode, WriteRequest, rejected_rows_schema};
 
 use super::fixture::{
@@ -18,6 +18,38 @@ async fn a_second_opening_names_the_holder() {
     assert!(error.to_string().contains(&format!("process {} on ", std::process::id())), "{error}");
     folder.close().await.unwrap();
     open(path.path()).await;
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn only_the_owner_may_read_what_is_created() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let parent = TempDir::new().unwrap();
+    let path = parent.path().join("data/plant");
+    let folder = open_with(&path, IngestOptions { inline_bytes_max: 2000, ..options() }).await;
+    append(&folder, "readings", 0, 500).await;
+    append(&folder, "readings", 500, 5).await;
+    folder.flush("readings").await.unwrap();
+    folder.close().await.unwrap();
+    let (mut folders, mut files) = (vec![parent.path().join("data")], 0);
+    while let Some(folder) = folders.pop() {
+        assert_eq!(mode(&folder), 0o700, "{}", folder.display());
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                assert_eq!(mode(&path), 0o600, "{}", path.display());
+                files += 1;
+            }
+        }
+    }
+    assert!(files > 5, "{files}");
+    // What the owner has opened to others stays open.
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    open(&path).await.close().await.unwrap();
+    assert_eq!(mode(&path), 0o755);
 }
 
 #[tokio::test]
@@ -41,6 +73,23 @@ async fn names_that_are_no_tables_are_refused() {
     folder.close().await.unwrap();
     let error = folder.begin(request("readings", schema())).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn no_table_has_the_name_of_a_folder_in_a_delta_table() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    for name in ["_delta_log", "_DELTA_log", "_samples", "_delta_log__rejects"] {
+        let error = folder.begin(request(name, schema())).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{name}");
+        assert!(error.message().contains("choose another one, such as"), "{error}");
+        assert!(folder.table(name).await.is_err(), "{name}");
+    }
+    append(&folder, "_x", 0, 1).await;
+    folder.close().await.unwrap();
+    let tables = [("_delta_log".to_owned(), TableDeclaration::default())].into();
+    let error = IngestFolder::open("plant", path.path().to_owned(), IngestOptions { tables, ..options() }).await;
+    assert!(matches!(error.unwrap_err(), IngestError::Declaration { .. }));
 }
 
 #[tokio::test]

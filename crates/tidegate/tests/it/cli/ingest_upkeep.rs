@@ -1,6 +1,8 @@
 //! `tidegate ingest` and the metrics: what an operator sees and does.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use reqwest::Client;
 use serde_json::{Value, json};
@@ -68,7 +70,9 @@ fn damaged_files_are_found_while_the_server_is_stopped() {
     let configured = ConfiguredFolder::new(CONFIGURATION);
     store(&configured, &[1, 2], &[]);
     store(&configured, &[3], &[]);
+    let before = contents(&configured.folder().join("plant"));
     let intact = configured.run(&["ingest", "verify", "plant"]);
+    assert!(contents(&configured.folder().join("plant")) == before, "it only reads");
     assert_eq!(
         (intact.code, intact.stdout.as_str()),
         (Some(0), "plant.sensors: intact; 3 rows in 2 files, 0 in the log\n")
@@ -101,6 +105,21 @@ auth: {{proxy: {{networks: [127.0.0.1], user_header: x-user, roles_header: x-rol
     assert_eq!((call("keeper").await, call("writer").await), (200, 404));
     let tools = configured.run(&["tools"]).stdout;
     assert!(!tools.contains("maintain_ingest"), "commands that only read do not open folders: {tools}");
+}
+
+/// All files below a folder, with what is in them and when they were changed.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        match entry.file_type().unwrap().is_dir() {
+            true => found.extend(contents(&entry.path())),
+            false => {
+                let modified = entry.metadata().unwrap().modified().unwrap();
+                found.insert(entry.path(), (std::fs::read(entry.path()).unwrap(), modified));
+            }
+        }
+    }
+    found
 }
 
 fn copy_folder(from: &Path, to: &Path) {
@@ -168,4 +187,55 @@ async fn a_copy_of_the_folder_is_a_backup_with_rows_and_keys() {
         assert_eq!(verified.code, Some(0), "{verified:?}");
         assert!(verified.stdout.starts_with("plant.sensors: intact; "), "{verified:?}");
     }
+}
+
+const TWO_DATABASES: &str = "databases: [{name: plant, ingest: plant}, {name: other, ingest: other}]\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_byte_of_a_log_closes_one_table_until_its_owner_acts() {
+    let configured = ConfiguredFolder::new(TWO_DATABASES);
+    let server = serve(&configured);
+    let call = async |server: &Server, path: &str, body: Value| {
+        let response = Client::new().post(server.url.replace("/mcp", path)).json(&body).send().await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
+    };
+    let store = async |server: &Server, table: &str| call(server, &format!("/data/{table}"), json!([{"id": 1}])).await;
+    for table in ["plant/sensors", "plant/events", "other/sensors"] {
+        assert_eq!(store(&server, table).await.0, 201, "{table}");
+    }
+    server.signal("KILL");
+    server.wait_for_exit();
+    let log = configured.folder().join("plant/.tidegate/log/00000000000000000001.log");
+    let mut bytes = std::fs::read(&log).unwrap();
+    // A byte of the first record, which has the row of plant.sensors.
+    bytes[100] ^= 1;
+    std::fs::write(&log, bytes).unwrap();
+
+    let status = configured.run(&["ingest", "status", "plant"]);
+    assert_eq!(status.code, Some(0), "{status:?}");
+    let warning = "database plant: table \"sensors\" is closed: the record 1 of the log";
+    assert!(status.stderr.contains(warning), "{status:?}");
+    assert!(status.stdout.contains("last error: the record 1 of the log, with 1 row, is lost"), "{status:?}");
+    let server = serve(&configured);
+    for (path, body) in [
+        ("/data/plant/sensors", json!([{"id": 2}])),
+        ("/rest/sql", json!({"database": "plant", "sql": "SELECT * FROM sensors"})),
+    ] {
+        let (code, text) = call(&server, path, body).await;
+        assert_eq!(code, 503, "{path}: {text}");
+        assert!(text.contains("sensors") && text.contains("delete the file .tidegate/damaged/sensors.json"), "{text}");
+    }
+    let health = call(&server, "/rest/tools/node_status/call", json!({})).await.1;
+    assert!(health.contains("degraded; see unreadable_tables"), "{health}");
+    assert!(health.contains("plant.sensors: the record 1 of the log"), "{health}");
+    for table in ["plant/events", "other/sensors"] {
+        assert_eq!(store(&server, table).await.0, 200, "{table}");
+    }
+    server.signal("TERM");
+    assert_eq!(server.wait_for_exit().0.code(), Some(0));
+    std::fs::remove_file(configured.folder().join("plant/.tidegate/damaged/sensors.json")).unwrap();
+    let server = serve(&configured);
+    assert_eq!(store(&server, "plant/sensors").await.0, 201, "a table that has lost all of its rows is made again");
+    let count = json!({"database": "plant", "sql": "SELECT count(*) AS n FROM sensors", "format": "csv"});
+    assert_eq!(call(&server, "/rest/sql", count).await.1.replace('\r', "").trim(), "n\n1");
 }

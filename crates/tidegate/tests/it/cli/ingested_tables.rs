@@ -35,6 +35,20 @@ fn numbered(range: std::ops::Range<u32>) -> String {
     range.map(|n| format!("{{\"n\": {n}, \"device\": \"device {n}\"}}\n")).collect()
 }
 
+#[test]
+fn declared_tables_exist_before_their_first_row() {
+    let configured = ConfiguredFolder::new(
+        "
+databases: [{name: plant, ingest: plant, tables: {events: {columns: {time: timestamp not null, message: string}}}}]
+logs: [{name: app, table: plant.events}]
+",
+    );
+    let ran = configured.run(&["config", "check"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = configured.run(&["call", "sql", "sql=SELECT count(*) AS n FROM events"]);
+    assert_eq!(ran.stdout.trim_end(), r#"[{"n":0}]"#, "{ran:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn policies_hold_for_rows_in_the_log_and_in_files_and_for_rejected_rows() {
     let configured = ConfiguredFolder::new(
