@@ -1,6 +1,7 @@
 //! Patterns: a regular expression whose named groups are the columns.
 
 use regex::{Regex, RegexBuilder};
+use regex_syntax::hir::{Hir, HirKind};
 use thiserror::Error;
 
 use crate::column::{EntryColumn, EntryColumnRole, EntryColumnType};
@@ -109,6 +110,8 @@ pub struct LinePattern {
     regex: Regex,
     groups: Vec<Group>,
     columns: Vec<EntryColumn>,
+    /// Pairs of columns of which the group of the first contains that of the second.
+    nested_columns: Vec<(usize, usize)>,
     message_column: Option<usize>,
 }
 
@@ -129,7 +132,7 @@ impl LinePattern {
     ///
     /// If the pattern cannot be compiled, with the position; if a name is reserved, unknown or occurs twice.
     pub fn new(pattern: &str, declared: &[DeclaredGroup]) -> Result<Self, LinePatternError> {
-        let regex = compile(pattern)?;
+        let (regex, expression) = compile(pattern)?;
         let mut groups = Vec::new();
         let mut columns: Vec<EntryColumn> = Vec::new();
         for (capture, group_name) in regex.capture_names().enumerate() {
@@ -158,8 +161,13 @@ impl LinePattern {
             let suggestion = suggestion(&unknown.name, names);
             return Err(LinePatternError::UnknownGroup { name: unknown.name.clone(), suggestion });
         }
+        let mut nested = Vec::new();
+        collect_nested_groups(&expression, &mut Vec::new(), &mut nested);
+        let column_of = |capture: usize| groups.iter().position(|group| group.capture == capture);
+        let nested_columns =
+            nested.into_iter().filter_map(|(outer, inner)| Some((column_of(outer)?, column_of(inner)?))).collect();
         let roles = set_roles(&mut columns);
-        Ok(Self { regex, groups, columns, message_column: roles.message })
+        Ok(Self { regex, groups, columns, nested_columns, message_column: roles.message })
     }
 
     /// The regular expression as it was given.
@@ -170,6 +178,11 @@ impl LinePattern {
 
     pub(crate) fn columns(&self) -> &[EntryColumn] {
         &self.columns
+    }
+
+    /// Pairs of columns of which the first contains the second.
+    pub(crate) fn nested_columns(&self) -> &[(usize, usize)] {
+        &self.nested_columns
     }
 
     /// Whether a line begins an entry.
@@ -290,22 +303,43 @@ impl PatternGroupType {
     }
 }
 
-fn compile(pattern: &str) -> Result<Regex, LinePatternError> {
-    if let Err(error) = regex_syntax::parse(pattern) {
-        let (offset, reason) = match &error {
-            regex_syntax::Error::Parse(error) => (error.span().start.offset, error.kind().to_string()),
-            regex_syntax::Error::Translate(error) => (error.span().start.offset, error.kind().to_string()),
-            other => (0, other.to_string()),
-        };
-        let before = pattern.get(..offset).unwrap_or_default();
-        let excerpt = pattern.get(offset..).unwrap_or_default().chars().take(EXCERPT_CHARACTERS).collect();
-        return Err(LinePatternError::Syntax { position: before.chars().count() + 1, excerpt, reason });
-    }
-    RegexBuilder::new(pattern)
+fn compile(pattern: &str) -> Result<(Regex, Hir), LinePatternError> {
+    let expression = regex_syntax::parse(pattern).map_err(|error| syntax_error(pattern, &error))?;
+    let regex = RegexBuilder::new(pattern)
         .size_limit(COMPILED_BYTES_MAX)
         .dfa_size_limit(COMPILED_BYTES_MAX)
         .build()
-        .map_err(|_| LinePatternError::TooLarge)
+        .map_err(|_| LinePatternError::TooLarge)?;
+    Ok((regex, expression))
+}
+
+fn syntax_error(pattern: &str, error: &regex_syntax::Error) -> LinePatternError {
+    let (offset, reason) = match error {
+        regex_syntax::Error::Parse(error) => (error.span().start.offset, error.kind().to_string()),
+        regex_syntax::Error::Translate(error) => (error.span().start.offset, error.kind().to_string()),
+        other => (0, other.to_string()),
+    };
+    let before = pattern.get(..offset).unwrap_or_default();
+    let excerpt = pattern.get(offset..).unwrap_or_default().chars().take(EXCERPT_CHARACTERS).collect();
+    LinePatternError::Syntax { position: before.chars().count() + 1, excerpt, reason }
+}
+
+/// Adds the pairs of groups in `expression` of which the first contains the second. `outer` are the groups around it.
+fn collect_nested_groups(expression: &Hir, outer: &mut Vec<usize>, nested: &mut Vec<(usize, usize)>) {
+    let group = match expression.kind() {
+        HirKind::Capture(capture) => Some(capture.index as usize),
+        _ => None,
+    };
+    if let Some(inner) = group {
+        nested.extend(outer.iter().map(|outer| (*outer, inner)));
+        outer.push(inner);
+    }
+    for part in expression.kind().subs() {
+        collect_nested_groups(part, outer, nested);
+    }
+    if group.is_some() {
+        outer.pop();
+    }
 }
 
 #[cfg(test)]

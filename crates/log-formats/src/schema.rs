@@ -6,8 +6,8 @@ use crate::column::{EntryColumn, EntryColumnRole, EntryColumnType};
 use crate::entry::{EntryFields, EntryValue, ParsedEntry, Slot};
 use crate::format::LogFormat;
 use crate::infer::{MEMBER_COLUMNS_MAX, infer_members};
-use crate::parse::fixed_columns;
 use crate::parse::json_text::write_json_text;
+use crate::parse::{fixed_columns, overlapping_columns};
 use crate::roles::recognize_roles;
 use crate::severity::SeverityNumberScale;
 use crate::time::{TimeContext, TimeResolver};
@@ -57,6 +57,8 @@ pub struct EntrySchema {
     severity: Option<usize>,
     severity_scale: SeverityNumberScale,
     generated: GeneratedColumns,
+    /// For each column, those whose values can be read from it.
+    revealed: Vec<Vec<usize>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -146,7 +148,63 @@ impl EntrySchema {
         let first = normalized_severity.unwrap_or(text);
         let generated =
             GeneratedColumns { first, normalized_severity, severity_number, text, parse_error, offset, file_id };
-        Self { format, columns, member_columns, other_fields, time, message, severity, severity_scale, generated }
+        let revealed = Vec::new();
+        let schema = Self {
+            format,
+            columns,
+            member_columns,
+            other_fields,
+            time,
+            message,
+            severity,
+            severity_scale,
+            generated,
+            revealed,
+        };
+        Self { revealed: schema.find_revealed_columns(), ..schema }
+    }
+
+    fn find_revealed_columns(&self) -> Vec<Vec<usize>> {
+        let text = self.generated.text;
+        let of_text = (0..text).map(|parsed| (text, parsed));
+        // A value that does not have the type of its column is there.
+        let of_other_fields = self.other_fields.into_iter().flat_map(|other_fields| {
+            let members = self.member_columns.values();
+            members.map(move |member| (other_fields, *member))
+        });
+        let overlaps = self.overlapping_columns();
+        let of_overlaps = overlaps.into_iter().flat_map(|(one, other)| [(one, other), (other, one)]);
+        let mut revealed = vec![Vec::new(); self.columns.len()];
+        for (column, other) in of_text.chain(of_other_fields).chain(of_overlaps) {
+            if let Some(others) = revealed.get_mut(column) {
+                others.push(other);
+            }
+        }
+        revealed
+    }
+
+    /// Pairs of columns that contain the same values, or parts of them.
+    fn overlapping_columns(&self) -> Vec<(usize, usize)> {
+        let mut overlaps: Vec<(usize, usize)> = match &self.format {
+            LogFormat::Pattern(pattern) => pattern.nested_columns().to_vec(),
+            format => {
+                let names = overlapping_columns(format).iter();
+                names.filter_map(|(one, other)| Some((self.column_index(one)?, self.column_index(other)?))).collect()
+            }
+        };
+        let Some(severity) = self.severity else { return overlaps };
+        // The normalized severity is the same value in other words.
+        let beside_severity = |(one, other): &(usize, usize)| match (*one == severity, *other == severity) {
+            (true, _) => Some(*other),
+            (_, true) => Some(*one),
+            _ => None,
+        };
+        let mut alike: Vec<usize> = overlaps.iter().filter_map(beside_severity).chain([severity]).collect();
+        for normalized in [self.generated.normalized_severity, self.generated.severity_number].into_iter().flatten() {
+            overlaps.extend(alike.iter().map(|other| (normalized, *other)));
+            alike.push(normalized);
+        }
+        overlaps
     }
 
     /// The format of the file.
@@ -165,6 +223,13 @@ impl EntrySchema {
     #[must_use]
     pub fn column_index(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
+    }
+
+    /// For each column, the indexes of the other columns whose values, or parts of them, can be read from its values.
+    /// For the text of an entry, these are all that are parsed from it.
+    #[must_use]
+    pub fn revealed_columns(&self) -> &[Vec<usize>] {
+        &self.revealed
     }
 
     /// The index of the time of the entries.

@@ -87,14 +87,15 @@ const WRITTEN_ROWS_SQL: &str = over_parts!(
 FROM part p WHERE NOT EXISTS (SELECT FROM relation WHERE pg_catalog.row_security_active(relation.oid))"
 );
 
-/// The size of a relation with its partitions, indexes and large values, and the first column of each of its indexes. The
-/// size is null where row-level security applies: it depends on the rows of all tenants.
+/// The size of a relation with its partitions, indexes and large values, and the first column of each of its indexes
+/// that the role may read. The size is null where row-level security applies: it depends on the rows of all tenants.
 const STORAGE_SQL: &str = over_parts!(
     "SELECT CASE WHEN NOT pg_catalog.row_security_active(relation.oid)
             THEN (SELECT pg_catalog.sum(pg_catalog.pg_total_relation_size(p.oid)) FROM part p)::bigint END,
        ARRAY(SELECT DISTINCT a.attname::text FROM pg_catalog.pg_index i
              JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
              WHERE i.indrelid = relation.oid AND i.indisvalid AND i.indpred IS NULL
+               AND pg_catalog.has_column_privilege(relation.oid, a.attnum, 'SELECT')
              ORDER BY 1)
 FROM relation"
 );

@@ -280,7 +280,8 @@ pub struct ColumnEntry {
 pub struct TableStorage {
     /// The size on disk, with indexes. `None` if it is unknown, or would reveal rows that are hidden from the caller.
     pub bytes: Option<u64>,
-    /// The columns by whose values rows are found without reading all others.
+    /// The columns by whose values rows are found without reading all others. None that is denied or masked for the
+    /// caller.
     pub indexed_columns: Vec<String>,
 }
 

@@ -33,7 +33,7 @@ pub struct IngestStatus {
     pub flushes: u64,
     /// Groups of files that were joined since the database was opened.
     pub compactions: u64,
-    /// The last error of a step, until the step succeeds.
+    /// Why the table is closed, or the last error of a step until it succeeds, or what is wrong with the database.
     pub last_error: Option<String>,
 }
 

@@ -1,21 +1,24 @@
 //! A database of SQLite files.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
     Catalog, ColumnEntry, Database, Freshness, Plan, PolicyColumn, PolicyProblem, PolicyTable, TableStorage,
-    VersionTagCache, compute_schema_version_tag,
+    compute_schema_version_tag,
 };
+use tidegate_runtime::{CacheAges, LoadingCache};
 use tidegate_sql::{SqlDialect, Statement};
 
 use crate::catalog;
 use crate::files::DatabaseFiles;
 use crate::options::SqliteOptions;
 use crate::plan::{SqliteStatement, plan_statement};
-use crate::policy_views::{PolicyCaller, policy_names};
+use crate::policy_views::{PolicyCaller, find_source_columns, policy_names};
 use crate::pool::Pool;
 use crate::session::ReadTransaction;
 use crate::tables::{load_indexed_columns, policy_columns};
@@ -24,11 +27,23 @@ use crate::tables::{load_indexed_columns, policy_columns};
 ///
 /// With a single file, tables have their own names. With several files, the name of a table is `stem.table`, where
 /// `stem` is the name of its file without the ending. A file that is replaced is opened again at the next query.
+#[derive(Clone)]
 pub struct SqliteDatabase {
     name: Arc<str>,
     pool: Arc<Pool>,
-    version_tags: VersionTagCache,
+    schema_tags: Arc<SchemaTagCache>,
 }
+
+/// By row policies, table and version of the files.
+type SchemaTagCache = LoadingCache<(u64, Option<String>, u64), Option<String>>;
+
+/// The columns of one version of the files do not change.
+const SCHEMA_TAG_AGES: CacheAges = CacheAges {
+    refresh_after: Duration::MAX,
+    expire_after: Duration::MAX,
+    load_timeout: Duration::from_secs(60),
+    keys_max: NonZeroUsize::new(1_000).unwrap(),
+};
 
 impl SqliteDatabase {
     /// Creates a database named `name` over `files`.
@@ -44,7 +59,7 @@ impl SqliteDatabase {
         Ok(Self {
             pool: Arc::new(Pool::new(name.clone(), files, options)),
             name,
-            version_tags: VersionTagCache::default(),
+            schema_tags: Arc::new(LoadingCache::new(SCHEMA_TAG_AGES)),
         })
     }
 
@@ -62,11 +77,18 @@ impl SqliteDatabase {
             let mut loaded = Vec::new();
             for table in catalog::list_tables(reading)? {
                 // The columns of a view that cannot be read are unknown.
-                loaded.push((policy_names(reading.files, &table), catalog::read_columns(reading, &table).ok()));
+                let columns = catalog::read_columns(reading, &table).ok();
+                let sources = reading.run_internal(|connection| {
+                    Ok(find_source_columns(connection, &table, columns.as_deref().unwrap_or_default()))
+                })?;
+                loaded.push((policy_names(reading.files, &table), columns, sources));
             }
             let borrowed: Vec<([&str; 3], Option<Vec<PolicyColumn<'_>>>)> = loaded
                 .iter()
-                .map(|(names, columns)| (names.each_ref().map(String::as_str), columns.as_deref().map(policy_columns)))
+                .map(|(names, columns, sources)| {
+                    let columns = columns.as_deref().map(|columns| policy_columns(columns, sources));
+                    (names.each_ref().map(String::as_str), columns)
+                })
                 .collect();
             let tables: Vec<PolicyTable<'_>> =
                 borrowed.iter().map(|(names, columns)| PolicyTable { names, columns: columns.as_deref() }).collect();
@@ -117,12 +139,13 @@ impl Database for SqliteDatabase {
         self.pool.read(self.policy_caller(principal), work).await
     }
 
-    /// SQLite finds the size of one table only by reading all of its pages.
+    /// SQLite finds the size of one table only by reading all of its pages. Masked columns are not indexed.
     async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
         let (table, database) = (table.to_owned(), self.name.clone());
         let work = move |reading: &ReadTransaction<'_>| {
             let table = catalog::find_table(reading, &table, &database)?;
-            let indexed_columns = reading.run_internal(|connection| load_indexed_columns(connection, &table))?;
+            let mut indexed_columns = reading.run_internal(|connection| load_indexed_columns(connection, &table))?;
+            indexed_columns.retain(|column| reading.mask(&table, column).is_none());
             Ok(TableStorage { bytes: None, indexed_columns })
         };
         self.pool.read(self.policy_caller(principal), work).await
@@ -138,9 +161,13 @@ impl Database for SqliteDatabase {
             let message = format!("the files of {} cannot be read", self.name);
             Error::new(ErrorKind::Unavailable, message).with_detail(error.to_string())
         })?;
-        let schema_version_tag = compute_schema_version_tag(self, table, principal);
         let policies = self.row_policy_fingerprint(principal);
-        let shape = self.version_tags.get(format!("{policies:016x} {table:?}"), version, schema_version_tag).await?;
+        let key = (policies, table.map(str::to_owned), version);
+        let shape = self.schema_tags.get(&key, || {
+            let (database, table, principal) = (self.clone(), key.1.clone(), principal.clone());
+            async move { compute_schema_version_tag(&database, table.as_deref(), &principal).await }
+        });
+        let shape = (*shape.await?).clone();
         // With row policies, the version tag must not reveal when hidden rows are written.
         Ok(shape.map(|shape| if policies == 0 { format!("{version:016x} {shape}") } else { shape }))
     }

@@ -204,11 +204,14 @@ pub(crate) enum SqliteType {
     Any,
 }
 
-pub(crate) fn policy_columns(columns: &[TableColumn]) -> Vec<PolicyColumn<'_>> {
-    let columns = columns.iter();
-    columns
-        .map(|column| PolicyColumn { name: &column.name, kind: declared_value_kind(&column.declared_type) })
-        .collect()
+/// The columns for policies; `sources` are the columns that each of them is computed from.
+pub(crate) fn policy_columns<'a>(columns: &'a [TableColumn], sources: &'a [Vec<usize>]) -> Vec<PolicyColumn<'a>> {
+    let policy_column = |(column, sources): (&'a TableColumn, &'a Vec<usize>)| PolicyColumn {
+        name: &column.name,
+        kind: declared_value_kind(&column.declared_type),
+        reveals: sources,
+    };
+    columns.iter().zip(sources).map(policy_column).collect()
 }
 
 /// SQLite does not enforce the declared type, except that it converts texts to numbers.

@@ -21,8 +21,9 @@ use super::live_table::LiveTable;
 use super::provider::{LiveTableProvider, ReadingStatement};
 use super::tables::{LiveTables, no_such_table};
 use crate::embedded::{
-    Engine, PrincipalPolicies, QueryCancellation, RowPolicyTable, SessionFactory, StatementSession, SystemCatalogs,
-    build_plan, check_table_policies, describe_statement, optimize_statement, to_core_error, with_cancellation,
+    Engine, PolicyTableColumns, PrincipalPolicies, QueryCancellation, RowPolicyTable, SessionFactory, StatementSession,
+    SystemCatalogs, build_plan, check_table_policies, describe_statement, optimize_statement, to_core_error,
+    with_cancellation,
 };
 
 /// The kind of a database with a journal.
@@ -45,6 +46,14 @@ pub struct OfferedTable {
 pub(super) struct StoredTable {
     pub(super) offered: OfferedTable,
     schema: SchemaRef,
+    /// For each column, the positions of the others whose values can be read from it.
+    revealed: Vec<Vec<usize>>,
+}
+
+impl StoredTable {
+    fn policy_columns(&self) -> PolicyTableColumns<'_> {
+        PolicyTableColumns { schema: &self.schema, revealed: &self.revealed }
+    }
 }
 
 /// A database whose rows are produced when they are read. Answers are never cached.
@@ -75,7 +84,8 @@ impl SystemDatabase {
         let stored = |offered: OfferedTable| {
             let description = offered.table.description();
             let (name, schema) = (description.name.clone().into_owned(), table_schema(description));
-            (name, StoredTable { offered, schema })
+            let revealed = offered.table.revealed_columns();
+            (name, StoredTable { offered, schema, revealed })
         };
         Ok(Self {
             tables: tables.into_iter().map(stored).collect(),
@@ -111,8 +121,8 @@ impl SystemDatabase {
 
     /// The row policies that do not fit the tables.
     pub fn check_policies(&self) -> Vec<PolicyProblem> {
-        let tables: Vec<(&str, SchemaRef)> =
-            self.tables.iter().map(|(name, table)| (name.as_str(), table.schema.clone())).collect();
+        let tables: Vec<(&str, PolicyTableColumns<'_>)> =
+            self.tables.iter().map(|(name, table)| (name.as_str(), table.policy_columns())).collect();
         if self.policies.is_empty() { Vec::new() } else { check_table_policies(&self.policies, &tables) }
     }
 
@@ -153,7 +163,7 @@ impl SystemDatabase {
         policies: &PrincipalPolicies,
         statement: &ReadingStatement,
     ) -> Result<Arc<dyn TableProvider>, Error> {
-        let view = policies.view_of_columns(&[name], &table.schema)?;
+        let view = policies.view_of_columns(&[name], table.policy_columns())?;
         let provider = Arc::new(LiveTableProvider {
             table: table.offered.table.clone(),
             schema: table.schema.clone(),
@@ -242,7 +252,7 @@ impl Database for SystemDatabase {
 
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
         let (name, table) = self.visible_table(table, principal)?;
-        let view = self.principal_policies(principal).view_of_columns(&[name], &table.schema)?;
+        let view = self.principal_policies(principal).view_of_columns(&[name], table.policy_columns())?;
         let description = table.offered.table.description();
         let positions = match &view {
             Some(view) => view.positions.clone(),
@@ -262,13 +272,17 @@ impl Database for SystemDatabase {
         Ok(columns.collect())
     }
 
-    /// With row policies, the size is unknown, because it depends on hidden rows.
+    /// With row policies, the size is unknown, because it depends on hidden rows. Masked columns are not indexed.
     async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
         let (name, table) = self.visible_table(table, principal)?;
-        let (table, is_restricted) = (table.offered.table.clone(), self.is_restricted(name, principal));
-        let storage = move || TableStorage {
-            bytes: if is_restricted { None } else { table.stored_bytes() },
-            indexed_columns: table.indexed_columns(),
+        let view = self.principal_policies(principal).view_of_columns(&[name], table.policy_columns())?;
+        let table = table.offered.table.clone();
+        let storage = move || match view {
+            None => TableStorage { bytes: table.stored_bytes(), indexed_columns: table.indexed_columns() },
+            Some(view) => {
+                let indexed = table.indexed_columns().into_iter().filter(|column| view.is_unmasked(column));
+                TableStorage { bytes: None, indexed_columns: indexed.collect() }
+            }
         };
         let storage = tokio::task::spawn_blocking(storage).await;
         storage.map_err(|error| Error::internal(format!("the storage of a table: {error}")))

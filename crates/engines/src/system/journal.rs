@@ -139,6 +139,18 @@ impl LiveTable for JournalTable {
         columns.map(|(column, _)| column.name.clone().into_owned()).collect()
     }
 
+    /// The column with all fields has those that are columns of their own.
+    fn revealed_columns(&self) -> Vec<Vec<usize>> {
+        let is_field = |(_, source): &(usize, &ColumnSource)| matches!(source, ColumnSource::Field(_));
+        let fields: Vec<usize> =
+            self.sources.iter().enumerate().filter(is_field).map(|(position, _)| position).collect();
+        let revealed_by = |source: &ColumnSource| match source {
+            ColumnSource::AllFields => fields.clone(),
+            _ => Vec::new(),
+        };
+        self.sources.iter().map(revealed_by).collect()
+    }
+
     /// journald changes the time of a file with each write.
     fn rows_version(&self) -> Option<u64> {
         let mut hasher = DefaultHasher::new();

@@ -59,6 +59,12 @@ pub trait LiveTable: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// For each column of the description, the positions of the others whose values can be read from it; empty if there
+    /// are none. A row policy that masks one of them masks the column too.
+    fn revealed_columns(&self) -> Vec<Vec<usize>> {
+        Vec::new()
+    }
+
     /// A number that changes when rows are added, if that is cheap to detect. Blocks the thread.
     fn rows_version(&self) -> Option<u64> {
         None

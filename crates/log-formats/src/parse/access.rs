@@ -38,6 +38,10 @@ pub(crate) const COMBINED_COLUMNS: &[FixedColumn] = &[
 
 pub(crate) const COMMON_COLUMNS: &[FixedColumn] = COMBINED_COLUMNS.split_at(REFERER).0;
 
+/// The request contains its parts.
+pub(crate) const OVERLAPPING_COLUMNS: &[(&str, &str)] =
+    &[("request", "method"), ("request", "path"), ("request", "protocol")];
+
 /// Longer words are not request methods.
 const METHOD_BYTES_MAX: usize = 24;
 /// Names of the fields after those of the format. Further fields are only in the text.

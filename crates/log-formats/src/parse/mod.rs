@@ -52,6 +52,18 @@ pub(crate) fn fixed_columns(format: &LogFormat) -> &'static [FixedColumn] {
     }
 }
 
+/// Pairs of columns of the format that contain the same values, or parts of them; those of a pattern are in the
+/// pattern.
+pub(crate) fn overlapping_columns(format: &LogFormat) -> &'static [(&'static str, &'static str)] {
+    match format {
+        LogFormat::Common | LogFormat::Combined => access::OVERLAPPING_COLUMNS,
+        LogFormat::Syslog => syslog::OVERLAPPING_COLUMNS,
+        LogFormat::PostgresCsv => postgres_csv::OVERLAPPING_COLUMNS,
+        LogFormat::PostgresJson => postgres_json::OVERLAPPING_COLUMNS,
+        LogFormat::Logfmt | LogFormat::Json | LogFormat::Pattern(_) => &[],
+    }
+}
+
 /// Finds the values of an entry. What it found before a misfit is to be ignored.
 pub(crate) fn parse_entry(
     format: &LogFormat,

@@ -35,6 +35,10 @@ pub(crate) const COLUMNS: &[FixedColumn] = &[
     ("query_id", Type::Integer, Role::Field),
 ];
 
+/// The session ID is the start of the session and the process ID as hexadecimal numbers.
+pub(crate) const OVERLAPPING_COLUMNS: &[(&str, &str)] =
+    &[("session_id", "process_id"), ("session_id", "session_start_time")];
+
 /// The columns of the oldest version that is read.
 const COLUMNS_MIN: usize = 23;
 /// Columns of later versions, which become members. More are not read.

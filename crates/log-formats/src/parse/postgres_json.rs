@@ -40,6 +40,9 @@ pub(crate) const COLUMNS: &[FixedColumn] = &[
     ("query_id", Type::Integer, Role::Field),
 ];
 
+/// The session ID is the start of the session and the process ID as hexadecimal numbers.
+pub(crate) const OVERLAPPING_COLUMNS: &[(&str, &str)] = &[("session_id", "pid"), ("session_id", "session_start")];
+
 pub(crate) fn parse(line: &str, times: &mut TimeResolver, fields: &mut EntryFields) -> Result<(), Misfit> {
     let mut json = JsonText::new(line);
     json.skip_blanks();

@@ -28,6 +28,9 @@ pub(crate) const COLUMNS: &[FixedColumn] = &[
     ("message", Type::Text, Role::Message),
 ];
 
+/// The priority is a number for the facility and the severity.
+pub(crate) const OVERLAPPING_COLUMNS: &[(&str, &str)] = &[("pri", "facility"), ("pri", "severity")];
+
 const FACILITIES: [&str; 24] = [
     "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp", "ntp",
     "audit", "alert", "clock", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7",

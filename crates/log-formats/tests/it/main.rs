@@ -2,6 +2,7 @@
 //!
 //! - `fixture`: reads files and shows their entries.
 //! - `access`, `syslog`, `structured`, `postgres`, `pattern`: known lines of each format.
+//! - `revealed_columns`: from which columns the values of others can be read.
 //! - `reader`: pieces, entries of several lines, bounds, growing files, and bytes that are no text.
 //! - `detection`: logs are recognised, and other files are not.
 //! - `properties`: pieces of any size give the same entries, which cover every byte, and no input panics.
@@ -22,6 +23,7 @@ mod pattern;
 mod postgres;
 mod properties;
 mod reader;
+mod revealed_columns;
 mod speed;
 mod structured;
 mod syslog;

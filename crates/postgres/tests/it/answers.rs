@@ -208,6 +208,7 @@ async fn storage_has_the_size_and_the_indexes_of_a_table() {
          CREATE TABLE parts_2024 PARTITION OF parts FOR VALUES FROM ('2024-01-01') TO ('2025-01-01');
          INSERT INTO parts SELECT '2024-02-01', repeat('x', 100) FROM generate_series(1, 1000);
          CREATE TABLE notes (tenant text PRIMARY KEY); ALTER TABLE notes ENABLE ROW LEVEL SECURITY;
+         CREATE TABLE people (id int PRIMARY KEY, salary int UNIQUE); GRANT SELECT (id) ON people TO {login};
          CREATE VIEW shown AS SELECT * FROM plain; CREATE TABLE secret (id int PRIMARY KEY);
          GRANT SELECT ON plain, parts, notes, shown TO {login}",
     )
@@ -225,6 +226,7 @@ async fn storage_has_the_size_and_the_indexes_of_a_table() {
     assert_eq!((parts.bytes, parts.indexed_columns.join(" ")), (Some(size("parts_2024").await), "what".to_owned()));
     let notes = storage("notes").await;
     assert_eq!((notes.bytes, notes.indexed_columns.join(" ")), (None, "tenant".to_owned()));
+    assert_eq!(storage("people").await.indexed_columns, ["id"], "the role may not read the other column");
     for without_storage in ["shown", "secret", "nothing"] {
         assert_eq!(storage(without_storage).await, TableStorage::default(), "{without_storage}");
     }

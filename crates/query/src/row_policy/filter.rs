@@ -10,11 +10,14 @@ pub struct PolicyColumn<'a> {
     pub name: &'a str,
     /// The kind of its values.
     pub kind: ValueKind,
+    /// The positions of the other columns whose values, or parts of them, can be read from this one. A policy that
+    /// masks one of them masks this column too.
+    pub reveals: &'a [usize],
 }
 
 impl<'a> From<(&'a str, ValueKind)> for PolicyColumn<'a> {
     fn from((name, kind): (&'a str, ValueKind)) -> Self {
-        Self { name, kind }
+        Self { name, kind, reveals: &[] }
     }
 }
 

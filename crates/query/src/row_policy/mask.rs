@@ -44,6 +44,11 @@ impl Mask {
         }
     }
 
+    /// The mask of another column from which values with this mask can be read.
+    pub(super) fn for_revealing_column(self) -> Self {
+        if self == Self::Deny { Self::Deny } else { Self::Null }
+    }
+
     pub(super) fn check(self, column: &PolicyColumn<'_>) -> Result<(), String> {
         if self.makes_text() && column.kind == ValueKind::Other {
             let name = column.name;

@@ -159,13 +159,30 @@ impl RowPolicy {
 
     /// Makes `masks` at least as strict as this policy.
     fn tighten_masks(&self, columns: &[PolicyColumn<'_>], masks: &mut [Option<Mask>]) -> Result<(), String> {
+        let mut tighten = |position: usize, mask: Mask| {
+            masks[position] = Some(masks[position].map_or(mask, |other| mask.stricter(other)));
+        };
         for (name, mask) in &self.columns {
             for position in self.matching_columns(name, columns)? {
                 mask.check(&columns[position])?;
-                masks[position] = Some(masks[position].map_or(*mask, |other| mask.stricter(other)));
+                tighten(position, *mask);
+                for revealing in self.revealing_columns(position, columns) {
+                    tighten(revealing, mask.for_revealing_column());
+                }
             }
         }
         Ok(())
+    }
+
+    /// The columns from which the value of the column at `position` can be read, and for which this policy has no mask.
+    pub(super) fn revealing_columns(&self, position: usize, columns: &[PolicyColumn<'_>]) -> Vec<usize> {
+        let has_mask = |column: &PolicyColumn<'_>| {
+            let folded = column.name.to_lowercase();
+            self.columns.keys().any(|name| name.to_lowercase() == folded)
+        };
+        let is_revealing = |column: &PolicyColumn<'_>| column.reveals.contains(&position) && !has_mask(column);
+        let revealing = columns.iter().enumerate().filter(|(_, column)| is_revealing(column));
+        revealing.map(|(position, _)| position).collect()
     }
 
     pub(super) fn matching_columns(&self, name: &str, columns: &[PolicyColumn<'_>]) -> Result<Vec<usize>, String> {

@@ -160,6 +160,25 @@ fn combines_policies_of_one_table() {
 }
 
 #[test]
+fn a_mask_covers_the_columns_from_which_its_values_can_be_read() {
+    let line = PolicyColumn { name: "line", kind: ValueKind::Text, reveals: &[0, 1] };
+    let known = [("client", ValueKind::Text).into(), ("status", ValueKind::Integer).into(), line];
+    let masks = |several: Vec<RowPolicy>| {
+        let view = policies(several).view(&["access"], &known, &principal(&json!({})));
+        view.unwrap().unwrap().masks
+    };
+    let of_one = |columns: &[(&str, Mask)]| masks(vec![policy("access", None, columns)]);
+    assert_eq!(of_one(&[("client", Mask::Hash)]), [Some(Mask::Hash), None, Some(Mask::Null)]);
+    assert_eq!(of_one(&[("client", Mask::Hash), ("status", Mask::Deny)])[2], Some(Mask::Deny));
+    assert_eq!(of_one(&[("client", Mask::Deny), ("LINE", Mask::KeepLast(1))])[2], Some(Mask::KeepLast(1)));
+    assert_eq!(of_one(&[("line", Mask::Hash)]), [None, None, Some(Mask::Hash)]);
+    // A mask in another policy is no exception from this one.
+    let of_client = policy("access", None, &[("client", Mask::Hash)]);
+    let of_line = policy("access", None, &[("line", Mask::KeepLast(1))]);
+    assert_eq!(masks(vec![of_client, of_line])[2], Some(Mask::Null));
+}
+
+#[test]
 fn unfit_policy_blocks_table_without_details() {
     for (rows, masks) in [
         (Some("tenant = 'x'"), &[][..]),

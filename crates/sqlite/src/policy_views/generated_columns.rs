@@ -8,13 +8,13 @@ use rusqlite::Connection;
 use crate::tables::{SqliteTable, TableColumn, read_definition};
 
 /// For each of `columns`, the positions of its possible source columns; empty for columns that are not generated.
-pub(super) fn find_source_columns(
+pub(crate) fn find_source_columns(
     connection: &Connection,
     table: &SqliteTable,
     columns: &[TableColumn],
-) -> Vec<BTreeSet<usize>> {
+) -> Vec<Vec<usize>> {
     if !columns.iter().any(TableColumn::is_generated) {
-        return vec![BTreeSet::new(); columns.len()];
+        return vec![Vec::new(); columns.len()];
     }
     let definitions = split_definitions(&read_definition(connection, table).unwrap_or_default());
     let of = |(position, column): (usize, &TableColumn)| {
@@ -31,7 +31,18 @@ pub(super) fn find_source_columns(
         let others = columns.iter().enumerate().filter(|(other, _)| *other != position);
         others.filter(|(_, other)| is_named(other)).map(|(other, _)| other).collect()
     };
-    columns.iter().enumerate().map(of).collect()
+    let mut sources: Vec<BTreeSet<usize>> = columns.iter().enumerate().map(of).collect();
+    // Generated columns may be computed from each other.
+    loop {
+        let direct = sources.clone();
+        for own in &mut sources {
+            let indirect: Vec<usize> = own.iter().flat_map(|source| &direct[*source]).copied().collect();
+            own.extend(indirect);
+        }
+        if sources == direct {
+            return sources.into_iter().map(|own| own.into_iter().collect()).collect();
+        }
+    }
 }
 
 /// The words of each definition in the parentheses of `sql`, in lower case and without quotes.

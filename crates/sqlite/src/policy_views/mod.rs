@@ -18,6 +18,7 @@ use tidegate_core::{Error, Principal};
 use tidegate_query::{Mask, RowPolicies};
 use tidegate_sql::{PointQuery, TableLocation};
 
+pub(crate) use generated_columns::find_source_columns;
 pub(crate) use policy_view_cache::PolicyViewCache;
 pub(crate) use visibility::{MASK_PREFIX, TableVisibility, policy_names, unreadable_under_policy_error};
 

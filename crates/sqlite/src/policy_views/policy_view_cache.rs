@@ -13,7 +13,7 @@ use tidegate_query::{HashKey, Mask};
 use super::visibility::{
     self, FilteredTable, MASK_PREFIX, TableShape, TableVisibility, ViewDefinition, determine_visibility,
 };
-use super::{PolicyCaller, PolicyViews, TableKey, generated_columns, table_key};
+use super::{PolicyCaller, PolicyViews, TableKey, find_source_columns, table_key};
 use crate::files::DatabaseFiles;
 use crate::tables::{self, TableKind, quote_identifier};
 use crate::work_error::WorkError;
@@ -106,7 +106,7 @@ impl PolicyViewCache {
             let of_file = files.files.iter().any(|file| file.schema.eq_ignore_ascii_case(&table.schema));
             // The columns of a view that cannot be read are unknown; then a policy does not match it.
             let columns = tables::load_columns(connection, &table).unwrap_or_default();
-            let sources = generated_columns::find_source_columns(connection, &table, &columns);
+            let sources = find_source_columns(connection, &table, &columns);
             tables.extend(of_file.then_some(TableShape { table, columns, sources }));
         }
         let shadow_tables = tables::list_names(connection, "shadow")?.into_iter();

@@ -1,7 +1,5 @@
 //! The visibility of one table, and the views that implement it.
 
-use std::collections::BTreeSet;
-
 use rusqlite::Connection;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{Mask, TableView};
@@ -63,7 +61,7 @@ fn empty_rows_cte(token: &str) -> String {
 pub(super) struct TableShape {
     pub(super) table: SqliteTable,
     pub(super) columns: Vec<TableColumn>,
-    pub(super) sources: Vec<BTreeSet<usize>>,
+    pub(super) sources: Vec<Vec<usize>>,
 }
 
 /// The names under which policies may refer to `table`; the first is the name for callers.
@@ -82,26 +80,13 @@ pub(super) fn determine_visibility(
     let TableShape { table, columns, sources } = shape;
     let names = policy_names(files, table);
     let names = names.each_ref().map(String::as_str);
-    let view = match policy_caller.policies.view(&names, &policy_columns(columns), &policy_caller.principal) {
+    let view = match policy_caller.policies.view(&names, &policy_columns(columns, sources), &policy_caller.principal) {
         Ok(None) => return None,
-        Ok(Some(view)) => TableView { masks: mask_derived_columns(view.masks, sources), ..view },
+        Ok(Some(view)) => view,
         Err(error) => return Some(TableVisibility::Denied(error)),
     };
     let filtered = build_filtered_table(table, columns, &view, files, is_unique, token);
     Some(filtered.map_or_else(TableVisibility::Denied, TableVisibility::Filtered))
-}
-
-/// Extends `masks`: a column that is computed from a masked column is hidden, unless it has a mask of its own.
-fn mask_derived_columns(mut masks: Vec<Option<Mask>>, sources: &[BTreeSet<usize>]) -> Vec<Option<Mask>> {
-    // Generated columns may be computed from each other.
-    loop {
-        let has_masked_source = |position: &usize| sources[*position].iter().any(|source| masks[*source].is_some());
-        let derived = (0..masks.len()).find(|position| masks[*position].is_none() && has_masked_source(position));
-        match derived {
-            Some(position) => masks[position] = Some(Mask::Deny),
-            None => return masks,
-        }
-    }
 }
 
 fn build_filtered_table(

@@ -349,6 +349,43 @@ async fn catalog_lists_only_visible_columns() {
 }
 
 #[tokio::test]
+async fn storage_names_only_indexes_of_columns_with_their_own_values() {
+    let (_folder, node) = shop();
+    let indexed = async |node: &SqliteFixture, table: &str| {
+        let mut columns = node.database.table_storage(table, &node.principal).await.unwrap().indexed_columns;
+        columns.sort();
+        columns.join(" ")
+    };
+    assert_eq!(indexed(&node, "orders").await, "amount id tenant");
+    assert_eq!(indexed(&node.with_principal(auditor()), "orders").await, "amount id ssn tenant");
+}
+
+#[tokio::test]
+async fn masks_cover_generated_columns() {
+    let folder = Folder::new();
+    drop(folder.write("data.db", SHOP));
+    let masks = [("amount", Mask::Null), ("ssn", Mask::Hash), ("ssn_end", Mask::KeepLast(1))];
+    let row_policies = RowPolicies::new(vec![policy("orders", "", &masks)], HashKey::from_secret(b"key"));
+    let node = folder.open(&["data.db"], SqliteOptions { row_policies, ..SqliteOptions::default() });
+    let node = node.with_principal(caller_of_tenant("north"));
+    let first = "SELECT twice IS NULL, ssn_end, ssn_more IS NULL FROM orders WHERE id = 1";
+    assert_eq!(node.run_to_text(first).await, "1 | *1 | 1");
+    let problems = node.database.check_policies().await.unwrap();
+    let message: Vec<String> = problems.iter().map(|problem| problem.message.clone()).collect();
+    assert_eq!(
+        message,
+        [
+            "also masks twice of the table orders, from which its values can be read; a mask of its own in this policy \
+             overrides that",
+            "also masks ssn_more of the table orders, from which its values can be read; a mask of its own in this \
+             policy overrides that",
+            "also masks ssn_more of the table orders, from which its values can be read; a mask of its own in this \
+             policy overrides that",
+        ]
+    );
+}
+
+#[tokio::test]
 async fn plan_omits_security_barrier_steps() {
     let (_folder, node) = shop();
     let mut text = String::new();

@@ -11,5 +11,5 @@ mod policy_view;
 mod provider;
 mod rebatch;
 
-pub(crate) use policy_view::{PrincipalPolicies, check_policies, check_table_policies};
+pub(crate) use policy_view::{PolicyTableColumns, PrincipalPolicies, check_policies, check_table_policies};
 pub(crate) use provider::RowPolicyTable;

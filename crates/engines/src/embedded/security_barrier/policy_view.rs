@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
     Catalog, PolicyColumn, PolicyProblem, PolicyTable, RowPolicies, TableEntry, TableStatus, TableView, ValueKind,
@@ -29,6 +29,40 @@ pub(crate) struct RestrictedView {
     pub(crate) positions: Vec<usize>,
 }
 
+/// The columns of a table, as policies need them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PolicyTableColumns<'a> {
+    pub(crate) schema: &'a SchemaRef,
+    /// For each of the first columns, the positions of the others whose values can be read from it.
+    pub(crate) revealed: &'a [Vec<usize>],
+}
+
+impl<'a> From<&'a FileTable> for PolicyTableColumns<'a> {
+    fn from(table: &'a FileTable) -> Self {
+        Self { schema: table.columns(), revealed: table.revealed_columns() }
+    }
+}
+
+impl<'a> PolicyTableColumns<'a> {
+    fn for_policies(self) -> Vec<PolicyColumn<'a>> {
+        let fields = self.schema.fields().iter().enumerate();
+        let column = |(position, field): (usize, &'a FieldRef)| PolicyColumn {
+            name: field.name(),
+            kind: value_kind(field.data_type()),
+            reveals: self.revealed.get(position).map(Vec::as_slice).unwrap_or_default(),
+        };
+        fields.map(column).collect()
+    }
+}
+
+impl RestrictedView {
+    /// Whether the column called `name` is visible with its own values.
+    pub(crate) fn is_unmasked(&self, name: &str) -> bool {
+        let mut columns = self.schema.fields().iter().zip(&self.positions);
+        columns.any(|(field, position)| field.name() == name && self.table.masks[*position].is_none())
+    }
+}
+
 impl PrincipalPolicies {
     /// The view of `table`, or `None` if the principal may see all of it.
     pub(crate) fn view(
@@ -36,19 +70,24 @@ impl PrincipalPolicies {
         snapshot: &FileTablesSnapshot,
         table: &FileTable,
     ) -> Result<Option<RestrictedView>, Error> {
-        self.view_of_columns(&snapshot.possible_names(&table.name), table.columns())
+        self.view_of_columns(&snapshot.possible_names(&table.name), table.into())
     }
 
-    /// The view of the table that has or may have one of `names`, with the columns of `schema`, or `None` if the
-    /// principal may see all of it.
-    pub(crate) fn view_of_columns(&self, names: &[&str], schema: &SchemaRef) -> Result<Option<RestrictedView>, Error> {
+    /// The view of the table that has or may have one of `names`, with `columns`, or `None` if the principal may see
+    /// all of it.
+    pub(crate) fn view_of_columns(
+        &self,
+        names: &[&str],
+        columns: PolicyTableColumns<'_>,
+    ) -> Result<Option<RestrictedView>, Error> {
         if self.policies.is_empty() {
             return Ok(None);
         }
-        let fields = schema.fields();
-        let Some(view) = self.policies.view(names, &policy_columns(schema), &self.principal)? else {
+        let Some(view) = self.policies.view(names, &columns.for_policies(), &self.principal)? else {
             return Ok(None);
         };
+        let schema = columns.schema;
+        let fields = schema.fields();
         let positions: Vec<usize> = view.visible_columns().collect();
         let seen = positions.iter().map(|position| {
             let field = fields[*position].as_ref();
@@ -114,7 +153,8 @@ pub(crate) fn check_policies(policies: &RowPolicies, snapshot: &FileTablesSnapsh
     let tables: Vec<(Vec<&str>, Option<Vec<PolicyColumn<'_>>>)> = entries
         .map(|entry| {
             let table = snapshot.find(&entry.name).and_then(|(_, table)| table.as_deref().ok());
-            (snapshot.stable_names(&entry.name), table.map(|table| policy_columns(table.columns())))
+            let columns = table.map(|table| PolicyTableColumns::from(table).for_policies());
+            (snapshot.stable_names(&entry.name), columns)
         })
         .collect();
     let tables: Vec<PolicyTable<'_>> =
@@ -123,17 +163,15 @@ pub(crate) fn check_policies(policies: &RowPolicies, snapshot: &FileTablesSnapsh
 }
 
 /// Returns the policies that do not fit `tables`, which have a name and columns each.
-pub(crate) fn check_table_policies(policies: &RowPolicies, tables: &[(&str, SchemaRef)]) -> Vec<PolicyProblem> {
+pub(crate) fn check_table_policies(
+    policies: &RowPolicies,
+    tables: &[(&str, PolicyTableColumns<'_>)],
+) -> Vec<PolicyProblem> {
     let tables: Vec<([&str; 1], Vec<PolicyColumn<'_>>)> =
-        tables.iter().map(|(name, schema)| ([*name], policy_columns(schema))).collect();
+        tables.iter().map(|(name, columns)| ([*name], columns.for_policies())).collect();
     let tables: Vec<PolicyTable<'_>> =
         tables.iter().map(|(names, columns)| PolicyTable { names, columns: Some(columns) }).collect();
     policies.find_problems(&tables)
-}
-
-fn policy_columns(schema: &SchemaRef) -> Vec<PolicyColumn<'_>> {
-    let columns = schema.fields().iter();
-    columns.map(|field| PolicyColumn { name: field.name(), kind: value_kind(field.data_type()) }).collect()
 }
 
 fn value_kind(data_type: &DataType) -> ValueKind {

@@ -4,6 +4,7 @@ mod attacks;
 mod catalogs;
 mod copy_equivalence;
 mod generated_queries;
+mod logs;
 mod visibility;
 
 use std::collections::{BTreeMap, BTreeSet};

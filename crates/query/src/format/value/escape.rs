@@ -29,7 +29,7 @@ pub(crate) fn write_escaped(text: &str, out: &mut String) {
     out.push_str(&text[written..]);
 }
 
-/// Writes `text` with its control characters escaped, because they would break a line or control a terminal.
+/// Writes `text` with its control characters escaped, because they would break the line.
 pub(crate) fn write_on_one_line(text: &str, out: &mut String) {
     for character in text.chars() {
         if character.is_control() {

@@ -190,6 +190,27 @@ fn all_log_tools_answer_over_a_journal() {
 }
 
 #[test]
+fn a_mask_covers_the_column_with_all_fields() {
+    let configured = folder();
+    configured.write(
+        "databases: [{name: machine, journal: journal, policies: [{table: entries, columns: {identifier: hash}}]}]\n",
+    );
+    let ran = configured.run(&["config", "check"]);
+    let text = format!("{}{}", ran.stdout, ran.stderr);
+    let expected = "policies[0].columns.identifier: also masks fields of the table entries, from which";
+    assert!(ran.code == Some(0) && text.contains(expected), "{text}");
+    let sql = "sql=SELECT count(fields) AS fields, count(identifier) > 0 AS has_names FROM entries";
+    assert_eq!(call(&configured, &["sql", sql]), json!([{"fields": 0, "has_names": true}]));
+    // The index has the values, and the caller sees hashes.
+    let fields = call(&configured, &["list_logs_fields"]);
+    let is_indexed = |name: &str| {
+        let field = fields.as_array().unwrap().iter().find(|field| field["field"] == name).unwrap();
+        field["search"] == "index"
+    };
+    assert_eq!([is_indexed("identifier"), is_indexed("unit")], [false, true]);
+}
+
+#[test]
 fn damaged_file_is_an_error_for_it_alone() {
     let configured = folder();
     std::fs::write(configured.folder().join("journal/broken.journal"), "no journal at all").unwrap();
