@@ -30,5 +30,5 @@ pub(crate) use plan::{
 };
 pub use plan::{EngineFunction, FunctionKind};
 pub use row_select::RowSelect;
-pub(crate) use security_barrier::{PrincipalPolicies, RowPolicyTable, check_table_policies};
+pub(crate) use security_barrier::{PolicyTableColumns, PrincipalPolicies, RowPolicyTable, check_table_policies};
 pub(crate) use worker_pools::WorkerPool;

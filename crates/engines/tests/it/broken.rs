@@ -1,9 +1,10 @@
 //! Unreadable files do not affect others.
 
 use insta::assert_snapshot;
+use tidegate_core::ErrorKind;
 use tidegate_engines::FileLimits;
 
-use crate::support::{Folder, TestNode, numbers, numbers_csv, two_thread_options, write_parquet};
+use crate::support::{Folder, TestNode, numbers, numbers_csv, two_thread_options, write_arrow, write_parquet};
 
 #[tokio::test]
 async fn files_that_cannot_be_read_are_listed_with_their_reason() {
@@ -51,6 +52,100 @@ async fn one_bad_file_of_a_folder_is_left_out_and_reported() {
     assert_eq!(node.rows("SELECT count(*) FROM n").await, "20");
     let comment = node.catalog().await.tables[0].comment.clone().unwrap();
     assert_eq!(comment, "folder of 2 Parquet files; 1 more cannot be read and are left out");
+}
+
+/// Copies of an Arrow file. In each, a number that is 64 became 63; in one, it is the width of an integer column, which
+/// makes the Arrow library panic.
+fn arrow_with_odd_numbers(is_stream: bool) -> Vec<Vec<u8>> {
+    let folder = Folder::new();
+    let path = folder.join("whole.arrow");
+    write_arrow(&path, &numbers(10), is_stream);
+    let whole = std::fs::read(path).unwrap();
+    let is_64 = |position: &usize| whole[*position..*position + 4] == 64_i32.to_le_bytes();
+    let with_63 = |position: usize| {
+        let mut bytes = whole.clone();
+        bytes[position] = 63;
+        bytes
+    };
+    (0..whole.len() - 4).filter(is_64).map(with_63).collect()
+}
+
+#[tokio::test]
+async fn a_reader_that_panics_makes_only_its_table_unreadable() {
+    for is_stream in [false, true] {
+        let folder = Folder::with(&[("good.csv", "id\n1\n")]);
+        let copies = arrow_with_odd_numbers(is_stream);
+        for (number, bytes) in copies.iter().enumerate() {
+            folder.write(&format!("odd_{number}.arrow"), bytes);
+        }
+        let node = folder.database();
+        assert_eq!(node.rows("SELECT id FROM good").await, "1");
+        let tables = node.tables().await;
+        let reason = "cannot be read: it is damaged, or its reader does not support it";
+        let status = |number: usize| format!("odd_{number}: unreadable, the file odd_{number}.arrow {reason}");
+        let number = (0..copies.len()).find(|number| tables.contains(&status(*number)));
+        let number = number.unwrap_or_else(|| panic!("{tables}"));
+        assert_eq!(
+            node.refusal(&format!("SELECT * FROM odd_{number}")).await,
+            format!("unavailable: the table \"odd_{number}\" cannot be read: the file odd_{number}.arrow {reason}")
+        );
+        folder.write("n/2.arrow", &copies[number]);
+        write_arrow(&folder.join("n/1.arrow"), &numbers(10), is_stream);
+        assert_eq!(node.rows("SELECT count(*), sum(id) FROM n").await, "10|45");
+        assert!(node.tables().await.contains(&format!("n.2: unreadable, the file n/2.arrow {reason}")));
+    }
+}
+
+/// Damaged bytes of schemas, footers, lengths and values.
+#[tokio::test]
+async fn damaged_arrow_files_fail_alone() {
+    let folder = Folder::with(&[("good.csv", "id\n1\n")]);
+    let mut tables = Vec::new();
+    for is_stream in [false, true] {
+        let whole = folder.join("whole.arrow");
+        write_arrow(&whole, &numbers(3), is_stream);
+        let whole = std::fs::read(whole).unwrap();
+        for position in (0..whole.len()).step_by(7) {
+            for value in [0x00, 0xFF] {
+                let mut bytes = whole.clone();
+                bytes[position] = value;
+                let table = format!("damaged_{is_stream}_{position}_{value}");
+                folder.write(&format!("{table}.arrow"), bytes);
+                tables.push(table);
+            }
+        }
+    }
+    let node = TestNode::open_with(vec![folder.path()], two_thread_options(), FileLimits::default());
+    assert_eq!(node.rows("SELECT id FROM good").await, "1");
+    let mut failures = 0;
+    for table in &tables {
+        for columns in ["count(*)", "*"] {
+            let answer = node.batches(&format!("SELECT {columns} FROM {table}"), Vec::new()).await;
+            if let Err(error) = answer {
+                failures += 1;
+                assert_ne!(error.kind(), ErrorKind::Internal, "{table}: {error}");
+            }
+        }
+    }
+    assert!(failures > 0 && failures < 2 * tables.len(), "{failures} of {}", tables.len());
+    assert_eq!(node.rows("SELECT id FROM good").await, "1");
+}
+
+/// A file that is whole where it is inspected, and damaged where it is scanned.
+#[tokio::test]
+async fn an_error_of_a_scan_names_the_file() {
+    let folder = Folder::with(&[("good.csv", "id\n1\n")]);
+    write_arrow(&folder.join("names.arrow"), &numbers(3), false);
+    let mut bytes = std::fs::read(folder.join("names.arrow")).unwrap();
+    let name = bytes.windows(6).position(|word| word == b"name 0").unwrap();
+    bytes[name] = 0xFF;
+    folder.write("names.arrow", bytes);
+    let node = folder.database();
+    assert_eq!(node.rows("SELECT sum(id) FROM names").await, "3");
+    let refusal = node.refusal("SELECT name FROM names").await;
+    let expected = "unavailable: the file names.arrow cannot be read: it is not a readable Arrow IPC file: ";
+    assert!(refusal.starts_with(expected), "{refusal}");
+    assert_eq!(node.rows("SELECT id FROM good").await, "1");
 }
 
 #[cfg(unix)]

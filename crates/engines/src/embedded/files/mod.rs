@@ -1,5 +1,6 @@
 //! The files of a database as tables: walk the folders, lay out tables, probe files, merge their columns.
 
+mod arrow_ipc;
 mod encoding;
 mod file_kind;
 mod file_version;
@@ -39,6 +40,7 @@ pub use ragged_rows::RaggedRows;
 pub use source_tables::{ColumnRange, SourceFile, SourceTable, SourceTables, TableSource};
 pub use table_options::{ColumnType, TextTableOptions};
 
+pub(crate) use arrow_ipc::IpcReader;
 pub(crate) use file_kind::{Compression, NamedFormat, split_compression};
 pub(crate) use file_version::FileVersion;
 pub(crate) use files_object_store::{CHANGED_WHILE_READ, STORE_ERROR_PREFIX};
@@ -48,7 +50,7 @@ pub(crate) use log_table::LogDialect;
 pub(crate) use names::column_names;
 pub(crate) use number_format::is_null_marker;
 pub(crate) use path_sandbox::io_error_reason;
-pub(crate) use probe::{ContentFormat, configure_reader, infer_type, open_rows, read_header};
+pub(crate) use probe::{ContentFormat, catch_reader_panic, configure_reader, infer_type, open_rows, read_header};
 pub(crate) use refresh::{FileSnapshots, FilesPath};
 pub(crate) use sheets::read_workbook;
 pub(crate) use snapshot::FileTablesSnapshot;

@@ -86,6 +86,14 @@ impl FileTable {
         self.schema.table_schema()
     }
 
+    /// For each of the first columns, the positions of the others whose values can be read from it.
+    pub(crate) fn revealed_columns(&self) -> &[Vec<usize>] {
+        match &self.format {
+            ContentFormat::Log(dialect) => dialect.schema.revealed_columns(),
+            _ => &[],
+        }
+    }
+
     pub(crate) fn partition_columns(&self) -> impl Iterator<Item = &FieldRef> {
         self.schema.table_partition_cols().iter()
     }

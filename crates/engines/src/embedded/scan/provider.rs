@@ -12,7 +12,7 @@ use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::listing::helpers::{expr_applicable_for_cols, filter_partitioned_file};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::physical_plan::{
-    ArrowSource, FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource, ParquetSource,
+    FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource, ParquetSource,
 };
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::cache::cache_manager::FileMetadataCache;
@@ -24,7 +24,7 @@ use datafusion::physical_plan::union::UnionExec;
 use object_store::ObjectStore;
 
 use super::footer::ParquetFooterFactory;
-use super::text_source::TextSource;
+use super::reader_source::ReaderSource;
 use super::uuid::UuidsAsText;
 use crate::embedded::files::{ContentFormat, FileSnapshots, FileTable};
 use crate::embedded::plan::session_reader;
@@ -67,25 +67,15 @@ impl FileTableProvider {
     }
 
     fn source(&self, state: &dyn Session) -> Result<Arc<dyn FileSource>> {
-        let schema = self.table.schema.clone();
-        Ok(match &self.table.format {
-            ContentFormat::Csv(_)
-            | ContentFormat::Json
-            | ContentFormat::Sheet(..)
-            | ContentFormat::Log(_)
-            | ContentFormat::UnrecognizedLog => Arc::new(TextSource::new(self.table.clone(), &self.files)),
-            ContentFormat::ArrowFile => Arc::new(ArrowSource::new_file_source(schema)),
-            ContentFormat::ArrowStream => Arc::new(ArrowSource::new_stream_file_source(schema)),
-            ContentFormat::Parquet => {
-                let decoding =
-                    session_reader(state).map(|reader| (self.files.engine().decode_budget().clone(), reader));
-                let footers = ParquetFooterFactory::new(self.store.clone(), self.footers.clone(), decoding);
-                let source = ParquetSource::new(schema)
-                    .with_table_parquet_options(state.default_table_options().parquet)
-                    .with_parquet_file_reader_factory(Arc::new(footers));
-                Arc::new(source)
-            }
-        })
+        if self.table.format != ContentFormat::Parquet {
+            return Ok(Arc::new(ReaderSource::new(self.table.clone(), &self.files)));
+        }
+        let decoding = session_reader(state).map(|reader| (self.files.engine().decode_budget().clone(), reader));
+        let footers = ParquetFooterFactory::new(self.store.clone(), self.footers.clone(), decoding);
+        let source = ParquetSource::new(self.table.schema.clone())
+            .with_table_parquet_options(state.default_table_options().parquet)
+            .with_parquet_file_reader_factory(Arc::new(footers));
+        Ok(Arc::new(source))
     }
 
     fn statistics_of(&self, files: &[PartitionedFile], is_all: bool) -> Result<Statistics> {

@@ -2,11 +2,9 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::arrow::ipc::reader::{FileReader, StreamReader};
 use datafusion::common::ColumnStatistics;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::parquet::transform_schema_to_view;
@@ -15,7 +13,7 @@ use parquet::basic::{ConvertedType, LogicalType};
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
 use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 
-use super::super::path_sandbox::io_error_reason;
+use super::super::arrow_ipc::IpcReader;
 use super::{ContentFormat, FileProfile};
 
 /// For files with more columns only the row count is kept, since column bounds would use more memory than they are
@@ -80,49 +78,11 @@ fn read_bytes_as_text(schema: &Schema, descriptor: &SchemaDescriptor) -> Schema 
     Schema::new(schema.fields().iter().map(as_text).collect::<Vec<_>>())
 }
 
-/// The first and last bytes of an Arrow IPC file with a footer.
-const ARROW_MAGIC: &[u8] = b"ARROW1";
-/// The first bytes of each message of an Arrow IPC stream, before its length.
-const STREAM_MARK: &[u8] = &[0xFF; 4];
-
 /// Reads the footer of an Arrow IPC file, or the beginning of an IPC stream.
-pub(super) fn probe_arrow(mut file: File) -> Result<FileProfile, String> {
-    let failed = |reason: &str| format!("it is not a readable Arrow IPC file: {}", strip_error_kind(reason));
-    let mut start = [0; 8];
-    file.read_exact(&mut start).map_err(|_| failed("it is too short"))?;
-    file.rewind().map_err(|error| io_error_reason(&error))?;
-    let (format, schema) = if start.starts_with(ARROW_MAGIC) {
-        check_footer(&mut file)?;
-        let reader = FileReader::try_new(BufReader::new(&file), None).map_err(|error| failed(&error.to_string()))?;
-        (ContentFormat::ArrowFile, reader.schema())
-    } else if start.starts_with(STREAM_MARK) {
-        check_length(&start[4..], file.metadata().map_err(|error| io_error_reason(&error))?.len())?;
-        let reader = StreamReader::try_new(BufReader::new(&file), None).map_err(|error| failed(&error.to_string()))?;
-        (ContentFormat::ArrowStream, reader.schema())
-    } else {
-        return Err(failed("it has the format of neither a file nor a stream"));
-    };
-    check_names(&schema)?;
-    Ok(FileProfile::new(format, Arc::new(without_metadata(&schema))))
-}
-
-/// Checks the lengths in the footer, because the reader allocates as much memory as the footer declares.
-fn check_footer(file: &mut File) -> Result<(), String> {
-    let io = |error: std::io::Error| io_error_reason(&error);
-    let end = file.seek(SeekFrom::End(-10)).map_err(|_| "the file is cut off".to_owned())?;
-    let mut tail = [0; 10];
-    file.read_exact(&mut tail).map_err(io)?;
-    file.rewind().map_err(io)?;
-    if !tail.ends_with(ARROW_MAGIC) {
-        return Err("the file is cut off: it has no footer".to_owned());
-    }
-    check_length(&tail[..4], end)
-}
-
-fn check_length(little_endian: &[u8], bytes_max: u64) -> Result<(), String> {
-    let length = <[u8; 4]>::try_from(little_endian).map(u32::from_le_bytes).unwrap_or(u32::MAX);
-    let fits = u64::from(length) <= bytes_max;
-    if fits { Ok(()) } else { Err("the file is damaged: a length exceeds its size".to_owned()) }
+pub(super) fn probe_arrow(file: File) -> Result<FileProfile, String> {
+    let reader = IpcReader::open(file, None)?;
+    check_names(reader.schema())?;
+    Ok(FileProfile::new(reader.format(), Arc::new(without_metadata(reader.schema()))))
 }
 
 fn without_metadata(schema: &Schema) -> Schema {
@@ -142,6 +102,6 @@ fn check_names(schema: &Schema) -> Result<(), String> {
 }
 
 /// The message without the names of the library's error kinds.
-fn strip_error_kind(message: &str) -> &str {
+pub(crate) fn strip_error_kind(message: &str) -> &str {
     message.rsplit_once(" error: ").map_or(message, |(_, text)| text)
 }

@@ -9,6 +9,7 @@ mod type_inference;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Seek;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -23,6 +24,7 @@ use super::sheets::read_workbook;
 use super::table_options::{CsvDialect, TableDeclarations};
 use super::walk::DataFile;
 
+pub(super) use columnar::strip_error_kind;
 pub(crate) use csv::{configure_reader, open_rows, read_header};
 pub(crate) use type_inference::infer_type;
 
@@ -78,8 +80,24 @@ impl FileProfile {
     }
 }
 
+/// Runs `read`, whose library may panic on a damaged file. The error is the reason why the file cannot be read. What
+/// `read` has changed must not be used after it.
+pub(crate) fn catch_reader_panic<T>(read: impl FnOnce() -> T) -> Result<T, &'static str> {
+    catch_unwind(AssertUnwindSafe(read)).map_err(|_| "it is damaged, or its reader does not support it")
+}
+
 /// Probes `file`. The error is the reason why it cannot be read, for the operator.
 pub(crate) fn probe_file(
+    file: &DataFile,
+    path_sandbox: &PathSandbox,
+    limits: &FileLimits,
+    table_declarations: &TableDeclarations,
+) -> Result<FileProfile, String> {
+    let probed = catch_reader_panic(|| probe_content(file, path_sandbox, limits, table_declarations));
+    probed.unwrap_or_else(|reason| Err(format!("the file {} cannot be read: {reason}", file.location)))
+}
+
+fn probe_content(
     file: &DataFile,
     path_sandbox: &PathSandbox,
     limits: &FileLimits,

@@ -38,23 +38,19 @@ pub(super) struct SheetGrid {
 /// The rows of a sheet, or why it has none.
 pub(crate) type SheetRows = Result<RecordBatch, String>;
 
-/// Reads the sheets of the workbook at `location`, or only the sheet called `only`.
+/// Reads the sheets of the workbook at `location`, or only the sheet called `only`. The libraries may panic on a
+/// damaged file: callers run this in [`catch_reader_panic`](super::catch_reader_panic).
 pub(crate) fn read_workbook(
-    file: File,
+    mut file: File,
     format: NamedFormat,
     location: &str,
     table_declarations: &TableDeclarations,
     only: Option<&str>,
 ) -> Result<Vec<(String, SheetRows)>, String> {
     let _turn = WORKBOOK_LOCK.lock();
-    // The libraries may panic on a damaged file.
-    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let mut file = file;
-        workbook_size::check_workbook_size(&mut file, format)?;
-        file.rewind().map_err(|error| super::path_sandbox::io_error_reason(&error))?;
-        if format == NamedFormat::Ods { read_ods(file, only) } else { read_xlsx(file, only) }
-    }));
-    let grids = read.unwrap_or_else(|_| Err("it is not a readable workbook".to_owned()))?;
+    workbook_size::check_workbook_size(&mut file, format)?;
+    file.rewind().map_err(|error| super::path_sandbox::io_error_reason(&error))?;
+    let grids = if format == NamedFormat::Ods { read_ods(file, only) } else { read_xlsx(file, only) }?;
     let to_rows = |(name, grid): (String, Result<SheetGrid, String>)| {
         let options = table_declarations.options_for_sheet(location, &name);
         let rows = grid.and_then(|grid| grid.into_batch(location, &options));

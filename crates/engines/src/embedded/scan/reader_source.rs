@@ -1,16 +1,21 @@
-//! Reads CSV, JSON and log files row by row, in order.
+//! Reads the files of all formats but Parquet with the readers of this crate.
 //!
-//! This replaces DataFusion's sources for four reasons: a file of a folder with a different header is refused instead
-//! of read by position; an error names file, row and column, and corrects the type of the column; the length of a row
-//! is limited; and files are not split into byte ranges, which would break rows with quoted line breaks.
+//! This replaces DataFusion's sources for these reasons:
+//!
+//! - A file of a folder with different columns is refused instead of read by position.
+//! - An error names file, row and column, and corrects the type of the column.
+//! - The length of a row is limited, and the lengths that an Arrow file declares are checked.
+//! - Text files are not split into byte ranges, which would break rows with quoted line breaks.
+//! - If a reader panics on a damaged file, the statement fails with an error that names the file.
 
 use std::fmt;
 use std::fs::File;
 use std::io::Seek;
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::{csv, json};
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -31,23 +36,25 @@ use super::read_failure::{ReadContext, ReadFailure, explain_read_error};
 use super::text_conversion::TextConversion;
 use crate::embedded::files::CHANGED_WHILE_READ;
 use crate::embedded::files::{
-    ArrayElements, ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, LogDialect,
-    NamedFormat, ReadBudget, TableDeclarations, TextDecoding, column_names, configure_reader, open_rows, open_text,
-    peek_first_byte, read_header, read_workbook, split_compression,
+    ArrayElements, ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, IpcReader,
+    LogDialect, NamedFormat, ReadBudget, TableDeclarations, TextDecoding, catch_reader_panic, column_names,
+    configure_reader, open_rows, open_text, peek_first_byte, read_header, read_workbook, split_compression,
 };
 
 #[derive(Clone)]
-pub(crate) struct TextSource {
+pub(crate) struct ReaderSource {
     table: Arc<FileTable>,
     corrections: Arc<ColumnCorrections>,
     declarations: TableDeclarations,
     row_bytes_max: usize,
+    /// The maximum size of a compressed batch of an Arrow file after decompression.
+    decompressed_bytes_max: u64,
     batch_rows: usize,
     projection: SplitProjection,
     metrics: ExecutionPlanMetricsSet,
 }
 
-impl TextSource {
+impl ReaderSource {
     pub(crate) fn new(table: Arc<FileTable>, files: &FileSnapshots) -> Self {
         let projection = SplitProjection::unprojected(&table.schema);
         Self {
@@ -55,6 +62,7 @@ impl TextSource {
             corrections: files.corrections.clone(),
             declarations: files.declarations.clone(),
             row_bytes_max: files.limits.row_bytes_max,
+            decompressed_bytes_max: files.engine().options().query_memory_bytes as u64,
             batch_rows: 1_024,
             projection,
             metrics: ExecutionPlanMetricsSet::new(),
@@ -62,14 +70,14 @@ impl TextSource {
     }
 }
 
-impl FileSource for TextSource {
+impl FileSource for ReaderSource {
     fn create_file_opener(
         &self,
         store: Arc<dyn ObjectStore>,
         _base: &FileScanConfig,
         _partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
-        let opener = TextOpener { store, source: self.clone() };
+        let opener = ReaderOpener { store, source: self.clone() };
         ProjectionOpener::try_new(self.projection.clone(), Arc::new(opener), self.table.schema.file_schema())
     }
 
@@ -100,6 +108,8 @@ impl FileSource for TextSource {
             ContentFormat::Csv(_) => "csv",
             ContentFormat::Sheet(..) => "sheet",
             ContentFormat::Log(_) => "log",
+            ContentFormat::ArrowFile => "arrow",
+            ContentFormat::ArrowStream => "arrow_stream",
             _ => "json",
         }
     }
@@ -108,8 +118,9 @@ impl FileSource for TextSource {
         Ok(())
     }
 
+    /// The footer of an Arrow file lists where its batches begin.
     fn supports_repartitioning(&self) -> bool {
-        false
+        self.table.format == ContentFormat::ArrowFile
     }
 
     fn apply_expressions(
@@ -120,36 +131,66 @@ impl FileSource for TextSource {
     }
 }
 
-struct TextOpener {
+struct ReaderOpener {
     store: Arc<dyn ObjectStore>,
-    source: TextSource,
+    source: ReaderSource,
 }
 
-impl FileOpener for TextOpener {
+impl FileOpener for ReaderOpener {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
         let (store, source) = (self.store.clone(), self.source.clone());
         Ok(Box::pin(async move {
-            let location = file.object_meta.location;
+            let (location, part) = (file.object_meta.location, file.range);
             let found = store.get_opts(&location, GetOptions::default()).await?;
             let GetResultPayload::File(file, _) = found.payload else {
-                return Err(DataFusionError::Internal("text files are opened as files".to_owned()));
+                return Err(DataFusionError::Internal("files are opened as files".to_owned()));
             };
-            let rows = source.open_rows(file, location.as_ref())?;
-            Ok(futures::stream::iter(rows).boxed())
+            let position = |position: i64| u64::try_from(position).unwrap_or_default();
+            let part = part.map(|part| position(part.start)..position(part.end));
+            let location = location.to_string();
+            let opened = catch_reader_panic(|| source.open_rows(file, &location, part.as_ref()));
+            let batches = opened.unwrap_or_else(|reason| Err(unreadable_error(&location, reason)))?;
+            Ok(futures::stream::iter(IsolatedBatches { batches: Some(batches), location }).boxed())
         }))
+    }
+}
+
+/// The batches of a file. A panic of its reader is an error that names the file.
+struct IsolatedBatches {
+    /// `None` after a panic.
+    batches: Option<BatchIterator<DataFusionError>>,
+    location: String,
+}
+
+impl Iterator for IsolatedBatches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batches = self.batches.as_mut()?;
+        catch_reader_panic(|| batches.next()).unwrap_or_else(|reason| {
+            self.batches = None;
+            Some(Err(unreadable_error(&self.location, reason)))
+        })
     }
 }
 
 type BatchIterator<E> = Box<dyn Iterator<Item = Result<RecordBatch, E>> + Send>;
 
-impl TextSource {
+impl ReaderSource {
     fn columns(&self) -> &[usize] {
         &self.projection.file_indices
     }
 
-    fn open_rows(&self, file: File, location: &str) -> Result<BatchIterator<DataFusionError>> {
+    /// The batches of `file`, or of `part` of an Arrow file.
+    fn open_rows(
+        &self,
+        file: File,
+        location: &str,
+        part: Option<&Range<u64>>,
+    ) -> Result<BatchIterator<DataFusionError>> {
         let budget = ReadBudget::new(self.row_bytes_max);
         let batches = match &self.table.format {
+            ContentFormat::ArrowFile | ContentFormat::ArrowStream => return self.ipc_batches(file, location, part),
             ContentFormat::Csv(dialect) => self.csv_rows(file, dialect, location, &budget)?,
             ContentFormat::Sheet(format, sheet) => self.sheet_rows(file, *format, sheet, location)?,
             ContentFormat::Log(dialect) => self.log_rows(file, dialect, location)?,
@@ -186,6 +227,22 @@ impl TextSource {
             row += batch.num_rows();
             conversion.convert(batch, &positions, first_row)
         })))
+    }
+
+    fn ipc_batches(
+        &self,
+        file: File,
+        location: &str,
+        part: Option<&Range<u64>>,
+    ) -> Result<BatchIterator<DataFusionError>> {
+        let location = location.to_owned();
+        let failed = move |reason: String| unreadable_error(&location, &reason);
+        let reader = IpcReader::open(file, part).map_err(&failed)?;
+        if !has_same_columns(reader.schema(), self.table.schema.file_schema()) {
+            return Err(failed("its columns differ from those of the table".to_owned()));
+        }
+        let batches = reader.select(self.columns().to_vec(), self.decompressed_bytes_max);
+        Ok(Box::new(batches.map(move |batch| batch.map_err(&failed))))
     }
 
     /// Reads the whole sheet. Its file must be the one that was probed.
@@ -280,6 +337,11 @@ impl TextSource {
         };
         DataFusionError::External(Box::new(explain_read_error(error, &context)))
     }
+}
+
+fn has_same_columns(file: &Schema, table: &Schema) -> bool {
+    let is_same = |(a, b): (&FieldRef, &FieldRef)| a.name() == b.name() && a.data_type() == b.data_type();
+    file.fields().len() == table.fields().len() && file.fields().iter().zip(table.fields()).all(is_same)
 }
 
 fn unreadable_error(location: &str, reason: &str) -> DataFusionError {
