@@ -24,12 +24,12 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{BatchSender, MissingNodes, QueryRows, batch_channel};
+use tidegate_query::{BatchSender, MissingNodes, NodeDatabase, QueryRows, batch_channel};
 use tidegate_runtime::Job;
 use tidegate_runtime::event::QueryStep;
 use tokio::sync::oneshot;
 
-use super::column_conversion;
+use super::column_conversion::{check_columns, convert_batch};
 use super::member::{Member, MemberQuery, MemberQueryContext};
 use crate::embedded::delegation::operator_methods;
 
@@ -191,7 +191,7 @@ async fn send_rows(
     sender: &BatchSender,
 ) -> Result<(), Error> {
     job.report_step(QueryStep::MemberRunning { member: query.member.name() });
-    let opened = open_rows(query, context, job).await;
+    let opened = open_rows(query, context, schema, job).await;
     let mut rows = match (opened, started) {
         (Ok(QueryRows { batches, missing, .. }), Some(started)) => {
             // The receiver is gone when the call is.
@@ -211,20 +211,34 @@ async fn send_rows(
         (Err(error), None) => return Err(error),
     };
     while let Some(batch) = rows.next().await {
-        let batch = column_conversion::convert_batch(&batch?, schema)?;
+        let batch = convert_batch(&batch?, schema)?;
         let Some(slot) = sender.reserve().await else { return Ok(()) };
         slot.send(Ok(batch));
     }
     Ok(())
 }
 
-async fn open_rows(query: &MemberQuery, context: &MemberQueryContext, job: &Arc<Job>) -> Result<QueryRows, Error> {
-    let node = match &query.member {
-        Member::Database(database) => {
-            return database.plan(&query.statement, &context.principal).await?.run(job).await;
-        }
-        Member::Node(node) => node,
+/// Runs the query. The one place where an answer of a member begins: from here on, its columns are read by position.
+async fn open_rows(
+    query: &MemberQuery,
+    context: &MemberQueryContext,
+    schema: &SchemaRef,
+    job: &Arc<Job>,
+) -> Result<QueryRows, Error> {
+    let rows = match &query.member {
+        Member::Database(database) => database.plan(&query.statement, &context.principal).await?.run(job).await?,
+        Member::Node(node) => run_on_node(node, query, context, job).await?,
     };
+    check_columns(&query.member, &rows.schema, schema)?;
+    Ok(rows)
+}
+
+async fn run_on_node(
+    node: &Arc<dyn NodeDatabase>,
+    query: &MemberQuery,
+    context: &MemberQueryContext,
+    job: &Arc<Job>,
+) -> Result<QueryRows, Error> {
     let running = node.run(&query.statement, &context.principal, job);
     let Some(within) = context.first_rows_within else { return running.await };
     tokio::time::timeout(within, running).await.unwrap_or_else(|_| {

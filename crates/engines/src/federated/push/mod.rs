@@ -21,6 +21,7 @@ use datafusion::logical_expr::{FetchType, LogicalPlan, SkipType};
 use super::member::MemberQueryContext;
 
 pub(super) use comparison::ComparisonSemantics;
+pub(super) use query_builder::MemberQueryBuilder;
 pub(super) use translator::Translator;
 
 pub(crate) fn push_down(plan: LogicalPlan, context: &MemberQueryContext) -> Result<LogicalPlan> {

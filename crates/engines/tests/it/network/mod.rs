@@ -1,6 +1,7 @@
 //! Networks of nodes: the answers are those of one node that holds all rows, and nodes that fail are named.
 
 mod answers;
+mod changed_columns;
 mod failures;
 mod generated;
 mod key_joins;
