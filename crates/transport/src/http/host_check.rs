@@ -1,11 +1,13 @@
-//! Checks `Host` and `Origin` against allowlists: protection against DNS rebinding by web pages.
+//! Checks `Host` and `Origin` against allowlists: protection against DNS rebinding by web pages, and against requests
+//! that pages of other sites send in the name of their reader.
 //!
-//! [MCP 2026-07-28, Security & Endpoint](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#security--endpoint)
+//! [MCP 2026-07-28, Security & Endpoint](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#security--endpoint),
+//! [Fetch Metadata Request Headers](https://www.w3.org/TR/fetch-metadata/#sec-fetch-site-header)
 
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use tidegate_core::{CallOrigin, ErrorKind, TransportKind};
 use tidegate_mcp::RpcError;
@@ -14,6 +16,7 @@ use super::answer::{ProblemDetails, ProblemType};
 use super::path::{is_enabled, transport_of};
 use super::protected_resource::is_metadata_path;
 use super::response::refusal;
+use super::results::link_parameter;
 use super::security_headers::add_security_headers;
 use super::state::{HttpOptions, HttpState, PeerAddress};
 use super::{body, cors};
@@ -41,7 +44,8 @@ async fn respond_if_allowed<F: Future<Output = Response>>(
         return next(request).await;
     }
     let options = http_state.reloadable_options();
-    let refused = match validate_host_and_origin(request.headers(), request.uri().host(), &options) {
+    let validated = validate_host_and_origin(request.headers(), request.uri().host(), &options);
+    let refused = match validated.and_then(|()| validate_site(request.headers(), request.uri(), &options)) {
         Ok(()) => return respond_to_origin(&options, request, next).await,
         Err(reason) => reason,
     };
@@ -83,6 +87,37 @@ fn validate_host_and_origin(headers: &HeaderMap, uri_host: Option<&str>, options
         return Err(format!("the origin {origin:?} is not allowed; the server's option --allow-origin adds it"));
     }
     Ok(())
+}
+
+/// Refuses requests without `Origin` of pages whose origin is not allowed: a page can request any address as an image.
+/// Browsers then report the site of the page, and its origin in `Referer` unless the page hides it.
+fn validate_site(headers: &HeaderMap, uri: &Uri, options: &HttpOptions) -> Result<(), String> {
+    let mut sites = headers.get_all("sec-fetch-site").iter().filter_map(|value| value.to_str().ok());
+    let Some(site) = sites.find(|site| matches!(*site, "cross-site" | "same-site")) else { return Ok(()) };
+    let page = headers.get(header::REFERER).and_then(|referer| origin_of(referer.to_str().ok()?));
+    let is_allowed_page = page.is_some_and(|origin| is_allowed_origin(origin, options));
+    if headers.contains_key(header::ORIGIN) || is_allowed_page || is_open_to_pages(uri) {
+        return Ok(());
+    }
+    Err(format!(
+        "a page of another origin sent the request (Sec-Fetch-Site: {site}); the server's option --allow-origin adds the \
+         origin of the page"
+    ))
+}
+
+/// Whether pages of any site may open `uri`: the page of REST runs nothing by itself, and a result link is a credential.
+fn is_open_to_pages(uri: &Uri) -> bool {
+    match uri.path() {
+        "/rest" | "/rest/" | "/rest/docs" => true,
+        path => path.starts_with("/results/") && link_parameter(uri).is_some(),
+    }
+}
+
+/// The origin of an address: `https://app.example.com` of `https://app.example.com/page`.
+fn origin_of(address: &str) -> Option<&str> {
+    let (scheme, rest) = address.split_once("://")?;
+    let host_bytes = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    address.get(..scheme.len() + "://".len() + host_bytes)
 }
 
 fn is_allowed_origin(origin: &str, options: &HttpOptions) -> bool {

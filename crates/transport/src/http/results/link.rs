@@ -87,7 +87,7 @@ fn is_creator_admitted(http_state: &HttpState, principal: &Principal) -> bool {
 }
 
 /// The link in the query string. Duplicates are rejected later, when the caller is known.
-fn link_parameter(uri: &Uri) -> Option<String> {
+pub(in super::super) fn link_parameter(uri: &Uri) -> Option<String> {
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri).ok()?;
     pairs.into_iter().find(|(name, _)| name == LINK.name).map(|(_, link)| link)
 }

@@ -21,6 +21,7 @@ use axum::response::Response;
 use tidegate_core::{CallTarget, Caller, Error, ErrorKind};
 use tidegate_runtime::{Call, TransportGroup, event::Event};
 
+pub(super) use self::link::link_parameter;
 use self::request::ResultRequest;
 pub(super) use self::request::{PARTIAL, offered_formats};
 use self::route::ResultRoute;

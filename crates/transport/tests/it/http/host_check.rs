@@ -83,6 +83,58 @@ async fn every_path_checks_the_host() {
 }
 
 #[tokio::test]
+async fn pages_of_other_origins_send_nothing_without_an_origin() {
+    let server = server().await;
+    let mut connection = server.connect().await;
+    let mut table = String::new();
+    for (site, name, value) in [
+        ("none", "Sec-Fetch-Mode", "navigate"),
+        ("same-origin", "Sec-Fetch-Mode", "cors"),
+        ("cross-site", "Sec-Fetch-Mode", "no-cors"),
+        ("cross-site", "Sec-Fetch-Mode", "navigate"),
+        ("same-site", "Sec-Fetch-Mode", "no-cors"),
+        ("cross-site", "Origin", "https://app.example.com"),
+        ("cross-site", "Origin", "https://evil.example.com"),
+        ("cross-site", "Referer", "https://app.example.com/page"),
+        ("same-site", "Referer", "http://localhost:3000"),
+        ("cross-site", "Referer", "https://evil.example.com/"),
+        ("cross-site", "Referer", "https://evil.example.com/https://app.example.com"),
+        ("cross-site", "Referer", "https://app.example.com.evil.com/"),
+        ("cross-site", "Referer", "http://localhost@evil.example.com/"),
+    ] {
+        let request = wire::request("GET", "/rest/tools", &[("Sec-Fetch-Site", site), (name, value)], b"");
+        let status = connection.ask(&request).await.head.status;
+        table.push_str(&format!("{site} {name}: {value}: {status}\n"));
+    }
+    insta::assert_snapshot!(table, @r"
+    none Sec-Fetch-Mode: navigate: 200
+    same-origin Sec-Fetch-Mode: cors: 200
+    cross-site Sec-Fetch-Mode: no-cors: 403
+    cross-site Sec-Fetch-Mode: navigate: 403
+    same-site Sec-Fetch-Mode: no-cors: 403
+    cross-site Origin: https://app.example.com: 200
+    cross-site Origin: https://evil.example.com: 403
+    cross-site Referer: https://app.example.com/page: 200
+    same-site Referer: http://localhost:3000: 200
+    cross-site Referer: https://evil.example.com/: 403
+    cross-site Referer: https://evil.example.com/https://app.example.com: 403
+    cross-site Referer: https://app.example.com.evil.com/: 403
+    cross-site Referer: http://localhost@evil.example.com/: 403
+    ");
+    // The page of REST runs nothing by itself, and a result link is a credential.
+    for path in ["/rest/", "/results/0a1b2c3d-1111-4222-8333-444455556666?link=x"] {
+        let mut statuses = Vec::new();
+        for headers in [&[("Sec-Fetch-Site", "cross-site")][..], &[]] {
+            statuses.push(connection.ask(&wire::request("GET", path, headers, b"")).await.head.status);
+        }
+        assert_eq!(statuses[0], statuses[1], "{path}");
+    }
+    let path = "/results/0a1b2c3d-1111-4222-8333-444455556666";
+    let answer = connection.ask(&wire::request("GET", path, &[("Sec-Fetch-Site", "cross-site")], b"")).await;
+    assert_eq!(answer.head.status, 403);
+}
+
+#[tokio::test]
 async fn pages_of_allowed_origins_may_read_answers() {
     let server = server().await;
     let mut connection = server.connect().await;
