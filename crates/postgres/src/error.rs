@@ -148,14 +148,18 @@ fn server_error_kind(db_error: &DbError) -> ErrorKind {
     match db_error.code().code() {
         // Only the message distinguishes the limit of the database from a request to cancel.
         "57014" if db_error.message().contains("statement timeout") => ErrorKind::TimedOut,
+        // At the login it is fatal. Otherwise, the database is an argument, as of has_database_privilege.
+        "3D000" if matches!(db_error.parsed_severity(), Some(Severity::Error)) => ErrorKind::InvalidArguments,
         // The allocator has no SQLSTATE of its own for a value that is too large.
         "XX000" if db_error.message().starts_with("invalid memory alloc request size") => ErrorKind::TooLarge,
         _ => error_kind(db_error.code()),
     }
 }
 
-/// The kind of error for an SQLSTATE. The class decides, with exceptions: errors of a statement and its values are the
-/// caller's, errors of the connection, the transaction and the server are not.
+/// The kind of error for an SQLSTATE. The class decides, with exceptions. Errors of a statement, its values and the
+/// functions that it calls are the caller's; classes 2D, 2F, 38 and 39 are of functions, such as those of pgcrypto. Errors
+/// of the connection, the transaction (25, 3B), the configuration (F0), a foreign server (HV) and the server (XX) are
+/// not.
 ///
 /// [PostgreSQL, Error Codes](https://www.postgresql.org/docs/current/errcodes-appendix.html)
 fn error_kind(code: &SqlState) -> ErrorKind {
@@ -173,7 +177,7 @@ fn error_kind(code: &SqlState) -> ErrorKind {
         other => match other.get(..2) {
             Some("54") => ErrorKind::TooLarge,
             Some("08" | "26" | "28" | "3D" | "40" | "53" | "57" | "58" | "72") => ErrorKind::Unavailable,
-            Some("25" | "2D" | "39" | "3B" | "F0" | "HV" | "XX") => ErrorKind::Internal,
+            Some("25" | "3B" | "F0" | "HV" | "XX") => ErrorKind::Internal,
             _ => ErrorKind::InvalidArguments,
         },
     }
@@ -267,7 +271,8 @@ mod tests {
         let kinds = [
             (
                 ErrorKind::InvalidArguments,
-                "0A000 22001 22003 22011 22P02 23505 42601 42703 42883 42P02 44000 55000 P0001 P0002",
+                "0A000 21000 22001 22003 22011 22P02 23505 2D000 2F002 2F003 2F005 38000 38001 38002 38003 38004 \
+                 39000 39001 39004 39P01 39P02 39P03 42601 42703 42883 42P02 44000 55000 P0001 P0002 P0003",
             ),
             (ErrorKind::Forbidden, "25006 42501"),
             (ErrorKind::NotFound, "42P01"),
@@ -278,7 +283,7 @@ mod tests {
                 ErrorKind::Unavailable,
                 "08006 26000 28P01 3D000 40001 40P01 42P05 53100 53300 55P03 57P01 57P05 58030 72000 HV00N",
             ),
-            (ErrorKind::Internal, "25P02 2D000 39P01 3B001 F0000 HV000 P0004 XX000 XX001"),
+            (ErrorKind::Internal, "25001 25P01 25P02 3B001 F0000 HV000 HV00R P0004 XX000 XX001 XX002"),
             (ErrorKind::Failed, MCP_REFUSE_CODE),
         ];
         for (kind, codes) in kinds {

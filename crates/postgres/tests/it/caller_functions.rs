@@ -92,6 +92,21 @@ async fn functions_that_only_read_are_allowed_everywhere() {
 }
 
 #[tokio::test]
+async fn errors_of_functions_have_the_message_of_the_server() {
+    let scene = TestDatabase::new("CREATE EXTENSION pgcrypto").await;
+    let node = scene.open(PostgresOptions::default());
+    for (sql, message) in [
+        ("SELECT dearmor('no armor')", "Corrupt ascii-armor"),
+        (r"SELECT pgp_sym_decrypt('\x00'::bytea, 'key')", "Wrong key or corrupt data"),
+        ("SELECT has_database_privilege('nowhere', 'connect')", "database \"nowhere\" does not exist"),
+    ] {
+        let answer = node.run_to_text(sql).await;
+        assert!(answer.starts_with(&format!("invalid_arguments: {message}")), "{sql}: {answer}");
+    }
+    node.wait_until_idle().await;
+}
+
+#[tokio::test]
 async fn configuration_allows_functions() {
     let allowed_functions = ["seen", "public.opened", "other.locked", "same"].map(str::to_owned).to_vec();
     let (_scene, node) = open(PostgresOptions { allowed_functions, ..PostgresOptions::default() }).await;

@@ -20,6 +20,8 @@ use corpus::{CorpusEntry, parse_entries};
 use engine_runner::EngineRunner;
 use state_diff::{StateDiff, diff_states};
 
+use crate::test_database::caller_statement;
+
 /// What came of an entry of a corpus.
 struct Outcome {
     entry: CorpusEntry,
@@ -152,6 +154,7 @@ async fn engine_blocks_all_attempts_and_hides_statements_of_others() {
     assert!(passed.is_empty(), "these passed the check of functions: {passed:#?}");
     caller.wait_until_idle().await;
     check_hidden_statements(&scene).await;
+    check_privileged_relations(&scene).await;
 }
 
 /// Each view of the server, and each function of it that can be called without a value, or with a small number.
@@ -186,6 +189,18 @@ async fn check_hidden_statements(scene: &ClusterFixture) {
     // The policy must not refuse everything, and without it something is shown.
     assert!(answered > 150, "{answered}");
     assert!(!bare.run_statement("SELECT * FROM pg_stat_activity").await.left.is_empty());
+}
+
+const PRIVILEGED_RELATIONS_SQL: &str = "
+    SELECT relname::text FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v')
+      AND NOT has_table_privilege('reader', oid, 'SELECT')";
+
+/// A caller reads no relation of the server that only a superuser may read, since a node may have such a login.
+async fn check_privileged_relations(scene: &ClusterFixture) {
+    let mut relations = scene.texts(PRIVILEGED_RELATIONS_SQL).await;
+    assert!(relations.iter().any(|name| name == "pg_authid"), "{relations:?}");
+    relations.retain(|name| caller_statement(&format!("SELECT * FROM pg_catalog.{name}")).is_ok());
+    assert!(relations.is_empty(), "{relations:?}");
 }
 
 /// In a transaction, and through the engine. Neither changes the server, so that they can share it.

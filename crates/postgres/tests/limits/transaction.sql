@@ -43,6 +43,24 @@ SELECT U&"pg!005fread_file" UESCAPE '!' ('/etc/passwd')
 -- leaves secrets: the verifiers of passwords
 SELECT rolname, rolpassword FROM pg_authid
 
+-- leaves secrets: the same in upper case, with the schema
+SELECT rolpassword FROM PG_CATALOG.PG_AUTHID
+
+-- leaves secrets: the same in quotes
+SELECT "rolpassword" FROM "pg_catalog"."pg_authid"
+
+-- leaves secrets: the same as a command
+TABLE pg_catalog.pg_authid
+
+-- leaves secrets: the same in a subquery
+SELECT (SELECT string_agg(a.rolpassword, ',') FROM pg_authid AS a)
+
+-- leaves secrets: the same by the view for older programs
+SELECT usename, passwd FROM pg_shadow
+
+-- may leave secrets: the objects hold what other attempts have read
+SELECT data FROM pg_largeobject
+
 -- leaves files: a file of the server is no table
 COPY customers TO '/tmp/customers.csv'
 

@@ -91,9 +91,12 @@ const SHOWS_QUERIES: &str = "it shows the queries of others";
 const SHOWS_ACTIVITY: &str = "it shows the activity of others";
 const SHOWS_SAMPLES: &str = "it shows samples of rows";
 const SHOWS_PASSWORDS: &str = "it shows the passwords of other systems";
+const SHOWS_PASSWORD_HASHES: &str = "it shows the hashes of passwords";
+const SHOWS_SERVER: &str = "it shows the configuration or the memory of the server";
 
 /// Views and tables that show more than the tables of the database. All sessions of a node have one login role, so the
-/// privileges of the role do not separate its callers.
+/// privileges of the role do not separate its callers. They include each one that only a superuser may read, because a
+/// node may have such a login.
 #[rustfmt::skip]
 const REFUSED_TABLES: RefusalRules = &[
     (
@@ -111,8 +114,24 @@ const REFUSED_TABLES: RefusalRules = &[
         SHOWS_ACTIVITY,
     ),
     (&["pg_stats*", "pg_statistic*"], SHOWS_SAMPLES),
-    // The options of a mapping include the password of the login role, which may be mapped itself.
-    (&["pg_user_mappings", "_pg_user_mappings", "user_mapping_options"], SHOWS_PASSWORDS),
+    (&["pg_authid", "pg_shadow"], SHOWS_PASSWORD_HASHES),
+    // The options of a mapping include the password of the login role, which may be mapped itself. A subscription has a
+    // connection string, and a rule of access may have the password of an LDAP server.
+    (
+        &[
+            "pg_user_mapping", "pg_user_mappings", "_pg_user_mappings", "user_mapping_options", "pg_subscription",
+            "pg_hba_file_rules", "pg_dist_authinfo",
+        ],
+        SHOWS_PASSWORDS,
+    ),
+    (&["pg_largeobject"], SHOWS_RAW_STORAGE),
+    (
+        &[
+            "pg_aios", "pg_backend_memory_contexts", "pg_config", "pg_file_settings", "pg_ident_file_mappings",
+            "pg_replication_origin_status", "pg_shmem_allocations*",
+        ],
+        SHOWS_SERVER,
+    ),
 ];
 
 /// The functions behind such views. Each version of PostgreSQL adds functions `pg_stat_get_…`.

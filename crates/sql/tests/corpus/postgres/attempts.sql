@@ -650,8 +650,23 @@ SELECT 'pg_reload_conf'::regproc, 'set_config(text, text, boolean)'::regprocedur
 -- harmless: a table whose name says so
 SELECT * FROM (SELECT 1 AS n) AS "set_config"
 
--- harmless: passwords, which the role may not read
+-- refused: hashes of passwords, which a superuser may read
 SELECT rolname, rolpassword FROM pg_authid
+
+-- refused: the same in upper case, with the schema
+SELECT rolpassword FROM PG_CATALOG.PG_AUTHID
+
+-- refused: the same in quotes
+SELECT "rolpassword" FROM "pg_catalog"."pg_authid"
+
+-- refused: the same as a command
+TABLE pg_catalog.pg_authid
+
+-- refused: the same in a subquery
+SELECT (SELECT string_agg(a.rolpassword, ',') FROM pg_authid AS a)
+
+-- refused: the same by the view for older programs
+SELECT usename, passwd FROM pg_shadow
 
 -- harmless: settings, read
 SELECT current_setting('data_directory', true), name FROM pg_settings LIMIT 1
@@ -775,6 +790,21 @@ SELECT umoptions FROM pg_user_mappings
 
 -- refused: passwords of other systems, by the standard's name
 SELECT option_value FROM information_schema.user_mapping_options
+
+-- refused: passwords of other systems, in the table of the view
+SELECT umoptions FROM pg_catalog.pg_user_mapping
+
+-- refused: the connection strings of subscriptions
+SELECT subconninfo FROM pg_subscription
+
+-- refused: large objects as they are stored
+SELECT data FROM pg_largeobject
+
+-- refused: the rules of access
+SELECT * FROM pg_hba_file_rules
+
+-- refused: the files of the configuration
+SELECT name, setting FROM pg_file_settings
 
 -- refused: a function of the server as if it were a field of a value
 SELECT (0.01::float8).pg_sleep
