@@ -10,6 +10,7 @@ mod call;
 mod caller;
 mod caller_tokens;
 mod content;
+mod control_characters;
 mod digest;
 mod error;
 mod grants;
@@ -36,6 +37,7 @@ pub use caller_tokens::{CallerTokens, HOPS_CLAIM};
 pub use content::{
     Annotations, AnswerFormat, Content, ContentRole, Icon, ResourceBody, ResourceContents, ResourceLink,
 };
+pub use control_characters::{ControlEscaper, escape_control_characters};
 pub use digest::{HmacSigner, SIGNATURE_BYTES, to_hex};
 pub use error::{Error, ErrorKind};
 pub use grants::{AllowedNames, Grants};

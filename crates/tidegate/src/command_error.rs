@@ -8,6 +8,7 @@ use tidegate_client::fetch::FetchError;
 use tidegate_core::Error;
 
 use crate::config::ConfigError;
+use crate::standard_stream::standard_error;
 
 const EXIT_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
@@ -43,8 +44,9 @@ impl CommandError {
             Self::Usage(_) | Self::Configuration(_) => EXIT_USAGE,
             Self::Query(_) | Self::Other(_) => EXIT_FAILED,
         };
+        let mut errors = standard_error();
         // Nothing can be done if standard error is closed.
-        let _ = writeln!(anstream::stderr(), "{LABEL}error:{LABEL:#} {self}");
+        let _ = errors.write_styled(LABEL, "error:").and_then(|()| writeln!(errors, " {self}"));
         ExitCode::from(code)
     }
 }

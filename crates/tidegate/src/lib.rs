@@ -44,6 +44,7 @@ mod reload;
 mod renamed_flags;
 mod shutdown;
 mod source;
+mod standard_stream;
 mod startup_checks;
 mod startup_help;
 mod system_functions;

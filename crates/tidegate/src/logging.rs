@@ -1,7 +1,6 @@
 //! The structured log on standard error.
 
 use std::fmt::Display;
-use std::io::IsTerminal as _;
 
 use tracing::Subscriber;
 use tracing_subscriber::filter::{FilterExt as _, filter_fn};
@@ -12,9 +11,10 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt};
 
 use crate::command_error::CommandError;
-use crate::log_fields::PlainFields;
+use crate::log_fields::LogFields;
 use crate::log_writer::LogWriter;
 use crate::options::{LogFormat, LogOptions};
+use crate::standard_stream::{log_stream, standard_error};
 
 /// Requested traces contain only the messages of Tidegate's crates: those of libraries may contain secrets.
 const TRACED_CALLS: &str = "[call{trace=true}]=trace";
@@ -29,13 +29,15 @@ pub(crate) fn start(
     is_server: bool,
 ) -> Result<Option<LogWriter>, CommandError> {
     let filter = build_filter(options.level.as_deref().unwrap_or(level_default)).map_err(CommandError::Usage)?;
-    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let colours = options.format == LogFormat::Text
+        && standard_error().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let cannot_start = |error: &dyn Display| CommandError::Other(anyhow::anyhow!("cannot start the log: {error}"));
     if !is_server {
-        let subscriber = build_subscriber(filter, options.format, colours, std::io::stderr);
+        let subscriber = build_subscriber(filter, options.format, colours, move || log_stream(colours));
         return subscriber.try_init().map(|()| None).map_err(|error| cannot_start(&error));
     }
-    let writer = LogWriter::start(std::io::stderr()).map_err(|error| cannot_start(&error))?;
+    let writer = LogWriter::start(log_stream(colours)).map_err(|error| cannot_start(&error))?;
     let subscriber = build_subscriber(filter, options.format, colours, writer.queue().clone());
     subscriber.try_init().map_err(|error| cannot_start(&error))?;
     writer.flush_at_panics();
@@ -59,8 +61,7 @@ where
 {
     let lines = fmt::layer().with_writer(writer).with_ansi(colours);
     let lines = match format {
-        LogFormat::Text if colours => lines.boxed(),
-        LogFormat::Text => lines.fmt_fields(PlainFields).boxed(),
+        LogFormat::Text => lines.fmt_fields(LogFields).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
     tracing_subscriber::registry().with(lines.with_filter(filter))

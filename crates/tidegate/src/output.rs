@@ -2,7 +2,7 @@
 //! output contains only rows.
 
 use std::fmt::Display;
-use std::io::{StdoutLock, Write as _};
+use std::io::{Stdout, Write as _};
 
 use serde_json::Value;
 use tidegate_client::fetch::Destination;
@@ -10,21 +10,22 @@ use tidegate_core::{Content, ResourceBody};
 use tidegate_runtime::{Chunk, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage};
 
 use crate::command_error::CommandError;
+use crate::standard_stream::{StandardStream, standard_error, standard_output};
 use crate::terminal;
 
 pub(crate) fn print(text: impl Display) -> Result<(), CommandError> {
-    let mut output = std::io::stdout().lock();
+    let mut output = standard_output();
     write!(output, "{text}")?;
     Ok(output.flush()?)
 }
 
 /// Prints `text` to standard error. Without standard error it is lost.
 pub(crate) fn print_note(text: impl Display) {
-    let _ = write!(anstream::stderr(), "{text}");
+    let _ = write!(standard_error(), "{text}");
 }
 
 pub(crate) async fn print_reply(mut reply: Reply) -> Result<(), CommandError> {
-    let mut printer = ReplyPrinter { at_line_start: true, has_streamed: false };
+    let mut printer = ReplyPrinter { output: standard_output(), at_line_start: true, has_streamed: false };
     while let Some(reply_message) = reply.next_message().await {
         let event = match reply_message {
             ReplyMessage::Event(event) => event,
@@ -33,13 +34,11 @@ pub(crate) async fn print_reply(mut reply: Reply) -> Result<(), CommandError> {
                 continue;
             }
         };
-        // Locked for one chunk at a time: the lock must not be held across an await.
-        let mut output = std::io::stdout().lock();
         match event {
-            ReplyEvent::Chunk(chunk) => printer.chunk(&mut output, chunk)?,
+            ReplyEvent::Chunk(chunk) => printer.chunk(chunk)?,
             ReplyEvent::End(outcome) => {
-                printer.end_line(&mut output)?;
-                output.flush()?;
+                printer.end_line()?;
+                printer.output.flush()?;
                 if let Outcome::Failed(error) = outcome {
                     return Err(CommandError::Query(error));
                 }
@@ -89,50 +88,51 @@ pub(crate) async fn write_reply(mut reply: Reply, destination: &Destination) -> 
 }
 
 struct ReplyPrinter {
+    output: StandardStream<Stdout>,
     at_line_start: bool,
     /// After streamed text, which is the answer, a block is a note about it.
     has_streamed: bool,
 }
 
 impl ReplyPrinter {
-    fn chunk(&mut self, output: &mut StdoutLock<'_>, chunk: Chunk) -> std::io::Result<()> {
+    fn chunk(&mut self, chunk: Chunk) -> std::io::Result<()> {
         match chunk {
             Chunk::Text(text) => {
                 self.has_streamed = true;
-                self.text(output, &text)
+                self.text(&text)
             }
-            Chunk::EndOfText => self.end_line(output),
+            Chunk::EndOfText => self.end_line(),
             Chunk::Block(Content::Text { text, .. }) if self.has_streamed => {
-                self.end_line(output)?;
+                self.end_line()?;
                 print_note(format_args!("{text}\n"));
                 Ok(())
             }
             Chunk::Block(content) | Chunk::PromptMessage(_, content) => {
-                self.end_line(output)?;
-                self.text(output, &describe_content(content))?;
-                self.end_line(output)
+                self.end_line()?;
+                self.text(&describe_content(content))?;
+                self.end_line()
             }
             // The same as the text that was printed.
             Chunk::Structured(_) if self.has_streamed => Ok(()),
             Chunk::Structured(value) => {
-                self.end_line(output)?;
-                self.text(output, value.get())
+                self.end_line()?;
+                self.text(value.get())
             }
             // Only calls with a format are answered by bodies.
             Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notification(_) => Ok(()),
         }?;
-        output.flush()
+        self.output.flush()
     }
 
-    fn text(&mut self, output: &mut StdoutLock<'_>, text: &str) -> std::io::Result<()> {
+    fn text(&mut self, text: &str) -> std::io::Result<()> {
         if !text.is_empty() {
             self.at_line_start = text.ends_with('\n');
         }
-        output.write_all(text.as_bytes())
+        self.output.write_all(text.as_bytes())
     }
 
-    fn end_line(&mut self, output: &mut StdoutLock<'_>) -> std::io::Result<()> {
-        if std::mem::replace(&mut self.at_line_start, true) { Ok(()) } else { output.write_all(b"\n") }
+    fn end_line(&mut self) -> std::io::Result<()> {
+        if std::mem::replace(&mut self.at_line_start, true) { Ok(()) } else { self.output.write_all(b"\n") }
     }
 }
 

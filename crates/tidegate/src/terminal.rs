@@ -6,9 +6,11 @@ use serde_json::{Map, Value};
 use tidegate_core::{ClientCapabilities, InputAnswer, InputRequest, InputRequestKind, JsonSchema};
 use tokio::sync::oneshot;
 
+use crate::standard_stream::standard_error;
+
 /// The capabilities of this process as a client: forms, if it has a terminal.
 pub(crate) fn terminal_capabilities() -> ClientCapabilities {
-    let has_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+    let has_terminal = io::stdin().is_terminal() && standard_error().is_terminal();
     ClientCapabilities { forms: has_terminal, ..ClientCapabilities::default() }
 }
 
@@ -18,7 +20,7 @@ pub(crate) async fn prompt_form(request: InputRequest) -> Option<InputAnswer> {
     let (answer, answered) = oneshot::channel();
     // A read of standard input cannot be cancelled. On its own thread, it does not delay the end of the process.
     std::thread::spawn(move || {
-        let filled = fill_form(&message, &schema, &mut io::stdin().lock(), &mut anstream::stderr());
+        let filled = fill_form(&message, &schema, &mut io::stdin().lock(), &mut standard_error());
         // The call may have ended.
         let _ = answer.send(filled);
     });

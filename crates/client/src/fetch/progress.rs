@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use parking_lot::Mutex;
+use tidegate_core::escape_control_characters;
 
 use crate::fetch::manifest::{ResultManifest, ResultStatus};
 
@@ -135,7 +136,9 @@ impl DownloadProgressBar {
     pub fn on_event(&self, notice: &DownloadEvent) {
         match notice {
             DownloadEvent::Progressed(progress) => self.update_progress(progress),
-            DownloadEvent::Retrying { .. } | DownloadEvent::BlockDamaged { .. } => self.bar.println(notice.to_string()),
+            DownloadEvent::Retrying { .. } | DownloadEvent::BlockDamaged { .. } => {
+                self.bar.println(escape_control_characters(&notice.to_string()));
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The progress of an upload at a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tidegate_core::escape_control_characters;
 
 const DRAWN_PER_SECOND_MAX: u8 = 10;
 const TEMPLATE: &str = "{bar:24} {binary_bytes} of {binary_total_bytes} {msg}, {binary_bytes_per_sec}, {eta} left";
@@ -18,7 +19,7 @@ impl UploadProgressBar {
         };
         let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::with_draw_target(Some(bytes), target).with_style(style.progress_chars("=> "));
-        bar.set_message(file.to_owned());
+        bar.set_message(escape_control_characters(file).into_owned());
         Self(bar)
     }
 
@@ -34,7 +35,7 @@ impl UploadProgressBar {
 
     /// Prints a line above the bar.
     pub fn println(&self, line: &str) {
-        self.0.println(line);
+        self.0.println(escape_control_characters(line));
     }
 
     /// Removes the bar.

@@ -1,6 +1,5 @@
 //! `tidegate audit`: verifies the audit log.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
@@ -10,6 +9,7 @@ use tidegate_audit::{AuditKey, AuditOptions, VerifyOptions, verify};
 use crate::command_error::CommandError;
 use crate::config::audit_options;
 use crate::options::GlobalOptions;
+use crate::output;
 
 /// Verify the audit log
 #[derive(Debug, Subcommand)]
@@ -44,19 +44,17 @@ impl AuditCommand {
         }
         let verified = verify(&files, &VerifyOptions { key, required_hash: contains_hash });
         let verified = verified.map_err(|error| CommandError::Other(anyhow::Error::new(error)))?;
-        let mut output = std::io::stdout().lock();
         for notice in &verified.notices {
-            writeln!(output, "note: {notice}")?;
+            output::print(format_args!("note: {notice}\n"))?;
         }
         if !verified.has_head {
-            writeln!(output, "note: there is no head beside the log, so lines cut off at its end cannot be detected")?;
+            output::print("note: there is no head beside the log, so lines cut off at its end cannot be detected\n")?;
         }
         let (first, last) = (verified.first, &verified.last);
-        Ok(writeln!(
-            output,
-            "verified: {} lines, {first} to {}; the last has the hash {}",
+        output::print(format_args!(
+            "verified: {} lines, {first} to {}; the last has the hash {}\n",
             verified.lines, last.seq, last.hash
-        )?)
+        ))
     }
 }
 

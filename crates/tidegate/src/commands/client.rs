@@ -1,7 +1,5 @@
 //! `tidegate client`: the configuration of an MCP client, printed or written.
 
-use std::io::Write as _;
-
 use clap::Args;
 
 use crate::client::{
@@ -65,10 +63,10 @@ impl ClientCommand {
                 output::print_note("note: the file of the project contains the key; do not share it\n");
             }
             let installed = install(&file, self.client, &self.name, &connection).map_err(anyhow::Error::from)?;
-            writeln!(std::io::stdout(), "{}", describe_installation(&installed))?;
+            output::print(format_args!("{}\n", describe_installation(&installed)))?;
         } else {
             let text = snippet(self.client, &self.name, &connection).map_err(anyhow::Error::from)?;
-            writeln!(std::io::stdout(), "{}", text.trim_end())?;
+            output::print(format_args!("{}\n", text.trim_end()))?;
         }
         if let Some(afterwards) = self.client.next_step() {
             output::print_note(format_args!("{afterwards}\n"));

@@ -10,7 +10,6 @@ mod value_kind;
 mod values;
 
 use std::ffi::OsString;
-use std::io::Write as _;
 
 use clap::{Args, CommandFactory as _, ValueEnum};
 use clap_complete::engine;
@@ -19,6 +18,7 @@ use self::typed_line::TypedLine;
 use self::value_kind::{ValueKind, mark_values};
 use super::Cli;
 use crate::command_error::CommandError;
+use crate::output;
 
 /// A line of the output: the shell itself completes a path.
 const FILES: &str = ":files";
@@ -61,7 +61,7 @@ impl Candidate {
     }
 
     fn with_description(self, description: &str) -> Self {
-        // It may come from a database, and the terminal would interpret control characters.
+        // It may come from a database, and the shell, which reads it from a pipe, prints it as it is.
         let line: Vec<char> = description
             .lines()
             .next()
@@ -84,14 +84,11 @@ impl CompleteLineCommand {
             candidates(&line).await.into_iter().partition(|candidate| candidate.text == FILES);
         // A line of the output is a word.
         let words = words.iter().filter(|word| !word.text.contains(char::is_control));
-        let mut output: String =
-            words.map(|word| format!("{}\n", self.shell.render(word, line.replaced_from))).collect();
-        if output.is_empty() && !files.is_empty() {
-            output = format!("{FILES}\n");
+        let lines: String = words.map(|word| format!("{}\n", self.shell.render(word, line.replaced_from))).collect();
+        if lines.is_empty() && !files.is_empty() {
+            return output::print(format_args!("{FILES}\n"));
         }
-        let mut stdout = std::io::stdout().lock();
-        stdout.write_all(output.as_bytes())?;
-        Ok(stdout.flush()?)
+        output::print(lines)
     }
 }
 

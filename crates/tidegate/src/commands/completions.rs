@@ -1,12 +1,11 @@
 //! `tidegate completions`: completion scripts for shells.
 
-use std::io::Write as _;
-
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
 use super::Cli;
 use crate::command_error::CommandError;
+use crate::output;
 
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
@@ -18,18 +17,16 @@ pub(crate) struct CompletionsCommand {
 
 impl CompletionsCommand {
     pub(crate) fn run(self) -> Result<(), CommandError> {
-        let mut output = std::io::stdout().lock();
         match self.shell {
-            Shell::Bash => output.write_all(include_bytes!("completions/tidegate.bash"))?,
-            Shell::Zsh => output.write_all(include_bytes!("completions/tidegate.zsh"))?,
-            Shell::Fish => output.write_all(include_bytes!("completions/tidegate.fish"))?,
+            Shell::Bash => output::print(include_str!("completions/tidegate.bash")),
+            Shell::Zsh => output::print(include_str!("completions/tidegate.zsh")),
+            Shell::Fish => output::print(include_str!("completions/tidegate.fish")),
             // Commands, flags and their fixed values only.
             other => {
                 let mut script = Vec::new();
                 clap_complete::generate(other, &mut Cli::command(), "tidegate", &mut script);
-                output.write_all(&script)?;
+                output::print(String::from_utf8_lossy(&script))
             }
         }
-        Ok(output.flush()?)
     }
 }

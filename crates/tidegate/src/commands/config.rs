@@ -1,7 +1,7 @@
 //! `tidegate config`: checks a configuration, converts that of another server, or prints the JSON Schema.
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -37,7 +37,7 @@ pub(crate) enum ConfigCommand {
 impl ConfigCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         match self {
-            Self::Schema => Ok(writeln!(std::io::stdout(), "{:#}", schema())?),
+            Self::Schema => output::print(format_args!("{:#}\n", schema())),
             Self::Import { file } => import_file(&file),
             Self::Check { file } => {
                 let named = file.or_else(|| options.config.clone());
@@ -64,11 +64,8 @@ fn import_file(file: &Path) -> Result<(), CommandError> {
     })?;
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let imported = import_config(format, &text, &name).map_err(failed)?;
-    let mut errors = std::io::stderr();
-    for note in &imported.notes {
-        writeln!(errors, "{note}")?;
-    }
-    Ok(std::io::stdout().write_all(imported.yaml.as_bytes())?)
+    imported.notes.iter().for_each(|note| output::print_note(format_args!("{note}\n")));
+    output::print(imported.yaml)
 }
 
 pub(super) async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), CommandError> {
@@ -91,10 +88,6 @@ pub(super) async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result
         return Err(open_node.loaded_config.to_error(&problems).into());
     }
     let (databases, tools) = (report.databases, report.tools);
-    writeln!(
-        std::io::stdout(),
-        "{}: {databases} databases and {tools} tools, nothing wrong{warnings}",
-        file.display()
-    )?;
-    Ok(())
+    let file = file.display();
+    output::print(format_args!("{file}: {databases} databases and {tools} tools, nothing wrong{warnings}\n"))
 }

@@ -15,6 +15,7 @@ use crate::init::{
     Audience, DataSource, InitAnswers, InitProposal, ask_questions, discover, parse_source, render_config,
 };
 use crate::options::GlobalOptions;
+use crate::standard_stream::standard_error;
 use crate::{output, source};
 
 /// Write a first tidegate.yaml, from what is in this folder and from four questions
@@ -54,7 +55,7 @@ impl InitCommand {
         let answers = if self.yes {
             take_proposals(proposal)?
         } else {
-            let answered = ask_questions(proposal, &mut std::io::stdin().lock(), &mut anstream::stderr())?;
+            let answered = ask_questions(proposal, &mut std::io::stdin().lock(), &mut standard_error())?;
             answered
                 .ok_or_else(|| CommandError::Usage("the questions were not answered; nothing was written".to_owned()))?
         };

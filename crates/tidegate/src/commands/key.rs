@@ -1,6 +1,5 @@
 //! `tidegate key`: API keys of callers over a network.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -63,7 +62,7 @@ impl KeyCommand {
             Self::List { file } => list(&file.open_key_file(options)?),
             Self::Revoke { key, file } => {
                 let revoked = file.open_key_file(options)?.revoke(&key).map_err(usage_failure)?;
-                Ok(writeln!(std::io::stdout(), "revoked: {}, {}…", revoked.name, revoked.prefix())?)
+                output::print(format_args!("revoked: {}, {}…\n", revoked.name, revoked.prefix()))
             }
         }
     }
@@ -109,7 +108,7 @@ fn add(
     let expires = expires.map(|days| (SystemTime::now() + DAY * days).into());
     let added = keys.add_for_tenant(tenant, name, roles, expires).map_err(usage_failure)?;
     // Only the key goes to standard output, so that it can be redirected without being seen.
-    writeln!(std::io::stdout(), "{}", added.key.expose())?;
+    output::print(format_args!("{}\n", added.key.expose()))?;
     output::print_note(format_args!(
         "the key of {name} cannot be printed again; only its digest is stored, in {}. Callers send it as\n\n    \
          Authorization: Bearer {}…\n",

@@ -1,9 +1,9 @@
 //! `tidegate logs`: entries of a log source, for people.
 
-use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{self, Write};
 use std::time::Duration;
 
+use anstyle::{AnsiColor, Style};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use tidegate_telemetry::logs::{Severity, SeverityScale};
@@ -11,7 +11,9 @@ use tidegate_telemetry::logs::{Severity, SeverityScale};
 use super::call::ToolCaller;
 use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
+use crate::output;
 use crate::source::DatabaseSource;
+use crate::standard_stream::{StandardStream, standard_output};
 
 /// How often new entries are read with `-f`.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
@@ -20,8 +22,7 @@ const FOLLOWED_ENTRIES_MAX: u64 = 1_000;
 /// What is missing without a log source.
 const NO_SOURCE: &str = "there is no log source: no log file in the folder, and none under logs in tidegate.yaml; --path names \
      another folder";
-const RESET: &str = "\x1b[0m";
-const DIMMED: &str = "\x1b[2m";
+const DIMMED: Style = Style::new().dimmed();
 
 /// Print entries of a log source, the newest last
 #[derive(Debug, Args)]
@@ -117,9 +118,9 @@ fn print_entries(answer: &Value, is_newest_first: bool) -> Result<(), CommandErr
     }
     let rows: Vec<Vec<&Value>> = rows.into_iter().map(|row| row.as_array().into_iter().flatten().collect()).collect();
     let has_severity = has_severity(&columns, &rows);
-    let mut output = anstream::stdout().lock();
+    let mut output = standard_output();
     for cells in rows {
-        writeln!(output, "{}", render_entry(&columns, &cells, has_severity))?;
+        print_entry(&mut output, &columns, &cells, has_severity)?;
     }
     Ok(output.flush()?)
 }
@@ -139,35 +140,42 @@ fn severity_of(column: &str, cell: &Value) -> Option<Severity> {
     of_number.or_else(|| Severity::from_word(&value))
 }
 
-/// The time, the severity, the message, then the further fields by name. The answer has them in this order.
-fn render_entry(columns: &[&str], cells: &[&Value], has_severity: bool) -> String {
-    let mut line = String::new();
+/// Prints the time, the severity, the message, then the further fields by name. The answer has them in this order.
+fn print_entry(
+    output: &mut StandardStream<impl Write>,
+    columns: &[&str],
+    cells: &[&Value],
+    has_severity: bool,
+) -> io::Result<()> {
     let mut cells = columns.iter().zip(cells);
     if let Some((_, time)) = cells.next() {
-        let _ = write!(line, "{DIMMED}{}{RESET}", text(time));
+        output.write_styled(DIMMED, text(time))?;
     }
     if let Some((column, cell)) = has_severity.then(|| cells.next()).flatten() {
         let severity = severity_of(column, cell);
         // A number is printed by its name.
         let name = severity.filter(|_| cell.is_number()).map_or_else(|| text(cell), |it| it.name().to_owned());
-        let _ = write!(line, " {}{name:<7}{RESET}", severity.map_or("", color));
+        write!(output, " ")?;
+        output.write_styled(severity.map_or(Style::new(), severity_style), format_args!("{name:<7}"))?;
     }
     if let Some((_, message)) = cells.next() {
-        let _ = write!(line, " {}", text(message));
+        write!(output, " {}", text(message))?;
     }
     for (name, cell) in cells.filter(|(_, cell)| !cell.is_null()) {
-        let _ = write!(line, " {DIMMED}{name}={RESET}{}", text(cell));
+        write!(output, " ")?;
+        output.write_styled(DIMMED, format_args!("{name}="))?;
+        write!(output, "{}", text(cell))?;
     }
-    line
+    writeln!(output)
 }
 
-fn color(severity: Severity) -> &'static str {
+fn severity_style(severity: Severity) -> Style {
     match severity {
-        Severity::Trace | Severity::Debug => "\x1b[34m",
-        Severity::Info | Severity::Notice => "\x1b[32m",
-        Severity::Warning => "\x1b[33m",
-        Severity::Error => "\x1b[31m",
-        Severity::Critical | Severity::Alert | Severity::Emergency => "\x1b[1;31m",
+        Severity::Trace | Severity::Debug => AnsiColor::Blue.on_default(),
+        Severity::Info | Severity::Notice => AnsiColor::Green.on_default(),
+        Severity::Warning => AnsiColor::Yellow.on_default(),
+        Severity::Error => AnsiColor::Red.on_default(),
+        Severity::Critical | Severity::Alert | Severity::Emergency => AnsiColor::Red.on_default().bold(),
     }
 }
 
@@ -180,7 +188,7 @@ fn text(cell: &Value) -> String {
 }
 
 fn print_facets(answer: &Value) -> Result<(), CommandError> {
-    let mut output = anstream::stdout().lock();
+    let mut output = standard_output();
     for (field, facet) in answer["facets"].as_object().into_iter().flatten() {
         writeln!(output, "{field}")?;
         for value in facet["values"].as_array().into_iter().flatten() {
@@ -198,7 +206,7 @@ fn print_facets(answer: &Value) -> Result<(), CommandError> {
 
 fn note_partial(answer: &Value) {
     if let Some(reason) = answer["reason"].as_str() {
-        crate::output::print_note(format_args!("{reason}\n"));
+        output::print_note(format_args!("{reason}\n"));
     }
 }
 
@@ -206,12 +214,17 @@ fn note_partial(answer: &Value) {
 mod tests {
     use super::*;
 
-    /// Each row of an answer as a line, with `RESET`, `DIMMED` and colours as `[..]`.
+    /// Each row of an answer as a line, with styles as `[..]`.
     fn lines(columns: &[&str], rows: Value) -> Vec<String> {
         let rows: Vec<Vec<&Value>> =
             rows.as_array().unwrap().iter().map(|row| row.as_array().unwrap().iter().collect()).collect();
         let has_severity = has_severity(columns, &rows);
-        let line = |cells: &Vec<&Value>| render_entry(columns, cells, has_severity).replace("\x1b[", "[");
+        let line = |cells: &Vec<&Value>| {
+            let mut bytes = Vec::new();
+            let mut output = StandardStream::new(&mut bytes, true, true);
+            print_entry(&mut output, columns, cells, has_severity).unwrap();
+            String::from_utf8(bytes).unwrap().trim_end_matches('\n').replace("\x1b[", "[")
+        };
         rows.iter().map(line).collect()
     }
 
@@ -219,17 +232,17 @@ mod tests {
     fn severities_have_colors() {
         let rows = json!([["t1", "error", "lost", null], ["t2", "INFO", "ok", 7], ["t3", null, "unknown", null]]);
         let expected =
-            ["[2mt1[0m [31merror  [0m lost", "[2mt2[0m [32mINFO   [0m ok [2mid=[0m7", "[2mt3[0m -      [0m unknown"];
+            ["[2mt1[0m [31merror  [0m lost", "[2mt2[0m [32mINFO   [0m ok [2mid=[0m7", "[2mt3[0m -       unknown"];
         assert_eq!(lines(&["time", "level", "message", "id"], rows), expected);
     }
 
     #[test]
     fn numbers_of_a_known_scale_are_severities() {
         let rows = json!([["t1", 3, "lost"], ["t2", 6, "ok"], ["t3", null, "unknown"]]);
-        let expected = ["[2mt1[0m [31merror  [0m lost", "[2mt2[0m [32minfo   [0m ok", "[2mt3[0m -      [0m unknown"];
+        let expected = ["[2mt1[0m [31merror  [0m lost", "[2mt2[0m [32minfo   [0m ok", "[2mt3[0m -       unknown"];
         assert_eq!(lines(&["time", "priority", "message"], rows), expected);
         let rows = json!([["t1", 21, "down"]]);
-        assert_eq!(lines(&["time", "severity_number", "body"], rows), ["[2mt1[0m [1;31mcritical[0m down"]);
+        assert_eq!(lines(&["time", "severity_number", "body"], rows), ["[2mt1[0m [1m[31mcritical[0m down"]);
     }
 
     #[test]

@@ -2,12 +2,15 @@
 
 use std::io::Write as _;
 
+use anstyle::Style;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::call::ToolCaller;
 use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
+use crate::output;
+use crate::standard_stream::standard_output;
 
 /// The number of points of a line.
 const POINTS: usize = 60;
@@ -15,8 +18,7 @@ const POINTS: usize = 60;
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// What is missing without a metric source.
 const NO_SOURCE: &str = "there is no metric source; metrics in tidegate.yaml declares them";
-const RESET: &str = "\x1b[0m";
-const DIMMED: &str = "\x1b[2m";
+const DIMMED: Style = Style::new().dimmed();
 
 /// List the metrics of a source, or print the points of one
 #[derive(Debug, Args)]
@@ -109,7 +111,7 @@ impl MetricsCommand {
     async fn compare(&self, caller: &ToolCaller, mut arguments: Map<String, Value>) -> Result<(), CommandError> {
         self.add_pattern(&mut arguments);
         let answer = caller.call_json("compare_metrics", arguments).await?;
-        let mut output = anstream::stdout().lock();
+        let mut output = standard_output();
         for series in answer["changed"].as_array().into_iter().flatten() {
             let change = match series["change"].as_f64() {
                 Some(change) => format!("{:+.0} %", change * 100.0),
@@ -117,12 +119,9 @@ impl MetricsCommand {
             };
             let mean = |part: &str| series[part]["mean"].as_f64().map_or("-".to_owned(), |mean| format!("{mean}"));
             let (name, labels) = (text(&series["metric"]), labels(&series["labels"]));
-            writeln!(
-                output,
-                "{change:>10}  {} → {}  {name} {DIMMED}{labels}{RESET}",
-                mean("baseline"),
-                mean("window")
-            )?;
+            write!(output, "{change:>10}  {} → {}  {name} ", mean("baseline"), mean("window"))?;
+            output.write_styled(DIMMED, labels)?;
+            writeln!(output)?;
         }
         writeln!(output, "{} series compared, {} unchanged", answer["compared"], answer["unchanged"])?;
         print_notes(&answer);
@@ -131,10 +130,13 @@ impl MetricsCommand {
 }
 
 fn print_listing(answer: &Value) -> Result<(), CommandError> {
-    let mut output = anstream::stdout().lock();
+    let mut output = standard_output();
     for source in answer["sources"].as_array().into_iter().flatten() {
-        let table = source["table"].as_str().map(|table| format!(" {DIMMED}{table}{RESET}")).unwrap_or_default();
-        writeln!(output, "{} ({}){table}", text(&source["name"]), text(&source["kind"]))?;
+        write!(output, "{} ({})", text(&source["name"]), text(&source["kind"]))?;
+        if let Some(table) = source["table"].as_str() {
+            output.write_styled(DIMMED, format_args!(" {table}"))?;
+        }
+        writeln!(output)?;
     }
     for metric in answer["metrics"].as_array().into_iter().flatten() {
         let parts = [("kind", ""), ("unit", ""), ("series", " series")];
@@ -142,25 +144,30 @@ fn print_listing(answer: &Value) -> Result<(), CommandError> {
         let parts: Vec<String> = parts.map(|(name, suffix)| format!("{}{suffix}", text(&metric[name]))).collect();
         let labels = metric["labels"].as_object().into_iter().flatten();
         let labels: Vec<String> = labels.map(|(name, values)| format!("{name}({})", text(values))).collect();
-        writeln!(output, "{} {DIMMED}{} {}{RESET}", text(&metric["name"]), parts.join(", "), labels.join(" "))?;
+        write!(output, "{} ", text(&metric["name"]))?;
+        output.write_styled(DIMMED, format_args!("{} {}", parts.join(", "), labels.join(" ")))?;
+        writeln!(output)?;
     }
     let more = answer.get("more").into_iter();
     for group in answer["groups"].as_array().into_iter().flatten().chain(more) {
-        writeln!(output, "{} {DIMMED}{} metrics{RESET}", text(&group["pattern"]), group["count"])?;
+        write!(output, "{} ", text(&group["pattern"]))?;
+        output.write_styled(DIMMED, format_args!("{} metrics", group["count"]))?;
+        writeln!(output)?;
     }
     if let Some(nearest) = answer["nearest"].as_array() {
         let nearest: Vec<String> = nearest.iter().map(text).collect();
-        crate::output::print_note(format_args!("no metric matches; nearest: {}\n", nearest.join(", ")));
+        output::print_note(format_args!("no metric matches; nearest: {}\n", nearest.join(", ")));
     }
     print_notes(answer);
     Ok(output.flush()?)
 }
 
 fn print_points(answer: &Value) -> Result<(), CommandError> {
-    let mut output = anstream::stdout().lock();
+    let mut output = standard_output();
     let unit = answer["unit"].as_str().map(|unit| format!(" ({unit})")).unwrap_or_default();
     writeln!(output, "{}{unit}, every {}", text(&answer["computed"]), text(&answer["step"]))?;
-    writeln!(output, "{DIMMED}{} to {}{RESET}", text(&answer["from"]), text(&answer["to"]))?;
+    output.write_styled(DIMMED, format_args!("{} to {}", text(&answer["from"]), text(&answer["to"])))?;
+    writeln!(output)?;
     let series: Vec<&Value> = answer["series"].as_array().into_iter().flatten().collect();
     for series in &series {
         let values: Vec<Option<f64>> = series["values"].as_array().into_iter().flatten().map(Value::as_f64).collect();
@@ -169,7 +176,9 @@ fn print_points(answer: &Value) -> Result<(), CommandError> {
         let last = present().next_back().map_or("-".to_owned(), short);
         let line: String = values.iter().map(|value| height(*value, low, high)).collect();
         let range = if low <= high { format!("{} to {}", short(low), short(high)) } else { "no values".to_owned() };
-        writeln!(output, "{line}  {range}, last {last}  {DIMMED}{}{RESET}", labels(&series["labels"]))?;
+        write!(output, "{line}  {range}, last {last}  ")?;
+        output.write_styled(DIMMED, labels(&series["labels"]))?;
+        writeln!(output)?;
     }
     if series.is_empty() {
         writeln!(output, "no samples")?;
@@ -201,7 +210,7 @@ fn labels(labels: &Value) -> String {
 
 fn print_notes(answer: &Value) {
     for note in answer["notes"].as_array().into_iter().flatten() {
-        crate::output::print_note(format_args!("{}\n", text(note)));
+        output::print_note(format_args!("{}\n", text(note)));
     }
 }
 

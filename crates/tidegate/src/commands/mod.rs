@@ -29,9 +29,11 @@ mod tools;
 mod transport;
 mod upgrade_config;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
+use tidegate_core::escape_control_characters;
 
 use crate::command_error::CommandError;
 use crate::log_writer::LogWriter;
@@ -56,10 +58,14 @@ impl Cli {
     /// Parses the arguments of the process and starts the log. Exits at `--help`, and if the arguments are wrong.
     ///
     /// # Errors
-    /// If the log cannot be started.
+    /// If the log cannot be started, or if wrong arguments contain control characters.
     pub fn parse_arguments(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, CommandError> {
         let (arguments, warnings) = renamed_flags::with_new_names(arguments.into_iter().collect());
-        let mut cli = Self::parse_from(arguments);
+        let is_escaped =
+            |argument: &OsString| matches!(escape_control_characters(&argument.to_string_lossy()), Cow::Owned(_));
+        let has_control_characters = arguments.iter().any(is_escaped);
+        let parsed = Self::try_parse_from(arguments);
+        let mut cli = parsed.map_err(|error| exit_or_convert(&error, has_control_characters))?;
         let is_server = cli.command.is_server();
         // A shell would print its lines into the line that is being typed.
         if !matches!(cli.command, Command::CompleteLine(_)) {
@@ -78,6 +84,14 @@ impl Cli {
     pub async fn run(self) -> Result<(), CommandError> {
         self.command.run(&self.options).await
     }
+}
+
+/// Exits as clap does, with its colours. An error that may quote control characters is reported as those of commands are.
+fn exit_or_convert(error: &clap::Error, has_control_characters: bool) -> CommandError {
+    if !has_control_characters || !error.use_stderr() {
+        error.exit();
+    }
+    CommandError::Usage(error.to_string().trim_start_matches("error: ").trim_end().to_owned())
 }
 
 /// The subcommands. Each one has a file in `commands`.

@@ -1,7 +1,5 @@
 //! `tidegate query`: runs one statement and prints its rows.
 
-use std::io::IsTerminal as _;
-
 use clap::Args;
 use serde_json::{Map, Value};
 use tidegate_query::OutputFormat;
@@ -11,6 +9,7 @@ use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
 use crate::quantity::{self, LimitValue};
 use crate::source::DatabaseSource;
+use crate::standard_stream::standard_output;
 
 /// Run one read-only SQL statement on files or a database and print its rows
 #[derive(Debug, Args)]
@@ -45,8 +44,8 @@ fn format(name: &str) -> Result<OutputFormat, String> {
 
 impl QueryCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
-        let is_terminal = std::io::stdout().is_terminal();
-        let format = self.format.unwrap_or(if is_terminal { OutputFormat::Table } else { OutputFormat::Csv });
+        let default = if standard_output().is_terminal() { OutputFormat::Table } else { OutputFormat::Csv };
+        let format = self.format.unwrap_or(default);
         let mut arguments = sql_arguments(&self.sql, self.database.as_deref(), self.max_rows);
         arguments.insert("format".to_owned(), format.name().into());
         arguments.extend(self.extract.map(|column| ("extract".to_owned(), column.into())));

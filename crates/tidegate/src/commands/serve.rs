@@ -1,6 +1,5 @@
 //! `tidegate serve`: MCP over Streamable HTTP.
 
-use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use clap::Args;
@@ -20,6 +19,7 @@ use crate::quantity;
 use crate::readiness::DatabaseReadiness;
 use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
 use crate::source::DatabaseSource;
+use crate::standard_stream::standard_error;
 use crate::startup_checks;
 use crate::startup_help::{self, StartupHelp};
 
@@ -171,7 +171,7 @@ impl ServerReloader {
 
 impl ServeCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
-        let help = if std::io::stderr().is_terminal() { StartupHelp::ConnectionHelp } else { StartupHelp::None };
+        let help = if standard_error().is_terminal() { StartupHelp::ConnectionHelp } else { StartupHelp::None };
         serve(&self.paths, &self.http, help, options, |_, _| {}).await
     }
 }

@@ -112,7 +112,7 @@ impl TokenNewArguments {
         let token = DevelopmentToken { issuer, audience, subject, claims, expires_in };
         let signed = key.sign(&token, &Clock::default()).map_err(CommandError::Usage)?;
         // Only the token goes to standard output, so that it can be redirected without being seen.
-        writeln!(std::io::stdout(), "{}", signed.expose())?;
+        output::print(format_args!("{}\n", signed.expose()))?;
         let minutes = expires_in.as_secs().div_ceil(60);
         print_warning(&format!(
             "a token of {} from {} for {}, valid for {minutes} minutes; it cannot be revoked before",

@@ -30,7 +30,7 @@ impl UpgradeConfigCommand {
         let mut keys = 0;
         for file in &upgraded {
             for (line, old, new) in &file.renamed {
-                writeln!(std::io::stdout(), "{}:{line}: {old} is now {new}", file.path.display())?;
+                output::print(format_args!("{}:{line}: {old} is now {new}\n", file.path.display()))?;
             }
             keys += file.renamed.len();
             if !self.dry_run {

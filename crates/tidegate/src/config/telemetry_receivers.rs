@@ -171,7 +171,7 @@ impl ReceiverDatabase {
         match &self.tables {
             Some(tables) => {
                 let folder = tables.folder.clone();
-                TablePresence::new(move || folder.view(table.name()).is_some())
+                TablePresence::new(move || folder.has_table(table.name()))
             }
             None => {
                 let names = self.names.clone();

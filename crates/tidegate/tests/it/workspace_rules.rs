@@ -6,6 +6,7 @@
 //! - `features`: every selection of crates builds the large libraries with the same features.
 //! - `names`: words that no name contains, and type names that one crate owns.
 //! - `sizes`: how long files and functions may be.
+//! - `standard_streams`: where standard output and standard error are opened.
 
 mod comments;
 mod dependencies;
@@ -14,6 +15,7 @@ mod features;
 mod names;
 mod sizes;
 mod sources;
+mod standard_streams;
 
 use std::path::PathBuf;
 

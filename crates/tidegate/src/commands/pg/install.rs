@@ -1,12 +1,11 @@
 //! `tidegate pg install`, `upgrade` and `print`: the schema of handlers, created, upgraded or printed.
 
-use std::io::Write as _;
-
 use clap::Args;
 use tidegate_postgres_handlers::{HandlerSchemaScripts, InstallChanges, InstallMode};
 
 use super::{ExecutionFlags, HandlerSchemaArguments, SchemaFlag};
 use crate::command_error::CommandError;
+use crate::output;
 
 /// The arguments of `install` and `upgrade`.
 #[derive(Debug, Args)]
@@ -23,11 +22,11 @@ impl PgInstallArguments {
         let Self { schema_arguments, execution } = self;
         if execution.print {
             // The script itself checks what exists.
-            return Ok(write!(std::io::stdout(), "{}", schema_arguments.schema.install_script())?);
+            return output::print(schema_arguments.schema.install_script());
         }
         let (installer, mode) = (schema_arguments.installer()?, execution.mode());
         let change = if is_upgrade { installer.upgrade(mode).await? } else { installer.install(mode).await? };
-        Ok(write!(std::io::stdout(), "{}", render_change(&change, mode))?)
+        output::print(render_change(&change, mode))
     }
 }
 
@@ -44,7 +43,7 @@ pub(crate) struct PgPrintCommand {
 impl PgPrintCommand {
     pub(super) fn run(self) -> Result<(), CommandError> {
         let script = if self.uninstall { self.schema.uninstall_script() } else { self.schema.install_script() };
-        Ok(write!(std::io::stdout(), "{script}")?)
+        output::print(script)
     }
 }
 

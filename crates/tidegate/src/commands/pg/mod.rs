@@ -6,8 +6,6 @@ mod status;
 mod test;
 mod uninstall;
 
-use std::io::Write as _;
-
 use clap::{Args, Subcommand};
 use tidegate_postgres::RoleRequest;
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
@@ -15,6 +13,7 @@ use tidegate_postgres_handlers::{HandlerSchemaScripts, InstallMode, Installer, S
 
 use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
+use crate::output;
 
 /// Prepare a PostgreSQL database, and manage handlers in it
 #[derive(Debug, Subcommand)]
@@ -70,7 +69,7 @@ impl PgRoleCommand {
         if let Some(schema) = handlers {
             request.further_sql = schema.grants_sql(&request.readers());
         }
-        Ok(write!(std::io::stdout(), "{}", request.sql())?)
+        output::print(request.sql())
     }
 }
 

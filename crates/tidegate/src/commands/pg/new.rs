@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::SchemaFlag;
 use crate::command_error::CommandError;
+use crate::output;
 
 /// Characters of a name at most, as in the metadata of handlers.
 const NAME_CHARACTERS_MAX: usize = 128;
@@ -70,7 +71,7 @@ impl PgNewCommand {
              psql \"$DSN\" -v ON_ERROR_STOP=1 -f {handler}\n    \
              tidegate pg test \"$DSN\" {test}{schema}\n"
         );
-        Ok(std::io::stdout().write_all(text.as_bytes())?)
+        output::print(text)
     }
 
     fn fill_template(&self, text: &str, handler: &Path, test: &Path) -> String {

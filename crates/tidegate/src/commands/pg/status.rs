@@ -1,12 +1,11 @@
 //! `tidegate pg status`.
 
-use std::io::Write as _;
-
 use clap::Args;
 use tidegate_postgres_handlers::{CallLogStatus, HandlerSchemaScripts, InstallStatus, InstalledVersion, LineCount};
 
 use super::HandlerSchemaArguments;
 use crate::command_error::CommandError;
+use crate::output;
 
 /// Show the installed version, its owner, and the roles that may call handlers
 #[derive(Debug, Args)]
@@ -18,7 +17,7 @@ pub(crate) struct PgStatusCommand {
 impl PgStatusCommand {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let installed = self.schema_arguments.installer()?.status().await?;
-        Ok(write!(std::io::stdout(), "{}", render_status(&installed))?)
+        output::print(render_status(&installed))
     }
 }
 

@@ -15,6 +15,7 @@ use super::{SchemaFlag, parse_target};
 use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
 use crate::shutdown::Shutdown;
+use crate::standard_stream::standard_output;
 
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -127,18 +128,23 @@ fn read_file(path: &Path) -> Result<SqlTestFile, CommandError> {
 }
 
 fn print_file(file: &TestFileRun) -> Result<(), CommandError> {
-    let mut output = anstream::stdout().lock();
+    let mut output = standard_output();
     let TestFileRun { name, report, took } = file;
     let (passed, failed) = (report.passed(), report.failed());
-    let took = format!("{DIMMED_STYLE}{} ms{DIMMED_STYLE:#}", took.as_millis());
     if failed == 0 {
-        writeln!(output, "{PASSED_STYLE}ok{PASSED_STYLE:#}    {name}  {passed} passed  {took}")?;
+        output.write_styled(PASSED_STYLE, "ok")?;
+        write!(output, "    {name}  {passed} passed  ")?;
     } else {
-        writeln!(output, "{FAILED_STYLE}FAIL{FAILED_STYLE:#}  {name}  {passed} passed, {failed} failed  {took}")?;
+        output.write_styled(FAILED_STYLE, "FAIL")?;
+        write!(output, "  {name}  {passed} passed, {failed} failed  ")?;
     }
+    output.write_styled(DIMMED_STYLE, format_args!("{} ms", took.as_millis()))?;
+    writeln!(output)?;
     for result in report.results.iter().filter(|result| !result.is_ok) {
         let line = result.line.map(|line| format!(":{line}")).unwrap_or_default();
-        writeln!(output, "      {name}{line}: {FAILED_STYLE}{}{FAILED_STYLE:#}", result.name)?;
+        write!(output, "      {name}{line}: ")?;
+        output.write_styled(FAILED_STYLE, &result.name)?;
+        writeln!(output)?;
         for note in &result.notes {
             writeln!(output, "          {note}")?;
         }
@@ -147,10 +153,11 @@ fn print_file(file: &TestFileRun) -> Result<(), CommandError> {
 }
 
 fn print_summary(tested: &[TestFileRun]) -> Result<(), CommandError> {
-    let mut output = anstream::stdout().lock();
+    let mut output = standard_output();
     let sum = |count: fn(&TestFileRun) -> usize| tested.iter().map(count).sum::<usize>();
     let (passed, failed) = (sum(|file| file.report.passed()), sum(|file| file.report.failed()));
     let style = if failed == 0 { PASSED_STYLE } else { FAILED_STYLE };
-    writeln!(output, "\n{style}{passed} passed, {failed} failed{style:#}")?;
-    Ok(output.flush()?)
+    writeln!(output)?;
+    output.write_styled(style, format_args!("{passed} passed, {failed} failed"))?;
+    Ok(writeln!(output)?)
 }

@@ -1,7 +1,5 @@
 //! `tidegate pg uninstall`.
 
-use std::io::Write as _;
-
 use clap::Args;
 use serde_json::json;
 use tidegate_core::{InputAnswer, InputRequest};
@@ -9,7 +7,7 @@ use tidegate_postgres_handlers::{InstallMode, InstallStatus, Installer, LineCoun
 
 use super::{ExecutionFlags, HandlerSchemaArguments, status};
 use crate::command_error::CommandError;
-use crate::terminal;
+use crate::{output, terminal};
 
 /// Remove all handlers and their schema; a schema that existed before stays, empty
 #[derive(Debug, Args)]
@@ -27,7 +25,7 @@ impl PgUninstallCommand {
     pub(super) async fn run(self) -> Result<(), CommandError> {
         let Self { schema_arguments, yes, execution } = self;
         if execution.print {
-            return Ok(write!(std::io::stdout(), "{}", schema_arguments.schema.uninstall_script())?);
+            return output::print(schema_arguments.schema.uninstall_script());
         }
         let installer = schema_arguments.installer()?;
         let installed = installer.status().await?;
@@ -35,16 +33,15 @@ impl PgUninstallCommand {
         let location = format!("the schema {} of the database {}", installed.schema, installed.database);
         if execution.dry_run {
             installer.uninstall(InstallMode::DryRun).await?;
-            let text = format!(
+            return output::print(format_args!(
                 "handlers would be uninstalled from {location}, {loss}\nthis was a dry run: nothing is changed\n"
-            );
-            return Ok(write!(std::io::stdout(), "{text}")?);
+            ));
         }
         if !yes && !confirm_uninstall(&installer, &location, &loss).await? {
-            return Ok(writeln!(std::io::stdout(), "nothing is changed")?);
+            return output::print("nothing is changed\n");
         }
         installer.uninstall(InstallMode::Commit).await?;
-        Ok(writeln!(std::io::stdout(), "handlers are uninstalled from {location}, {loss}")?)
+        output::print(format_args!("handlers are uninstalled from {location}, {loss}\n"))
     }
 }
 
