@@ -9,8 +9,10 @@ import argparse
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import TypeVar
 
 import postgres_load
 from harness import peers, report, wire, wrk
@@ -19,6 +21,8 @@ from harness.process import Server
 from harness.wrk import Load, Run
 
 STORM_SECONDS = 0.3
+
+T = TypeVar("T")
 
 
 def main() -> None:
@@ -29,13 +33,17 @@ def main() -> None:
     options = parser.parse_args()
     cluster = within_cluster()
     cluster.fill(postgres_load.SCALE)
-    with tempfile.TemporaryDirectory() as temporary:
-        servers = make_servers(Path(temporary), cluster)
-        rounds = [{name: seconds(name, server, cluster, options.seconds) for name, server in servers.items()} for _ in range(options.rounds)]
-        medians = {name: [wrk.median(runs) for runs in zip(*(each[name] for each in rounds), strict=True)] for name in servers}
-        waits = {name: storms(name, server, options.storms) for name, server in servers.items()}
+    rounds = [measure(cluster, lambda name, server: seconds(name, server, cluster, options.seconds)) for _ in range(options.rounds)]
+    medians = {name: [wrk.median(runs) for runs in zip(*(each[name] for each in rounds), strict=True)] for name in rounds[0]}
+    waits = measure(cluster, lambda name, server: storms(name, server, options.storms))
     report.keep("postgres-start", {name: {"seconds": [asdict(run) for run in runs], "after_storms": waits[name]} for name, runs in medians.items()})
     show(medians, waits)
+
+
+def measure(cluster: Cluster, of_server: Callable[[str, Server], T]) -> dict[str, T]:
+    """What `of_server` returns for a new process of each server."""
+    with tempfile.TemporaryDirectory() as folder:
+        return {name: of_server(name, server) for name, server in make_servers(Path(folder), cluster).items()}
 
 
 def make_servers(folder: Path, cluster: Cluster) -> dict[str, Server]:
