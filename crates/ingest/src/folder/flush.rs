@@ -37,7 +37,7 @@ impl FolderShared {
             };
             let result = step.storage.commit_rows(job).await;
             self.finish_flush(key, &step, &rows, result)?;
-            if !is_retry || self.flush_stop.is_stopped() {
+            if !is_retry {
                 break;
             }
         }
@@ -96,8 +96,8 @@ impl FolderShared {
                 tracing::debug!(database = %self.name, table = key, rows = rows.rows, "rows are in the Delta table");
                 Ok(())
             }
-            // They are moved after the next start.
-            Err(error) if error.is_stop() => Ok(()),
+            // Nothing is wrong. The rows are moved after the next start.
+            Err(error) if error.is_stop() => Err(error),
             Err(error) => {
                 let text = error.to_string();
                 tracing::error!(database = %self.name, table = key, error = %text, "rows remain in the log");
@@ -138,6 +138,7 @@ impl FolderShared {
             match self.flush_table(&key).await {
                 // It was dropped meanwhile.
                 Ok(()) | Err(IngestError::UnknownTable(_)) => {}
+                Err(error) if error.is_stop() => break,
                 Err(error) => result = result.and(Err(error)),
             }
         }
