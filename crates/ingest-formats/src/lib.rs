@@ -43,6 +43,7 @@ mod decoder;
 mod error;
 mod infer;
 mod json;
+mod layout;
 mod options;
 mod parquet_body;
 mod parquet_footer;

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{RecordBatch, RecordBatchReader as _};
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use arrow::datatypes::{FieldRef, Fields, Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
@@ -17,6 +17,7 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::convert::BatchConverter;
 use crate::error::BodyError;
+use crate::layout::view_type;
 use crate::options::{BodyCoding, BodyOptions};
 use crate::parquet_footer::check_footer;
 use crate::parquet_groups::CheckedGroups;
@@ -76,6 +77,7 @@ impl ParquetBody {
         let (metadata, length) = (builder.metadata().clone(), file.length);
         let row_bytes = check_pages(&file, &metadata, length, &options.limits)?;
         // Text is read as views of its pages, whose size is known before it is copied.
+        let with_views = |field: &FieldRef| field.as_ref().clone().with_data_type(view_type(field.data_type()));
         let fields: Fields = builder.schema().fields().iter().map(with_views).collect();
         let columns = metadata.file_metadata().schema_descr();
         let levels = guarded(|| parquet_to_arrow_field_levels(columns, ProjectionMask::all(), Some(&fields)))?;
@@ -157,26 +159,6 @@ fn open<R: Read + Seek + Send + 'static>(mut file: R) -> Result<OpenFile<R>, Bod
     let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file.clone()))?;
     check_physical_types(builder.metadata())?;
     Ok(OpenFile { builder, file })
-}
-
-/// The field with views of text and bytes.
-fn with_views(field: &FieldRef) -> FieldRef {
-    let part = |field: &FieldRef| with_views(field);
-    let data_type = match field.data_type() {
-        DataType::Dictionary(_, values) => {
-            let values = Field::new(field.name(), values.as_ref().clone(), true);
-            with_views(&Arc::new(values)).data_type().clone()
-        }
-        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
-        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
-        DataType::List(item) => DataType::List(part(item)),
-        DataType::LargeList(item) => DataType::LargeList(part(item)),
-        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(part(item), *size),
-        DataType::Struct(members) => DataType::Struct(members.iter().map(part).collect()),
-        DataType::Map(entries, is_sorted) => DataType::Map(part(entries), *is_sorted),
-        other => other.clone(),
-    };
-    Arc::new(field.as_ref().clone().with_data_type(data_type))
 }
 
 /// Refuses timestamps of 96 bits: the library reads those before 1677 and after 2262 as other times.

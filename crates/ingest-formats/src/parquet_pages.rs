@@ -281,3 +281,24 @@ fn spool(error: &ParquetError) -> BodyError {
 fn malformed(reason: &str) -> BodyError {
     BodyError::Malformed(format!("the body is no valid Parquet file: {reason}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Option<i64> {
+        PageHeader::read(&mut CompactReader::new(bytes)).map(|header| header.uncompressed)
+    }
+
+    #[test]
+    fn a_header_with_two_meanings_is_none() {
+        // The kind of the page, 8 bytes, 7 bytes compressed.
+        assert_eq!(read(&[0x15, 0, 0x15, 16, 0x15, 14, 0]), Some(8));
+        // Field 2 again, by its number; as the byte that it is not; as 65,538, which the library reads as 2.
+        assert_eq!(read(&[0x15, 0, 0x15, 16, 0x05, 4, 18, 0]), None);
+        assert_eq!(read(&[0x15, 0, 0x13, 16, 0]), None);
+        assert_eq!(read(&[0x15, 0, 0x15, 16, 0x05, 0x84, 0x80, 0x08, 18, 0]), None);
+        // A length of 2^32 + 8, of which the library reads 8.
+        assert_eq!(read(&[0x15, 0, 0x15, 0x90, 0x80, 0x80, 0x80, 0x20, 0]), None);
+    }
+}

@@ -18,6 +18,7 @@ use arrow::record_batch::RecordBatchOptions;
 use self::check::RowFailures;
 use crate::column::{NameIndex, describe_type, is_json_field};
 use crate::error::{BodyError, CellError, RejectedRow, RowPosition};
+use crate::layout::plain_type;
 use crate::options::{BodyLimits, BodyOptions, UnknownColumns};
 use crate::rows::RowCollector;
 
@@ -207,25 +208,6 @@ fn table_fields(source: &Schema, table: &Schema, unknown: UnknownColumns) -> Res
         fields.push(Arc::new(field.as_ref().clone().with_data_type(data_type).with_nullable(true)));
     }
     Ok(fields)
-}
-
-/// The type of values whose layout is of no interest: which of them repeat in a body is no property of a column.
-fn plain_type(data_type: &DataType) -> DataType {
-    match data_type {
-        DataType::Dictionary(_, values) => plain_type(values),
-        DataType::Utf8View => DataType::Utf8,
-        DataType::BinaryView => DataType::Binary,
-        DataType::List(item) => DataType::List(plain_field(item)),
-        DataType::LargeList(item) => DataType::LargeList(plain_field(item)),
-        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(plain_field(item), *size),
-        DataType::Struct(members) => DataType::Struct(members.iter().map(plain_field).collect()),
-        DataType::Map(entries, is_sorted) => DataType::Map(plain_field(entries), *is_sorted),
-        other => other.clone(),
-    }
-}
-
-fn plain_field(field: &FieldRef) -> FieldRef {
-    Arc::new(field.as_ref().clone().with_data_type(plain_type(field.data_type())))
 }
 
 /// The columns of a table. The error has each that does not fit.
