@@ -48,7 +48,7 @@ pub use limits::{
     tenant_share, tenant_share_of_bytes,
 };
 pub use missing_nodes::{MissingNode, MissingNodes};
-pub use name_pattern::{NamePattern, misspelled_name, nearest_names};
+pub use name_pattern::{NamePattern, misspelled_name, nearest_names, suggestion};
 pub use principal::{AuthMethod, CallOrigin, Principal, TransportKind, quota_address};
 pub use redaction::{AnswerProtection, DataFence, RedactedText, Redactor};
 pub use scopes::{ImpliedScopes, ImpliedScopesError, SCOPE_CLAIMS, is_scope};

@@ -84,6 +84,11 @@ pub fn nearest_names<'a>(expected: &str, candidates: impl IntoIterator<Item = &'
     scored.into_iter().take(NEAREST_MAX).map(|(_, candidate)| candidate.to_owned()).collect()
 }
 
+/// `; did you mean "x"?` for the candidate that is most similar to `name`, or an empty text.
+pub fn suggestion<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    nearest_names(name, candidates).first().map_or_else(String::new, |nearest| format!("; did you mean \"{nearest}\"?"))
+}
+
 /// The candidate that `name` misspells: another letter or two, two letters swapped, or another case. A name that is only
 /// similar, such as `mean` for `year`, is not meant.
 pub fn misspelled_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -155,5 +160,7 @@ mod tests {
         assert_eq!(nearest_names("Airprots", tables)[0], "airports");
         assert_eq!(nearest_names("time", ["task_timeout", "timeout"])[0], "timeout");
         assert!(nearest_names("xyzzy", tables).is_empty());
+        assert_eq!(suggestion("flight", tables), "; did you mean \"flights\"?");
+        assert_eq!(suggestion(&"flight".repeat(10_000), tables), "");
     }
 }

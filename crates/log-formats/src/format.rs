@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thiserror::Error;
+use tidegate_core::suggestion;
 
-use crate::names::suggestion;
 use crate::pattern::LinePattern;
 
 /// The format of a log file: how its lines become entries.

@@ -84,7 +84,6 @@ mod entry;
 mod file_id;
 mod format;
 mod infer;
-mod names;
 mod parse;
 mod pattern;
 mod reader;

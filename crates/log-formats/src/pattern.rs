@@ -3,11 +3,11 @@
 use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::{Hir, HirKind};
 use thiserror::Error;
+use tidegate_core::suggestion;
 
 use crate::column::{EntryColumn, EntryColumnRole, EntryColumnType};
 use crate::defect::Misfit;
 use crate::entry::{EntryFields, Piece, Slot};
-use crate::names::suggestion;
 use crate::parse::EntryText;
 use crate::roles::{RecognizedRoles, is_time_name, recognize_roles};
 use crate::schema::is_reserved_name;

@@ -5,9 +5,9 @@ use std::fmt;
 use chrono::{MappedLocalTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
 use chrono_tz::{OffsetName, Tz};
 use thiserror::Error;
+use tidegate_core::suggestion;
 
 use super::cursor::Cursor;
-use crate::names::suggestion;
 
 /// Offsets change at multiples of this only, in all zones since [`REMEMBERED_SINCE_SECONDS`].
 const REMEMBERED_SECONDS: i64 = 900;

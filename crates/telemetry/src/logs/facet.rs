@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use super::code_scale::CodeScale;
 use super::request::FacetRequest;
-use super::severity::SeverityScale;
 use super::value::MISSING;
 
 /// The maximum number of distinct values of a field that are counted.
@@ -125,7 +125,7 @@ impl FacetCounter {
         }
     }
 
-    pub(super) fn finish(self, field: String, values_max: usize, scale: Option<SeverityScale>) -> FieldFacet {
+    pub(super) fn finish(self, field: String, values_max: usize, scale: Option<CodeScale>) -> FieldFacet {
         let distinct_values = self.counts.len() as u64;
         let has_missing = self.counts.contains_key(MISSING);
         let mut counts: Vec<(Box<str>, u64)> = self.counts.into_iter().collect();
@@ -205,7 +205,7 @@ mod tests {
     fn equal_numbers_are_in_the_order_of_the_text() {
         let mut counter = FacetCounter::new(1);
         ["6", "3", "-"].iter().for_each(|value| counter.add(value, 2));
-        let facet = counter.finish("PRIORITY".to_owned(), 10, Some(SeverityScale::Syslog));
+        let facet = counter.finish("PRIORITY".to_owned(), 10, CodeScale::from_column_name("PRIORITY"));
         let values: Vec<_> = facet.values.iter().map(|value| (value.value.as_str(), value.display_name)).collect();
         assert_eq!(values, [("-", None), ("3", Some("error")), ("6", Some("info"))]);
     }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::bar_width::BarWidth;
-use super::severity::SeverityScale;
+use super::code_scale::CodeScale;
 use super::time::TimeRange;
 
 /// The maximum number of series in an answer, without the one for other values.
@@ -81,7 +81,7 @@ pub(super) struct HistogramCounter {
     range: TimeRange,
     bars: usize,
     series_max: usize,
-    scale: Option<SeverityScale>,
+    scale: Option<CodeScale>,
     width: BarWidth,
     /// The index of the width among those of cells; `None` if it is final.
     cell: Option<usize>,
@@ -94,7 +94,7 @@ pub(super) struct HistogramCounter {
 }
 
 impl HistogramCounter {
-    pub(super) fn new(range: TimeRange, bars: usize, series_max: usize, scale: Option<SeverityScale>) -> Self {
+    pub(super) fn new(range: TimeRange, bars: usize, series_max: usize, scale: Option<CodeScale>) -> Self {
         let fixed = range.start.zip(range.end).map(|(start, end)| BarWidth::choose(start, end.saturating_sub(1), bars));
         Self {
             range,

@@ -6,6 +6,7 @@
 
 mod any_facet;
 mod bar_width;
+mod code_scale;
 mod counted;
 pub(crate) mod encoded_column;
 mod facet;
@@ -17,12 +18,12 @@ mod request;
 mod scan;
 mod search;
 mod selection;
-mod severity;
 mod time;
 pub(crate) mod time_column;
 mod value;
 
 pub use bar_width::{BARS_MAX, BarWidth};
+pub use code_scale::CodeScale;
 pub use counted::{CountedBar, CountedRows, CountedValues};
 pub use facet::{
     FACET_BYTES_MAX, FACET_DISTINCT_MAX, FACET_VALUES_MAX, FACETS_BYTES_MAX, FacetValue, FieldFacet, RareValues,
@@ -44,7 +45,6 @@ pub use search::{
     SearchColumns, TextPattern, TextQuery, TextQueryError,
 };
 pub use selection::{FieldSelections, SELECTED_FIELDS_MAX, SELECTED_VALUES_MAX, SelectedValues, SelectionError};
-pub use severity::{Severity, SeverityScale};
 pub use time::{NANOS_PER_SECOND, TimeInput, TimeParseError, TimeRange, TimeRangeError, format_time, parse_time};
 pub use time_column::time_column;
 pub use value::{MISSING, borrowed_text, display_value, write_display_value};

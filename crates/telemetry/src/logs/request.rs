@@ -2,12 +2,12 @@
 
 use thiserror::Error;
 
+use super::code_scale::CodeScale;
 use super::facet::FACET_VALUES_MAX;
 use super::page::{EntryKey, LogCursor, LogDirection};
 use super::patterns::PATTERNS_MAX;
 use super::search::LogCondition;
 use super::selection::FieldSelections;
-use super::severity::SeverityScale;
 use super::time::TimeRange;
 
 /// The maximum number of entries in a page.
@@ -51,7 +51,7 @@ pub struct FacetRequest {
     /// For a numeric field, the maximum number of ranges into which its values are grouped, at least 2; `None` for single values.
     pub ranges: Option<usize>,
     /// The scale that names the values.
-    pub scale: Option<SeverityScale>,
+    pub scale: Option<CodeScale>,
 }
 
 /// The number of rows over time.
@@ -64,7 +64,7 @@ pub struct HistogramRequest {
     /// The maximum number of series.
     pub series_max: usize,
     /// The scale that names the values.
-    pub scale: Option<SeverityScale>,
+    pub scale: Option<CodeScale>,
 }
 
 /// A page of entries.

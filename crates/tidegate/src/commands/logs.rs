@@ -6,7 +6,8 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use serde_json::{Map, Value, json};
-use tidegate_telemetry::logs::{Severity, SeverityScale};
+use tidegate_log_formats::NormalizedSeverity;
+use tidegate_telemetry::logs::CodeScale;
 
 use super::call::ToolCaller;
 use crate::command_error::CommandError;
@@ -134,10 +135,10 @@ fn has_severity(columns: &[&str], rows: &[Vec<&Value>]) -> bool {
 }
 
 /// The severity that a word means, or a number where the name of the column makes its scale clear.
-fn severity_of(column: &str, cell: &Value) -> Option<Severity> {
+fn severity_of(column: &str, cell: &Value) -> Option<NormalizedSeverity> {
     let value = text(cell);
-    let of_number = SeverityScale::from_column_name(column).and_then(|scale| scale.severity(&value));
-    of_number.or_else(|| Severity::from_word(&value))
+    let of_number = CodeScale::from_column_name(column).and_then(|scale| scale.severity(&value));
+    of_number.or_else(|| NormalizedSeverity::from_word(&value))
 }
 
 /// Prints the time, the severity, the message, then the further fields by name. The answer has them in this order.
@@ -169,13 +170,13 @@ fn print_entry(
     writeln!(output)
 }
 
-fn severity_style(severity: Severity) -> Style {
+fn severity_style(severity: NormalizedSeverity) -> Style {
     match severity {
-        Severity::Trace | Severity::Debug => AnsiColor::Blue.on_default(),
-        Severity::Info | Severity::Notice => AnsiColor::Green.on_default(),
-        Severity::Warning => AnsiColor::Yellow.on_default(),
-        Severity::Error => AnsiColor::Red.on_default(),
-        Severity::Critical | Severity::Alert | Severity::Emergency => AnsiColor::Red.on_default().bold(),
+        NormalizedSeverity::Trace | NormalizedSeverity::Debug => AnsiColor::Blue.on_default(),
+        NormalizedSeverity::Info | NormalizedSeverity::Notice => AnsiColor::Green.on_default(),
+        NormalizedSeverity::Warning => AnsiColor::Yellow.on_default(),
+        NormalizedSeverity::Error => AnsiColor::Red.on_default(),
+        _ => AnsiColor::Red.on_default().bold(),
     }
 }
 

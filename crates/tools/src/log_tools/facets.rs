@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tidegate_core::Violation;
 use tidegate_telemetry::logs::{
-    FacetAnswer, FacetRequest, FieldFacet, LogHistogram, NANOS_PER_SECOND, NumberRanges, SeriesName, SeverityScale,
+    CodeScale, FacetAnswer, FacetRequest, FieldFacet, LogHistogram, NANOS_PER_SECOND, NumberRanges, SeriesName,
     format_time,
 };
 
@@ -39,7 +39,7 @@ pub(crate) fn facet_requests(
             field: field.clone(),
             values_max,
             ranges: ranges.filter(|_| is_number()),
-            scale: SeverityScale::from_column_name(field),
+            scale: CodeScale::from_column_name(field),
         });
     }
     requests

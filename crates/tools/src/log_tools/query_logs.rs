@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{Error, Violation};
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
 use tidegate_telemetry::logs::{
-    BARS_MAX, ContextRequest, EntryKey, HistogramRequest, LogCursor, LogDirection, LogScanRequest, NO_TIME,
-    PAGE_ENTRIES_MAX, PATTERNS_MAX, PageRequest, SeverityScale, TieBreak, TimeInput, TimeRange, parse_time,
+    BARS_MAX, CodeScale, ContextRequest, EntryKey, HistogramRequest, LogCursor, LogDirection, LogScanRequest, NO_TIME,
+    PAGE_ENTRIES_MAX, PATTERNS_MAX, PageRequest, TieBreak, TimeInput, TimeRange, parse_time,
 };
 
 use super::LogContext;
@@ -192,7 +192,7 @@ fn read_histogram(
         search.check_field("histogram.field", field, violations);
     }
     let bars = read_count("histogram.bars", histogram.get("bars"), BARS_DEFAULT, 1..=BARS_MAX, violations);
-    let scale = field.as_deref().and_then(SeverityScale::from_column_name);
+    let scale = field.as_deref().and_then(CodeScale::from_column_name);
     Some(HistogramRequest { field, bars, series_max: SERIES_MAX, scale })
 }
 

@@ -27,10 +27,10 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-ingest", &["tidegate-core", "tidegate-query"]),
     ("tidegate-mqtt", &["tidegate-core", "tidegate-query", "tidegate-ingest-formats"]),
     ("tidegate-journal-files", &[]),
-    ("tidegate-log-formats", &[]),
+    ("tidegate-log-formats", &["tidegate-core"]),
     ("tidegate-pgsql", &[]),
     ("tidegate-system", &[]),
-    ("tidegate-telemetry", &["tidegate-core"]),
+    ("tidegate-telemetry", &["tidegate-core", "tidegate-log-formats"]),
     ("tidegate-telemetry-formats", &["tidegate-ingest-formats"]),
     (
         "tidegate-engines",
