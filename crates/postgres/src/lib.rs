@@ -30,7 +30,7 @@ pub mod values;
 pub use call_transaction::{CallTransaction, PreparedCall};
 pub use database::PostgresDatabase;
 pub use identity::{ClaimSettings, RunAs, user_and_tenant};
-pub use ingest::{PostgresIngest, PostgresIngestOptions, PostgresIngestTable};
+pub use ingest::{PostgresIngest, PostgresIngestOptions};
 pub use options::{PostgresOptions, TenantIsolation};
 pub use role::{RoleFinding, RoleRequest};
 pub use session::{TransactionIdentity, retry_backoff};

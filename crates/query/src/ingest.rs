@@ -1,5 +1,9 @@
 //! The interface of tables that take rows. Reading them is the part of [`Database`](crate::Database).
 
+mod declared_tables;
+mod step_writer;
+mod write_plan;
+
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -7,6 +11,10 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
 use tidegate_core::{Error, Principal};
+
+pub use declared_tables::{DeclaredTable, DeclaredTables};
+pub use step_writer::{StepWriter, WriteStep, WriteSteps};
+pub use write_plan::{StoredColumn, TargetColumn, WritePlan};
 
 /// The name of the table with the rejected rows of `sensors` is `sensors__rejects`.
 pub const REJECTS_SUFFIX: &str = "__rejects";

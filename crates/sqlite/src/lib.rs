@@ -20,5 +20,5 @@ mod tables;
 mod work_error;
 
 pub use database::SqliteDatabase;
-pub use ingest::{SqliteIngest, SqliteIngestOptions, SqliteIngestTable};
+pub use ingest::{SqliteIngest, SqliteIngestOptions};
 pub use options::SqliteOptions;

@@ -18,16 +18,6 @@ const HEADER_BYTES: i32 = 4;
 /// Digits of a second in times and timestamps.
 const TIME_DIGITS: u32 = 6;
 
-/// A column of a table that takes rows.
-#[derive(Debug, Clone)]
-pub(super) struct TargetColumn {
-    /// The field of a body. It is nullable unless each row needs a value.
-    pub(super) field: Field,
-    pub(super) form: ValueForm,
-    pub(super) has_default: bool,
-    pub(super) takes_nulls: bool,
-}
-
 /// The binary form of a type, with the bounds within which the server changes no value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ValueForm {

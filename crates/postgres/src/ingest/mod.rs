@@ -13,8 +13,7 @@
 //! except that `numeric` without a precision is `Decimal256(76, 38)`, and that times and timestamps with a precision have
 //! the coarsest unit that holds it. The server would round and cut values silently, so the values are checked before.
 //!
-//! A column with a default that is null in all rows of the first batch is left out of the write, so that its default
-//! applies; rows with a value after that are refused. Where such a column takes no nulls, this is decided batch by batch.
+//! [`WritePlan`](tidegate_query::WritePlan) says when the default of a column applies.
 //!
 //! # Replacing
 //!
@@ -49,8 +48,8 @@ use std::time::Duration;
 
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
-use tidegate_core::{Error, ErrorKind, nearest_names};
-use tidegate_query::{ColumnStamp, IngestTable, IngestTarget, WriteMode, WriteRequest, WriteStart, is_rejects_table};
+use tidegate_core::Error;
+use tidegate_query::{DeclaredTable, DeclaredTables, IngestTable, IngestTarget, WriteMode, WriteRequest, WriteStart};
 use tidegate_sql::{SqlDialect, Transaction};
 
 use crate::connect::ConnectTarget;
@@ -69,8 +68,8 @@ const WRITES_MAX: usize = 4;
 /// The tables of a PostgreSQL database that take rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PostgresIngestOptions {
-    /// The tables, with those of rejected rows.
-    pub tables: Vec<PostgresIngestTable>,
+    /// The tables, with those of rejected rows. A name has its schema unless the search path has it.
+    pub tables: Vec<DeclaredTable>,
     /// The maximum number of writes at once, each with its own connection. Further writes wait for as long as
     /// [`PostgresOptions::acquire_timeout`].
     pub writes_max: usize,
@@ -82,21 +81,11 @@ impl Default for PostgresIngestOptions {
     }
 }
 
-/// A table that takes rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PostgresIngestTable {
-    /// The name as in the catalog: with the schema unless the search path has it.
-    pub name: String,
-    /// Columns that get their value from an attribute of the caller.
-    pub stamps: Vec<ColumnStamp>,
-}
-
 /// Tables of a PostgreSQL database that take rows. It connects on demand.
 pub struct PostgresIngest {
     database: Arc<str>,
     pool: Pool,
-    /// Sorted by name.
-    tables: Vec<PostgresIngestTable>,
+    tables: DeclaredTables,
     schemas: Option<Vec<String>>,
 }
 
@@ -121,12 +110,7 @@ impl PostgresIngest {
     ) -> Result<Self, Error> {
         let database: Arc<str> = name.into().into();
         let target = target.with_message_bytes_max(options.message_bytes_max);
-        let mut tables = ingest.tables;
-        tables.sort_by(|one, other| one.name.cmp(&other.name));
-        if let Some([table, _]) = tables.array_windows().find(|[one, other]| one.name == other.name) {
-            let message = format!("the table {:?} of the database {database} is declared twice", table.name);
-            return Err(Error::new(ErrorKind::InvalidArguments, message));
-        }
+        let tables = DeclaredTables::new(database.clone(), SqlDialect::Postgres, ingest.tables)?;
         let schemas = options.schemas.clone();
         let options = PostgresOptions {
             run_as: RunAs::default(),
@@ -148,21 +132,6 @@ impl PostgresIngest {
         self.pool.connections_in_use()
     }
 
-    /// The declared table `name`.
-    fn declared(&self, name: &str) -> Result<&PostgresIngestTable, Error> {
-        let parts = SqlDialect::Postgres.table_parts(name);
-        let is_named = |table: &&PostgresIngestTable| SqlDialect::Postgres.table_parts(&table.name) == parts;
-        if let Some(table) = self.tables.iter().find(is_named) {
-            return Ok(table);
-        }
-        let message = format!("the database {} has no table {name:?} that takes rows", self.database);
-        let names = self.tables();
-        let near = nearest_names(name, names.iter().map(String::as_str));
-        Err(Error::new(ErrorKind::NotFound, message)
-            .with_choices(if near.is_empty() { names } else { near })
-            .with_hint(format!("The owner of the node adds an existing table under ingest: [{name}].")))
-    }
-
     async fn begin_transaction(&self, writes: bool) -> Result<Lease, Error> {
         let mut lease = self.pool.acquire().await?;
         let transaction = Transaction { writes, ..Transaction::default() };
@@ -181,7 +150,7 @@ impl PostgresIngest {
         let mut plans = Vec::with_capacity(request.tables.len());
         for (position, write) in request.tables.iter().enumerate() {
             let mode = if position == 0 { request.mode } else { WriteMode::Append };
-            let declared = self.declared(&write.table)?;
+            let declared = self.tables.find(&write.table)?;
             let table = self.look_up(lease, &declared.name, mode).await?;
             let plan = TablePlan::new(&declared.name, table, &write.schema)?;
             if mode == WriteMode::Replace {
@@ -203,12 +172,11 @@ impl IngestTarget for PostgresIngest {
     }
 
     fn tables(&self) -> Vec<String> {
-        let names = self.tables.iter().map(|table| table.name.clone());
-        names.filter(|name| !is_rejects_table(name)).collect()
+        self.tables.names()
     }
 
     async fn table(&self, table: &str) -> Result<IngestTable, Error> {
-        let declared = self.declared(table)?;
+        let declared = self.tables.find(table)?;
         let mut lease = self.begin_transaction(false).await?;
         let target = self.look_up(&mut lease, &declared.name, WriteMode::Append).await?;
         // If this fails, the lease discards the connection.
@@ -223,7 +191,7 @@ impl IngestTarget for PostgresIngest {
 
     async fn begin(&self, request: WriteRequest) -> Result<WriteStart, Error> {
         for write in &request.tables {
-            self.declared(&write.table)?;
+            self.tables.find(&write.table)?;
         }
         if request.key.is_some() {
             keys::ensure_table(&self.pool, &self.database).await?;
@@ -242,14 +210,11 @@ impl IngestTarget for PostgresIngest {
         }
         let plans = self.prepare(&mut lease, &request).await?;
         let write = Write::new(self.database.clone(), lease, plans, key)?;
-        Ok(WriteStart::Writer(Box::new(writer::spawn(write, &self.pool))))
+        Ok(WriteStart::Writer(writer::spawn(write, &self.pool)))
     }
 
     async fn drop_table(&self, table: &str) -> Result<(), Error> {
-        let declared = self.declared(table)?;
-        let message = format!("tables of the PostgreSQL database {} are not dropped here", self.database);
-        Err(Error::new(ErrorKind::InvalidArguments, message)
-            .with_hint(format!("Replace the rows of {} with none, or drop it with SQL of its owner.", declared.name)))
+        self.tables.refuse_drop(table)
     }
 }
 

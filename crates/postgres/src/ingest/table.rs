@@ -1,12 +1,12 @@
 //! A table that takes rows, as the server describes it.
 
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::WriteMode;
+use tidegate_query::{TargetColumn, WriteMode};
 use tidegate_sql::SqlDialect;
 use tokio_postgres::types::{Kind, ToSql, Type};
 use tokio_postgres::{Client, Row};
 
-use super::column::{TargetColumn, field_and_form};
+use super::column::{ValueForm, field_and_form};
 
 const DIALECT: SqlDialect = SqlDialect::Postgres;
 
@@ -52,7 +52,7 @@ pub(super) struct TargetTable {
     /// The name for SQL, with its schema.
     pub(super) sql_name: String,
     /// The columns that a body may have.
-    pub(super) columns: Vec<TargetColumn>,
+    pub(super) columns: Vec<TargetColumn<ValueForm>>,
     /// The columns of each constraint, by its name.
     pub(super) constraints: Vec<(String, Vec<String>)>,
 }
@@ -189,7 +189,12 @@ fn check_relation(relation: &Row) -> Result<(u32, String), TableError> {
     Ok((relation.try_get(0)?, sql_name))
 }
 
-async fn load_columns(client: &Client, oid: u32, sql_name: &str, role: &str) -> Result<Vec<TargetColumn>, TableError> {
+async fn load_columns(
+    client: &Client,
+    oid: u32,
+    sql_name: &str,
+    role: &str,
+) -> Result<Vec<TargetColumn<ValueForm>>, TableError> {
     // Parsing the statement locks the table against other definitions until the transaction ends; it needs no privilege.
     let lock = format!("PREPARE tidegate_ingest AS SELECT FROM {sql_name}; DEALLOCATE tidegate_ingest");
     client.batch_execute(&lock).await?;

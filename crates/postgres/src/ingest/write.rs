@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
-use tidegate_core::{Error, ErrorKind, Violation};
-use tidegate_query::WriteReceipt;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_query::{StoredColumn, WritePlan, WriteReceipt};
 use tidegate_sql::SqlDialect;
 
-use super::column::TargetColumn;
 use super::copy::CopyCommand;
 use super::encode::{ColumnValues, is_fitting};
 use super::error::{commit_error, write_error};
@@ -41,121 +40,50 @@ pub(super) fn transaction_settings(server_version: u32) -> String {
 /// A table of a write, and how the columns of its batches are stored.
 #[derive(Debug)]
 pub(super) struct TablePlan {
-    name: String,
     pub(super) table: TargetTable,
-    columns: Vec<PlannedColumn>,
+    plan: WritePlan,
     rows: u64,
-}
-
-/// A column of the batches.
-#[derive(Debug)]
-struct PlannedColumn {
-    /// The position in [`TargetTable::columns`].
-    target: usize,
-    sql_name: String,
-    presence: Presence,
-}
-
-/// Whether a column is copied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Presence {
-    Copied,
-    /// The first rows decide.
-    Undecided,
-    /// Its default applies.
-    Defaulted,
-    /// Its default applies where a batch has only nulls, which it does not take.
-    ByBatch,
 }
 
 impl TablePlan {
     /// Batches with the columns of `schema` for `table`, which is declared as `name`.
     pub(super) fn new(name: &str, table: TargetTable, schema: &Schema) -> Result<Self, Error> {
-        let mut problems = Vec::new();
-        let mut columns = Vec::with_capacity(schema.fields().len());
-        for field in schema.fields() {
-            let mut problem = |message: String| problems.push(Violation { path: field.name().clone(), message });
-            let Some(target) = table.columns.iter().position(|column| column.field.name() == field.name()) else {
-                problem("the table has no such column that takes values".to_owned());
-                continue;
-            };
-            let Some(column) = table.columns.get(target) else { continue };
-            let expected = column.field.data_type();
-            if columns.iter().any(|planned: &PlannedColumn| planned.target == target) {
-                problem("the rows have the column twice".to_owned());
-            } else if !is_fitting(field.data_type(), &column.form, expected) {
-                problem(format!("the rows have {}, and the column takes {expected}", field.data_type()));
-            }
-            let sql_name = SqlDialect::Postgres.quote_identifier(field.name());
-            columns.push(PlannedColumn { target, sql_name, presence: presence_of(column) });
-        }
-        for (position, column) in table.columns.iter().enumerate() {
-            if !column.field.is_nullable() && !columns.iter().any(|planned| planned.target == position) {
-                let message = "each row needs a value, and the rows have no such column".to_owned();
-                problems.push(Violation { path: column.field.name().clone(), message });
-            }
-        }
-        if problems.is_empty() {
-            return Ok(Self { name: name.to_owned(), table, columns, rows: 0 });
-        }
-        Err(Error::invalid_arguments(format!("the columns do not fit the table {name:?}"), problems))
+        let plan = WritePlan::new(name, &table.columns, schema, |data_type, column| {
+            is_fitting(data_type, &column.form, column.field.data_type())
+        })?;
+        Ok(Self { table, plan, rows: 0 })
     }
 
-    /// The positions of the columns of `batch` that are copied.
-    fn copied_columns(&mut self, batch: &RecordBatch) -> Result<Vec<usize>, Error> {
-        if batch.num_columns() != self.columns.len() {
-            let (count, planned) = (batch.num_columns(), self.columns.len());
-            return Err(Error::internal(format!("a batch has {count} columns, not {planned}")));
-        }
-        let mut copied = Vec::with_capacity(self.columns.len());
-        for (position, (column, array)) in self.columns.iter_mut().zip(batch.columns()).enumerate() {
-            let is_empty = array.logical_null_count() == array.len();
-            if column.presence == Presence::Undecided {
-                column.presence = if is_empty { Presence::Defaulted } else { Presence::Copied };
-            }
-            match column.presence {
-                Presence::Defaulted if !is_empty => {
-                    let message = format!(
-                        "the column {} of {:?} has a default, which applies to the rows before; later rows have values",
-                        column.sql_name, self.name
-                    );
-                    return Err(Error::new(ErrorKind::InvalidArguments, message)
-                        .with_hint("Send the column in all rows, or in none."));
-                }
-                Presence::Defaulted => {}
-                Presence::ByBatch if is_empty => {}
-                Presence::Copied | Presence::ByBatch | Presence::Undecided => copied.push(position),
-            }
-        }
+    /// The columns of `batch` that are copied.
+    fn copied_columns(&mut self, batch: &RecordBatch) -> Result<Vec<StoredColumn>, Error> {
+        let copied = self.plan.stored_columns(batch)?;
         if copied.is_empty() {
-            let message = format!("the rows for the table {:?} have no value in any column", self.name);
+            let message = format!("the rows for the table {:?} have no value in any column", self.plan.table());
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
         Ok(copied)
     }
 
-    fn values(&self, batch: &RecordBatch, copied: &[usize]) -> Result<Vec<(&str, ColumnValues)>, Error> {
-        let values = copied.iter().filter_map(|position| {
-            let column = self.table.columns.get(self.columns.get(*position)?.target)?;
-            let values = ColumnValues::new(batch.columns().get(*position)?, &column.form);
+    /// The quoted names of the columns that are copied.
+    fn sql_names(&self, copied: &[StoredColumn]) -> Vec<String> {
+        let targets = copied.iter().filter_map(|column| self.table.columns.get(column.target));
+        targets.map(|target| SqlDialect::Postgres.quote_identifier(target.field.name())).collect()
+    }
+
+    fn values(&self, batch: &RecordBatch, copied: &[StoredColumn]) -> Result<Vec<(&str, ColumnValues)>, Error> {
+        let values = copied.iter().filter_map(|stored| {
+            let column = self.table.columns.get(stored.target)?;
+            let values = ColumnValues::new(batch.columns().get(stored.position)?, &column.form);
             Some(values.map(|values| (column.field.name().as_str(), values)))
         });
         values.collect()
     }
 }
 
-fn presence_of(column: &TargetColumn) -> Presence {
-    match (column.has_default, column.takes_nulls) {
-        (false, _) => Presence::Copied,
-        (true, true) => Presence::Undecided,
-        (true, false) => Presence::ByBatch,
-    }
-}
-
 /// The command that runs now.
 struct RunningCopy {
     table: usize,
-    copied: Vec<usize>,
+    copied: Vec<StoredColumn>,
     command: CopyCommand,
 }
 
@@ -218,10 +146,9 @@ impl Write {
         Ok(())
     }
 
-    async fn start_command(&mut self, table: usize, copied: Vec<usize>) -> Result<(), Error> {
+    async fn start_command(&mut self, table: usize, copied: Vec<StoredColumn>) -> Result<(), Error> {
         let Some(plan) = self.plans.get(table) else { return Ok(()) };
-        let names = copied.iter().filter_map(|position| plan.columns.get(*position));
-        let names: Vec<String> = names.map(|column| column.sql_name.clone()).collect();
+        let names = plan.sql_names(&copied);
         let started = CopyCommand::start(self.connection.client(), &plan.table.sql_name, &names).await;
         let command = started.map_err(|error| statement_error(&error, &self.database, ""))?;
         self.running = Some(RunningCopy { table, copied, command });
@@ -236,7 +163,7 @@ impl Write {
         let stored = stored.map_err(|error| write_error(&error, &self.database, &plan.table, plan.rows))?;
         if stored != rows {
             let message =
-                format!("a trigger of the table {:?} stored {stored} of {rows} rows, so nothing was stored", plan.name);
+                format!("a trigger of {:?} stored {stored} of {rows} rows, so nothing was stored", plan.plan.table());
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
         plan.rows += rows;

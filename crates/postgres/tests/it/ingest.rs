@@ -6,8 +6,10 @@ use arrow::array::{Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{Schema, SchemaRef};
 use tidegate_core::Error;
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
-use tidegate_postgres::{PostgresIngest, PostgresIngestOptions, PostgresIngestTable, PostgresOptions};
-use tidegate_query::{IngestTarget as _, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart};
+use tidegate_postgres::{PostgresIngest, PostgresIngestOptions, PostgresOptions};
+use tidegate_query::{
+    DeclaredTable, IngestTarget as _, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart,
+};
 
 use crate::test_database::{TestDatabase, wait_until};
 
@@ -23,7 +25,7 @@ pub(super) fn open(scene: &TestDatabase, tables: &[&str]) -> Target {
     let text = format!("{} dbname={} user={} password=right sslmode=disable", scene.host, scene.name, scene.login());
     let target = ConnectTarget::parse(&text, &ConnectEnvironment::from_process()).unwrap();
     let options = PostgresOptions { is_behind_pooler: scene.pooler, ..PostgresOptions::default() };
-    let tables = tables.iter().map(|name| PostgresIngestTable { name: (*name).to_owned(), stamps: Vec::new() });
+    let tables = tables.iter().map(|name| DeclaredTable { name: (*name).to_owned(), stamps: Vec::new() });
     let ingest = PostgresIngestOptions { tables: tables.collect(), ..PostgresIngestOptions::default() };
     Target { ingest: PostgresIngest::open("shop", target, options, ingest).unwrap() }
 }

@@ -1,22 +1,12 @@
 //! The columns of a table that takes rows, from their declared types.
 
 use arrow::datatypes::{DataType, Field, TimeUnit};
-use tidegate_query::{ExtensionType, with_type_name};
+use tidegate_query::{ExtensionType, TargetColumn, with_type_name};
 
 /// The maximum number of digits of a decimal.
 const DECIMAL_DIGITS: u8 = 38;
 /// The digits after the point of a decimal without a declared precision; SQLite stores no more exactly.
 const DECIMAL_SCALE: i8 = 15;
-
-/// A column of a table that takes rows.
-#[derive(Debug, Clone)]
-pub(super) struct TargetColumn {
-    /// The field of a body. It is nullable unless each row needs a value.
-    pub(super) field: Field,
-    pub(super) form: ValueForm,
-    pub(super) has_default: bool,
-    pub(super) takes_nulls: bool,
-}
 
 /// How values are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,29 +27,28 @@ pub(super) enum ValueForm {
     },
 }
 
-impl TargetColumn {
-    pub(super) fn new(
-        name: &str,
-        declared_type: &str,
-        data_type: DataType,
-        form: ValueForm,
-        has_default: bool,
-        takes_nulls: bool,
-    ) -> Self {
-        let mut field = Field::new(name, data_type, takes_nulls || has_default);
-        if form == ValueForm::Json {
-            field = ExtensionType::Json.annotate(field);
-        }
-        if !declared_type.is_empty() {
-            field = with_type_name(field, declared_type);
-        }
-        Self { field, form, has_default, takes_nulls }
+/// The column `name`, declared with this type, as a target of rows.
+pub(super) fn target_column(
+    name: &str,
+    declared_type: &str,
+    is_strict: bool,
+    has_default: bool,
+    takes_nulls: bool,
+) -> TargetColumn<ValueForm> {
+    let (data_type, form) = value_form(declared_type, is_strict);
+    let mut field = Field::new(name, data_type, takes_nulls || has_default);
+    if form == ValueForm::Json {
+        field = ExtensionType::Json.annotate(field);
     }
+    if !declared_type.is_empty() {
+        field = with_type_name(field, declared_type);
+    }
+    TargetColumn { field, form, has_default, takes_nulls }
 }
 
 /// The type of a body and the form of a column. In STRICT tables, types are exact; in others, the rules of SQLite about
 /// affinity come first, in their order.
-pub(super) fn value_form(declared: &str, is_strict: bool) -> (DataType, ValueForm) {
+fn value_form(declared: &str, is_strict: bool) -> (DataType, ValueForm) {
     let declared = declared.to_uppercase();
     let has = |part: &str| declared.contains(part);
     let microseconds = TimeUnit::Microsecond;

@@ -19,9 +19,8 @@
 //! | `DECIMAL(p,s)`, `NUMERIC(p,s)` | `Decimal128(p, s)` | integer, or real with at most 15 digits |
 //! | `JSON`, and any other | `Utf8` | text that SQLite does not take for a number |
 //!
-//! A value that SQLite would store as another one is refused. Generated columns are not in a body. A column with a
-//! default that is null in all rows of the first batch is left out of the write, so that its default applies; rows with a
-//! value after that are refused. Where such a column takes no nulls, this is decided batch by batch.
+//! A value that SQLite would store as another one is refused. Generated columns are not in a body.
+//! [`WritePlan`](tidegate_query::WritePlan) says when the default of a column applies.
 //!
 //! Foreign keys are checked, and triggers run. Conflicts are errors, also where the table declares to ignore or replace.
 //!
@@ -46,8 +45,8 @@ use std::time::Duration;
 
 use arrow::datatypes::Schema;
 use async_trait::async_trait;
-use tidegate_core::{Error, ErrorKind, nearest_names};
-use tidegate_query::{ColumnStamp, IngestTable, IngestTarget, WriteRequest, WriteStart, is_rejects_table};
+use tidegate_core::Error;
+use tidegate_query::{DeclaredTable, DeclaredTables, IngestTable, IngestTarget, WriteRequest, WriteStart};
 use tidegate_sql::SqlDialect;
 use tokio::sync::Semaphore;
 
@@ -61,8 +60,8 @@ const DIALECT: SqlDialect = SqlDialect::Sqlite;
 /// The tables of SQLite files that take rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqliteIngestOptions {
-    /// The tables, with those of rejected rows.
-    pub tables: Vec<SqliteIngestTable>,
+    /// The tables, with those of rejected rows. A name has that of its file if the database has several.
+    pub tables: Vec<DeclaredTable>,
     /// How long a write waits for another one, of this process or of another program.
     pub busy_timeout: Duration,
     /// The maximum size of one text or blob, and of one row, in bytes.
@@ -77,20 +76,10 @@ impl Default for SqliteIngestOptions {
     }
 }
 
-/// A table that takes rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SqliteIngestTable {
-    /// The name as in the catalog: with the name of its file if the database has several.
-    pub name: String,
-    /// Columns that get their value from an attribute of the caller.
-    pub stamps: Vec<ColumnStamp>,
-}
-
 /// Tables of SQLite files that take rows.
 pub struct SqliteIngest {
     context: Arc<WriteContext>,
-    /// Sorted by name.
-    tables: Vec<SqliteIngestTable>,
+    tables: DeclaredTables,
 }
 
 impl fmt::Debug for SqliteIngest {
@@ -111,12 +100,7 @@ impl SqliteIngest {
     pub fn open(name: impl Into<String>, files: Vec<PathBuf>, options: SqliteIngestOptions) -> Result<Self, Error> {
         let database: Arc<str> = name.into().into();
         let files = DatabaseFiles::new(&database, files)?;
-        let mut tables = options.tables.clone();
-        tables.sort_by(|one, other| one.name.cmp(&other.name));
-        if let Some([table, _]) = tables.array_windows().find(|[one, other]| is_same_name(&one.name, &other.name)) {
-            let message = format!("the table {:?} of the database {database:?} is declared twice", table.name);
-            return Err(Error::new(ErrorKind::InvalidArguments, message));
-        }
+        let tables = DeclaredTables::new(database.clone(), DIALECT, options.tables.clone())?;
         let context = WriteContext {
             database,
             files,
@@ -126,19 +110,6 @@ impl SqliteIngest {
             last_sequence: parking_lot::Mutex::new(0),
         };
         Ok(Self { context: Arc::new(context), tables })
-    }
-
-    /// The declared table `name`.
-    fn declared(&self, name: &str) -> Result<&SqliteIngestTable, Error> {
-        if let Some(table) = self.tables.iter().find(|table| is_same_name(&table.name, name)) {
-            return Ok(table);
-        }
-        let message = format!("the database {:?} has no table {name:?} that takes rows", self.context.database);
-        let names = self.tables();
-        let near = nearest_names(name, names.iter().map(String::as_str));
-        Err(Error::new(ErrorKind::NotFound, message)
-            .with_choices(if near.is_empty() { names } else { near })
-            .with_hint(format!("The owner of the node adds an existing table under ingest: [{name}].")))
     }
 
     async fn look_up(&self, name: String) -> Result<TargetTable, Error> {
@@ -153,11 +124,6 @@ impl SqliteIngest {
     }
 }
 
-fn is_same_name(one: &str, other: &str) -> bool {
-    let (one, other) = (DIALECT.table_parts(one), DIALECT.table_parts(other));
-    one.len() == other.len() && one.iter().zip(&other).all(|(one, other)| one.eq_ignore_ascii_case(other))
-}
-
 #[async_trait]
 impl IngestTarget for SqliteIngest {
     fn database(&self) -> &str {
@@ -165,12 +131,11 @@ impl IngestTarget for SqliteIngest {
     }
 
     fn tables(&self) -> Vec<String> {
-        let names = self.tables.iter().map(|table| table.name.clone());
-        names.filter(|name| !is_rejects_table(name)).collect()
+        self.tables.names()
     }
 
     async fn table(&self, table: &str) -> Result<IngestTable, Error> {
-        let declared = self.declared(table)?;
+        let declared = self.tables.find(table)?;
         let target = self.look_up(declared.name.clone()).await?;
         let fields: Vec<_> = target.columns.iter().map(|column| column.field.clone()).collect();
         Ok(IngestTable {
@@ -183,15 +148,12 @@ impl IngestTarget for SqliteIngest {
 
     async fn begin(&self, mut request: WriteRequest) -> Result<WriteStart, Error> {
         for write in &mut request.tables {
-            write.table.clone_from(&self.declared(&write.table)?.name);
+            write.table.clone_from(&self.tables.find(&write.table)?.name);
         }
         writer::begin(&self.context, request).await
     }
 
     async fn drop_table(&self, table: &str) -> Result<(), Error> {
-        let declared = self.declared(table)?;
-        let message = format!("tables of the SQLite database {:?} are not dropped here", self.context.database);
-        Err(Error::new(ErrorKind::InvalidArguments, message)
-            .with_hint(format!("Replace the rows of {} with none, or drop it with SQL of its owner.", declared.name)))
+        self.tables.refuse_drop(table)
     }
 }

@@ -2,8 +2,9 @@
 
 use rusqlite::Connection;
 use tidegate_core::{Error, ErrorKind};
+use tidegate_query::TargetColumn;
 
-use super::column::{TargetColumn, value_form};
+use super::column::{ValueForm, target_column};
 use super::session::write_error;
 use crate::files::MAIN_SCHEMA;
 use crate::tables::{SqliteTable, TableKind, has_key_index, list_all_tables, quote_identifier};
@@ -16,7 +17,7 @@ const COLUMNS_SQL: &str = "SELECT name, type, \"notnull\", dflt_value IS NOT NUL
 pub(super) struct TargetTable {
     /// The name for SQL.
     pub(super) sql_name: String,
-    pub(super) columns: Vec<TargetColumn>,
+    pub(super) columns: Vec<TargetColumn<ValueForm>>,
 }
 
 /// A column as its file declares it.
@@ -57,7 +58,7 @@ pub(super) fn missing_table_error(name: &str, database: &str) -> Error {
     Error::new(ErrorKind::NotFound, message).with_hint("The owner of the node corrects the name.")
 }
 
-fn load_columns(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<Vec<TargetColumn>> {
+fn load_columns(connection: &Connection, table: &SqliteTable) -> rusqlite::Result<Vec<TargetColumn<ValueForm>>> {
     let mut statement = connection.prepare(COLUMNS_SQL)?;
     let declared = statement.query_map([&table.name, &table.schema], |row| {
         Ok(DeclaredColumn {
@@ -76,8 +77,7 @@ fn load_columns(connection: &Connection, table: &SqliteTable) -> rusqlite::Resul
         // In other tables, SQLite allows null in a primary key, because of an old bug.
         let is_strict_key = column.is_key && (table.is_without_rowid || table.is_strict);
         let takes_nulls = is_rowid || !(column.is_not_null || is_strict_key);
-        let (data_type, form) = value_form(&column.declared_type, table.is_strict);
-        TargetColumn::new(&column.name, &column.declared_type, data_type, form, column.has_default, takes_nulls)
+        target_column(&column.name, &column.declared_type, table.is_strict, column.has_default, takes_nulls)
     });
     Ok(columns.collect())
 }

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use arrow::array::{Array, RecordBatch};
-use arrow::datatypes::Schema;
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Schema};
 use rusqlite::Connection;
 use rusqlite::types::ToSqlOutput;
-use tidegate_core::{Error, ErrorKind, Violation};
-use tidegate_query::{WriteMode, WriteReceipt, WriteRequest};
+use tidegate_core::{Error, ErrorKind};
+use tidegate_query::{TargetColumn, WriteMode, WritePlan, WriteReceipt, WriteRequest};
 
-use super::column::TargetColumn;
+use super::column::ValueForm;
 use super::keys;
 use super::session::write_error;
 use super::table::TargetTable;
@@ -19,102 +19,27 @@ use crate::tables::quote_identifier;
 
 /// A table of a write, and how the columns of its batches are stored.
 struct TablePlan {
-    name: String,
     table: TargetTable,
-    columns: Vec<PlannedColumn>,
+    plan: WritePlan,
     rows: u64,
-}
-
-/// A column of the batches.
-struct PlannedColumn {
-    /// The position in [`TargetTable::columns`].
-    target: usize,
-    presence: Presence,
-}
-
-/// Whether a column is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Presence {
-    Stored,
-    /// The first rows decide.
-    Undecided,
-    /// Its default applies.
-    Defaulted,
-    /// Its default applies where a batch has only nulls, which it does not take.
-    ByBatch,
 }
 
 impl TablePlan {
     fn new(name: &str, table: TargetTable, schema: &Schema) -> Result<Self, Error> {
-        let mut problems = Vec::new();
-        let mut columns: Vec<PlannedColumn> = Vec::with_capacity(schema.fields().len());
-        for field in schema.fields() {
-            let mut problem = |message: String| problems.push(Violation { path: field.name().clone(), message });
-            let is_named = |column: &TargetColumn| column.field.name() == field.name();
-            let found = table.columns.iter().enumerate().find(|(_, column)| is_named(column));
-            let Some((target, column)) = found else {
-                problem("the table has no such column that takes values".to_owned());
-                continue;
-            };
-            if columns.iter().any(|planned| planned.target == target) {
-                problem("the rows have the column twice".to_owned());
-            } else if !is_fitting(field.data_type(), column.form) {
-                let expected = column.field.data_type();
-                problem(format!("the rows have {}, and the column takes {expected}", field.data_type()));
-            }
-            columns.push(PlannedColumn { target, presence: presence_of(column) });
-        }
-        for (position, column) in table.columns.iter().enumerate() {
-            if !column.field.is_nullable() && !columns.iter().any(|planned| planned.target == position) {
-                let message = "each row needs a value, and the rows have no such column".to_owned();
-                problems.push(Violation { path: column.field.name().clone(), message });
-            }
-        }
-        if problems.is_empty() {
-            return Ok(Self { name: name.to_owned(), table, columns, rows: 0 });
-        }
-        Err(Error::invalid_arguments(format!("the columns do not fit the table {name:?}"), problems))
+        let fits = |data_type: &DataType, column: &TargetColumn<ValueForm>| is_fitting(data_type, column.form);
+        let plan = WritePlan::new(name, &table.columns, schema, fits)?;
+        Ok(Self { table, plan, rows: 0 })
     }
 
     /// The columns of `batch` that are stored, with their names.
     fn stored_columns(&mut self, batch: &RecordBatch) -> Result<Vec<(String, ColumnValues)>, Error> {
-        if batch.num_columns() != self.columns.len() {
-            let (count, planned) = (batch.num_columns(), self.columns.len());
-            return Err(Error::internal(format!("a batch has {count} columns, not {planned}")));
-        }
-        let mut stored = Vec::with_capacity(self.columns.len());
-        for (column, array) in self.columns.iter_mut().zip(batch.columns()) {
-            let Some(target) = self.table.columns.get(column.target) else { continue };
-            let is_empty = array.logical_null_count() == array.len();
-            if column.presence == Presence::Undecided {
-                column.presence = if is_empty { Presence::Defaulted } else { Presence::Stored };
-            }
-            match column.presence {
-                Presence::Defaulted if !is_empty => {
-                    let message = format!(
-                        "the column {:?} of {:?} has a default, which applies to the rows before; later rows have values",
-                        target.field.name(),
-                        self.name
-                    );
-                    return Err(Error::new(ErrorKind::InvalidArguments, message)
-                        .with_hint("Send the column in all rows, or in none."));
-                }
-                Presence::Defaulted => {}
-                Presence::ByBatch if is_empty => {}
-                Presence::Stored | Presence::ByBatch | Presence::Undecided => {
-                    stored.push((target.field.name().clone(), ColumnValues::new(array, target.form)?));
-                }
-            }
-        }
-        Ok(stored)
-    }
-}
-
-fn presence_of(column: &TargetColumn) -> Presence {
-    match (column.has_default, column.takes_nulls) {
-        (false, _) => Presence::Stored,
-        (true, true) => Presence::Undecided,
-        (true, false) => Presence::ByBatch,
+        let stored = self.plan.stored_columns(batch)?;
+        let values = stored.into_iter().filter_map(|stored| {
+            let column = self.table.columns.get(stored.target)?;
+            let values = ColumnValues::new(batch.columns().get(stored.position)?, column.form);
+            Some(values.map(|values| (column.field.name().clone(), values)))
+        });
+        values.collect()
     }
 }
 
@@ -182,7 +107,8 @@ impl<'a> Write<'a> {
                 statement.raw_bind_parameter(position + 1, ToSqlOutput::Borrowed(value)).map_err(failed)?;
             }
             if statement.raw_execute().map_err(failed)? != 1 {
-                let message = format!("row {number}: a trigger of {:?} ignored it, so nothing was stored", plan.name);
+                let message =
+                    format!("row {number}: a trigger of {:?} ignored it, so nothing was stored", plan.plan.table());
                 return Err(Error::new(ErrorKind::InvalidArguments, message));
             }
             plan.rows = number;

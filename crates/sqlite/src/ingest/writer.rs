@@ -1,18 +1,16 @@
-//! The writer of a write: a short channel to a thread with a connection.
+//! The thread of a write, with a connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use arrow::array::RecordBatch;
-use async_trait::async_trait;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{RowWriter, WriteReceipt, WriteRequest, WriteStart};
+use tidegate_query::{StepWriter, WriteReceipt, WriteRequest, WriteStart, WriteStep, WriteSteps};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::keys::{self, KeyInUse, RunningKeys};
 use super::session;
@@ -21,8 +19,6 @@ use super::write::{Beginning, Write};
 use super::{DIALECT, SqliteIngestOptions};
 use crate::files::{DatabaseFile, DatabaseFiles, MAIN_SCHEMA};
 
-/// The number of batches that wait for the thread.
-const BATCHES_MAX: usize = 2;
 /// How long a write waits for its next rows. It keeps other writers of its file waiting.
 const ROWS_TIMEOUT: Duration = Duration::from_secs(60);
 /// Reserved, not allocated; for triggers that start others.
@@ -84,21 +80,7 @@ impl WriteContext {
     }
 }
 
-enum Step {
-    Rows(usize, RecordBatch),
-    Commit,
-}
-
-/// A write that runs on a thread. Dropping it interrupts its statement, and rolls back.
-#[derive(Debug)]
-struct SqliteWriter {
-    steps: mpsc::Sender<Step>,
-    outcome: oneshot::Receiver<Result<WriteReceipt, Error>>,
-    /// Whether an error was returned.
-    is_over: bool,
-    _interrupt: InterruptOnDrop,
-}
-
+/// Interrupts the statement of a write whose writer was dropped; it then rolls back.
 #[derive(Debug)]
 struct InterruptOnDrop(Arc<AtomicBool>);
 
@@ -114,7 +96,7 @@ struct WriteThread {
     request: WriteRequest,
     runtime: Handle,
     is_dropped: Arc<AtomicBool>,
-    steps: mpsc::Receiver<Step>,
+    steps: WriteSteps,
     /// Released when the write has ended.
     _permit: OwnedSemaphorePermit,
     _key: Option<KeyInUse>,
@@ -132,16 +114,15 @@ pub(super) async fn begin(context: &Arc<WriteContext>, request: WriteRequest) ->
         let message = format!("another write to the database {:?} is running", context.database);
         return Err(Error::new(ErrorKind::Unavailable, message).with_hint("Try again when it has ended."));
     };
-    let interrupt = InterruptOnDrop(Arc::default());
-    let (steps, received) = mpsc::channel(BATCHES_MAX);
+    let is_dropped: Arc<AtomicBool> = Arc::default();
+    let (writer, steps, finished) = StepWriter::new(ROWS_TIMEOUT, InterruptOnDrop(is_dropped.clone()));
     let (started, start) = oneshot::channel();
-    let (finished, outcome) = oneshot::channel();
     let thread = WriteThread {
         context: context.clone(),
         request,
         runtime: Handle::current(),
-        is_dropped: interrupt.0.clone(),
-        steps: received,
+        is_dropped,
+        steps,
         _permit: permit,
         _key: key,
     };
@@ -155,9 +136,7 @@ pub(super) async fn begin(context: &Arc<WriteContext>, request: WriteRequest) ->
         Error::new(ErrorKind::Unavailable, "cannot start a thread for SQLite").with_detail(error.to_string())
     })?;
     match start.await {
-        Ok(Ok(None)) => {
-            Ok(WriteStart::Writer(Box::new(SqliteWriter { steps, outcome, is_over: false, _interrupt: interrupt })))
-        }
+        Ok(Ok(None)) => Ok(WriteStart::Writer(Box::new(writer))),
         Ok(Ok(Some(receipt))) => Ok(WriteStart::Repeated(receipt)),
         Ok(Err(error)) => Err(error),
         Err(_) => Err(Error::internal("the thread of a write panicked")),
@@ -209,46 +188,11 @@ impl WriteThread {
     /// Inserts until the commit; `None` if the writer was dropped before.
     fn receive(&mut self, mut write: Write<'_>) -> Result<Option<WriteReceipt>, Error> {
         loop {
-            let next = async { tokio::time::timeout(ROWS_TIMEOUT, self.steps.recv()).await };
-            match self.runtime.block_on(next) {
-                Ok(Some(Step::Rows(table, batch))) => write.insert(table, &batch)?,
-                Ok(Some(Step::Commit)) => return write.commit().map(Some),
-                Ok(None) => return Ok(None),
-                Err(_) => {
-                    let seconds = ROWS_TIMEOUT.as_secs();
-                    let message = format!("no rows came for {seconds} s, so the write was abandoned");
-                    return Err(Error::new(ErrorKind::TimedOut, message).with_hint("Send the rows faster."));
-                }
+            match self.runtime.block_on(self.steps.next())? {
+                Some(WriteStep::Rows(table, batch)) => write.insert(table, &batch)?,
+                Some(WriteStep::Commit) => return write.commit().map(Some),
+                None => return Ok(None),
             }
         }
-    }
-}
-
-impl SqliteWriter {
-    async fn send(&mut self, step: Step) -> Result<(), Error> {
-        if !self.is_over && self.steps.send(step).await.is_ok() {
-            return Ok(());
-        }
-        if self.is_over {
-            return Err(Error::internal("the write is over"));
-        }
-        self.is_over = true;
-        match (&mut self.outcome).await {
-            Ok(Err(error)) => Err(error),
-            _ => Err(Error::internal("the thread of a write has ended")),
-        }
-    }
-}
-
-#[async_trait]
-impl RowWriter for SqliteWriter {
-    async fn write(&mut self, table: usize, rows: RecordBatch) -> Result<(), Error> {
-        self.send(Step::Rows(table, rows)).await
-    }
-
-    async fn commit(mut self: Box<Self>) -> Result<WriteReceipt, Error> {
-        self.send(Step::Commit).await?;
-        let outcome = (&mut self.outcome).await;
-        outcome.unwrap_or_else(|_| Err(Error::internal("the thread of a write has ended")))
     }
 }

@@ -7,8 +7,10 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::SchemaRef;
 use rusqlite::Connection;
 use tidegate_core::Error;
-use tidegate_query::{IngestTarget as _, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart};
-use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions, SqliteIngestTable};
+use tidegate_query::{
+    DeclaredTable, IngestTarget as _, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart,
+};
+use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions};
 
 use crate::support::Folder;
 
@@ -23,7 +25,7 @@ pub(super) struct Target {
 }
 
 pub(super) fn options(tables: &[&str]) -> SqliteIngestOptions {
-    let tables = tables.iter().map(|name| SqliteIngestTable { name: (*name).to_owned(), stamps: Vec::new() });
+    let tables = tables.iter().map(|name| DeclaredTable { name: (*name).to_owned(), stamps: Vec::new() });
     SqliteIngestOptions { tables: tables.collect(), stores_keys: true, ..SqliteIngestOptions::default() }
 }
 

@@ -10,11 +10,11 @@ use tidegate_engines::Engine;
 use tidegate_ingest::delta::PartitionBy;
 use tidegate_ingest::{RowTransform, SchemaEvolution, TableDeclaration};
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
-use tidegate_postgres::{PostgresIngest, PostgresIngestOptions, PostgresIngestTable, PostgresOptions};
+use tidegate_postgres::{PostgresIngest, PostgresIngestOptions, PostgresOptions};
 use tidegate_query::{
-    ColumnStamp, IngestMaintenance, IngestTable, IngestTarget, PolicyPart, PolicyProblem, REJECTS_SUFFIX,
+    ColumnStamp, DeclaredTable, IngestMaintenance, IngestTable, IngestTarget, PolicyPart, PolicyProblem, REJECTS_SUFFIX,
 };
-use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions, SqliteIngestTable};
+use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions};
 use tidegate_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
 
 use super::LoadedConfig;
@@ -105,14 +105,14 @@ pub(super) fn open_target(
             lock_timeout: entry.lock_timeout.map_or(default.lock_timeout, |time| time.0),
             ..default
         };
-        let tables = tables.into_iter().map(|(name, stamps)| PostgresIngestTable { name, stamps }).collect();
+        let tables = tables.into_iter().map(|(name, stamps)| DeclaredTable { name, stamps }).collect();
         let ingest = PostgresIngestOptions { tables, ..PostgresIngestOptions::default() };
         let opened = PostgresIngest::open(entry.name.clone(), target, options, ingest).map_err(problem)?;
         return Ok(Some(OpenedTarget::with_counters(opened)));
     }
     let files = entry.sqlite.clone().map(OneOrMany::into_vec).unwrap_or_default();
     let files = files.into_iter().map(|file| loaded.resolve(file)).collect();
-    let tables = tables.into_iter().map(|(name, stamps)| SqliteIngestTable { name, stamps }).collect();
+    let tables = tables.into_iter().map(|(name, stamps)| DeclaredTable { name, stamps }).collect();
     let options = SqliteIngestOptions { tables, stores_keys: true, ..SqliteIngestOptions::default() };
     let opened = SqliteIngest::open(entry.name.clone(), files, options).map_err(problem)?;
     Ok(Some(OpenedTarget::with_counters(opened)))

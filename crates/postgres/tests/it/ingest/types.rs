@@ -144,7 +144,7 @@ async fn body_has_the_columns_that_take_values() {
     Its owner grants it: GRANT INSERT ON "public"."closed" TO "LOGIN";
     not_found: the table "gone" is declared, but the database shop has none
     The owner of the node corrects the name, or grants USAGE on its schema.
-    not_found: the database shop has no table "tt" that takes rows
+    not_found: the database "shop" has no table "tt" that takes rows
     Valid choices: t
     The owner of the node adds an existing table under ingest: [tt].
     "#);

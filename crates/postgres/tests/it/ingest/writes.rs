@@ -228,7 +228,7 @@ async fn violations_name_constraint_column_and_row_and_store_nothing() {
     invalid_arguments: row 3: new row for relation "notes" violates check constraint "notes_note_check" (column note)
     invalid_arguments: row 2: null value in column "size" of relation "parts" violates not-null constraint
     invalid_arguments: insert or update on table "parts" violates foreign key constraint "parts_note_id_fkey" (column note_id)
-    invalid_arguments: a trigger of the table "kept" stored 2 of 3 rows, so nothing was stored
+    invalid_arguments: a trigger of "kept" stored 2 of 3 rows, so nothing was stored
     "#);
     let left = "SELECT (SELECT count(*) FROM notes) || ' ' || (SELECT count(*) FROM parts) || ' ' || (SELECT count(*) FROM kept)";
     assert_eq!(scene.value(left).await, "1 0 0");

@@ -138,7 +138,7 @@ async fn strict_tables_have_exact_types() {
     not_found: the database "shop" has no table "plane" that takes rows
     Valid choices: plain, gone
     The owner of the node adds an existing table under ingest: [plane].
-    tables of the SQLite database "shop" are not dropped here
+    existing tables, as those of the database "shop", are not dropped here
     Replace the rows of t with none, or drop it with SQL of its owner.
     "#);
 }
