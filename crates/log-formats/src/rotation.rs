@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::time::date_from_days;
+use chrono::DateTime;
 
 /// Endings of compressed files, which may follow any other ending.
 const COMPRESSION_ENDINGS: [&str; 8] = [".gz", ".zst", ".bz2", ".xz", ".lz4", ".zstd", ".Z", ".br"];
@@ -12,7 +12,6 @@ const FILE_ENDINGS: [&str; 9] = ["log", "txt", "json", "jsonl", "ndjson", "csv",
 const NUMBER_DIGITS_MAX: usize = 5;
 /// Digits of a date with its time: year, month, day, hour, minute, second.
 const DATE_DIGITS: usize = 14;
-const SECONDS_PER_DAY: i64 = 86_400;
 
 /// The files of one log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,7 +155,8 @@ fn number_and_ending(text: &str) -> Option<(u64, &str)> {
 fn date_digits(text: &str) -> Option<(String, usize)> {
     let count = text.bytes().take_while(u8::is_ascii_digit).count();
     if count == 10 && text.starts_with('1') && !is_date(text.get(..8)?) {
-        return Some((epoch_digits(text.get(..10)?.parse().ok()?), 10));
+        let time = DateTime::from_timestamp(text.get(..10)?.parse().ok()?, 0)?;
+        return Some((time.format("%Y%m%d%H%M%S").to_string(), 10));
     }
     let mut digits = String::new();
     let mut position = 0;
@@ -225,12 +225,6 @@ fn is_date(digits: &str) -> bool {
     let part = |range: std::ops::Range<usize>| digits.get(range).and_then(|part| part.parse::<u32>().ok());
     let (Some(year), Some(month), Some(day)) = (part(0..4), part(4..6), part(6..8)) else { return false };
     (1990..2100).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day)
-}
-
-fn epoch_digits(seconds: i64) -> String {
-    let (year, month, day) = date_from_days(seconds.div_euclid(SECONDS_PER_DAY));
-    let second = seconds.rem_euclid(SECONDS_PER_DAY);
-    format!("{year:04}{month:02}{day:02}{:02}{:02}{:02}", second / 3_600, second / 60 % 60, second % 60)
 }
 
 #[cfg(test)]

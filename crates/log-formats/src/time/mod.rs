@@ -9,6 +9,8 @@ mod zone;
 
 use std::time::SystemTime;
 
+use chrono::{DateTime, Datelike, NaiveDate};
+
 pub(crate) use cursor::Cursor;
 pub(crate) use epoch::time_from_number;
 pub use strftime::{EntryTimeFormat, TimeFormatError};
@@ -91,14 +93,15 @@ impl TimeResolver {
 
     fn seconds_without_year(&mut self, civil: CivilTime, zone: ZoneInText<'_>) -> Option<i64> {
         let latest = self.context.reference_seconds.saturating_add(FUTURE_SECONDS_MAX);
-        let (year, _, _) = date_from_days(latest.div_euclid(SECONDS_PER_DAY));
+        let year = i64::from(DateTime::from_timestamp(latest, 0)?.year());
         // The zone may be ahead of UTC, where the next year has begun.
         let years = (year - YEARS_BACK_MAX..=year + 1).rev();
         years.filter_map(|year| self.seconds(year, civil, zone)).find(|seconds| *seconds <= latest)
     }
 
     fn seconds(&mut self, year: i64, civil: CivilTime, zone: ZoneInText<'_>) -> Option<i64> {
-        let local = days_from_date(year, civil.month, civil.day)? * SECONDS_PER_DAY + civil.second_of_day;
+        let date = NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, civil.month, civil.day)?;
+        let local = i64::from(date.to_epoch_days()) * SECONDS_PER_DAY + civil.second_of_day;
         let offset = match zone {
             ZoneInText::Missing => self.offset_of_zone(local),
             ZoneInText::Offset(offset) => offset,
@@ -125,66 +128,16 @@ pub(crate) fn nanoseconds(seconds: i64, nanosecond: u32) -> Option<i64> {
     i64::try_from(i128::from(seconds) * NANOSECONDS_PER_SECOND + i128::from(nanosecond)).ok()
 }
 
-/// Days since 1970-01-01 in the Gregorian calendar, or `None` if there is no such date.
-pub(crate) fn days_from_date(year: i64, month: u32, day: u32) -> Option<i64> {
-    if !(-9999..=9999).contains(&year) || day == 0 || day > days_of_month(year, month)? {
-        return None;
-    }
-    // The year is counted from March, so that the leap day is its last.
-    let shifted_year = if month <= 2 { year - 1 } else { year };
-    let era = shifted_year.div_euclid(400);
-    let year_of_era = shifted_year.rem_euclid(400);
-    let month_from_march = i64::from((month + 9) % 12);
-    let day_of_year = (153 * month_from_march + 2) / 5 + i64::from(day) - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    Some(era * 146_097 + day_of_era - 719_468)
-}
-
-/// Year, month and day of the date this many days after 1970-01-01.
-pub(crate) fn date_from_days(days: i64) -> (i64, u32, u32) {
-    let shifted = days.saturating_add(719_468);
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, u32::try_from(month).unwrap_or(1), u32::try_from(day).unwrap_or(1))
-}
-
-fn days_of_month(year: i64, month: u32) -> Option<u32> {
-    Some(match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-        4 | 6 | 9 | 11 => 30,
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn dates_and_days_are_inverse() {
-        assert_eq!(days_from_date(1970, 1, 1), Some(0));
-        assert_eq!(days_from_date(2000, 2, 29), Some(11_016));
-        assert_eq!(days_from_date(1900, 2, 29), None);
-        assert_eq!(days_from_date(2024, 13, 1), None);
-        for days in (-1_000_000..1_000_000).step_by(97) {
-            let (year, month, day) = date_from_days(days);
-            assert_eq!(days_from_date(year, month, day), Some(days), "{year}-{month}-{day}");
-        }
-    }
-
     fn year_at(reference: &str, month: u32, day: u32) -> String {
-        let date: chrono::DateTime<chrono::Utc> = reference.parse().expect("a time");
+        let date: DateTime<chrono::Utc> = reference.parse().expect("a time");
         let context = TimeContext::new(LogTimeZone::utc(), date.into());
         let civil = CivilTime { year: None, month, day, second_of_day: 3_600, nanosecond: 0 };
         let time = TimeResolver::new(context).resolve(civil, ZoneInText::Missing).expect("a date that exists");
-        chrono::DateTime::from_timestamp_nanos(time).to_rfc3339()
+        DateTime::from_timestamp_nanos(time).to_rfc3339()
     }
 
     #[test]

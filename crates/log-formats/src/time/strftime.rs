@@ -1,12 +1,15 @@
-//! Declared forms of times, in the letters of strftime.
+//! Declared forms of times, in the letters of strftime that chrono has.
+//!
+//! Where logs have more forms than chrono accepts, a part is read here: fractions of any length, abbreviations of zones,
+//! offsets such as `Z` and `+01`, days of the week in any language, and months with further letters.
 
+use chrono::Datelike;
+use chrono::format::{Fixed, Item, Numeric, ParseErrorKind, Parsed, StrftimeItems, parse_and_remainder};
 use thiserror::Error;
 
 use super::{CivilTime, Cursor, TimeResolver, ZoneInText, nanoseconds};
 
-const ITEMS_MAX: usize = 64;
-/// Two-digit years below this are in this century, as in POSIX.
-const CENTURY_PIVOT: i64 = 69;
+const FORMAT_BYTES_MAX: usize = 256;
 
 /// The form of the times in a group of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,31 +21,7 @@ enum Form {
     Any,
     /// A number since 1970, see [`super::time_from_number`].
     Epoch,
-    Items(Vec<Item>),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Item {
-    Literal(u8),
-    Blank,
-    Year,
-    YearOfCentury,
-    Month,
-    MonthName,
-    Day,
-    DayOfYear,
-    Hour,
-    HourOfHalf,
-    HalfOfDay,
-    Minute,
-    Second,
-    /// The digits of a fraction, with its point before them.
-    PointAndFraction,
-    Fraction,
-    Offset,
-    ZoneName,
-    EpochSeconds,
-    WeekdayName,
+    Items(Vec<Item<'static>>),
 }
 
 /// A form of times that cannot be understood.
@@ -64,8 +43,8 @@ impl EntryTimeFormat {
     }
 
     /// The form with the letters of strftime, such as `%d/%b/%Y:%H:%M:%S %z`, or one of the words `any` and `epoch`.
-    /// The fraction of a second is `%f` (its digits) or `%.f` (with the point). A form without a year takes it from the
-    /// reference of the [`super::TimeContext`].
+    /// The fraction of a second is `%f` (its digits, also as `%L` and `%N`) or `%.f` (with the point). A form without a
+    /// year takes it from the reference of the [`super::TimeContext`].
     ///
     /// # Errors
     ///
@@ -77,81 +56,30 @@ impl EntryTimeFormat {
             _ => {}
         }
         let error = |position: usize, reason| TimeFormatError { format: format.to_owned(), position, reason };
-        let mut items = Vec::new();
-        let mut bytes = (1..).zip(format.bytes());
-        while let Some((position, byte)) = bytes.next() {
-            if items.len() >= ITEMS_MAX {
-                return Err(error(position, "is too long"));
-            }
-            if byte != b'%' {
-                items.push(if byte == b' ' { Item::Blank } else { Item::Literal(byte) });
-                continue;
-            }
-            let mut letter = bytes.next().map(|(_, letter)| letter);
-            // `%-d` and `%3f` are read as `%d` and `%f`; `%.f` and `%.3f` have a point.
-            let has_point = letter == Some(b'.');
-            while matches!(letter, Some(b'-' | b'_' | b'0' | b'3' | b'6' | b'9' | b':' | b'.')) {
-                letter = bytes.next().map(|(_, letter)| letter);
-            }
-            let Some(letter) = letter else { return Err(error(position, "ends with an incomplete letter")) };
-            if letter == b'f' {
-                items.push(if has_point { Item::PointAndFraction } else { Item::Fraction });
-            } else {
-                let letters = items_of_letter(letter).ok_or_else(|| error(position, "has an unknown letter"))?;
-                items.extend_from_slice(letters);
-            }
+        if format.len() > FORMAT_BYTES_MAX {
+            return Err(error(FORMAT_BYTES_MAX + 1, "is too long"));
         }
-        let has = |item| items.contains(&item);
-        let has_date = has(Item::EpochSeconds)
-            || has(Item::DayOfYear)
-            || (has(Item::Day) && (has(Item::Month) || has(Item::MonthName)));
+        let letters = format.split("%%").map(|part| part.replace("%L", "%f").replace("%N", "%f"));
+        let letters = letters.collect::<Vec<_>>().join("%%");
+        let Ok(items) = StrftimeItems::new(&letters).parse_to_owned() else {
+            let (known, wrong) = letters.split_at(known_length(&letters));
+            let is_incomplete = wrong.chars().all(|character| "%-_0#.:369".contains(character));
+            let reason = if is_incomplete { "ends with an incomplete letter" } else { "has an unknown letter" };
+            return Err(error(known.chars().count() + 1, reason));
+        };
+        let has =
+            |numeric: &Numeric| items.iter().any(|item| matches!(item, Item::Numeric(other, _) if other == numeric));
+        let is_month_name = |item: &Item<'_>| matches!(item, Item::Fixed(Fixed::ShortMonthName | Fixed::LongMonthName));
+        let has_month = has(&Numeric::Month) || items.iter().any(is_month_name);
+        let has_date = has(&Numeric::Timestamp) || has(&Numeric::Ordinal) || (has_month && has(&Numeric::Day));
         if has_date { Ok(Self(Form::Items(items))) } else { Err(error(1, "has no month and day")) }
     }
 }
 
-fn items_of_letter(letter: u8) -> Option<&'static [Item]> {
-    use Item::*;
-    Some(match letter {
-        b'Y' => &[Year],
-        b'y' => &[YearOfCentury],
-        b'm' => &[Month],
-        b'b' | b'B' | b'h' => &[MonthName],
-        b'd' | b'e' => &[Day],
-        b'j' => &[DayOfYear],
-        b'H' | b'k' => &[Hour],
-        b'I' | b'l' => &[HourOfHalf],
-        b'p' | b'P' => &[HalfOfDay],
-        b'M' => &[Minute],
-        b'S' => &[Second],
-        b'L' | b'N' => &[Fraction],
-        b'z' => &[Offset],
-        b'Z' => &[ZoneName],
-        b's' => &[EpochSeconds],
-        b'a' | b'A' => &[WeekdayName],
-        b'T' => &[Hour, Literal(b':'), Minute, Literal(b':'), Second],
-        b'R' => &[Hour, Literal(b':'), Minute],
-        b'F' => &[Year, Literal(b'-'), Month, Literal(b'-'), Day],
-        b'D' => &[Month, Literal(b'/'), Day, Literal(b'/'), YearOfCentury],
-        b'n' | b't' => &[Blank],
-        b'%' => &[Literal(b'%')],
-        _ => return None,
-    })
-}
-
-/// The parts of a time as they are read.
-#[derive(Default)]
-struct Parts<'a> {
-    year: Option<i64>,
-    month: Option<u32>,
-    day: Option<u32>,
-    day_of_year: Option<i64>,
-    hour: i64,
-    is_afternoon: Option<bool>,
-    minute: i64,
-    second: i64,
-    nanosecond: u32,
-    epoch_seconds: Option<i64>,
-    zone: Option<ZoneInText<'a>>,
+/// The number of bytes before the first letter that is unknown or incomplete.
+fn known_length(format: &str) -> usize {
+    let is_known = |start: &str| StrftimeItems::new(start).all(|item| item != Item::Error);
+    (0..format.len()).rev().find(|end| format.get(..*end).is_some_and(is_known)).unwrap_or(0)
 }
 
 impl TimeResolver {
@@ -162,98 +90,68 @@ impl TimeResolver {
             Form::Epoch => return super::time_from_number(text),
             Form::Items(items) => items,
         };
-        let mut cursor = Cursor::new(text.as_bytes());
-        let mut parts = Parts::default();
+        let (mut rest, mut parsed, mut zone) = (text, Parsed::new(), ZoneInText::Missing);
         for item in items {
-            parts.read(*item, &mut cursor)?;
+            rest = read_item(item, rest, &mut parsed, &mut zone)?;
         }
-        if !cursor.is_at_end() {
+        if !rest.is_empty() {
             return None;
         }
-        if let Some(seconds) = parts.epoch_seconds {
-            return nanoseconds(seconds, parts.nanosecond);
+        if let Some(seconds) = parsed.timestamp() {
+            return nanoseconds(seconds, parsed.nanosecond().unwrap_or(0));
         }
-        let civil = parts.civil()?;
-        self.resolve(civil, parts.zone.unwrap_or(ZoneInText::Missing))
+        // `%#z` and `%+` are read by chrono.
+        let zone = parsed.offset().map_or(zone, ZoneInText::Offset);
+        self.resolve(civil_time(&parsed)?, zone)
     }
 }
 
-impl<'a> Parts<'a> {
-    fn read(&mut self, item: Item, cursor: &mut Cursor<'a>) -> Option<()> {
-        match item {
-            Item::Literal(byte) => return cursor.take(byte).then_some(()),
-            Item::Blank => cursor.skip_blanks(),
-            Item::Year => self.year = Some(cursor.number(4, 4)?),
-            Item::YearOfCentury => {
-                let year = cursor.number(2, 2)?;
-                self.year = Some(if year < CENTURY_PIVOT { 2000 + year } else { 1900 + year });
-            }
-            Item::Month => self.month = Some(cursor.small(1, 2)?),
-            Item::MonthName => {
-                self.month = Some(cursor.month_name()?);
-                skip_letters(cursor);
-            }
-            Item::Day => {
-                cursor.skip_blanks();
-                self.day = Some(cursor.small(1, 2)?);
-            }
-            Item::DayOfYear => self.day_of_year = Some(cursor.number(1, 3)?),
-            Item::Hour => {
-                cursor.skip_blanks();
-                self.hour = cursor.number(1, 2).filter(|hour| *hour < 24)?;
-            }
-            Item::HourOfHalf => {
-                cursor.skip_blanks();
-                self.hour = cursor.number(1, 2).filter(|hour| (1..=12).contains(hour))?;
-                self.is_afternoon.get_or_insert(false);
-            }
-            Item::HalfOfDay => {
-                self.is_afternoon = Some(match cursor.peek()? | 0x20 {
-                    b'a' => false,
-                    b'p' => true,
-                    _ => return None,
-                });
-                cursor.advance(1);
-                return cursor.take_any(b"mM").then_some(());
-            }
-            Item::Minute => self.minute = cursor.number(1, 2).filter(|minute| *minute < 60)?,
-            Item::Second => self.second = cursor.number(1, 2).filter(|second| *second <= 60)?,
-            Item::PointAndFraction => self.nanosecond = cursor.fraction()?,
-            Item::Fraction => self.nanosecond = cursor.fraction_digits()?,
-            Item::Offset => self.zone = Some(ZoneInText::Offset(cursor.offset()?)),
-            Item::ZoneName => self.zone = Some(ZoneInText::Abbreviation(cursor.capitals()?)),
-            Item::EpochSeconds => self.epoch_seconds = Some(cursor.number(1, 12)?),
-            Item::WeekdayName => skip_letters(cursor),
+/// Reads one part of a time, and returns the text after it.
+fn read_item<'a>(
+    item: &Item<'static>,
+    text: &'a str,
+    parsed: &mut Parsed,
+    zone: &mut ZoneInText<'a>,
+) -> Option<&'a str> {
+    use Fixed::*;
+    let mut cursor = Cursor::new(text.as_bytes());
+    match item {
+        Item::Numeric(Numeric::Nanosecond, _) => {
+            parsed.set_nanosecond(i64::from(cursor.fraction_digits()?)).ok()?;
         }
-        Some(())
+        Item::Fixed(Nanosecond | Nanosecond3 | Nanosecond6 | Nanosecond9) => {
+            parsed.set_nanosecond(i64::from(cursor.fraction()?)).ok()?;
+        }
+        Item::Fixed(TimezoneOffset | TimezoneOffsetColon | TimezoneOffsetDoubleColon | TimezoneOffsetTripleColon) => {
+            *zone = ZoneInText::Offset(cursor.offset()?);
+        }
+        Item::Fixed(TimezoneName) => *zone = ZoneInText::Abbreviation(cursor.capitals()?),
+        Item::Fixed(ShortMonthName | LongMonthName) => {
+            parsed.set_month(i64::from(cursor.month_name()?)).ok()?;
+            skip_letters(&mut cursor);
+        }
+        Item::Fixed(ShortWeekdayName | LongWeekdayName) => skip_letters(&mut cursor),
+        _ => return parse_and_remainder(parsed, text, std::iter::once(item)).ok(),
     }
-
-    fn civil(&self) -> Option<CivilTime> {
-        let hour = match self.is_afternoon {
-            None => self.hour,
-            Some(is_afternoon) => self.hour % 12 + if is_afternoon { 12 } else { 0 },
-        };
-        let second_of_day = hour * 3_600 + self.minute * 60 + self.second;
-        let (month, day) = match (self.month, self.day, self.day_of_year) {
-            (Some(month), Some(day), _) => (month, day),
-            (_, _, Some(day_of_year)) => {
-                let days = super::days_from_date(self.year?, 1, 1)? + day_of_year - 1;
-                let (year, month, day) = super::date_from_days(days);
-                if Some(year) != self.year {
-                    return None;
-                }
-                (month, day)
-            }
-            _ => return None,
-        };
-        Some(CivilTime { year: self.year, month, day, second_of_day, nanosecond: self.nanosecond })
-    }
+    text.get(cursor.position()..)
 }
 
 fn skip_letters(cursor: &mut Cursor<'_>) {
     while cursor.peek().is_some_and(|byte| byte.is_ascii_alphabetic()) {
         cursor.advance(1);
     }
+}
+
+fn civil_time(parsed: &Parsed) -> Option<CivilTime> {
+    let (year, month, day) = match parsed.to_naive_date() {
+        Ok(date) => (Some(i64::from(date.year())), date.month(), date.day()),
+        Err(error) if error.kind() == ParseErrorKind::NotEnough => (None, parsed.month()?, parsed.day()?),
+        Err(_) => return None,
+    };
+    let part = |value: Option<u32>| i64::from(value.unwrap_or(0));
+    let hour = part(parsed.hour_div_12()) * 12 + part(parsed.hour_mod_12());
+    let second_of_day = hour * 3_600 + part(parsed.minute()) * 60 + part(parsed.second());
+    Some(CivilTime { year, month, day, second_of_day, nanosecond: parsed.nanosecond().unwrap_or(0) })
 }
 
 #[cfg(test)]
@@ -284,6 +182,10 @@ mod tests {
             ("%m%d %H:%M:%S.%f", "0301 12:00:00.000001", "2024-03-01T12:00:00.000001Z"),
             ("%s.%f", "1709294400.5", "2024-03-01T12:00:00.500Z"),
             ("%Y %j", "2024 061", "2024-03-01T00:00:00Z"),
+            ("%Y-%m-%dT%H:%M:%S.%L%z", "2024-03-01T12:00:00.25Z", "2024-03-01T12:00:00.250Z"),
+            ("%A, %d. %b %Y", "Freitag, 01. March 2024", "2024-03-01T00:00:00Z"),
+            ("%c", "Fri Mar  1 12:00:00 2024", "2024-03-01T12:00:00Z"),
+            ("100%% %F", "100% 2024-03-01", "2024-03-01T00:00:00Z"),
             ("epoch", "1709294400000", "2024-03-01T12:00:00Z"),
         ];
         for (format, text, expected) in table {
