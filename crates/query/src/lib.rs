@@ -7,6 +7,7 @@
 mod answer;
 mod batch_channel;
 mod body;
+mod calendar;
 mod changed_rows;
 mod counted_target;
 mod database;
@@ -31,6 +32,7 @@ mod usage;
 
 pub use batch_channel::{BatchSender, batch_channel};
 pub use body::{RowEncoder, stored_columns};
+pub use calendar::{date_from_days, days_from_date, write_date};
 pub use changed_rows::{changed_rows_batch, changed_rows_schema};
 pub use counted_target::{CountedTarget, WriteTotals};
 pub use database::{

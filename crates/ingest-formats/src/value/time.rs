@@ -6,8 +6,6 @@ use chrono::{NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeZone};
 
 const SECONDS_PER_DAY: i64 = 86_400;
 const NANOSECOND_DIGITS: usize = 9;
-/// Days from the first day of the calendar to 1970.
-const EPOCH_DAY: i32 = 719_163;
 
 /// Why a text has no exact value in a column of dates or times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,8 +107,7 @@ fn local_offset(date: NaiveDate, time: &DayTime, zone: Tz) -> Result<i64, TimeMi
 }
 
 fn days(date: NaiveDate) -> i64 {
-    use chrono::Datelike;
-    i64::from(date.num_days_from_ce() - EPOCH_DAY)
+    i64::from(date.to_epoch_days())
 }
 
 fn units(seconds: i64, nanoseconds: i64, unit: TimeUnit) -> Result<i64, TimeMisfit> {

@@ -4,50 +4,23 @@
 
 use std::fmt::Write;
 
+use tidegate_query::{date_from_days, days_from_date, write_date};
+
 /// Microseconds of a day.
 pub(super) const DAY_MICROSECONDS: i64 = 86_400_000_000;
 /// Microseconds of an hour.
 pub(super) const HOUR_MICROSECONDS: i64 = 3_600_000_000;
 
-/// Year, month and day of a number of days since 1970-01-01, in the proleptic Gregorian calendar.
-pub(super) fn civil_from_days(days: i64) -> (i64, u32, u32) {
-    // Years begin in March here, so that the leap day is the last day of a year. An era has 400 years.
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
-    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month as u32, day as u32)
-}
-
-/// Days since 1970-01-01; the inverse of [`civil_from_days`].
-pub(super) fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let month_index = i64::from(if month > 2 { month - 3 } else { month + 9 });
-    let day_of_year = (153 * month_index + 2) / 5 + i64::from(day) - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
-}
-
 /// Whether the day is in the years that other readers accept.
 pub(super) fn is_common_year(days: i64) -> bool {
-    (1..=9999).contains(&civil_from_days(days).0)
+    (1..=9999).contains(&date_from_days(days).0)
 }
 
 /// `2026-01-31`.
 pub(super) fn format_date(days: i64) -> String {
-    let (year, month, day) = civil_from_days(days);
-    if (0..=9999).contains(&year) {
-        format!("{year:04}-{month:02}-{day:02}")
-    } else {
-        format!("{year:+}-{month:02}-{day:02}")
-    }
+    let mut text = String::new();
+    write_date(days, &mut text);
+    text
 }
 
 /// The inverse of [`format_date`].
@@ -61,10 +34,7 @@ pub(super) fn parse_date(text: &str) -> Option<i64> {
     let year = i64::from(parse_digits(parts.next()?)?);
     let month = parse_digits(parts.next()?)?;
     let day = parse_digits(parts.next()?)?;
-    let days = days_from_civil(sign * year, month, day);
-    let is_valid =
-        parts.next().is_none() && (1..=12).contains(&month) && civil_from_days(days) == (sign * year, month, day);
-    is_valid.then_some(days)
+    if parts.next().is_some() { None } else { days_from_date(sign * year, month, day) }
 }
 
 /// `2026-01-31T23:59:59.123456`, with a final `Z` if `utc`.

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Date32Array, Int64Array, PrimitiveArray, StringArray, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Date32Type, Decimal128Type, Int64Type, Schema, TimeUnit, TimestampMicrosecondType};
+use tidegate_query::date_from_days;
 
 use super::DeltaError;
-use super::calendar::{
-    DAY_MICROSECONDS, civil_from_days, days_from_civil, format_date, format_timestamp, parse_date, parse_timestamp,
-};
+use super::calendar::{DAY_MICROSECONDS, format_date, format_timestamp, parse_date, parse_timestamp};
 use super::decimal::{format_decimal, parse_decimal};
 use super::types::{convert, stored_type};
 
@@ -205,14 +204,13 @@ fn units(source: &ArrayRef, per_day: i64) -> Result<Int64Array, DeltaError> {
 }
 
 fn first_of_month(day: i64) -> i64 {
-    let (year, month, _) = civil_from_days(day);
-    days_from_civil(year, month, 1)
+    let (_, _, day_of_month) = date_from_days(day);
+    day + 1 - i64::from(day_of_month)
 }
 
-/// The first day of the month after the one that begins at `day`.
+/// The first day of the month after that of `day`.
 pub(super) fn next_month(day: i64) -> i64 {
-    let (year, month, _) = civil_from_days(day);
-    if month == 12 { days_from_civil(year + 1, 1, 1) } else { days_from_civil(year, month + 1, 1) }
+    first_of_month(first_of_month(day) + 31)
 }
 
 fn format_hour(hour: i64) -> String {

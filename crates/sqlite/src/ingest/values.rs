@@ -1,6 +1,7 @@
 //! Arrow values as SQLite stores them.
 
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Decimal128Array, Float64Array, Int64Array, PrimitiveArray,
@@ -16,6 +17,8 @@ use super::column::ValueForm;
 /// Decimals with no more digits survive as floats of 64 bits.
 const FLOAT_DIGITS_MAX: usize = 15;
 const SECONDS_OF_DAY: i64 = 86_400;
+/// The days of the years 0 to 9999, which SQLite has, from 1970-01-01.
+const DAYS: RangeInclusive<i64> = -719_528..=2_932_896;
 
 /// Why a value cannot be stored as it is.
 #[derive(Debug, PartialEq, Eq)]
@@ -198,27 +201,13 @@ fn decimal(mut value: i128, mut scale: i8) -> Result<ValueRef<'static>, Misfit> 
     float.map(ValueRef::Real).map_err(|_| too_long())
 }
 
-/// Writes the date, `days` after 1970-01-01. SQLite has the years 0 to 9999.
+/// Writes the date that is `days` after 1970-01-01.
 fn write_date(days: i64, out: &mut String) -> Result<(), Misfit> {
-    // Years that begin in March, in cycles of 400 years from 0000-03-01.
-    let shifted = days.checked_add(719_468).ok_or_else(year_misfit)?;
-    let (cycle, day) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
-    let (month, next_year) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let year = cycle * 400 + year + next_year;
-    if !(0..=9999).contains(&year) {
-        return Err(year_misfit());
+    if !DAYS.contains(&days) {
+        return Err(Misfit("the year is not between 0 and 9999".to_owned()));
     }
-    // Writing to a String cannot fail; below too.
-    let _ = write!(out, "{year:04}-{month:02}-{day_of_month:02}");
+    tidegate_query::write_date(days, out);
     Ok(())
-}
-
-fn year_misfit() -> Misfit {
-    Misfit("the year is not between 0 and 9999".to_owned())
 }
 
 fn write_time(time: i64, per_second: i64, out: &mut String) -> Result<(), Misfit> {
@@ -226,6 +215,7 @@ fn write_time(time: i64, per_second: i64, out: &mut String) -> Result<(), Misfit
     if !(0..SECONDS_OF_DAY).contains(&seconds) {
         return Err(Misfit("the time is outside of a day".to_owned()));
     }
+    // Writing to a String cannot fail; below too.
     let _ = write!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
     let fraction = time.rem_euclid(per_second);
     if fraction > 0 {
