@@ -25,7 +25,6 @@ pub(crate) struct TableColumns {
     declared: usize,
     /// The number of complete rows.
     rows: usize,
-    scratch: String,
 }
 
 impl TableColumns {
@@ -51,7 +50,6 @@ impl TableColumns {
             schema: Arc::new(schema.clone()),
             declared: schema.fields().len(),
             rows: 0,
-            scratch: String::new(),
             options,
         })
     }
@@ -129,36 +127,33 @@ impl TableColumns {
     /// Appends a row from the text of one object. If it does not fit, no column has any of it.
     pub(crate) fn append_object(&mut self, text: &str) -> CellResult<()> {
         let columns = self.buffers.len();
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let appended = self.read_object(text, &mut scratch).and_then(|()| self.complete_row());
-        self.scratch = scratch;
+        let appended = self.read_object(text).and_then(|()| self.complete_row());
         if appended.is_err() {
             self.undo_row(columns);
         }
         appended
     }
 
-    fn read_object(&mut self, text: &str, scratch: &mut String) -> CellResult<()> {
+    fn read_object(&mut self, text: &str) -> CellResult<()> {
         let mut cursor = JsonCursor::new(text);
         if cursor.kind()? != JsonKind::Object {
             // Broken JSON is reported as such, whatever its kind.
             let mut cursor = JsonCursor::new(text);
-            cursor.raw_value(scratch)?;
+            cursor.raw_value()?;
             cursor.expect_end()?;
             return Err(CellError::new("a row is an object with the names of the columns"));
         }
-        let mut object = cursor.object();
-        let mut expected = 0;
+        let (mut is_first, mut expected) = (true, 0);
         let mut refused: Vec<String> = Vec::new();
-        while let Some(name) = object.next_name(&mut cursor, scratch)? {
+        while let Some(name) = cursor.next_name(&mut is_first)? {
             let Some(position) = self.names.find(name, expected) else {
                 let name = name.to_owned();
-                let value = cursor.raw_value(scratch)?;
+                let value = cursor.raw_value()?;
                 if self.options.unknown_columns == UnknownColumns::Refuse {
                     refused.push(name);
                     continue;
                 }
-                self.append_unknown(&name, value, scratch)?;
+                self.append_unknown(&name, value)?;
                 continue;
             };
             expected = position + 1;
@@ -166,7 +161,7 @@ impl TableColumns {
             if buffer.len() > self.rows {
                 return Err(CellError::new("it occurs twice").in_member(self.names.name(position)));
             }
-            buffer.append_json(&mut cursor, scratch).map_err(|error| error.in_member(self.names.name(position)))?;
+            buffer.append_json(&mut cursor).map_err(|error| error.in_member(self.names.name(position)))?;
         }
         cursor.expect_end()?;
         match (refused.first(), self.names.unknown_columns(refused.iter().map(String::as_str))) {
@@ -176,11 +171,11 @@ impl TableColumns {
     }
 
     /// Adds a column for a member that the table does not have. A null has no type, so that it adds nothing.
-    fn append_unknown(&mut self, name: &str, value: &str, scratch: &mut String) -> CellResult<()> {
+    fn append_unknown(&mut self, name: &str, value: &str) -> CellResult<()> {
         let Some(field) = infer_json_field(name, value) else { return Ok(()) };
         self.add(field).map_err(|reason| CellError::new(reason).in_member(name))?;
         let Some(buffer) = self.buffers.last_mut() else { return Ok(()) };
-        buffer.append_json(&mut JsonCursor::new(value), scratch).map_err(|error| error.in_member(name))
+        buffer.append_json(&mut JsonCursor::new(value)).map_err(|error| error.in_member(name))
     }
 
     /// Appends a row of fields, each with the position of its column. A field without text is null.
@@ -189,24 +184,18 @@ impl TableColumns {
         fields: impl Iterator<Item = (usize, Option<&'a str>)>,
     ) -> CellResult<()> {
         let columns = self.buffers.len();
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let appended = self.read_fields(fields, &mut scratch).and_then(|()| self.complete_row());
-        self.scratch = scratch;
+        let appended = self.read_fields(fields).and_then(|()| self.complete_row());
         if appended.is_err() {
             self.undo_row(columns);
         }
         appended
     }
 
-    fn read_fields<'a>(
-        &mut self,
-        fields: impl Iterator<Item = (usize, Option<&'a str>)>,
-        scratch: &mut String,
-    ) -> CellResult<()> {
+    fn read_fields<'a>(&mut self, fields: impl Iterator<Item = (usize, Option<&'a str>)>) -> CellResult<()> {
         for (position, text) in fields {
             let Some(buffer) = self.buffers.get_mut(position) else { continue };
             let appended = match text {
-                Some(text) => buffer.append_text(text, scratch),
+                Some(text) => buffer.append_text(text),
                 None => buffer.append_null(),
             };
             appended.map_err(|error| error.in_member(self.names.name(position)))?;

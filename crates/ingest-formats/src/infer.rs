@@ -69,7 +69,7 @@ pub(crate) fn infer_new_columns(sample: &[u8], options: &BodyOptions, known: &Na
 /// The column that holds a value of JSON, or nothing if it is null or no JSON.
 pub(crate) fn infer_json_field(name: &str, value: &str) -> Option<Field> {
     let mut guess = TypeGuess::Unknown;
-    guess.add_json(&mut JsonCursor::new(value), &mut String::new()).ok()?;
+    guess.add_json(&mut JsonCursor::new(value)).ok()?;
     (guess != TypeGuess::Unknown).then(|| guess.field(name, BodyFormat::Json))
 }
 
@@ -95,7 +95,6 @@ struct SampledColumns {
     names: NameIndex,
     guesses: Vec<TypeGuess>,
     rows: u64,
-    scratch: String,
     columns_max: usize,
 }
 
@@ -142,31 +141,23 @@ impl SampledColumns {
         self.guesses.push(TypeGuess::Unknown);
         Ok(self.guesses.len() - 1)
     }
-
-    fn read_object(&mut self, text: &str, scratch: &mut String) -> CellResult<()> {
-        let mut cursor = JsonCursor::new(text);
-        if cursor.kind()? != JsonKind::Object {
-            return Err(CellError::new("a row is an object with the names of the columns"));
-        }
-        let mut object = cursor.object();
-        let mut expected = 0;
-        while let Some(name) = object.next_name(&mut cursor, scratch)? {
-            let position = self.guess_of(name, expected)?;
-            expected = position + 1;
-            if let Some(guess) = self.guesses.get_mut(position) {
-                guess.add_json(&mut cursor, scratch)?;
-            }
-        }
-        Ok(cursor.expect_end()?)
-    }
 }
 
 impl RecordSink for SampledColumns {
     fn append_object(&mut self, text: &str) -> CellResult<()> {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let read = self.read_object(text, &mut scratch);
-        self.scratch = scratch;
-        read
+        let mut cursor = JsonCursor::new(text);
+        if cursor.kind()? != JsonKind::Object {
+            return Err(CellError::new("a row is an object with the names of the columns"));
+        }
+        let (mut is_first, mut expected) = (true, 0);
+        while let Some(name) = cursor.next_name(&mut is_first)? {
+            let position = self.guess_of(name, expected)?;
+            expected = position + 1;
+            if let Some(guess) = self.guesses.get_mut(position) {
+                guess.add_json(&mut cursor)?;
+            }
+        }
+        Ok(cursor.expect_end()?)
     }
 
     fn named_columns(&mut self, line: u64, names: &[&str]) -> Result<Vec<usize>, BodyError> {

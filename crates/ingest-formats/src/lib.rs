@@ -22,8 +22,8 @@
 //! # Bounds
 //!
 //! [`BodyLimits`] has the size of rows and batches, the number of columns, and how far a compressed body may expand. Values of
-//! dictionaries count for each row that has them. What a batch has is counted before it is made. JSON is nested at most 128
-//! levels deep.
+//! dictionaries count for each row that has them. What a batch has is counted before it is made. JSON is nested at most 200
+//! levels deep, and its numbers have at most 4,300 digits before the point.
 //!
 //! # Why not the readers of Arrow
 //!

@@ -13,20 +13,17 @@ const SEARCHED_KEYS_MAX: usize = 16;
 impl ColumnBuffer {
     /// Appends the next value of `cursor`. After an error, the column must be truncated.
     #[inline]
-    pub(crate) fn append_json(&mut self, cursor: &mut JsonCursor<'_>, scratch: &mut String) -> CellResult<()> {
+    pub(crate) fn append_json(&mut self, cursor: &mut JsonCursor<'_>) -> CellResult<()> {
         if let ColumnValues::Text { is_json: true, .. } = &self.values {
-            return self.append_document(cursor, scratch);
+            return self.append_document(cursor);
         }
         match cursor.kind()? {
             JsonKind::Null => self.append_null(),
-            JsonKind::Number => self.append_number(cursor.number(), NumberSyntax::Json),
-            JsonKind::String => {
-                let text = cursor.string(scratch)?;
-                self.append_json_string(text)
-            }
+            JsonKind::Number => self.append_number(cursor.number()?, NumberSyntax::Json),
+            JsonKind::String => self.append_json_string(cursor.string()?),
             JsonKind::Boolean(value) => self.append_boolean(value),
-            JsonKind::Array => self.append_array(cursor, scratch),
-            JsonKind::Object => self.append_object(cursor, scratch),
+            JsonKind::Array => self.append_array(cursor),
+            JsonKind::Object => self.append_object(cursor),
         }
     }
 
@@ -49,8 +46,8 @@ impl ColumnBuffer {
     }
 
     /// Appends any value as it is written.
-    fn append_document(&mut self, cursor: &mut JsonCursor<'_>, scratch: &mut String) -> CellResult<()> {
-        let document = cursor.raw_value(scratch)?;
+    fn append_document(&mut self, cursor: &mut JsonCursor<'_>) -> CellResult<()> {
+        let document = cursor.raw_value()?;
         if document == "null" {
             return self.append_null();
         }
@@ -60,15 +57,15 @@ impl ColumnBuffer {
         Ok(())
     }
 
-    fn append_array(&mut self, cursor: &mut JsonCursor<'_>, scratch: &mut String) -> CellResult<()> {
+    fn append_array(&mut self, cursor: &mut JsonCursor<'_>) -> CellResult<()> {
         let ColumnValues::List { offsets, item, size } = &mut self.values else {
             return Err(CellError::new(format!("it is an array; the column is {}", self.description())));
         };
         let start = item.len();
-        let mut items = cursor.array();
-        while items.next_item(cursor)? {
+        let mut is_first = true;
+        while cursor.next_item(&mut is_first)? {
             let index = item.len() - start;
-            item.append_json(cursor, scratch).map_err(|error| error.in_item(index))?;
+            item.append_json(cursor).map_err(|error| error.in_item(index))?;
         }
         let length = item.len() - start;
         if let Some(size) = size.filter(|size| *size != length) {
@@ -79,13 +76,11 @@ impl ColumnBuffer {
         Ok(())
     }
 
-    fn append_object(&mut self, cursor: &mut JsonCursor<'_>, scratch: &mut String) -> CellResult<()> {
+    fn append_object(&mut self, cursor: &mut JsonCursor<'_>) -> CellResult<()> {
         match &mut self.values {
-            ColumnValues::Struct { names, members } => {
-                append_members(names, members, self.nulls.len(), cursor, scratch)?
-            }
+            ColumnValues::Struct { names, members } => append_members(names, members, self.nulls.len(), cursor)?,
             ColumnValues::Map { offsets, key, value } => {
-                append_entries(key, value, cursor, scratch)?;
+                append_entries(key, value, cursor)?;
                 offsets.push(offset_of(key.len()));
             }
             _ => return Err(CellError::new(format!("it is an object; the column is {}", self.description()))),
@@ -101,11 +96,9 @@ fn append_members(
     members: &mut [ColumnBuffer],
     len: usize,
     cursor: &mut JsonCursor<'_>,
-    scratch: &mut String,
 ) -> CellResult<()> {
-    let mut object = cursor.object();
-    let mut expected = 0;
-    while let Some(name) = object.next_name(cursor, scratch)? {
+    let (mut is_first, mut expected) = (true, 0);
+    while let Some(name) = cursor.next_name(&mut is_first)? {
         let Some(position) = names.find(name, expected) else {
             return Err(CellError::new(names.unknown("member", name)));
         };
@@ -114,7 +107,7 @@ fn append_members(
         if member.len() > len {
             return Err(CellError::new("it occurs twice").in_member(names.name(position)));
         }
-        member.append_json(cursor, scratch).map_err(|error| error.in_member(names.name(position)))?;
+        member.append_json(cursor).map_err(|error| error.in_member(names.name(position)))?;
     }
     for (position, member) in members.iter_mut().enumerate().filter(|(_, member)| member.len() == len) {
         member.append_missing().map_err(|error| error.in_member(names.name(position)))?;
@@ -123,17 +116,11 @@ fn append_members(
 }
 
 /// Appends one object to the entries of a map. Keys that are not text have the form that they have in CSV.
-fn append_entries(
-    key: &mut ColumnBuffer,
-    value: &mut ColumnBuffer,
-    cursor: &mut JsonCursor<'_>,
-    scratch: &mut String,
-) -> CellResult<()> {
-    let mut object = cursor.object();
+fn append_entries(key: &mut ColumnBuffer, value: &mut ColumnBuffer, cursor: &mut JsonCursor<'_>) -> CellResult<()> {
+    let mut is_first = true;
     let mut seen: Vec<String> = Vec::new();
     let mut hashed: HashSet<String> = HashSet::new();
-    let mut key_scratch = String::new();
-    while let Some(name) = object.next_name(cursor, scratch)? {
+    while let Some(name) = cursor.next_name(&mut is_first)? {
         let is_new = if seen.len() < SEARCHED_KEYS_MAX {
             let is_new = !seen.iter().any(|other| other == name);
             seen.push(name.to_owned());
@@ -149,8 +136,8 @@ fn append_entries(
         if !key.is_text() && !name.parse::<i128>().is_ok_and(|number| number.to_string() == name) {
             return Err(key.misfit(&name).in_member(&name));
         }
-        key.append_text(&name, &mut key_scratch).map_err(|error| error.in_member(&name))?;
-        value.append_json(cursor, scratch).map_err(|error| error.in_member(&name))?;
+        key.append_text(&name).map_err(|error| error.in_member(&name))?;
+        value.append_json(cursor).map_err(|error| error.in_member(&name))?;
     }
     Ok(())
 }

@@ -119,13 +119,7 @@ impl ColumnBuffer {
     #[inline]
     pub(super) fn append_number(&mut self, text: &str, syntax: NumberSyntax) -> CellResult<()> {
         let Some(parts) = NumberParts::parse(text.as_bytes(), syntax) else {
-            return Err(match syntax {
-                NumberSyntax::Json => {
-                    let reason = format!("{} is no number in JSON", quoted(text));
-                    Box::new(CellError { path: String::new(), reason, is_syntax: true })
-                }
-                NumberSyntax::Text => self.misfit(text),
-            });
+            return Err(self.misfit(text));
         };
         let appended = match &mut self.values {
             ColumnValues::Integer { values, min, max } => parts.scaled(0).and_then(|value| {

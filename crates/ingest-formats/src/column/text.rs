@@ -8,7 +8,7 @@ use crate::value::number::{NumberSyntax, special_float};
 impl ColumnBuffer {
     /// Appends the value that `text` stands for. Null is not a text; see [`Self::append_null`].
     #[inline]
-    pub(crate) fn append_text(&mut self, text: &str, scratch: &mut String) -> CellResult<()> {
+    pub(crate) fn append_text(&mut self, text: &str) -> CellResult<()> {
         match &mut self.values {
             ColumnValues::Text { text: texts, is_json: false } => {
                 texts.push(text.as_bytes());
@@ -20,7 +20,7 @@ impl ColumnBuffer {
             | ColumnValues::Struct { .. }
             | ColumnValues::Map { .. } => {
                 let mut cursor = JsonCursor::new(text);
-                self.append_json(&mut cursor, scratch)?;
+                self.append_json(&mut cursor)?;
                 Ok(cursor.expect_end()?)
             }
             ColumnValues::Boolean(_) => match parse_boolean(text) {

@@ -256,11 +256,10 @@ fn check_json(
     failures: &mut RowFailures,
 ) -> Result<(), ArrowError> {
     let texts = cast(array, &DataType::LargeUtf8)?;
-    let mut scratch = String::new();
     for (row, text) in texts.as_string::<i64>().iter().enumerate().filter(|(row, _)| is_visible(*row)) {
         let Some(text) = text else { continue };
         let mut cursor = JsonCursor::new(text);
-        let is_valid = cursor.raw_value(&mut scratch).and_then(|_| cursor.expect_end()).is_ok();
+        let is_valid = cursor.raw_value().and_then(|_| cursor.expect_end()).is_ok();
         if !is_valid {
             failures.entry(row).or_insert_with(|| CellError::new(format!("{} is not JSON", quoted(text))));
         }

@@ -58,72 +58,59 @@ pub(super) struct TextGuess {
 
 impl TypeGuess {
     /// Adds the next value of `cursor`.
-    pub(super) fn add_json(&mut self, cursor: &mut JsonCursor<'_>, scratch: &mut String) -> CellResult<()> {
-        self.add_nested(cursor, scratch, DEPTH_MAX)
+    pub(super) fn add_json(&mut self, cursor: &mut JsonCursor<'_>) -> CellResult<()> {
+        self.add_nested(cursor, DEPTH_MAX)
     }
 
-    fn add_nested(&mut self, cursor: &mut JsonCursor<'_>, scratch: &mut String, depth: usize) -> CellResult<()> {
-        let mut probe = *cursor;
-        match probe.kind()? {
-            JsonKind::Null => *cursor = probe,
-            JsonKind::Boolean(_) => {
-                *cursor = probe;
-                self.add(Self::Boolean);
-            }
-            JsonKind::Number => {
-                let text = cursor.raw_value(scratch)?;
-                self.add(NumberGuess::of(text).map_or(Self::Mixed, Self::Number));
-            }
-            JsonKind::String => {
-                cursor.kind()?;
-                let guess = TextGuess::of(cursor.string(scratch)?);
-                self.add(Self::Text(guess));
-            }
+    fn add_nested(&mut self, cursor: &mut JsonCursor<'_>, depth: usize) -> CellResult<()> {
+        match cursor.kind()? {
+            JsonKind::Null => {}
+            JsonKind::Boolean(_) => self.add(Self::Boolean),
+            JsonKind::Number => self.add(NumberGuess::of(cursor.number()?).map_or(Self::Mixed, Self::Number)),
+            JsonKind::String => self.add(Self::Text(TextGuess::of(cursor.string()?))),
             _ if depth == 0 || *self == Self::Mixed => {
-                cursor.raw_value(scratch)?;
+                cursor.raw_value()?;
                 *self = Self::Mixed;
             }
-            JsonKind::Array => self.add_array(cursor, scratch, depth - 1)?,
-            JsonKind::Object => self.add_object(cursor, scratch, depth - 1)?,
+            JsonKind::Array => self.add_array(cursor, depth - 1)?,
+            JsonKind::Object => self.add_object(cursor, depth - 1)?,
         }
         Ok(())
     }
 
-    fn add_array(&mut self, cursor: &mut JsonCursor<'_>, scratch: &mut String, depth: usize) -> CellResult<()> {
+    fn add_array(&mut self, cursor: &mut JsonCursor<'_>, depth: usize) -> CellResult<()> {
         if *self == Self::Unknown {
             *self = Self::List(Box::new(Self::Unknown));
         }
         let Self::List(item) = self else {
-            cursor.raw_value(scratch)?;
+            cursor.raw_value()?;
             *self = Self::Mixed;
             return Ok(());
         };
-        cursor.kind()?;
-        let mut items = cursor.array();
-        while items.next_item(cursor)? {
-            item.add_nested(cursor, scratch, depth)?;
+        let mut is_first = true;
+        while cursor.next_item(&mut is_first)? {
+            item.add_nested(cursor, depth)?;
         }
         Ok(())
     }
 
-    fn add_object(&mut self, cursor: &mut JsonCursor<'_>, scratch: &mut String, depth: usize) -> CellResult<()> {
+    fn add_object(&mut self, cursor: &mut JsonCursor<'_>, depth: usize) -> CellResult<()> {
         if *self == Self::Unknown {
             *self = Self::Object(Vec::new());
         }
         let Self::Object(members) = self else {
-            cursor.raw_value(scratch)?;
+            cursor.raw_value()?;
             *self = Self::Mixed;
             return Ok(());
         };
-        cursor.kind()?;
-        let mut object = cursor.object();
-        while let Some(name) = object.next_name(cursor, scratch)? {
+        let mut is_first = true;
+        while let Some(name) = cursor.next_name(&mut is_first)? {
             let position = members.iter().position(|(other, _)| other == name).unwrap_or_else(|| {
                 members.push((name.to_owned(), Self::Unknown));
                 members.len() - 1
             });
             if let Some((_, guess)) = members.get_mut(position) {
-                guess.add_nested(cursor, scratch, depth)?;
+                guess.add_nested(cursor, depth)?;
             }
             if members.len() > MEMBERS_MAX {
                 break;

@@ -58,7 +58,7 @@ impl JsonLines {
         let line = self.without_mark(trim(&open));
         let is_whole = record_text(line).is_ok_and(|text| {
             let mut cursor = JsonCursor::new(text);
-            cursor.raw_value(&mut String::new()).and_then(|_| cursor.expect_end()).is_ok()
+            cursor.raw_value().and_then(|_| cursor.expect_end()).is_ok()
         });
         if !is_whole && !is_blank(line) {
             let line = self.line;

@@ -48,7 +48,7 @@ fn rows_that_do_not_fit_have_line_column_and_reason() {
         r#"line 9, column "device": 7 does not fit; the column is text"#,
         r#"line 10: the JSON is malformed at byte 24 of the row: an object needs a comma or its end here"#,
         r#"line 11: a row is an object with the names of the columns"#,
-        r#"line 12: "01" is no number in JSON"#,
+        r#"line 12: the JSON is malformed at byte 24 of the row: a number does not have the form of JSON"#,
         r#"line 13: the JSON is malformed at byte 16 of the row: there is more text after the value"#,
         r#"line 14, column "devise": there is no column "devise"; did you mean "device"?; nor are there: "x", "y""#,
     ];
