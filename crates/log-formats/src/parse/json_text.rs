@@ -1,4 +1,6 @@
 //! Reads JSON without allocation: values are parts of the line, and only texts with escapes are copied.
+//!
+//! Writers cut texts within a pair of `\u` escapes and leave control characters as they are. The parser jiter refuses both.
 
 use crate::defect::Misfit;
 use crate::entry::{EntryFields, Piece, Slot};

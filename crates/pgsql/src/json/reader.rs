@@ -1,4 +1,6 @@
 //! Reads JSON text.
+//!
+//! The parser jiter refuses half of a pair of `\u` escapes, which PostgreSQL accepts in `json`, and long numbers.
 
 use std::borrow::Cow;
 

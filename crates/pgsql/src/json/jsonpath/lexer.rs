@@ -17,10 +17,12 @@ pub(super) enum PathToken {
 }
 
 /// Longer ones first.
-const SYMBOLS: [&str; 30] = [
+const SYMBOLS: [&str; 32] = [
     "&&", "||", "**", "<=", "==", "<>", "!=", ">=", "<", ">", "!", "?", "%", "$", ".", "[", "]", "{", "}", "(", ")",
-    "|", "&", "=", "@", "#", ",", "*", ":", "-",
+    "|", "&", "=", "@", "#", ",", "*", ":", "-", "+", "/",
 ];
+/// The characters that end a name.
+const NAME_ENDS: &str = "?%$.[]{}()|&!=<>@#,*:-+/\\\" \t\n\r\u{c}";
 
 /// Splits `text` into tokens, each with its position.
 pub(super) fn tokens(text: &str) -> Result<Vec<(PathToken, usize)>> {
@@ -49,39 +51,7 @@ pub(super) fn invalid(text: &str, at: usize, reason: &str) -> DataFusionError {
 
 /// Whether a name may contain the character.
 fn is_name_character(character: char) -> bool {
-    !matches!(
-        character,
-        '?' | '%'
-            | '$'
-            | '.'
-            | '['
-            | ']'
-            | '{'
-            | '}'
-            | '('
-            | ')'
-            | '|'
-            | '&'
-            | '!'
-            | '='
-            | '<'
-            | '>'
-            | '@'
-            | '#'
-            | ','
-            | '*'
-            | ':'
-            | '-'
-            | '+'
-            | '/'
-            | '\\'
-            | '"'
-            | ' '
-            | '\t'
-            | '\n'
-            | '\r'
-            | '\u{c}'
-    )
+    !NAME_ENDS.contains(character)
 }
 
 struct PathLexer<'a> {
@@ -126,8 +96,7 @@ impl<'a> PathLexer<'a> {
             '\\' => PathToken::Name(self.name()?),
             character if is_name_character(character) => PathToken::Name(self.name()?),
             _ => {
-                let more = ["+", "/"];
-                let symbol = SYMBOLS.iter().chain(&more).find(|symbol| rest.starts_with(**symbol));
+                let symbol = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol));
                 let symbol = symbol.ok_or_else(|| self.error("syntax error"))?;
                 self.at += symbol.len();
                 PathToken::Symbol(symbol)

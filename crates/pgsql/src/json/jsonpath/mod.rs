@@ -1,4 +1,11 @@
 //! SQL/JSON paths: `jsonb_path_query` and its siblings, `@?` and `@@`.
+//!
+//! # Why not the crate `sql-json-path`
+//!
+//! Version 0.2 has no bound on its steps, and its parser takes exponential time in the depth of parentheses. It computes and
+//! compares in double precision and panics where a result is infinite. `.**` does not enter arrays, `.key` of an array is
+//! empty if one element is no object, `keyvalue()` has no `id`, and an error drops the items before it, which `silent` returns. It
+//! enables `arbitrary_precision` of serde_json for all crates.
 
 mod accessor;
 mod budget;

@@ -4,6 +4,9 @@
 //! group takes as much as its own part prefers. No engine of backtracking or of leftmost-first alternatives does the
 //! same, so patterns are compiled here, as PostgreSQL's compiler does. Where only the beginning of a match is sought,
 //! or whether there is one, the crate `regex` finds it first.
+//!
+//! The crate `regex-automata` finds the longest match (`MatchKind::All`), but it has no lookaround, and the borders of
+//! words are those of another version of Unicode. Both are states of the automaton here, so it would be needed beside that one.
 
 mod automaton;
 mod charset;
