@@ -105,6 +105,10 @@ impl TypeGuess {
         };
         let mut is_first = true;
         while let Some(name) = cursor.next_name(&mut is_first)? {
+            if members.len() > MEMBERS_MAX {
+                cursor.raw_value()?;
+                continue;
+            }
             let position = members.iter().position(|(other, _)| other == name).unwrap_or_else(|| {
                 members.push((name.to_owned(), Self::Unknown));
                 members.len() - 1
@@ -112,12 +116,8 @@ impl TypeGuess {
             if let Some((_, guess)) = members.get_mut(position) {
                 guess.add_nested(cursor, depth)?;
             }
-            if members.len() > MEMBERS_MAX {
-                break;
-            }
         }
         if members.len() > MEMBERS_MAX {
-            // The rest of the row is not needed: whatever it has, the column is text.
             *self = Self::Mixed;
         }
         Ok(())

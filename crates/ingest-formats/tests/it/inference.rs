@@ -68,6 +68,7 @@ fn values_of_several_kinds_are_text_that_is_json() {
     let body = format!("{{\"v\":{many}}}\n{{\"v\":{{}}}}\n");
     let inferred = infer_schema(body.as_bytes(), &BodyOptions::new(BodyFormat::Ndjson)).unwrap();
     assert_eq!(inferred.schema.field(0).data_type(), &DataType::Utf8);
+    assert_eq!((inferred.schema.fields().len(), inferred.rows), (1, 2));
 }
 
 #[test]
