@@ -17,7 +17,6 @@ mod config {
     pub(crate) mod parsing;
     mod problem;
     pub(crate) mod quantities;
-    mod renamed_keys;
     mod types;
     pub(crate) mod variables;
     mod yaml_tree;

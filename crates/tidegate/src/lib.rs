@@ -41,7 +41,6 @@ mod output;
 mod quantity;
 mod readiness;
 mod reload;
-mod renamed_flags;
 mod shutdown;
 mod source;
 mod standard_stream;

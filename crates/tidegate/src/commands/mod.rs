@@ -27,7 +27,6 @@ mod table_server;
 mod token;
 mod tools;
 mod transport;
-mod upgrade_config;
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -39,7 +38,6 @@ use crate::command_error::CommandError;
 use crate::log_writer::LogWriter;
 use crate::logging;
 use crate::options::GlobalOptions;
-use crate::renamed_flags;
 
 /// MCP data server: serves files, PostgreSQL and SQLite as tables, and streams its answers
 #[derive(Debug, Parser)]
@@ -60,7 +58,7 @@ impl Cli {
     /// # Errors
     /// If the log cannot be started, or if wrong arguments contain control characters.
     pub fn parse_arguments(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, CommandError> {
-        let (arguments, warnings) = renamed_flags::with_new_names(arguments.into_iter().collect());
+        let arguments: Vec<OsString> = arguments.into_iter().collect();
         let is_escaped =
             |argument: &OsString| matches!(escape_control_characters(&argument.to_string_lossy()), Cow::Owned(_));
         let has_control_characters = arguments.iter().any(is_escaped);
@@ -70,9 +68,6 @@ impl Cli {
         // A shell would print its lines into the line that is being typed.
         if !matches!(cli.command, Command::CompleteLine(_)) {
             cli.log_writer = logging::start(&cli.options.log, if is_server { "info" } else { "warn" }, is_server)?;
-        }
-        for warning in warnings {
-            tracing::warn!("{warning}");
         }
         Ok(cli)
     }
@@ -115,7 +110,6 @@ enum Command {
     Doctor(doctor::DoctorCommand),
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    UpgradeConfig(upgrade_config::UpgradeConfigCommand),
     #[command(subcommand)]
     Key(key::KeyCommand),
     #[command(subcommand)]
@@ -160,7 +154,6 @@ impl Command {
             Self::Client(client) => client.run(options),
             Self::Doctor(doctor) => doctor.run(options).await,
             Self::Config(config) => config.run(options).await,
-            Self::UpgradeConfig(upgrade) => upgrade.run(options),
             Self::Key(key) => key.run(options),
             Self::Token(token) => token.run(options),
             Self::Access(access) => access.run(options).await,

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use saphyr_parser::Parser;
 use serde_json::{Map, Value};
 
+use super::includes;
 use super::problem::{ConfigProblem, SourcePosition};
 use super::variables::{ExpandedText, VariableResolver, VariableValue};
 use super::yaml_tree::{YamlContent, YamlNode, YamlTreeBuilder};
-use super::{includes, renamed_keys};
 
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
@@ -25,13 +25,12 @@ pub(crate) struct Document {
     positions: BTreeMap<String, SourcePosition>,
     /// The texts with variables, whose values are secret.
     expanded: BTreeMap<String, ExpandedText>,
-    pub(super) deprecations: Vec<ConfigProblem>,
 }
 
 impl Document {
     pub(crate) fn empty(path: &Path) -> Self {
         let (positions, expanded) = (BTreeMap::new(), BTreeMap::new());
-        Self { files: vec![path.to_owned()], value: Value::Null, positions, expanded, deprecations: Vec::new() }
+        Self { files: vec![path.to_owned()], value: Value::Null, positions, expanded }
     }
 
     pub(crate) fn read(path: &Path, variables: &VariableResolver<'_>) -> Result<Self, Vec<ConfigProblem>> {
@@ -60,22 +59,16 @@ impl Document {
         root: &YamlNode,
         variables: &VariableResolver<'_>,
     ) -> Result<Self, Vec<ConfigProblem>> {
-        let mut builder = ValueBuilder {
-            positions: BTreeMap::new(),
-            expanded: BTreeMap::new(),
-            problems: Vec::new(),
-            deprecations: Vec::new(),
-            parents: Vec::new(),
-            variables,
-        };
+        let mut builder =
+            ValueBuilder { positions: BTreeMap::new(), expanded: BTreeMap::new(), problems: Vec::new(), variables };
         // An empty file is a valid configuration.
         let value = match builder.build_value(root, String::new()) {
             Value::Null => Value::Object(Map::new()),
             value => value,
         };
         if builder.problems.is_empty() {
-            let ValueBuilder { positions, expanded, deprecations, .. } = builder;
-            Ok(Self { files, value, positions, expanded, deprecations })
+            let ValueBuilder { positions, expanded, .. } = builder;
+            Ok(Self { files, value, positions, expanded })
         } else {
             Err(builder.problems.into_iter().map(|problem| problem.in_file(&files)).collect())
         }
@@ -133,19 +126,14 @@ impl Document {
 
 /// The text of a file of the configuration.
 fn read_file(path: &Path) -> Result<String, Vec<ConfigProblem>> {
-    let text = read_text(path)?;
-    // Some editors begin a file with a byte order mark.
-    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
-}
-
-/// The text of a file, with its byte order mark.
-pub(super) fn read_text(path: &Path) -> Result<String, Vec<ConfigProblem>> {
     let failed = |error: std::io::Error| vec![ConfigProblem::new("", format!("cannot be read: {error}"))];
     let metadata = std::fs::metadata(path).map_err(failed)?;
     if metadata.len() > FILE_BYTES_MAX {
         return Err(vec![ConfigProblem::new("", format!("is larger than {FILE_BYTES_MAX} bytes"))]);
     }
-    std::fs::read_to_string(path).map_err(failed)
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    // Some editors begin a file with a byte order mark.
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 pub(super) fn parse_tree(text: &str, file: usize) -> Result<YamlNode, Vec<ConfigProblem>> {
@@ -198,56 +186,29 @@ struct ValueBuilder<'a> {
     positions: BTreeMap<String, SourcePosition>,
     expanded: BTreeMap<String, ExpandedText>,
     problems: Vec<ConfigProblem>,
-    deprecations: Vec<ConfigProblem>,
-    /// The enclosing keys, `[]` for an item of a list.
-    parents: Vec<&'a str>,
     variables: &'a VariableResolver<'a>,
 }
 
-impl<'a> ValueBuilder<'a> {
-    fn build_value(&mut self, node: &'a YamlNode, path: String) -> Value {
+impl ValueBuilder<'_> {
+    fn build_value(&mut self, node: &YamlNode, path: String) -> Value {
         self.positions.entry(path.clone()).or_insert(node.position);
         match &node.kind {
             YamlContent::Plain(text) => self.expand_scalar(text, true, node.position, path),
             YamlContent::Text(text) => self.expand_scalar(text, false, node.position, path),
             YamlContent::List(items) => {
-                self.parents.push("[]");
                 let item = |(index, item)| self.build_value(item, format!("{path}[{index}]"));
-                let values = items.iter().enumerate().map(item).collect();
-                self.parents.pop();
-                Value::Array(values)
+                Value::Array(items.iter().enumerate().map(item).collect())
             }
             YamlContent::Map(members) => {
                 let mut object = Map::new();
                 for (name, position, node) in members {
-                    let name = self.current_name(name, *position, members);
-                    let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                     self.positions.insert(path.clone(), *position);
-                    self.parents.push(name);
-                    object.insert(name.to_owned(), self.build_value(node, path));
-                    self.parents.pop();
+                    object.insert(name.clone(), self.build_value(node, path));
                 }
                 Value::Object(object)
             }
         }
-    }
-
-    /// The current name of the key `written`, with a warning if it was renamed.
-    fn current_name(
-        &mut self,
-        written: &'a str,
-        position: SourcePosition,
-        members: &[(String, SourcePosition, YamlNode)],
-    ) -> &'a str {
-        let Some(new) = renamed_keys::new_name(&self.parents, written) else { return written };
-        if members.iter().any(|(name, _, _)| name == new) {
-            let message = format!("{written:?} is the old name of {new:?}, which is set too; remove {written:?}");
-            self.problems.push(ConfigProblem::at_position(position, message));
-            return written;
-        }
-        let message = format!("{written:?} is deprecated; write {new:?}");
-        self.deprecations.push(ConfigProblem::at_position(position, message));
-        new
     }
 
     fn expand_scalar(&mut self, text: &str, is_plain: bool, position: SourcePosition, path: String) -> Value {

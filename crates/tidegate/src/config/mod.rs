@@ -30,7 +30,6 @@ mod policies;
 mod postgres;
 mod problem;
 mod quantities;
-mod renamed_keys;
 mod safeguards;
 mod system;
 mod tables;
@@ -40,7 +39,6 @@ mod templates;
 mod tenancy;
 mod tls;
 mod types;
-mod upgrade;
 mod variables;
 mod yaml_tree;
 
@@ -61,7 +59,6 @@ pub(crate) use problem::ConfigProblem;
 pub(crate) use safeguards::audit_options;
 pub(crate) use tls::to_tls_options;
 pub(crate) use types::{Config, ListenConfig, ResultsConfig, ServerAddress, TokensConfig};
-pub(crate) use upgrade::{UpgradedFile, upgrade_files};
 use variables::VariableResolver;
 
 pub(crate) const CONFIG_FILE_NAME: &str = "tidegate.yaml";
@@ -95,11 +92,10 @@ impl LoadedConfig {
         let variables = VariableResolver::from_environment(folder);
         let document = Document::read(path, &variables);
         file_hashes.merge(variables.files());
-        let mut document = document.map_err(|problems| ConfigError(render_report(&problems, path, None)))?;
+        let document = document.map_err(|problems| ConfigError(render_report(&problems, path, None)))?;
         let report = |problems: Vec<_>| ConfigError(render_report(&problems, path, Some(&document)));
         let mut config = parsing::parse_config(&document).map_err(report)?;
-        let mut deprecated = templates::resolve(&mut config, &document).map_err(report)?;
-        document.deprecations.append(&mut deprecated);
+        templates::expand_variables(&mut config, &document);
         let loaded = Self { config, document };
         loaded.files().iter().for_each(|file| file_hashes.record(file));
         Ok(loaded)
@@ -112,11 +108,6 @@ impl LoadedConfig {
 
     pub(crate) fn path(&self) -> &Path {
         self.document.path()
-    }
-
-    pub(crate) fn deprecations(&self) -> Vec<String> {
-        let report = render_report(&self.document.deprecations, self.path(), Some(&self.document));
-        report.lines().map(str::to_owned).collect()
     }
 
     /// Whether the file has no keys.

@@ -225,8 +225,7 @@ impl NodeAssembler {
             folders.iter().filter_map(|(name, tables)| Some((name.clone(), tables.warning.clone()?))).collect();
         let damage = folders.iter().flat_map(|(name, tables)| tables.damage.iter().map(move |damage| (name, damage)));
         let of_folders = read_only.iter().map(|(name, reason)| (name, reason)).chain(damage);
-        let of_folders = of_folders.map(|(name, reason)| format!("database {name}: {reason}"));
-        let warnings: Vec<String> = loaded.deprecations().into_iter().chain(of_folders).collect();
+        let warnings = of_folders.map(|(name, reason)| format!("database {name}: {reason}")).collect();
         let open = OpenDatabases::open(loaded, previous, &reserved, &self.engine, &node_tables, folders, problems);
         (open, warnings, read_only)
     }

@@ -58,8 +58,6 @@ pub(crate) struct ExpandedText {
     pub(crate) text: String,
     /// The text as a template in which the braces of values are literal.
     pub(crate) template: String,
-    /// The same in the deprecated syntax, in which a literal brace is doubled.
-    pub(crate) deprecated_template: String,
     pub(crate) values: Vec<VariableValue>,
 }
 
@@ -67,13 +65,11 @@ impl ExpandedText {
     fn push_text(&mut self, text: &str) {
         self.text.push_str(text);
         self.template.push_str(text);
-        self.deprecated_template.push_str(text);
     }
 
     fn push_value(&mut self, value: String, inside: &str) {
         self.text.push_str(&value);
         self.template.push_str(&escape_braces(&value));
-        self.deprecated_template.push_str(&value.replace('{', "{{").replace('}', "}}"));
         // A default is part of the file, so it is not secret.
         if !inside.ends_with(&format!(":-{value}")) {
             self.values.push(VariableValue { value, source_text: format!("${{{inside}}}") });
@@ -210,7 +206,6 @@ mod tests {
         let Ok(Some(filled)) = expand("{{id}} ${ODD}") else { panic!("it holds a variable") };
         assert_eq!(filled.text, "{{id}} ${HOST}: {a}");
         assert_eq!(filled.template, r#"{{id}} ${{"{"}}HOST{{"}"}}: {{"{"}}a{{"}"}}"#);
-        assert_eq!(filled.deprecated_template, "{{id}} ${{HOST}}: {{a}}");
         assert_eq!(filled.values[0].value(), "${HOST}: {a}");
     }
 

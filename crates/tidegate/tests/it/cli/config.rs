@@ -295,28 +295,6 @@ fn variable_values_are_redacted_in_every_report() {
 }
 
 #[test]
-fn renamed_keys_are_read_with_a_warning() {
-    let old = "results: {time_to_live: 2h, of_one: 1GiB}\nlimits: {answer_within: 5m}\nserver: {doors: {sse: false}}\n";
-    let ran = ConfiguredFolder::new(old).run(&["config", "check"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    for (position, old, new) in [
-        ("1:11", "time_to_live", "ttl"),
-        ("1:29", "of_one", "per_principal"),
-        ("2:10", "answer_within", "input_timeout"),
-        ("3:10", "doors", "transports"),
-    ] {
-        let warning = format!("tidegate.yaml:{position}: {old:?} is deprecated; write {new:?}");
-        assert!(ran.stderr.contains(&warning), "{warning}: {ran:?}");
-    }
-    let both = "server: {doors: {sse: false}, transports: {sse: false}}\n";
-    let error = ConfiguredFolder::new(both).usage_error(&["config", "check"]);
-    assert!(
-        error.contains("\"doors\" is the old name of \"transports\", which is set too; remove \"doors\""),
-        "{error}"
-    );
-}
-
-#[test]
 fn check_doctor_and_explain_warn_of_unreachable_data() {
     let configured = ConfiguredFolder::new(
         "databases: [{name: shop, files: shop, tables: {ordrs: {delimiter: ';'}, nothing: {header: false}, '2024': {}}}]

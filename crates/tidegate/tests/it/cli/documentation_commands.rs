@@ -64,7 +64,6 @@ const NOT_RUN: [(&str, &str); 53] = [
     ("scripts/test-packages", "needs packages of the release build; scripts/release runs it"),
     ("tidegate serve postgres://…", "any server stands for the address; cli/postgres.rs serves one"),
     ("tidegate stdio postgres://…", "as tidegate serve postgres://…"),
-    ("tidegate upgrade-config", "the keys of the page are old on purpose; cli/init.rs replaces some"),
     (
         "scripts/test fuzz",
         "takes minutes, and many more to build; the stored corpora are run by the tests of each crate",
@@ -93,6 +92,7 @@ const NOT_RUN: [(&str, &str); 53] = [
         "tidegate config import toolbox.yaml > tidegate.yaml",
         "the file is the reader's; cli/import.rs converts such files",
     ),
+    ("tidegate config check FILE", "FILE is the reader's; cli/config.rs checks such files"),
     ("tidegate stdio", "speaks MCP with the client that starts it; cli/stdio.rs does that"),
     ("tidegate stdio --connect URL", "as tidegate stdio; URL stands for any server"),
 ];

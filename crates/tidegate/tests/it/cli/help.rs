@@ -27,7 +27,6 @@ fn help_snapshots() {
         Some("call"),
         Some("tools"),
         Some("config"),
-        Some("upgrade-config"),
         Some("key"),
         Some("access"),
         Some("audit"),

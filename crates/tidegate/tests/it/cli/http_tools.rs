@@ -116,25 +116,6 @@ async fn http_tool_rows_support_every_format() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn deprecated_templates_are_read_with_a_warning() {
-    let host = start_api().await;
-    let configured = configured(&host);
-    let text = std::fs::read_to_string(configured.folder().join("tidegate.yaml")).unwrap();
-    let deprecated = ["customer", "limit", "page"]
-        .iter()
-        .fold(text, |text, name| text.replace(&format!("{{{{{name}}}}}"), &format!("{{{name}}}")));
-    configured.write(&deprecated);
-    let checked = run(&configured, &["config", "check"]);
-    for (path, name) in [("url", "customer"), ("query.limit", "limit"), ("query.page", "page")] {
-        let warning =
-            format!("tools[0].http.{path}: uses the deprecated template syntax; write {{{{{name}}}}} for {{{name}}}");
-        let is_warning = |line: &str| line.contains("tidegate.yaml:6:") && line.contains(&warning);
-        assert!(checked.stderr.lines().any(is_warning), "{warning}: {}", checked.stderr);
-    }
-    assert_eq!(call(&configured, &host, &["tickets", "customer=7", "extract=query"]), r#"["limit=2",null]"#);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn http_tool_limits_apply() {
     let host = start_api().await;
     let configured = configured(&host);

@@ -1,4 +1,4 @@
-//! `tidegate init`, `tidegate upgrade-config`, `tidegate health` and the manual pages.
+//! `tidegate init`, `tidegate health` and the manual pages.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -61,28 +61,6 @@ fn nothing_is_written_without_answers() {
         assert!(ran.stderr.contains(message) && !ran.stderr.contains("secret"), "{ran:?}");
     }
     assert!(!empty.path().join("tidegate.yaml").exists());
-}
-
-#[test]
-fn old_keys_are_replaced_in_all_files() {
-    let configured = ConfiguredFolder::new(
-        "include: more.yaml\ndatabases: [{name: shop, files: shop}]\nserver: {doors: {sse: false}}  # doors\n",
-    );
-    std::fs::write(configured.folder().join("more.yaml"), "audit: {file: a.jsonl, keep: 3}\n").unwrap();
-    let before = configured.run(&["config", "check"]);
-    assert!(before.stderr.contains("\"doors\" is deprecated"), "{before:?}");
-    let dry = configured.run(&["upgrade-config", "--dry-run"]);
-    assert!(dry.stdout.ends_with("tidegate.yaml: 2 keys would be replaced\n"), "{dry:?}");
-    let ran = configured.run(&["upgrade-config"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
-    assert!(ran.stdout.contains("tidegate.yaml:3: doors is now transports\n"), "{ran:?}");
-    let written = std::fs::read_to_string(configured.folder().join("tidegate.yaml")).unwrap();
-    assert!(written.contains("server: {transports: {sse: false}}  # doors\n"), "{written}");
-    let kept = std::fs::read_to_string(configured.folder().join("more.yaml.bak")).unwrap();
-    assert_eq!(kept, "audit: {file: a.jsonl, keep: 3}\n");
-    let after = configured.run(&["config", "check"]);
-    assert!(after.code == Some(0) && !after.stderr.contains("deprecated"), "{after:?}");
-    assert_eq!(configured.run(&["upgrade-config"]).stdout, "tidegate.yaml: 0 keys replaced\n");
 }
 
 #[test]

@@ -14,7 +14,7 @@ const INTRODUCTION: &str = "\
 # Configuration keys
 
 These are all keys of `tidegate.yaml`. [Configuration file](configuration-file.md) describes where the file is found, its variables, and how
-changes take effect. An unknown key is an error. [Upgrade](../how-to/upgrade.md) lists the renamed keys.
+changes take effect. An unknown key is an error.
 
 In a path, `[]` stands for each item of a list and `NAME` for a name of your choice. A size is a number of bytes (`4096`) or has a unit
 (`40KB`, `1MiB`). A duration has a unit (`500ms`, `60s`, `5m`, `1h`). `See above` means that the text above the table states the default.
