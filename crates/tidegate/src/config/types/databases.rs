@@ -23,9 +23,9 @@ pub(crate) struct DatabaseConfig {
     pub(crate) files: Option<OneOrMany>,
     /// Folder of tables that take rows, relative to this file: the database has these tables. With postgres and sqlite, the
     /// name of a table that takes rows, or a list of names; with network, such a list. Roles grant the right to write.
-    /// Default: none. Since: 0.2.0.
+    /// Default: none.
     pub(crate) ingest: Option<OneOrMany>,
-    /// Ingest: whether the first rows for a table that is not declared create it. Default: true. Since: 0.2.0.
+    /// Ingest: whether the first rows for a table that is not declared create it. Default: true.
     pub(crate) create_tables: Option<bool>,
     /// How CSV files, sheets and log files are read, and what tables of an ingest folder are, by table name. Default:
     /// detected.
@@ -43,34 +43,32 @@ pub(crate) struct DatabaseConfig {
     /// may query all of them through it. Default: none.
     pub(crate) federated: Option<Vec<String>>,
     /// Address of a server of Arrow Flight SQL: grpc+tls://host:443, or grpc://127.0.0.1:7071 on this machine. In a list,
-    /// further servers with the same rows follow, which are tried in this order. Default: none. Since: 0.2.0.
+    /// further servers with the same rows follow, which are tried in this order. Default: none.
     pub(crate) flight_sql: Option<OneOrMany>,
-    /// Flight SQL: bearer token of this server there. All callers use it. Write it as ${VARIABLE}. Default: none. Since:
-    /// 0.2.0.
+    /// Flight SQL: bearer token of this server there. All callers use it. Write it as ${VARIABLE}. Default: none.
     pub(crate) token: Option<SecretText>,
-    /// Flight SQL: name of the catalog, which is a database of that server. Default: that of the server. Since: 0.2.0.
+    /// Flight SQL: name of the catalog, which is a database of that server. Default: that of the server.
     pub(crate) catalog: Option<String>,
-    /// Flight SQL: the SQL of the server. Default: datafusion. Since: 0.2.0.
+    /// Flight SQL: the SQL of the server. Default: datafusion.
     pub(crate) dialect: Option<DialectConfig>,
     /// Flight SQL: how long the first row of an answer may take; after it, the time limit of the call applies. Default:
-    /// 20s. Since: 0.2.0.
+    /// 20s.
     pub(crate) timeout: Option<Time>,
-    /// Flight SQL: TLS of the connections. Since: 0.2.0.
+    /// Flight SQL: TLS of the connections.
     #[serde(default)]
     pub(crate) tls: ClientTlsConfig,
-    /// Nodes, which are other servers of Tidegate: their tables of the same name are one table. Default: none. Since:
-    /// 0.2.0.
+    /// Nodes, which are other servers of Tidegate: their tables of the same name are one table. Default: none.
     pub(crate) network: Option<NetworkConfig>,
     /// Live tables of the machine that the server runs on: processes, connections, disks and others. Rows are produced
-    /// when they are read. {} offers all tables. Default: none. Since: 0.2.0.
+    /// when they are read. {} offers all tables. Default: none.
     pub(crate) system: Option<SystemConfig>,
     /// Folder with journal files of systemd, or a list of these: /var/log/journal. The table entries has all entries, and is
-    /// a log source with the name of the database. Default: none. Since: 0.2.0.
+    /// a log source with the name of the database. Default: none.
     pub(crate) journal: Option<OneOrMany>,
     /// Journals: access name that a caller needs to read command lines and environment variables. They are masked for all
-    /// others. Default: none; they are masked for all callers. Since: 0.2.0.
+    /// others. Default: none; they are masked for all callers.
     pub(crate) sensitive: Option<String>,
-    /// Files, journals: whether log files and journals are log sources by themselves. Default: true. Since: 0.2.0.
+    /// Files, journals: whether log files and journals are log sources by themselves. Default: true.
     pub(crate) log_sources: Option<bool>,
     /// PostgreSQL: the role that calls run as. Default: the login role.
     pub(crate) role: Option<RoleChoice>,
@@ -93,17 +91,17 @@ pub(crate) struct DatabaseConfig {
     #[serde(default)]
     pub(crate) pgbouncer: bool,
     /// PostgreSQL, Flight SQL: whether the server is not ready, according to /ready, while this database does not answer.
-    /// Default: true. Since: 0.2.0.
+    /// Default: true.
     pub(crate) required: Option<bool>,
     /// PostgreSQL: the highest cost estimate of the planner, in its units, for SQL that a caller writes. Default: no
     /// limit.
     pub(crate) max_cost: Option<f64>,
     /// PostgreSQL: functions of the database that SQL of callers may call although they are VOLATILE or SECURITY
-    /// DEFINER, each with or without its schema: [reports.total, uuid_generate_v4]. Default: none. Since: 0.2.0.
+    /// DEFINER, each with or without its schema: [reports.total, uuid_generate_v4]. Default: none.
     #[serde(default)]
     pub(crate) allow_functions: Vec<String>,
     /// PostgreSQL: the maximum size of one row, or of another message of the server. A larger one ends its call with an
-    /// error. At least 64KiB. Default: 64MiB. Since: 0.2.0.
+    /// error. At least 64KiB. Default: 64MiB.
     pub(crate) max_message_bytes: Option<Size>,
     /// PostgreSQL: the schema whose handlers are offered as tools, resources and prompts. tidegate pg install creates
     /// it. Default: none.
@@ -123,13 +121,13 @@ pub(crate) struct DatabaseConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SystemConfig {
-    /// Names of the tables that are offered. Default: all. Since: 0.2.0.
+    /// Names of the tables that are offered. Default: all.
     pub(crate) tables: Option<Vec<String>>,
     /// Access name that a caller needs to read sensitive columns, such as command lines and environment variables. They
-    /// are masked for all others. Default: none; they are masked for all callers. Since: 0.2.0.
+    /// are masked for all others. Default: none; they are masked for all callers.
     pub(crate) sensitive: Option<String>,
     /// Access names that a caller needs to see a table, all of them, by the name of the table: {processes: [admin]}.
-    /// Default: operator for caches and tables of PostgreSQL, else none. Since: 0.2.0.
+    /// Default: operator for caches and tables of PostgreSQL, else none.
     pub(crate) access: BTreeMap<String, Vec<String>>,
 }
 
@@ -226,31 +224,28 @@ pub(crate) struct TableConfig {
     pub(crate) columns: ColumnTypes,
     /// Log files: the format of their lines: combined, common, syslog, logfmt, json, csvlog or jsonlog of PostgreSQL, or
     /// pattern. A file with a format is a log, whatever its name is. Default: detected in files with the name of a log.
-    /// Since: 0.2.0.
     pub(crate) format: Option<String>,
-    /// Log files: a regular expression whose named groups become columns. It is the format pattern. Default: none. Since:
-    /// 0.2.0.
+    /// Log files: a regular expression whose named groups become columns. It is the format pattern. Default: none.
     pub(crate) pattern: Option<String>,
     /// Log files: types of the groups of the pattern by name: text, integer, float, boolean, or time with its form as
     /// strftime writes it: time %Y-%m-%d %H:%M:%S. Default: text; times in any usual form if the group has the name of a
-    /// time. Since: 0.2.0.
+    /// time.
     pub(crate) groups: BTreeMap<String, String>,
     /// Ingest: columns by whose values the files of the table are separated: a column, or hour(C), day(C) or month(C) of a
-    /// column of times. Default: none. Since: 0.2.0.
+    /// column of times. Default: none.
     pub(crate) partition_by: Vec<String>,
     /// Ingest: the age after which rows are removed, such as 90d, by the first partition of times. Default: rows are kept.
-    /// Since: 0.2.0.
     pub(crate) retention: Option<Time>,
     /// Ingest: whether rows may add nullable columns (add_columns) or must have those of the table (strict). Default:
-    /// strict. Since: 0.2.0.
+    /// strict.
     pub(crate) evolve: Option<EvolveConfig>,
     /// Ingest: a SELECT over the table incoming, which has the rows that arrive: each row by itself becomes a row of the
-    /// table, or none. Default: none. Since: 0.2.0.
+    /// table, or none. Default: none.
     pub(crate) transform: Option<String>,
     /// Ingest: columns that get an attribute of the caller, whatever its rows have: {tenant: tenant} or {site:
-    /// claims.site}. Default: none. Since: 0.2.0.
+    /// claims.site}. Default: none.
     pub(crate) stamp: BTreeMap<String, String>,
-    /// Log files: the zone of times that name none, such as Europe/Berlin or +02:00. Default: UTC. Since: 0.2.0.
+    /// Log files: the zone of times that name none, such as Europe/Berlin or +02:00. Default: UTC.
     pub(crate) time_zone: Option<String>,
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct RoleConfig {
     pub(crate) databases: Vec<String>,
     /// Tables that the role may write rows to, as database.table with wildcards, such as plant.* or plant.sensors; "*" means
     /// all. The role then has the tool append_rows and the receivers; replace_rows and drop_table come with its toolsets. Default:
-    /// none. Since: 0.2.0.
+    /// none.
     #[serde(default)]
     pub(crate) ingest: Vec<String>,
     /// Tokens with all of these claims get the role. Default: none.
@@ -181,7 +181,7 @@ pub(crate) struct ProxyConfig {
     /// Header that contains the roles of the caller, separated by commas. Default: none; callers have default_roles.
     pub(crate) roles_header: Option<String>,
     /// Roles of callers for whom the proxy sends no roles_header, and of all its callers without a roles_header.
-    /// Default: none. Since: 0.2.0.
+    /// Default: none.
     #[serde(default)]
     pub(crate) default_roles: Vec<String>,
 }

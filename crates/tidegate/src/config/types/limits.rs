@@ -19,7 +19,7 @@ pub(crate) struct LimitsConfig {
     /// Maximum size of an answer, in bytes. Default: 40KB.
     pub(crate) inline_bytes: Option<SizeBound>,
     /// Number of rows in each text item of a tool's answer, for clients that show content as it arrives. Each item is
-    /// complete in its format. Not for the formats table and toon. Default: none; all rows are one text. Since: 0.2.0.
+    /// complete in its format. Not for the formats table and toon. Default: none; all rows are one text.
     pub(crate) batch_rows: Option<NonZeroU64>,
     /// A call without any output for this long becomes a task, if the client declared the extension for tasks.
     /// Default: 10s.
@@ -119,7 +119,7 @@ pub(crate) struct ToolLimitsConfig {
     pub(crate) inline_rows: Option<RowBound>,
     /// Maximum size of an answer, in bytes.
     pub(crate) inline_bytes: Option<SizeBound>,
-    /// Number of rows in each text item of an answer. Default: limits.batch_rows. Since: 0.2.0.
+    /// Number of rows in each text item of an answer. Default: limits.batch_rows.
     pub(crate) batch_rows: Option<NonZeroU64>,
     /// A call without any output for this long becomes a task, if the client declared the extension for tasks.
     pub(crate) task_after: Option<Time>,

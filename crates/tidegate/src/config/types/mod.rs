@@ -43,7 +43,7 @@ pub(crate) use server::{
 pub(crate) struct Config {
     /// Further files, relative to this one: conf.d/*.yaml, or a list of these. They are read in the order of their names.
     /// Their lists are joined, their maps merged, and any other key may be set in one file only. Paths in them are
-    /// relative to this file. Default: none. Since: 0.2.0.
+    /// relative to this file. Default: none.
     pub(crate) include: Option<OneOrMany>,
     /// Address, TLS, transports and name of the server.
     pub(crate) server: ServerConfig,
@@ -61,15 +61,15 @@ pub(crate) struct Config {
     /// /mcp/NAME and can be granted to roles. Default: none.
     pub(crate) toolsets: BTreeMap<String, Vec<String>>,
     /// Log sources: tables whose rows are log entries. Callers with the right to one of them have four more tools.
-    /// Default: none. Since: 0.2.0.
+    /// Default: none.
     pub(crate) logs: Vec<LogSourceConfig>,
     /// Metric sources: tables with samples, servers with the API of Prometheus, and the metrics of this server. Callers
-    /// with the right to one of them have three more tools. Default: none. Since: 0.2.0.
+    /// with the right to one of them have three more tools. Default: none.
     pub(crate) metrics: Vec<MetricSourceConfig>,
     /// Receivers of telemetry that is sent: OTLP, the remote write of Prometheus, the bulk API of Elasticsearch. Default:
-    /// none. Since: 0.2.0.
+    /// none.
     pub(crate) receivers: ReceiversConfig,
-    /// Brokers of MQTT, whose messages become rows of tables. Default: none. Since: 0.2.0.
+    /// Brokers of MQTT, whose messages become rows of tables. Default: none.
     pub(crate) mqtt: Vec<MqttConfig>,
     /// Declared resources. Default: none.
     pub(crate) resources: Vec<ResourceConfig>,
@@ -95,7 +95,7 @@ pub(crate) struct Config {
     /// Default: false.
     pub(crate) fence: bool,
     /// Whether lists of tools include their rarely used parameters (mode, delivery, no_cache). Calls may have them in any
-    /// case. Default: false. Since: 0.2.0.
+    /// case. Default: false.
     pub(crate) advanced: bool,
 }
 
@@ -117,7 +117,7 @@ pub(crate) struct ToolConfig {
     /// One statement with parameters as :name. It may only read, unless transaction.writes is true. Default: none.
     pub(crate) sql: Option<String>,
     /// Table that takes rows, as database.table, instead of a statement: a call adds one row. Each parameter is a
-    /// column. Default: none. Since: 0.2.0.
+    /// column. Default: none.
     pub(crate) insert_into: Option<String>,
     /// PostgreSQL: the transaction of the statement.
     #[serde(default)]
@@ -132,15 +132,15 @@ pub(crate) struct ToolConfig {
     /// still the same. Default: none.
     pub(crate) confirm: Option<String>,
     /// Format of the answer: mcp, json, csv, markdown, ndjson, table or toon. Callers then have no argument for it.
-    /// Default: the caller chooses. Since: 0.2.0.
+    /// Default: the caller chooses.
     pub(crate) format: Option<String>,
     /// Column whose unique values are returned instead of the rows. Callers then have no argument for it. Default: the
-    /// caller chooses. Since: 0.2.0.
+    /// caller chooses.
     pub(crate) extract: Option<String>,
-    /// When rows are sent: streaming, batch or auto. For tools with sql that read. Default: auto. Since: 0.2.0.
+    /// When rows are sent: streaming, batch or auto. For tools with sql that read. Default: auto.
     pub(crate) mode: Option<String>,
     /// How rows are delivered: inline, or blocks for a stored result. For tools with sql that read. Callers then have no
-    /// argument for it. Default: the caller chooses. Since: 0.2.0.
+    /// argument for it. Default: the caller chooses.
     pub(crate) delivery: Option<String>,
     /// Access names that a caller must hold, all of them. Default: none.
     #[serde(default)]

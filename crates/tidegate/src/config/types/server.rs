@@ -14,7 +14,7 @@ pub(crate) struct ServerConfig {
     /// Address to listen on, or a list of addresses, each with its own transports and TLS. Default: 127.0.0.1:7070.
     pub(crate) listen: Option<ListenConfig>,
     /// Address of Arrow Flight SQL, for BI tools and programs: 127.0.0.1:7071. It has the TLS of server.tls. Beyond this
-    /// machine, server.tls and auth are required. Default: none; Flight SQL is off. Since: 0.2.0.
+    /// machine, server.tls and auth are required. Default: none; Flight SQL is off.
     pub(crate) flight: Option<String>,
     /// TLS and client certificates of the addresses without their own. Default: none; the server accepts plain HTTP.
     pub(crate) tls: Option<TlsConfig>,
@@ -30,7 +30,7 @@ pub(crate) struct ServerConfig {
     pub(crate) instructions: Option<String>,
     /// Transports that are on at the addresses without their own. Default: all.
     pub(crate) transports: TransportsConfig,
-    /// How long clients may cache the lists of tools, resources and prompts (MCP 2026-07-28). Since: 0.2.0.
+    /// How long clients may cache the lists of tools, resources and prompts (MCP 2026-07-28).
     pub(crate) list_cache: ListCacheConfig,
 }
 
@@ -39,10 +39,9 @@ pub(crate) struct ServerConfig {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ListCacheConfig {
     /// Duration for which clients may cache a list. Clients with a subscription learn of changes earlier. Default: 60s.
-    /// Since: 0.2.0.
     pub(crate) ttl: Option<Time>,
     /// Whether shared caches may store lists. Not allowed together with auth. Default: true without auth, as far as all
-    /// entries are open to all callers. Since: 0.2.0.
+    /// entries are open to all callers.
     pub(crate) public: Option<bool>,
 }
 
@@ -70,11 +69,11 @@ pub(crate) enum AddressConfig {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AddressOptionsConfig {
-    /// The address: 127.0.0.1:7070. Required. Since: 0.2.0.
+    /// The address: 127.0.0.1:7070. Required.
     pub(crate) address: String,
-    /// Transports that are on at this address. Default: server.transports. Since: 0.2.0.
+    /// Transports that are on at this address. Default: server.transports.
     pub(crate) transports: Option<TransportsConfig>,
-    /// TLS of this address. Default: server.tls. Since: 0.2.0.
+    /// TLS of this address. Default: server.tls.
     pub(crate) tls: Option<TlsConfig>,
 }
 

@@ -1,9 +1,6 @@
 //! `docs/reference/configuration.md`, from the JSON Schema of the configuration.
 //!
-//! The meaning of a key is the doc comment of its field. The comment states the default (`Default: 60s.`). A key that is
-//! newer than version 0.1.0 states its version (`Since: 0.2.0.`); `keys_of_0_1_0.txt` lists the others.
-
-use std::collections::BTreeSet;
+//! The meaning of a key is the doc comment of its field. The comment states the default (`Default: 60s.`).
 
 use serde_json::Value;
 
@@ -21,9 +18,6 @@ In a path, `[]` stands for each item of a list and `NAME` for a name of your cho
 
 ";
 
-/// The keys that version 0.1.0 has.
-const FIRST_KEYS: &str = include_str!("keys_of_0_1_0.txt");
-
 /// A part of the page: the members of one object.
 struct Section {
     path: String,
@@ -34,7 +28,6 @@ struct Section {
 struct Page {
     schema: Value,
     sections: Vec<Section>,
-    keys: BTreeSet<String>,
 }
 
 impl Page {
@@ -110,9 +103,8 @@ impl Page {
         found
     }
 
-    /// Adds the section of an object, and then those of the objects within it. The members of a type that a later key
-    /// uses again appeared with that key, in `later_since`.
-    fn add(&mut self, path: &str, introduction: &str, object: &Value, later_since: Option<&str>) {
+    /// Adds the section of an object, and then those of the objects within it.
+    fn add(&mut self, path: &str, introduction: &str, object: &Value) {
         let described = Description::parse(object["description"].as_str().unwrap_or_default());
         let required: Vec<&str> =
             object["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -133,26 +125,16 @@ impl Page {
                 None if is_object => "see its keys".to_owned(),
                 None => panic!("the doc comment of {key} does not state its default (Default: none.)"),
             };
-            let since = match (description.since, FIRST_KEYS.lines().any(|first| first == key), later_since) {
-                (Some(since), _, _) => since,
-                (None, true, _) => "0.1.0".to_owned(),
-                (None, false, Some(since)) => since.to_owned(),
-                (None, false, None) => panic!("the doc comment of {key} does not state its version (Since: 0.2.0.)"),
-            };
-            let later_since = Some(since.clone()).filter(|since| since != "0.1.0");
-            let row = vec![code(&key), self.type_name(property), default, plain(&description.meaning), since];
+            let row = vec![code(&key), self.type_name(property), default, plain(&description.meaning)];
             self.sections[index].rows.push(row);
-            self.keys.insert(key);
-            inner.extend(
-                objects.into_iter().map(|(path, found)| (path, description.whole.clone(), found, later_since.clone())),
-            );
+            inner.extend(objects.into_iter().map(|(path, found)| (path, description.whole.clone(), found)));
         }
-        for (path, whole, object, later_since) in inner {
+        for (path, whole, object) in inner {
             // The first sentence of the type repeats that of the key.
             let own = object["description"].as_str().unwrap_or_default();
             let further = own.split_once(". ").map_or("", |(_, further)| further);
             let introduction = if whole == own { whole } else { format!("{whole} {further}") };
-            self.add(&path, &introduction, &object, later_since.as_deref());
+            self.add(&path, &introduction, &object);
         }
     }
 }
@@ -162,20 +144,19 @@ struct Description {
     whole: String,
     meaning: String,
     default: Option<String>,
-    since: Option<String>,
 }
 
 impl Description {
     fn parse(comment: &str) -> Self {
         let whole = comment.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut meaning = whole.trim_end_matches(" Required.").to_owned();
-        let since = Self::take(&mut meaning, "Since: ");
-        let default = Self::take(&mut meaning, "Default: ");
-        Self { whole, meaning, default, since }
+        let default = Self::take_default(&mut meaning);
+        Self { whole, meaning, default }
     }
 
-    /// Takes the sentence that begins with `label` out of `text`, and returns its rest.
-    fn take(text: &mut String, label: &str) -> Option<String> {
+    /// Takes the sentence with the default out of `text`, and returns the default.
+    fn take_default(text: &mut String) -> Option<String> {
+        let label = "Default: ";
         let start = text.find(label)?;
         let sentence = &text[start + label.len()..];
         let is_end = |at: &usize| {
@@ -193,15 +174,13 @@ impl Description {
 #[test]
 fn configuration_page_is_current() {
     let schema: Value = serde_json::from_str(&run(&["config", "schema"]).stdout).unwrap();
-    let mut page = Page { schema: schema.clone(), sections: Vec::new(), keys: BTreeSet::new() };
-    page.add("", "", &schema, None);
-    let unknown: Vec<_> = FIRST_KEYS.lines().filter(|key| !page.keys.contains(*key)).collect();
-    assert!(unknown.is_empty(), "keys_of_0_1_0.txt lists keys that do not exist: {unknown:?}");
+    let mut page = Page { schema: schema.clone(), sections: Vec::new() };
+    page.add("", "", &schema);
     let mut text = INTRODUCTION.to_owned();
     for section in &page.sections {
         let heading = if section.path.is_empty() { "The file".to_owned() } else { code(&section.path) };
         text.push_str(&format!("## {heading}\n\n{}\n\n", plain(&section.introduction)));
-        text.push_str(&table(&["key", "type", "default", "meaning", "since"], &section.rows));
+        text.push_str(&table(&["key", "type", "default", "meaning"], &section.rows));
     }
     check_page("configuration.md", &text);
 }
@@ -209,14 +188,14 @@ fn configuration_page_is_current() {
 #[test]
 fn descriptions_have_parts() {
     let parts = |comment: &str| {
-        let Description { meaning, default, since, .. } = Description::parse(comment);
-        (meaning, default, since)
+        let Description { meaning, default, .. } = Description::parse(comment);
+        (meaning, default)
     };
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(
         parts("How long.\nDefault: never. From files\nit is reused."),
-        ("How long. From files it is reused.".to_owned(), some("never"), None)
+        ("How long. From files it is reused.".to_owned(), some("never"))
     );
-    assert_eq!(parts("A quote. Default: \". Since: 0.2.0."), ("A quote.".to_owned(), some("\""), some("0.2.0")));
-    assert_eq!(parts("A name. Required."), ("A name.".to_owned(), None, None));
+    assert_eq!(parts("A quote. Default: \"."), ("A quote.".to_owned(), some("\"")));
+    assert_eq!(parts("A name. Required."), ("A name.".to_owned(), None));
 }
