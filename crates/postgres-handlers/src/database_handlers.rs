@@ -11,6 +11,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::call_log::CallLog;
 use crate::record::{HANDLERS_SQL, HandlerKind, HandlerOptions, HandlerRecord, RecordError};
+use crate::schema_scripts::HandlerSchemaScripts;
 
 /// The maximum number of handlers of a database; further ones are left out, with a warning.
 const HANDLERS_MAX: usize = 10_000;
@@ -146,8 +147,8 @@ fn read_error(error: &tokio_postgres::Error, database: &str, options: &HandlerOp
         ),
         Some(&(SqlState::UNDEFINED_COLUMN | SqlState::UNDEFINED_FUNCTION)) => (
             ErrorKind::NotFound,
-            format!("the schema {schema} of the database {database} has an older version"),
-            "Upgrade it with tidegate pg upgrade.".to_owned(),
+            format!("the handlers in the schema {schema} of the database {database} have another version"),
+            HandlerSchemaScripts::OTHER_VERSION_HINT.to_owned(),
         ),
         _ => return internal_statement_error(error, database),
     };

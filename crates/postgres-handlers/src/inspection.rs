@@ -1,13 +1,11 @@
 //! Inspects the schema of handlers in a database, as far as the current role may read it: its owner, its content, and
 //! the status of the installation.
 
-use std::collections::BTreeMap;
-
 use tidegate_core::{Error, ErrorKind};
 use tokio_postgres::{Client, Row};
 
 use crate::schema_name::SchemaName;
-use crate::schema_scripts::MigrationStep;
+use crate::schema_scripts::HandlerSchemaScripts;
 
 /// The state of the schema according to the system catalog, which every role may read.
 pub(super) struct InstallInspection {
@@ -91,6 +89,23 @@ impl InstallInspection {
         };
         Err(Error::new(ErrorKind::NotFound, message).with_hint("Create it with tidegate pg install."))
     }
+
+    /// Rejects handlers of another version, which this program can neither call nor remove.
+    pub(super) async fn check_version(&self, client: &Client) -> Result<(), Error> {
+        let Self { database, schema, .. } = self;
+        let sql = format!("SELECT version FROM {schema}.installation");
+        let rows = client.query_typed(&sql, &[]).await.map_err(owner_error)?;
+        let installed: i32 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(owner_error)?;
+        if u32::try_from(installed) == Ok(HandlerSchemaScripts::VERSION) {
+            return Ok(());
+        }
+        let message = format!(
+            "the handlers in the schema {schema} of the database {database} have version {installed}, and this program \
+             needs version {}",
+            HandlerSchemaScripts::VERSION
+        );
+        Err(Error::new(ErrorKind::InvalidArguments, message).with_hint(HandlerSchemaScripts::OTHER_VERSION_HINT))
+    }
 }
 
 fn quote_identifier(name: &str) -> String {
@@ -110,41 +125,8 @@ const INSPECTION_SQL: &str = "
             SELECT count(*) = 3 AS is_installed,
                 CASE WHEN count(*) = 3 THEN min(relowner::bigint)::oid ELSE nspowner END AS owner
             FROM pg_class
-            WHERE relnamespace = pg_namespace.oid AND relname IN ('migration', 'handler', 'mcp_request')
+            WHERE relnamespace = pg_namespace.oid AND relname IN ('installation', 'handler', 'mcp_request')
         ) AS installed ON true";
-
-/// The migration steps and functions of a schema, used to determine what an installation changed.
-#[derive(Default)]
-pub(super) struct SchemaInventory {
-    pub(super) steps: Vec<MigrationStep>,
-    /// A hash of each function, by its signature.
-    pub(super) functions: BTreeMap<String, String>,
-}
-
-impl SchemaInventory {
-    pub(super) async fn read(client: &Client, schema: &SchemaName) -> Result<Self, Error> {
-        let steps = read_steps(client, schema).await?;
-        let functions = FUNCTIONS.replace("@schema@", schema.as_str());
-        let functions = client.query_typed(&functions, &[]).await.map_err(owner_error)?;
-        let functions = functions.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
-        let functions = functions.collect::<Result<_, tokio_postgres::Error>>().map_err(owner_error)?;
-        Ok(Self { steps, functions })
-    }
-}
-
-pub(super) async fn read_steps(client: &Client, schema: &SchemaName) -> Result<Vec<MigrationStep>, Error> {
-    let sql = format!("SELECT version, name FROM {schema}.migration ORDER BY version");
-    let rows = client.query_typed(&sql, &[]).await.map_err(owner_error)?;
-    let steps = rows.iter().map(|row| {
-        let number: i32 = row.try_get(0)?;
-        Ok(MigrationStep { number: number.unsigned_abs(), name: row.try_get(1)? })
-    });
-    steps.collect::<Result<_, tokio_postgres::Error>>().map_err(owner_error)
-}
-
-const FUNCTIONS: &str = "
-    SELECT oid::regprocedure::text, md5(pg_get_functiondef(oid)) FROM pg_proc
-    WHERE pronamespace = '@schema@'::regnamespace AND prokind = 'f'";
 
 /// An error for the owner of the schema, who may read all details: the message and hint of the server.
 pub(crate) fn owner_error(error: tokio_postgres::Error) -> Error {
@@ -181,25 +163,14 @@ pub struct InstallStatus {
     pub owner: String,
     /// Whether the current role has the owner's privileges. Other roles see less.
     pub has_owner_rights: bool,
-    /// The installed version.
-    pub version: InstalledVersion,
+    /// The installed version; `None` if the role may not read it.
+    pub version: Option<u32>,
     /// The number of handlers of each type that occurs; `None` if the role may not read them.
     pub handlers: Option<Vec<(String, u64)>>,
-    /// The call log; `None` if the role may not read it or if it does not exist.
+    /// The call log; `None` if the role may not read it.
     pub call_log: Option<CallLogStatus>,
     /// The roles that may dispatch.
     pub dispatch_roles: Vec<String>,
-}
-
-/// The installed version of the schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InstalledVersion {
-    /// The role may not read it.
-    Hidden,
-    /// The installation is older than version numbers.
-    Unversioned,
-    /// The version number.
-    Version(u32),
 }
 
 /// The status of the call log.
@@ -230,8 +201,11 @@ impl InstallStatus {
         let row = rows.first().ok_or_else(|| Error::internal("the catalog returned no row"))?;
         let is_readable = |column: usize| row.try_get::<_, bool>(column).map_err(owner_error);
         let version = match is_readable(0)? {
-            true => InstalledVersion::from_steps(&read_steps(client, &inspection.schema).await?),
-            false => InstalledVersion::Hidden,
+            true => {
+                inspection.check_version(client).await?;
+                Some(HandlerSchemaScripts::VERSION)
+            }
+            false => None,
         };
         let handlers = match is_readable(1)? {
             true => Some(read_counts(&query(HANDLER_COUNTS_SQL).await?).map_err(owner_error)?),
@@ -268,12 +242,6 @@ impl InstallStatus {
     }
 }
 
-impl InstalledVersion {
-    fn from_steps(steps: &[MigrationStep]) -> Self {
-        steps.iter().filter_map(MigrationStep::version).max().map_or(Self::Unversioned, Self::Version)
-    }
-}
-
 impl LineCount {
     fn from_count(counted: i64) -> Self {
         match u64::try_from(counted.min(LINES_COUNTED_MAX)).unwrap_or(0) {
@@ -288,13 +256,10 @@ fn read_counts(rows: &[tokio_postgres::Row]) -> Result<Vec<(String, u64)>, tokio
     rows.iter().map(count).collect()
 }
 
-/// The tables that the role may read. The call log was added later, so its switch may be missing.
+/// The tables that the role may read.
 const READABLE_TABLES_SQL: &str = "
-    SELECT coalesce(bool_or(relname = 'migration'), false), coalesce(bool_or(relname = 'handler'), false),
-        coalesce(bool_or(relname = 'registry' AND EXISTS (
-            SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attname = 'logs_exchanges' AND NOT attisdropped
-        )), false),
-        coalesce(bool_or(relname = 'exchange'), false)
+    SELECT coalesce(bool_or(relname = 'installation'), false), coalesce(bool_or(relname = 'handler'), false),
+        coalesce(bool_or(relname = 'registry'), false), coalesce(bool_or(relname = 'exchange'), false)
     FROM pg_class
     WHERE relnamespace = '@schema@'::regnamespace AND relkind = 'r'
         AND has_schema_privilege(relnamespace, 'USAGE') AND has_table_privilege(oid, 'SELECT')";

@@ -23,11 +23,11 @@ mod watcher;
 
 pub use database_handlers::{DatabaseHandlers, HandlerCatalog};
 pub use entries::HandlerEntry;
-pub use inspection::{CallLogStatus, InstallStatus, InstalledVersion, LineCount};
-pub use install::{InstallChanges, InstallMode, Installer};
+pub use inspection::{CallLogStatus, InstallStatus, LineCount};
+pub use install::{InstallMode, Installation, Installer};
 pub use record::{HandlerKind, HandlerOptions, HandlerRecord};
 pub use rows::PgRowsFunction;
 pub use schema_name::{SchemaName, SchemaNameError};
-pub use schema_scripts::{HandlerSchemaScripts, MigrationStep};
+pub use schema_scripts::HandlerSchemaScripts;
 pub use testing::{TestError, TestOptions, TestReport, TestResult, run_test_file};
 pub use watcher::HandlerWatcher;

@@ -1,8 +1,7 @@
--- The schema and the history of what was applied to it.
+-- The schema, and which version is installed in it.
 --
--- Every file here may be run again: it makes what is missing and replaces what is ours. A step that cannot be written
--- so asks the table `migration` whether it was done. The files are run in the order of their numbers, in one
--- transaction; the name of the schema stands in them as a placeholder that whoever applies them fills in.
+-- The files are run once, in the order of their numbers and in one transaction. The name of the schema stands in them as
+-- a placeholder that whoever applies them fills in.
 
 -- For this transaction: names mean what the server brings along.
 SET LOCAL search_path = pg_catalog, pg_temp;
@@ -10,9 +9,6 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 DO $guard$
 DECLARE
     v_schema oid := to_regnamespace('@schema@');
-    v_owner name := (
-        SELECT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = v_schema AND relname = 'handler'
-    );
     v_stranger text;
 BEGIN
     IF current_setting('standard_conforming_strings') = 'off' THEN
@@ -29,13 +25,10 @@ BEGIN
     -- By names in the catalog, which may be read whoever owns the schema. One of them alone could be anybody's.
     IF (
         SELECT count(*) = 3 FROM pg_class
-        WHERE relnamespace = v_schema AND relname IN ('migration', 'handler', 'mcp_request')
+        WHERE relnamespace = v_schema AND relname IN ('installation', 'handler', 'mcp_request')
     ) THEN
-        -- What is new in this version belongs to whom the rest belongs to, whoever applies it.
-        IF v_owner <> current_user THEN
-            EXECUTE format('SET LOCAL ROLE %I', v_owner);
-        END IF;
-        RETURN;
+        RAISE EXCEPTION 'the schema "@schema@" has handlers already'
+            USING HINT = 'Uninstall them first, or choose another schema.';
     END IF;
 
     -- A schema of somebody else's is left alone: later nobody could tell what in it is ours.
@@ -58,32 +51,13 @@ BEGIN
     IF v_schema IS NULL THEN
         CREATE SCHEMA @schema@;
     END IF;
-    CREATE TABLE @schema@.migration (
-        version integer PRIMARY KEY,
-        name text NOT NULL,
-        applied_at timestamptz NOT NULL DEFAULT now()
+    CREATE TABLE @schema@.installation (
+        version integer NOT NULL,
+        schema_was_found boolean NOT NULL,
+        installed_at timestamptz NOT NULL DEFAULT now()
     );
-    COMMENT ON TABLE @schema@.migration IS
-        'The steps that were applied. Step 0 says whether the schema was there before them.';
-    INSERT INTO @schema@.migration (version, name)
-    VALUES (0, CASE WHEN v_schema IS NULL THEN 'schema created' ELSE 'schema found' END);
+    COMMENT ON TABLE @schema@.installation IS
+        'One row: the version of the handlers, and whether the schema was there before them.';
+    INSERT INTO @schema@.installation (version, schema_was_found) VALUES (1, v_schema IS NOT NULL);
 END
 $guard$;
-
-INSERT INTO @schema@.migration (version, name) VALUES (1, 'schema') ON CONFLICT (version) DO NOTHING;
-
--- The version of the whole: it grows with each release whose SQL is not the last one's, since most of it is replaced in
--- place and leaves no step of its own. It stands among the steps, beyond their numbers.
-DO $version$
-DECLARE
-    c_version CONSTANT integer := 3;
-BEGIN
-    IF EXISTS (SELECT FROM @schema@.migration WHERE version > 1000 + c_version) THEN
-        RAISE EXCEPTION 'the schema "@schema@" was created by a newer Tidegate: its version is %, and this one has version %',
-            (SELECT max(version) - 1000 FROM @schema@.migration), c_version
-            USING HINT = 'Use that version of Tidegate or a newer one.';
-    END IF;
-    INSERT INTO @schema@.migration (version, name) VALUES (1000 + c_version, 'version ' || c_version)
-    ON CONFLICT (version) DO NOTHING;
-END
-$version$;

@@ -1,6 +1,6 @@
 -- The registry: one row a handler, and a number that grows with each change.
 
-CREATE TABLE IF NOT EXISTS @schema@.handler (
+CREATE TABLE @schema@.handler (
     type text NOT NULL CHECK (type IN ('tool', 'resource', 'prompt')),
     id text NOT NULL CHECK (id <> ''),
     name text NOT NULL,
@@ -19,11 +19,11 @@ CREATE TABLE IF NOT EXISTS @schema@.handler (
     isolation_min text,
     function_signature text NOT NULL,
     registered_at timestamptz NOT NULL DEFAULT now(),
+    calls_function text,
+    columns text,
     PRIMARY KEY (type, id),
     UNIQUE (type, name)
 );
--- Later than the rest, and so at the end also where the table is new.
-ALTER TABLE @schema@.handler ADD COLUMN IF NOT EXISTS calls_function text;
 COMMENT ON TABLE @schema@.handler IS
     'The handlers. Change them with create_or_replace_mcp_handler and drop_mcp_handler.';
 COMMENT ON COLUMN @schema@.handler.metadata IS 'As it was registered.';
@@ -32,11 +32,14 @@ COMMENT ON COLUMN @schema@.handler.function_signature IS
     'As text: a column of type regprocedure would keep pg_upgrade from running.';
 COMMENT ON COLUMN @schema@.handler.calls_function IS
     'The function that register_function made the handler of: whoever may not execute it has no use for the handler.';
+COMMENT ON COLUMN @schema@.handler.columns IS
+    'Names and types of its rows'' columns, as they stand behind AS. NULL where rows are JSON and no more, and of'
+    ' handlers without rows.';
 
-CREATE INDEX IF NOT EXISTS handler_uri_template ON @schema@.handler (uri_template) WHERE uri_template IS NOT NULL;
+CREATE INDEX handler_uri_template ON @schema@.handler (uri_template) WHERE uri_template IS NOT NULL;
 
 -- Whether whoever asks may execute a function that lies anywhere.
-CREATE OR REPLACE FUNCTION @schema@.may_execute(p_signature text) RETURNS boolean
+CREATE FUNCTION @schema@.may_execute(p_signature text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $body$
 BEGIN
     RETURN coalesce(has_function_privilege(to_regprocedure(p_signature), 'EXECUTE'), false);
@@ -49,14 +52,13 @@ $body$;
 -- What a role may not execute does not exist for it: neither in lists nor in calls, which read this table with the
 -- rights of whoever calls.
 ALTER TABLE @schema@.handler ENABLE ROW LEVEL SECURITY;
-DROP POLICY IF EXISTS handler_of_caller ON @schema@.handler;
 CREATE POLICY handler_of_caller ON @schema@.handler FOR SELECT
     USING (
         pg_catalog.has_function_privilege(pg_catalog.to_regprocedure(function_signature), 'EXECUTE')
         AND (calls_function IS NULL OR @schema@.may_execute(calls_function))
     );
 
-CREATE TABLE IF NOT EXISTS @schema@.registry (
+CREATE TABLE @schema@.registry (
     is_only_row boolean PRIMARY KEY DEFAULT true CHECK (is_only_row),
     revision bigint NOT NULL DEFAULT 0,
     identity_check text,
@@ -64,11 +66,11 @@ CREATE TABLE IF NOT EXISTS @schema@.registry (
 );
 COMMENT ON TABLE @schema@.registry IS
     'One row: the revision of the handlers, the function that knows who exists, and whether calls are logged.';
-INSERT INTO @schema@.registry DEFAULT VALUES ON CONFLICT (is_only_row) DO NOTHING;
+INSERT INTO @schema@.registry DEFAULT VALUES;
 
 -- Whoever listens is told the revision; whoever lost the connection compares it. The row also makes those who change
 -- handlers wait for each other, so that what one checked still holds when it writes.
-CREATE OR REPLACE FUNCTION @schema@.handlers_changed() RETURNS trigger
+CREATE FUNCTION @schema@.handlers_changed() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 BEGIN
     UPDATE @schema@.registry SET revision = revision + 1 WHERE is_only_row;
@@ -76,7 +78,7 @@ BEGIN
 END
 $body$;
 
-CREATE OR REPLACE FUNCTION @schema@.registry_changed() RETURNS trigger
+CREATE FUNCTION @schema@.registry_changed() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 BEGIN
     PERFORM pg_notify('@schema@_mcp_handlers', NEW.revision::text);
@@ -84,11 +86,7 @@ BEGIN
 END
 $body$;
 
-DROP TRIGGER IF EXISTS handlers_changed ON @schema@.handler;
 CREATE TRIGGER handlers_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON @schema@.handler
     FOR EACH STATEMENT EXECUTE FUNCTION @schema@.handlers_changed();
-DROP TRIGGER IF EXISTS registry_changed ON @schema@.registry;
 CREATE TRIGGER registry_changed AFTER UPDATE ON @schema@.registry
     FOR EACH ROW EXECUTE FUNCTION @schema@.registry_changed();
-
-INSERT INTO @schema@.migration (version, name) VALUES (3, 'handler') ON CONFLICT (version) DO NOTHING;

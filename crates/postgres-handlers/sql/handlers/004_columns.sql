@@ -1,13 +1,8 @@
 -- The columns of the rows that a handler gives. Its function gives each row as JSON; whoever knows the columns can make
 -- a table of them again.
 
-ALTER TABLE @schema@.handler ADD COLUMN IF NOT EXISTS columns text;
-COMMENT ON COLUMN @schema@.handler.columns IS
-    'Names and types of its rows'' columns, as they stand behind AS. NULL where rows are JSON and no more, and of'
-    ' handlers without rows.';
-
 -- The columns of a query that may name the request; NULL where they cannot be told.
-CREATE OR REPLACE FUNCTION @schema@.query_columns(p_query text, p_search_path text) RETURNS text
+CREATE FUNCTION @schema@.query_columns(p_query text, p_search_path text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_columns text;
@@ -27,5 +22,3 @@ EXCEPTION
         RETURN NULL;
 END
 $body$;
-
-INSERT INTO @schema@.migration (version, name) VALUES (4, 'columns') ON CONFLICT (version) DO NOTHING;

@@ -2,7 +2,7 @@
 -- nothing.
 
 -- A person's or program's name in the context: text or a number, not blank. Anything else is nobody.
-CREATE OR REPLACE FUNCTION @schema@.context_member(p_context jsonb, p_member text) RETURNS text
+CREATE FUNCTION @schema@.context_member(p_context jsonb, p_member text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
     WHEN jsonb_typeof(p_context) = 'object' AND jsonb_typeof(p_context -> p_member) IN ('string', 'number')
@@ -12,7 +12,7 @@ END;
 -- Whether an identity is one that the database knows. Without a check of the owner's any name will do: then whoever
 -- calls the dispatcher answers for the names that it passes on. The lines for the log are kept from a client that asks
 -- for them.
-CREATE OR REPLACE FUNCTION @schema@.identity_is_known(p_context jsonb) RETURNS boolean
+CREATE FUNCTION @schema@.identity_is_known(p_context jsonb) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET client_min_messages = error AS $body$
 DECLARE
     v_check text := (SELECT identity_check FROM @schema@.registry);
@@ -45,7 +45,7 @@ $body$;
 
 -- Says who asks from here to the end of the transaction, or until somebody else is named. Answers whether it is
 -- somebody.
-CREATE OR REPLACE FUNCTION @schema@.enter_identity(p_context jsonb) RETURNS boolean
+CREATE FUNCTION @schema@.enter_identity(p_context jsonb) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_known boolean := @schema@.identity_is_known(p_context);
@@ -60,14 +60,14 @@ END
 $body$;
 
 -- What leave_identity needs to put back.
-CREATE OR REPLACE FUNCTION @schema@.current_identity() RETURNS text[]
+CREATE FUNCTION @schema@.current_identity() RETURNS text[]
 LANGUAGE sql STABLE
 RETURN ARRAY[
     coalesce(current_setting('auth.user_id', true), ''),
     coalesce(current_setting('auth.tenant_id', true), '')
 ];
 
-CREATE OR REPLACE FUNCTION @schema@.leave_identity(p_before text[]) RETURNS void
+CREATE FUNCTION @schema@.leave_identity(p_before text[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 BEGIN
     PERFORM set_config('auth.user_id', p_before[1], true), set_config('auth.tenant_id', p_before[2], true);
@@ -75,7 +75,7 @@ END
 $body$;
 
 -- Lets a function of the owner's, which takes the context and says true or false, decide who is known; NULL ends that.
-CREATE OR REPLACE FUNCTION @schema@.set_mcp_identity_check(p_check regprocedure) RETURNS void
+CREATE FUNCTION @schema@.set_mcp_identity_check(p_check regprocedure) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 BEGIN
     IF p_check IS NOT NULL AND NOT EXISTS (
@@ -89,5 +89,3 @@ BEGIN
     UPDATE @schema@.registry SET identity_check = p_check::text, revision = revision + 1 WHERE is_only_row;
 END
 $body$;
-
-INSERT INTO @schema@.migration (version, name) VALUES (11, 'identity') ON CONFLICT (version) DO NOTHING;

@@ -1,6 +1,6 @@
 -- Whether a JSON Schema is one (2020-12), at any depth, told with the path of what is wrong.
 
-CREATE OR REPLACE FUNCTION @schema@.pattern_is_valid(p_pattern text) RETURNS boolean
+CREATE FUNCTION @schema@.pattern_is_valid(p_pattern text) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
 BEGIN
     PERFORM '' ~ p_pattern;
@@ -11,7 +11,7 @@ END
 $body$;
 
 -- What is wrong with the value of a keyword whose value is plain: a number, a string, true or false.
-CREATE OR REPLACE FUNCTION @schema@.plain_keyword_problem(p_keyword text, p_value jsonb) RETURNS text
+CREATE FUNCTION @schema@.plain_keyword_problem(p_keyword text, p_value jsonb) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_type text := jsonb_typeof(p_value);
@@ -64,7 +64,7 @@ END
 $body$;
 
 -- Everything that is wrong with one keyword's value, but for the schemas in it.
-CREATE OR REPLACE FUNCTION @schema@.keyword_problem(p_keyword text, p_value jsonb) RETURNS text
+CREATE FUNCTION @schema@.keyword_problem(p_keyword text, p_value jsonb) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     c_types CONSTANT text[] := '{"null",boolean,object,array,number,string,integer}';
@@ -118,7 +118,7 @@ $body$;
 
 -- The problems of a schema, the first 20, each with its path. One that is deeper than 64 or has
 -- more than 10,000 parts is refused: the bridge to MCP does not take it either.
-CREATE OR REPLACE FUNCTION @schema@.json_schema_problems(p_schema jsonb, p_path text, p_root jsonb DEFAULT NULL,
+CREATE FUNCTION @schema@.json_schema_problems(p_schema jsonb, p_path text, p_root jsonb DEFAULT NULL,
     p_depth integer DEFAULT 0)
 RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
@@ -173,7 +173,7 @@ END
 $body$;
 
 -- What a reference of the form "#" or "#/a/b" points at (RFC 6901); NULL when there is nothing.
-CREATE OR REPLACE FUNCTION @schema@.schema_at(p_root jsonb, p_reference text) RETURNS jsonb
+CREATE FUNCTION @schema@.schema_at(p_root jsonb, p_reference text) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_steps text[];
@@ -189,5 +189,3 @@ BEGIN
     RETURN p_root #> v_steps;
 END
 $body$;
-
-INSERT INTO @schema@.migration (version, name) VALUES (12, 'json schema') ON CONFLICT (version) DO NOTHING;

@@ -5,24 +5,18 @@
 -- $anchor, $dynamicRef, content*. Patterns are read as PostgreSQL reads regular expressions. Whoever needs the whole
 -- language validates before the call.
 
--- As they were before they had an end.
-DROP FUNCTION IF EXISTS @schema@.json_violations(jsonb, jsonb, text, jsonb, integer);
-DROP FUNCTION IF EXISTS @schema@.array_violations(jsonb, jsonb, text, jsonb, integer);
-DROP FUNCTION IF EXISTS @schema@.object_violations(jsonb, jsonb, text, jsonb, integer);
-DROP FUNCTION IF EXISTS @schema@.combination_violations(jsonb, jsonb, text, jsonb, integer);
-
 -- A place in a value, for a reader.
-CREATE OR REPLACE FUNCTION @schema@.place(p_path text) RETURNS text
+CREATE FUNCTION @schema@.place(p_path text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN coalesce(nullif(p_path, ''), 'the whole');
 
-CREATE OR REPLACE FUNCTION @schema@.is_of_type(p_value jsonb, p_type text) RETURNS boolean
+CREATE FUNCTION @schema@.is_of_type(p_value jsonb, p_type text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN jsonb_typeof(p_value) = p_type
     OR (p_type = 'integer' AND CASE jsonb_typeof(p_value)
         WHEN 'number' THEN p_value::numeric = trunc(p_value::numeric) ELSE false END);
 
-CREATE OR REPLACE FUNCTION @schema@.number_violations(p_schema jsonb, p_number numeric) RETURNS text[]
+CREATE FUNCTION @schema@.number_violations(p_schema jsonb, p_number numeric) RETURNS text[]
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN array_remove(ARRAY[
     CASE WHEN p_number < (p_schema -> 'minimum')::numeric
@@ -37,7 +31,7 @@ RETURN array_remove(ARRAY[
         THEN format('must be a multiple of %s', p_schema -> 'multipleOf') END
 ], NULL);
 
-CREATE OR REPLACE FUNCTION @schema@.string_violations(p_schema jsonb, p_string text) RETURNS text[]
+CREATE FUNCTION @schema@.string_violations(p_schema jsonb, p_string text) RETURNS text[]
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN array_remove(ARRAY[
     CASE WHEN length(p_string) < (p_schema -> 'minLength')::numeric
@@ -47,7 +41,7 @@ RETURN array_remove(ARRAY[
     CASE WHEN p_string !~ (p_schema ->> 'pattern') THEN format('must match %s', p_schema -> 'pattern') END
 ], NULL);
 
-CREATE OR REPLACE FUNCTION @schema@.array_violations(p_schema jsonb, p_array jsonb, p_path text, p_root jsonb,
+CREATE FUNCTION @schema@.array_violations(p_schema jsonb, p_array jsonb, p_path text, p_root jsonb,
     p_depth integer, p_until timestamptz)
 RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
@@ -96,7 +90,7 @@ END
 $body$;
 
 -- The names that an object may have, as many as a reader bears.
-CREATE OR REPLACE FUNCTION @schema@.known_names(p_properties jsonb) RETURNS text
+CREATE FUNCTION @schema@.known_names(p_properties jsonb) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
     SELECT CASE WHEN count(*) = 0 THEN 'none'
@@ -108,7 +102,7 @@ RETURN (
     ) AS names
 );
 
-CREATE OR REPLACE FUNCTION @schema@.object_violations(p_schema jsonb, p_object jsonb, p_path text, p_root jsonb,
+CREATE FUNCTION @schema@.object_violations(p_schema jsonb, p_object jsonb, p_path text, p_root jsonb,
     p_depth integer, p_until timestamptz)
 RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
@@ -178,7 +172,7 @@ END
 $body$;
 
 -- What the keywords say that combine schemas.
-CREATE OR REPLACE FUNCTION @schema@.combination_violations(p_schema jsonb, p_value jsonb, p_path text,
+CREATE FUNCTION @schema@.combination_violations(p_schema jsonb, p_value jsonb, p_path text,
     p_root jsonb, p_depth integer, p_until timestamptz)
 RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
@@ -221,7 +215,7 @@ $body$;
 
 -- All that is wrong with a value, the first 20. Schemas that lead to themselves can take for ever, so there is an end
 -- to it.
-CREATE OR REPLACE FUNCTION @schema@.json_violations(p_schema jsonb, p_value jsonb, p_path text DEFAULT '',
+CREATE FUNCTION @schema@.json_violations(p_schema jsonb, p_value jsonb, p_path text DEFAULT '',
     p_root jsonb DEFAULT NULL, p_depth integer DEFAULT 0, p_until timestamptz DEFAULT NULL)
 RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
@@ -285,5 +279,3 @@ BEGIN
     RETURN v_found[:20];
 END
 $body$;
-
-INSERT INTO @schema@.migration (version, name) VALUES (13, 'arguments') ON CONFLICT (version) DO NOTHING;

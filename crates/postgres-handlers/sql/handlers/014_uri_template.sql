@@ -2,7 +2,7 @@
 -- "/".
 
 -- The text that a percent-encoded one stands for; NULL when it is none.
-CREATE OR REPLACE FUNCTION @schema@.percent_decoded(p_text text) RETURNS text
+CREATE FUNCTION @schema@.percent_decoded(p_text text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp AS $body$
 BEGIN
     IF strpos(p_text, '%') = 0 THEN
@@ -19,7 +19,7 @@ EXCEPTION WHEN character_not_in_repertoire OR untranslatable_character THEN
 END
 $body$;
 
-CREATE OR REPLACE FUNCTION @schema@.uri_template_variables(p_template text) RETURNS text[]
+CREATE FUNCTION @schema@.uri_template_variables(p_template text) RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ARRAY(
     SELECT match[1]
@@ -28,7 +28,7 @@ RETURN ARRAY(
 );
 
 -- What is wrong with a template; NULL when nothing is.
-CREATE OR REPLACE FUNCTION @schema@.uri_template_problem(p_template text) RETURNS text
+CREATE FUNCTION @schema@.uri_template_problem(p_template text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_variables text[] := @schema@.uri_template_variables(p_template);
@@ -55,14 +55,14 @@ END
 $body$;
 
 -- The regular expression that the URIs of a template match, with a group for each variable.
-CREATE OR REPLACE FUNCTION @schema@.uri_template_pattern(p_template text) RETURNS text
+CREATE FUNCTION @schema@.uri_template_pattern(p_template text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN '^' || regexp_replace(
     regexp_replace(p_template, '([][().*+?^$|\\])', '\\\1', 'g'),
     '\{[^{}]*\}', '([^/]+?)', 'g') || '$';
 
 -- The symbols of a template: a literal character, "{1}" for any one but "/", "{*}" for none or more of these.
-CREATE OR REPLACE FUNCTION @schema@.uri_template_symbols(p_template text) RETURNS text[]
+CREATE FUNCTION @schema@.uri_template_symbols(p_template text) RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ARRAY(
     SELECT symbol
@@ -74,7 +74,7 @@ RETURN ARRAY(
 
 -- Whether there is a URI that both templates match: the two are walked side by side, each over its symbols, and every
 -- pair of places that they can reach with the same text is visited once.
-CREATE OR REPLACE FUNCTION @schema@.uri_templates_overlap(p_one text, p_other text) RETURNS boolean
+CREATE FUNCTION @schema@.uri_templates_overlap(p_one text, p_other text) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_one text[];
@@ -115,7 +115,7 @@ END
 $body$;
 
 -- The values of the variables in a URI that matches the pattern, decoded; NULL when one of them cannot be decoded.
-CREATE OR REPLACE FUNCTION @schema@.uri_variables(p_uri text, p_pattern text, p_variables text[]) RETURNS jsonb
+CREATE FUNCTION @schema@.uri_variables(p_uri text, p_pattern text, p_variables text[]) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_encoded text[] := regexp_match(p_uri, p_pattern);
@@ -131,5 +131,3 @@ BEGIN
     RETURN jsonb_object(p_variables, v_decoded);
 END
 $body$;
-
-INSERT INTO @schema@.migration (version, name) VALUES (14, 'uri template') ON CONFLICT (version) DO NOTHING;

@@ -1,14 +1,14 @@
 -- Whether the metadata of a handler is right, everything that is wrong at once, each with the name of its field.
 
 -- The value of a member that must be of one JSON type; reports it when it is not.
-CREATE OR REPLACE FUNCTION @schema@.member_problem(p_metadata jsonb, p_member text, p_type text) RETURNS text
+CREATE FUNCTION @schema@.member_problem(p_metadata jsonb, p_member text, p_type text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
     WHEN p_metadata ? p_member AND jsonb_typeof(p_metadata -> p_member) <> p_type
     THEN format('%s: must be of type %s, and is %s', p_member, p_type, left((p_metadata -> p_member)::text, 60))
 END;
 
-CREATE OR REPLACE FUNCTION @schema@.strings_problem(p_metadata jsonb, p_member text) RETURNS text
+CREATE FUNCTION @schema@.strings_problem(p_metadata jsonb, p_member text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
     WHEN NOT p_metadata ? p_member THEN NULL
@@ -17,7 +17,7 @@ RETURN CASE
     THEN format('%s: must be an array of strings', p_member)
 END;
 
-CREATE OR REPLACE FUNCTION @schema@.arguments_problems(p_arguments jsonb) RETURNS text[]
+CREATE FUNCTION @schema@.arguments_problems(p_arguments jsonb) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     c_members CONSTANT text[] := '{name,title,description,required}';
@@ -59,7 +59,7 @@ BEGIN
 END
 $body$;
 
-CREATE OR REPLACE FUNCTION @schema@.annotations_problems(p_type text, p_annotations jsonb) RETURNS text[]
+CREATE FUNCTION @schema@.annotations_problems(p_type text, p_annotations jsonb) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     c_hints CONSTANT text[] := '{readOnlyHint,destructiveHint,idempotentHint,openWorldHint}';
@@ -88,7 +88,7 @@ BEGIN
 END
 $body$;
 
-CREATE OR REPLACE FUNCTION @schema@.icons_problems(p_icons jsonb) RETURNS text[]
+CREATE FUNCTION @schema@.icons_problems(p_icons jsonb) RETURNS text[]
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
     WHEN jsonb_typeof(p_icons) <> 'array' OR jsonb_path_exists(p_icons, 'strict $[*] ? (@.type() != "object")')
@@ -107,7 +107,7 @@ RETURN CASE
 END;
 
 -- What only some types of handler have.
-CREATE OR REPLACE FUNCTION @schema@.typed_metadata_problems(p_metadata jsonb) RETURNS text[]
+CREATE FUNCTION @schema@.typed_metadata_problems(p_metadata jsonb) RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_type text := p_metadata ->> 'type';
@@ -148,7 +148,7 @@ BEGIN
 END
 $body$;
 
-CREATE OR REPLACE FUNCTION @schema@.metadata_problems(p_metadata jsonb) RETURNS text[]
+CREATE FUNCTION @schema@.metadata_problems(p_metadata jsonb) RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     c_common CONSTANT text[] := '{id,type,name,title,description,requiresAuth,readOnly,minTransactionIsolation,retry,
@@ -210,7 +210,7 @@ END
 $body$;
 
 -- Milliseconds; NULL for what is no time. At most a day.
-CREATE OR REPLACE FUNCTION @schema@.duration_ms(p_duration jsonb) RETURNS integer
+CREATE FUNCTION @schema@.duration_ms(p_duration jsonb) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_parts text[] := regexp_match(p_duration #>> '{}', '^([0-9]{1,8}) ?(ms|s|min|h)?$');
@@ -224,5 +224,3 @@ BEGIN
     RETURN CASE WHEN v_time BETWEEN 1 AND 86400000 THEN v_time END;
 END
 $body$;
-
-INSERT INTO @schema@.migration (version, name) VALUES (15, 'metadata') ON CONFLICT (version) DO NOTHING;

@@ -1,7 +1,7 @@
 -- In which transaction a handler runs. A function cannot begin one: whoever begins it asks here; the dispatcher only
 -- refuses what is too weak.
 
-CREATE OR REPLACE FUNCTION @schema@.isolation_rank(p_isolation text) RETURNS integer
+CREATE FUNCTION @schema@.isolation_rank(p_isolation text) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE lower(replace(p_isolation, '_', ' '))
     WHEN 'read uncommitted' THEN 1
@@ -12,7 +12,7 @@ END;
 
 -- The stronger of what the handler demands and what the caller asks for (isolation, readOnly), or NULL when there is no
 -- such handler. A serializable transaction that only reads waits for a moment without conflicts and then meets none.
-CREATE OR REPLACE FUNCTION @schema@.mcp_transaction_policy(p_type text, p_name text, p_requested jsonb DEFAULT '{}')
+CREATE FUNCTION @schema@.mcp_transaction_policy(p_type text, p_name text, p_requested jsonb DEFAULT '{}')
 RETURNS jsonb
 LANGUAGE sql STABLE
 RETURN (
@@ -38,11 +38,9 @@ RETURN (
 );
 
 -- Why the transaction that is open will not do for a handler; NULL when it will.
-CREATE OR REPLACE FUNCTION @schema@.transaction_problem(p_isolation_min text) RETURNS jsonb
+CREATE FUNCTION @schema@.transaction_problem(p_isolation_min text) RETURNS jsonb
 LANGUAGE sql STABLE
 RETURN CASE
     WHEN @schema@.isolation_rank(current_setting('transaction_isolation')) < @schema@.isolation_rank(p_isolation_min)
     THEN jsonb_build_object('code', 'isolation_too_weak', 'required', p_isolation_min,
         'actual', current_setting('transaction_isolation')) END;
-
-INSERT INTO @schema@.migration (version, name) VALUES (16, 'transaction policy') ON CONFLICT (version) DO NOTHING;

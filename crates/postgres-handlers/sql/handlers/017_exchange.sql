@@ -3,7 +3,7 @@
 -- It is written by whoever calls, after the handler has ended and what a failing one wrote was undone, so failures are
 -- in it. Only a transaction that is rolled back as a whole takes its lines along.
 
-CREATE TABLE IF NOT EXISTS @schema@.exchange (
+CREATE TABLE @schema@.exchange (
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     role_name name NOT NULL DEFAULT current_user,
     type text NOT NULL,
@@ -21,21 +21,18 @@ CREATE TABLE IF NOT EXISTS @schema@.exchange (
 COMMENT ON TABLE @schema@.exchange IS
     'The exchange log. Switch it with set_mcp_exchange_log, shorten it with purge_mcp_exchanges.';
 COMMENT ON COLUMN @schema@.exchange.reference IS 'What the caller was told instead of the detail.';
-CREATE INDEX IF NOT EXISTS exchange_at ON @schema@.exchange USING brin (at);
+CREATE INDEX exchange_at ON @schema@.exchange USING brin (at);
 -- It has no key. Where all tables are published, it could not be shortened otherwise.
 ALTER TABLE @schema@.exchange REPLICA IDENTITY FULL;
 
--- Registries that are older than the log.
-ALTER TABLE @schema@.registry ADD COLUMN IF NOT EXISTS logs_exchanges boolean NOT NULL DEFAULT false;
-
-CREATE OR REPLACE FUNCTION @schema@.set_mcp_exchange_log(p_is_on boolean) RETURNS void
+CREATE FUNCTION @schema@.set_mcp_exchange_log(p_is_on boolean) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     UPDATE @schema@.registry SET logs_exchanges = p_is_on, revision = revision + 1 WHERE is_only_row;
 END;
 
 -- Forgets what is older; how many lines that were.
-CREATE OR REPLACE FUNCTION @schema@.purge_mcp_exchanges(p_kept interval) RETURNS bigint
+CREATE FUNCTION @schema@.purge_mcp_exchanges(p_kept interval) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_count bigint;
@@ -47,7 +44,7 @@ END
 $body$;
 
 -- A value without what lies at the end of a path; of an array, each item is looked into, unless the step is its place.
-CREATE OR REPLACE FUNCTION @schema@.redacted_at(p_value jsonb, p_steps text[]) RETURNS jsonb
+CREATE FUNCTION @schema@.redacted_at(p_value jsonb, p_steps text[]) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_step text := p_steps[1];
@@ -70,7 +67,7 @@ $body$;
 -- The arguments without what the handler's metadata keeps out of the log: paths as in "card.number", in which arrays
 -- need no step of their own, or as in "$.card.number". Arguments that are no object have no paths, and so are not shown
 -- at all.
-CREATE OR REPLACE FUNCTION @schema@.redacted(p_arguments jsonb, p_paths jsonb) RETURNS jsonb
+CREATE FUNCTION @schema@.redacted(p_arguments jsonb, p_paths jsonb) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_arguments jsonb := p_arguments;
@@ -92,7 +89,7 @@ $body$;
 
 -- What a line says of the arguments. The variables of a template lie in the URI, which is shown only where none is kept
 -- out.
-CREATE OR REPLACE FUNCTION @schema@.logged_arguments(p_handler @schema@.handler, p_request @schema@.mcp_request)
+CREATE FUNCTION @schema@.logged_arguments(p_handler @schema@.handler, p_request @schema@.mcp_request)
 RETURNS jsonb
 LANGUAGE sql STABLE
 RETURN CASE
@@ -104,7 +101,7 @@ END;
 
 -- Writes one line, if the log is on and the transaction may write. That it cannot be written never hurts the call. Who
 -- asked stands in the request: what a handler made of the settings meanwhile counts for nothing.
-CREATE OR REPLACE FUNCTION @schema@.log_exchange(p_handler @schema@.handler, p_request @schema@.mcp_request,
+CREATE FUNCTION @schema@.log_exchange(p_handler @schema@.handler, p_request @schema@.mcp_request,
     p_envelope jsonb, p_failure jsonb, p_began_at timestamptz, p_outcome text)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = error AS $body$
@@ -127,5 +124,3 @@ BEGIN
     END;
 END
 $body$;
-
-INSERT INTO @schema@.migration (version, name) VALUES (17, 'exchange') ON CONFLICT (version) DO NOTHING;

@@ -3,13 +3,13 @@
 -- Names as a function's: told apart by the hash of the whole, since "a.b" and "a-b" must not meet and names may be
 -- longer than the server's. The readable part is for whoever reads a log; its letters are small ones of ASCII in every
 -- locale.
-CREATE OR REPLACE FUNCTION @schema@.handler_function_name(p_type text, p_name text) RETURNS text
+CREATE FUNCTION @schema@.handler_function_name(p_type text, p_name text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN format('mcp_%s_%s_%s', p_type, left(lower(regexp_replace(p_name, '[^A-Za-z0-9]+', '_', 'g') COLLATE "C"), 30),
     left(encode(sha256(convert_to(p_type || ':' || p_name, 'UTF8')), 'hex'), 12));
 
 -- As a list shows it.
-CREATE OR REPLACE FUNCTION @schema@.handler_definition(p_metadata jsonb) RETURNS jsonb
+CREATE FUNCTION @schema@.handler_definition(p_metadata jsonb) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN jsonb_strip_nulls(jsonb_build_object(
         'name', p_metadata -> 'name',
@@ -37,7 +37,7 @@ RETURN jsonb_strip_nulls(jsonb_build_object(
             ELSE '{}' END;
 
 -- Refuses a handler that another one stands in the way of, and names that one.
-CREATE OR REPLACE FUNCTION @schema@.check_collisions(p_type text, p_id text, p_name text, p_template text) RETURNS void
+CREATE FUNCTION @schema@.check_collisions(p_type text, p_id text, p_name text, p_template text) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_other @schema@.handler;
@@ -66,13 +66,13 @@ END
 $body$;
 
 -- In bytes, as the bridge to MCP counts.
-CREATE OR REPLACE FUNCTION @schema@.uri_literals_length(p_template text) RETURNS integer
+CREATE FUNCTION @schema@.uri_literals_length(p_template text) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN octet_length(regexp_replace(p_template, '\{[^{}]*\}', '', 'g'));
 
 -- The query of a handler that gives rows, as the body of its function. It must be one query by itself: one that is only
 -- a part of one could end what is put around it.
-CREATE OR REPLACE FUNCTION @schema@.rows_body(p_function text, p_query text, p_path text) RETURNS text
+CREATE FUNCTION @schema@.rows_body(p_function text, p_query text, p_path text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET check_function_bodies = on AS $body$
 DECLARE
     v_trial text := format('@schema@.%I(@schema@.mcp_request)', p_function || '_trial');
@@ -89,7 +89,6 @@ $body$;
 -- security and grants bind. It belongs to the owner of the registry, whoever registers it: otherwise the owner could
 -- neither grant nor replace it. What is the author's goes before what is ours, since names like "exchange" are
 -- anybody's.
-DROP FUNCTION IF EXISTS @schema@.create_handler_function(jsonb, text, text);
 CREATE FUNCTION @schema@.create_handler_function(p_metadata jsonb, p_function text, p_body text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET check_function_bodies = on AS $body$
 DECLARE
@@ -128,7 +127,7 @@ BEGIN
 END
 $body$;
 
-CREATE OR REPLACE FUNCTION @schema@.create_or_replace_mcp_handler(metadata jsonb, body text) RETURNS text
+CREATE FUNCTION @schema@.create_or_replace_mcp_handler(metadata jsonb, body text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 #variable_conflict use_column
 DECLARE
@@ -185,7 +184,7 @@ END
 $body$;
 
 -- Ends the handlers with this id, of one type or of all; true when there was one.
-CREATE OR REPLACE FUNCTION @schema@.drop_mcp_handler(p_id text, p_type text DEFAULT NULL) RETURNS boolean
+CREATE FUNCTION @schema@.drop_mcp_handler(p_id text, p_type text DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_signature text;
@@ -201,5 +200,3 @@ BEGIN
     RETURN v_dropped;
 END
 $body$;
-
-INSERT INTO @schema@.migration (version, name) VALUES (20, 'registration') ON CONFLICT (version) DO NOTHING;

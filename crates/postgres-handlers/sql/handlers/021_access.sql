@@ -2,14 +2,14 @@
 -- metadata names roles. The grants themselves are the record; there is no other.
 
 -- What registers and grants, and so is for owners.
-CREATE OR REPLACE FUNCTION @schema@.is_for_owners(p_function name) RETURNS boolean
+CREATE FUNCTION @schema@.is_for_owners(p_function name) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN p_function IN ('create_or_replace_mcp_handler', 'drop_mcp_handler', 'register_function', 'rows_body',
     'create_handler_function', 'check_collisions', 'grant_handler', 'grant_mcp_access', 'revoke_mcp_access',
     'query_columns', 'set_mcp_exchange_log', 'purge_mcp_exchanges', 'set_mcp_identity_check', 'registry_changed',
     'handlers_changed');
 
-CREATE OR REPLACE FUNCTION @schema@.dispatching_roles() RETURNS SETOF name
+CREATE FUNCTION @schema@.dispatching_roles() RETURNS SETOF name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT DISTINCT pg_roles.rolname
@@ -18,7 +18,7 @@ BEGIN ATOMIC
         AND entry.grantee <> pg_proc.proowner;
 END;
 
-CREATE OR REPLACE FUNCTION @schema@.grant_handler(p_type text, p_id text) RETURNS void
+CREATE FUNCTION @schema@.grant_handler(p_type text, p_id text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_handler @schema@.handler;
@@ -49,7 +49,7 @@ $body$;
 
 -- Lets a role dispatch requests and execute every handler that names no roles. A function of others in the schema, or
 -- one with the rights of its owner, is none of ours: whoever made it says who may execute it.
-CREATE OR REPLACE FUNCTION @schema@.grant_mcp_access(p_role regrole) RETURNS void
+CREATE FUNCTION @schema@.grant_mcp_access(p_role regrole) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_function regprocedure;
@@ -76,7 +76,7 @@ END
 $body$;
 
 -- Takes everything in the schema from a role.
-CREATE OR REPLACE FUNCTION @schema@.revoke_mcp_access(p_role regrole) RETURNS void
+CREATE FUNCTION @schema@.revoke_mcp_access(p_role regrole) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 BEGIN
     PERFORM FROM @schema@.registry FOR UPDATE;
@@ -86,5 +86,3 @@ BEGIN
     UPDATE @schema@.registry SET revision = revision + 1 WHERE is_only_row;
 END
 $body$;
-
-INSERT INTO @schema@.migration (version, name) VALUES (21, 'access') ON CONFLICT (version) DO NOTHING;

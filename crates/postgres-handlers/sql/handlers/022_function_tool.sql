@@ -1,7 +1,7 @@
 -- Existing functions as tools: the schema of the arguments comes from their types.
 
 -- What values of a type look like in JSON.
-CREATE OR REPLACE FUNCTION @schema@.json_schema_of_type(p_type oid, p_depth integer DEFAULT 0) RETURNS jsonb
+CREATE FUNCTION @schema@.json_schema_of_type(p_type oid, p_depth integer DEFAULT 0) RETURNS jsonb
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_type pg_type;
@@ -38,7 +38,7 @@ END
 $body$;
 
 -- The arguments that go in, in their order.
-CREATE OR REPLACE FUNCTION @schema@.function_arguments(p_function regprocedure)
+CREATE FUNCTION @schema@.function_arguments(p_function regprocedure)
 RETURNS TABLE (place integer, name text, type oid, has_default boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
@@ -54,7 +54,7 @@ BEGIN ATOMIC
     ORDER BY taken.place;
 END;
 
-CREATE OR REPLACE FUNCTION @schema@.check_function(p_function regprocedure) RETURNS pg_catalog.pg_proc
+CREATE FUNCTION @schema@.check_function(p_function regprocedure) RETURNS pg_catalog.pg_proc
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_proc pg_proc;
@@ -88,7 +88,7 @@ END
 $body$;
 
 -- The arguments that are no value of their type, which schemas cannot tell of dates, domains and their like.
-CREATE OR REPLACE FUNCTION @schema@.conversion_violations(p_arguments jsonb, p_names text[], p_types text[])
+CREATE FUNCTION @schema@.conversion_violations(p_arguments jsonb, p_names text[], p_types text[])
 RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
@@ -110,7 +110,7 @@ END
 $body$;
 
 -- The statement around the call of a function, in two parts, with the arguments given between them.
-CREATE OR REPLACE FUNCTION @schema@.function_call(p_proc pg_catalog.pg_proc, p_columns text,
+CREATE FUNCTION @schema@.function_call(p_proc pg_catalog.pg_proc, p_columns text,
     OUT head text, OUT tail text)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
@@ -133,11 +133,8 @@ BEGIN
 END
 $body$;
 
--- As it was before it knew the tool's name.
-DROP FUNCTION IF EXISTS @schema@.function_tool_body(regprocedure, pg_catalog.pg_proc);
-
 -- The body of the handler that calls a function with the arguments that are there; the others keep their defaults.
-CREATE OR REPLACE FUNCTION @schema@.function_tool_body(p_function regprocedure, p_proc pg_catalog.pg_proc, p_name text)
+CREATE FUNCTION @schema@.function_tool_body(p_function regprocedure, p_proc pg_catalog.pg_proc, p_name text)
 RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
@@ -174,7 +171,7 @@ $body$;
 
 -- Offers a function as a tool; members of metadata go before what is inferred. Whoever may not execute the function
 -- does not see the tool.
-CREATE OR REPLACE FUNCTION @schema@.register_function(p_function regprocedure, p_metadata jsonb DEFAULT '{}')
+CREATE FUNCTION @schema@.register_function(p_function regprocedure, p_metadata jsonb DEFAULT '{}')
 RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $body$
 DECLARE
@@ -210,5 +207,3 @@ BEGIN
     RETURN v_id;
 END
 $body$;
-
-INSERT INTO @schema@.migration (version, name) VALUES (22, 'function tool') ON CONFLICT (version) DO NOTHING;

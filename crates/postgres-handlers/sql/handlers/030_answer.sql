@@ -1,13 +1,13 @@
 -- Whether what a handler answered is an answer.
 
 -- A member that need not be there, and is of one JSON type where it is. Clients refuse the whole answer for a null.
-CREATE OR REPLACE FUNCTION @schema@.optional_problem(p_object jsonb, p_member text, p_type text) RETURNS text
+CREATE FUNCTION @schema@.optional_problem(p_object jsonb, p_member text, p_type text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN p_object ? p_member AND jsonb_typeof(p_object -> p_member) <> p_type
     THEN format('%s must be of type %s where it is there, and is %s', p_member, p_type,
         jsonb_typeof(p_object -> p_member)) END;
 
-CREATE OR REPLACE FUNCTION @schema@.contents_problem(p_contents jsonb) RETURNS text
+CREATE FUNCTION @schema@.contents_problem(p_contents jsonb) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
     WHEN jsonb_typeof(p_contents) IS DISTINCT FROM 'object' THEN 'contents of a resource are no object'
@@ -20,7 +20,7 @@ RETURN CASE
 END;
 
 -- SQL's NULL becomes a null, which no client reads: as the text of a resource it is empty, as in mcp_text.
-CREATE OR REPLACE FUNCTION @schema@.without_null_texts(p_envelope jsonb) RETURNS jsonb
+CREATE FUNCTION @schema@.without_null_texts(p_envelope jsonb) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN jsonb_typeof(p_envelope #> '{result,contents}') = 'array' THEN jsonb_set(p_envelope, '{result,contents}', (
     SELECT coalesce(jsonb_agg(CASE WHEN one -> 'text' = 'null' AND NOT one ? 'blob' THEN one || '{"text": ""}' ELSE one END
@@ -28,7 +28,7 @@ RETURN CASE WHEN jsonb_typeof(p_envelope #> '{result,contents}') = 'array' THEN 
     FROM jsonb_array_elements(p_envelope #> '{result,contents}') WITH ORDINALITY AS contents (one, place)))
     ELSE p_envelope END;
 
-CREATE OR REPLACE FUNCTION @schema@.content_problem(p_block jsonb) RETURNS text
+CREATE FUNCTION @schema@.content_problem(p_block jsonb) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
     WHEN jsonb_typeof(p_block) IS DISTINCT FROM 'object' THEN 'a block of content is no object'
@@ -47,7 +47,7 @@ RETURN CASE
         @schema@.optional_problem(p_block, '_meta', 'object'))
 END;
 
-CREATE OR REPLACE FUNCTION @schema@.message_problem(p_message jsonb) RETURNS text
+CREATE FUNCTION @schema@.message_problem(p_message jsonb) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
     WHEN jsonb_typeof(p_message) IS DISTINCT FROM 'object' THEN 'a message is no object'
@@ -56,7 +56,7 @@ RETURN CASE
     ELSE @schema@.content_problem(p_message -> 'content')
 END;
 
-CREATE OR REPLACE FUNCTION @schema@.result_problem(p_type text, p_result jsonb, p_output_schema jsonb) RETURNS text
+CREATE FUNCTION @schema@.result_problem(p_type text, p_result jsonb, p_output_schema jsonb) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_list jsonb := p_result -> CASE p_type
@@ -98,7 +98,7 @@ $body$;
 
 -- What is wrong with the envelope that a handler gave back; NULL when nothing is. Of the codes that the protocol keeps
 -- for itself only those of JSON-RPC, -32001 and the old -32002 may come from a handler.
-CREATE OR REPLACE FUNCTION @schema@.envelope_problem(p_envelope jsonb, p_type text, p_request_id jsonb,
+CREATE FUNCTION @schema@.envelope_problem(p_envelope jsonb, p_type text, p_request_id jsonb,
     p_output_schema jsonb)
 RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
@@ -127,5 +127,3 @@ BEGIN
     RETURN NULL;
 END
 $body$;
-
-INSERT INTO @schema@.migration (version, name) VALUES (30, 'answer') ON CONFLICT (version) DO NOTHING;

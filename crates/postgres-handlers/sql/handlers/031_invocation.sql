@@ -1,20 +1,8 @@
 -- Runs a handler, and turns whatever becomes of it into an answer.
 
--- As they were before the exchange log.
-DROP FUNCTION IF EXISTS @schema@.failure_envelope(@schema@.handler, jsonb, text, text);
-DO $results$
-BEGIN
-    IF (SELECT prorettype = 'jsonb'::regtype FROM pg_proc
-        WHERE oid = to_regprocedure('@schema@.invoke_handler(@schema@.handler,@schema@.mcp_request)'))
-    THEN
-        DROP FUNCTION @schema@.invoke_handler(@schema@.handler, @schema@.mcp_request);
-    END IF;
-END
-$results$;
-
 -- An answer for a failure of the handler's. The reader gets a reference, the logs have the detail beside it; a client
 -- that asks for the lines of the log does not get them.
-CREATE OR REPLACE FUNCTION @schema@.failure_envelope(p_handler @schema@.handler, p_request_id jsonb, p_failure jsonb)
+CREATE FUNCTION @schema@.failure_envelope(p_handler @schema@.handler, p_request_id jsonb, p_failure jsonb)
 RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = error AS $body$
 DECLARE
@@ -36,7 +24,7 @@ END
 $body$;
 
 -- The rows of a handler that returns rows, as many as fit; a caller of the function itself gets them one by one.
-CREATE OR REPLACE FUNCTION @schema@.rows_envelope(p_handler @schema@.handler, p_request @schema@.mcp_request)
+CREATE FUNCTION @schema@.rows_envelope(p_handler @schema@.handler, p_request @schema@.mcp_request)
 RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
@@ -54,7 +42,7 @@ END
 $body$;
 
 -- The name to call, without the types of its arguments.
-CREATE OR REPLACE FUNCTION @schema@.function_of(p_handler @schema@.handler) RETURNS text
+CREATE FUNCTION @schema@.function_of(p_handler @schema@.handler) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN left((p_handler).function_signature, strpos((p_handler).function_signature, '(') - 1);
 
@@ -62,7 +50,7 @@ RETURN left((p_handler).function_signature, strpos((p_handler).function_signatur
 -- failed, unless it was registered with commitOnError. Serialization failures and deadlocks are handed on: only who
 -- began the transaction can run it again. A failure is told apart from what the caller reads of it. A handler that
 -- becomes another role is that role until it ends.
-CREATE OR REPLACE FUNCTION @schema@.invoke_handler(p_handler @schema@.handler, p_request @schema@.mcp_request,
+CREATE FUNCTION @schema@.invoke_handler(p_handler @schema@.handler, p_request @schema@.mcp_request,
     OUT envelope jsonb, OUT failure jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
@@ -120,5 +108,3 @@ BEGIN
     END IF;
 END
 $body$;
-
-INSERT INTO @schema@.migration (version, name) VALUES (31, 'invocation') ON CONFLICT (version) DO NOTHING;

@@ -2,7 +2,7 @@
 -- may not execute is not there for it, and it reads the same as for a name that nobody ever gave.
 
 -- Why a call stops before its handler runs, as an answer; NULL when nothing stops it.
-CREATE OR REPLACE FUNCTION @schema@.refusal(p_handler @schema@.handler, p_is_known boolean, p_arguments jsonb,
+CREATE FUNCTION @schema@.refusal(p_handler @schema@.handler, p_is_known boolean, p_arguments jsonb,
     p_request_id jsonb)
 RETURNS @schema@.mcp_response
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
@@ -34,7 +34,7 @@ END
 $body$;
 
 -- Arguments of prompts are strings, each of them known by name.
-CREATE OR REPLACE FUNCTION @schema@.prompt_violations(p_declared jsonb, p_arguments jsonb) RETURNS text[]
+CREATE FUNCTION @schema@.prompt_violations(p_declared jsonb, p_arguments jsonb) RETURNS text[]
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN ARRAY(
     SELECT format('%s: is missing', one ->> 'name')
@@ -54,7 +54,7 @@ RETURN ARRAY(
 );
 
 -- The whole way of a call once its handler is known, or known to be missing.
-CREATE OR REPLACE FUNCTION @schema@.answer_call(p_handler @schema@.handler, p_request @schema@.mcp_request,
+CREATE FUNCTION @schema@.answer_call(p_handler @schema@.handler, p_request @schema@.mcp_request,
     p_missing @schema@.mcp_response)
 RETURNS @schema@.mcp_response
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
@@ -100,7 +100,7 @@ BEGIN
 END
 $body$;
 
-CREATE OR REPLACE FUNCTION @schema@.call_by_name(p_type text, p_name text, p_arguments jsonb, p_context jsonb,
+CREATE FUNCTION @schema@.call_by_name(p_type text, p_name text, p_arguments jsonb, p_context jsonb,
     p_request_id jsonb, p_meta jsonb)
 RETURNS @schema@.mcp_response
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
@@ -120,7 +120,7 @@ END
 $body$;
 
 -- Of several templates that match, the one with most literal text answers, then the longer one; a plain URI before all.
-CREATE OR REPLACE FUNCTION @schema@.call_by_uri(p_uri text, p_context jsonb, p_request_id jsonb, p_meta jsonb,
+CREATE FUNCTION @schema@.call_by_uri(p_uri text, p_context jsonb, p_request_id jsonb, p_meta jsonb,
     p_missing_code integer)
 RETURNS @schema@.mcp_response
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
@@ -154,34 +154,32 @@ BEGIN
 END
 $body$;
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_call_tool(p_name text, p_arguments jsonb, p_context jsonb, p_request_id jsonb)
+CREATE FUNCTION @schema@.mcp_call_tool(p_name text, p_arguments jsonb, p_context jsonb, p_request_id jsonb)
 RETURNS @schema@.mcp_response
 LANGUAGE sql
 RETURN @schema@.call_by_name('tool', p_name, p_arguments, p_context, p_request_id, NULL);
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_call_tool(p_name text, p_arguments jsonb, p_context jsonb, p_request_id text)
+CREATE FUNCTION @schema@.mcp_call_tool(p_name text, p_arguments jsonb, p_context jsonb, p_request_id text)
 RETURNS @schema@.mcp_response
 LANGUAGE sql
 RETURN @schema@.call_by_name('tool', p_name, p_arguments, p_context, to_jsonb(p_request_id), NULL);
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_read_resource(p_uri text, p_context jsonb, p_request_id jsonb)
+CREATE FUNCTION @schema@.mcp_read_resource(p_uri text, p_context jsonb, p_request_id jsonb)
 RETURNS @schema@.mcp_response
 LANGUAGE sql
 RETURN @schema@.call_by_uri(p_uri, p_context, p_request_id, NULL, -32602);
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_read_resource(p_uri text, p_context jsonb, p_request_id text)
+CREATE FUNCTION @schema@.mcp_read_resource(p_uri text, p_context jsonb, p_request_id text)
 RETURNS @schema@.mcp_response
 LANGUAGE sql
 RETURN @schema@.call_by_uri(p_uri, p_context, to_jsonb(p_request_id), NULL, -32602);
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_get_prompt(p_name text, p_arguments jsonb, p_context jsonb, p_request_id jsonb)
+CREATE FUNCTION @schema@.mcp_get_prompt(p_name text, p_arguments jsonb, p_context jsonb, p_request_id jsonb)
 RETURNS @schema@.mcp_response
 LANGUAGE sql
 RETURN @schema@.call_by_name('prompt', p_name, p_arguments, p_context, p_request_id, NULL);
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_get_prompt(p_name text, p_arguments jsonb, p_context jsonb, p_request_id text)
+CREATE FUNCTION @schema@.mcp_get_prompt(p_name text, p_arguments jsonb, p_context jsonb, p_request_id text)
 RETURNS @schema@.mcp_response
 LANGUAGE sql
 RETURN @schema@.call_by_name('prompt', p_name, p_arguments, p_context, to_jsonb(p_request_id), NULL);
-
-INSERT INTO @schema@.migration (version, name) VALUES (32, 'gateway') ON CONFLICT (version) DO NOTHING;

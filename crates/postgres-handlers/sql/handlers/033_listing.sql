@@ -3,18 +3,18 @@
 -- called directly, show and mark them.
 
 -- Entries of a page; the setting mcp.page_size changes it.
-CREATE OR REPLACE FUNCTION @schema@.page_size() RETURNS integer
+CREATE FUNCTION @schema@.page_size() RETURNS integer
 LANGUAGE sql STABLE
 RETURN CASE WHEN current_setting('mcp.page_size', true) ~ '^[1-9][0-9]{0,3}$'
     THEN current_setting('mcp.page_size', true)::integer ELSE 250 END;
 
 -- A cursor is the list and the last name that was shown: a list that has changed since goes on in the right place.
-CREATE OR REPLACE FUNCTION @schema@.cursor_after(p_list text, p_name text) RETURNS text
+CREATE FUNCTION @schema@.cursor_after(p_list text, p_name text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN translate(encode(convert_to(p_list || E'\n' || p_name, 'UTF8'), 'base64'), E'+/=\n', '-_');
 
 -- The name in a cursor, '' where there is no cursor; NULL when it is none of this list.
-CREATE OR REPLACE FUNCTION @schema@.cursor_name(p_list text, p_cursor text) RETURNS text
+CREATE FUNCTION @schema@.cursor_name(p_list text, p_cursor text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_text text;
@@ -32,7 +32,7 @@ EXCEPTION WHEN invalid_parameter_value OR character_not_in_repertoire OR untrans
 END
 $body$;
 
-CREATE OR REPLACE FUNCTION @schema@.list_entries(p_list text, p_cursor text, p_marks_closed boolean) RETURNS jsonb
+CREATE FUNCTION @schema@.list_entries(p_list text, p_cursor text, p_marks_closed boolean) RETURNS jsonb
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_after text := @schema@.cursor_name(p_list, p_cursor);
@@ -67,24 +67,22 @@ END
 $body$;
 
 -- A list as the protocol shows it.
-CREATE OR REPLACE FUNCTION @schema@.list_page(p_list text, p_cursor text) RETURNS jsonb
+CREATE FUNCTION @schema@.list_page(p_list text, p_cursor text) RETURNS jsonb
 LANGUAGE sql STABLE
 RETURN @schema@.list_entries(p_list, p_cursor, false);
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_list_tools(p_cursor text DEFAULT NULL) RETURNS jsonb
+CREATE FUNCTION @schema@.mcp_list_tools(p_cursor text DEFAULT NULL) RETURNS jsonb
 LANGUAGE sql STABLE
 RETURN @schema@.list_entries('tools', p_cursor, true);
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_list_resources(p_cursor text DEFAULT NULL) RETURNS jsonb
+CREATE FUNCTION @schema@.mcp_list_resources(p_cursor text DEFAULT NULL) RETURNS jsonb
 LANGUAGE sql STABLE
 RETURN @schema@.list_entries('resources', p_cursor, true);
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_list_resource_templates(p_cursor text DEFAULT NULL) RETURNS jsonb
+CREATE FUNCTION @schema@.mcp_list_resource_templates(p_cursor text DEFAULT NULL) RETURNS jsonb
 LANGUAGE sql STABLE
 RETURN @schema@.list_entries('resourceTemplates', p_cursor, true);
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_list_prompts(p_cursor text DEFAULT NULL) RETURNS jsonb
+CREATE FUNCTION @schema@.mcp_list_prompts(p_cursor text DEFAULT NULL) RETURNS jsonb
 LANGUAGE sql STABLE
 RETURN @schema@.list_entries('prompts', p_cursor, true);
-
-INSERT INTO @schema@.migration (version, name) VALUES (33, 'listing') ON CONFLICT (version) DO NOTHING;

@@ -1,26 +1,26 @@
 -- Who answers, and what it speaks.
 
-CREATE OR REPLACE FUNCTION @schema@.legacy_versions() RETURNS text[]
+CREATE FUNCTION @schema@.legacy_versions() RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ARRAY['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 
-CREATE OR REPLACE FUNCTION @schema@.modern_version() RETURNS text
+CREATE FUNCTION @schema@.modern_version() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN '2026-07-28';
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_server_info() RETURNS jsonb
+CREATE FUNCTION @schema@.mcp_server_info() RETURNS jsonb
 LANGUAGE sql STABLE
 RETURN jsonb_build_object(
     'name', coalesce(nullif(current_setting('mcp.server_name', true), ''), current_database()),
     'version', coalesce(nullif(current_setting('mcp.server_version', true), ''), '1.0.0')
 );
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_server_capabilities() RETURNS jsonb
+CREATE FUNCTION @schema@.mcp_server_capabilities() RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN '{"tools": {}, "resources": {}, "prompts": {}}'::jsonb;
 
 -- A revision that we do not speak gets our newest one with a handshake; the client decides whether that will do.
-CREATE OR REPLACE FUNCTION @schema@.mcp_initialize(p_params jsonb, p_request_id jsonb) RETURNS @schema@.mcp_response
+CREATE FUNCTION @schema@.mcp_initialize(p_params jsonb, p_request_id jsonb) RETURNS @schema@.mcp_response
 LANGUAGE sql STABLE
 RETURN CASE
     WHEN jsonb_typeof(p_params -> 'protocolVersion') IS DISTINCT FROM 'string'
@@ -33,23 +33,21 @@ RETURN CASE
     ), p_request_id)
 END;
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_initialize(p_params jsonb, p_request_id text) RETURNS @schema@.mcp_response
+CREATE FUNCTION @schema@.mcp_initialize(p_params jsonb, p_request_id text) RETURNS @schema@.mcp_response
 LANGUAGE sql STABLE
 RETURN @schema@.mcp_initialize(p_params, to_jsonb(p_request_id));
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_ping(p_request_id jsonb) RETURNS @schema@.mcp_response
+CREATE FUNCTION @schema@.mcp_ping(p_request_id jsonb) RETURNS @schema@.mcp_response
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN @schema@.mcp_success('{}', p_request_id);
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_ping(p_request_id text) RETURNS @schema@.mcp_response
+CREATE FUNCTION @schema@.mcp_ping(p_request_id text) RETURNS @schema@.mcp_response
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN @schema@.mcp_success('{}', to_jsonb(p_request_id));
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_discover(p_request_id jsonb) RETURNS @schema@.mcp_response
+CREATE FUNCTION @schema@.mcp_discover(p_request_id jsonb) RETURNS @schema@.mcp_response
 LANGUAGE sql STABLE
 RETURN @schema@.mcp_success(jsonb_build_object(
     'supportedVersions', to_jsonb(@schema@.modern_version() || @schema@.legacy_versions()),
     'capabilities', @schema@.mcp_server_capabilities()
 ), p_request_id);
-
-INSERT INTO @schema@.migration (version, name) VALUES (34, 'session') ON CONFLICT (version) DO NOTHING;

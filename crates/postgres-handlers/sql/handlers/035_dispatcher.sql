@@ -2,7 +2,7 @@
 -- protocol; every other one is of the revisions with a handshake, which nothing here remembers.
 
 -- Why a message is no request; NULL when it is one, or a notification.
-CREATE OR REPLACE FUNCTION @schema@.message_refusal(p_message jsonb) RETURNS @schema@.mcp_response
+CREATE FUNCTION @schema@.message_refusal(p_message jsonb) RETURNS @schema@.mcp_response
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_id jsonb := p_message -> 'id';
@@ -21,7 +21,7 @@ END
 $body$;
 
 -- Why the params of a request will not do; NULL when they will.
-CREATE OR REPLACE FUNCTION @schema@.params_refusal(p_params jsonb, p_request_id jsonb) RETURNS @schema@.mcp_response
+CREATE FUNCTION @schema@.params_refusal(p_params jsonb, p_request_id jsonb) RETURNS @schema@.mcp_response
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     c_version CONSTANT text := 'io.modelcontextprotocol/protocolVersion';
@@ -51,7 +51,7 @@ END
 $body$;
 
 -- A list as one caller sees it.
-CREATE OR REPLACE FUNCTION @schema@.list_for(p_list text, p_params jsonb, p_context jsonb, p_request_id jsonb)
+CREATE FUNCTION @schema@.list_for(p_list text, p_params jsonb, p_context jsonb, p_request_id jsonb)
 RETURNS @schema@.mcp_response
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
@@ -70,11 +70,11 @@ END
 $body$;
 
 -- A member of params that must be a string; NULL when it is none.
-CREATE OR REPLACE FUNCTION @schema@.string_param(p_params jsonb, p_name text) RETURNS text
+CREATE FUNCTION @schema@.string_param(p_params jsonb, p_name text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN jsonb_typeof(p_params -> p_name) = 'string' THEN p_params ->> p_name END;
 
-CREATE OR REPLACE FUNCTION @schema@.route(p_method text, p_params jsonb, p_context jsonb, p_request_id jsonb,
+CREATE FUNCTION @schema@.route(p_method text, p_params jsonb, p_context jsonb, p_request_id jsonb,
     p_is_modern boolean)
 RETURNS @schema@.mcp_response
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
@@ -121,7 +121,7 @@ $body$;
 
 -- An answer as a modern client expects it: how it ended, how long it may be kept and by whom, and who answered. Lists
 -- and resources depend on who asks, so no shared cache may keep them.
-CREATE OR REPLACE FUNCTION @schema@.modern_envelope(p_envelope jsonb, p_method text) RETURNS jsonb
+CREATE FUNCTION @schema@.modern_envelope(p_envelope jsonb, p_method text) RETURNS jsonb
 LANGUAGE sql STABLE
 RETURN CASE
     WHEN p_envelope #> '{error,code}' = '-32002' THEN jsonb_set(p_envelope, '{error,code}', '-32602')
@@ -137,7 +137,7 @@ RETURN CASE
 END;
 
 -- Older clients take no "true" or "false" for the schema of a property, and refuse the whole list for one.
-CREATE OR REPLACE FUNCTION @schema@.legacy_schema(p_schema jsonb) RETURNS jsonb
+CREATE FUNCTION @schema@.legacy_schema(p_schema jsonb) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
     WHEN jsonb_path_exists(p_schema, '$.properties.* ? (@.type() == "boolean")')
@@ -148,7 +148,7 @@ RETURN CASE
 END;
 
 -- Nor do they know a schema of answers that are no objects.
-CREATE OR REPLACE FUNCTION @schema@.legacy_tool(p_tool jsonb) RETURNS jsonb
+CREATE FUNCTION @schema@.legacy_tool(p_tool jsonb) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN p_tool - 'outputSchema'
     || jsonb_build_object('inputSchema', @schema@.legacy_schema(p_tool -> 'inputSchema'))
@@ -157,7 +157,7 @@ RETURN p_tool - 'outputSchema'
 
 -- An answer as older clients know it: without the members that came later, and structured answers only if they are
 -- objects.
-CREATE OR REPLACE FUNCTION @schema@.legacy_envelope(p_envelope jsonb, p_method text) RETURNS jsonb
+CREATE FUNCTION @schema@.legacy_envelope(p_envelope jsonb, p_method text) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
     WHEN NOT p_envelope ? 'result' THEN p_envelope
@@ -169,7 +169,7 @@ RETURN CASE
             THEN 'structuredContent' ELSE '' END)
 END;
 
-CREATE OR REPLACE FUNCTION @schema@.mcp_handle_request(p_request jsonb, p_context jsonb DEFAULT NULL)
+CREATE FUNCTION @schema@.mcp_handle_request(p_request jsonb, p_context jsonb DEFAULT NULL)
 RETURNS @schema@.mcp_response
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
@@ -199,5 +199,3 @@ BEGIN
     RETURN v_answer;
 END
 $body$;
-
-INSERT INTO @schema@.migration (version, name) VALUES (35, 'dispatcher') ON CONFLICT (version) DO NOTHING;

@@ -14,7 +14,7 @@ BEGIN
         RETURN;
     ELSIF (
         SELECT count(*) < 3 FROM pg_class
-        WHERE relnamespace = v_schema AND relname IN ('migration', 'handler', 'mcp_request')
+        WHERE relnamespace = v_schema AND relname IN ('installation', 'handler', 'mcp_request')
     ) THEN
         RAISE EXCEPTION 'the schema "@schema@" holds no handlers'' registry: it is somebody else''s';
     END IF;
@@ -22,7 +22,7 @@ BEGIN
     -- Data that somebody else keeps here would be lost.
     SELECT relname INTO v_dependent FROM pg_class
     WHERE relnamespace = v_schema AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c')
-        AND relname NOT IN ('migration', 'handler', 'registry', 'exchange', 'mcp_request', 'mcp_response')
+        AND relname NOT IN ('installation', 'handler', 'registry', 'exchange', 'mcp_request', 'mcp_response')
     ORDER BY relname LIMIT 1;
     IF v_dependent IS NOT NULL THEN
         RAISE EXCEPTION 'the schema "@schema@" holds "%", which is somebody else''s', v_dependent
@@ -58,7 +58,7 @@ BEGIN
             USING HINT = 'Drop it first, or let it do without.';
     END IF;
 
-    EXECUTE 'SELECT name = ''schema found'' FROM @schema@.migration WHERE version = 0' INTO v_was_there;
+    EXECUTE 'SELECT schema_was_found FROM @schema@.installation' INTO v_was_there;
     IF NOT v_was_there THEN
         DROP SCHEMA @schema@ CASCADE;
         RETURN;

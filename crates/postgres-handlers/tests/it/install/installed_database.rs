@@ -78,18 +78,13 @@ impl InstalledDatabase {
 
     /// Registers a handler and lets a role call it.
     pub(super) async fn create_and_call_handlers(&self) {
-        self.register_handler().await;
-        self.scene.run("CREATE ROLE {db}_caller").await;
-        self.run_as_login("PERFORM api.grant_mcp_access('{db}_caller')").await;
-    }
-
-    /// Registers a handler, or does so again.
-    pub(super) async fn register_handler(&self) {
         self.run_as_login(
             r#"PERFORM api.create_or_replace_mcp_handler('{"type": "tool", "name": "greet", "requiresAuth": false}',
                 'BEGIN RETURN api.mcp_tool_result(jsonb_build_array(api.mcp_text(''hello'')), (request).request_id); END')"#,
         )
         .await;
+        self.scene.run("CREATE ROLE {db}_caller").await;
+        self.run_as_login("PERFORM api.grant_mcp_access('{db}_caller')").await;
     }
 
     async fn run_as_login(&self, statement: &str) {

@@ -1,6 +1,6 @@
 //! The status of an installation, as far as each role may read it.
 
-use tidegate_postgres_handlers::{CallLogStatus, HandlerSchemaScripts, InstallMode, InstalledVersion, LineCount};
+use tidegate_postgres_handlers::{CallLogStatus, HandlerSchemaScripts, InstallMode, LineCount};
 
 use super::installed_database::InstalledDatabase;
 
@@ -10,7 +10,7 @@ async fn owner_sees_full_status() {
     let status = ground.default_installer().status().await.unwrap();
     assert_eq!((status.database.as_str(), status.schema.as_str()), (ground.scene.name.as_str(), "api"));
     assert_eq!((status.owner, status.has_owner_rights), (ground.scene.login(), true));
-    assert_eq!(status.version, InstalledVersion::Version(HandlerSchemaScripts::VERSION));
+    assert_eq!(status.version, Some(HandlerSchemaScripts::VERSION));
     assert_eq!(status.handlers, Some(Vec::new()));
     assert_eq!(status.call_log, Some(CallLogStatus { is_on: false, lines: Some(LineCount::Exactly(0)) }));
     assert_eq!(status.dispatch_roles, [""; 0]);
@@ -34,7 +34,7 @@ async fn other_roles_see_permitted_status() {
         .await;
     let name = &ground.scene.name;
     let caller = ground.installer_as_role(&format!("{name}_caller"), "api").status().await.unwrap();
-    assert_eq!((caller.has_owner_rights, caller.version), (false, InstalledVersion::Hidden));
+    assert_eq!((caller.has_owner_rights, caller.version), (false, None));
     assert_eq!(caller.handlers, Some(vec![("tool".to_owned(), 1)]));
     assert_eq!(caller.call_log, Some(CallLogStatus { is_on: false, lines: None }));
 
@@ -51,5 +51,5 @@ async fn status_changes_nothing() {
     ground.default_installer().status().await.unwrap();
     assert_eq!(ground.dump(&[]), before);
     // A transaction that is declared to write does so whatever the default is.
-    assert!(ground.default_installer().install(InstallMode::Commit).await.unwrap().is_empty());
+    ground.default_installer().uninstall(InstallMode::Commit).await.unwrap();
 }

@@ -20,11 +20,8 @@ use crate::output;
 pub(crate) enum PgCommand {
     /// Print the SQL of a role that can read and nothing else
     Role(PgRoleCommand),
-    /// Create the schema of handlers, or upgrade it to this version
-    Install(install::PgInstallArguments),
+    Install(install::PgInstallCommand),
     Status(status::PgStatusCommand),
-    /// Upgrade an existing schema of handlers to this version
-    Upgrade(install::PgInstallArguments),
     Uninstall(uninstall::PgUninstallCommand),
     Print(install::PgPrintCommand),
     New(new::PgNewCommand),
@@ -35,9 +32,8 @@ impl PgCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         match self {
             Self::Role(role) => role.run(),
-            Self::Install(install) => install.run(false).await,
+            Self::Install(install) => install.run().await,
             Self::Status(status) => status.run().await,
-            Self::Upgrade(upgrade) => upgrade.run(true).await,
             Self::Uninstall(uninstall) => uninstall.run().await,
             Self::Print(print) => print.run(),
             Self::New(new) => new.run(),

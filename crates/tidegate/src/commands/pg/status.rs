@@ -1,7 +1,7 @@
 //! `tidegate pg status`.
 
 use clap::Args;
-use tidegate_postgres_handlers::{CallLogStatus, HandlerSchemaScripts, InstallStatus, InstalledVersion, LineCount};
+use tidegate_postgres_handlers::{CallLogStatus, HandlerSchemaScripts, InstallStatus, LineCount};
 
 use super::HandlerSchemaArguments;
 use crate::command_error::CommandError;
@@ -46,16 +46,10 @@ fn render_status(installed: &InstallStatus) -> String {
 
 const NOT_READABLE: &str = "this role may not read that";
 
-fn render_version(installed: InstalledVersion) -> String {
-    let ours = HandlerSchemaScripts::VERSION;
+fn render_version(installed: Option<u32>) -> String {
     match installed {
-        InstalledVersion::Hidden => format!("{NOT_READABLE}; this program brings {ours}"),
-        InstalledVersion::Unversioned => format!("before {ours}, which this program brings: tidegate pg upgrade"),
-        InstalledVersion::Version(version) if version == ours => format!("{version}, as this program brings it"),
-        InstalledVersion::Version(version) if version < ours => {
-            format!("{version}; this program brings {ours}: tidegate pg upgrade")
-        }
-        InstalledVersion::Version(version) => format!("{version}, which is newer than this program's, {ours}"),
+        Some(version) => format!("{version}, as this program brings it"),
+        None => format!("{NOT_READABLE}; this program brings {}", HandlerSchemaScripts::VERSION),
     }
 }
 

@@ -39,12 +39,6 @@ impl Shop {
     }
 }
 
-/// Of lines that count functions and steps, of which there will be others, only what is counted.
-fn without_counts(text: &str) -> String {
-    let counts = |line: &&str| !line.starts_with("  ");
-    text.lines().filter(counts).collect::<Vec<_>>().join("\n")
-}
-
 const GREET_HANDLER: &str = r#"
     SELECT api.create_or_replace_mcp_handler('{"type": "tool", "name": "greet"}', 'BEGIN RETURN NULL; END');
     SELECT api.create_or_replace_mcp_handler('{"type": "tool", "name": "leave"}', 'BEGIN RETURN NULL; END');
@@ -53,16 +47,16 @@ const GREET_HANDLER: &str = r#"
 #[test]
 fn installs_shows_and_uninstalls_handlers() {
     let shop = Shop::new("installed");
-    assert_snapshot!(without_counts(&shop.pg("install", &[])), @r"
-    handlers are installed in the schema api of the database shop, version 3
+    assert_snapshot!(shop.pg("install", &[]), @r"
+    handlers are installed in the schema api of the database shop, version 1
     a role that is to call them needs SELECT api.grant_mcp_access('ROLE')
     ");
-    assert_snapshot!(shop.pg("install", &[]), @"the schema api of the database shop has the handlers of this program, version 3: there is nothing to change");
-    assert_snapshot!(shop.pg("upgrade", &["--dry-run"]), @"the schema api of the database shop has the handlers of this program, version 3: there is nothing to change");
+    assert_snapshot!(shop.pg("install", &[]), @"the schema api of the database shop has the handlers of this program, version 1: there is nothing to change");
+    assert_snapshot!(shop.pg("install", &["--dry-run"]), @"the schema api of the database shop has the handlers of this program, version 1: there is nothing to change");
     assert_snapshot!(shop.pg("status", &[]), @r"
     database      shop
     schema        api, owned by postgres
-    version       3, as this program brings it
+    version       1, as this program brings it
     handlers      none
     exchange log  off, 0 lines
     may call      nobody but postgres; SELECT api.grant_mcp_access('ROLE') lets a role in
@@ -76,7 +70,7 @@ fn installs_shows_and_uninstalls_handlers() {
     assert_snapshot!(shop.pg("status", &[]), @r"
     database      shop
     schema        api, owned by postgres
-    version       3, as this program brings it
+    version       1, as this program brings it
     handlers      3: 2 tools, 1 prompt
     exchange log  on, 0 lines
     may call      shop_caller
@@ -106,38 +100,15 @@ fn installs_shows_and_uninstalls_handlers() {
 #[test]
 fn dry_run_changes_nothing() {
     let shop = Shop::new("dry");
-    assert_snapshot!(without_counts(&shop.pg("install", &["--dry-run"])), @r"
-    handlers would be installed in the schema api of the database shop, version 3
+    assert_snapshot!(shop.pg("install", &["--dry-run"]), @r"
+    handlers would be installed in the schema api of the database shop, version 1
     this was a dry run: nothing is changed
     ");
-    assert_snapshot!(shop.pg("upgrade", &[]), @r"
+    assert_snapshot!(shop.pg("status", &[]), @r"
     error: the database shop has no schema api: nothing is installed there
     Create it with tidegate pg install.
     exit code 1
     ");
-}
-
-#[test]
-fn an_older_schema_is_upgraded() {
-    let shop = Shop::new("upgraded");
-    let older = include_str!("../../../../postgres-handlers/tests/handlers_released/1.sql").replace("@schema@", "api");
-    shop.psql(&format!("SET client_min_messages = warning; BEGIN; {older}; COMMIT"));
-    assert!(shop.pg("status", &[]).contains("which this program brings: tidegate pg upgrade"));
-    let dry = shop.pg("upgrade", &["--dry-run"]);
-    assert!(dry.contains("017 exchange"), "{dry}");
-    assert_snapshot!(without_counts(&dry), @r"
-    the schema api of the database shop has handlers already and would be upgraded from a version before 3 to 3
-    this was a dry run: nothing is changed
-    ");
-    assert_eq!(
-        without_counts(&shop.pg("install", &[])),
-        without_counts(&dry)
-            .lines()
-            .next()
-            .unwrap()
-            .replace("has handlers already and would be", "had handlers already and is")
-    );
-    assert!(shop.pg("status", &[]).contains("as this program brings it"));
 }
 
 #[test]
@@ -217,7 +188,6 @@ fn printed_scripts_run_in_psql() {
     };
     let script = apply(&[]);
     assert_eq!(run(&["pg", "install", "--print"]).stdout, script);
-    assert_eq!(run(&["pg", "upgrade", "--print"]).stdout, script);
     assert!(shop.pg("install", &[]).contains("nothing to change"));
     assert_eq!(run(&["pg", "uninstall", "--print"]).stdout, apply(&["--uninstall"]));
     assert!(shop.pg("status", &[]).contains("has no schema api"));
