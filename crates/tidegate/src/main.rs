@@ -13,6 +13,9 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), CommandError> {
     tidegate_process_memory::limit_heaps();
+    if Cli::complete_line()? {
+        return Ok(());
+    }
     let cli = Cli::parse_arguments(std::env::args_os())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from)?;
     let ended = runtime.block_on(cli.run());

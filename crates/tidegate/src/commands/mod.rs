@@ -4,7 +4,6 @@ mod access;
 mod audit;
 mod call;
 mod client;
-mod complete_line;
 mod completions;
 mod config;
 mod demo;
@@ -53,6 +52,15 @@ pub struct Cli {
 }
 
 impl Cli {
+    /// Prints the words that fit at the cursor of a command line, if a shell requests them through the environment. Whether
+    /// it does: the arguments are that line then.
+    ///
+    /// # Errors
+    /// If the request is none of a shell that is supported, or if the words cannot be written.
+    pub fn complete_line() -> Result<bool, CommandError> {
+        completions::complete_line()
+    }
+
     /// Parses the arguments of the process and starts the log. Exits at `--help`, and if the arguments are wrong.
     ///
     /// # Errors
@@ -65,10 +73,7 @@ impl Cli {
         let parsed = Self::try_parse_from(arguments);
         let mut cli = parsed.map_err(|error| exit_or_convert(&error, has_control_characters))?;
         let is_server = cli.command.is_server();
-        // A shell would print its lines into the line that is being typed.
-        if !matches!(cli.command, Command::CompleteLine(_)) {
-            cli.log_writer = logging::start(&cli.options.log, if is_server { "info" } else { "warn" }, is_server)?;
-        }
+        cli.log_writer = logging::start(&cli.options.log, if is_server { "info" } else { "warn" }, is_server)?;
         Ok(cli)
     }
 
@@ -86,6 +91,10 @@ fn exit_or_convert(error: &clap::Error, has_control_characters: bool) -> Command
     if !has_control_characters || !error.use_stderr() {
         error.exit();
     }
+    usage_error(error)
+}
+
+fn usage_error(error: &clap::Error) -> CommandError {
     CommandError::Usage(error.to_string().trim_start_matches("error: ").trim_end().to_owned())
 }
 
@@ -125,8 +134,6 @@ enum Command {
     Health(health::HealthCommand),
     Completions(completions::CompletionsCommand),
     #[command(hide = true)]
-    CompleteLine(complete_line::CompleteLineCommand),
-    #[command(hide = true)]
     Man(man::ManCommand),
 }
 
@@ -162,7 +169,6 @@ impl Command {
             Self::Transport(transport) => transport.run().await,
             Self::Health(health) => health.run().await,
             Self::Completions(completions) => completions.run(),
-            Self::CompleteLine(line) => line.run().await,
             Self::Man(man) => man.run(),
         }
     }

@@ -4,19 +4,16 @@
 
 _tidegate() {
     local program=${~${(Q)words[1]}} line
-    local -a lines complete_words open_words
-    lines=("${(@f)$("$program" complete-line --shell zsh --index $((CURRENT - 1)) -- "${(@)words}" 2>/dev/null)}")
+    local -a typed lines complete_words open_words
+    typed=("${(@)words/#\~\//$HOME/}")
+    # The words have no tilde.
+    PREFIX=${PREFIX/#\~\//$HOME/}
+    lines=("${(@f)$(TIDEGATE_COMPLETE=zsh _CLAP_COMPLETE_INDEX=$((CURRENT - 1)) "$program" -- "${(@)typed}" 2>/dev/null)}")
     for line in "${(@)lines}"; do
         case $line in
             '') ;;
-            :files)
-                # NAME=PATH and --flag=PATH
-                [[ ${PREFIX%%=*} == *[/.]* ]] || compset -P '*='
-                _files
-                return
-                ;;
-            # The value follows.
-            *=|*=:*) open_words+=("$line") ;;
+            # The value or the rest of the path follows.
+            *[=/]|*[=/]:*) open_words+=("$line") ;;
             *) complete_words+=("$line") ;;
         esac
     done

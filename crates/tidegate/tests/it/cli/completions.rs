@@ -20,15 +20,16 @@ roles: [{name: clerk, toolsets: [orders]}, {name: owner, toolsets: ['*']}]
 /// How long a check is repeated: the words of a node are missing if it does not open within a second.
 const REPEAT_WITHIN: Duration = Duration::from_secs(60);
 
-/// The lines for the cursor after `line`, whose last word is incomplete.
+/// The lines for the cursor after `line`, whose last word is incomplete; flags only if it begins one.
 fn complete_in(folder: &Path, line: &str) -> Vec<String> {
     let words: Vec<&str> = line.split(' ').collect();
-    let index = (words.len() - 1).to_string();
+    let begins_flag = words.last().is_some_and(|word| word.starts_with('-'));
     let mut command = tidegate();
-    command.current_dir(folder).args(["complete-line", "--shell", "fish", "--index", &index, "--"]).args(words);
+    command.current_dir(folder).env("TIDEGATE_COMPLETE", "fish").arg("--").args(words);
     let ran = CommandOutput::from(command.output().unwrap());
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{line}");
-    ran.lines().into_iter().map(str::to_owned).collect()
+    let lines = ran.lines().into_iter().filter(|line| begins_flag || !line.starts_with('-'));
+    lines.map(str::to_owned).collect()
 }
 
 /// Checks that `complete` returns the `expected` lines, at the latest after some repetitions.
@@ -53,29 +54,28 @@ fn check(configured: &ConfiguredFolder, line: &str, expected: &[&str]) {
 
 #[test]
 fn scripts_are_printed() {
-    for shell in ["bash", "zsh", "fish"] {
+    for shell in ["bash", "elvish", "fish", "zsh"] {
         let ran = run(&["completions", shell]);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-        assert!(ran.stdout.contains(&format!("complete-line --shell {shell}")), "{shell}");
-    }
-    for shell in ["elvish", "powershell"] {
-        let ran = run(&["completions", shell]);
-        assert!(ran.stdout.contains("stdio") && ran.stdout.contains("inline-bytes"), "{shell} completes commands");
+        let request = ran.stdout.replace('"', "");
+        assert!(request.contains(&format!("TIDEGATE_COMPLETE={shell}")), "{shell}: {request}");
     }
     assert_eq!(run(&["completions", "dos"]).code, Some(2));
+    let unknown = CommandOutput::from(tidegate().env("TIDEGATE_COMPLETE", "dos").output().unwrap());
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(2), ""), "{unknown:?}");
 }
 
 #[test]
 fn commands_flags_and_fixed_values_are_completed() {
     let configured = ConfiguredFolder::new(CONFIGURATION);
     check(&configured, "tidegate que", &["query"]);
-    check(&configured, "tidegate complete", &[]);
     check(&configured, "tidegate query --max", &["--max-rows"]);
     check(&configured, "tidegate client clau", &["claude-code", "claude-desktop"]);
     check(&configured, "tidegate client cursor --pro", &["--project"]);
-    check(&configured, "tidegate query --config ./ti", &[":files"]);
-    check(&configured, "tidegate import ./ro", &[":files"]);
-    check(&configured, "tidegate query SELECT ", &[":files"]);
+    check(&configured, "tidegate query --config ./ti", &["./tidegate.yaml"]);
+    check(&configured, "tidegate import ./sh", &["./shop/"]);
+    check(&configured, "tidegate query SELECT ", &[".", "shop/", "tidegate.yaml"]);
+    check(&configured, "tidegate query SELECT a=./sh", &["a=./shop/"]);
     check(&configured, "tidegate query ", &[]);
     check(&configured, "tidegate import --on-reject ", &["all", "row"]);
 }
@@ -125,11 +125,6 @@ fn the_configuration_and_the_paths_of_the_line_are_read() {
     assert_eq!(
         complete_in(configured.folder(), "tidegate query SELECT ./shop a=./empty --database "),
         ["a", "all", "shop"]
-    );
-    assert_eq!(
-        complete_in(configured.folder(), "tidegate call --path ./shop query table="),
-        [":files"],
-        "--path takes several paths"
     );
     check(&configured, "tidegate call query --path=./shop table=", &["table=2024", "table=orders"]);
 }
@@ -214,7 +209,10 @@ try() {
     _tidegate tidegate "$current" "${COMP_WORDS[COMP_CWORD - 1]}"
     echo "${COMPREPLY[*]}"
 }
+touch 'rows of $(ann).csv'
 try tidegate query "'SELECT 1'" --database ''
+try tidegate query "'SELECT 1'" a = ./shop --database ''
+try tidegate import 'rows\ of'
 try tidegate query "'SELECT 1'" --database = s
 try tidegate query "'SELECT 1'" --database =
 try tidegate call list_t
@@ -235,6 +233,8 @@ fn bash_completes_values() {
     let expected = [
         "complete -o nosort -F _tidegate tidegate",
         "plant shop",
+        "a",
+        r"rows\ of\ \$\(ann\).csv",
         "shop",
         "plant shop",
         "list_tables",
@@ -249,13 +249,11 @@ fn bash_completes_values() {
 /// Runs the function of the script as zsh does. What is offered is printed in place of the menu.
 const ZSH: &str = r#"
 compdef() { print -r -- "$@" }
-compset() { : }
-_files() { print files }
 _describe() { print -r -- "${(@)complete_words}" "${(@)open_words}" }
 source <(tidegate completions zsh)
 try() {
     local -a words=("$@")
-    local CURRENT=$#
+    local CURRENT=$# PREFIX=${@[-1]}
     _tidegate
 }
 try tidegate query "'SELECT 1'" --database ''
@@ -282,7 +280,7 @@ fn zsh_completes_values() {
         "name=",
         "plant.alarms plant.sensors",
         "cursor",
-        "files",
+        "./shop/",
         "",
     ];
     check_lines("zsh", &expected, || {

@@ -1,14 +1,18 @@
 //! The values that the arguments of commands take, where clap has no list of them.
 
 use std::ffi::OsStr;
+use std::sync::Arc;
 
-use clap::{Arg, Command, ValueHint};
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap::{Arg, Command};
+use clap_complete::engine::ArgValueCompleter;
+
+use super::typed_line::TypedLine;
+use super::values;
 
 /// The values of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueKind {
-    /// A path, which the shell completes.
+    /// A path, also after `NAME=`.
     Path,
     /// A database.
     Database,
@@ -46,49 +50,24 @@ const ARGUMENTS: &[(&[&str], &str, ValueKind)] = &[
     (&["key", "add"], "roles", ValueKind::Role),
 ];
 
-/// What begins a candidate that stands for all values of a kind. No value contains it.
-const MARK: char = '\0';
-
-const KINDS: [(ValueKind, &str); 9] = [
-    (ValueKind::Path, "path"),
-    (ValueKind::Database, "database"),
-    (ValueKind::IngestTarget, "ingest_target"),
-    (ValueKind::IngestTable, "ingest_table"),
-    (ValueKind::Tool, "tool"),
-    (ValueKind::ToolArgument, "tool_argument"),
-    (ValueKind::AccessedName, "accessed_name"),
-    (ValueKind::Toolset, "toolset"),
-    (ValueKind::Role, "role"),
-];
-
-impl ValueKind {
-    /// The kind that a candidate stands for, and what comes before the value in its word, such as `--database=`.
-    pub(super) fn from_mark(candidate: &str) -> Option<(&str, Self)> {
-        let (prefix, name) = candidate.split_once(MARK)?;
-        KINDS.iter().find(|(_, known)| *known == name).map(|(kind, _)| (prefix, *kind))
-    }
-
-    fn mark(self) -> String {
-        let name = KINDS.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name);
-        format!("{MARK}{name}")
-    }
+/// `command` with the values of each argument that takes values other than those that clap lists.
+pub(super) fn complete_values(command: Command, line: &Arc<TypedLine>) -> Command {
+    complete_arguments(command, &mut Vec::new(), line)
 }
 
-/// `command` with a candidate for each argument without a list of values: the mark of its kind. Values are found only when
-/// the argument at the cursor is known, because some take time.
-pub(super) fn mark_values(command: Command) -> Command {
-    mark(command, &mut Vec::new())
-}
-
-fn mark(command: Command, path: &mut Vec<String>) -> Command {
+fn complete_arguments(command: Command, path: &mut Vec<String>, line: &Arc<TypedLine>) -> Command {
     let command = command.mut_args(|argument| match kind(path, &argument) {
-        Some(kind) => with_mark(argument, kind),
+        Some(kind) => {
+            let line = line.clone();
+            argument
+                .add(ArgValueCompleter::new(move |typed: &OsStr| values::find(kind, &typed.to_string_lossy(), &line)))
+        }
         None => argument,
     });
     let names: Vec<String> = command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
     names.into_iter().fold(command, |command, name| {
         path.push(name.clone());
-        let command = command.mut_subcommand(name, |inner| mark(inner, path));
+        let command = command.mut_subcommand(name, |inner| complete_arguments(inner, path, line));
         path.pop();
         command
     })
@@ -100,12 +79,7 @@ fn kind(path: &[String], argument: &Arg) -> Option<ValueKind> {
         return Some(*kind);
     }
     let is_source = argument.get_value_names().is_some_and(|names| names.iter().any(|name| name.ends_with("PATH")));
-    (is_source || argument.get_value_hint() == ValueHint::AnyPath).then_some(ValueKind::Path)
-}
-
-fn with_mark(argument: Arg, kind: ValueKind) -> Arg {
-    let mark = kind.mark();
-    argument.add(ArgValueCompleter::new(move |_: &OsStr| vec![CompletionCandidate::new(mark.clone())]))
+    is_source.then_some(ValueKind::Path)
 }
 
 #[cfg(test)]
@@ -122,13 +96,5 @@ mod tests {
             let command = path.iter().fold(&cli, |command, name| command.find_subcommand(name).unwrap());
             assert!(command.get_arguments().any(|argument| argument.get_id() == *id), "{path:?} has no {id}");
         }
-    }
-
-    #[test]
-    fn a_mark_names_its_kind() {
-        for (kind, _) in KINDS {
-            assert_eq!(ValueKind::from_mark(&format!("--flag={}", kind.mark())), Some(("--flag=", kind)));
-        }
-        assert_eq!(ValueKind::from_mark("tool"), None);
     }
 }

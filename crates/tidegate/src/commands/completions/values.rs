@@ -2,14 +2,15 @@
 //!
 //! Names that the configuration alone has are offered in any case. A node adds to them if it opens in time.
 
+use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter as _};
 use futures::future::join_all;
 use tidegate_query::{Database, REJECTS_SUFFIX};
 use tokio::time::timeout;
 
-use super::Candidate;
 use super::typed_line::{TypedLine, TypedOptions};
 use super::value_kind::ValueKind;
 use crate::config::{self, Config};
@@ -26,46 +27,83 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 const FEDERATED: &str = "federated";
 /// The number of values that a shell gets. A longer list cannot be read.
 const VALUES_MAX: usize = 1_000;
+/// The length of a description.
+const DESCRIPTION_CHARS_MAX: usize = 80;
 
-/// The values of `kind` that may begin with `typed`. A configuration with errors has none.
-pub(super) async fn find(kind: ValueKind, typed: &str, line: &TypedLine) -> Vec<Candidate> {
+/// The values of `kind` that begin with `typed`. A configuration with errors has none.
+pub(super) fn find(kind: ValueKind, typed: &str, line: &TypedLine) -> Vec<CompletionCandidate> {
+    if kind == ValueKind::Path {
+        return paths(typed);
+    }
+    let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build() else { return Vec::new() };
+    let mut values = runtime.block_on(read_values(kind, typed, line));
+    // What is left open ends with the process.
+    runtime.shutdown_timeout(CLOSE_TIMEOUT);
+    // A line of the output is a word.
+    let fits = |text: &str| text.starts_with(typed) && !text.contains(char::is_control);
+    values.retain(|value| value.get_value().to_str().is_some_and(fits));
+    values.sort_by(|one, other| one.get_value().cmp(other.get_value()));
+    values.dedup_by(|one, other| one.get_value() == other.get_value());
+    values.truncate(VALUES_MAX);
+    values
+}
+
+fn paths(typed: &str) -> Vec<CompletionCandidate> {
+    let name = typed.split_once('=').map(|(name, _)| name).filter(|name| !name.contains(['/', '.']));
+    let (prefix, path) = typed.split_at(name.map_or(0, |name| name.len() + 1));
+    let found = PathCompleter::any().complete(OsStr::new(path)).into_iter();
+    found.map(|candidate| candidate.add_prefix(prefix)).collect()
+}
+
+async fn read_values(kind: ValueKind, typed: &str, line: &TypedLine) -> Vec<CompletionCandidate> {
     let Some(options) = line.options() else { return Vec::new() };
     let Ok(spec) = NodeSpec::read(options.sources.as_deref(), &options.global) else { return Vec::new() };
     let loaded = spec.loaded_config.clone();
     let config = &loaded.config;
-    let mut values = match kind {
+    match kind {
         ValueKind::Path => Vec::new(),
-        ValueKind::Toolset => config.toolsets.keys().map(Candidate::new).collect(),
+        ValueKind::Toolset => config.toolsets.keys().map(CompletionCandidate::new).collect(),
         ValueKind::Role => roles(config, typed),
         ValueKind::Database => databases(&spec),
         // The tables and tools of a running server are not here.
         _ if options.connects => Vec::new(),
         ValueKind::IngestTable => ingest_tables(spec, config).await,
         ValueKind::IngestTarget => {
-            let names = config::ingest_names(config).into_iter().map(|names| Candidate::new(names.database)).collect();
-            [names, ingest_tables(spec, config).await].concat()
+            let names = config::ingest_names(config).into_iter();
+            let mut values: Vec<_> = names.map(|names| CompletionCandidate::new(names.database)).collect();
+            values.extend(ingest_tables(spec, config).await);
+            values
         }
         ValueKind::Tool => tools(spec, config).await,
         ValueKind::AccessedName => {
-            let databases = databases(&spec);
-            [tools(spec, config).await, databases].concat()
+            let mut values = databases(&spec);
+            values.extend(tools(spec, config).await);
+            values
         }
         ValueKind::ToolArgument => tool_arguments(spec, &options, typed).await,
-    };
-    values.sort_by(|one, other| one.text.cmp(&other.text));
-    values.dedup_by(|one, other| one.text == other.text);
-    values.truncate(VALUES_MAX);
-    values
+    }
 }
 
-fn databases(spec: &NodeSpec<'_>) -> Vec<Candidate> {
-    spec.database_names().into_iter().map(Candidate::new).collect()
+/// The candidate `text` with the first line of its description, which shells print beside it.
+fn describe(text: &str, description: &str) -> CompletionCandidate {
+    // It may come from a database, and the shell, which reads it from a pipe, prints it as it is.
+    let line = description.lines().next().unwrap_or_default();
+    let mut characters = line.chars().filter(|character| !character.is_control());
+    let mut shortened: String = characters.by_ref().take(DESCRIPTION_CHARS_MAX).collect();
+    if characters.next().is_some() {
+        shortened.push('…');
+    }
+    CompletionCandidate::new(text).help((!shortened.is_empty()).then(|| shortened.into()))
+}
+
+fn databases(spec: &NodeSpec<'_>) -> Vec<CompletionCandidate> {
+    spec.database_names().into_iter().map(CompletionCandidate::new).collect()
 }
 
 /// Roles, with those before the last comma kept.
-fn roles(config: &Config, typed: &str) -> Vec<Candidate> {
+fn roles(config: &Config, typed: &str) -> Vec<CompletionCandidate> {
     let kept = typed.rfind(',').map_or("", |comma| &typed[..=comma]);
-    config.roles.iter().map(|role| Candidate::new(format!("{kept}{}", role.name))).collect()
+    config.roles.iter().map(|role| CompletionCandidate::new(format!("{kept}{}", role.name))).collect()
 }
 
 /// What `read` finds in the node, if the node opens in time: its databases may not answer.
@@ -81,33 +119,27 @@ async fn from_node<T: Default>(spec: NodeSpec<'_>, read: impl AsyncFnOnce(&OpenN
     found
 }
 
-async fn tools(spec: NodeSpec<'_>, config: &Config) -> Vec<Candidate> {
+async fn tools(spec: NodeSpec<'_>, config: &Config) -> Vec<CompletionCandidate> {
     let declared = config.tools.iter();
-    let declared: Vec<Candidate> =
-        declared.map(|tool| Candidate::new(&tool.name).with_description(&tool.description)).collect();
-    let of_node: Vec<Candidate> = from_node(spec, async |node| {
+    let mut tools: Vec<_> = declared.map(|tool| describe(&tool.name, &tool.description)).collect();
+    let of_node: Vec<CompletionCandidate> = from_node(spec, async |node| {
         let Ok(caller) = node.local_caller(None) else { return Vec::new() };
         let snapshot = node.node().registry().snapshot();
-        let described = snapshot
-            .tools(&caller)
-            .map(|tool| Candidate::new(&tool.name).with_description(tool.description.as_deref().unwrap_or_default()));
-        described.collect()
+        let offered = snapshot.tools(&caller);
+        offered.map(|tool| describe(&tool.name, tool.description.as_deref().unwrap_or_default())).collect()
     })
     .await;
-    declared.into_iter().chain(of_node).collect()
+    tools.extend(of_node);
+    tools
 }
 
 /// `KEY=` of the tool, and the names of databases and tables after `database=` and `table=`.
-async fn tool_arguments(spec: NodeSpec<'_>, options: &TypedOptions, typed: &str) -> Vec<Candidate> {
-    let with_key = |key: &str, values: Vec<Candidate>| {
-        let values = values.into_iter();
-        values.map(|value| Candidate { text: format!("{key}={}", value.text), ..value }).collect()
-    };
+async fn tool_arguments(spec: NodeSpec<'_>, options: &TypedOptions, typed: &str) -> Vec<CompletionCandidate> {
     match (typed.split_once('='), &options.tool) {
-        (Some(("database", _)), _) => with_key("database", databases(&spec)),
+        (Some(("database", _)), _) => databases(&spec).into_iter().map(|value| value.add_prefix("database=")).collect(),
         (Some(("table", _)), _) => {
             let tables = from_node(spec, async |node| table_names(&node.assembly.open_databases(), node).await).await;
-            with_key("table", tables.into_iter().map(Candidate::new).collect())
+            tables.into_iter().map(|table| CompletionCandidate::new(format!("table={table}"))).collect()
         }
         (Some(_), _) | (None, None) => Vec::new(),
         (None, Some(tool)) => {
@@ -117,11 +149,11 @@ async fn tool_arguments(spec: NodeSpec<'_>, options: &TypedOptions, typed: &str)
                 let Ok(tool) = snapshot.tool(tool, &caller) else { return Vec::new() };
                 let schema = tool.input_schema.json();
                 let properties = schema["properties"].as_object().into_iter().flatten();
-                let described = properties.map(|(key, property)| {
+                let keys = properties.map(|(key, property)| {
                     let description = property["description"].as_str().unwrap_or_default();
-                    Candidate::new(format!("{key}=")).with_description(description)
+                    describe(&format!("{key}="), description)
                 });
-                described.collect()
+                keys.collect()
             })
             .await
         }
@@ -152,7 +184,7 @@ async fn qualified_tables(
 }
 
 /// `DATABASE.TABLE` of the tables that take rows: the declared ones, and those of a folder that were created later.
-async fn ingest_tables(spec: NodeSpec<'_>, config: &Config) -> Vec<Candidate> {
+async fn ingest_tables(spec: NodeSpec<'_>, config: &Config) -> Vec<CompletionCandidate> {
     let named = config::ingest_names(config);
     let folders: Vec<&str> = named.iter().filter(|names| names.is_folder).map(|names| names.database).collect();
     let declared =
@@ -166,5 +198,5 @@ async fn ingest_tables(spec: NodeSpec<'_>, config: &Config) -> Vec<Candidate> {
         tables.extend(stored.await);
     }
     let taking_rows = tables.into_iter().filter(|(_, table)| !table.ends_with(REJECTS_SUFFIX));
-    taking_rows.map(|(database, table)| Candidate::new(format!("{database}.{table}"))).collect()
+    taking_rows.map(|(database, table)| CompletionCandidate::new(format!("{database}.{table}"))).collect()
 }
