@@ -1,7 +1,6 @@
 //! PostgreSQL servers in a file of [Docker Compose](https://docs.docker.com/reference/compose-file/services/).
 
-use super::document::parse_tree;
-use super::yaml_tree::{YamlContent, YamlNode};
+use super::yaml_tree::{YamlContent, YamlNode, parse_document};
 
 const POSTGRES_PORT: &str = "5432";
 /// Images whose names contain one of these are PostgreSQL.
@@ -24,19 +23,17 @@ pub(crate) fn postgres_services(text: &str) -> Result<Vec<ComposePostgres>, Stri
     let problem = |problems: Vec<super::ConfigProblem>| {
         problems.into_iter().next().map_or_else(String::new, |problem| problem.message)
     };
-    let root = parse_tree(text, 0).map_err(problem)?;
-    let Some(YamlContent::Map(services)) = member(&root, "services").map(|node| &node.kind) else {
-        return Ok(Vec::new());
-    };
-    Ok(services.iter().filter_map(|(name, _, service)| postgres_service(name, service)).collect())
+    let root = parse_document(text, 0).map_err(problem)?;
+    let services = root.get("services").map(YamlNode::members).unwrap_or_default().iter();
+    Ok(services.filter_map(|(name, _, service)| postgres_service(name, service)).collect())
 }
 
 fn postgres_service(name: &str, service: &YamlNode) -> Option<ComposePostgres> {
-    let image = member(service, "image").and_then(scalar)?;
+    let image = service.get("image").and_then(scalar)?;
     if !IMAGES.iter().any(|known| image.contains(known)) {
         return None;
     }
-    let port = items(member(service, "ports")?).find_map(published_port)?;
+    let port = service.get("ports")?.items().iter().find_map(published_port)?;
     let variable = |variable| environment(service, variable);
     let user = variable("POSTGRES_USER").unwrap_or_else(|| "postgres".to_owned());
     let database = variable("POSTGRES_DB").unwrap_or_else(|| user.clone());
@@ -45,8 +42,8 @@ fn postgres_service(name: &str, service: &YamlNode) -> Option<ComposePostgres> {
 
 /// `5432:5432`, `127.0.0.1:5433:5432`, or `{target: 5432, published: 5433}`.
 fn published_port(node: &YamlNode) -> Option<u16> {
-    if let Some(target) = member(node, "target").and_then(scalar) {
-        let published = member(node, "published").and_then(scalar)?;
+    if let Some(target) = node.get("target").and_then(scalar) {
+        let published = node.get("published").and_then(scalar)?;
         return (target == POSTGRES_PORT).then(|| published.parse().ok()).flatten();
     }
     let text = scalar(node)?;
@@ -57,22 +54,12 @@ fn published_port(node: &YamlNode) -> Option<u16> {
 
 /// A variable of a service, whose variables are a map or a list of `NAME=value`.
 fn environment(service: &YamlNode, name: &str) -> Option<String> {
-    let node = member(service, "environment")?;
-    if let Some(value) = member(node, name) {
+    let node = service.get("environment")?;
+    if let Some(value) = node.get(name) {
         return scalar(value);
     }
-    let mut pairs = items(node).filter_map(scalar);
+    let mut pairs = node.items().iter().filter_map(scalar);
     pairs.find_map(|pair| pair.split_once('=').filter(|(key, _)| *key == name).map(|(_, value)| value.to_owned()))
-}
-
-fn member<'a>(node: &'a YamlNode, name: &str) -> Option<&'a YamlNode> {
-    let YamlContent::Map(members) = &node.kind else { return None };
-    members.iter().find(|(key, _, _)| key == name).map(|(_, _, value)| value)
-}
-
-fn items(node: &YamlNode) -> impl Iterator<Item = &YamlNode> {
-    let items = if let YamlContent::List(items) = &node.kind { items.as_slice() } else { &[] };
-    items.iter()
 }
 
 /// A text, with the default instead of a variable: `${PORT:-5432}`. A variable without one is `None`, because Compose

@@ -6,13 +6,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use saphyr_parser::Parser;
 use serde_json::{Map, Value};
 
 use super::includes;
 use super::problem::{ConfigProblem, SourcePosition};
 use super::variables::{ExpandedText, VariableResolver, VariableValue};
-use super::yaml_tree::{YamlContent, YamlNode, YamlTreeBuilder};
+use super::yaml_tree::{YamlContent, YamlNode, parse_document};
 
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
@@ -39,12 +38,12 @@ impl Document {
 
     /// Parses the text of the file at `path`, and reads the files that it includes.
     pub(crate) fn parse(path: &Path, text: &str, variables: &VariableResolver<'_>) -> Result<Self, Vec<ConfigProblem>> {
-        let mut root = parse_tree(text, 0)?;
+        let mut root = parse_document(text, 0)?;
         let mut files = vec![path.to_owned()];
         files.extend(includes::included_files(&root, path, variables)?);
         let mut problems = Vec::new();
         for (index, file) in files.iter().enumerate().skip(1) {
-            match read_file(file).and_then(|text| parse_tree(&text, index)) {
+            match read_file(file).and_then(|text| parse_document(&text, index)) {
                 Ok(added) => includes::merge(&mut root, added, &files, "", &mut problems),
                 Err(unreadable) => problems.extend(
                     unreadable.into_iter().map(|problem| ConfigProblem { file: Some(file.clone()), ..problem }),
@@ -134,21 +133,6 @@ fn read_file(path: &Path) -> Result<String, Vec<ConfigProblem>> {
     let text = std::fs::read_to_string(path).map_err(failed)?;
     // Some editors begin a file with a byte order mark.
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
-}
-
-pub(super) fn parse_tree(text: &str, file: usize) -> Result<YamlNode, Vec<ConfigProblem>> {
-    let mut builder = YamlTreeBuilder::for_file(file);
-    for event in Parser::new_from_str(text) {
-        match event {
-            Ok((event, span)) => builder.on_event(&event, span)?,
-            Err(error) => {
-                let position = SourcePosition { file, line: error.marker().line(), column: error.marker().col() + 1 };
-                return Err(vec![ConfigProblem::at_position(position, format!("is no YAML: {}", error.info()))]);
-            }
-        }
-    }
-    let position = SourcePosition { file, line: 1, column: 1 };
-    Ok(builder.root.unwrap_or(YamlNode { position, kind: YamlContent::Plain(String::new()) }))
 }
 
 /// `file:line:column: path: message` for each problem, in the order of the files. `file` is the main file.

@@ -32,8 +32,7 @@ pub(super) fn matching_files(pattern: &Path) -> Vec<PathBuf> {
 
 /// The patterns under `include` in `root`, with their positions.
 fn patterns(root: &YamlNode) -> Vec<(&str, SourcePosition)> {
-    let YamlContent::Map(members) = &root.kind else { return Vec::new() };
-    let included = members.iter().find(|(name, _, _)| name == INCLUDE).map(|(_, _, node)| node);
+    let included = root.get(INCLUDE);
     let nodes = match included.map(|node| &node.kind) {
         Some(YamlContent::List(items)) => items.iter().collect(),
         _ => included.into_iter().collect::<Vec<_>>(),

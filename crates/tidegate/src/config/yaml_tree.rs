@@ -1,9 +1,12 @@
-//! The tree of a YAML document, built from the parser's events, within bounds.
+//! The trees of YAML documents, built from the parser's events, within bounds.
+//!
+//! The trees of the crate `saphyr` (0.3.4) bound neither the depth nor the bytes that aliases repeat, and its error for a
+//! key that stands twice does not have the place of the first one.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use saphyr_parser::{Event, ScalarStyle, Span};
+use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::problem::{ConfigProblem, SourcePosition};
 
@@ -29,35 +32,74 @@ pub(super) enum YamlContent {
     Map(Vec<(String, SourcePosition, YamlNode)>),
 }
 
+impl YamlNode {
+    pub(super) fn members(&self) -> &[(String, SourcePosition, YamlNode)] {
+        match &self.kind {
+            YamlContent::Map(members) => members,
+            YamlContent::Plain(_) | YamlContent::Text(_) | YamlContent::List(_) => &[],
+        }
+    }
+
+    pub(super) fn items(&self) -> &[YamlNode] {
+        match &self.kind {
+            YamlContent::List(items) => items,
+            YamlContent::Plain(_) | YamlContent::Text(_) | YamlContent::Map(_) => &[],
+        }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&YamlNode> {
+        self.members().iter().find(|(other, _, _)| other == name).map(|(_, _, node)| node)
+    }
+}
+
+/// The document `text`, which is the file with the number `file`.
+pub(super) fn parse_document(text: &str, file: usize) -> Result<YamlNode, Vec<ConfigProblem>> {
+    let mut documents = parse_documents(text, file)?.into_iter();
+    let position = SourcePosition { file, line: 1, column: 1 };
+    let first = documents.next().map(|(_, document)| document);
+    match documents.next() {
+        Some((position, _)) => {
+            Err(vec![ConfigProblem::at_position(position, "is a second document; a configuration is one")])
+        }
+        None => Ok(first.unwrap_or(YamlNode { position, kind: YamlContent::Plain(String::new()) })),
+    }
+}
+
+/// The documents of `text`, with their positions. The bounds apply to all together.
+pub(super) fn parse_documents(text: &str, file: usize) -> Result<Vec<(SourcePosition, YamlNode)>, Vec<ConfigProblem>> {
+    let mut builder = YamlTreeBuilder { file, ..YamlTreeBuilder::default() };
+    for event in Parser::new_from_str(text) {
+        match event {
+            Ok((event, span)) => builder.on_event(&event, span)?,
+            Err(error) => {
+                let position = SourcePosition { file, line: error.marker().line(), column: error.marker().col() + 1 };
+                return Err(vec![ConfigProblem::at_position(position, format!("is no YAML: {}", error.info()))]);
+            }
+        }
+    }
+    Ok(builder.documents)
+}
+
 enum OpenCollection {
     List(SourcePosition, usize, Vec<YamlNode>),
     Map(SourcePosition, usize, Vec<(String, SourcePosition, YamlNode)>, Option<(String, SourcePosition)>),
 }
 
 #[derive(Default)]
-pub(super) struct YamlTreeBuilder {
-    pub(super) root: Option<YamlNode>,
+struct YamlTreeBuilder {
+    documents: Vec<(SourcePosition, YamlNode)>,
+    /// Where the current document starts.
+    start: Option<SourcePosition>,
     open: Vec<OpenCollection>,
     anchors: HashMap<usize, YamlNode>,
     values: usize,
     text_bytes: usize,
-    documents: usize,
     /// The number of the file, for the positions.
     file: usize,
 }
 
 impl YamlTreeBuilder {
-    pub(super) fn for_file(file: usize) -> Self {
-        Self { file, ..Self::default() }
-    }
-
-    /// Takes the finished document, so that another one may follow. The bounds apply to all together.
-    pub(super) fn take_document(&mut self) -> Option<YamlNode> {
-        self.documents = 0;
-        self.root.take()
-    }
-
-    pub(super) fn on_event(&mut self, event: &Event<'_>, span: Span) -> Result<(), Vec<ConfigProblem>> {
+    fn on_event(&mut self, event: &Event<'_>, span: Span) -> Result<(), Vec<ConfigProblem>> {
         let position = SourcePosition { file: self.file, line: span.start.line(), column: span.start.col() + 1 };
         let refuse = |message: &str| Err(vec![ConfigProblem::at_position(position, message)]);
         if self.open.len() > DEPTH_MAX {
@@ -65,10 +107,7 @@ impl YamlTreeBuilder {
         }
         match event {
             Event::DocumentStart(_) => {
-                self.documents += 1;
-                if self.documents > 1 {
-                    return refuse("is a second document; a configuration is one");
-                }
+                self.start = Some(position);
                 Ok(())
             }
             Event::Scalar(text, style, anchor, tag) => {
@@ -136,7 +175,7 @@ impl YamlTreeBuilder {
             self.anchors.insert(anchor, node.clone());
         }
         match self.open.last_mut() {
-            None => self.root = Some(node),
+            None => self.documents.push((self.start.unwrap_or(node.position), node)),
             Some(OpenCollection::List(_, _, items)) => items.push(node),
             Some(OpenCollection::Map(_, _, members, key)) => match (key.take(), node) {
                 (Some((name, position)), node) => {

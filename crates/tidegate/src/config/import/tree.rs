@@ -1,32 +1,21 @@
 //! YAML, TOML and JSON as one kind of tree with the lines of its values.
 
-use saphyr_parser::{Event, Parser};
 use serde_json::{Map, Value};
 use toml_edit::{Document as TomlDocument, Item, Value as TomlValue};
 
 use super::super::document::parse_plain_scalar;
 use super::super::problem::SourcePosition;
-use super::super::yaml_tree::{YamlContent, YamlNode, YamlTreeBuilder};
+use super::super::yaml_tree::{YamlContent, YamlNode, parse_documents};
 
 pub(super) fn read_yaml(text: &str) -> Result<Vec<YamlNode>, String> {
-    let mut builder = YamlTreeBuilder::default();
-    let mut documents = Vec::new();
-    for event in Parser::new_from_str(text) {
-        let (event, span) =
-            event.map_err(|error| format!("line {}: is no YAML: {}", error.marker().line(), error.info()))?;
-        if matches!(event, Event::DocumentStart(_)) {
-            documents.extend(builder.take_document());
-        }
-        builder.on_event(&event, span).map_err(|problems| {
-            let texts = problems.iter().map(|problem| match problem.position {
-                Some(position) => format!("line {}: {}", position.line, problem.message),
-                None => problem.message.clone(),
-            });
-            texts.collect::<Vec<_>>().join("\n")
-        })?;
-    }
-    documents.extend(builder.take_document());
-    Ok(documents)
+    let documents = parse_documents(text, 0).map_err(|problems| {
+        let texts = problems.iter().map(|problem| match problem.position {
+            Some(position) => format!("line {}: {}", position.line, problem.message),
+            None => problem.message.clone(),
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    })?;
+    Ok(documents.into_iter().map(|(_, document)| document).collect())
 }
 
 /// JSON, or YAML with one document.
@@ -94,24 +83,6 @@ fn toml_node(item: &Item, text: &str, outer: usize) -> YamlNode {
 impl YamlNode {
     pub(super) fn line(&self) -> usize {
         self.position.line
-    }
-
-    pub(super) fn members(&self) -> &[(String, SourcePosition, YamlNode)] {
-        match &self.kind {
-            YamlContent::Map(members) => members,
-            YamlContent::Plain(_) | YamlContent::Text(_) | YamlContent::List(_) => &[],
-        }
-    }
-
-    pub(super) fn items(&self) -> &[YamlNode] {
-        match &self.kind {
-            YamlContent::List(items) => items,
-            YamlContent::Plain(_) | YamlContent::Text(_) | YamlContent::Map(_) => &[],
-        }
-    }
-
-    pub(super) fn get(&self, name: &str) -> Option<&YamlNode> {
-        self.members().iter().find(|(other, _, _)| other == name).map(|(_, _, node)| node)
     }
 
     /// The text of a scalar as written, with variables in the syntax of Tidegate; `None` if it is null or no scalar.
