@@ -89,8 +89,25 @@ struct PostgresTypePlanner;
 
 impl TypePlanner for PostgresTypePlanner {
     fn plan_type_field(&self, sql_type: &ast::DataType) -> Result<Option<FieldRef>> {
+        check_oid_type(sql_type)?;
         Ok(plan_time_type(sql_type)?.map(|data_type| Arc::new(Field::new("", data_type, true))))
     }
+}
+
+/// Types whose values are the oids of objects.
+const OID_TYPES: &[&str] = &["oid", "regclass", "regnamespace", "regproc", "regprocedure", "regrole", "regtype"];
+
+/// Refuses types whose values are oids, because no object has one here.
+fn check_oid_type(sql_type: &ast::DataType) -> Result<()> {
+    let name = sql_type.to_string().to_lowercase();
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+    if OID_TYPES.contains(&name) {
+        return plan_err!(
+            "the type {name} is not supported, because there are no oids; compare names: information_schema.tables has \
+             those of tables, and information_schema.columns those of columns and types"
+        );
+    }
+    Ok(())
 }
 
 fn plan_time_type(sql_type: &ast::DataType) -> Result<Option<DataType>> {

@@ -13,7 +13,8 @@
 //! 6. [`query_planner`] plans `IS TRUE` and its like as columns that are never NULL.
 //! 7. [`physical_optimizer_rules`] keep expressions from being computed for rows that a condition excludes.
 //!
-//! [`catalog_rows`] builds PostgreSQL's catalogs from the objects that a caller may see ([`VisibleObjects`]).
+//! [`catalog_rows`] builds `information_schema`, `pg_tables` and `pg_views` from the objects that a caller may see
+//! ([`VisibleObjects`]).
 //!
 //! `docs/reference/sql.md` lists the remaining differences from PostgreSQL.
 

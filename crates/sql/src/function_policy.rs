@@ -35,7 +35,6 @@ pub(crate) fn is_known_table_function(name: &[String], dialect: SqlDialect) -> b
                 || embedded::OTHER_FUNCTIONS_IN_FROM.contains(&only.as_str())
         }
         ([only], _) => is_known(only),
-        ([schema, last], SqlDialect::DataFusion) => is_known(last) && schema == "pg_catalog",
         _ => false,
     }
 }

@@ -26,7 +26,7 @@ pub use files::{
 };
 pub(crate) use plan::{
     CATALOG, EmbeddedPlan, QueryCancellation, SessionFactory, StatementScope, StatementSession, SystemCatalogs,
-    build_plan, describe_statement, find_tables, optimize_statement, to_core_error, with_cancellation,
+    advise_catalog, build_plan, describe_statement, find_tables, optimize_statement, to_core_error, with_cancellation,
 };
 pub use plan::{EngineFunction, FunctionKind};
 pub use row_select::RowSelect;

@@ -61,13 +61,10 @@ async fn load_table(
     principal: &Principal,
     with_columns: bool,
 ) -> VisibleTable {
-    let mut table = VisibleTable::new(member.name(), &entry.name);
-    table.rows = entry.rows;
-    // The comment of a file table describes its files; it is not a comment that someone wrote.
-    table.comment = entry.comment.clone().filter(|_| member.kind() != "files");
+    let mut columns = Vec::new();
     // An unreadable table has no columns.
     if with_columns && let Ok(schema) = load_schema(member, &entry.name, principal).await {
-        table.columns = schema.fields().to_vec();
+        columns = schema.fields().to_vec();
     }
-    table
+    VisibleTable { schema: member.name().to_owned(), name: entry.name.clone(), columns }
 }

@@ -17,8 +17,8 @@ use super::member::{Member, MemberQueryContext, MemberTable, load_schema};
 use super::push::push_down;
 use super::tables::MemberTables;
 use crate::embedded::{
-    Engine, SessionFactory, StatementScope, StatementSession, SystemCatalogs, build_plan, describe_statement,
-    find_tables, optimize_statement, to_core_error, with_cancellation,
+    Engine, SessionFactory, StatementScope, StatementSession, SystemCatalogs, advise_catalog, build_plan,
+    describe_statement, find_tables, optimize_statement, to_core_error, with_cancellation,
 };
 
 /// Maximum time to wait for running member queries at shutdown.
@@ -119,7 +119,8 @@ impl FederatedDatabase {
         let context = &context;
         let loading = references.iter().map(|reference| async move {
             let parts = MemberTables::parts(reference);
-            let (member, name) = self.find_member(&parts, principal).await?;
+            let found = self.find_member(&parts, principal).await;
+            let (member, name) = found.map_err(|error| advise_catalog(reference, error))?;
             let (schema, member) = (load_schema(member, &name, principal).await?, member.clone());
             let member = Member::Database(member);
             Ok::<_, Error>((parts, MemberTable { member, name, schema, rows: None, context: context.clone() }))

@@ -65,12 +65,10 @@ impl NetworkTables {
 }
 
 fn visible_objects(network: &str, known: &KnownTables, principal: &Principal) -> VisibleObjects {
-    let tables = known.tables.iter().map(|(name, united)| {
-        let mut table = VisibleTable::new(PUBLIC_SCHEMA, name);
-        table.rows = united.rows();
-        table.comment = united.parts.iter().find_map(|part| part.table.comment.clone());
-        table.columns = united.schema.fields().to_vec();
-        table
+    let tables = known.tables.iter().map(|(name, united)| VisibleTable {
+        schema: PUBLIC_SCHEMA.to_owned(),
+        name: name.clone(),
+        columns: united.schema.fields().to_vec(),
     });
     VisibleObjects::new(network, &principal.subject, tables.collect())
 }

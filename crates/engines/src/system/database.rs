@@ -196,13 +196,12 @@ impl SystemDatabase {
         providers: &BTreeMap<String, Result<Arc<dyn TableProvider>, Error>>,
         principal: &Principal,
     ) -> VisibleObjects {
-        let table = |(name, stored): (&str, &StoredTable)| {
-            let mut table = VisibleTable::new(tidegate_pgsql::PUBLIC_SCHEMA, name);
-            table.comment = Some(stored.offered.table.description().description.clone().into_owned());
-            if let Some(Ok(provider)) = providers.get(name) {
-                table.columns = provider.schema().fields().to_vec();
-            }
-            table
+        let table = |(name, _): (&str, &StoredTable)| {
+            let columns = match providers.get(name) {
+                Some(Ok(provider)) => provider.schema().fields().to_vec(),
+                _ => Vec::new(),
+            };
+            VisibleTable { schema: tidegate_pgsql::PUBLIC_SCHEMA.to_owned(), name: name.to_owned(), columns }
         };
         let tables = self.visible_tables(principal).map(table).collect();
         VisibleObjects::new(&*self.name, &principal.subject, tables)

@@ -3,19 +3,17 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName, Statement, Visitor};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Statement, Visitor};
 
 use super::functions::is_function;
 use super::relation::relation_name;
+use super::syntax::is_keyword_function;
+use crate::syntax::last_identifier;
 use crate::walk::walk;
 
 /// Relations whose rows describe columns.
-const COLUMN_RELATIONS: &[&str] = &[
-    "information_schema.column_privileges",
-    "information_schema.columns",
-    "information_schema.role_column_grants",
-    "pg_catalog.pg_attribute",
-];
+const COLUMN_RELATIONS: &[&str] =
+    &["information_schema.column_privileges", "information_schema.columns", "information_schema.role_column_grants"];
 
 /// The parts of the catalogs that a statement needs.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -35,15 +33,12 @@ pub fn find_catalog_needs(statement: &Statement) -> Option<CatalogNeeds> {
     (needs != CatalogNeeds::default()).then_some(needs)
 }
 
-fn parts(name: &ObjectName) -> Vec<&Ident> {
-    name.0.iter().filter_map(|part| part.as_ident()).collect()
-}
-
 impl Visitor for CatalogNeeds {
     type Break = ();
 
     fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<()> {
-        let found = match parts(name).as_slice() {
+        let parts: Vec<&Ident> = name.0.iter().filter_map(|part| part.as_ident()).collect();
+        let found = match parts.as_slice() {
             [name] => relation_name(None, &name.value),
             [.., schema, name] => relation_name(Some(&schema.value), &name.value),
             [] => None,
@@ -56,20 +51,13 @@ impl Visitor for CatalogNeeds {
     }
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-        match expression {
+        self.functions |= match expression {
             Expr::Function(function) => {
-                let name = parts(&function.name).last().map(|last| last.value.to_lowercase()).unwrap_or_default();
-                self.functions |= is_function(&name);
-                self.columns |= name == "has_column_privilege";
+                last_identifier(&function.name).is_some_and(|name| is_function(&name.value.to_lowercase()))
             }
-            Expr::Identifier(name) => self.functions |= is_function(&name.value.to_lowercase()),
-            Expr::Cast { data_type: DataType::Regclass, .. } => self.functions = true,
-            Expr::Cast { data_type: DataType::Custom(name, _), .. } => {
-                let of = parts(name).last().map(|last| last.value.to_lowercase()).unwrap_or_default();
-                self.functions |= of.starts_with("reg");
-            }
-            _ => {}
-        }
+            Expr::Identifier(name) => is_keyword_function(name),
+            _ => false,
+        };
         ControlFlow::Continue(())
     }
 }

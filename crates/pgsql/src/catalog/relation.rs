@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::{
-    ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, new_empty_array, new_null_array,
-};
+use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, new_null_array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit};
-use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::{Result, internal_err};
+
+use crate::data_type::timestamptz;
 
 /// The schemas of the catalogs.
 pub(super) const PG_CATALOG: &str = "pg_catalog";
@@ -32,29 +32,18 @@ fn parse_relations(text: &str) -> BTreeMap<String, SchemaRef> {
         }
     }
     let schema_of = |columns: &str| -> SchemaRef {
-        let fields = columns.split(',').filter_map(|column| column.trim().split_once(' ')).map(|(name, of)| {
-            let nullable = of.ends_with('?');
-            Field::new(name, data_type(of.trim_end_matches('?')), nullable)
-        });
+        let columns = columns.split(',').filter_map(|column| column.trim().split_once(' '));
+        let fields = columns.map(|(name, of)| Field::new(name, data_type(of), true));
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     };
     relations.into_iter().map(|(name, columns)| (name, schema_of(&columns))).collect()
 }
 
 fn data_type(of: &str) -> DataType {
-    if let Some(element) = of.strip_suffix("[]") {
-        return DataType::List(Arc::new(Field::new_list_field(data_type(element), true)));
-    }
     match of {
         "bool" => DataType::Boolean,
-        "int2" => DataType::Int16,
         "int4" => DataType::Int32,
-        "int8" | "oid" => DataType::Int64,
-        "float4" => DataType::Float32,
-        "float8" => DataType::Float64,
-        "bytea" => DataType::Binary,
-        "interval" => DataType::Interval(IntervalUnit::MonthDayNano),
-        "timestamptz" => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        "timestamptz" => timestamptz(),
         _ => DataType::Utf8,
     }
 }
@@ -73,7 +62,7 @@ pub(super) fn relation_names() -> impl Iterator<Item = &'static str> {
     RELATIONS.keys().map(String::as_str)
 }
 
-/// Builds the rows of a catalog column by column. Columns without values are NULL, or empty if they are never NULL.
+/// Builds the rows of a catalog column by column. Columns without values are NULL.
 pub(super) struct CatalogRows {
     schema: SchemaRef,
     rows: usize,
@@ -93,20 +82,8 @@ impl CatalogRows {
         self.with(column, Arc::new(values.into_iter().map(|value| Some(value.into())).collect::<StringArray>()))
     }
 
-    pub(super) fn numbers(self, column: &'static str, values: impl IntoIterator<Item = i64>) -> Self {
-        self.with(column, Arc::new(Int64Array::from_iter_values(values)))
-    }
-
-    pub(super) fn nullable_numbers(
-        self,
-        column: &'static str,
-        values: impl IntoIterator<Item = Option<impl Into<i64>>>,
-    ) -> Self {
-        self.with(column, Arc::new(values.into_iter().map(|value| value.map(Into::into)).collect::<Int64Array>()))
-    }
-
-    pub(super) fn flags(self, column: &'static str, values: impl IntoIterator<Item = bool>) -> Self {
-        self.with(column, Arc::new(values.into_iter().map(Some).collect::<BooleanArray>()))
+    pub(super) fn numbers(self, column: &'static str, values: impl IntoIterator<Item = Option<i64>>) -> Self {
+        self.with(column, Arc::new(values.into_iter().collect::<Int64Array>()))
     }
 
     /// Sets the same text in all rows of some columns.
@@ -115,14 +92,9 @@ impl CatalogRows {
         columns.iter().fold(self, |all, column| all.texts(column, std::iter::repeat_n(value, rows)))
     }
 
-    pub(super) fn number(self, columns: &[&'static str], value: i64) -> Self {
-        let rows = self.rows;
-        columns.iter().fold(self, |all, column| all.numbers(column, std::iter::repeat_n(value, rows)))
-    }
-
     pub(super) fn flag(self, columns: &[&'static str], value: bool) -> Self {
-        let rows = self.rows;
-        columns.iter().fold(self, |all, column| all.flags(column, std::iter::repeat_n(value, rows)))
+        let values: ArrayRef = Arc::new(BooleanArray::from(vec![value; self.rows]));
+        columns.iter().fold(self, |all, column| all.with(column, values.clone()))
     }
 
     fn with(mut self, column: &'static str, values: ArrayRef) -> Self {
@@ -135,24 +107,12 @@ impl CatalogRows {
         for field in self.schema.fields() {
             columns.push(match self.columns.remove(field.name().as_str()) {
                 Some(values) => cast(&values, field.data_type())?,
-                None if field.is_nullable() => new_null_array(field.data_type(), self.rows),
-                None => empty_value(field.data_type())?.to_array_of_size(self.rows)?,
+                None => new_null_array(field.data_type(), self.rows),
             });
         }
         if let Some(column) = self.columns.keys().next() {
             return internal_err!("a catalog has no column {column}");
         }
         Ok(RecordBatch::try_new(self.schema, columns)?)
-    }
-}
-
-fn empty_value(data_type: &DataType) -> Result<ScalarValue> {
-    match data_type {
-        DataType::Utf8 => Ok(ScalarValue::Utf8(Some(String::new()))),
-        DataType::List(item) => {
-            let none = new_empty_array(item.data_type());
-            Ok(ScalarValue::List(ScalarValue::new_list_nullable(&[], none.data_type())))
-        }
-        other => ScalarValue::new_default(other),
     }
 }

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
-use super::types;
+use super::types::column_type;
 
 const NAME: &str = "pg_typeof";
 /// The maximum number of expressions to visit; an expression that is used twice counts twice.
@@ -198,13 +198,13 @@ impl<'s> TypeScope<'_, 's> {
 
     fn arrow_name(&self, expression: &Expr) -> Result<String> {
         let (_, field) = expression.to_field(&merge_schema(&self.inputs))?;
-        Ok(types::format_type(types::column_type(&field).0.oid, None))
+        Ok(column_type(&field).sql_name())
     }
 
     /// Returns the type of a column of `plan`.
     fn output_column(&self, plan: &LogicalPlan, index: usize) -> Result<String> {
         self.steps.set(self.steps.get() + 1);
-        let of_schema = || Ok(types::format_type(types::column_type(plan.schema().field(index)).0.oid, None));
+        let of_schema = || Ok(column_type(plan.schema().field(index)).sql_name());
         match plan {
             LogicalPlan::Projection(projection) if projection.expr.len() > index => {
                 unknown_as_text(self.with_input(&projection.input).type_name(&projection.expr[index])?)
@@ -332,7 +332,7 @@ impl ScalarUDFImpl for PgTypeof {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let name = args.arg_fields.first().map(|field| types::format_type(types::column_type(field).0.oid, None));
+        let name = args.arg_fields.first().map(|field| column_type(field).sql_name());
         Ok(ColumnarValue::Scalar(ScalarValue::Utf8(name)))
     }
 }

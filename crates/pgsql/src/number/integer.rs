@@ -1,14 +1,14 @@
-//! Functions of integers: `gcd`, `lcm`, `factorial`, `width_bucket`. The first two take numerics too.
+//! Functions of integers: `gcd`, `lcm`, `factorial`, `width_bucket`, `pg_size_pretty`. The first two take numerics too.
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Decimal128Array, Int32Array, Int64Array};
+use arrow::array::{ArrayRef, AsArray, Decimal128Array, Int32Array, Int64Array, StringArray};
 use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Float64Type, Int64Type};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
 use super::{NUMERIC_UNITS_MAX, out_of_range_error};
-use crate::function::{ColumnarFunction, FunctionCall, int4_type, try_map, try_zip};
+use crate::function::{ColumnarFunction, FunctionCall, int4_type, text_type, try_map, try_zip};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
@@ -27,6 +27,19 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
             },
         ),
         ColumnarFunction::new("width_bucket", bucket_types, int4_type, width_buckets),
+        ColumnarFunction::new(
+            "pg_size_pretty",
+            |types| match types {
+                [integer] if is_integer(integer) => Ok(vec![DataType::Int64]),
+                _ => plan_err!("pg_size_pretty takes an integer; cast other numbers: x::bigint"),
+            },
+            text_type,
+            |call| {
+                let sizes = call.array(0)?;
+                let texts = sizes.as_primitive::<Int64Type>().iter().map(|bytes| bytes.map(format_size));
+                Ok(Arc::new(texts.collect::<StringArray>()))
+            },
+        ),
     ]
 }
 
@@ -104,6 +117,26 @@ fn factorial(n: i64) -> Result<i128> {
         return exec_err!("value overflows numeric format: factorial is computed up to 33");
     }
     Ok((1..=i128::from(n)).product())
+}
+
+/// Formats bytes as PostgreSQL does: `bytes` up to 10240, then the first unit whose value is below 20480, rounded.
+fn format_size(bytes: i64) -> String {
+    const UNITS: &[&str] = &["kB", "MB", "GB", "TB", "PB"];
+    if bytes.unsigned_abs() < 10 * 1_024 {
+        return format!("{bytes} bytes");
+    }
+    // Counts half kilobytes, so that the last bit decides the rounding.
+    let mut halves = bytes / 512;
+    let mut units = UNITS.iter();
+    let mut unit = units.next().copied().unwrap_or_default();
+    for larger in units {
+        if halves.unsigned_abs() < 20 * 1_024 * 2 - 1 {
+            break;
+        }
+        halves /= 1_024;
+        unit = larger;
+    }
+    format!("{} {unit}", (halves + halves.signum()) / 2)
 }
 
 fn width_bucket(x: f64, low: f64, high: f64, count: i64) -> Result<i32> {

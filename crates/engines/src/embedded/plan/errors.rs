@@ -6,6 +6,7 @@ use datafusion::execution::SessionState;
 use tidegate_core::{Error, ErrorKind, misspelled_name, nearest_names};
 use tidegate_sql::{SqlDialect, equivalent_function};
 
+use super::absent_catalogs::catalog_function_advice;
 use super::repeated_rows::RowsTooWide;
 use super::scope::CATALOG;
 use crate::embedded::files::STORE_ERROR_PREFIX;
@@ -86,6 +87,9 @@ pub(super) fn planning_error(error: &DataFusionError, database: &str, session: &
     if let Some(equivalent) = equivalent_function(name, SqlDialect::DataFusion) {
         return unknown("").with_hint(format!("Write {equivalent}."));
     }
+    if let Some(advice) = catalog_function_advice(name) {
+        return unknown("").with_hint(advice);
+    }
     let scalar = session.scalar_functions().keys().chain(session.aggregate_functions().keys());
     let names = scalar.chain(session.window_functions().keys()).filter(|name| !name.ends_with('*'));
     let mut names: Vec<&str> = names.map(String::as_str).collect();
@@ -94,7 +98,8 @@ pub(super) fn planning_error(error: &DataFusionError, database: &str, session: &
     unknown(&advice.unwrap_or_default()).with_hint(FUNCTIONS_HINT)
 }
 
-const FUNCTIONS_HINT: &str = "The functions are listed on the page \"SQL over files\" (docs/reference/sql.md).";
+pub(super) const FUNCTIONS_HINT: &str =
+    "The functions are listed on the page \"SQL over files\" (docs/reference/sql.md).";
 
 /// The hint for an overflow. Dates are compared with timestamps in nanoseconds.
 const CAST_WIDER_HINT: &str = "Cast to a wider type: x::bigint or x::numeric. A date that is compared with a timestamp lies \

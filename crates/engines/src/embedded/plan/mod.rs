@@ -1,5 +1,6 @@
 //! Planning: from a statement to a plan that is ready to run.
 
+mod absent_catalogs;
 mod cancellation;
 mod errors;
 mod explain;
@@ -42,6 +43,7 @@ use crate::embedded::worker_pools::WorkerPool;
 
 pub use session::{EngineFunction, FunctionKind};
 
+pub(crate) use absent_catalogs::advise_catalog;
 pub(crate) use errors::to_core_error;
 pub(crate) use query_cancellation::{QueryCancellation, session_reader, with_cancellation};
 pub(crate) use scope::{CATALOG, StatementScope};
@@ -191,7 +193,7 @@ fn resolve_names(
     text_parameters::bind_texts(&mut ast, statement.parameters());
     let mut columns = Vec::new();
     for reference in find_tables(statement, session, |reference| scope.has_no_table(reference), scope.database())? {
-        let schema = scope.columns(&reference)?;
+        let schema = scope.columns(&reference).map_err(|error| advise_catalog(&reference, error))?;
         columns.push((reference, schema));
     }
     let names = columns.iter().flat_map(|(_, schema)| schema.fields().iter().map(|field| field.name().as_str()));
@@ -224,11 +226,7 @@ pub(crate) fn find_tables(
     let is_known = |name: &str| {
         name == tidegate_pgsql::ROWS_FROM || rows.contains_key(name) || scalars.contains_key(&name.to_lowercase())
     };
-    let is_function = |reference: &TableReference| match reference.schema() {
-        // This schema also contains the functions of PostgreSQL.
-        Some("pg_catalog") => is_known(reference.table()) || reference.table() == "unnest",
-        _ => is_known(reference.table()) && lacks(reference),
-    };
+    let is_function = |reference: &TableReference| is_known(reference.table()) && lacks(reference);
     Ok(references.into_iter().filter(|reference| !is_function(reference)).collect())
 }
 

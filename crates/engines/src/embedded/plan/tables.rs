@@ -56,10 +56,8 @@ impl SnapshotTables {
             Some(view.map_or_else(|| table.columns().clone(), |view| view.schema))
         };
         let table = |entry: &TableEntry| {
-            let mut table = VisibleTable::new(tidegate_pgsql::PUBLIC_SCHEMA, &entry.name);
-            table.rows = entry.rows;
-            table.columns = columns(entry).map(|schema| schema.fields().to_vec()).unwrap_or_default();
-            table
+            let columns = columns(entry).map(|schema| schema.fields().to_vec()).unwrap_or_default();
+            VisibleTable { schema: tidegate_pgsql::PUBLIC_SCHEMA.to_owned(), name: entry.name.clone(), columns }
         };
         let tables = seen.tables.iter().map(table).collect();
         VisibleObjects::new(&*self.database, &self.principal_policies.principal.subject, tables)
