@@ -17,6 +17,6 @@ pub use embedded::{
 pub use federated::FederatedDatabase;
 pub use network::{HeldRows, HeldValues, NetworkDatabase, NetworkIngest, NetworkNode, NetworkOptions, PartialAnswers};
 pub use system::{
-    ColumnCondition, ColumnTest, FunctionAnswer, JournalTable, LiveTable, MachineTable, OfferedTable, PostgresTable,
+    ColumnCondition, ColumnTest, JournalTable, LiveTable, MachineTable, OfferedTable, PostgresTable,
     ReadContext, RowCallback, SystemDatabase,
 };

@@ -1,8 +1,8 @@
-//! Descriptions of tables as data: what a model reads before it calls, and what a request is checked against.
+//! Descriptions of tables as data: what a model reads before it calls, and what a call is checked against.
 
 use std::borrow::Cow;
 
-use crate::function::alternatives;
+use crate::nearest::alternatives;
 use crate::value::SystemValue;
 
 /// The type of a column or parameter.
@@ -29,11 +29,6 @@ impl SystemColumnType {
     /// The name of the type, such as `unsigned`.
     pub fn name(self) -> &'static str {
         self.into()
-    }
-
-    /// Whether the values are numbers.
-    pub fn is_number(self) -> bool {
-        matches!(self, Self::Integer | Self::Unsigned | Self::Float | Self::Duration)
     }
 
     /// Whether `value` is null or of this type.
@@ -100,7 +95,7 @@ impl SystemColumn {
     }
 }
 
-/// One parameter of a table.
+/// One optional parameter of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemParameter {
     /// The name, in snake case.
@@ -109,31 +104,18 @@ pub struct SystemParameter {
     pub parameter_type: SystemColumnType,
     /// What the parameter changes, and its default.
     pub description: Cow<'static, str>,
-    /// Whether a request without it is invalid.
-    pub is_required: bool,
     /// The only valid texts; empty if every value of the type is valid.
     pub options: Vec<Cow<'static, str>>,
 }
 
 impl SystemParameter {
-    /// An optional parameter with any value of its type.
+    /// A parameter with any value of its type.
     pub fn new(
         name: impl Into<Cow<'static, str>>,
         parameter_type: SystemColumnType,
         description: impl Into<Cow<'static, str>>,
     ) -> Self {
-        Self {
-            name: name.into(),
-            parameter_type,
-            description: description.into(),
-            is_required: false,
-            options: Vec::new(),
-        }
-    }
-
-    /// The same parameter, required in each request.
-    pub fn required(self) -> Self {
-        Self { is_required: true, ..self }
+        Self { name: name.into(), parameter_type, description: description.into(), options: Vec::new() }
     }
 
     /// The same parameter with these options.
@@ -142,23 +124,18 @@ impl SystemParameter {
     }
 
     /// What is wrong with `value`, and what would be right.
-    pub(crate) fn problem(&self, value: &SystemValue) -> Option<String> {
+    pub fn problem(&self, value: &SystemValue) -> Option<String> {
         if value.is_null() || !self.parameter_type.accepts(value) {
             return Some(format!("must be of type {}", self.parameter_type.name()));
         }
         let is_option = |text| self.options.is_empty() || self.options.iter().any(|option| option == text);
         let text = value.as_text()?;
-        (!is_option(text)).then(|| format!("must be {}", self.option_list()))
-    }
-
-    /// `"a", "b" or "c"`.
-    pub(crate) fn option_list(&self) -> String {
         let options: Vec<&str> = self.options.iter().map(AsRef::as_ref).collect();
-        alternatives(&options)
+        (!is_option(text)).then(|| format!("must be {}", alternatives(&options)))
     }
 }
 
-/// A table, described for a model and for the validation of requests.
+/// A table, described for a model and for the check of calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemTableDescription {
     /// The name.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::catalog::SystemTable;
 use crate::error::SystemError;
-use crate::function::{FunctionRequest, RowSelector, SelectedRows, nearest_advice};
+use crate::nearest::nearest_advice;
 use crate::value::SystemValue;
 
 /// The value of sensitive columns for readers without the grant.
@@ -98,26 +98,6 @@ impl SystemReader {
     ) -> Result<ReadSummary, SystemError> {
         options.check(table)?;
         self.read_table(table, options, on_row)
-    }
-
-    /// Reads what `request` needs of `table`, and applies the request. `grants_sensitive` must be the same as in the
-    /// validation of the request.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
-    pub fn select(
-        &self,
-        table: SystemTable,
-        request: &FunctionRequest,
-        grants_sensitive: bool,
-    ) -> Result<(SelectedRows, ReadSummary), SystemError> {
-        let mut selector = RowSelector::new(request);
-        let options = request.read_options(table.description(), grants_sensitive);
-        let summary = self.read(table, &options, &mut |row| {
-            selector.push(&row);
-            ControlFlow::Continue(())
-        })?;
-        Ok((selector.finish(), summary))
     }
 
     #[cfg(target_os = "linux")]

@@ -1,15 +1,13 @@
 //! The database of system tables as the functions of the built-in tools.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use serde_json::{Map, Value};
 use tidegate_core::{Error, Principal};
-use tidegate_engines::{FunctionAnswer, SystemDatabase};
-use tidegate_query::Database as _;
-use tidegate_runtime::Job;
-use tidegate_system::{FunctionRequest, RequestViolations, SystemTableDescription};
-use tidegate_tools::{FunctionRows, FunctionSource};
+use tidegate_engines::SystemDatabase;
+use tidegate_query::Database;
+use tidegate_system::{SystemTableDescription, SystemValue};
+use tidegate_tools::FunctionSource;
 
 /// The functions of a database.
 pub(crate) struct SystemFunctions(Arc<SystemDatabase>);
@@ -20,7 +18,6 @@ impl SystemFunctions {
     }
 }
 
-#[async_trait]
 impl FunctionSource for SystemFunctions {
     fn database(&self) -> &str {
         self.0.name()
@@ -30,17 +27,16 @@ impl FunctionSource for SystemFunctions {
         self.0.functions(principal)
     }
 
-    fn validate(
-        &self,
-        name: &str,
-        arguments: &Map<String, Value>,
-        principal: &Principal,
-    ) -> Result<Result<FunctionRequest, RequestViolations>, Error> {
-        self.0.validate_request(name, arguments, principal)
+    fn grants_sensitive(&self, principal: &Principal) -> bool {
+        self.0.grants_sensitive(principal)
     }
 
-    async fn run(&self, name: &str, request: FunctionRequest, job: &Arc<Job>) -> Result<FunctionRows, Error> {
-        let FunctionAnswer { batch, selected, is_truncated } = self.0.run_function(name, request, job).await?;
-        Ok(FunctionRows { batch, selected, is_truncated })
+    fn with_parameters(
+        &self,
+        name: &str,
+        parameters: BTreeMap<String, SystemValue>,
+        principal: &Principal,
+    ) -> Result<Arc<dyn Database>, Error> {
+        Ok(Arc::new(self.0.with_parameters(name, parameters, principal)?))
     }
 }

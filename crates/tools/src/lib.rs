@@ -33,7 +33,7 @@ mod typed_rows;
 use std::sync::Arc;
 
 pub use discover_toolset::DISCOVER_TOOLSET;
-pub use function_tools::{FunctionRows, FunctionSource};
+pub use function_tools::FunctionSource;
 pub use ingest_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
 pub use log_sources::{LogColumnProblem, LogSource, LogSources, RecognizedColumns};
 pub use log_tools::register_log_tools;

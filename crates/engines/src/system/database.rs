@@ -13,6 +13,7 @@ use tidegate_query::{
     TableStorage, type_name,
 };
 use tidegate_sql::{SqlDialect, Statement};
+use tidegate_system::SystemValue;
 use tokio::runtime::Handle;
 
 use super::columns::{column_comment, table_schema};
@@ -57,14 +58,17 @@ impl StoredTable {
 }
 
 /// A database whose rows are produced when they are read. Answers are never cached.
+#[derive(Clone)]
 pub struct SystemDatabase {
     name: Arc<str>,
     pub(super) engine: Engine,
     sessions: Arc<SessionFactory>,
-    tables: BTreeMap<String, StoredTable>,
+    tables: Arc<BTreeMap<String, StoredTable>>,
     sensitive_access: Option<String>,
     policies: RowPolicies,
     kind: &'static str,
+    /// The parameters of the one table that a function reads.
+    pub(super) parameters: Arc<BTreeMap<String, SystemValue>>,
 }
 
 impl SystemDatabase {
@@ -88,11 +92,12 @@ impl SystemDatabase {
             (name, StoredTable { offered, schema, revealed })
         };
         Ok(Self {
-            tables: tables.into_iter().map(stored).collect(),
+            tables: Arc::new(tables.into_iter().map(stored).collect()),
             sessions: Arc::new(sessions),
             engine: engine.clone(),
             policies: RowPolicies::default(),
             kind: "system",
+            parameters: Arc::default(),
             sensitive_access,
             name,
         })
@@ -127,7 +132,7 @@ impl SystemDatabase {
     }
 
     /// Whether sensitive columns have their values for `principal`.
-    pub(super) fn grants_sensitive(&self, principal: &Principal) -> bool {
+    pub fn grants_sensitive(&self, principal: &Principal) -> bool {
         self.sensitive_access.as_ref().is_some_and(|name| principal.grants.access.includes(name))
     }
 
@@ -213,6 +218,7 @@ impl SystemDatabase {
             principal: Arc::new(principal.clone()),
             cancellation: QueryCancellation::new(self.engine.shutdown_token()),
             runtime: Handle::current(),
+            parameters: self.parameters.clone(),
         }
     }
 

@@ -127,7 +127,7 @@ impl Reading {
             columns: Some(std::mem::take(&mut self.columns)),
             grants_sensitive: self.table.grants_sensitive,
             rows_max,
-            ..ReadOptions::default()
+            parameters: (*self.table.statement.parameters).clone(),
         };
         let Self { table, positions, builder, .. } = self;
         let mut failure = None;
@@ -151,7 +151,8 @@ impl Reading {
         if summary.is_truncated && self.limit.is_none_or(|limit| limit > table_max) {
             let name = &self.table.table.description().name;
             let message = format!("table {name:?} has more than {table_max} rows");
-            return Err(Error::new(ErrorKind::TooLarge, message).with_hint("Use LIMIT without ORDER BY or WHERE."));
+            return Err(Error::new(ErrorKind::TooLarge, message)
+                .with_hint("Use the tool sql with LIMIT, without ORDER BY or WHERE."));
         }
         if self.builder.rows() > 0 {
             send_batch(&mut self.builder, sender).map(|_| ())?;

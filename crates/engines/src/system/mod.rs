@@ -21,7 +21,6 @@ mod tables;
 
 pub use conditions::{ColumnCondition, ColumnTest};
 pub use database::{OfferedTable, SystemDatabase};
-pub use functions::FunctionAnswer;
 pub use journal::JournalTable;
 pub use live_table::{LiveTable, MachineTable, ReadContext, RowCallback};
 pub use postgres::PostgresTable;

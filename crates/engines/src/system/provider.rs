@@ -1,5 +1,6 @@
 //! The table provider for a live table.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use datafusion::datasource::TableType;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use tidegate_core::Principal;
+use tidegate_system::SystemValue;
 use tokio::runtime::Handle;
 
 use super::conditions::simple_conditions;
@@ -26,6 +28,8 @@ pub(super) struct ReadingStatement {
     /// Knows the job once the plan runs.
     pub(super) cancellation: QueryCancellation,
     pub(super) runtime: Handle,
+    /// The parameters of the one table that a function reads; none for other statements.
+    pub(super) parameters: Arc<BTreeMap<String, SystemValue>>,
 }
 
 /// A live table as the caller of one statement sees it.

@@ -88,6 +88,7 @@ mod tests {
     use std::ops::ControlFlow;
 
     use super::*;
+    use crate::linux::row_text;
 
     #[test]
     fn devices_of_a_folder() {
@@ -107,7 +108,7 @@ mod tests {
         let paths = SystemPaths { sys: folder.path().to_owned(), ..SystemPaths::default() };
         let mut rows = Vec::new();
         read(&paths, &ReadOptions::default(), &mut |row| {
-            rows.push(row.iter().take(7).map(|value| value.to_json().to_string()).collect::<Vec<_>>().join(" "));
+            rows.push(row_text(&row[..7]));
             ControlFlow::Continue(())
         })
         .unwrap();

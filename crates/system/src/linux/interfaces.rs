@@ -135,6 +135,7 @@ mod tests {
     use std::ops::ControlFlow;
 
     use super::*;
+    use crate::linux::row_text;
 
     #[test]
     fn interfaces_of_a_folder() {
@@ -158,7 +159,7 @@ mod tests {
         let paths = SystemPaths { sys: folder.path().to_owned(), ..SystemPaths::default() };
         let mut rows = Vec::new();
         read(&paths, &ReadOptions::default(), &mut |row| {
-            rows.push(row.iter().map(|value| value.to_json().to_string()).collect::<Vec<_>>().join(" "));
+            rows.push(row_text(&row));
             ControlFlow::Continue(())
         })
         .unwrap();

@@ -132,3 +132,17 @@ fn boot_microseconds() -> Option<i64> {
 fn percentage(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
 }
+
+/// The values of a row as one line.
+#[cfg(test)]
+fn row_text(row: &[SystemValue]) -> String {
+    let text = |value: &SystemValue| match value {
+        SystemValue::Null => "null".to_owned(),
+        SystemValue::Text(text) => format!("{text:?}"),
+        SystemValue::Integer(number) | SystemValue::Timestamp(number) => number.to_string(),
+        SystemValue::Unsigned(number) => number.to_string(),
+        SystemValue::Float(number) => number.to_string(),
+        SystemValue::Boolean(value) => value.to_string(),
+    };
+    row.iter().map(text).collect::<Vec<_>>().join(" ")
+}

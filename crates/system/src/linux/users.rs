@@ -127,6 +127,7 @@ mod tests {
     use std::ops::ControlFlow;
 
     use super::*;
+    use crate::linux::row_text;
     use crate::value::SystemValue;
 
     #[test]
@@ -144,7 +145,7 @@ mod tests {
         let paths = SystemPaths { passwd, run: folder.path().to_owned(), ..SystemPaths::default() };
         let mut rows = Vec::new();
         read(&paths, &ReadOptions::default(), &mut |row| {
-            rows.push(row.iter().map(|value| value.to_json().to_string()).collect::<Vec<_>>().join(" "));
+            rows.push(row_text(&row));
             ControlFlow::Continue(())
         })
         .unwrap();

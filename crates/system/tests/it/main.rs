@@ -1,12 +1,10 @@
-//! System tables and functions, through the public API of the crate.
+//! System tables, through the public API of the crate.
 //!
 //! - `fixture`: reads tables into rows with named values.
 //! - `processes`: processes against `ps` and this process; masks, needed columns and bounds.
 //! - `network`: sockets of this process; interfaces against `ip`.
 //! - `machine`: mounts against `df`, disks, services, users, load and memory against `/proc`.
 //! - `page`: `docs/reference/system-tables.md` is current.
-//! - `validation`: all violations of a request at once.
-//! - `selection`: filter, order and limit against a brute-force version; answers that are too large.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
@@ -16,5 +14,3 @@ mod machine;
 mod network;
 mod page;
 mod processes;
-mod selection;
-mod validation;

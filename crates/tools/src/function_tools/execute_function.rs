@@ -1,25 +1,31 @@
-//! `execute_function`: rows of a function, with conditions, order and limit.
+//! `execute_function`: rows of a function, with conditions, order and limit. They are a query of its table.
 //!
-//! The schema of the arguments is open inside of lists and objects: the validation of the request reports all problems
-//! at once, with the nearest names, so that an agent needs one correction only.
+//! The schema of the arguments is open inside of lists and objects, because [`FunctionRequest::parse`] reports all problems
+//! at once.
 
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use futures::StreamExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tidegate_core::{Content, Error, ErrorKind};
+use tidegate_core::{Content, Error};
 use tidegate_query::QueryRows;
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
-use tidegate_system::{LIMIT_MAX, OversizedAnswer, RequestViolations, SelectedRows};
 
 use super::FunctionSource;
 use super::list_functions::unknown_function;
+use super::oversized::describe_oversized;
+use super::request::FunctionRequest;
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
 
-/// The arguments that the validation of the request checks.
-const REQUEST_ARGUMENTS: [&str; 5] = ["columns", "sort", "limit", "conditions", "parameters"];
+/// The number of rows when a request has no limit.
+const LIMIT_DEFAULT: usize = 100;
+/// The largest limit, because the rows of an answer are in memory.
+const LIMIT_MAX: usize = 5_000;
 /// Parts of names with which agents call functions of other servers that return log entries.
 const LOG_WORDS: [&str; 4] = ["log", "journal", "syslog", "events"];
 
@@ -53,6 +59,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>, functions: &Arc<dyn FunctionSource>)
 #[derive(Deserialize)]
 struct Arguments {
     function: String,
+    limit: Option<usize>,
     #[serde(flatten)]
     shape: OutputArguments,
 }
@@ -63,65 +70,64 @@ async fn handle(
     job: Arc<Job>,
     reply: ReplySender,
 ) -> Result<Metadata, Error> {
-    let Arguments { function: name, shape } = parse_arguments(&job)?;
+    let Arguments { function: name, limit, shape } = parse_arguments(&job)?;
     let all = functions.functions(job.principal());
     let Some(function) = all.iter().find(|function| function.name == *name) else {
         return Err(unknown_function(&name, &all));
     };
-    let mut arguments = job.arguments().clone();
-    arguments.retain(|name, _| REQUEST_ARGUMENTS.contains(&name.as_str()));
-    let request = functions.validate(&name, &arguments, job.principal())?;
-    let request = request.map_err(|violations| to_error(&name, &violations))?;
+    let grants_sensitive = functions.grants_sensitive(job.principal());
+    let request = FunctionRequest::parse(function, job.arguments(), grants_sensitive)?;
     let output_options = shape.output_options("Add conditions, select fewer columns, or lower the limit.")?;
-    job.record_database(functions.database());
-    let answer = functions.run(&name, request.clone(), &job).await?;
+    let database = functions.with_parameters(&name, request.parameters.clone(), job.principal())?;
+    let statement = request.spec.render_with_cache(&*database, job.principal(), &node.statements).await?;
+    let rows = node.executor.open_rows(&*database, &statement, &job).await?;
+    let (batch, matched) = first_rows(rows, limit.unwrap_or(LIMIT_DEFAULT)).await?;
     // Programs that set a format receive all rows.
     let bytes_max = job.inline_budget().bytes.filter(|_| job.format().is_none());
-    if let Some(bytes_max) = bytes_max {
-        let bytes = answer.selected.estimated_bytes();
-        if let Some(oversized) = OversizedAnswer::check(function, &request, &answer.selected, bytes, bytes_max) {
-            return send_oversized(&oversized, &job, &reply).await;
-        }
+    if let Some(bytes_max) = bytes_max
+        && let Some(oversized) = describe_oversized(function, &request, &batch, matched, bytes_max)
+    {
+        return send_oversized(&oversized, &job, &reply).await;
     }
-    let counts = describe_counts(&answer.selected, answer.is_truncated);
-    let rows = QueryRows::from_batch(answer.batch);
-    let metadata = node.executor.answer_rows(rows, output_options, &job, &reply).await?;
+    let rows = batch.num_rows();
+    let metadata = node.executor.answer_rows(QueryRows::from_batch(batch), output_options, &job, &reply).await?;
     // Programs that set a format expect only rows.
-    if let Some(counts) = counts.filter(|_| job.format().is_none() && shape_is_default(&job)) {
+    if matched > rows && job.format().is_none() && shape_is_default(&job) {
         reply.end_text().await?;
-        reply.send_block(Content::text(counts)).await?;
+        reply.send_block(Content::text(format!("{rows} of {matched} rows that match."))).await?;
     }
     Ok(metadata)
+}
+
+/// The first rows, and the number of all rows.
+async fn first_rows(rows: QueryRows, limit: usize) -> Result<(RecordBatch, usize), Error> {
+    let QueryRows { schema, mut batches, .. } = rows;
+    let (mut first, mut taken, mut matched) = (Vec::new(), 0, 0);
+    while let Some(batch) = batches.next().await.transpose()? {
+        matched += batch.num_rows();
+        if taken < limit {
+            let batch = batch.slice(0, batch.num_rows().min(limit - taken));
+            taken += batch.num_rows();
+            first.push(batch);
+        }
+    }
+    let batch =
+        concat_batches(&schema, &first).map_err(|error| Error::internal(format!("rows of a function: {error}")))?;
+    Ok((batch, matched))
 }
 
 fn shape_is_default(job: &Job) -> bool {
     job.arguments().get("extract").is_none_or(Value::is_null)
 }
 
-/// What the rows leave out; `None` if nothing.
-fn describe_counts(selected: &SelectedRows, is_truncated: bool) -> Option<String> {
-    let partial = match is_truncated {
-        true => format!(" Only the first {} rows of the table were checked.", selected.evaluated),
-        false => String::new(),
-    };
-    let is_limited = selected.is_limited() || is_truncated;
-    is_limited.then(|| format!("{} of {} rows that match.{partial}", selected.rows.len(), selected.matched))
-}
-
 /// Sends the example row and the advice. The row is data, as all rows are.
-async fn send_oversized(oversized: &OversizedAnswer, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
+async fn send_oversized(oversized: &str, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
     let text = match job.fence() {
         Some(fence) => format!("{}{oversized}{}", fence.opening(), fence.closing(true)),
-        None => oversized.to_string(),
+        None => oversized.to_owned(),
     };
     reply.send_block(Content::text(text)).await?;
     Ok(Metadata::new())
-}
-
-fn to_error(name: &str, violations: &RequestViolations) -> Error {
-    let count = violations.violations.len() + violations.omitted;
-    let problems = if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") };
-    Error::new(ErrorKind::InvalidArguments, format!("the request for {name:?} has {problems}:\n{violations}"))
 }
 
 /// The hint for a name of log entries, which have tools of their own.

@@ -78,15 +78,14 @@ fn function_rows(all: &[&SystemTableDescription]) -> Result<QueryRows, Error> {
         .into_rows()
 }
 
-/// The name of a parameter, with its options, and a mark if it is required.
+/// The name of a parameter, with its options.
 fn described_parameter(parameter: &SystemParameter) -> String {
     let options = if parameter.options.is_empty() {
         parameter.parameter_type.name().to_owned()
     } else {
         parameter.options.join("|")
     };
-    let mark = if parameter.is_required { ", required" } else { "" };
-    format!("{} ({options}{mark})", parameter.name)
+    format!("{} ({options})", parameter.name)
 }
 
 struct DetailRow<'a> {
@@ -99,7 +98,7 @@ struct DetailRow<'a> {
 
 fn detail_rows(function: &SystemTableDescription) -> Result<QueryRows, Error> {
     let parameters = function.parameters.iter().map(|parameter| DetailRow {
-        kind: if parameter.is_required { "required parameter" } else { "parameter" },
+        kind: "parameter",
         name: &parameter.name,
         type_name: parameter.parameter_type.name(),
         unit: None,

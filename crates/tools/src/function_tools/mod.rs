@@ -4,31 +4,20 @@
 
 pub(crate) mod execute_function;
 pub(crate) mod list_functions;
+mod oversized;
+mod request;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use async_trait::async_trait;
-use serde_json::{Map, Value};
 use tidegate_core::{Access, Error, Principal, PrincipalRule};
-use tidegate_runtime::{Job, Tool};
-use tidegate_system::{FunctionRequest, RequestViolations, SelectedRows, SystemTableDescription};
+use tidegate_query::Database;
+use tidegate_runtime::Tool;
+use tidegate_system::{SystemTableDescription, SystemValue};
 
 use crate::tool_context::ToolContext;
 
-/// The rows that a function produced.
-#[derive(Debug)]
-pub struct FunctionRows {
-    /// The rows, as they are sent.
-    pub batch: RecordBatch,
-    /// The rows with the numbers of rows that match and that were checked.
-    pub selected: SelectedRows,
-    /// Whether not all rows could be checked.
-    pub is_truncated: bool,
-}
-
 /// The tables that are offered as functions.
-#[async_trait]
 pub trait FunctionSource: Send + Sync + 'static {
     /// The name of the database with the tables. Callers that may not query it have no functions.
     fn database(&self) -> &str;
@@ -36,23 +25,20 @@ pub trait FunctionSource: Send + Sync + 'static {
     /// The descriptions of the functions that `principal` may call, by name.
     fn functions(&self, principal: &Principal) -> Vec<&SystemTableDescription>;
 
-    /// Checks the arguments of the function `name`.
+    /// Whether sensitive columns have their values for `principal`.
+    fn grants_sensitive(&self, principal: &Principal) -> bool;
+
+    /// The database whose table `name` is read with `parameters`, which fit it.
     ///
     /// # Errors
-    /// `NotFound` with the nearest names, the same whether the function is hidden or absent. The inner error has all
-    /// violations.
-    fn validate(
+    /// `NotFound` with the nearest names, the same whether the function is hidden or absent; `Forbidden` if a row policy
+    /// restricts the table.
+    fn with_parameters(
         &self,
         name: &str,
-        arguments: &Map<String, Value>,
+        parameters: BTreeMap<String, SystemValue>,
         principal: &Principal,
-    ) -> Result<Result<FunctionRequest, RequestViolations>, Error>;
-
-    /// Runs a request that was checked for the caller of `job`.
-    ///
-    /// # Errors
-    /// As [`Self::validate`]; when the rows cannot be read.
-    async fn run(&self, name: &str, request: FunctionRequest, job: &Arc<Job>) -> Result<FunctionRows, Error>;
+    ) -> Result<Arc<dyn Database>, Error>;
 }
 
 /// The tools, if `node` has functions.

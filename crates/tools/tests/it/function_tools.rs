@@ -1,44 +1,70 @@
-//! `list_functions` and `execute_function` in the tool list. The system tables behind them are tested with the binary.
+//! `list_functions` and `execute_function`: the tool list, arguments, counts, and answers that are too large. The system
+//! tables behind them are tested with the binary.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use serde_json::{Map, Value};
-use tidegate_core::{Error, ErrorKind, Principal};
+use serde_json::{Value, json};
+use tidegate_core::{Budget, CallTarget, Error, ErrorKind, Principal};
 use tidegate_query::{Database, Databases, Executor};
-use tidegate_runtime::{Job, Registry, event::EventDispatcher};
-use tidegate_system::{FunctionRequest, RequestViolations, SystemTable, SystemTableDescription};
-use tidegate_tools::{FunctionRows, FunctionSource, NodeIdentity, ToolContext, snapshot};
+use tidegate_runtime::{Registry, event::EventDispatcher};
+use tidegate_system::{
+    SystemColumn, SystemColumnType, SystemParameter, SystemTable, SystemTableDescription, SystemValue,
+};
+use tidegate_tools::{FunctionSource, NodeIdentity, ToolContext, snapshot};
 
-use crate::fake::{call_tool, owner, shop};
+use crate::fake::{call, call_tool, collect_answer, owner, shop};
 use crate::tool_list::listed;
 
 /// The tokens that both tools may cost in the list.
 const FUNCTION_TOKENS_MAX: usize = 700;
 
-/// One table of the database `shop`, which cannot be read.
-struct FakeFunctions;
+/// The table `orders` of the database `shop`, and one that cannot be read.
+struct FakeFunctions {
+    orders: SystemTableDescription,
+}
 
-#[async_trait]
+impl FakeFunctions {
+    fn new() -> Self {
+        let column = |name, column_type| SystemColumn::new(name, column_type, "A column.");
+        let orders = SystemTableDescription {
+            name: "orders".into(),
+            description: "Orders.".into(),
+            columns: vec![
+                column("id", SystemColumnType::Integer).good_filter(),
+                column("customer", SystemColumnType::Text).good_filter(),
+                column("note", SystemColumnType::Text).good_filter().sensitive(),
+            ],
+            parameters: vec![
+                SystemParameter::new("region", SystemColumnType::Text, "The region.").with_options(["north", "south"]),
+            ],
+        };
+        Self { orders }
+    }
+}
+
 impl FunctionSource for FakeFunctions {
     fn database(&self) -> &str {
         "shop"
     }
 
     fn functions(&self, _: &Principal) -> Vec<&SystemTableDescription> {
-        vec![SystemTable::Connections.description()]
+        vec![SystemTable::Connections.description(), &self.orders]
     }
 
-    fn validate(
+    fn grants_sensitive(&self, _: &Principal) -> bool {
+        false
+    }
+
+    fn with_parameters(
         &self,
-        _: &str,
-        arguments: &Map<String, Value>,
+        name: &str,
+        _: BTreeMap<String, SystemValue>,
         _: &Principal,
-    ) -> Result<Result<FunctionRequest, RequestViolations>, Error> {
-        Ok(FunctionRequest::validate(SystemTable::Connections.description(), arguments, false))
-    }
-
-    async fn run(&self, name: &str, _: FunctionRequest, _: &Arc<Job>) -> Result<FunctionRows, Error> {
+    ) -> Result<Arc<dyn Database>, Error> {
+        if name == "orders" {
+            return Ok(Arc::new(shop()));
+        }
         Err(Error::new(ErrorKind::Unavailable, format!("{name} cannot be read")))
     }
 }
@@ -46,7 +72,7 @@ impl FunctionSource for FakeFunctions {
 fn registry(database: Option<Arc<dyn Database>>) -> Arc<Registry> {
     let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
     let executor = Executor::new(EventDispatcher::default());
-    let functions = Some(Arc::new(FakeFunctions) as Arc<dyn FunctionSource>);
+    let functions = Some(Arc::new(FakeFunctions::new()) as Arc<dyn FunctionSource>);
     let view = ToolContext::with_functions(Databases::new(database), executor, identity, functions);
     let registry = Registry::new(snapshot(&view), EventDispatcher::default());
     view.attach(&registry);
@@ -80,10 +106,77 @@ async fn the_function_tools_exist_only_with_their_database() {
 #[tokio::test]
 async fn unknown_functions_and_logs_are_explained() {
     let registry = registry(Some(Arc::new(shop())));
-    let call = |name: &str| call_tool(&registry, "execute_function", serde_json::json!({"function": name}));
+    let call = |name: &str| call_tool(&registry, "execute_function", json!({"function": name}));
     let near = call("conections").await;
     assert!(near.contains("connections") && near.contains("there is no function"), "{near}");
     let log = call("systemd-journal").await;
     assert!(log.contains("list_logs_sources") && log.contains("query_logs"), "{log}");
     assert!(call("connections").await.contains("connections cannot be read"));
+}
+
+#[tokio::test]
+async fn rows_beyond_the_limit_are_counted() {
+    let registry = registry(Some(Arc::new(shop())));
+    let limited = call_tool(&registry, "execute_function", json!({"function": "orders", "limit": 2})).await;
+    assert!(limited.contains("Bob") && !limited.contains("plain"), "{limited}");
+    assert!(limited.ends_with("2 of 3 rows that match."), "{limited}");
+    let complete = call_tool(&registry, "execute_function", json!({"function": "orders", "limit": 3})).await;
+    assert!(complete.contains("plain") && !complete.contains("rows that match"), "{complete}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_has_an_example_and_advice() {
+    let registry = registry(Some(Arc::new(shop())));
+    let arguments = json!({"function": "orders", "conditions": [["id", "<", 9]]});
+    let mut call = call(CallTarget::Tool("execute_function".to_owned()), arguments);
+    call.inline_limit = Budget { rows: None, bytes: Some(30) };
+    let answer = collect_answer(registry.call(call).unwrap()).await.unwrap();
+    insta::assert_snapshot!(answer.texts.join("\n"), @r#"
+    The answer has 3 rows (3 match) and about 61 bytes; at most 30 fit.
+    One row as an example:
+    {"id": 1, "customer": "Ann", "note": null}
+    Add conditions, select fewer columns, or use a limit of 1. Good filters:
+    - customer (=, !=, match, not match)
+    "#);
+}
+
+#[tokio::test]
+async fn all_problems_are_reported_at_once() {
+    let registry = registry(Some(Arc::new(shop())));
+    let arguments = json!({
+        "function": "orders",
+        "columns": ["custmer", 7, "note"],
+        "sort": ["id", {"column": "id", "direction": "down"}],
+        "conditions": [
+            ["customer", "like", "a"],
+            ["id", "=", "x"],
+            ["note", "=", null],
+            ["customer", "<", null],
+            ["id", "match", "1*"],
+            ["customer", "match", "|"],
+            "id = 1"
+        ],
+        "parameters": {"region": "east", "regoin": "north"}
+    });
+    insta::assert_snapshot!(call_tool(&registry, "execute_function", arguments).await, @r#"
+    invalid_arguments: the request for "orders" has 12 problems:
+    columns[0]: column "custmer" is unknown; did you mean "customer"?
+    columns[1]: must be the name of a column
+    sort[1].direction: expected one of asc, desc, got "down"
+    conditions[0][1]: unknown operator "like"; valid are =, !=, <, <=, >, >=, match, not match
+    conditions[1][2]: must be a number, as column "id" has the type integer
+    conditions[2][0]: column "note" is masked for you, so that it can only be selected
+    conditions[3][2]: null can only be compared with = and !=
+    conditions[4][2]: only text can match, and column "id" is integer
+    conditions[5][2]: must be a pattern such as "post*|*sql"
+    conditions[6]: must be a list of three: [column, operator, value]
+    parameters.region: must be "north" or "south"
+    parameters.regoin: is unknown; did you mean "region"?
+    "#);
+    let sorted = json!({"function": "orders", "sort": ["note"], "columns": vec!["id"; 101]});
+    insta::assert_snapshot!(call_tool(&registry, "execute_function", sorted).await, @r#"
+    invalid_arguments: the request for "orders" has 2 problems:
+    columns: has 101 items; at most 100 are allowed
+    sort[0]: column "note" is masked for you, so that it can only be selected
+    "#);
 }

@@ -157,6 +157,32 @@ async fn functions_are_listed_and_executed() {
     let ports = json!({"function": "listening_ports", "columns": ["pid"], "parameters": {"protocol": "tcp"},
         "conditions": [["local_port", "=", node.server.address().port()]]});
     assert_eq!(node.call(&node.clerk, "execute_function", ports).await, format!("pid\n{pid}\n"));
+    let pseudo = json!({"function": "mounts", "columns": ["mount_point", "mount_point"],
+        "parameters": {"include_pseudo": true}, "conditions": [["mount_point", "=", "/proc"]]});
+    assert!(node.call(&node.clerk, "execute_function", pseudo).await.starts_with("mount_point\n/proc\n"));
+}
+
+#[tokio::test]
+async fn the_conditions_of_a_function_have_their_meaning() {
+    let node = start();
+    let pid = node.server.pid();
+    let is_found = async |further: serde_json::Value| {
+        let mut conditions = vec![json!(["pid", "==", pid])];
+        conditions.extend(further.as_array().unwrap().iter().cloned());
+        let arguments = json!({"function": "processes", "columns": ["pid"], "conditions": conditions});
+        let text = node.call(&node.clerk, "execute_function", arguments).await;
+        assert!(text.starts_with("pid\n"), "{text}");
+        text.lines().count() > 1
+    };
+    assert!(is_found(json!([["name", "match", "my*|TIDE* | *gate"], ["name", "NOT  MATCH", "*x*|y"]])).await);
+    assert!(!is_found(json!([["name", "match", "t_degate"]])).await, "an underscore is one");
+    assert!(!is_found(json!([["name", "not match", "tidegate"]])).await);
+    assert!(is_found(json!([["pid", "<", f64::from(pid) + 0.5], ["start_time", ">=", "2024-02-29"]])).await);
+    assert!(is_found(json!([["name", "<>", null], ["is_kernel_thread", "=", false]])).await);
+    assert!(!is_found(json!([["name", "=", null]])).await);
+    let sorted = json!({"function": "processes", "columns": ["name"], "conditions": [["pid", "=", pid]],
+        "sort": [{"column": "memory_swap_bytes", "direction": "DESC"}, "pid"]});
+    assert_eq!(node.call(&node.clerk, "execute_function", sorted).await, "name\ntidegate\n");
 }
 
 #[tokio::test]
@@ -178,12 +204,12 @@ async fn all_violations_of_a_function_are_reported_at_once() {
         "conditions": [["pid", "=", "x"], ["state", "like", "a"]], "parameters": {"protocol": "sctp", "user": 1}});
     assert_snapshot!(detail(&node.call(&node.clerk, "execute_function", wrong).await), @r#"
     the request for "connections" has 6 problems:
-    columns[0]: unknown column "local_prot" in table "connections"; did you mean "local_port"?
-    sort[0]: unknown column "stat" in table "connections"; did you mean "state"?
-    conditions[0][2]: must be a number, as column "pid" has the type integer, not the text "x"
-    conditions[1][1]: unknown operator "like"; valid are "=", "!=", "match" or "not match"
-    parameters.user: unknown parameter "user"; valid are "protocol"
-    parameters.protocol: must be one of "tcp" or "udp", not the text "sctp"
+    columns[0]: column "local_prot" is unknown; did you mean "local_port"?
+    sort[0]: column "stat" is unknown; did you mean "state"?
+    conditions[0][2]: must be a number, as column "pid" has the type integer
+    conditions[1][1]: unknown operator "like"; valid are =, !=, <, <=, >, >=, match, not match
+    parameters.protocol: must be "tcp" or "udp"
+    parameters.user: is unknown; expected one of protocol
     "#);
     let masked = json!({"function": "processes", "conditions": [["environment", "match", "*SECRET*"]]});
     assert_snapshot!(detail(&node.call(&node.clerk, "execute_function", masked).await), @r#"

@@ -8,7 +8,7 @@ const SIMILARITY_MIN: f64 = 0.75;
 const NAME_BYTES_MAX: usize = 128;
 
 /// The names that are most similar to `name`, nearest first.
-pub(super) fn nearest_names<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+fn nearest_names<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     if name.len() > NAME_BYTES_MAX {
         return Vec::new();
     }
