@@ -10,13 +10,13 @@ mod network;
 mod system;
 
 pub use embedded::{
-    ColumnRange, ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, LogOptionProblem, LogTableOptions,
-    NumberFormat, RaggedRows, RowSelect, SourceFile, SourceTable, SourceTables, TableSource, TextEncoding,
-    TextTableOptions, glob_folder,
+    ColumnRange, ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, Inference, LogOptionProblem,
+    LogTableOptions, NumberFormat, RaggedRows, RowSelect, SourceFile, SourceTable, SourceTables, TableSource,
+    TextEncoding, TextTableOptions, glob_folder,
 };
 pub use federated::FederatedDatabase;
 pub use network::{HeldRows, HeldValues, NetworkDatabase, NetworkIngest, NetworkNode, NetworkOptions, PartialAnswers};
 pub use system::{
-    ColumnCondition, ColumnTest, JournalTable, LiveTable, MachineTable, OfferedTable, PostgresTable,
-    ReadContext, RowCallback, SystemDatabase,
+    ColumnCondition, ColumnTest, JournalTable, LiveTable, MachineTable, OfferedTable, PostgresTable, ReadContext,
+    RowCallback, SystemDatabase,
 };

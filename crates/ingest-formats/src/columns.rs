@@ -1,5 +1,6 @@
 //! The columns of a table while the rows of a batch are read.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -181,7 +182,7 @@ impl TableColumns {
     /// Appends a row of fields, each with the position of its column. A field without text is null.
     pub(crate) fn append_fields<'a>(
         &mut self,
-        fields: impl Iterator<Item = (usize, Option<&'a str>)>,
+        fields: impl Iterator<Item = (usize, Option<Cow<'a, str>>)>,
     ) -> CellResult<()> {
         let columns = self.buffers.len();
         let appended = self.read_fields(fields).and_then(|()| self.complete_row());
@@ -191,11 +192,11 @@ impl TableColumns {
         appended
     }
 
-    fn read_fields<'a>(&mut self, fields: impl Iterator<Item = (usize, Option<&'a str>)>) -> CellResult<()> {
+    fn read_fields<'a>(&mut self, fields: impl Iterator<Item = (usize, Option<Cow<'a, str>>)>) -> CellResult<()> {
         for (position, text) in fields {
             let Some(buffer) = self.buffers.get_mut(position) else { continue };
             let appended = match text {
-                Some(text) => buffer.append_text(text),
+                Some(text) => buffer.append_text(&text),
                 None => buffer.append_null(),
             };
             appended.map_err(|error| error.in_member(self.names.name(position)))?;

@@ -2,6 +2,7 @@
 
 mod guess;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -170,10 +171,10 @@ impl RecordSink for SampledColumns {
         (1..=fields).filter_map(|number| self.guess_of(&format!("column_{number}"), usize::MAX).ok()).collect()
     }
 
-    fn append_fields<'a>(&mut self, fields: impl Iterator<Item = (usize, Option<&'a str>)>) -> CellResult<()> {
+    fn append_fields<'a>(&mut self, fields: impl Iterator<Item = (usize, Option<Cow<'a, str>>)>) -> CellResult<()> {
         for (position, text) in fields {
             if let (Some(guess), Some(text)) = (self.guesses.get_mut(position), text) {
-                guess.add_text(text);
+                guess.add_text(&text);
             }
         }
         Ok(())

@@ -52,6 +52,7 @@ mod parquet_pages;
 mod rows;
 mod value;
 
+pub use csv::{CsvCharacters, CsvDefect, CsvField, CsvQuotes, CsvScanner};
 pub use decoder::BodyDecoder;
 pub use error::{BodyError, REJECTED_TEXT_BYTES_MAX, REPORTED_ROWS_MAX, RejectedRow, RowPosition};
 pub use infer::{INFERENCE_BYTES, InferredSchema, infer_schema};

@@ -1,5 +1,6 @@
 //! Collects rows into batches, and the rows that are rejected.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ pub(crate) trait RecordSink {
     /// The same where the first record has this number of fields, and there are no names.
     fn unnamed_columns(&mut self, fields: usize) -> Vec<usize>;
     /// Reads fields, each with the position of its column. A field without text is null.
-    fn append_fields<'a>(&mut self, fields: impl Iterator<Item = (usize, Option<&'a str>)>) -> CellResult<()>;
+    fn append_fields<'a>(&mut self, fields: impl Iterator<Item = (usize, Option<Cow<'a, str>>)>) -> CellResult<()>;
     /// Records what became of the row with this text.
     fn record(&mut self, position: RowPosition, text: &[u8], appended: CellResult<()>) -> Result<(), BodyError>;
     /// Rejects a row that was not read.
@@ -158,7 +159,7 @@ impl RecordSink for RowCollector {
         (0..self.columns.names().len()).collect()
     }
 
-    fn append_fields<'a>(&mut self, fields: impl Iterator<Item = (usize, Option<&'a str>)>) -> CellResult<()> {
+    fn append_fields<'a>(&mut self, fields: impl Iterator<Item = (usize, Option<Cow<'a, str>>)>) -> CellResult<()> {
         self.columns.append_fields(fields)
     }
 

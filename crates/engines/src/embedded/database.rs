@@ -217,16 +217,24 @@ impl Database for FileDatabase {
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
         let (snapshot, restrictions) = (self.files.current_snapshot().await?, self.principal_policies(principal));
         let table = restrictions.table(&snapshot, table, &self.name)?;
-        let (fields, positions) = match restrictions.view(&snapshot, &table)? {
-            Some(view) => (view.schema.fields().clone(), view.positions),
-            None => (table.columns().fields().clone(), (0..table.columns().fields().len()).collect()),
+        let (fields, positions, notes) = match restrictions.view(&snapshot, &table)? {
+            // The notes quote values, which may be hidden.
+            Some(view) => (view.schema.fields().clone(), view.positions, None),
+            None => {
+                let fields = table.columns().fields().clone();
+                let positions = (0..fields.len()).collect();
+                (fields, positions, Some(&table.type_notes))
+            }
         };
         let of_files = table.schema.file_schema().fields().len();
         let columns = fields.iter().zip(positions).map(|(field, position)| ColumnEntry {
             name: field.name().clone(),
             type_name: type_name(field.data_type()),
             nullable: field.is_nullable(),
-            comment: (position >= of_files).then(|| self.partition_comment().to_owned()),
+            comment: match position >= of_files {
+                true => Some(self.partition_comment().to_owned()),
+                false => notes.and_then(|notes| notes.get(field.name()).cloned()),
+            },
         });
         Ok(columns.collect())
     }

@@ -21,8 +21,8 @@ mod worker_pools;
 pub use database::FileDatabase;
 pub use engine::{Engine, EngineOptions};
 pub use files::{
-    ColumnRange, ColumnType, FileLimits, LogOptionProblem, LogTableOptions, NumberFormat, RaggedRows, SourceFile,
-    SourceTable, SourceTables, TableSource, TextEncoding, TextTableOptions, glob_folder,
+    ColumnRange, ColumnType, FileLimits, Inference, LogOptionProblem, LogTableOptions, NumberFormat, RaggedRows,
+    SourceFile, SourceTable, SourceTables, TableSource, TextEncoding, TextTableOptions, glob_folder,
 };
 pub(crate) use plan::{
     CATALOG, EmbeddedPlan, QueryCancellation, SessionFactory, StatementScope, StatementSession, SystemCatalogs,

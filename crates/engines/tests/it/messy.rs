@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tidegate_core::Principal;
 use tidegate_engines::{Engine, FileDatabase, NumberFormat, RaggedRows, TextEncoding, TextTableOptions};
+use tidegate_ingest_formats::CsvQuotes;
 use tidegate_query::Database as _;
 
 use crate::support::{Folder, TEST_TIMEOUT, TestNode, no_delay_limits, two_thread_options};
@@ -72,6 +73,62 @@ async fn late_type_change_is_corrected_within_the_query() {
     assert_eq!(node.rows("SELECT a, b, c FROM t ORDER BY b DESC LIMIT 1").await, "2999|2999.0|2024-01-01");
     assert_eq!(node.rows("SELECT a, b, c FROM t WHERE b = 1.5").await, "null|1.5|unknown");
     assert_eq!(node.columns("t").await.unwrap(), "a bigint, b double, c text");
+}
+
+#[tokio::test]
+async fn a_late_value_that_would_lose_digits_makes_its_column_text() {
+    for (early, late, kind) in [
+        ("1", "0870", "text"),
+        ("1", "+4930", "text"),
+        ("1", "00123", "text"),
+        ("1", "12E5", "text"),
+        ("1", "99999999999999999999", "numeric(38,0)"),
+        ("0.5", "5.999999999999999999", "text"),
+        ("0.5", "9007199254740993", "text"),
+        ("0.5", "00e1", "text"),
+        ("2024-01-01", "2024-03-09 23:59:00", "timestamp"),
+        ("2024-01-01 10:00:00", "2024-01-01 10:00:00.123456789", "text"),
+        ("2024-01-01 10:00:00", "2024-01-01T10:00:00Z", "text"),
+        ("2024-01-01T10:00:00Z", "2024-01-01 12:00:00+02:00", "timestamptz"),
+    ] {
+        let rows = format!("{early},r\n").repeat(30_000);
+        let folder = Folder::with(&[("t.csv", &format!("c,x\n{rows}{late},last\n"))]);
+        let node = folder.database();
+        let read = node.rows("SELECT c FROM t WHERE x = 'last'").await;
+        assert_eq!(node.columns("t").await.unwrap(), format!("c {kind}, x text"), "{late}");
+        let expected = match kind {
+            "timestamp" => "2024-03-09T23:59:00",
+            "timestamptz" => "2024-01-01T10:00:00Z",
+            _ => late,
+        };
+        assert_eq!(read, expected, "{late} after {early}");
+        // The other rows are as they were written, too.
+        let first = node.rows("SELECT CAST(c AS text) FROM t LIMIT 1").await;
+        assert!(first.replace(' ', "T").starts_with(&early.replace(' ', "T").replace('Z', "")), "{first} of {early}");
+    }
+}
+
+#[tokio::test]
+async fn quotes_that_enclose_no_value_are_an_error_with_the_option_that_reads_them() {
+    let of_quotes = TextTableOptions { quotes: Some(CsvQuotes::Anywhere), ..TextTableOptions::default() };
+    let of_escape = TextTableOptions { escape: Some(b'\\'), ..TextTableOptions::default() };
+    for (row, option, options, expected) in [
+        ("\"x\" y,1", "quotes: lenient", &of_quotes, "x y|1"),
+        ("\"p\"q\"r\",1", "quotes: lenient", &of_quotes, "pq\"r\"|1"),
+        ("\"a\\\"b\",1", "escape: '\\'", &of_escape, "a\"b|1"),
+    ] {
+        let folder = Folder::with(&[("t.csv", &format!("a,b\n5\" pipe,0\n{row}\n"))]);
+        let found = folder.database().tables().await;
+        let fix = format!("tables: {{t: {{{option}}}}}");
+        assert!(found.contains("line 3: there is text after the closing quote") && found.contains(&fix), "{found}");
+        let node = open_with_options(folder.paths(), &[("t", options.clone())]);
+        assert_eq!(node.rows("SELECT a, b FROM t ORDER BY b").await, format!("5\" pipe|0\n{expected}"));
+    }
+    let rows = "1,a\n".repeat(5_000);
+    let folder = Folder::with(&[("t.csv", &format!("a,b\n{rows}2,\"open\n{rows}"))]);
+    let refusal = folder.database().refusal("SELECT count(*) FROM t").await;
+    assert!(refusal.contains("line 5002: the quotes of a field are not closed until the end of the file"), "{refusal}");
+    assert!(refusal.contains("tables: {t: {quotes: lenient}}"), "{refusal}");
 }
 
 #[tokio::test]

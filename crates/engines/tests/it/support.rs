@@ -80,9 +80,9 @@ pub(crate) fn two_thread_options() -> EngineOptions {
     EngineOptions { threads: 2, ..EngineOptions::with_memory(256 << 20) }
 }
 
-/// Limits with which each query scans the folders again.
+/// Limits with which each query scans the folders again, and the types of small files come from a sample.
 pub(crate) fn no_delay_limits() -> FileLimits {
-    FileLimits { rescan_after: Duration::ZERO, ..FileLimits::default() }
+    FileLimits { rescan_after: Duration::ZERO, fully_inferred_bytes: 0, ..FileLimits::default() }
 }
 
 /// A database and the engine that it runs on.

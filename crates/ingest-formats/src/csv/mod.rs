@@ -1,20 +1,22 @@
 //! CSV: records and their fields, and the columns that they belong to.
 
-mod records;
+mod scanner;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::error::{BodyError, CellError, RejectedRow, RowPosition};
 use crate::options::{BodyOptions, CsvSyntax};
 use crate::rows::{RecordSink, record_text};
 
-use records::{FieldSpan, RecordScanner};
+pub use scanner::{CsvCharacters, CsvDefect, CsvField, CsvQuotes, CsvScanner};
 
 /// Reads the rows of a body.
 #[derive(Debug)]
 pub(crate) struct CsvRows {
     syntax: CsvSyntax,
-    scanner: RecordScanner,
+    characters: CsvCharacters,
+    scanner: CsvScanner,
     /// The bytes from the beginning of the record on that is not complete.
     buffer: Vec<u8>,
     /// The column of each field, once it is known.
@@ -23,7 +25,6 @@ pub(crate) struct CsvRows {
     line: u64,
     row_bytes_max: usize,
     is_at_start: bool,
-    scratch: Vec<String>,
 }
 
 impl CsvRows {
@@ -31,15 +32,16 @@ impl CsvRows {
     pub(crate) fn new(options: &BodyOptions) -> Result<Self, BodyError> {
         let syntax = options.csv.clone();
         check_syntax(&syntax)?;
+        let characters = CsvCharacters::new(syntax.delimiter, syntax.quote);
         Ok(Self {
-            scanner: RecordScanner::new(syntax.delimiter, syntax.quote),
+            scanner: CsvScanner::new(characters),
+            characters,
             syntax,
             buffer: Vec::new(),
             positions: None,
             line: 1,
             row_bytes_max: options.limits.row_bytes_max,
             is_at_start: true,
-            scratch: Vec::new(),
         })
     }
 
@@ -130,7 +132,7 @@ impl CsvRows {
             return Err(BodyError::TooLarge(format!("the record of line {line} has more than {max} bytes")));
         }
         let text = record_text(record).and_then(|text| match self.scanner.defect() {
-            Some(defect) => Err(CellError::new(defect)),
+            Some(defect) => Err(CellError::new(defect.reason())),
             None if fields.len() != positions.len() => Err(CellError::new(format!(
                 "the record has {}; the file has {} columns",
                 counted(fields.len(), "field"),
@@ -142,14 +144,9 @@ impl CsvRows {
             Ok(text) => text,
             Err(error) => return rows.reject(RejectedRow::new(position, *error, record)),
         };
-        replace_doubled_quotes(text, fields, self.syntax.quote, &mut self.scratch);
-        let mut unescaped = self.scratch.iter();
         let values = fields.iter().zip(positions).map(|(field, position)| {
-            let text = match field.has_doubled_quotes {
-                true => unescaped.next().map_or("", String::as_str),
-                false => text.get(field.start..field.end).unwrap_or_default(),
-            };
-            let is_null = !field.is_quoted && text == self.syntax.null_text;
+            let text = field.text(text, &self.characters);
+            let is_null = !field.is_quoted() && text == self.syntax.null_text;
             (*position, (!is_null).then_some(text))
         });
         let appended = rows.append_fields(values);
@@ -161,18 +158,11 @@ impl CsvRows {
         let malformed = |reason: &str| BodyError::Malformed(format!("line {line}, the names of the columns: {reason}"));
         let text = record_text(record).map_err(|error| malformed(&error.reason))?;
         if let Some(defect) = self.scanner.defect() {
-            return Err(malformed(defect));
+            return Err(malformed(defect.reason()));
         }
-        let fields = self.scanner.fields();
-        replace_doubled_quotes(text, fields, self.syntax.quote, &mut self.scratch);
-        let mut unescaped = self.scratch.iter();
-        let names: Vec<&str> = fields
-            .iter()
-            .map(|field| match field.has_doubled_quotes {
-                true => unescaped.next().map_or("", String::as_str),
-                false => text.get(field.start..field.end).unwrap_or_default(),
-            })
-            .collect();
+        let names: Vec<Cow<'_, str>> =
+            self.scanner.fields().iter().map(|field| field.text(text, &self.characters)).collect();
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
         let mut seen = HashSet::new();
         for name in &names {
             if name.is_empty() {
@@ -200,17 +190,6 @@ fn check_syntax(syntax: &CsvSyntax) -> Result<(), BodyError> {
         ));
     }
     Ok(())
-}
-
-/// The texts of the fields with doubled quotes, in their order, with single quotes instead.
-fn replace_doubled_quotes(text: &str, fields: &[FieldSpan], quote: u8, scratch: &mut Vec<String>) {
-    scratch.clear();
-    let quote = char::from(quote);
-    let doubled = String::from_iter([quote, quote]);
-    for field in fields.iter().filter(|field| field.has_doubled_quotes) {
-        let text = text.get(field.start..field.end).unwrap_or_default();
-        scratch.push(text.replace(&doubled, quote.encode_utf8(&mut [0; 4])));
-    }
 }
 
 fn counted(count: usize, what: &str) -> String {

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use tidegate_engines::{
-    ColumnType, LogOptionProblem, LogTableOptions, NumberFormat, RaggedRows, TextEncoding, TextTableOptions,
+    ColumnType, Inference, LogOptionProblem, LogTableOptions, NumberFormat, RaggedRows, TextEncoding, TextTableOptions,
 };
+use tidegate_ingest_formats::CsvQuotes;
 
 use super::ingest;
 use super::problem::{ConfigProblem, checked};
 use super::quantities::OneOrMany;
-use super::types::{RaggedConfig, TableConfig};
+use super::types::{InferConfig, QuotesConfig, RaggedConfig, TableConfig};
 
 pub(super) fn build_text_tables(
     entries: &BTreeMap<String, TableConfig>,
@@ -40,6 +41,7 @@ fn text_table(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>
     };
     let delimiter = character("delimiter", &entry.delimiter);
     let quote = character("quote", &entry.quote);
+    let escape = character("escape", &entry.escape);
     let comment = character("comment", &entry.comment);
     let encoding = entry.encoding.as_ref().and_then(|name| {
         let encoding = TextEncoding::parse(name);
@@ -67,6 +69,11 @@ fn text_table(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>
     TextTableOptions {
         delimiter,
         quote,
+        escape,
+        quotes: entry.quotes.map(|quotes| match quotes {
+            QuotesConfig::Strict => CsvQuotes::WithinFields,
+            QuotesConfig::Lenient => CsvQuotes::Anywhere,
+        }),
         has_header: entry.header,
         null: entry.null.clone().map(OneOrMany::into_vec),
         numbers,
@@ -77,6 +84,10 @@ fn text_table(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>
             RaggedConfig::Trim => RaggedRows::Trim,
         }),
         one_table: entry.one_table,
+        infer: entry.infer.map(|infer| match infer {
+            InferConfig::Full => Inference::Full,
+            InferConfig::Sample => Inference::Sample,
+        }),
         comment,
         columns,
         log,

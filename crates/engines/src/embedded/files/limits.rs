@@ -14,8 +14,10 @@ pub struct FileLimits {
     /// Maximum number of files of one folder that are opened to detect its columns. In larger folders, evenly spaced
     /// files are chosen.
     pub probed_files_max: usize,
-    /// Number of rows at the beginning of a text file that are read to detect its types.
+    /// Number of rows at the beginning of a text file that are read to detect its types, unless all are.
     pub inferred_rows: usize,
+    /// The size up to which all rows of a text file are read to detect its types.
+    pub fully_inferred_bytes: u64,
     /// Maximum number of bytes of one row of a text file, and of all rows that are read to detect types.
     pub row_bytes_max: usize,
     /// Maximum number of columns of a table.
@@ -32,6 +34,7 @@ impl Default for FileLimits {
             depth_max: 16,
             probed_files_max: 64,
             inferred_rows: 2_000,
+            fully_inferred_bytes: 8 << 20,
             row_bytes_max: 64 << 20,
             columns_max: 4_096,
             rescan_after: Duration::from_millis(200),

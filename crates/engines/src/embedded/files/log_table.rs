@@ -117,6 +117,7 @@ pub(super) fn build_log_table(
         batch_rows_max: batch_rows_max.max(1),
         comment: None,
         null_marker_columns: BTreeSet::new(),
+        type_notes: BTreeMap::new(),
         files: Arc::new(table_files),
         recent: RecentRows::default(),
         schema: TableSchema::builder(file_schema).with_table_partition_cols(partition_columns).build(),

@@ -1,6 +1,7 @@
 //! The files of a database as tables: walk the folders, lay out tables, probe files, merge their columns.
 
 mod arrow_ipc;
+mod csv_records;
 mod encoding;
 mod file_kind;
 mod file_version;
@@ -28,6 +29,7 @@ mod table;
 mod table_builder;
 mod table_options;
 mod text_reader;
+mod text_value;
 mod type_widening;
 mod walk;
 
@@ -38,9 +40,10 @@ pub use log_options::{LogOptionProblem, LogTableOptions};
 pub use number_format::NumberFormat;
 pub use ragged_rows::RaggedRows;
 pub use source_tables::{ColumnRange, SourceFile, SourceTable, SourceTables, TableSource};
-pub use table_options::{ColumnType, TextTableOptions};
+pub use table_options::{ColumnType, Inference, TextTableOptions};
 
 pub(crate) use arrow_ipc::IpcReader;
+pub(crate) use csv_records::{CsvError, CsvRecord, CsvRecords, field_count_error};
 pub(crate) use file_kind::{Compression, NamedFormat, split_compression};
 pub(crate) use file_version::FileVersion;
 pub(crate) use files_object_store::{CHANGED_WHILE_READ, STORE_ERROR_PREFIX};
@@ -50,7 +53,7 @@ pub(crate) use log_table::LogDialect;
 pub(crate) use names::column_names;
 pub(crate) use number_format::is_null_marker;
 pub(crate) use path_sandbox::io_error_reason;
-pub(crate) use probe::{ContentFormat, catch_reader_panic, configure_reader, infer_type, open_rows, read_header};
+pub(crate) use probe::{ContentFormat, catch_reader_panic, open_records, read_header};
 pub(crate) use refresh::{FileSnapshots, FilesPath};
 pub(crate) use sheets::read_workbook;
 pub(crate) use snapshot::FileTablesSnapshot;
@@ -60,5 +63,9 @@ pub(crate) use table::{ColumnCorrections, FileTable, TableFile};
 pub(crate) use table_options::{CsvDialect, TableDeclarations, suggest_yaml};
 pub(crate) use text_reader::{
     ReadBudget, TextDecoding, open_decompressed, open_text, peek_first_byte, read_error_reason,
+};
+pub(crate) use text_value::{
+    TypeOrigin, cut_value, infer_type, parse_boolean, parse_date, parse_decimal, parse_float, parse_integer,
+    parse_timestamp, text_column_note,
 };
 pub(crate) use type_widening::{CoercionMode, wider};

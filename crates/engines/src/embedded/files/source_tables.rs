@@ -223,6 +223,7 @@ fn build_source_table(
         estimated_rows: Some(rows),
         batch_rows_max: batch_rows_max.max(1),
         null_marker_columns: Default::default(),
+        type_notes: Default::default(),
         comment: table.comment.clone(),
     })
 }

@@ -34,6 +34,8 @@ pub(crate) struct FileTable {
     pub(crate) batch_rows_max: usize,
     /// Typed columns in which a text such as `N/A` means null.
     pub(crate) null_marker_columns: BTreeSet<String>,
+    /// Why columns are text, by name, if only some of their values are. It quotes a value.
+    pub(crate) type_notes: BTreeMap<String, String>,
     pub(crate) comment: Option<String>,
 }
 
@@ -106,6 +108,8 @@ pub(crate) struct ColumnCorrection {
     pub(crate) wider: Option<DataType>,
     /// Whether the column contains null markers such as `N/A`.
     pub(crate) has_markers: bool,
+    /// Why the column is text.
+    pub(crate) note: Option<String>,
 }
 
 /// The version of a file that was read last, and its corrections by column name.
@@ -120,8 +124,18 @@ pub(crate) struct ColumnCorrections {
 }
 
 impl ColumnCorrections {
-    pub(crate) fn record_type(&self, location: &str, file: FileVersion, column: &str, data_type: DataType) {
-        self.record(location, file, column, |correction| correction.wider = Some(data_type));
+    pub(crate) fn record_type(
+        &self,
+        location: &str,
+        file: FileVersion,
+        column: &str,
+        data_type: DataType,
+        note: Option<String>,
+    ) {
+        self.record(location, file, column, |correction| {
+            correction.wider = Some(data_type);
+            correction.note = note;
+        });
     }
 
     pub(crate) fn record_null_marker(&self, location: &str, file: FileVersion, column: &str) {

@@ -38,7 +38,8 @@ pub(crate) fn build_table(
     if probed.iter().any(|other| other.format != format) {
         return Err("its files have different formats".to_owned());
     }
-    let (file_schema, marked) = merge_schemas(&format, files, corrections)?;
+    let MergedFiles { schema: file_schema, null_marker_columns, type_notes } =
+        merge_schemas(&format, files, corrections)?;
     if candidate.origin == CandidateOrigin::Folder && !has_all_columns(&file_schema, &probed) {
         return Err("its files have different columns, and no file has the columns of all others".to_owned());
     }
@@ -66,7 +67,8 @@ pub(crate) fn build_table(
         row_bytes,
         batch_rows_max: batch_rows_max.max(1),
         comment: None,
-        null_marker_columns: marked,
+        null_marker_columns,
+        type_notes,
         files: Arc::new(table_files),
         recent: RecentRows::default(),
         schema,
@@ -79,17 +81,24 @@ fn has_all_columns(table: &Schema, probed: &[&Arc<FileProfile>]) -> bool {
     probed.iter().any(|file| file.schema.fields().len() == table.fields().len())
 }
 
-/// The merged columns of all files, and the columns that contain null markers.
+/// The merged columns of all files.
+struct MergedFiles {
+    schema: SchemaRef,
+    null_marker_columns: BTreeSet<String>,
+    type_notes: BTreeMap<String, String>,
+}
+
 fn merge_schemas(
     format: &ContentFormat,
     files: &[ProbedFile],
     corrections: &ColumnCorrections,
-) -> Result<(SchemaRef, BTreeSet<String>), String> {
+) -> Result<MergedFiles, String> {
     let mut united: Option<Fields> = None;
-    let mut marked = BTreeSet::new();
+    let (mut marked, mut type_notes) = (BTreeSet::new(), BTreeMap::new());
     for (file, _, probed) in files {
         let Some(probed) = probed else { continue };
         marked.extend(probed.null_marker_columns.iter().cloned());
+        type_notes.extend(probed.type_notes.clone());
         let version = version_of(file, Some(probed));
         let file_corrections =
             version.and_then(|it| corrections.corrections_for(to_location(&file.location).as_ref(), &it));
@@ -101,6 +110,9 @@ fn merge_schemas(
                         .filter(|(_, correction)| correction.has_markers)
                         .map(|(name, _)| name.clone()),
                 );
+                let notes = file_corrections.iter();
+                type_notes
+                    .extend(notes.filter_map(|(name, correction)| Some((name.clone(), correction.note.clone()?))));
                 apply_corrections(probed.schema.fields(), &file_corrections)
             }
             None => probed.schema.fields().clone(),
@@ -111,7 +123,8 @@ fn merge_schemas(
         });
     }
     let fields = united.ok_or("none of its files can be read")?;
-    Ok((Arc::new(Schema::new(if format.is_text() { replace_null_types(&fields) } else { fields })), marked))
+    let schema = Arc::new(Schema::new(if format.is_text() { replace_null_types(&fields) } else { fields }));
+    Ok(MergedFiles { schema, null_marker_columns: marked, type_notes })
 }
 
 fn merge_file_fields(format: &ContentFormat, a: &Fields, b: &Fields) -> Result<Fields, String> {

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use tidegate_core::misspelled_name;
+use tidegate_ingest_formats::{CsvCharacters, CsvQuotes};
 
 use super::encoding::TextEncoding;
-use super::file_kind::{FileKind, NamedFormat, declared_log_kind, parse_file_name};
+use super::file_kind::{Compression, FileKind, NamedFormat, declared_log_kind, parse_file_name};
+use super::limits::FileLimits;
 use super::log_options::LogTableOptions;
 use super::number_format::NumberFormat;
 use super::ragged_rows::RaggedRows;
 use super::rotated_logs::log_table_name;
+use super::table_builder::COMPRESSION_RATIO;
 use super::text_reader::TextDecoding;
 use super::type_widening::TEXT_TIMESTAMP;
 
@@ -22,6 +25,10 @@ pub struct TextTableOptions {
     pub delimiter: Option<u8>,
     /// Encloses values; default `"`.
     pub quote: Option<u8>,
+    /// Within quotes, takes the meaning from a quote behind it. Default: none; a quote within quotes is doubled.
+    pub escape: Option<u8>,
+    /// Where quotes may be. Default: [`CsvQuotes::WithinFields`].
+    pub quotes: Option<CsvQuotes>,
     /// Whether the first line names the columns. If not, their names are `column_1`, `column_2`, …
     pub has_header: Option<bool>,
     /// The texts that mean null in columns of every type, in addition to the empty one. Default: common markers such as
@@ -39,6 +46,8 @@ pub struct TextTableOptions {
     pub one_table: Option<bool>,
     /// Lines that begin with this character are skipped.
     pub comment: Option<u8>,
+    /// How many rows decide the types of the columns. Default: all of small files, and the first ones of others.
+    pub infer: Option<Inference>,
     /// Column types by column name. A value that does not fit is an error; it does not change the type.
     pub columns: BTreeMap<String, ColumnType>,
     /// How a log file is read. A declared format makes any text file a log.
@@ -50,6 +59,31 @@ impl TextTableOptions {
         let Some(unknown) = self.columns.keys().find(|column| !names.contains(column)) else { return Ok(()) };
         let names = names.join(", ");
         Err(format!("the configuration declares a type for {unknown:?}, but the columns are {names}"))
+    }
+}
+
+/// How many rows decide the types of the columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inference {
+    /// All: a file is read once before the first answer.
+    Full,
+    /// Those of a sample. A later value that does not fit corrects the type.
+    Sample,
+}
+
+impl TextTableOptions {
+    /// The number of rows that decide the types of a file of so many bytes.
+    pub(crate) fn inferred_rows(&self, bytes: u64, compression: Compression, limits: &FileLimits) -> usize {
+        let text_bytes = match compression {
+            Compression::UNCOMPRESSED => bytes,
+            _ => bytes.saturating_mul(COMPRESSION_RATIO),
+        };
+        let is_small = text_bytes <= limits.fully_inferred_bytes;
+        match self.infer {
+            Some(Inference::Full) => usize::MAX,
+            None if is_small => usize::MAX,
+            None | Some(Inference::Sample) => limits.inferred_rows,
+        }
     }
 }
 
@@ -108,8 +142,7 @@ impl ColumnType {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CsvDialect {
-    pub(crate) delimiter: u8,
-    pub(crate) quote: u8,
+    pub(crate) characters: CsvCharacters,
     pub(crate) has_header: bool,
     pub(crate) comment: Option<u8>,
     /// The declared null texts. If `None`, common markers mean null in typed columns.
@@ -122,9 +155,13 @@ pub(crate) struct CsvDialect {
 impl CsvDialect {
     /// The dialect that the options describe, with `delimiter` if they do not declare one.
     pub(crate) fn new(delimiter: u8, options: &TextTableOptions) -> Self {
+        let characters = CsvCharacters {
+            escape: options.escape,
+            quotes: options.quotes.unwrap_or(CsvQuotes::WithinFields),
+            ..CsvCharacters::new(options.delimiter.unwrap_or(delimiter), options.quote.unwrap_or(b'"'))
+        };
         Self {
-            delimiter: options.delimiter.unwrap_or(delimiter),
-            quote: options.quote.unwrap_or(b'"'),
+            characters,
             has_header: options.has_header.unwrap_or(true),
             comment: options.comment,
             nulls: options.null.as_deref().map(Into::into),
@@ -134,6 +171,15 @@ impl CsvDialect {
                 skip_lines: options.skip.unwrap_or_default(),
             },
             ragged: options.ragged,
+        }
+    }
+
+    /// Whether a row of so many fields is a row of a table with so many columns.
+    pub(crate) fn takes_fields(&self, fields: usize, columns: usize) -> bool {
+        match self.ragged {
+            None => fields == columns,
+            Some(RaggedRows::Fill) => fields <= columns,
+            Some(RaggedRows::Trim) => true,
         }
     }
 }

@@ -1,13 +1,20 @@
 //! The common type of two types, for columns that are merged from several files or rows.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, TimeUnit};
 
 /// The type of timestamps in text files. It is precise enough for common data and wide enough for later rows with more
 /// digits.
 pub(crate) const TEXT_TIMESTAMP: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+
+/// The type of times with an offset in text files.
+pub(crate) static TEXT_INSTANT: LazyLock<DataType> =
+    LazyLock::new(|| DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())));
+
+/// The precision and the scale of integers of more than 64 bits in text files.
+pub(crate) const BIG_INTEGER: (u8, i8) = (38, 0);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CoercionMode {
@@ -41,6 +48,10 @@ fn wider_scalar(a: &DataType, b: &DataType, coercion_mode: CoercionMode) -> Opti
     let both = |x: &DataType, y: &DataType| (a == x && b == y) || (a == y && b == x);
     if both(&DataType::Date32, &TEXT_TIMESTAMP) {
         return Some(TEXT_TIMESTAMP);
+    }
+    let big_integer = DataType::Decimal128(BIG_INTEGER.0, BIG_INTEGER.1);
+    if coercion_mode == CoercionMode::ToText && both(&DataType::Int64, &big_integer) {
+        return Some(big_integer);
     }
     match coercion_mode {
         CoercionMode::ToText => Some(DataType::Utf8),

@@ -1,13 +1,13 @@
 //! Scanning tables with DataFusion: a table provider over the files of a snapshot, and a source for all formats but
 //! Parquet.
 
+mod csv_rows;
 mod footer;
 mod json_integers;
 mod log_rows;
 mod provider;
 mod read_failure;
 mod reader_source;
-mod text_conversion;
 mod uuid;
 
 pub(crate) use provider::{FileTableProvider, files_url};

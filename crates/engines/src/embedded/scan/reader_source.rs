@@ -17,7 +17,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
-use datafusion::arrow::{csv, json};
+use datafusion::arrow::json;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::listing::PartitionedFile;
@@ -30,15 +30,15 @@ use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, apply_expressio
 use futures::StreamExt;
 use object_store::{GetOptions, GetResultPayload, ObjectStore};
 
+use super::csv_rows::CsvRows;
 use super::json_integers::{parse_numbers, with_numbers_as_text};
 use super::log_rows::{LogFile, LogRows};
-use super::read_failure::{ReadContext, ReadFailure, explain_read_error};
-use super::text_conversion::TextConversion;
+use super::read_failure::{ReadContext, ReadFailure, explain_csv_error, explain_read_error};
 use crate::embedded::files::CHANGED_WHILE_READ;
 use crate::embedded::files::{
     ArrayElements, ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, IpcReader,
     LogDialect, NamedFormat, ReadBudget, TableDeclarations, TextDecoding, catch_reader_panic, column_names,
-    configure_reader, open_rows, open_text, peek_first_byte, read_header, read_workbook, split_compression,
+    open_records, open_text, peek_first_byte, read_header, read_workbook, split_compression,
 };
 
 #[derive(Clone)]
@@ -191,7 +191,7 @@ impl ReaderSource {
         let budget = ReadBudget::new(self.row_bytes_max);
         let batches = match &self.table.format {
             ContentFormat::ArrowFile | ContentFormat::ArrowStream => return self.ipc_batches(file, location, part),
-            ContentFormat::Csv(dialect) => self.csv_rows(file, dialect, location, &budget)?,
+            ContentFormat::Csv(dialect) => return self.csv_rows(file, dialect, location),
             ContentFormat::Sheet(format, sheet) => self.sheet_rows(file, *format, sheet, location)?,
             ContentFormat::Log(dialect) => self.log_rows(file, dialect, location)?,
             _ => self.json_rows(file, location, &budget)?,
@@ -203,29 +203,16 @@ impl ReaderSource {
         })))
     }
 
-    fn csv_rows(
-        &self,
-        file: File,
-        dialect: &CsvDialect,
-        location: &str,
-        budget: &ReadBudget,
-    ) -> Result<BatchIterator<ArrowError>> {
+    fn csv_rows(&self, file: File, dialect: &CsvDialect, location: &str) -> Result<BatchIterator<DataFusionError>> {
         self.check_header(&file, dialect, location)?;
-        let text = open_text(file, self.table.compression, dialect.decoding, budget.clone())
+        let records = open_records(file, self.table.compression, dialect, ReadBudget::new(self.row_bytes_max))
             .map_err(|error| unreadable_error(location, &error))?;
-        let conversion = TextConversion::new(&self.table);
-        let (columns, positions) = (conversion.read_as.fields().len(), self.columns().to_vec());
-        let batches = configure_reader(csv::ReaderBuilder::new(conversion.read_as.clone()), dialect)
-            .with_header(dialect.has_header)
-            .with_batch_size(self.batch_rows)
-            .with_projection(positions.clone())
-            .build_buffered(open_rows(text, columns, dialect))
-            .map_err(|error| self.explain_error(&error, location))?;
-        let mut row = usize::from(dialect.has_header);
-        Ok(Box::new(batches.map(move |batch| {
-            let (first_row, batch) = (row, batch?);
-            row += batch.num_rows();
-            conversion.convert(batch, &positions, first_row)
+        let options = self.declarations.options_for_file(location);
+        let schema = Arc::new(self.table.schema.file_schema().project(self.columns())?);
+        let rows = CsvRows::new(records, dialect, &self.table, &options, self.columns(), schema, self.batch_rows);
+        let (source, location) = (self.clone(), location.to_owned());
+        Ok(Box::new(rows.map(move |batch| {
+            batch.map_err(|error| source.with_context(&location, |context| explain_csv_error(&error, context)))
         })))
     }
 
@@ -326,6 +313,10 @@ impl ReaderSource {
     }
 
     fn explain_error(&self, error: &ArrowError, location: &str) -> DataFusionError {
+        self.with_context(location, |context| explain_read_error(error, context))
+    }
+
+    fn with_context(&self, location: &str, explain: impl FnOnce(&ReadContext<'_>) -> ReadFailure) -> DataFusionError {
         let context = ReadContext {
             location,
             file: self.table.version_of(location),
@@ -335,7 +326,7 @@ impl ReaderSource {
             corrections: &self.corrections,
             options: &self.declarations.options_for_file(location),
         };
-        DataFusionError::External(Box::new(explain_read_error(error, &context)))
+        DataFusionError::External(Box::new(explain(&context)))
     }
 }
 

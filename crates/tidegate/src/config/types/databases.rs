@@ -198,6 +198,12 @@ pub(crate) struct TableConfig {
     pub(crate) delimiter: Option<String>,
     /// Character that encloses values: one character. Default: ".
     pub(crate) quote: Option<String>,
+    /// Character within quotes that takes the meaning from a quote behind it: one character, such as a backslash. Default:
+    /// none; a quote within quotes is doubled.
+    pub(crate) escape: Option<String>,
+    /// How quotes are read that do not enclose a whole field. strict: text after a closing quote, and quotes that are never
+    /// closed, are an error. lenient: the text belongs to the field, and a field may end with the file. Default: strict.
+    pub(crate) quotes: Option<QuotesConfig>,
     /// Whether the first line names the columns. Default: true, unless its values have the same types as the rows below
     /// it.
     pub(crate) header: Option<bool>,
@@ -219,6 +225,9 @@ pub(crate) struct TableConfig {
     pub(crate) one_table: Option<bool>,
     /// Lines that begin with this character are skipped: one character. Default: none.
     pub(crate) comment: Option<String>,
+    /// Which rows decide the types of CSV and JSON files. full: all, which reads a file once before the first answer. sample:
+    /// the first rows; a later value that does not fit corrects the type. Default: full up to 8 MiB, else sample.
+    pub(crate) infer: Option<InferConfig>,
     /// Types of columns by name: string, integer, number, decimal(P,S), boolean, date or timestamp. Tables of an ingest
     /// folder have more types, and not null after a type. Default: detected.
     pub(crate) columns: ColumnTypes,
@@ -256,6 +265,28 @@ pub(crate) struct TableConfig {
 pub(crate) enum EvolveConfig {
     Strict,
     AddColumns,
+}
+
+/// Which rows decide the types of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum InferConfig {
+    /// All rows.
+    Full,
+    /// The first rows, and some later ones.
+    Sample,
+}
+
+/// How quotes are read that do not enclose a whole field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum QuotesConfig {
+    /// They are an error.
+    Strict,
+    /// What follows a closing quote belongs to the field.
+    Lenient,
 }
 
 /// How rows with fewer or more values than columns are read.

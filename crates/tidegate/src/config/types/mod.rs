@@ -21,8 +21,8 @@ use serde_json::{Map, Value};
 use super::quantities::{OneOrMany, SecretText, Size, Time};
 
 pub(crate) use databases::{
-    DatabaseConfig, EvolveConfig, HandlerSchemaConfig, HandlersConfig, MaskConfig, NamedMask, PolicyConfig,
-    RaggedConfig, RoleChoice, SystemConfig, TableConfig, TenancyConfig,
+    DatabaseConfig, EvolveConfig, HandlerSchemaConfig, HandlersConfig, InferConfig, MaskConfig, NamedMask,
+    PolicyConfig, QuotesConfig, RaggedConfig, RoleChoice, SystemConfig, TableConfig, TenancyConfig,
 };
 pub(crate) use identity::{AuthConfig, CertificateConfig, ProxyConfig, RoleConfig, TokensConfig};
 pub(crate) use limits::{CallLimitsConfig, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};

@@ -36,6 +36,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         "tidegate-engines",
         &[
             "tidegate-core",
+            "tidegate-ingest-formats",
             "tidegate-journal-files",
             "tidegate-log-formats",
             "tidegate-runtime",

@@ -5,23 +5,20 @@
 //! and, in large files, from some later rows. If the reader finds a row that does not fit, it widens the type of the
 //! column, and the statement runs again.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{AsArray, RecordBatch};
-use datafusion::arrow::csv::ReaderBuilder;
-use datafusion::arrow::csv::reader::Format;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
-use datafusion::arrow::error::ArrowError;
-use regex::Regex;
 
+use super::super::csv_records::{CsvError, CsvRecords, FormProblem, field_count_error};
 use super::super::encoding::TextEncoding;
 use super::super::file_kind::Compression;
 use super::super::limits::FileLimits;
 use super::super::names::column_names;
-use super::super::ragged_rows::{RaggedRows, TrimmedRows, detect_preamble, suggest_option};
+use super::super::ragged_rows::{detect_preamble, suggest_skip};
 use super::super::table_options::{CsvDialect, TextTableOptions, suggest_yaml};
 use super::super::text_reader::{ReadBudget, TextDecoding, open_text, read_beginning, read_error_reason};
 use super::type_inference::ColumnTypes;
@@ -52,44 +49,71 @@ pub(super) struct CsvFile<'a> {
 
 pub(super) fn probe_csv(file: &CsvFile<'_>, limits: &FileLimits) -> Result<FileProfile, String> {
     let beginning = file.inspect_beginning()?;
-    let dialect = &beginning.dialect;
-    let budget = || ReadBudget::new(limits.row_bytes_max);
-    let header = read_header((file.open)()?, file.compression, dialect, budget())?;
-    let all_text = text_schema(&column_names(&header, true), &vec![DataType::Utf8; header.len()]);
-    let builder = || configure_reader(ReaderBuilder::new(all_text.clone()), dialect);
-    let failed = |error: &ArrowError| file.error_reason(error, &beginning);
-    let text = open_text((file.open)()?, file.compression, dialect.decoding, budget())?;
-    let mut rows = builder()
-        .with_header(dialect.has_header)
-        .with_batch_size(limits.inferred_rows)
-        .build_buffered(open_rows(text, header.len(), dialect))
-        .map_err(|error| failed(&error))?;
-    let sample = rows.next().transpose().map_err(|error| failed(&error))?;
+    let mut dialect = beginning.dialect.clone();
+    let failed = |error: &CsvError| file.error_reason(error, &beginning);
+    let mut records = open_records((file.open)()?, file.compression, &dialect, ReadBudget::new(limits.row_bytes_max))?;
+    let Some(first) = records.next().map_err(|error| failed(&error))? else {
+        return Err("the file is empty: it has no header".to_owned());
+    };
+    let header: Vec<String> = first.fields().map(Cow::into_owned).collect();
     let mut columns = ColumnTypes::new(header.len(), dialect.numbers, dialect.nulls.is_none());
-    let Some(sample) = sample else { return file.build_profile(dialect.clone(), &header, &columns, Some(0), None) };
-    columns.learn(&sample);
-    if file.compression == Compression::UNCOMPRESSED
+    let mut sample = SampleSize::default();
+    let mut learn = |columns: &mut ColumnTypes, texts: &[Cow<'_, str>], line: u64| {
+        texts.iter().enumerate().for_each(|(position, text)| columns.learn_value(position, text, line));
+        sample.add(texts);
+    };
+    if !dialect.has_header {
+        learn(&mut columns, &header.iter().map(Cow::from).collect::<Vec<_>>(), 1);
+    }
+    let mut is_all = false;
+    for _ in 0..file.options.inferred_rows(file.bytes, file.compression, limits) {
+        let Some(record) = records.next().map_err(|error| failed(&error))? else {
+            is_all = true;
+            break;
+        };
+        if !dialect.takes_fields(record.len(), header.len()) {
+            return Err(failed(&field_count_error(&record, header.len())));
+        }
+        learn(&mut columns, &record.fields().collect::<Vec<_>>(), record.line);
+    }
+    if !is_all
+        && file.compression == Compression::UNCOMPRESSED
         && file.bytes > EXTRA_SAMPLES_ABOVE_BYTES
         && dialect.decoding.encoding == TextEncoding::default()
     {
-        for spot in EXTRA_SAMPLE_QUARTERS {
-            let rows = builder().with_batch_size(EXTRA_SAMPLE_ROWS);
+        for quarter in EXTRA_SAMPLE_QUARTERS {
             // A position may be within a quoted line break and give unusable rows. The samples are optional.
-            if let Some(sample) = sample_rows_at((file.open)()?, file.bytes * spot / 4, rows) {
-                columns.learn(&sample);
+            let rows = sample_rows_at((file.open)()?, file.bytes * quarter / 4, &dialect, header.len());
+            for row in rows.unwrap_or_default() {
+                row.iter().enumerate().for_each(|(position, text)| columns.learn_value(position, text, 0));
             }
         }
     }
-    let mut dialect = dialect.clone();
-    let mut row_count = sample.num_rows();
-    let is_all = row_count < limits.inferred_rows;
-    if file.options.has_header.is_none() && columns.is_row_of_values(&header) {
+    if file.options.has_header.is_none() && sample.rows > 0 && columns.is_row_of_values(&header) {
         dialect.has_header = false;
-        header.iter().enumerate().for_each(|(position, value)| columns.learn_value(position, value));
-        row_count += 1;
+        header.iter().enumerate().for_each(|(position, value)| columns.learn_value(position, value, 1));
+        sample.rows += 1;
     }
-    let rows = is_all.then_some(row_count as u64);
-    file.build_profile(dialect, &header, &columns, rows, Some(row_bytes(&sample)))
+    let names = if dialect.has_header { header } else { vec![String::new(); header.len()] };
+    file.build_profile(dialect, &names, &columns, is_all.then_some(sample.rows), sample.row_bytes())
+}
+
+/// The number of rows that were looked at, and of the bytes of their texts.
+#[derive(Default)]
+struct SampleSize {
+    rows: u64,
+    bytes: u64,
+}
+
+impl SampleSize {
+    fn add(&mut self, texts: &[Cow<'_, str>]) {
+        self.rows += 1;
+        self.bytes += texts.iter().map(|text| text.len() as u64 + 1).sum::<u64>();
+    }
+
+    fn row_bytes(&self) -> Option<u64> {
+        self.bytes.checked_div(self.rows)
+    }
 }
 
 struct CsvBeginning {
@@ -126,12 +150,15 @@ impl CsvFile<'_> {
         }
         let named = options.delimiter.or(delimiter);
         let delimiter = named.unwrap_or_else(|| detect_delimiter(&text));
-        let dialect = CsvDialect { decoding, ..CsvDialect::new(delimiter, options) };
+        let mut dialect = CsvDialect { decoding, ..CsvDialect::new(delimiter, options) };
+        if text.contains(&b'\r') && !text.contains(&b'\n') {
+            dialect.characters.line_break = b'\r';
+        }
         let candidates = named.map_or_else(|| DELIMITERS.to_vec(), |named| vec![named]);
         if options.skip.is_none()
             && options.comment.is_none()
             && options.ragged.is_none()
-            && let Some(lines) = detect_preamble(&text, delimiter, &candidates, dialect.quote)
+            && let Some(lines) = detect_preamble(&text, dialect.characters, &candidates)
         {
             let option = line(&format!("skip: {}", decoding.skip_lines + lines));
             return Err(format!("the table starts after line {lines}; to skip the lines before it, write {option}"));
@@ -165,19 +192,23 @@ impl CsvFile<'_> {
             rows,
             row_bytes,
             null_marker_columns: marked,
+            type_notes: columns.notes(&names, self.location),
             ..FileProfile::new(ContentFormat::Csv(dialect), text_schema(&names, &types))
         })
     }
 
     /// The reason of an error for the operator, with the option that fixes it, if there is one.
-    fn error_reason(&self, error: &ArrowError, beginning: &CsvBeginning) -> String {
-        let reason = csv_error_reason(error, self.compression);
-        let dialect = &beginning.dialect;
-        match suggest_option(&beginning.text, dialect.delimiter, dialect.quote) {
-            Some(option) if reason.contains("incorrect number of fields") => {
-                format!("{reason}; write {}", suggest_yaml(self.location, &option))
+    fn error_reason(&self, error: &CsvError, beginning: &CsvBeginning) -> String {
+        let reason = error.reason(self.compression);
+        let skip = match error {
+            CsvError::Form { problem: FormProblem::FieldCount { .. }, .. } => {
+                suggest_skip(&beginning.text, beginning.dialect.characters)
             }
-            _ => reason,
+            _ => None,
+        };
+        match skip.or_else(|| error.option().map(str::to_owned)) {
+            Some(option) => format!("{reason}; write {}", suggest_yaml(self.location, &option)),
+            None => reason,
         }
     }
 }
@@ -212,36 +243,15 @@ fn detect_delimiter(start: &[u8]) -> u8 {
     counts.iter().position(|&count| count == most).map_or(b',', |index| DELIMITERS[index])
 }
 
-pub(crate) fn configure_reader(builder: ReaderBuilder, dialect: &CsvDialect) -> ReaderBuilder {
-    let mut builder = builder
-        .with_delimiter(dialect.delimiter)
-        .with_quote(dialect.quote)
-        .with_truncated_rows(dialect.ragged.is_some());
-    if let Some(comment) = dialect.comment {
-        builder = builder.with_comment(comment);
-    }
-    match dialect.nulls.as_deref().and_then(null_pattern) {
-        Some(null) => builder.with_null_regex(null),
-        None => builder,
-    }
-}
-
-/// The rows of `text` in the form that a reader of `dialect` with `columns` columns expects.
-pub(crate) fn open_rows(
-    text: BufReader<Box<dyn Read + Send>>,
-    columns: usize,
+/// The records of a file, its header among them.
+pub(crate) fn open_records(
+    file: File,
+    compression: Compression,
     dialect: &CsvDialect,
-) -> Box<dyn BufRead + Send> {
-    match dialect.ragged {
-        Some(RaggedRows::Trim) => Box::new(TrimmedRows::open(text, columns, dialect.delimiter, dialect.quote)),
-        _ => Box::new(text),
-    }
-}
-
-/// Matches one of the null texts, or the empty text.
-fn null_pattern(nulls: &[String]) -> Option<Regex> {
-    let texts: Vec<String> = nulls.iter().map(|text| regex::escape(text)).collect();
-    Regex::new(&format!("^(?:{})?$", texts.join("|"))).ok()
+    budget: ReadBudget,
+) -> Result<CsvRecords<BufReader<Box<dyn Read + Send>>>, String> {
+    let text = open_text(file, compression, dialect.decoding, budget.clone())?;
+    Ok(CsvRecords::new(text, budget, dialect.characters, dialect.comment))
 }
 
 /// The values of the first line. Without a header, only their number matters.
@@ -251,41 +261,30 @@ pub(crate) fn read_header(
     dialect: &CsvDialect,
     budget: ReadBudget,
 ) -> Result<Vec<String>, String> {
-    let text = open_text(file, compression, dialect.decoding, budget)?;
-    let mut format =
-        Format::default().with_header(dialect.has_header).with_delimiter(dialect.delimiter).with_quote(dialect.quote);
-    if let Some(comment) = dialect.comment {
-        format = format.with_comment(comment);
-    }
-    let rows = usize::from(!dialect.has_header);
-    let (schema, _) = format.infer_schema(text, Some(rows)).map_err(|error| csv_error_reason(&error, compression))?;
-    let names = schema.fields().iter().map(|field| field.name().clone());
-    Ok(names.map(|name| if dialect.has_header { name } else { String::new() }).collect())
+    let mut records = open_records(file, compression, dialect, budget)?;
+    let Some(first) = records.next().map_err(|error| error.reason(compression))? else { return Ok(Vec::new()) };
+    Ok(match dialect.has_header {
+        true => first.fields().map(Cow::into_owned).collect(),
+        false => vec![String::new(); first.len()],
+    })
 }
 
-/// Reads rows from a position within a file, starting at the next line.
-fn sample_rows_at(mut file: File, position: u64, rows: ReaderBuilder) -> Option<RecordBatch> {
+/// Reads rows from a position within a file, starting at the next line. Nothing if they are not those of the table.
+fn sample_rows_at(mut file: File, position: u64, dialect: &CsvDialect, columns: usize) -> Option<Vec<Vec<String>>> {
     file.seek(SeekFrom::Start(position)).ok()?;
     let mut text = BufReader::new(file.take(EXTRA_SAMPLES_ABOVE_BYTES));
-    text.skip_until(b'\n').ok()?;
-    rows.build_buffered(text).ok()?.next()?.ok()
-}
-
-fn row_bytes(sample: &RecordBatch) -> u64 {
-    let texts = sample.columns().iter().filter_map(|column| column.as_string_opt::<i32>());
-    let bytes: usize = texts.map(|texts| texts.value_data().len()).sum();
-    (bytes / sample.num_rows().max(1) + sample.num_columns()) as u64
-}
-
-fn csv_error_reason(error: &ArrowError, compression: Compression) -> String {
-    match error {
-        ArrowError::IoError(_, error) => read_error_reason(error, compression),
-        ArrowError::CsvError(text) | ArrowError::ParseError(text) => {
-            let text = text.strip_prefix("Error parsing CSV: ").unwrap_or(text);
-            if text.contains("UTF-8") { format!("it is not UTF-8 text: {text}") } else { text.to_owned() }
+    text.skip_until(dialect.characters.line_break).ok()?;
+    let budget = ReadBudget::new(usize::MAX);
+    let mut records = CsvRecords::new(text, budget, dialect.characters, dialect.comment);
+    let mut rows = Vec::new();
+    while rows.len() < EXTRA_SAMPLE_ROWS {
+        let Some(record) = records.next().ok()? else { break };
+        if !dialect.takes_fields(record.len(), columns) {
+            return None;
         }
-        other => other.to_string(),
+        rows.push(record.fields().map(Cow::into_owned).collect());
     }
+    Some(rows)
 }
 
 #[cfg(test)]

@@ -15,21 +15,31 @@ use super::super::text_reader::{ReadBudget, TextDecoding, open_text, peek_first_
 use super::super::type_widening::{CoercionMode, wider};
 use super::{ContentFormat, FileProfile, text_column};
 
-pub(super) fn probe_json(file: File, compression: Compression, limits: &FileLimits) -> Result<FileProfile, String> {
+pub(super) fn probe_json(
+    file: File,
+    compression: Compression,
+    rows_max: usize,
+    limits: &FileLimits,
+) -> Result<FileProfile, String> {
     let mut text = open_text(file, compression, TextDecoding::default(), ReadBudget::new(limits.row_bytes_max))?;
     match peek_first_byte(&mut text).map_err(|error| read_error_reason(&error, compression))? {
-        Some(b'[') => probe_objects(ArrayElements::open(text), compression, limits),
-        Some(b'{') => probe_objects(text, compression, limits),
+        Some(b'[') => probe_objects(ArrayElements::open(text), compression, rows_max, limits),
+        Some(b'{') => probe_objects(text, compression, rows_max, limits),
         Some(_) => Err("it contains neither an array of objects nor objects".to_owned()),
         None => Err("the file is empty".to_owned()),
     }
 }
 
-fn probe_objects(text: impl BufRead, compression: Compression, limits: &FileLimits) -> Result<FileProfile, String> {
+fn probe_objects(
+    text: impl BufRead,
+    compression: Compression,
+    rows_max: usize,
+    limits: &FileLimits,
+) -> Result<FileProfile, String> {
     let mut objects = serde_json::Deserializer::from_reader(text).into_iter::<Value>();
     let mut columns = JsonColumns::default();
     let mut rows = 0;
-    for value in objects.by_ref().take(limits.inferred_rows) {
+    for value in objects.by_ref().take(rows_max) {
         match value.map_err(|error| json_error_reason(&error, rows + 1, compression))? {
             Value::Object(object) => columns.learn(object)?,
             _ => return Err(format!("row {} is not an object", rows + 1)),
@@ -44,7 +54,7 @@ fn probe_objects(text: impl BufRead, compression: Compression, limits: &FileLimi
     }
     let row_bytes = (objects.byte_offset() / rows.max(1)) as u64;
     Ok(FileProfile {
-        rows: (rows < limits.inferred_rows).then_some(rows as u64),
+        rows: (rows < rows_max).then_some(rows as u64),
         row_bytes: Some(row_bytes),
         ..FileProfile::new(ContentFormat::Json, Arc::new(Schema::new(columns.fields)))
     })

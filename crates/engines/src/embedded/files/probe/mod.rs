@@ -6,7 +6,7 @@ mod json;
 mod log;
 mod type_inference;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Seek;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,8 +25,7 @@ use super::table_options::{CsvDialect, TableDeclarations};
 use super::walk::DataFile;
 
 pub(super) use columnar::strip_error_kind;
-pub(crate) use csv::{configure_reader, open_rows, read_header};
-pub(crate) use type_inference::infer_type;
+pub(crate) use csv::{open_records, read_header};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ContentFormat {
@@ -65,6 +64,8 @@ pub(crate) struct FileProfile {
     pub(crate) statistics: Option<Arc<Statistics>>,
     /// Typed columns in which a text such as `N/A` means null.
     pub(crate) null_marker_columns: BTreeSet<String>,
+    /// Why columns are text, by name, if only some of their values are.
+    pub(crate) type_notes: BTreeMap<String, String>,
     /// The sheets of a workbook, by name. Then `format` and the columns are those of the first sheet.
     pub(crate) sheets: Vec<(String, Result<Arc<FileProfile>, String>)>,
     /// The file that was probed.
@@ -74,9 +75,9 @@ pub(crate) struct FileProfile {
 impl FileProfile {
     /// The profile of a file of which only the columns are known.
     pub(crate) fn new(format: ContentFormat, schema: SchemaRef) -> Self {
-        let (null_marker_columns, sheets) = (BTreeSet::new(), Vec::new());
+        let (null_marker_columns, type_notes, sheets) = Default::default();
         let (rows, row_bytes, statistics, identity) = (None, None, None, None);
-        Self { format, schema, rows, row_bytes, statistics, null_marker_columns, sheets, identity }
+        Self { format, schema, rows, row_bytes, statistics, null_marker_columns, type_notes, sheets, identity }
     }
 }
 
@@ -124,7 +125,11 @@ fn probe_content(
             let file = csv::CsvFile { open: &open, location, compression, delimiter, bytes, options };
             csv::probe_csv(&file, limits)
         }
-        NamedFormat::Json | NamedFormat::JsonLines => json::probe_json(open()?, compression, limits),
+        NamedFormat::Json | NamedFormat::JsonLines => {
+            let options = table_declarations.options_for_file(&file.location);
+            let rows_max = options.inferred_rows(identity.version.bytes, compression, limits);
+            json::probe_json(open()?, compression, rows_max, limits)
+        }
         NamedFormat::Log => {
             let declared = table_declarations.options_for_log(&file.location);
             log::probe_log(open()?, file.file_name(), compression, &declared.log)

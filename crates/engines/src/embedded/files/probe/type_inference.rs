@@ -1,13 +1,12 @@
 //! Infers the types of the columns of a CSV file from values.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use datafusion::arrow::array::{Array, RecordBatch, StringArray};
-use datafusion::arrow::compute::kernels::cast_utils::Parser;
-use datafusion::arrow::datatypes::{DataType, Date32Type, Float64Type, Int64Type, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::DataType;
 
 use super::super::number_format::{NumberFormat, is_null_marker};
-use super::super::type_widening::{CoercionMode, TEXT_TIMESTAMP, wider};
+use super::super::text_value::{TypeOrigin, infer_type, parse_float, text_column_note};
+use super::super::type_widening::{CoercionMode, wider};
 
 #[derive(Debug)]
 pub(super) struct ColumnTypes {
@@ -15,36 +14,54 @@ pub(super) struct ColumnTypes {
     pub(super) types: Vec<DataType>,
     /// Positions of columns that contain null markers.
     null_marker_columns: BTreeSet<usize>,
+    /// Positions of columns with integers that no float is equal to.
+    inexact_columns: BTreeSet<usize>,
+    /// The value that made a column with a type text, and its line, by position.
+    misfits: BTreeMap<usize, (String, u64)>,
     numbers: Option<NumberFormat>,
     accepts_null_markers: bool,
 }
 
 impl ColumnTypes {
     pub(super) fn new(columns: usize, numbers: Option<NumberFormat>, accepts_null_markers: bool) -> Self {
-        let (types, null_marker_columns) = (vec![DataType::Null; columns], BTreeSet::new());
-        Self { types, null_marker_columns, numbers, accepts_null_markers }
-    }
-
-    /// Widens the types to hold the values of `sample`, whose columns are text.
-    pub(super) fn learn(&mut self, sample: &RecordBatch) {
-        for (position, column) in sample.columns().iter().enumerate() {
-            let Some(values) = column.as_any().downcast_ref::<StringArray>() else { continue };
-            for value in values.iter().flatten() {
-                if self.types.get(position) == Some(&DataType::Utf8) {
-                    break;
-                }
-                self.learn_value(position, value);
-            }
+        let (null_marker_columns, inexact_columns, misfits) = Default::default();
+        Self {
+            types: vec![DataType::Null; columns],
+            null_marker_columns,
+            inexact_columns,
+            misfits,
+            numbers,
+            accepts_null_markers,
         }
     }
 
-    pub(super) fn learn_value(&mut self, position: usize, value: &str) {
-        if self.accepts_null_markers && is_null_marker(value) {
+    /// Widens the type of the column at this position to hold `value` of this line, 0 if it is not known.
+    pub(super) fn learn_value(&mut self, position: usize, value: &str, line: u64) {
+        if value.is_empty() || self.types.get(position) == Some(&DataType::Utf8) {
+        } else if self.accepts_null_markers && is_null_marker(value) {
             self.null_marker_columns.insert(position);
         } else if let Some(data_type) = self.types.get_mut(position) {
-            *data_type =
-                wider(data_type, &infer_type(value, self.numbers), CoercionMode::ToText).unwrap_or(DataType::Utf8);
+            let found = infer_type(value, self.numbers);
+            if found == DataType::Int64 && parse_float(value, TypeOrigin::Inferred).is_none() {
+                self.inexact_columns.insert(position);
+            }
+            let mut wide = wider(data_type, &found, CoercionMode::ToText).unwrap_or(DataType::Utf8);
+            if wide == DataType::Float64 && self.inexact_columns.contains(&position) {
+                wide = DataType::Utf8;
+            }
+            if wide == DataType::Utf8 && *data_type != DataType::Null && line > 0 {
+                self.misfits.insert(position, (value.to_owned(), line));
+            }
+            *data_type = wide;
         }
+    }
+
+    /// Why columns are text, by name.
+    pub(super) fn notes(&self, names: &[String], location: &str) -> BTreeMap<String, String> {
+        let note = |(position, (value, line)): (&usize, &(String, u64))| {
+            Some((names.get(*position)?.clone(), text_column_note(value, *line, location)))
+        };
+        self.misfits.iter().filter_map(note).collect()
     }
 
     pub(super) fn typed_null_marker_columns<'a>(&self, names: &'a [String]) -> impl Iterator<Item = &'a String> {
@@ -72,79 +89,15 @@ impl ColumnTypes {
     }
 }
 
-pub(crate) fn infer_type(value: &str, format: Option<NumberFormat>) -> DataType {
-    let Some(format) = format else { return infer_plain_type(value) };
-    if let Some(number) = format.normalize(value) {
-        return infer_plain_type(&number);
-    }
-    match infer_plain_type(value) {
-        // It would be read as a different number than the other values.
-        DataType::Int64 | DataType::Float64 => DataType::Utf8,
-        other => other,
-    }
-}
-
-/// The narrowest type that the reader parses `value` as.
-fn infer_plain_type(value: &str) -> DataType {
-    let digits = value.strip_prefix('-').unwrap_or(value);
-    // Digits with a leading zero are a code. As a number they would lose the zeros.
-    let is_code = digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let is_padded = value.trim().len() != value.len();
-    let is_word = digits.bytes().all(|byte| byte.is_ascii_alphabetic());
-    if value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false") {
-        DataType::Boolean
-    } else if is_code || is_padded || value.starts_with('+') || (is_word && !matches!(digits, "NaN" | "nan" | "inf")) {
-        DataType::Utf8
-    } else if digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        // Integers beyond 64 bits stay text, exactly.
-        if Int64Type::parse(value).is_some() { DataType::Int64 } else { DataType::Utf8 }
-    } else if Float64Type::parse(value).is_some() {
-        DataType::Float64
-    } else if value.len() == 10 && Date32Type::parse(value).is_some() {
-        DataType::Date32
-    } else if value.len() > 10 && TimestampMicrosecondType::parse(value).is_some() {
-        TEXT_TIMESTAMP
-    } else {
-        DataType::Utf8
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn infers_types_from_values() {
-        let cases = [
-            ("12", DataType::Int64),
-            ("-7", DataType::Int64),
-            ("0", DataType::Int64),
-            ("007", DataType::Utf8),
-            ("99999999999999999999", DataType::Utf8),
-            ("1.5", DataType::Float64),
-            ("-1e3", DataType::Float64),
-            ("NaN", DataType::Float64),
-            ("infinity", DataType::Utf8),
-            ("True", DataType::Boolean),
-            ("2024-02-29", DataType::Date32),
-            ("2024-02-30", DataType::Utf8),
-            ("2024-02-29 10:00:00", TEXT_TIMESTAMP),
-            ("2024-02-29T10:00:00.123456Z", TEXT_TIMESTAMP),
-            ("-", DataType::Utf8),
-            (" 1", DataType::Utf8),
-            ("+1", DataType::Utf8),
-            ("NA", DataType::Utf8),
-        ];
-        for (value, expected) in cases {
-            assert_eq!(infer_type(value, None), expected, "{value}");
-        }
-    }
-
-    #[test]
     fn markers_are_null_where_the_rest_has_a_type() {
         let mut columns = ColumnTypes::new(3, None, true);
         for (position, value) in [(0, "1"), (0, "N/A"), (1, "NA"), (1, "DE"), (2, "-")] {
-            columns.learn_value(position, value);
+            columns.learn_value(position, value, 1);
         }
         assert_eq!(columns.types, [DataType::Int64, DataType::Utf8, DataType::Null]);
         let names = ["a", "b", "c"].map(str::to_owned);
@@ -154,21 +107,12 @@ mod tests {
     #[test]
     fn first_line_of_values_is_not_a_header() {
         let mut columns = ColumnTypes::new(2, None, true);
-        columns.learn_value(0, "x");
-        columns.learn_value(1, "5");
+        columns.learn_value(0, "x", 1);
+        columns.learn_value(1, "5", 1);
         let line = |a: &str, b: &str| [a.to_owned(), b.to_owned()];
         assert!(columns.is_row_of_values(&line("y", "7")));
         assert!(!columns.is_row_of_values(&line("name", "count")));
         assert!(!columns.is_row_of_values(&line("name", "2024")), "a year is a name");
         assert!(!ColumnTypes::new(2, None, true).is_row_of_values(&line("a", "b")), "nothing has a type");
-    }
-
-    #[test]
-    fn numbers_of_another_format_stay_text() {
-        let german = Some(NumberFormat { decimal: ',', thousands: Some('.') });
-        assert_eq!(infer_type("1.234,5", german), DataType::Float64);
-        assert_eq!(infer_type("1.234", german), DataType::Int64);
-        assert_eq!(infer_type("12.34", german), DataType::Utf8);
-        assert_eq!(infer_type("2024-02-29", german), DataType::Date32);
     }
 }

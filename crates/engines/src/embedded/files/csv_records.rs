@@ -1,0 +1,291 @@
+//! Reads the records of a CSV text one by one.
+
+use std::borrow::Cow;
+use std::io::{self, Read};
+
+use tidegate_ingest_formats::{CsvCharacters, CsvDefect, CsvField, CsvQuotes, CsvScanner};
+
+use super::file_kind::Compression;
+use super::text_reader::{ReadBudget, read_error_reason};
+
+const BUFFER_BYTES: usize = 128 << 10;
+
+/// The records of a text. Empty lines are none, and neither are lines that begin with a comment character.
+pub(crate) struct CsvRecords<R> {
+    text: R,
+    /// Makes a record that never ends an error.
+    budget: ReadBudget,
+    characters: CsvCharacters,
+    comment: Option<u8>,
+    scanner: CsvScanner,
+    buffer: Vec<u8>,
+    /// Where the record begins in the buffer.
+    start: usize,
+    /// Where it ends.
+    end: usize,
+    /// The end of the bytes that were read.
+    filled: usize,
+    is_at_end: bool,
+    /// The line in which the next record begins, from 1.
+    line: u64,
+}
+
+/// A record.
+pub(crate) struct CsvRecord<'r> {
+    text: &'r str,
+    fields: &'r [CsvField],
+    characters: &'r CsvCharacters,
+    /// The line in which it begins, from 1.
+    pub(crate) line: u64,
+}
+
+impl<'r> CsvRecord<'r> {
+    /// The number of fields.
+    pub(crate) fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// The text of a field.
+    pub(crate) fn field(&self, position: usize) -> Option<Cow<'r, str>> {
+        Some(self.fields.get(position)?.text(self.text, self.characters))
+    }
+
+    pub(crate) fn fields(&self) -> impl Iterator<Item = Cow<'r, str>> {
+        let (text, characters) = (self.text, self.characters);
+        self.fields.iter().map(move |field| field.text(text, characters))
+    }
+
+    /// Whether the record ends with a line break, and not where the text ends.
+    pub(crate) fn has_line_break(&self) -> bool {
+        self.text.ends_with(['\n', '\r'])
+    }
+}
+
+/// Why records cannot be read.
+#[derive(Debug)]
+pub(crate) enum CsvError {
+    /// The bytes cannot be read.
+    Read(io::Error),
+    /// A record has no valid form.
+    Form {
+        /// The line in which it begins, from 1.
+        line: u64,
+        problem: FormProblem,
+    },
+}
+
+/// What is wrong with the form of a record.
+#[derive(Debug)]
+pub(crate) enum FormProblem {
+    /// Its quotes.
+    Defect {
+        defect: CsvDefect,
+        /// Whether backslashes stand before quotes.
+        has_escapes: bool,
+    },
+    /// The quotes of a field are not closed before the text ends.
+    OpenQuotes {
+        /// Whether backslashes stand before quotes.
+        has_escapes: bool,
+    },
+    /// It is not UTF-8.
+    NoText,
+    /// It has another number of fields than there are columns.
+    FieldCount { expected: usize, found: usize, has_blank_before_quote: bool },
+}
+
+impl CsvError {
+    /// The reason, for the operator.
+    pub(crate) fn reason(&self, compression: Compression) -> String {
+        match self {
+            Self::Read(error) => read_error_reason(error, compression),
+            Self::Form { line, problem } => match problem {
+                FormProblem::Defect { defect, .. } => format!("line {line}: {}", defect.reason()),
+                FormProblem::OpenQuotes { .. } => {
+                    format!("line {line}: the quotes of a field are not closed until the end of the file")
+                }
+                FormProblem::NoText => format!("it is not UTF-8 text: line {line}"),
+                FormProblem::FieldCount { expected, found, has_blank_before_quote } => {
+                    let blank = match has_blank_before_quote {
+                        true => "; quotes after a blank do not enclose a field",
+                        false => "",
+                    };
+                    format!("incorrect number of fields for line {line}, expected {expected} got {found}{blank}")
+                }
+            },
+        }
+    }
+
+    /// The option with which the file can be read.
+    pub(crate) fn option(&self) -> Option<&'static str> {
+        let Self::Form { problem, .. } = self else { return None };
+        match problem {
+            FormProblem::Defect { has_escapes: true, .. } | FormProblem::OpenQuotes { has_escapes: true } => {
+                Some("escape: '\\'")
+            }
+            FormProblem::Defect { defect: CsvDefect::BareReturn, .. } => None,
+            FormProblem::Defect { .. } | FormProblem::OpenQuotes { .. } => Some("quotes: lenient"),
+            FormProblem::NoText => Some("encoding: latin-1"),
+            FormProblem::FieldCount { has_blank_before_quote: true, .. } => None,
+            FormProblem::FieldCount { expected, found, .. } => {
+                Some(if found < expected { "ragged: fill" } else { "ragged: trim" })
+            }
+        }
+    }
+}
+
+impl<R: Read> CsvRecords<R> {
+    pub(crate) fn new(text: R, budget: ReadBudget, characters: CsvCharacters, comment: Option<u8>) -> Self {
+        Self {
+            text,
+            budget,
+            characters,
+            comment,
+            scanner: CsvScanner::new(characters),
+            buffer: vec![0; BUFFER_BYTES],
+            start: 0,
+            end: 0,
+            filled: 0,
+            is_at_end: false,
+            line: 1,
+        }
+    }
+
+    /// The next record. After an error there are no more.
+    pub(crate) fn next(&mut self) -> Result<Option<CsvRecord<'_>>, CsvError> {
+        let line = loop {
+            self.start = self.end;
+            self.scanner.clear();
+            let found = self.scan_record();
+            let Some(length) = found.inspect_err(|_| (self.is_at_end, self.filled) = (true, 0))? else {
+                return Ok(None);
+            };
+            self.end = self.start + length;
+            let line = self.line;
+            self.line += memchr::memchr_iter(self.characters.line_break, self.record()).count() as u64;
+            if !matches!(self.scanner.fields(), [field] if field.is_empty()) {
+                break line;
+            }
+        };
+        let has_escapes = || memchr::memmem::find(self.record(), b"\\\"").is_some();
+        let form = |problem| CsvError::Form { line, problem };
+        if let Some(defect) = self.scanner.defect() {
+            return Err(form(FormProblem::Defect { defect, has_escapes: has_escapes() }));
+        }
+        let text = std::str::from_utf8(self.record()).map_err(|_| form(FormProblem::NoText))?;
+        Ok(Some(CsvRecord { text, fields: self.scanner.fields(), characters: &self.characters, line }))
+    }
+
+    fn record(&self) -> &[u8] {
+        self.buffer.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Scans the record at the start; returns its length.
+    fn scan_record(&mut self) -> Result<Option<usize>, CsvError> {
+        let mut has_begun = false;
+        loop {
+            let rest = self.buffer.get(self.start..self.filled).unwrap_or_default();
+            if !has_begun && self.comment.is_some() && rest.first().copied() == self.comment {
+                match memchr::memchr(self.characters.line_break, rest) {
+                    Some(length) => {
+                        self.start += length + 1;
+                        self.line += 1;
+                        continue;
+                    }
+                    None if self.is_at_end => return Ok(None),
+                    None => {}
+                }
+            } else if !rest.is_empty() {
+                has_begun = true;
+                if let Some(length) = self.scanner.scan(rest) {
+                    return Ok(Some(length));
+                }
+            }
+            if !self.is_at_end {
+                self.fill()?;
+                continue;
+            }
+            let length = rest.len();
+            if length == 0 {
+                return Ok(None);
+            }
+            if self.scanner.is_in_quotes() && self.characters.quotes != CsvQuotes::Anywhere {
+                let has_escapes = memchr::memmem::find(rest, b"\\\"").is_some();
+                return Err(CsvError::Form { line: self.line, problem: FormProblem::OpenQuotes { has_escapes } });
+            }
+            self.scanner.end(length);
+            return Ok(Some(length));
+        }
+    }
+
+    /// Reads further bytes behind those of the record.
+    fn fill(&mut self) -> Result<(), CsvError> {
+        self.buffer.copy_within(self.start..self.filled, 0);
+        self.filled -= self.start;
+        self.start = 0;
+        if self.filled < BUFFER_BYTES / 2 {
+            self.budget.reset();
+        } else if self.filled == self.buffer.len() {
+            self.buffer.resize(self.filled * 2, 0);
+        }
+        loop {
+            match self.text.read(&mut self.buffer[self.filled..]) {
+                Ok(0) => self.is_at_end = true,
+                Ok(read) => self.filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(CsvError::Read(error)),
+            }
+            return Ok(());
+        }
+    }
+}
+
+/// The error of a record with another number of fields than `expected`.
+pub(crate) fn field_count_error(record: &CsvRecord<'_>, expected: usize) -> CsvError {
+    let mut fields = record.fields();
+    let has_blank_before_quote = fields.any(|field| field.trim_start().starts_with('"') && !field.starts_with('"'));
+    let problem = FormProblem::FieldCount { expected, found: record.len(), has_blank_before_quote };
+    CsvError::Form { line: record.line, problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, comment: Option<u8>) -> Vec<(u64, Vec<String>)> {
+        // Pieces of one byte.
+        let pieces = io::BufReader::with_capacity(1, text.as_bytes());
+        let characters = CsvCharacters { quotes: CsvQuotes::WithinFields, ..CsvCharacters::new(b',', b'"') };
+        let mut records = CsvRecords::new(pieces, ReadBudget::new(usize::MAX), characters, comment);
+        let mut found = Vec::new();
+        while let Some(record) = records.next().unwrap() {
+            found.push((record.line, record.fields().map(Cow::into_owned).collect()));
+        }
+        found
+    }
+
+    #[test]
+    fn empty_lines_and_comments_are_no_records() {
+        let text = "# x\na,b\n\n1,\"2\n3\"\r\n#, \"\n\r\n4,5";
+        let expected = [(2, ["a", "b"]), (4, ["1", "2\n3"]), (8, ["4", "5"])];
+        let expected = expected.map(|(line, fields)| (line, fields.map(str::to_owned).to_vec()));
+        assert_eq!(read(text, Some(b'#')), expected);
+    }
+
+    #[test]
+    fn open_quotes_are_an_error_with_their_line() {
+        let mut records = CsvRecords::new(
+            "a\n\"b\nc\n".as_bytes(),
+            ReadBudget::new(usize::MAX),
+            CsvCharacters::new(b',', b'"'),
+            None,
+        );
+        assert!(records.next().is_ok());
+        let error = records.next().err().unwrap();
+        assert_eq!(
+            error.reason(Compression::UNCOMPRESSED),
+            "line 2: the quotes of a field are not closed until the end of the file"
+        );
+        assert!(records.next().unwrap().is_none());
+    }
+}

@@ -1,0 +1,470 @@
+//! What the texts of files mean.
+//!
+//! A text becomes a value of a type only if the value, written out again, has the same digits. So `0870`, `+49` and `12E5`
+//! stay text, and so do a number with more digits than its column holds, a time of day in a column of dates, and
+//! nanoseconds. These differences of spelling are harmless: zeros at the end of a fraction, `.5` and `5.`, the form of an
+//! exponent that has a sign or follows a point, `TRUE`, `T` or a blank between a date and its time, a missing second,
+//! zeros after microseconds, and an offset in place of UTC.
+//!
+//! Where the configuration declares a type, [`TypeOrigin::Declared`], zeros before an integer and digits beyond those of
+//! a float are harmless, too.
+
+use chrono::{Datelike, NaiveDate};
+use datafusion::arrow::datatypes::DataType;
+
+use super::number_format::NumberFormat;
+use super::type_widening::{BIG_INTEGER, TEXT_INSTANT, TEXT_TIMESTAMP};
+
+/// Where the type of a column comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TypeOrigin {
+    /// From its values.
+    Inferred,
+    /// From the configuration.
+    Declared,
+}
+
+/// Significant digits that every double keeps.
+const EXACT_DIGITS: usize = 15;
+/// Beyond it, a number is not looked at digit by digit.
+const DIGITS_MAX: usize = 800;
+/// Powers of ten that are doubles.
+const EXACT_POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
+    1e21, 1e22,
+];
+/// Below it, doubles have fewer digits.
+const SMALLEST_EXACT: f64 = 1e-290;
+const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
+
+/// Why a column whose other values have a type is text, for callers who may see all rows.
+pub(crate) fn text_column_note(value: &str, line: u64, location: &str) -> String {
+    format!("text, because line {line} of {location} has {:?}", cut_value(value))
+}
+
+const VALUE_CHARACTERS_MAX: usize = 60;
+
+/// The beginning of a value, for a message.
+pub(crate) fn cut_value(value: &str) -> &str {
+    let end = value.char_indices().nth(VALUE_CHARACTERS_MAX).map_or(value.len(), |(end, _)| end);
+    value.get(..end).unwrap_or_default()
+}
+
+/// The narrowest type that holds what `text` means.
+pub(crate) fn infer_type(text: &str, format: Option<NumberFormat>) -> DataType {
+    let Some(format) = format else { return infer_plain_type(text) };
+    if let Some(number) = format.normalize(text) {
+        return infer_plain_type(&number);
+    }
+    match infer_plain_type(text) {
+        // It would be read as a different number than the other values.
+        DataType::Int64 | DataType::Float64 | DataType::Decimal128(..) => DataType::Utf8,
+        other => other,
+    }
+}
+
+fn infer_plain_type(text: &str) -> DataType {
+    let origin = TypeOrigin::Inferred;
+    match text.as_bytes() {
+        [b'0'..=b'9' | b'-' | b'.', ..] => {
+            if parse_integer(text, origin).is_some() {
+                DataType::Int64
+            } else if parse_decimal(text, BIG_INTEGER.0, BIG_INTEGER.1, origin).is_some() && !text.contains('.') {
+                DataType::Decimal128(BIG_INTEGER.0, BIG_INTEGER.1)
+            } else if parse_float(text, origin).is_some() {
+                DataType::Float64
+            } else if parse_date(text).is_some() {
+                DataType::Date32
+            } else {
+                match parse_timestamp(text) {
+                    Some(TextTime { has_zone: true, .. }) => TEXT_INSTANT.clone(),
+                    Some(_) => TEXT_TIMESTAMP,
+                    None => DataType::Utf8,
+                }
+            }
+        }
+        _ if parse_boolean(text).is_some() => DataType::Boolean,
+        _ if parse_float(text, origin).is_some() => DataType::Float64,
+        _ => DataType::Utf8,
+    }
+}
+
+pub(crate) fn parse_boolean(text: &str) -> Option<bool> {
+    if text.eq_ignore_ascii_case("true") {
+        Some(true)
+    } else if text.eq_ignore_ascii_case("false") {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+pub(crate) fn parse_integer(text: &str, origin: TypeOrigin) -> Option<i64> {
+    let (is_negative, digits) = split_sign(text, origin);
+    if !is_whole_number(digits, origin) || digits.len() > 19 && origin == TypeOrigin::Inferred {
+        return None;
+    }
+    let mut value: i64 = 0;
+    for digit in digits {
+        // Negative, because the smallest integer has no positive counterpart.
+        value = value.checked_mul(10)?.checked_sub(i64::from(digit - b'0'))?;
+    }
+    match (is_negative, value) {
+        // The sign would be lost.
+        (true, 0) if origin == TypeOrigin::Inferred => None,
+        (true, value) => Some(value),
+        (false, value) => value.checked_neg(),
+    }
+}
+
+/// The sign and what follows it. Where the type is declared, there may be a plus.
+fn split_sign(text: &str, origin: TypeOrigin) -> (bool, &[u8]) {
+    match text.as_bytes() {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] if origin == TypeOrigin::Declared => (false, rest),
+        all => (false, all),
+    }
+}
+
+/// Whether the digits are those of a whole number and not of a code, which has zeros at its beginning.
+fn is_whole_number(digits: &[u8], origin: TypeOrigin) -> bool {
+    let is_code = matches!(digits, [b'0', _, ..]) && origin == TypeOrigin::Inferred;
+    !digits.is_empty() && !is_code && digits.iter().all(u8::is_ascii_digit)
+}
+
+/// A number in the notation of programs.
+struct FloatText<'t> {
+    is_negative: bool,
+    /// The digits before the point.
+    whole: &'t [u8],
+    /// The digits after it.
+    fraction: &'t [u8],
+    exponent: i32,
+}
+
+impl<'t> FloatText<'t> {
+    fn parse(text: &'t str, origin: TypeOrigin) -> Option<Self> {
+        let (is_negative, rest) = split_sign(text, origin);
+        let digits = |bytes: &'t [u8]| bytes.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(bytes.len());
+        let (whole, rest) = rest.split_at(digits(rest));
+        let (fraction, rest, has_point) = match rest {
+            [b'.', rest @ ..] => {
+                let (fraction, rest) = rest.split_at(digits(rest));
+                (fraction, rest, true)
+            }
+            rest => (&rest[..0], rest, false),
+        };
+        if whole.is_empty() && fraction.is_empty() || !whole.is_empty() && !is_whole_number(whole, origin) {
+            return None;
+        }
+        let exponent = match rest {
+            [] => 0,
+            [b'e' | b'E', exponent @ ..] => {
+                let has_sign = matches!(exponent, [b'+' | b'-', ..]);
+                // `12E5` is a code.
+                if !has_point && !has_sign && origin == TypeOrigin::Inferred || exponent.len() > 6 {
+                    return None;
+                }
+                std::str::from_utf8(exponent).ok()?.parse().ok()?
+            }
+            _ => return None,
+        };
+        Some(Self { is_negative, whole, fraction, exponent })
+    }
+
+    fn digits(&self) -> impl Iterator<Item = u8> {
+        self.whole.iter().chain(self.fraction).map(|digit| digit - b'0')
+    }
+
+    /// The significant digits, and the exponent of ten of the first one.
+    fn significant(&self) -> (Vec<u8>, i32) {
+        let zeros = self.digits().take_while(|digit| *digit == 0).count();
+        let mut digits: Vec<u8> = self.digits().skip(zeros).collect();
+        while digits.last() == Some(&0) {
+            digits.pop();
+        }
+        let position = i32::try_from(self.whole.len()).unwrap_or(i32::MAX) - i32::try_from(zeros).unwrap_or(i32::MAX);
+        (digits, position - 1 + self.exponent)
+    }
+
+    /// The value, if multiplying or dividing once gives the nearest double.
+    fn quick_value(&self) -> Option<f64> {
+        if self.whole.len() + self.fraction.len() > EXACT_DIGITS {
+            return None;
+        }
+        let mantissa = self.digits().fold(0_u64, |mantissa, digit| mantissa * 10 + u64::from(digit));
+        let exponent = self.exponent - self.fraction.len() as i32;
+        let power = *EXACT_POWERS.get(exponent.unsigned_abs() as usize)?;
+        let value = if exponent < 0 { mantissa as f64 / power } else { mantissa as f64 * power };
+        Some(if self.is_negative { -value } else { value })
+    }
+
+    /// Whether `value`, written with as many digits as this number has, has these digits.
+    fn is_exactly(&self, value: f64) -> bool {
+        let (digits, exponent) = self.significant();
+        if digits.is_empty() || digits.len() <= EXACT_DIGITS && value.abs() >= SMALLEST_EXACT {
+            return true;
+        }
+        if digits.len() > DIGITS_MAX {
+            return false;
+        }
+        // The shortest text of a power of two is not always the nearest one of its length.
+        let texts = [format!("{:.*e}", digits.len() - 1, value.abs()), format!("{:e}", value.abs())];
+        texts.iter().filter_map(|text| text.split_once('e')).any(|(mantissa, power)| {
+            let written = mantissa.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0');
+            power.parse() == Ok(exponent) && written.eq(digits.iter().copied())
+        })
+    }
+}
+
+pub(crate) fn parse_float(text: &str, origin: TypeOrigin) -> Option<f64> {
+    match text {
+        "NaN" | "nan" => return Some(f64::NAN),
+        "inf" => return Some(f64::INFINITY),
+        "-inf" => return Some(f64::NEG_INFINITY),
+        _ => {}
+    }
+    let number = FloatText::parse(text, origin)?;
+    if let Some(value) = number.quick_value() {
+        return Some(value);
+    }
+    let value: f64 = text.parse().ok().filter(|value: &f64| value.is_finite())?;
+    (origin == TypeOrigin::Declared || number.is_exactly(value)).then_some(value)
+}
+
+/// The decimal number in units of its last digit after the point.
+pub(crate) fn parse_decimal(text: &str, precision: u8, scale: i8, origin: TypeOrigin) -> Option<i128> {
+    let scale = usize::from(scale.unsigned_abs());
+    let number = FloatText::parse(text, origin).filter(|number| number.exponent == 0)?;
+    if text.bytes().any(|byte| matches!(byte, b'e' | b'E')) {
+        return None;
+    }
+    let kept = number.fraction.get(..scale).unwrap_or(number.fraction);
+    if number.fraction.iter().skip(scale).any(|digit| *digit != b'0') {
+        return None;
+    }
+    let zeros = std::iter::repeat_n(&b'0', scale - kept.len());
+    let digits = number.whole.iter().chain(kept).chain(zeros).skip_while(|digit| **digit == b'0');
+    let mut value: i128 = 0;
+    for (count, digit) in digits.enumerate() {
+        if count >= usize::from(precision) {
+            return None;
+        }
+        value = value * 10 + i128::from(digit - b'0');
+    }
+    match number.is_negative {
+        true if value == 0 && origin == TypeOrigin::Inferred => None,
+        true => Some(-value),
+        false => Some(value),
+    }
+}
+
+/// The days from 1970-01-01 to a date such as `2024-02-29`.
+pub(crate) fn parse_date(text: &str) -> Option<i32> {
+    let days = |date: NaiveDate| date.num_days_from_ce() - DAYS_TO_1970;
+    if text.len() == DATE_BYTES { read_date(text.as_bytes()).map(days) } else { None }
+}
+
+const DATE_BYTES: usize = 10;
+/// The days from 0000-12-31 to 1970-01-01.
+const DAYS_TO_1970: i32 = 719_163;
+
+fn read_date(bytes: &[u8]) -> Option<NaiveDate> {
+    let [a, b, c, d, b'-', month @ .., b'-', e, f] = bytes.first_chunk::<DATE_BYTES>()?;
+    let year = two_digits([*a, *b])? * 100 + two_digits([*c, *d])?;
+    NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, two_digits(*month)?, two_digits([*e, *f])?)
+}
+
+fn two_digits(digits: [u8; 2]) -> Option<u32> {
+    let [tens, ones] = digits;
+    (tens.is_ascii_digit() && ones.is_ascii_digit()).then(|| u32::from(tens - b'0') * 10 + u32::from(ones - b'0'))
+}
+
+/// A time of a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TextTime {
+    /// Microseconds since 1970-01-01: in UTC if the text has a zone.
+    pub(crate) microseconds: i64,
+    /// Whether the text ends with an offset or `Z`.
+    pub(crate) has_zone: bool,
+}
+
+/// A time such as `2024-02-29 12:30:00.5`, `2024-02-29T12:30Z` or `2024-02-29 12:30:00 +02:00`.
+pub(crate) fn parse_timestamp(text: &str) -> Option<TextTime> {
+    let (date, rest) = text.as_bytes().split_at_checked(DATE_BYTES)?;
+    let date = read_date(date)?;
+    let [b'T' | b't' | b' ', h1, h2, b':', m1, m2, rest @ ..] = rest else { return None };
+    let (hour, minute) = (two_digits([*h1, *h2])?, two_digits([*m1, *m2])?);
+    let (second, rest) = match rest {
+        [b':', s1, s2, rest @ ..] => (two_digits([*s1, *s2])?, rest),
+        rest => (0, rest),
+    };
+    let (microsecond, rest) = match rest {
+        [b'.' | b',', rest @ ..] => read_fraction(rest)?,
+        rest => (0, rest),
+    };
+    let offset = read_offset(rest)?;
+    let local = date.and_hms_micro_opt(hour, minute, second, microsecond)?.and_utc().timestamp_micros();
+    let offset_microseconds = i64::from(offset.unwrap_or(0)) * 60 * MICROSECONDS_PER_SECOND;
+    Some(TextTime { microseconds: local.checked_sub(offset_microseconds)?, has_zone: offset.is_some() })
+}
+
+/// The microseconds that a fraction begins with. Further digits must be zeros.
+fn read_fraction(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let length = bytes.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(bytes.len());
+    let (digits, rest) = bytes.split_at(length);
+    if digits.is_empty() || digits.iter().skip(6).any(|digit| *digit != b'0') {
+        return None;
+    }
+    let kept = digits.iter().chain(std::iter::repeat_n(&b'0', 6)).take(6);
+    Some((kept.fold(0, |value, digit| value * 10 + u32::from(digit - b'0')), rest))
+}
+
+/// The offset from UTC in minutes; `Some(None)` if there is none.
+fn read_offset(bytes: &[u8]) -> Option<Option<i32>> {
+    let zone = match bytes {
+        [] => return Some(None),
+        [b' ', zone @ ..] => zone,
+        zone => zone,
+    };
+    let (sign, hours, minutes) = match zone {
+        [b'Z' | b'z'] | b"UTC" => return Some(Some(0)),
+        [sign @ (b'+' | b'-'), h1, h2] => (sign, [*h1, *h2], [b'0'; 2]),
+        [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] | [sign @ (b'+' | b'-'), h1, h2, m1, m2] => {
+            (sign, [*h1, *h2], [*m1, *m2])
+        }
+        _ => return None,
+    };
+    let (hours, minutes) = (two_digits(hours)?, two_digits(minutes)?);
+    if hours > 18 || minutes > 59 {
+        return None;
+    }
+    let offset = i32::try_from(hours * 60 + minutes).ok()?;
+    Some(Some(if *sign == b'-' { -offset } else { offset }))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn infers_types_from_values() {
+        let integer = DataType::Decimal128(BIG_INTEGER.0, BIG_INTEGER.1);
+        let cases = [
+            ("12", DataType::Int64),
+            ("-7", DataType::Int64),
+            ("0", DataType::Int64),
+            ("9223372036854775807", DataType::Int64),
+            ("-9223372036854775808", DataType::Int64),
+            ("9223372036854775808", integer.clone()),
+            ("99999999999999999999999999999999999999", integer),
+            ("999999999999999999999999999999999999999", DataType::Utf8),
+            ("007", DataType::Utf8),
+            ("+1", DataType::Utf8),
+            ("-0", DataType::Float64),
+            ("1.5", DataType::Float64),
+            ("1.50", DataType::Float64),
+            (".5", DataType::Float64),
+            ("5.", DataType::Float64),
+            ("-1e+3", DataType::Float64),
+            ("1.5E3", DataType::Float64),
+            ("12E5", DataType::Utf8),
+            ("00e1", DataType::Utf8),
+            ("00.5", DataType::Utf8),
+            ("0.1000000000000000055", DataType::Float64),
+            ("0.30000000000000004", DataType::Float64),
+            ("5.999999999999999999", DataType::Utf8),
+            ("1e+400", DataType::Utf8),
+            ("1.5e-400", DataType::Utf8),
+            ("NaN", DataType::Float64),
+            ("-inf", DataType::Float64),
+            ("infinity", DataType::Utf8),
+            ("True", DataType::Boolean),
+            ("2024-02-29", DataType::Date32),
+            ("2024-02-30", DataType::Utf8),
+            ("2024-2-29", DataType::Utf8),
+            ("2024-02-29 10:00:00", TEXT_TIMESTAMP),
+            ("2024-02-29 10:00:00.123456000", TEXT_TIMESTAMP),
+            ("2024-02-29 10:00:00.123456789", DataType::Utf8),
+            ("2024-02-29T10:00:00.123456Z", TEXT_INSTANT.clone()),
+            ("2024-02-29 10:00:00+02", TEXT_INSTANT.clone()),
+            ("2024-02-29 24:00:00", DataType::Utf8),
+            ("-", DataType::Utf8),
+            (".", DataType::Utf8),
+            (" 1", DataType::Utf8),
+            ("NA", DataType::Utf8),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(infer_type(text, None), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_another_format_stay_text() {
+        let german = Some(NumberFormat { decimal: ',', thousands: Some('.') });
+        assert_eq!(infer_type("1.234,5", german), DataType::Float64);
+        assert_eq!(infer_type("1.234", german), DataType::Int64);
+        assert_eq!(infer_type("12.34", german), DataType::Utf8);
+        assert_eq!(infer_type("2024-02-29", german), DataType::Date32);
+    }
+
+    #[test]
+    fn declared_types_take_spellings_that_inference_does_not() {
+        let declared = TypeOrigin::Declared;
+        assert_eq!(parse_integer("0870", declared), Some(870));
+        assert_eq!(parse_integer("+5", declared), Some(5));
+        assert_eq!(parse_float("5.999999999999999999", declared), Some(6.0));
+        assert_eq!(parse_decimal("007.50", 5, 1, declared), Some(75));
+        assert_eq!(parse_decimal("7.55", 5, 1, declared), None, "a digit would be lost");
+        assert_eq!(parse_decimal("12345.6", 5, 1, declared), None, "it has too many digits");
+    }
+
+    #[test]
+    fn times_are_microseconds_of_utc() {
+        let read = |text: &str| parse_timestamp(text).map(|time| (time.microseconds, time.has_zone));
+        assert_eq!(read("1970-01-02T00:00"), Some((86_400_000_000, false)));
+        assert_eq!(read("1970-01-01 02:00:00.000001+02:00"), Some((1, true)));
+        assert_eq!(read("1969-12-31 23:59:59,5 -0030"), Some((1_799_500_000, true)));
+        assert_eq!(parse_date("1970-01-02"), Some(1));
+        assert_eq!(parse_date("0001-01-01"), Some(-719_162));
+    }
+
+    /// The digits of a number without what is a difference of spelling only.
+    fn digits(text: &str) -> (bool, Vec<u8>, i32) {
+        let number = FloatText::parse(text, TypeOrigin::Inferred).unwrap();
+        let (digits, exponent) = number.significant();
+        let exponent = if digits.is_empty() { 0 } else { exponent };
+        (number.is_negative, digits, exponent)
+    }
+
+    /// A number in Rust's notation with a sign before its exponent.
+    fn with_sign(text: &str) -> String {
+        text.replace('e', "e+").replace("+-", "-")
+    }
+
+    proptest! {
+        #[test]
+        fn a_number_has_the_digits_of_its_text(text in "-?(0|[1-9][0-9]{0,18})(\\.[0-9]{1,20})?(e[+-][0-9]{1,2})?") {
+            match infer_type(&text, None) {
+                DataType::Int64 => prop_assert_eq!(parse_integer(&text, TypeOrigin::Inferred).unwrap().to_string(), text),
+                DataType::Float64 => {
+                    let value = parse_float(&text, TypeOrigin::Inferred).unwrap();
+                    prop_assert_eq!(Ok(value), text.parse::<f64>());
+                    let count = digits(&text).1.len().max(1);
+                    let written = with_sign(&format!("{value:.*e}", count - 1));
+                    prop_assert_eq!(digits(&written), digits(&text));
+                }
+                _ => {}
+            }
+        }
+
+        #[test]
+        fn every_float_is_read_as_itself(value in any::<f64>().prop_filter("finite", |value| value.is_finite())) {
+            for text in [with_sign(&format!("{value:e}")), with_sign(&format!("{value:.17e}"))] {
+                prop_assert_eq!(parse_float(&text, TypeOrigin::Inferred), Some(value), "{}", text);
+            }
+        }
+    }
+}

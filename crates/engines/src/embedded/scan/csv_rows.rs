@@ -1,0 +1,260 @@
+//! The rows of a CSV file as batches. A value is in a column only if the column holds it exactly.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    ArrayRef, BooleanBuilder, Date32Builder, Decimal128Builder, Float64Builder, Int64Builder, RecordBatch,
+    RecordBatchOptions, StringBuilder, TimestampMicrosecondBuilder,
+};
+use datafusion::arrow::datatypes::{DataType, Field, SchemaRef, TimeUnit};
+use datafusion::arrow::error::ArrowError;
+
+use crate::embedded::files::{
+    CsvDialect, CsvError, CsvRecord, CsvRecords, FileTable, NumberFormat, TextTableOptions, TypeOrigin,
+    field_count_error, is_null_marker, parse_boolean, parse_date, parse_decimal, parse_float, parse_integer,
+    parse_timestamp,
+};
+
+/// Why the rows of a CSV file cannot be read.
+pub(super) enum CsvRowsError {
+    Csv(CsvError),
+    Misfit(Misfit),
+    Batch(ArrowError),
+}
+
+/// A value that its column does not hold.
+pub(super) struct Misfit {
+    /// The position of the column in the file.
+    pub(super) column: usize,
+    pub(super) value: String,
+    /// The line in which its row begins, from 1.
+    pub(super) line: u64,
+}
+
+impl From<CsvError> for CsvRowsError {
+    fn from(error: CsvError) -> Self {
+        Self::Csv(error)
+    }
+}
+
+/// The batches of a file.
+pub(super) struct CsvRows<R> {
+    records: CsvRecords<R>,
+    dialect: CsvDialect,
+    /// The number of columns of the file.
+    width: usize,
+    columns: Vec<CsvColumn>,
+    schema: SchemaRef,
+    batch_rows: usize,
+    needs_header: bool,
+    is_over: bool,
+}
+
+impl<R: Read> CsvRows<R> {
+    /// The rows of `records` with the columns of `table` at `positions`, whose fields are those of `schema`.
+    pub(super) fn new(
+        records: CsvRecords<R>,
+        dialect: &CsvDialect,
+        table: &FileTable,
+        options: &TextTableOptions,
+        positions: &[usize],
+        schema: SchemaRef,
+        batch_rows: usize,
+    ) -> Self {
+        let column = |(position, field): (&usize, &Arc<Field>)| CsvColumn {
+            position: *position,
+            values: ColumnValues::new(field.data_type()),
+            origin: match options.columns.contains_key(field.name()) {
+                true => TypeOrigin::Declared,
+                false => TypeOrigin::Inferred,
+            },
+            nulls: match (&dialect.nulls, field.data_type()) {
+                (Some(nulls), _) => NullTexts::Declared(nulls.clone()),
+                (None, DataType::Utf8) => NullTexts::Empty,
+                (None, _) => NullTexts::of_typed(field.name(), &table.null_marker_columns),
+            },
+            numbers: dialect.numbers.filter(|_| field.data_type().is_numeric()),
+        };
+        Self {
+            records,
+            dialect: dialect.clone(),
+            width: table.schema.file_schema().fields().len(),
+            columns: positions.iter().zip(schema.fields()).map(column).collect(),
+            schema,
+            batch_rows: batch_rows.max(1),
+            needs_header: dialect.has_header,
+            is_over: false,
+        }
+    }
+
+    fn read_batch(&mut self) -> Result<Option<RecordBatch>, CsvRowsError> {
+        if std::mem::take(&mut self.needs_header) {
+            self.records.next()?;
+        }
+        let mut rows = 0;
+        while rows < self.batch_rows {
+            let Some(record) = self.records.next()? else { break };
+            if !self.dialect.takes_fields(record.len(), self.width) {
+                return Err(field_count_error(&record, self.width).into());
+            }
+            for column in &mut self.columns {
+                column.append(&record)?;
+            }
+            rows += 1;
+        }
+        if rows == 0 {
+            return Ok(None);
+        }
+        let columns = self.columns.iter_mut().map(|column| column.values.finish()).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options);
+        batch.map(Some).map_err(CsvRowsError::Batch)
+    }
+}
+
+impl<R: Read> Iterator for CsvRows<R> {
+    type Item = Result<RecordBatch, CsvRowsError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let batch = self.read_batch().transpose();
+        self.is_over = !matches!(batch, Some(Ok(_)));
+        batch
+    }
+}
+
+/// A column that is read.
+struct CsvColumn {
+    /// The position in the file.
+    position: usize,
+    values: ColumnValues,
+    origin: TypeOrigin,
+    nulls: NullTexts,
+    /// The format of the numbers, if it is not that of programs.
+    numbers: Option<NumberFormat>,
+}
+
+/// The texts that mean null beside the empty one.
+enum NullTexts {
+    Empty,
+    Markers,
+    Declared(Arc<[String]>),
+}
+
+impl NullTexts {
+    fn of_typed(name: &str, null_marker_columns: &BTreeSet<String>) -> Self {
+        if null_marker_columns.contains(name) { Self::Markers } else { Self::Empty }
+    }
+
+    fn contains(&self, text: &str) -> bool {
+        text.is_empty()
+            || match self {
+                Self::Empty => false,
+                Self::Markers => is_null_marker(text),
+                Self::Declared(nulls) => nulls.iter().any(|null| null == text),
+            }
+    }
+}
+
+impl CsvColumn {
+    #[inline]
+    fn append(&mut self, record: &CsvRecord<'_>) -> Result<(), CsvRowsError> {
+        let Some(text) = record.field(self.position).filter(|text| !self.nulls.contains(text)) else {
+            self.values.append_null();
+            return Ok(());
+        };
+        let appended = match self.numbers {
+            Some(format) => format.normalize(&text).and_then(|number| self.values.append(&number, self.origin)),
+            None => self.values.append(&text, self.origin),
+        };
+        appended.ok_or_else(|| {
+            let (column, line) = (self.position, record.line);
+            CsvRowsError::Misfit(Misfit { column, value: text.into_owned(), line })
+        })
+    }
+}
+
+/// The values of a column, by its type.
+enum ColumnValues {
+    Text(StringBuilder),
+    Integer(Int64Builder),
+    Float(Float64Builder),
+    Decimal(Decimal128Builder, u8, i8),
+    Boolean(BooleanBuilder),
+    Date(Date32Builder),
+    /// With the type, and whether it has a zone.
+    Timestamp(TimestampMicrosecondBuilder, bool),
+}
+
+impl ColumnValues {
+    fn new(data_type: &DataType) -> Self {
+        match data_type {
+            DataType::Int64 => Self::Integer(Int64Builder::new()),
+            DataType::Float64 => Self::Float(Float64Builder::new()),
+            DataType::Decimal128(precision, scale) => {
+                Self::Decimal(Decimal128Builder::new().with_data_type(data_type.clone()), *precision, *scale)
+            }
+            DataType::Boolean => Self::Boolean(BooleanBuilder::new()),
+            DataType::Date32 => Self::Date(Date32Builder::new()),
+            DataType::Timestamp(TimeUnit::Microsecond, zone) => {
+                Self::Timestamp(TimestampMicrosecondBuilder::new().with_data_type(data_type.clone()), zone.is_some())
+            }
+            _ => Self::Text(StringBuilder::new()),
+        }
+    }
+
+    /// Appends what `text` means. Nothing if the column does not hold it.
+    #[inline]
+    fn append(&mut self, text: &str, origin: TypeOrigin) -> Option<()> {
+        match self {
+            Self::Text(values) => values.append_value(text),
+            Self::Integer(values) => values.append_value(parse_integer(text, origin)?),
+            Self::Float(values) => values.append_value(parse_float(text, origin)?),
+            Self::Decimal(values, precision, scale) => {
+                values.append_value(parse_decimal(text, *precision, *scale, origin)?);
+            }
+            Self::Boolean(values) => values.append_value(parse_boolean(text)?),
+            Self::Date(values) => values.append_value(parse_date(text)?),
+            Self::Timestamp(values, has_zone) => values.append_value(Self::microseconds(text, *has_zone)?),
+        }
+        Some(())
+    }
+
+    /// The time that `text` means. Where times have no zone, a date is its midnight.
+    fn microseconds(text: &str, has_zone: bool) -> Option<i64> {
+        const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
+        match parse_timestamp(text) {
+            Some(time) => (time.has_zone == has_zone).then_some(time.microseconds),
+            None if has_zone => None,
+            None => i64::from(parse_date(text)?).checked_mul(MICROSECONDS_PER_DAY),
+        }
+    }
+
+    fn append_null(&mut self) {
+        match self {
+            Self::Text(values) => values.append_null(),
+            Self::Integer(values) => values.append_null(),
+            Self::Float(values) => values.append_null(),
+            Self::Decimal(values, ..) => values.append_null(),
+            Self::Boolean(values) => values.append_null(),
+            Self::Date(values) => values.append_null(),
+            Self::Timestamp(values, _) => values.append_null(),
+        }
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        match self {
+            Self::Text(values) => Arc::new(values.finish()),
+            Self::Integer(values) => Arc::new(values.finish()),
+            Self::Float(values) => Arc::new(values.finish()),
+            Self::Decimal(values, ..) => Arc::new(values.finish()),
+            Self::Boolean(values) => Arc::new(values.finish()),
+            Self::Date(values) => Arc::new(values.finish()),
+            Self::Timestamp(values, _) => Arc::new(values.finish()),
+        }
+    }
+}

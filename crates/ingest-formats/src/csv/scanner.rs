@@ -1,0 +1,395 @@
+//! Where the records of CSV and their fields begin and end.
+
+use std::borrow::Cow;
+
+/// The characters that separate and enclose fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CsvCharacters {
+    /// Separates fields.
+    pub delimiter: u8,
+    /// Encloses fields; doubled within them.
+    pub quote: u8,
+    /// Within quotes, takes the meaning from a quote behind it, or from itself.
+    pub escape: Option<u8>,
+    /// Ends a record: `\n`, which may follow a carriage return, or `\r` in files of old systems.
+    pub line_break: u8,
+    /// Where quotes may be.
+    pub quotes: CsvQuotes,
+}
+
+impl CsvCharacters {
+    /// Those of RFC 4180, with this delimiter and this quote.
+    pub fn new(delimiter: u8, quote: u8) -> Self {
+        Self { delimiter, quote, escape: None, line_break: b'\n', quotes: CsvQuotes::Strict }
+    }
+}
+
+/// Where quotes may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CsvQuotes {
+    /// Around a field, and doubled within it.
+    Strict,
+    /// In addition within a field that has no quotes around it, where they are characters like others: `5" pipe`.
+    WithinFields,
+    /// Anywhere: text after a closing quote belongs to the field, and quotes may stay open until the end.
+    Anywhere,
+}
+
+/// What is wrong with the form of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CsvDefect {
+    /// A quote within a field without quotes.
+    QuoteWithinField,
+    /// Text after the closing quote of a field.
+    TextAfterQuote,
+    /// A carriage return that is neither part of a line break nor within quotes.
+    BareReturn,
+}
+
+impl CsvDefect {
+    /// What is wrong, and how it is written right.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::QuoteWithinField => {
+                "a quote is within a field that has no quotes around it; enclose the field in quotes and double the one \
+                 within"
+            }
+            Self::TextAfterQuote => {
+                "there is text after the closing quote of a field; a quote within quotes is doubled"
+            }
+            Self::BareReturn => "a carriage return without line feed is in a field that has no quotes around it",
+        }
+    }
+}
+
+/// A field within its record, without its quotes.
+#[derive(Debug, Clone, Copy)]
+pub struct CsvField {
+    start: usize,
+    end: usize,
+    is_quoted: bool,
+    /// Whether characters within the field stand for others, or for none.
+    is_escaped: bool,
+}
+
+impl CsvField {
+    const EMPTY: Self = Self { start: 0, end: 0, is_quoted: false, is_escaped: false };
+
+    /// Whether the field has no character and no quotes.
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end && !self.is_quoted
+    }
+
+    /// Whether quotes enclose the field.
+    pub fn is_quoted(&self) -> bool {
+        self.is_quoted
+    }
+
+    /// The text of the field of `record`.
+    pub fn text<'r>(&self, record: &'r str, characters: &CsvCharacters) -> Cow<'r, str> {
+        let text = record.get(self.start..self.end).unwrap_or_default();
+        if self.is_escaped { Cow::Owned(unescape(text, characters)) } else { Cow::Borrowed(text) }
+    }
+}
+
+/// The text that `quoted` stands for, which begins after an opening quote.
+fn unescape(quoted: &str, characters: &CsvCharacters) -> String {
+    let quote = char::from(characters.quote);
+    let escape = characters.escape.map(char::from);
+    let mut text = String::with_capacity(quoted.len());
+    let mut rest = quoted.chars();
+    while let Some(character) = rest.next() {
+        let next = rest.clone().next();
+        if Some(character) == escape && next.is_some_and(|next| next == quote || Some(next) == escape) {
+            text.extend(rest.next());
+        } else if character != quote {
+            text.push(character);
+        } else if next == Some(quote) {
+            text.extend(rest.next());
+        } else {
+            // The closing quote. Whatever follows it is taken as it is.
+            text.push_str(rest.as_str());
+            break;
+        }
+    }
+    text
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ScanState {
+    FieldStart,
+    Plain,
+    Quoted,
+    /// After the escape within quotes.
+    Escape,
+    /// After a quote within quotes: the end of the field, or the first of two.
+    Quote,
+    /// After the closing quote and a carriage return.
+    QuoteReturn,
+    /// After the closing quote and something that may not follow it, whose last character may be a carriage return.
+    AfterQuote {
+        ends_in_return: bool,
+    },
+}
+
+/// Scans one record at a time. It continues where the bytes ended.
+#[derive(Debug)]
+pub struct CsvScanner {
+    characters: CsvCharacters,
+    state: ScanState,
+    /// The next byte of the record.
+    position: usize,
+    field: CsvField,
+    fields: Vec<CsvField>,
+    defect: Option<CsvDefect>,
+}
+
+impl CsvScanner {
+    /// A scanner at the beginning of a record.
+    pub fn new(characters: CsvCharacters) -> Self {
+        let (state, field) = (ScanState::FieldStart, CsvField::EMPTY);
+        Self { characters, state, position: 0, field, fields: Vec::new(), defect: None }
+    }
+
+    /// The fields of the record.
+    pub fn fields(&self) -> &[CsvField] {
+        &self.fields
+    }
+
+    /// What is wrong with the record: the first defect.
+    pub fn defect(&self) -> Option<CsvDefect> {
+        self.defect
+    }
+
+    /// Whether the scan is within quotes, which must still be closed.
+    pub fn is_in_quotes(&self) -> bool {
+        matches!(self.state, ScanState::Quoted | ScanState::Escape)
+    }
+
+    /// Begins the next record.
+    pub fn clear(&mut self) {
+        self.fields.clear();
+        self.defect = None;
+        self.position = 0;
+        self.field = CsvField::EMPTY;
+        self.state = ScanState::FieldStart;
+    }
+
+    /// Scans the record at the beginning of `bytes`, from where the last scan ended. Returns its length with its line
+    /// break, or nothing if it is not complete.
+    pub fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
+        while let Some(byte) = bytes.get(self.position).copied() {
+            match self.state {
+                ScanState::FieldStart => {
+                    let is_quoted = byte == self.characters.quote;
+                    self.position += usize::from(is_quoted);
+                    self.state = if is_quoted { ScanState::Quoted } else { ScanState::Plain };
+                    self.field = CsvField { start: self.position, is_quoted, ..CsvField::EMPTY };
+                }
+                ScanState::Plain => {
+                    if self.scan_plain(bytes)? {
+                        return Some(self.position);
+                    }
+                }
+                ScanState::Quoted => self.scan_quoted(bytes)?,
+                ScanState::Escape => {
+                    self.position += 1;
+                    self.state = ScanState::Quoted;
+                }
+                ScanState::Quote | ScanState::QuoteReturn | ScanState::AfterQuote { .. } => {
+                    if self.scan_after_quote(byte) {
+                        return Some(self.position);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Scans up to the next special byte of a field without quotes. Returns whether it ends the record, or nothing if there
+    /// is none.
+    #[inline]
+    fn scan_plain(&mut self, bytes: &[u8]) -> Option<bool> {
+        let CsvCharacters { delimiter, quote, line_break, quotes, .. } = self.characters;
+        let rest = bytes.get(self.position..).unwrap_or_default();
+        let is_special = |byte: &u8| *byte == delimiter || *byte == line_break || *byte == quote || *byte == b'\r';
+        let Some(length) = rest.iter().position(is_special) else {
+            self.position = bytes.len();
+            return None;
+        };
+        let end = self.position + length;
+        match rest.get(length).copied() {
+            Some(byte) if byte == line_break => {
+                self.position = end + 1;
+                self.end_field(end);
+                return Some(true);
+            }
+            Some(byte) if byte == delimiter => {
+                self.position = end + 1;
+                self.end_field(end);
+                return Some(false);
+            }
+            Some(b'\r') => match rest.get(length + 1) {
+                None => {
+                    self.position = end;
+                    return None;
+                }
+                Some(b'\n') => {
+                    self.position = end + 2;
+                    self.end_field(end);
+                    return Some(true);
+                }
+                Some(_) => self.add_defect(CsvDefect::BareReturn),
+            },
+            _ if quotes == CsvQuotes::Strict => self.add_defect(CsvDefect::QuoteWithinField),
+            _ => {}
+        }
+        self.position = end + 1;
+        Some(false)
+    }
+
+    /// Scans up to the next quote or escape of a field in quotes, or nothing if there is none.
+    fn scan_quoted(&mut self, bytes: &[u8]) -> Option<()> {
+        let rest = bytes.get(self.position..).unwrap_or_default();
+        let quote = self.characters.quote;
+        let found = match self.characters.escape {
+            Some(escape) => memchr::memchr2(quote, escape, rest),
+            None => memchr::memchr(quote, rest),
+        };
+        let Some(length) = found else {
+            self.position = bytes.len();
+            return None;
+        };
+        self.field.end = self.position + length;
+        self.position += length + 1;
+        self.state = if rest.get(length) == Some(&quote) { ScanState::Quote } else { ScanState::Escape };
+        self.field.is_escaped |= self.state == ScanState::Escape;
+        Some(())
+    }
+
+    /// Scans one byte after a quote that may be the closing one. Returns whether it ends the record.
+    fn scan_after_quote(&mut self, byte: u8) -> bool {
+        let CsvCharacters { delimiter, quote, line_break, .. } = self.characters;
+        self.position += 1;
+        if self.state == ScanState::Quote && byte == quote {
+            self.field.is_escaped = true;
+            self.state = ScanState::Quoted;
+        } else if byte == line_break || byte == delimiter {
+            if self.state == ScanState::QuoteReturn && byte == delimiter {
+                self.add_text_after_quote(b'\r');
+            }
+            self.end_field_after_quote(self.position - 1, byte == line_break);
+            return byte == line_break;
+        } else if self.state == ScanState::Quote && byte == b'\r' {
+            self.state = ScanState::QuoteReturn;
+        } else {
+            self.add_text_after_quote(byte);
+        }
+        false
+    }
+
+    fn add_text_after_quote(&mut self, byte: u8) {
+        self.state = ScanState::AfterQuote { ends_in_return: byte == b'\r' };
+        match self.characters.quotes {
+            CsvQuotes::Anywhere => self.field.is_escaped = true,
+            CsvQuotes::Strict | CsvQuotes::WithinFields => self.add_defect(CsvDefect::TextAfterQuote),
+        }
+    }
+
+    fn add_defect(&mut self, defect: CsvDefect) {
+        self.defect = self.defect.or(Some(defect));
+    }
+
+    /// Ends the last record, which has no line break, at its `length`.
+    pub fn end(&mut self, length: usize) {
+        match self.state {
+            ScanState::FieldStart => {
+                self.field = CsvField { start: length, ..CsvField::EMPTY };
+                self.end_field(length);
+            }
+            // A carriage return at the end may be half of a line break.
+            ScanState::Plain => {
+                if self.position < length {
+                    self.add_defect(CsvDefect::BareReturn);
+                }
+                self.end_field(length);
+            }
+            ScanState::Quoted | ScanState::Escape => self.end_field(length),
+            ScanState::QuoteReturn => {
+                self.add_text_after_quote(b'\r');
+                self.end_field_after_quote(length, false);
+            }
+            ScanState::Quote | ScanState::AfterQuote { .. } => self.end_field_after_quote(length, false),
+        }
+    }
+
+    /// Ends a field that has a closing quote, and text after it if quotes may be anywhere.
+    fn end_field_after_quote(&mut self, end: usize, is_at_line_break: bool) {
+        let end = match self.state {
+            ScanState::AfterQuote { ends_in_return } if self.characters.quotes == CsvQuotes::Anywhere => {
+                end - usize::from(ends_in_return && is_at_line_break)
+            }
+            _ => self.field.end,
+        };
+        self.end_field(end);
+    }
+
+    fn end_field(&mut self, end: usize) {
+        self.field.end = end;
+        self.fields.push(self.field);
+        self.state = ScanState::FieldStart;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fields of each record of `text`, and its first defect.
+    fn records(text: &str, characters: CsvCharacters) -> Vec<(Vec<String>, Option<CsvDefect>)> {
+        let mut scanner = CsvScanner::new(characters);
+        let (mut found, mut rest) = (Vec::new(), text);
+        while !rest.is_empty() {
+            let length = scanner.scan(rest.as_bytes()).unwrap_or_else(|| {
+                scanner.end(rest.len());
+                rest.len()
+            });
+            let fields = scanner.fields().iter().map(|field| field.text(rest, &characters).into_owned());
+            found.push((fields.collect(), scanner.defect()));
+            scanner.clear();
+            rest = &rest[length..];
+        }
+        found
+    }
+
+    fn fields(text: &str, characters: CsvCharacters) -> Vec<Vec<String>> {
+        let records = records(text, characters);
+        assert!(records.iter().all(|(_, defect)| defect.is_none()), "{records:?}");
+        records.into_iter().map(|(fields, _)| fields).collect()
+    }
+
+    #[test]
+    fn quotes_of_files_are_as_strict_as_declared() {
+        let strict = CsvCharacters::new(b',', b'"');
+        let within = CsvCharacters { quotes: CsvQuotes::WithinFields, ..strict };
+        let anywhere = CsvCharacters { quotes: CsvQuotes::Anywhere, ..strict };
+        let defect = |text, characters| records(text, characters)[0].1;
+        assert_eq!(defect("5\" pipe,b\n", strict), Some(CsvDefect::QuoteWithinField));
+        assert_eq!(fields("5\" pipe,b\n", within), [["5\" pipe", "b"]]);
+        for text in ["\"x\" y,b\n", "\"p\"q\"r\",b\n", "\"x\"\ry,b\n"] {
+            assert_eq!(defect(text, within), Some(CsvDefect::TextAfterQuote), "{text}");
+        }
+        let text = "\"x\" y,\"b\"c\r\n\"p\"q\"r\",\"a\"\"b\"c\n\"open,\n";
+        assert_eq!(fields(text, anywhere), [vec!["x y", "bc"], vec!["pq\"r\"", "a\"bc"], vec!["open,\n"]]);
+    }
+
+    #[test]
+    fn escapes_and_old_line_breaks() {
+        let escaped = CsvCharacters { escape: Some(b'\\'), ..CsvCharacters::new(b',', b'"') };
+        assert_eq!(fields("\"a\\\"b\",\"c\\\\\",\"d\\n\"\"\"\n", escaped), [["a\"b", "c\\", "d\\n\""]]);
+        let old = CsvCharacters { line_break: b'\r', ..CsvCharacters::new(b',', b'"') };
+        assert_eq!(fields("a,b\r\"1\r\n2\",3\r", old), [["a", "b"], ["1\r\n2", "3"]]);
+        let new = CsvCharacters::new(b',', b'"');
+        assert_eq!(records("a\rb\n", new)[0].1, Some(CsvDefect::BareReturn));
+    }
+}
