@@ -1,34 +1,28 @@
-//! The encoding of a text file: declared, marked in the file, or certain from its bytes; and the conversion to UTF-8
+//! The encoding of a text file: declared, marked in the file, or guessed from its bytes; and the conversion to UTF-8
 //! during reading.
 //!
-//! Bytes beyond ASCII stand for different letters in different encodings, and no statistics distinguish `è` of Latin-1
-//! from `č` of Latin-2. So a file that is not UTF-8 is accepted without a declaration only if all such bytes are
-//! letters that the Latin encodings of Europe have in common (`ä`, `é`, `ß`, …), each alone next to an ASCII letter. If
-//! another byte follows later, reading fails.
+//! Bytes beyond ASCII stand for different letters in different encodings. A detector that web browsers use guesses the one of
+//! a file that is not UTF-8; the catalog says what was guessed. If the guess gives control characters, the file is refused.
 
 use std::io::{self, BufRead, Read};
 
-use encoding_rs::{
-    DecoderResult, Encoding, ISO_8859_2, ISO_8859_15, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1250, WINDOWS_1252,
-    WINDOWS_1254, WINDOWS_1257,
-};
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 /// The character encoding of a text file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TextEncoding {
     encoding: &'static Encoding,
-    /// Whether the encoding was detected. Then only bytes with a certain meaning are accepted.
-    is_recognised: bool,
+    /// Whether the encoding was guessed.
+    is_guessed: bool,
 }
 
 impl Default for TextEncoding {
     fn default() -> Self {
-        Self { encoding: UTF_8, is_recognised: false }
+        Self { encoding: UTF_8, is_guessed: false }
     }
 }
 
-/// The Latin encodings in which a byte must have the same meaning.
-const LATIN: [&Encoding; 6] = [WINDOWS_1252, ISO_8859_15, ISO_8859_2, WINDOWS_1250, WINDOWS_1254, WINDOWS_1257];
 const UTF_16_BYTES_MIN: usize = 8;
 
 impl TextEncoding {
@@ -43,21 +37,21 @@ impl TextEncoding {
             },
         };
         let encoding = Encoding::for_label_no_replacement(label.as_bytes())?;
-        Some(Self { encoding, is_recognised: false })
+        Some(Self { encoding, is_guessed: false })
     }
 
     pub(crate) fn name(self) -> &'static str {
-        if self.encoding == WINDOWS_1252 { "latin-1" } else { self.encoding.name() }
+        self.encoding.name()
     }
 
-    pub(crate) fn is_recognised(self) -> bool {
-        self.is_recognised
+    pub(crate) fn is_guessed(self) -> bool {
+        self.is_guessed
     }
 
-    /// Detects the encoding of a text that begins with `sample`. The error names the first uncertain byte.
+    /// Detects the encoding of a text that begins with `sample`. The error is the reason why that is not possible.
     pub(crate) fn recognise(sample: &[u8]) -> Result<Self, String> {
         if let Some((encoding, _)) = Encoding::for_bom(sample) {
-            return Ok(Self { encoding, is_recognised: false });
+            return Ok(Self { encoding, is_guessed: false });
         }
         if sample.contains(&0) {
             return detect_utf16(sample).ok_or_else(|| "it is not a text file".to_owned());
@@ -66,15 +60,11 @@ impl TextEncoding {
             Ok(_) => Ok(Self::default()),
             // The sample may end within a character.
             Err(error) if error.error_len().is_none() => Ok(Self::default()),
-            Err(error) => match sample.iter().enumerate().find(|(position, _)| !is_certain_at(sample, *position)) {
-                None => Ok(Self { encoding: WINDOWS_1252, is_recognised: true }),
-                Some((position, byte)) => {
-                    let position = position.max(error.valid_up_to());
-                    Err(format!(
-                        "it is not UTF-8 text, and byte {byte:#04x} at {position} does not identify its encoding"
-                    ))
-                }
-            },
+            Err(error) => guess_encoding(sample).ok_or_else(|| {
+                let position = error.valid_up_to();
+                let byte = sample.get(position).copied().unwrap_or_default();
+                format!("it is not UTF-8 text, and byte {byte:#04x} at {position} does not identify its encoding")
+            }),
         }
     }
 
@@ -84,7 +74,7 @@ impl TextEncoding {
         }
         Box::new(Utf8Reader {
             inner: text,
-            encoding: self,
+            encoding: self.encoding,
             decoder: self.encoding.new_decoder_with_bom_removal(),
             input: vec![0; BUFFER_BYTES],
             output: Vec::with_capacity(BUFFER_BYTES * 3 + 16),
@@ -107,36 +97,27 @@ fn detect_utf16(sample: &[u8]) -> Option<TextEncoding> {
         () => return None,
     };
     let (_, has_errors) = encoding.decode_without_bom_handling(&sample[..half * 2]);
-    (!has_errors).then_some(TextEncoding { encoding, is_recognised: false })
+    (!has_errors).then_some(TextEncoding { encoding, is_guessed: false })
 }
 
-/// Whether the byte is the same letter in all [`LATIN`] encodings.
-fn is_common_letter(byte: u8) -> bool {
-    let letter = |encoding: &'static Encoding| encoding.decode_without_bom_handling(&[byte]).0.chars().next();
-    byte.is_ascii() || {
-        let first = letter(LATIN[0]);
-        first.is_some_and(char::is_alphabetic) && LATIN.iter().all(|encoding| letter(encoding) == first)
-    }
-}
-
-/// Whether the meaning of the byte at `position` is certain: a common letter, alone next to an ASCII letter.
-fn is_certain_at(sample: &[u8], position: usize) -> bool {
-    let byte = sample[position];
-    if byte.is_ascii() {
-        return true;
-    }
-    let before = position.checked_sub(1).map(|previous| sample[previous]);
-    let after = sample.get(position + 1).copied();
-    let is_letter = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphabetic());
-    let is_foreign = |byte: Option<u8>| byte.is_some_and(|byte| !byte.is_ascii());
-    is_common_letter(byte) && (is_letter(before) || is_letter(after)) && !is_foreign(before) && !is_foreign(after)
+/// Guesses the encoding of a text that begins with `sample`. Nothing if it then has control characters.
+fn guess_encoding(sample: &[u8]) -> Option<TextEncoding> {
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(sample, false);
+    let encoding = detector.guess(None, Utf8Detection::Deny);
+    // The sample may end within a character.
+    let (text, _) = encoding.decode_without_bom_handling(sample);
+    let whole = text.trim_end_matches('\u{fffd}');
+    let is_strange =
+        |character: char| character == '\u{fffd}' || character.is_control() && !matches!(character, '\t' | '\n' | '\r');
+    (!whole.contains(is_strange)).then_some(TextEncoding { encoding, is_guessed: true })
 }
 
 const BUFFER_BYTES: usize = 16 << 10;
 
 struct Utf8Reader<R> {
     inner: R,
-    encoding: TextEncoding,
+    encoding: &'static Encoding,
     decoder: encoding_rs::Decoder,
     input: Vec<u8>,
     output: Vec<u8>,
@@ -149,13 +130,6 @@ impl<R: Read> Utf8Reader<R> {
         let read = self.inner.read(&mut self.input)?;
         let input = &self.input[..read];
         self.has_ended = read == 0;
-        if self.encoding.is_recognised
-            && let Some(byte) = input.iter().find(|byte| !is_common_letter(**byte))
-        {
-            return Err(invalid_data(format!(
-                "byte {byte:#04x} has no unambiguous meaning; declare the encoding of the table"
-            )));
-        }
         self.output.clear();
         self.bytes_returned = 0;
         let needed = self.decoder.max_utf8_buffer_length_without_replacement(input.len()).unwrap_or(BUFFER_BYTES * 4);
@@ -206,24 +180,33 @@ mod tests {
     }
 
     #[test]
-    fn recognises_unambiguous_encodings() {
+    fn recognises_encodings() {
         assert_eq!(read("Zürich".as_bytes()), Ok("Zürich".to_owned()));
-        assert_eq!(read(b"Z\xFCrich;K\xF6ln;Orl\xE9ans"), Ok("Zürich;Köln;Orléans".to_owned()));
+        for (label, text) in [
+            ("windows-1252", "Zürich;Köln;Orléans"),
+            ("windows-1252", "Süß kostet 5 €; m\u{e8}re"),
+            ("koi8-u", "город;страна\nМосква;Россия\nКиев;Украина\n"),
+            ("windows-1251", "город;страна\nМосква;Россия\nКиев;Украина\n"),
+            ("shift_jis", "都市;国\n東京;日本です\nカタカナ;ひらがな\n"),
+            ("euc-kr", "도시;나라\n서울;대한민국\n"),
+            ("gbk", "城市;国家\n北京;中国人民\n"),
+        ] {
+            let (bytes, ..) = Encoding::for_label(label.as_bytes()).unwrap().encode(text);
+            assert_eq!(read(&bytes), Ok(text.to_owned()), "{label}");
+            assert!(TextEncoding::recognise(&bytes).unwrap().is_guessed());
+        }
         let utf_16: Vec<u8> = "a;Zürich\r\n1;2".encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert_eq!(read(&utf_16), Ok("a;Zürich\r\n1;2".to_owned()));
         assert_eq!(read(&[b"\xFF\xFE", utf_16.as_slice()].concat()), Ok("a;Zürich\r\n1;2".to_owned()));
     }
 
     #[test]
-    fn rejects_ambiguous_encodings() {
-        // French, Czech, Russian, and a code page of DOS.
-        for bytes in [&b"m\xE8re"[..], b"\xE8esk\xFD", b"\xCC\xEE\xF1\xEA\xE2\xE0", b"Z\x81rich"] {
-            assert!(read(bytes).unwrap_err().contains("does not identify its encoding"), "{bytes:?}");
-        }
+    fn rejects_what_is_no_text() {
+        assert!(read(b"Z\x81\x8d\x8f\x90rich;\x01").unwrap_err().contains("does not identify its encoding"));
         assert_eq!(read(b"\x00\x01\x02\x03PK"), Err("it is not a text file".to_owned()));
-        let late = TextEncoding::recognise(b"Z\xFCrich").unwrap();
-        let error = late.decode(&b"Z\xFCrich m\xE8re"[..]).read_to_string(&mut String::new()).unwrap_err();
-        assert!(error.to_string().contains("declare the encoding"), "{error}");
+        let late = TextEncoding::parse("shift_jis").unwrap();
+        let error = late.decode(&b"a\x81\x20"[..]).read_to_string(&mut String::new()).unwrap_err();
+        assert!(error.to_string().contains("it is not Shift_JIS text"), "{error}");
     }
 
     #[test]

@@ -345,8 +345,8 @@ fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool, read: &[
             comment += "; without a header line";
         }
         let encoding = dialect.decoding.encoding;
-        if encoding.is_recognised() {
-            comment += &format!("; detected encoding: {}", encoding.name());
+        if encoding.is_guessed() {
+            comment += &format!("; guessed encoding: {}", encoding.name());
         }
     }
     table.comment = Some(comment);
