@@ -51,12 +51,14 @@ mod reader;
 mod schema;
 mod schema_json;
 mod snapshot;
+mod sorted_runs;
 mod state;
 mod statistics;
 mod stop_flag;
 mod table;
 mod types;
 mod writer;
+mod writer_options;
 
 pub use error::DeltaError;
 pub use maintenance::{CompactionOptions, expired_files, plan_compaction, unreferenced_files};
@@ -66,7 +68,8 @@ pub use snapshot::{DataFile, DeltaSnapshot};
 pub use statistics::{ColumnStatistics, StatisticsValue};
 pub use stop_flag::StopFlag;
 pub use table::{DeltaCommit, DeltaTable, OPTIMIZE};
-pub use writer::{DataFileWriter, WriterOptions};
+pub use writer::DataFileWriter;
+pub use writer_options::WriterOptions;
 
 /// How long the log remembers that a file was removed.
 pub const TOMBSTONE_RETENTION_MS: i64 = 24 * 60 * 60 * 1000;

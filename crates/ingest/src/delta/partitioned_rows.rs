@@ -1,22 +1,26 @@
-//! Rows of several partitions, collected so that each partition is written at once.
+//! Rows of several partitions, collected and sorted, so that the rows of a partition are written together.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::interleave;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::Schema;
 use arrow::row::{RowConverter, SortField};
 use tidegate_query::batch_bytes;
 
 use super::DeltaError;
 
 /// Rows of a batch that are written at once.
-const CHUNK_ROWS: usize = 8192;
+pub(super) const CHUNK_ROWS: usize = 8192;
 
 /// The values of the partition columns, as a commit has them.
 pub(super) type PartitionValues = Vec<Option<String>>;
 
-/// Rows that wait to be written. Their order within a partition is that in which they came.
+/// Rows of one partition, with its number.
+pub(super) type PartitionBatch = (u32, RecordBatch);
+
+/// Rows that wait to be written. Partitions have numbers in the order in which their first rows came.
 #[derive(Debug, Default)]
 pub(super) struct PartitionedRows {
     keys: Option<RowConverter>,
@@ -29,8 +33,8 @@ pub(super) struct PartitionedRows {
 
 /// The partition comes first, as rows are sorted by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct WaitingRow {
-    partition: u32,
+pub(super) struct WaitingRow {
+    pub(super) partition: u32,
     batch: u32,
     row: u32,
 }
@@ -89,43 +93,69 @@ impl PartitionedRows {
         Ok(())
     }
 
-    /// Passes on the rows that wait, partition after partition, in batches.
-    pub(super) fn drain(
-        &mut self,
-        mut write: impl FnMut(PartitionValues, RecordBatch) -> Result<(), DeltaError>,
-    ) -> Result<(), DeltaError> {
+    /// Takes the rows that wait: those of the first `partitions`, and all others.
+    pub(super) fn take(&mut self, partitions: usize) -> [SortedRows; 2] {
         let (mut rows, batches) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.batches));
-        self.bytes = 0;
+        let row_bytes = std::mem::take(&mut self.bytes) / rows.len().max(1);
         rows.sort_unstable();
-        let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(()) };
-        for of_partition in rows.chunk_by(|left, right| left.partition == right.partition) {
-            for chunk in of_partition.chunks(CHUNK_ROWS) {
-                let Some(partition) = chunk.first().map(|row| row.partition) else { continue };
-                write(self.values(partition), take_rows(&schema, &batches, chunk)?)?;
-            }
-        }
-        Ok(())
+        let others = rows.split_off(rows.partition_point(|row| (row.partition as usize) < partitions));
+        [rows, others].map(|rows| SortedRows { batches: batches.clone(), rows, row_bytes })
     }
 }
 
-fn take_rows(schema: &SchemaRef, batches: &[RecordBatch], rows: &[WaitingRow]) -> Result<RecordBatch, DeltaError> {
-    // Rows are in the order of their batches. Only these are passed on, as there may be many others.
-    let (mut used, mut positions) = (Vec::<&RecordBatch>::new(), Vec::with_capacity(rows.len()));
-    let mut last = None;
-    for row in rows {
-        if last.replace(row.batch) != Some(row.batch) {
-            used.extend(batches.get(row.batch as usize));
-        }
-        positions.push((used.len() - 1, row.row as usize));
+/// Rows, sorted by partition. Their order within a partition is that in which they came.
+#[derive(Debug)]
+pub(super) struct SortedRows {
+    batches: Vec<RecordBatch>,
+    rows: Vec<WaitingRow>,
+    /// The average bytes of a row.
+    row_bytes: usize,
+}
+
+impl SortedRows {
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
-    let column = |index: usize| -> Result<ArrayRef, DeltaError> {
-        let arrays: Vec<&dyn Array> = used.iter().map(|batch| batch.column(index).as_ref()).collect();
-        Ok(interleave(&arrays, &positions)?)
-    };
-    let columns = (0..schema.fields().len()).map(column).collect::<Result<_, _>>()?;
-    // There may be no columns but those of the partitions.
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-    Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
+
+    /// All rows in parts of about `bytes` bytes.
+    pub(super) fn parts(&self, bytes: usize) -> impl Iterator<Item = &[WaitingRow]> {
+        self.rows.chunks((bytes / self.row_bytes.max(1)).clamp(1, CHUNK_ROWS))
+    }
+
+    /// The rows in batches of one partition each.
+    pub(super) fn into_batches(self) -> impl Iterator<Item = Result<PartitionBatch, DeltaError>> {
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            let rest = self.rows.get(start..)?;
+            let partition = rest.first()?.partition;
+            let count = rest.iter().take(CHUNK_ROWS).take_while(|row| row.partition == partition).count();
+            start += count;
+            Some(self.batch(&rest[..count]).map(|batch| (partition, batch)))
+        })
+    }
+
+    /// A batch of some of the rows.
+    pub(super) fn batch(&self, rows: &[WaitingRow]) -> Result<RecordBatch, DeltaError> {
+        // Only the batches of these rows are passed on, as there may be many others.
+        let (mut used, mut indexes) = (Vec::<&RecordBatch>::new(), HashMap::new());
+        let position = |row: &WaitingRow| {
+            let index = indexes.entry(row.batch).or_insert_with(|| {
+                used.extend(self.batches.get(row.batch as usize));
+                used.len() - 1
+            });
+            (*index, row.row as usize)
+        };
+        let positions: Vec<(usize, usize)> = rows.iter().map(position).collect();
+        let schema = used.first().map_or_else(|| Arc::new(Schema::empty()), |batch| batch.schema());
+        let column = |index: usize| -> Result<ArrayRef, DeltaError> {
+            let arrays: Vec<&dyn Array> = used.iter().map(|batch| batch.column(index).as_ref()).collect();
+            Ok(interleave(&arrays, &positions)?)
+        };
+        let columns = (0..schema.fields().len()).map(column).collect::<Result<_, _>>()?;
+        // There may be no columns but those of the partitions.
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
+    }
 }
 
 fn as_index(position: usize) -> Result<u32, DeltaError> {

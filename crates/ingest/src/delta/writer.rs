@@ -1,6 +1,6 @@
 //! Writes rows into data files.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,14 @@ use uuid::Uuid;
 use super::DeltaError;
 use super::log_files::sync_folder;
 use super::partition::{self, PartitionBy};
-use super::partitioned_rows::{PartitionValues, PartitionedRows};
+use super::partitioned_rows::{PartitionBatch, PartitionedRows, SortedRows};
 use super::schema::TableSchema;
 use super::snapshot::DataFile;
+use super::sorted_runs::SortedRuns;
 use super::statistics::StatisticsBuilder;
-use super::stop_flag::StopFlag;
 use super::table::now_ms;
 use super::types::to_stored;
+use super::writer_options::WriterOptions;
 
 /// The most rows of a row group, which is the unit that scans divide a file into.
 const ROW_GROUP_ROWS_MAX: usize = 1_000_000;
@@ -32,46 +33,25 @@ const ROW_GROUP_ROWS_MAX: usize = 1_000_000;
 /// With more partitions, the row group of a file ends when its rows are written, as each open one takes memory.
 const OPEN_ROW_GROUPS_MAX: usize = 64;
 
-/// Limits of a [`DataFileWriter`].
-#[derive(Debug, Clone)]
-pub struct WriterOptions {
-    /// The most files that are open at the same time. One more partition closes the least recently used file; further rows
-    /// of its partition get into another one.
-    pub open_files_max: usize,
-    /// The most bytes of rows that wait to be written, half of them sorted by partition first. More than that ends a row
-    /// group early.
-    pub memory_bytes_max: usize,
-    /// A file that reaches this size is closed; further rows get into another one.
-    pub file_bytes_max: u64,
-    /// Ends the work of the writer with an error.
-    pub stop: StopFlag,
-}
-
-impl Default for WriterOptions {
-    fn default() -> Self {
-        Self { open_files_max: 128, memory_bytes_max: 128 << 20, file_bytes_max: 256 << 20, stop: StopFlag::default() }
-    }
-}
-
 /// Writes rows into new data files of a table, separated by partition. A commit adds the files to the table. Dropping it
 /// before [`DataFileWriter::finish`] removes them.
 ///
-/// Rows of several partitions wait until there are many, so that a partition has one file and not one for each batch. Rows
-/// that fit into half of the memory get into one file for each partition.
+/// Rows of several partitions wait until there are many; those of all but the first partitions wait until the end, on disk.
+/// So each partition has one file, or as many as its bytes need, whatever the order of the rows.
 #[derive(Debug)]
 pub struct DataFileWriter {
     folder: PathBuf,
     schema: TableSchema,
     options: WriterOptions,
     waiting: PartitionedRows,
-    open: HashMap<PartitionValues, OpenFile>,
+    runs: Option<SortedRuns>,
+    /// The open files by the number of their partition, which is 0 in a table without partitions.
+    open: BTreeMap<u32, OpenFile>,
     finished: Vec<DataFile>,
     /// All files of this writer.
     created: Vec<PathBuf>,
     /// Folders with new names in them.
     folders: BTreeSet<PathBuf>,
-    /// The number of writes to files, which orders their use.
-    writes: u64,
     has_failed: bool,
 }
 
@@ -82,7 +62,6 @@ struct OpenFile {
     writer: ArrowWriter<ChecksumFile>,
     statistics: Vec<StatisticsBuilder>,
     rows: u64,
-    last_write: u64,
 }
 
 impl DataFileWriter {
@@ -101,11 +80,11 @@ impl DataFileWriter {
             schema: TableSchema::new(schema, partition_by)?,
             options,
             waiting: PartitionedRows::default(),
-            open: HashMap::new(),
+            runs: None,
+            open: BTreeMap::new(),
             finished: Vec::new(),
             created: Vec::new(),
             folders: BTreeSet::new(),
-            writes: 0,
             has_failed: false,
         })
     }
@@ -121,44 +100,84 @@ impl DataFileWriter {
     }
 
     fn write_batch(&mut self, batch: &RecordBatch) -> Result<(), DeltaError> {
+        self.options.stop.check()?;
         if batch.num_rows() == 0 {
             return Ok(());
         }
         let columns = self.declared_columns(batch)?;
         let stored = self.stored_batch(&columns, batch.num_rows())?;
         if self.schema.partitions.is_empty() {
-            return self.write_rows(Vec::new(), &stored);
+            return self.write_rows(0, &stored);
         }
         let partitions = self.partition_of_rows(&columns)?;
         let first = partitions.first().copied().unwrap_or_default();
-        if self.waiting.bytes() == 0 && partitions.iter().all(|partition| *partition == first) {
-            return self.write_rows(self.waiting.values(first), &stored);
+        let is_written_now = self.waiting.bytes() == 0 && (first as usize) < self.options.open_files_max;
+        if is_written_now && partitions.iter().all(|partition| *partition == first) {
+            return self.write_rows(first, &stored);
         }
         self.waiting.push(stored, &partitions)?;
         if self.waiting.bytes() >= self.options.memory_bytes_max / 2 { self.write_waiting() } else { Ok(()) }
     }
 
-    /// Writes the rows that wait, one partition after the other.
+    /// Makes room in memory: rows of the first partitions get into their files, which stay open, all others into a run.
     fn write_waiting(&mut self) -> Result<(), DeltaError> {
-        let mut waiting = std::mem::take(&mut self.waiting);
-        let has_many = waiting.partitions() > OPEN_ROW_GROUPS_MAX;
-        let mut last: Option<PartitionValues> = None;
-        let written = waiting.drain(|values, rows| {
-            if let Some(before) = last.replace(values.clone()).filter(|before| has_many && *before != values) {
-                self.end_row_group(&before)?;
+        let bytes = self.waiting.bytes();
+        let [first, others] = self.waiting.take(self.options.open_files_max);
+        self.write_batches(first.into_batches(), Self::end_row_group)?;
+        if others.is_empty() {
+            return Ok(());
+        }
+        let Some(room) = self.options.reserve_room(bytes) else { return self.complete_files(others) };
+        let mut runs = match self.runs.take() {
+            Some(runs) => runs,
+            None => {
+                let folder = self.options.spill_folder.as_ref().unwrap_or(&self.folder);
+                SortedRuns::create(folder, &self.schema.stored)?
             }
-            self.write_rows(values, &rows)
-        });
-        self.waiting = waiting;
-        written?;
-        match last.filter(|_| has_many) {
-            Some(values) => self.end_row_group(&values),
-            None => Ok(()),
+        };
+        runs.add(&others, Some(room), &self.options.stop)?;
+        self.runs = Some(runs);
+        Ok(())
+    }
+
+    /// Completes all open files, then those of the rows that wait on disk and of `others`, one file after the other.
+    fn complete_files(&mut self, others: SortedRows) -> Result<(), DeltaError> {
+        while let Some(partition) = self.open.keys().next().copied() {
+            self.close_file(partition)?;
+        }
+        match self.runs.take() {
+            Some(mut runs) => {
+                runs.add(&others, None, &self.options.stop)?;
+                drop(others);
+                self.write_batches(runs.merge()?, Self::close_file)
+            }
+            None => self.write_batches(others.into_batches(), Self::close_file),
         }
     }
 
-    fn end_row_group(&mut self, values: &PartitionValues) -> Result<(), DeltaError> {
-        let Some(file) = self.open.get_mut(values) else { return Ok(()) };
+    /// Writes rows that are sorted by partition, and calls `end` after those of each one.
+    fn write_batches(
+        &mut self,
+        batches: impl Iterator<Item = Result<PartitionBatch, DeltaError>>,
+        end: fn(&mut Self, u32) -> Result<(), DeltaError>,
+    ) -> Result<(), DeltaError> {
+        let mut last = None;
+        for batch in batches {
+            let (partition, rows) = batch?;
+            if let Some(before) = last.replace(partition).filter(|before| *before != partition) {
+                end(self, before)?;
+            }
+            self.write_rows(partition, &rows)?;
+        }
+        last.map_or(Ok(()), |partition| end(self, partition))
+    }
+
+    /// Ends the row group of a file, unless there are few partitions.
+    fn end_row_group(&mut self, partition: u32) -> Result<(), DeltaError> {
+        let Some(file) = self.open.get_mut(&partition) else { return Ok(()) };
+        if self.waiting.partitions() <= OPEN_ROW_GROUPS_MAX {
+            return Ok(());
+        }
         file.writer.flush().map_err(DeltaError::parquet(Path::new(&file.path)))
     }
 
@@ -215,22 +234,20 @@ impl DataFileWriter {
         self.waiting.partition_of_rows(&keys, format)
     }
 
-    fn write_rows(&mut self, values: PartitionValues, stored: &RecordBatch) -> Result<(), DeltaError> {
+    fn write_rows(&mut self, partition: u32, stored: &RecordBatch) -> Result<(), DeltaError> {
         self.options.stop.check()?;
-        if !self.open.contains_key(&values) {
-            self.open_file(&values)?;
+        if !self.open.contains_key(&partition) {
+            self.open_file(partition)?;
         }
-        self.writes += 1;
-        let Some(file) = self.open.get_mut(&values) else { return Ok(()) };
+        let Some(file) = self.open.get_mut(&partition) else { return Ok(()) };
         file.writer.write(stored).map_err(DeltaError::parquet(Path::new(&file.path)))?;
         for (statistics, column) in file.statistics.iter_mut().zip(stored.columns()) {
             statistics.add(column);
         }
         file.rows += stored.num_rows() as u64;
-        file.last_write = self.writes;
         let bytes = file.writer.bytes_written() + file.writer.in_progress_size();
         if bytes as u64 >= self.options.file_bytes_max {
-            self.close_file(&values)?;
+            self.close_file(partition)?;
         }
         self.limit_memory()
     }
@@ -253,14 +270,9 @@ impl DataFileWriter {
         Ok(())
     }
 
-    fn open_file(&mut self, values: &[Option<String>]) -> Result<(), DeltaError> {
-        while self.open.len() >= self.options.open_files_max.max(1) {
-            let oldest = self.open.iter().min_by_key(|(_, file)| file.last_write).map(|(values, _)| values.clone());
-            let Some(oldest) = oldest else { break };
-            self.close_file(&oldest)?;
-        }
+    fn open_file(&mut self, partition: u32) -> Result<(), DeltaError> {
         let name = format!("part-{}.zstd.parquet", Uuid::new_v4());
-        let folder = partition::folder(&self.schema.partitions, values);
+        let folder = partition::folder(&self.schema.partitions, &self.waiting.values(partition));
         let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
         let full_path = self.folder.join(&path);
         self.create_folders(&full_path)?;
@@ -271,7 +283,7 @@ impl DataFileWriter {
         let writer = ArrowWriter::try_new_with_options(file, Arc::clone(&self.schema.stored), options)
             .map_err(DeltaError::parquet(&full_path))?;
         let statistics = self.schema.stored.fields().iter().map(|field| StatisticsBuilder::new(field.name())).collect();
-        self.open.insert(values.to_vec(), OpenFile { path, writer, statistics, rows: 0, last_write: self.writes });
+        self.open.insert(partition, OpenFile { path, writer, statistics, rows: 0 });
         Ok(())
     }
 
@@ -285,9 +297,9 @@ impl DataFileWriter {
     }
 
     /// Completes a file, and waits until it is on disk.
-    fn close_file(&mut self, values: &[Option<String>]) -> Result<(), DeltaError> {
+    fn close_file(&mut self, partition: u32) -> Result<(), DeltaError> {
         self.options.stop.check()?;
-        let Some(OpenFile { path, mut writer, statistics, rows, .. }) = self.open.remove(values) else {
+        let Some(OpenFile { path, mut writer, statistics, rows }) = self.open.remove(&partition) else {
             return Ok(());
         };
         let full_path = self.folder.join(&path);
@@ -300,7 +312,7 @@ impl DataFileWriter {
             path,
             rows,
             bytes: output.bytes,
-            partition_values: values.to_vec(),
+            partition_values: self.waiting.values(partition),
             statistics: statistics.collect(),
             modified_ms: now_ms(),
             checksum: Some(output.hasher.clone().finalize()),
@@ -316,17 +328,17 @@ impl DataFileWriter {
         if self.has_failed {
             return Err(DeltaError::InvalidRows("a write failed before".to_owned()));
         }
-        self.write_waiting()?;
-        let mut open: Vec<_> = self.open.keys().cloned().collect();
-        open.sort_unstable();
-        for values in open {
-            self.close_file(&values)?;
-        }
+        let [first, others] = self.waiting.take(self.options.open_files_max);
+        self.write_batches(first.into_batches(), Self::close_file)?;
+        self.complete_files(others)?;
         for folder in &self.folders {
             sync_folder(folder)?;
         }
         self.created.clear();
-        Ok(std::mem::take(&mut self.finished))
+        let mut files = std::mem::take(&mut self.finished);
+        // Those of a partition stay in the order of their rows.
+        files.sort_by(|left, right| left.partition_values.cmp(&right.partition_values));
+        Ok(files)
     }
 }
 

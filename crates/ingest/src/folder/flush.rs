@@ -33,7 +33,7 @@ impl FolderShared {
                 rows: rows.clone(),
                 application: self.application.clone(),
                 partition_by: step.partition_by.clone(),
-                stop: self.flush_stop.clone(),
+                writer: self.writer_options(&self.flush_stop),
             };
             let result = step.storage.commit_rows(job).await;
             self.finish_flush(key, &step, &rows, result)?;

@@ -97,7 +97,7 @@ impl FolderShared {
         let partition_by = table.declaration.partition_by.clone();
         let inputs = group.clone();
         let file_bytes_max = self.options.compaction.target_bytes.saturating_mul(2);
-        let options = WriterOptions { file_bytes_max, stop: self.maintenance_stop.clone(), ..WriterOptions::default() };
+        let options = WriterOptions { file_bytes_max, ..self.writer_options(&self.maintenance_stop) };
         let join = move || join_files(&folder, &snapshot, &inputs, &partition_by, options);
         let step = tokio::task::spawn_blocking(join);
         let joined =

@@ -55,5 +55,6 @@ pub use view::IngestTableView;
 
 /// The folder of our own files in a folder of tables. No table has such a name.
 pub(crate) const TIDEGATE_FOLDER: &str = ".tidegate";
-/// Where folders of dropped tables are deleted.
+/// Where folders of dropped tables are deleted, and where files without a name are created. What a crash leaves there is
+/// deleted at the next start.
 pub(crate) const TRASH_FOLDER: &str = "trash";

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use tidegate_core::Error;
 use tidegate_query::ColumnStamp;
 
-use crate::delta::{CompactionOptions, PartitionBy};
+use crate::delta::{CompactionOptions, PartitionBy, WriterOptions};
 use crate::write_ahead_log::LogOptions;
 
 /// The declarations and bounds of a folder.
@@ -43,6 +43,8 @@ pub struct IngestOptions {
     pub vacuum_age: Duration,
     /// Which files are joined.
     pub compaction: CompactionOptions,
+    /// The bounds of writers of data files. They share the room on disk.
+    pub writer: WriterOptions,
     /// The bounds of the log.
     pub log: LogOptions,
 }
@@ -64,6 +66,7 @@ impl Default for IngestOptions {
             maintenance_interval: Duration::from_secs(60),
             vacuum_age: Duration::from_secs(60 * 60),
             compaction: CompactionOptions::default(),
+            writer: WriterOptions::default(),
             log: LogOptions::default(),
         }
     }

@@ -14,7 +14,8 @@ use super::lock::FolderLock;
 use super::options::IngestOptions;
 use super::state::{AppliedWrite, FolderState};
 use super::table_state::TableState;
-use crate::delta::{DeltaSnapshot, StopFlag};
+use super::{TIDEGATE_FOLDER, TRASH_FOLDER};
+use crate::delta::{DeltaSnapshot, StopFlag, WriterOptions};
 use crate::write_ahead_log::WriteAheadLog;
 
 /// The unit in which memory is counted, as semaphores count to 32 bits.
@@ -45,7 +46,7 @@ pub(crate) struct FolderShared {
     pub(crate) stop: watch::Sender<bool>,
     /// Ends moves of rows in the middle, whose rows remain in the log.
     pub(crate) flush_stop: StopFlag,
-    /// Ends maintenance in the middle.
+    /// Ends maintenance in the middle, and writes whose end would be refused.
     pub(crate) maintenance_stop: StopFlag,
     pub(crate) counters: IngestCounters,
     pub(crate) lock: FolderLock,
@@ -125,6 +126,15 @@ impl FolderShared {
             if table.snapshot.as_ref().is_none_or(|known| known.version < snapshot.version) {
                 table.set_snapshot(snapshot);
             }
+        }
+    }
+
+    /// How data files are written, until `stop`.
+    pub(crate) fn writer_options(&self, stop: &StopFlag) -> WriterOptions {
+        WriterOptions {
+            spill_folder: Some(self.path.join(TIDEGATE_FOLDER).join(TRASH_FOLDER)),
+            stop: stop.clone(),
+            ..self.options.writer.clone()
         }
     }
 

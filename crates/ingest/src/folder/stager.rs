@@ -25,10 +25,11 @@ impl Stager {
         storage: Arc<TableStorage>,
         schema: SchemaRef,
         partition_by: Vec<PartitionBy>,
+        options: WriterOptions,
     ) -> Result<Self, IngestError> {
         let guard = storage.unlisted_files.clone().read_owned().await;
         let folder = storage.folder.clone();
-        let open = move || DataFileWriter::new(&folder, &schema, &partition_by, WriterOptions::default());
+        let open = move || DataFileWriter::new(&folder, &schema, &partition_by, options);
         let writer = blocking(&storage.table, open).await?;
         Ok(Self { storage, writer: Some(writer), guard })
     }

@@ -10,7 +10,7 @@ use super::IngestError;
 use super::columns::{pad, union};
 use super::pending::PendingRows;
 use crate::delta::{
-    DataFile, DataFileWriter, DeltaCommit, DeltaError, DeltaSnapshot, DeltaTable, PartitionBy, StopFlag, WriterOptions,
+    DataFile, DataFileWriter, DeltaCommit, DeltaError, DeltaSnapshot, DeltaTable, PartitionBy, WriterOptions,
 };
 
 /// How often a commit is tried again after another program committed first.
@@ -36,7 +36,7 @@ pub(crate) struct FlushJob {
     /// The id of the log, under which the Delta table keeps the sequence number.
     pub(crate) application: String,
     pub(crate) partition_by: Vec<PartitionBy>,
-    pub(crate) stop: StopFlag,
+    pub(crate) writer: WriterOptions,
 }
 
 /// A Delta table that may not exist yet.
@@ -185,8 +185,7 @@ fn write_rows(table: &mut DeltaTable, folder: &Path, job: &FlushJob) -> Result<(
     let snapshot = table.snapshot();
     let mut add: Vec<DataFile> = rows.staged.iter().map(|file| file.as_ref().clone()).collect();
     if !rows.batches.is_empty() {
-        let options = WriterOptions { stop: job.stop.clone(), ..WriterOptions::default() };
-        let mut writer = DataFileWriter::new(folder, &rows.schema, &job.partition_by, options)?;
+        let mut writer = DataFileWriter::new(folder, &rows.schema, &job.partition_by, job.writer.clone())?;
         for batch in &rows.batches {
             writer.write(&pad(batch, &rows.schema)?)?;
         }

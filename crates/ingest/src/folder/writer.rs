@@ -281,7 +281,9 @@ impl TablePart {
             Some(stager) => stager,
             None => {
                 let storage = shared.state.lock().table_mut(&self.name).storage.clone();
-                Stager::new(storage, schema, self.declaration.partition_by.clone()).await?
+                // A write that is not admitted before the folder closes is refused.
+                let options = shared.writer_options(&shared.maintenance_stop);
+                Stager::new(storage, schema, self.declaration.partition_by.clone(), options).await?
             }
         };
         stager.write(std::mem::take(&mut self.batches)).await?;

@@ -13,7 +13,7 @@ use arrow::array::RecordBatch;
 use proptest::test_runner::Config;
 use tempfile::TempDir;
 use tidegate_core::ErrorKind;
-use tidegate_ingest::delta::{CompactionOptions, PartitionBy};
+use tidegate_ingest::delta::{CompactionOptions, PartitionBy, WriterOptions};
 use tidegate_ingest::{IngestFolder, IngestOptions, LogOptions, TableDeclaration};
 use tidegate_query::{IngestTarget, WriteMode, WriteRequest, WriteStart};
 use tokio::runtime::Runtime;
@@ -37,6 +37,8 @@ fn busy() -> IngestOptions {
         maintenance_interval: Duration::from_millis(10),
         vacuum_age: Duration::ZERO,
         compaction: CompactionOptions { files_min: 3, ..CompactionOptions::default() },
+        // Rows of the third partition wait on disk.
+        writer: WriterOptions { open_files_max: 2, memory_bytes_max: 500, ..WriterOptions::default() },
         log: LogOptions { segment_bytes: 20_000, ..LogOptions::default() },
         ..options()
     }

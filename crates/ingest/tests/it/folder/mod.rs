@@ -5,6 +5,7 @@
 //! - `keys`: repeated writes.
 //! - `columns`: what fits a table, and what its columns become.
 //! - `tables`: names, dropped tables, the lock of the folder.
+//! - `partitions`: writes of many partitions.
 //! - `maintenance`: compaction, retention, unused files, verification.
 //! - `pressure`: full memory, full log, a disk that fails.
 //! - `crashes`: a process that is killed at random points.
@@ -16,6 +17,7 @@ mod damage;
 mod fixture;
 mod keys;
 mod maintenance;
+mod partitions;
 mod pressure;
 mod tables;
 mod writes;
