@@ -79,6 +79,14 @@ pub enum DeltaError {
 }
 
 impl DeltaError {
+    /// Whether the table is damaged, or has something that is not supported, until its owner acts.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Self::UnsupportedFeature(_) | Self::UnsupportedType { .. } | Self::InvalidSchema(_) | Self::Corrupt { .. }
+        )
+    }
+
     /// A function that adds the path to an error of the operating system.
     pub(super) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
         move |source| Self::Io { path: path.to_owned(), source }

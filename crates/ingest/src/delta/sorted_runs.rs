@@ -7,7 +7,7 @@
 //! The runs are in a file without a name, which ends with the process, however that ends.
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, ErrorKind};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -176,7 +176,7 @@ impl Iterator for MergedRuns {
 fn read_batch(reader: &mut FileReader<File>, index: usize, folder: &Path) -> Result<RecordBatch, DeltaError> {
     reader.set_index(index).map_err(file_error(folder))?;
     let batch = reader.next().transpose().map_err(file_error(folder))?;
-    batch.ok_or_else(|| DeltaError::corrupt(folder, "a file without a name lacks rows that were written to it"))
+    batch.ok_or_else(|| DeltaError::io(folder)(ErrorKind::UnexpectedEof.into()))
 }
 
 /// A function that tells an error of the file from one of the rows.

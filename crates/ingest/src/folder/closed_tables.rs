@@ -14,6 +14,7 @@ use tidegate_core::private_file;
 
 use super::names::table_key;
 use super::{IngestError, TIDEGATE_FOLDER};
+use crate::delta::DeltaError;
 use crate::write_ahead_log::LostRecords;
 
 /// The folder of what is known of losses.
@@ -42,6 +43,16 @@ pub(crate) struct TableClosure {
 }
 
 impl TableClosure {
+    /// The closure of a table in the folder `root` whose Delta table cannot be opened or written.
+    pub(crate) fn of_delta_table(root: &Path, table: &str, error: &DeltaError) -> Self {
+        let error = without_root(root, &error.to_string());
+        let reason = format!(
+            "{error}; undo what another program has changed, or move the folder {table} out of the folder of the \
+             database, and restart the server; until then, rows that are in no data file yet are kept in {TIDEGATE_FOLDER}"
+        );
+        Self { part: DamagedPart::DeltaTable, reason }
+    }
+
     /// Whether the rows that the log has can be moved to the Delta table.
     pub(crate) fn moves_rows(&self) -> bool {
         self.part == DamagedPart::Record
@@ -203,6 +214,11 @@ impl LostRows {
 pub fn lost_tables(root: &Path) -> Result<BTreeMap<String, String>, IngestError> {
     let lost = LostRows::load(root)?;
     Ok(lost.tables().map(|loss| (loss.table.clone(), loss.reason.clone())).collect())
+}
+
+/// A text for callers, who need not know where the folder `root` is.
+pub(crate) fn without_root(root: &Path, text: &str) -> String {
+    text.replace(&format!("{}/", root.display()), "")
 }
 
 fn damaged_folder(root: &Path) -> PathBuf {

@@ -80,7 +80,7 @@ impl FolderShared {
     }
 }
 
-/// Deletes the folder of a table. A crash leaves it whole, or out of the way.
+/// Deletes a folder below `root`. A crash leaves it whole, or out of the way.
 pub(crate) fn discard_folder(root: &Path, folder: &Path) -> std::io::Result<()> {
     if !folder.try_exists()? {
         return Ok(());
@@ -89,6 +89,6 @@ pub(crate) fn discard_folder(root: &Path, folder: &Path) -> std::io::Result<()> 
     private_file::create_folder(&trash)?;
     let discarded = trash.join(Uuid::new_v4().to_string());
     std::fs::rename(folder, &discarded)?;
-    std::fs::File::open(root)?.sync_all()?;
+    std::fs::File::open(folder.parent().unwrap_or(root))?.sync_all()?;
     std::fs::remove_dir_all(&discarded)
 }

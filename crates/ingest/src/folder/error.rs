@@ -97,6 +97,14 @@ impl IngestError {
         move |source| Self::Delta { table: table.clone(), source: Box::new(source) }
     }
 
+    /// The error of a Delta table that lasts until its owner acts.
+    pub(crate) fn damage(&self) -> Option<&DeltaError> {
+        match self {
+            Self::Delta { source, .. } if source.is_damage() => Some(source),
+            _ => None,
+        }
+    }
+
     /// Whether work was ended because the folder is closed.
     pub(crate) fn is_stop(&self) -> bool {
         matches!(self, Self::Delta { source, .. } if matches!(source.as_ref(), DeltaError::Stopped))

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::IngestError;
+use super::closed_tables::without_root;
 use super::pending::PendingRows;
 use super::shared::{FolderShared, IngestCounters};
 use super::storage::{FlushJob, TableStorage};
@@ -36,6 +37,12 @@ impl FolderShared {
                 writer: self.writer_options(&self.flush_stop),
             };
             let result = step.storage.commit_rows(job).await;
+            if let Some(damage) = result.as_ref().err().and_then(IngestError::damage) {
+                let closed = self.close_unwritable(key, step.incarnation, damage).await;
+                drop((rows, flushing));
+                self.release_log().await;
+                return Err(closed);
+            }
             self.finish_flush(key, &step, &rows, result)?;
             if !is_retry {
                 break;
@@ -75,12 +82,9 @@ impl FolderShared {
         result: Result<Arc<crate::delta::DeltaSnapshot>, IngestError>,
     ) -> Result<(), IngestError> {
         let mut state = self.state.lock();
-        let is_current = |table: &&mut super::table_state::TableState| {
-            table.incarnation == step.incarnation && table.dropped_at.is_none()
-        };
         match result {
             Ok(snapshot) => {
-                if let Some(table) = state.tables.get_mut(key).filter(is_current) {
+                if let Some(table) = state.current_table(key, step.incarnation) {
                     table.flushing = None;
                     table.flushed_sequence = rows.last_sequence;
                     // A step that added columns may have noted a newer version, which has these rows.
@@ -91,7 +95,6 @@ impl FolderShared {
                     table.flushes += 1;
                     table.last_error = None;
                 }
-                state.flush_error = None;
                 IngestCounters::add(&self.counters.flushes, 1);
                 tracing::debug!(database = %self.name, table = key, rows = rows.rows, "rows are in the Delta table");
                 Ok(())
@@ -99,12 +102,10 @@ impl FolderShared {
             // Nothing is wrong. The rows are moved after the next start.
             Err(error) if error.is_stop() => Err(error),
             Err(error) => {
-                let text = error.to_string();
-                tracing::error!(database = %self.name, table = key, error = %text, "rows remain in the log");
-                if let Some(table) = state.tables.get_mut(key).filter(is_current) {
-                    table.last_error = Some(text.clone());
+                tracing::error!(database = %self.name, table = key, %error, "rows remain in the log");
+                if let Some(table) = state.current_table(key, step.incarnation) {
+                    table.last_error = Some(without_root(&self.path, &error.to_string()));
                 }
-                state.flush_error = Some(text);
                 drop(state);
                 IngestCounters::add(&self.counters.failed_flushes, 1);
                 self.flush_failures.send_modify(|failures| *failures += 1);

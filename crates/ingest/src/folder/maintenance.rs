@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use arrow::datatypes::{DataType, SchemaRef};
 
 use super::IngestError;
+use super::closed_tables::without_root;
 use super::keys::now_ms;
 use super::options::TableDeclaration;
 use super::shared::{FolderShared, IngestCounters};
@@ -46,7 +47,7 @@ impl FolderShared {
             {
                 tracing::warn!(database = %self.name, table = %key, %error, "maintenance of a table failed");
                 if let Some(table) = self.state.lock().tables.get_mut(&key) {
-                    table.last_error = Some(error.to_string());
+                    table.last_error = Some(without_root(&self.path, &error.to_string()));
                 }
             }
         }

@@ -8,8 +8,8 @@
 //! - `folder_handle`, `target`: what other crates use. `options`: declarations and bounds. `error`, `names`.
 //! - `writer`, `stager`, `staged_file`: a write. `columns`: whether its columns fit. `write_record`: its record.
 //! - `state`, `table_state`, `pending`, `view`: the tables in memory, and views of them. `shared`: their owner.
-//! - `keys`: the keys of writes. `lock`: one process writes. `recovery`: what happens at a start. `closed_tables`: what
-//!   becomes of damage that it finds.
+//! - `keys`: the keys of writes. `lock`: one process writes. `log_id`: the id of the log. `recovery`: what happens at a
+//!   start. `closed_tables`, `kept_records`: what becomes of damage.
 //! - `background`: when the steps in `flush`, `maintenance` and `drop_table` run. `storage`: their blocking parts.
 //! - `status`, `verify`, `upkeep`: what an owner reads and starts.
 
@@ -21,8 +21,10 @@ mod drop_table;
 mod error;
 mod flush;
 mod folder_handle;
+mod kept_records;
 mod keys;
 mod lock;
+mod log_id;
 mod maintenance;
 mod names;
 mod options;

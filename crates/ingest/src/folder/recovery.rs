@@ -1,20 +1,20 @@
 //! Opens a folder: its Delta tables, then what only the log has.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Write;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use tidegate_core::private_file;
-use uuid::Uuid;
 
 use super::closed_tables::{DamagedPart, LostRows, TableClosure};
 use super::declarations::{check_declarations, check_stored, name_differs_in_case};
 use super::drop_table::discard_folder;
+use super::kept_records::{KeptRecords, RecordSource, keep_records};
 use super::keys::{KeyLog, KeyTable, StoredKey};
 use super::lock::FolderLock;
+use super::log_id::read_or_create_id;
 use super::names::{check_table_name, table_key};
 use super::options::IngestOptions;
 use super::pending::AppliedRows;
@@ -31,9 +31,6 @@ use crate::write_ahead_log::{LogError, LostRecords, RecoveredRecord, WriteAheadL
 pub(super) const LOCK_FILE: &str = "lock";
 pub(super) const LOG_FOLDER: &str = "log";
 const KEYS_FOLDER: &str = "keys";
-/// The id of the log. It is in the folder of the log, so that a log that begins again has another one: its sequence
-/// numbers would be those of rows that the Delta tables have already.
-const ID_FILE: &str = "id";
 
 /// An open folder.
 pub(crate) struct OpenedFolder {
@@ -65,22 +62,22 @@ pub(crate) fn open_folder(path: &Path, options: &IngestOptions) -> Result<Opened
     let mut recovery = Recovery {
         state,
         flushed: BTreeMap::new(),
+        kept: KeptRecords::load(path, &application)?,
+        unkept: BTreeMap::new(),
         application,
         lost: LostRows::load(path)?,
         uncertain: None,
         begun_again: BTreeMap::new(),
     };
     recovery.load_tables(path)?;
-    let acknowledged = recovery.flushed.values().copied().max().unwrap_or_default();
-    let log = WriteAheadLog::open_damaged(&log_folder, options.log, acknowledged, |record| match record {
-        RecoveredRecord::Whole { sequence, payload } => {
-            recovery.replay(sequence, &payload).map_err(|error| LogError::replay(sequence, error))
-        }
-        RecoveredRecord::Lost(lost) => {
-            recovery.lose(&lost).map_err(|error| LogError::replay(*lost.sequences.start(), error))
-        }
+    recovery.replay_kept_records()?;
+    let acknowledged = recovery.flushed.values().copied().chain(recovery.kept.last_sequences().into_values()).max();
+    let acknowledged = acknowledged.unwrap_or_default();
+    let log = WriteAheadLog::open_damaged(&log_folder, options.log, acknowledged, |record| {
+        recovery.visit(record, RecordSource::Log)
     })?;
     recovery.close_tables()?;
+    recovery.keep_records();
     let Recovery { mut state, application, .. } = recovery;
     state.applied_sequence = log.last_sequence();
     Ok(OpenedFolder { state, log, key_log, application, lock })
@@ -91,6 +88,9 @@ struct Recovery {
     state: FolderState,
     /// The tables on disk, with the sequence number up to which each has the records of the log.
     flushed: BTreeMap<String, u64>,
+    kept: KeptRecords,
+    /// The records of the log for Delta tables that cannot be opened, by the key of the table.
+    unkept: BTreeMap<String, RangeInclusive<u64>>,
     application: String,
     lost: LostRows,
     /// The last lost record whose tables are unknown, and what is wrong with it.
@@ -119,17 +119,12 @@ impl Recovery {
 
     /// Adds a table that cannot be opened, and is therefore closed.
     fn add_damaged(&mut self, name: &str, error: &DeltaError) -> Result<(), IngestError> {
-        // Callers read it, and need not know where the folder is.
-        let error = error.to_string().replace(&format!("{}/", self.state.path.display()), "");
+        let closure = TableClosure::of_delta_table(&self.state.path, name, error);
         let table = self.state.table_mut(name);
         if table.name != name {
             return Err(name_differs_in_case(name, &table.name));
         }
-        let reason = format!(
-            "{error}; undo what another program has changed, or move the folder {name} out of the folder of the \
-             database, and restart the server"
-        );
-        table.close(TableClosure { part: DamagedPart::DeltaTable, reason });
+        table.close(closure);
         Ok(())
     }
 
@@ -149,19 +144,49 @@ impl Recovery {
         Ok(())
     }
 
-    fn replay(&mut self, sequence: u64, payload: &Bytes) -> Result<(), IngestError> {
-        let problem = |problem: &str| IngestError::Record { sequence, problem: problem.to_owned() };
-        match decode_record(payload).ok_or_else(|| problem("its content is not that of a write"))? {
-            (RecordDescription::Write(write), streams) => self.replay_write(sequence, write, streams),
-            (RecordDescription::DropTable { table }, _) => self.replay_drop(sequence, &table),
+    /// Replays the records beside the log, of tables whose Delta table can be opened.
+    fn replay_kept_records(&mut self) -> Result<(), IngestError> {
+        for (key, parts) in self.kept.tables().clone() {
+            if self.is_unreadable(&key) {
+                continue;
+            }
+            for part in parts {
+                part.read(&mut |record| self.visit(record, RecordSource::KeptFor(&key)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, record: RecoveredRecord, source: RecordSource<'_>) -> Result<(), LogError> {
+        match record {
+            RecoveredRecord::Whole { sequence, payload } => {
+                self.replay(sequence, &payload, source).map_err(|error| LogError::replay(sequence, error))
+            }
+            RecoveredRecord::Lost(lost) => {
+                self.lose(&lost, source).map_err(|error| LogError::replay(*lost.sequences.start(), error))
+            }
         }
     }
 
-    fn replay_write(&mut self, sequence: u64, write: WriteDescription, streams: Vec<Bytes>) -> Result<(), IngestError> {
+    fn replay(&mut self, sequence: u64, payload: &Bytes, source: RecordSource<'_>) -> Result<(), IngestError> {
+        let problem = |problem: &str| IngestError::Record { sequence, problem: problem.to_owned() };
+        match decode_record(payload).ok_or_else(|| problem("its content is not that of a write"))? {
+            (RecordDescription::Write(write), streams) => self.replay_write(sequence, write, streams, source),
+            (RecordDescription::DropTable { table }, _) => self.replay_drop(sequence, &table, source),
+        }
+    }
+
+    fn replay_write(
+        &mut self,
+        sequence: u64,
+        write: WriteDescription,
+        streams: Vec<Bytes>,
+        source: RecordSource<'_>,
+    ) -> Result<(), IngestError> {
         let receipt = write.receipt(sequence);
         let mut tables = Vec::new();
         for (table, stream) in write.tables.into_iter().zip(streams) {
-            if self.keep_in_log(&table.table, sequence) || self.is_flushed(&table.table, sequence) {
+            if !self.is_replayed(&table.table, sequence, source) || self.is_flushed(&table.table, sequence) {
                 continue;
             }
             if table.replaces {
@@ -169,7 +194,8 @@ impl Recovery {
             }
             tables.push(decode_table(sequence, table, stream)?);
         }
-        let key = write.key.map(|key| StoredKey {
+        // The keys of records beside the log are in the log, or were saved before it forgot them.
+        let key = write.key.filter(|_| matches!(source, RecordSource::Log)).map(|key| StoredKey {
             key: Arc::from(key),
             sequence,
             rows: receipt.rows,
@@ -184,14 +210,24 @@ impl Recovery {
         self.flushed.get(&table_key(table)).is_some_and(|flushed| *flushed >= sequence)
     }
 
-    /// Whether the log keeps the record: it is unknown whether a Delta table has it that cannot be opened.
-    fn keep_in_log(&mut self, table: &str, sequence: u64) -> bool {
-        let Some(table) = self.state.tables.get_mut(&table_key(table)) else { return false };
-        let is_kept = table.closure.as_ref().is_some_and(TableClosure::is_of_delta_table);
-        if is_kept {
-            table.kept_since.get_or_insert(sequence);
+    /// Whether `table` cannot be opened, so that it is unknown which records it has.
+    fn is_unreadable(&self, key: &str) -> bool {
+        let closure = self.state.tables.get(key).and_then(|table| table.closure.as_ref());
+        closure.is_some_and(TableClosure::is_of_delta_table)
+    }
+
+    /// Whether the record is replayed for `table`. If that is not possible, it is kept beside the log.
+    fn is_replayed(&mut self, table: &str, sequence: u64, source: RecordSource<'_>) -> bool {
+        if !self.kept.is_read_from(source, table, sequence) {
+            return false;
         }
-        is_kept
+        let key = table_key(table);
+        let is_unreadable = self.is_unreadable(&key);
+        if is_unreadable {
+            let first = self.unkept.get(&key).map_or(sequence, |records| *records.start());
+            self.unkept.insert(key, first..=sequence);
+        }
+        !is_unreadable
     }
 
     /// Forgets lost rows of a table that the record removes anyway.
@@ -201,32 +237,47 @@ impl Recovery {
     }
 
     /// Notes which tables have lost rows.
-    fn lose(&mut self, lost: &LostRecords) -> Result<(), IngestError> {
+    fn lose(&mut self, lost: &LostRecords, source: RecordSource<'_>) -> Result<(), IngestError> {
         self.lost.keep_copy(&lost.file);
         if lost.payloads.is_empty() {
-            self.uncertain = Some((*lost.sequences.end(), self.lost.describe(lost, None)));
+            self.lose_unknown(*lost.sequences.end(), lost, source);
         }
         for (sequence, payload) in lost.sequences.clone().zip(&lost.payloads) {
             match recover_description(payload) {
-                Some(RecordDescription::DropTable { table }) => self.replay_drop(sequence, &table)?,
-                Some(RecordDescription::Write(write)) => {
-                    // Its rows are in Delta tables, so a repeat must not store them again.
-                    let is_stored = write.tables.iter().all(|table| self.is_flushed(&table.table, sequence));
-                    if let Some(key) = write.key.as_deref().filter(|_| is_stored) {
-                        let (key, rows) = (Arc::from(key), write.rows.clone());
-                        self.state.keys.store(StoredKey { key, sequence, rows, time_ms: write.time_ms });
-                    }
-                    let problem = self.lost.describe(lost, Some(write.rows.iter().sum()));
-                    for TableDescription { table, .. } in write.tables {
-                        if !self.is_flushed(&table, sequence) {
-                            self.lost.add(&table, sequence, &problem);
-                        }
-                    }
-                }
-                None => self.uncertain = Some((sequence, self.lost.describe(lost, None))),
+                Some(RecordDescription::DropTable { table }) => self.replay_drop(sequence, &table, source)?,
+                Some(RecordDescription::Write(write)) => self.lose_write(sequence, write, lost, source),
+                None => self.lose_unknown(sequence, lost, source),
             }
         }
         Ok(())
+    }
+
+    fn lose_write(&mut self, sequence: u64, write: WriteDescription, lost: &LostRecords, source: RecordSource<'_>) {
+        // Its rows are in Delta tables, so a repeat must not store them again.
+        let is_stored = write.tables.iter().all(|table| self.is_flushed(&table.table, sequence));
+        if let Some(key) = write.key.as_deref().filter(|_| is_stored && matches!(source, RecordSource::Log)) {
+            let (key, rows) = (Arc::from(key), write.rows.clone());
+            self.state.keys.store(StoredKey { key, sequence, rows, time_ms: write.time_ms });
+        }
+        let problem = self.lost.describe(lost, Some(write.rows.iter().sum()));
+        for TableDescription { table, .. } in write.tables {
+            if self.is_replayed(&table, sequence, source) && !self.is_flushed(&table, sequence) {
+                self.lost.add(&table, sequence, &problem);
+            }
+        }
+    }
+
+    /// A record up to `sequence` is lost, and it is unknown of which tables.
+    fn lose_unknown(&mut self, sequence: u64, lost: &LostRecords, source: RecordSource<'_>) {
+        let problem = self.lost.describe(lost, None);
+        match source {
+            RecordSource::Log => self.uncertain = Some((sequence, problem)),
+            RecordSource::KeptFor(key) if self.is_flushed(key, sequence) => {}
+            RecordSource::KeptFor(key) => {
+                let name = self.state.tables.get(key).map_or(key, |table| table.name.as_str());
+                self.lost.add(name, sequence, &problem);
+            }
+        }
     }
 
     /// Closes the tables that have lost rows, that may have, or whose data files are not there.
@@ -256,13 +307,32 @@ impl Recovery {
         Ok(())
     }
 
+    /// Keeps the records beside the log that it has of tables that are closed, so that it can forget all others.
+    fn keep_records(&mut self) {
+        self.state.kept = self.kept.last_sequences();
+        for (key, table) in self.state.tables.iter_mut().filter(|(_, table)| !table.moves_rows()) {
+            let unkept = self.unkept.remove(key).or_else(|| table.records_after(self.state.kept.get(key).copied()));
+            if let Some(records) = unkept {
+                match keep_records(&self.state.path, &self.application, &table.name, &records) {
+                    Ok(()) => self.state.kept.insert(key.clone(), *records.end()),
+                    Err(error) => {
+                        tracing::warn!(table = %table.name, %error, "the rows of a closed table remain in the log");
+                        table.unkept_since = Some(*records.start());
+                        continue;
+                    }
+                };
+            }
+            table.pending = None;
+        }
+    }
+
     /// Finishes the removal of a table, unless the table on disk is a later one of the same name.
-    fn replay_drop(&mut self, sequence: u64, name: &str) -> Result<(), IngestError> {
-        let key = table_key(name);
-        self.begin_again(name, sequence);
-        if self.keep_in_log(name, sequence) {
+    fn replay_drop(&mut self, sequence: u64, name: &str, source: RecordSource<'_>) -> Result<(), IngestError> {
+        if !self.is_replayed(name, sequence, source) {
             return Ok(());
         }
+        let key = table_key(name);
+        self.begin_again(name, sequence);
         let flushed = self.flushed.get(&key).copied();
         if flushed.is_some_and(|flushed| flushed >= sequence) {
             return Ok(());
@@ -305,36 +375,4 @@ fn missing_data_file(table: &TableState) -> Option<String> {
         let path = format!("{}/{}", table.name, file.path);
         Some(format!("the data file {path} {problem}; restore it and restart the server, or drop the table"))
     })
-}
-
-/// The id of the log, if it has one.
-pub(super) fn read_id(folder: &Path) -> Result<Option<String>, IngestError> {
-    let path = folder.join(ID_FILE);
-    match std::fs::read_to_string(&path) {
-        Ok(id) => Ok(Some(id.trim().to_owned()).filter(|id| !id.is_empty())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(IngestError::io("read", &path)(error)),
-    }
-}
-
-fn read_or_create_id(folder: &Path) -> Result<String, IngestError> {
-    if let Some(id) = read_id(folder)? {
-        return Ok(id);
-    }
-    let path = folder.join(ID_FILE);
-    private_file::create_folder(folder).map_err(IngestError::io("create", folder))?;
-    let entries = std::fs::read_dir(folder).map_err(IngestError::io("list", folder))?;
-    let has_log = entries.flatten().any(|entry| entry.path().extension().is_some_and(|end| end == "log"));
-    if has_log {
-        let missing = std::io::Error::other("it is missing, and the log has segments: restore it from a backup");
-        return Err(IngestError::io("read", &path)(missing));
-    }
-    let id = format!("tidegate-{}", Uuid::new_v4());
-    let temporary = folder.join("id.new");
-    private_file::create(&temporary)
-        .and_then(|mut file| file.write_all(id.as_bytes()).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&temporary, &path))
-        .and_then(|()| File::open(folder)?.sync_all())
-        .map_err(IngestError::io("write", &path))?;
-    Ok(id)
 }

@@ -14,9 +14,9 @@ use super::lock::FolderLock;
 use super::options::IngestOptions;
 use super::state::{AppliedWrite, FolderState};
 use super::table_state::TableState;
-use super::{TIDEGATE_FOLDER, TRASH_FOLDER};
+use super::{IngestError, TIDEGATE_FOLDER, TRASH_FOLDER};
 use crate::delta::{DeltaSnapshot, StopFlag, WriterOptions};
-use crate::write_ahead_log::WriteAheadLog;
+use crate::write_ahead_log::{LogError, WriteAheadLog};
 
 /// The unit in which memory is counted, as semaphores count to 32 bits.
 const MEMORY_UNIT_BYTES: usize = 1024;
@@ -157,33 +157,57 @@ impl FolderShared {
                 permit.map(Some).map_err(|_| unavailable(format!("database \"{name}\" is closed")))
             }
             _ = failures.changed() => {
-                let detail = self.state.lock().flush_error.clone().unwrap_or_default();
                 let message = format!(
                     "database \"{name}\" takes no rows now: its memory for new rows is full, and they cannot be moved to \
                      their tables; nothing was stored"
                 );
-                Err(unavailable(message).with_detail(detail))
+                Err(self.name_waiting_table(unavailable(message)))
             }
-            () = tokio::time::sleep(self.options.wait_max) => Err(unavailable(format!(
+            () = tokio::time::sleep(self.options.wait_max) => Err(self.name_waiting_table(unavailable(format!(
                 "database \"{name}\" has taken more rows than it could move to their tables within {} seconds; nothing \
                  was stored",
                 self.options.wait_max.as_secs()
-            ))),
+            )))),
         }
     }
 
-    /// Releases the records of the log that the Delta tables have. Their keys are saved before.
-    pub(crate) async fn release_log(&self) {
-        let mut key_log = self.key_log.lock().await;
-        let up_to = self.state.lock().releasable_sequence();
-        let saved = key_log.save(up_to, self).await;
-        let released = match saved {
-            Ok(()) => self.log.release(up_to).await,
-            Err(error) => Err(error),
+    /// The error of a write that the log refused.
+    pub(crate) fn refused_by_log(&self, error: LogError) -> Error {
+        let is_full = matches!(error, LogError::Full { .. });
+        let error = IngestError::from(error).for_caller(&self.name);
+        if is_full { self.name_waiting_table(error) } else { error }
+    }
+
+    /// Names the table for whose rows all others wait: the one that has a problem, or has waited longest. For the log only,
+    /// as callers may not know the table.
+    fn name_waiting_table(&self, error: Error) -> Error {
+        let state = self.state.lock();
+        let waiting = state.tables.values().filter_map(|table| Some((table.oldest_unflushed()?, table)));
+        let Some((_, table)) = waiting.min_by_key(|(oldest, table)| (table.problem().is_none(), *oldest)) else {
+            return error;
         };
-        if let Err(error) = released {
+        let problem = table.problem().unwrap_or("they are being moved");
+        let hint = "The log of the server and \"tidegate ingest status\" name the table whose rows cannot be moved.";
+        error.with_detail(format!("rows of table \"{}\" wait: {problem}", table.name)).with_hint(hint)
+    }
+
+    /// Releases the records that the Delta tables have. Their keys are saved before.
+    pub(crate) async fn release_log(&self) {
+        if let Err(error) = self.try_release_log().await {
             tracing::warn!(database = %self.name, %error, "records of the log could not be released; they are kept");
         }
+    }
+
+    async fn try_release_log(&self) -> Result<(), IngestError> {
+        let mut key_log = self.key_log.lock().await;
+        let (up_to, tables) = {
+            let state = self.state.lock();
+            (state.releasable_sequence(), state.released_tables())
+        };
+        // The log may be what says that they are needed no more.
+        self.delete_kept_records(tables).await?;
+        key_log.save(up_to, self).await?;
+        Ok(self.log.release(up_to).await?)
     }
 }
 

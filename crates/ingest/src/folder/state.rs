@@ -31,12 +31,12 @@ pub(crate) struct FolderState {
     /// The sequence number of the last record that is part of the state.
     pub(crate) applied_sequence: u64,
     next_incarnation: u64,
+    /// The tables with records that are kept beside the log, by key, and the last of these records.
+    pub(crate) kept: BTreeMap<String, u64>,
     /// Why no tables are created: a lost record may have created them.
     pub(crate) new_tables_closure: Option<TableClosure>,
     /// No writes begin any more.
     pub(crate) is_closing: bool,
-    /// Why the last move of rows failed, until one succeeds.
-    pub(crate) flush_error: Option<String>,
 }
 
 /// A write that is in the log.
@@ -63,9 +63,9 @@ impl FolderState {
             version: 0,
             applied_sequence: 0,
             next_incarnation: 0,
+            kept: BTreeMap::new(),
             new_tables_closure: None,
             is_closing: false,
-            flush_error: None,
         };
         state.set_declarations(tables, creates_tables);
         state
@@ -109,6 +109,11 @@ impl FolderState {
                 entry.insert(table)
             }
         }
+    }
+
+    /// The table with this incarnation, unless it was dropped.
+    pub(crate) fn current_table(&mut self, key: &str, incarnation: u64) -> Option<&mut TableState> {
+        self.tables.get_mut(key).filter(|table| table.incarnation == incarnation && table.dropped_at.is_none())
     }
 
     /// Sets a table that was found on disk, and has the records of the log up to `flushed_sequence`.
@@ -166,6 +171,15 @@ impl FolderState {
     pub(crate) fn releasable_sequence(&self) -> u64 {
         let oldest = self.tables.values().filter_map(TableState::oldest_unflushed).min();
         oldest.map_or(self.applied_sequence, |oldest| oldest - 1)
+    }
+
+    /// The tables whose kept records are in their Delta table, or were removed with it.
+    pub(crate) fn released_tables(&self) -> Vec<String> {
+        let is_released = |(key, last): &(&String, &u64)| match self.tables.get(*key) {
+            Some(table) => table.moves_rows() && table.oldest_unflushed().is_none_or(|oldest| oldest > **last),
+            None => true,
+        };
+        self.kept.iter().filter(is_released).map(|(key, _)| key.clone()).collect()
     }
 
     /// The columns of a table that a write must fit, if it has columns.

@@ -42,7 +42,6 @@ impl IngestTableStatus {
     fn new(table: &TableState, of_database: Option<&str>) -> Self {
         let waiting = || table.flushing.as_deref().into_iter().chain(table.pending.as_ref());
         let snapshot = table.snapshot.as_ref();
-        let closure = table.closure.as_ref().map(|closure| closure.reason.as_str());
         Self {
             table: table.name.clone(),
             waiting_rows: waiting().map(|rows| rows.rows).sum(),
@@ -56,7 +55,7 @@ impl IngestTableStatus {
             flushed_sequence: table.flushed_sequence,
             flushes: table.flushes,
             compactions: table.compactions,
-            last_error: closure.or(table.last_error.as_deref()).or(of_database).map(str::to_owned),
+            last_error: table.problem().or(of_database).map(str::to_owned),
         }
     }
 }

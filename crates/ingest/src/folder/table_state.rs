@@ -49,8 +49,8 @@ pub(crate) struct TableState {
     pub(crate) dropped_at: Option<u64>,
     /// Why the table takes and returns no rows.
     pub(crate) closure: Option<TableClosure>,
-    /// The first record that the log keeps for a Delta table that cannot be opened.
-    pub(crate) kept_since: Option<u64>,
+    /// The first record that stays in the log for a Delta table that cannot be opened, as it could not be kept beside it.
+    pub(crate) unkept_since: Option<u64>,
     pub(crate) flushes: u64,
     pub(crate) compactions: u64,
     pub(crate) last_error: Option<String>,
@@ -86,7 +86,7 @@ impl TableState {
             flushed_sequence: 0,
             dropped_at: None,
             closure: None,
-            kept_since: None,
+            unkept_since: None,
             flushes: 0,
             compactions: 0,
             last_error: None,
@@ -133,7 +133,14 @@ impl TableState {
     pub(crate) fn oldest_unflushed(&self) -> Option<u64> {
         let flushing = self.flushing.as_ref().map(|rows| rows.first_sequence);
         let pending = self.pending.as_ref().map(|rows| rows.first_sequence);
-        self.dropped_at.into_iter().chain(self.kept_since).chain(flushing).chain(pending).min()
+        self.dropped_at.into_iter().chain(self.unkept_since).chain(flushing).chain(pending).min()
+    }
+
+    /// The records that only the log has, and that are after the record `kept`.
+    pub(crate) fn records_after(&self, kept: Option<u64>) -> Option<RangeInclusive<u64>> {
+        let first = self.oldest_unflushed()?;
+        let first = kept.map_or(first, |kept| first.max(kept + 1));
+        Some(first..=self.last_sequence()).filter(|records| !records.is_empty())
     }
 
     /// Whether the table has columns, or is closed with those that it had.
@@ -151,6 +158,12 @@ impl TableState {
     /// Whether the rows that the log has can be moved to the Delta table.
     pub(crate) fn moves_rows(&self) -> bool {
         self.closure.as_ref().is_none_or(TableClosure::moves_rows)
+    }
+
+    /// Why the table is closed, or why the last step of the background task failed.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        let closure = self.closure.as_ref().map(|closure| closure.reason.as_str());
+        closure.or(self.last_error.as_deref())
     }
 
     /// The rows that only the log has.

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::closed_tables::lost_tables;
+use super::kept_records::{KeptRecords, RecordSource};
 use super::lock::FolderLock;
+use super::log_id::read_id;
 use super::names::{check_table_name, table_key};
-use super::recovery::{LOCK_FILE, LOG_FOLDER, read_id};
+use super::recovery::{LOCK_FILE, LOG_FOLDER};
 use super::storage::flushed_sequence;
 use super::verify::TableVerification;
 use super::write_record::{RecordDescription, decode_record, decode_stream};
@@ -46,7 +48,7 @@ pub fn verify_folder(
     let application = read_id(&log_folder)?;
     let mut tables = open_tables(path, application.as_deref())?;
     let log_problems = match application {
-        Some(_) => read_rows(path, &log_folder, &mut tables, stop)?,
+        Some(application) => read_rows(path, &log_folder, &KeptRecords::load(path, &application)?, &mut tables, stop)?,
         None => Vec::new(),
     };
     let lost = lost_tables(path)?;
@@ -107,14 +109,18 @@ fn open_tables(path: &Path, application: Option<&str>) -> Result<BTreeMap<String
 fn read_rows(
     path: &Path,
     log_folder: &Path,
+    kept: &KeptRecords,
     tables: &mut BTreeMap<String, CheckedTable>,
     stop: &StopFlag,
 ) -> Result<Vec<(PathBuf, String)>, IngestError> {
-    let acknowledged = tables.values().map(|table| table.flushed).filter(|flushed| *flushed < u64::MAX).max();
+    let flushed = tables.values().map(|table| table.flushed).filter(|flushed| *flushed < u64::MAX);
+    let acknowledged = flushed.chain(kept.last_sequences().into_values()).max();
     let mut problems = Vec::new();
-    let mut visit = |record: RecoveredRecord| match record {
+    let mut visit = |record: RecoveredRecord, source: RecordSource<'_>| match record {
         RecoveredRecord::Whole { sequence, payload } => {
-            add_record(path, sequence, &payload, tables, stop).map_err(|error| LogError::replay(sequence, error))
+            let is_read = |table: &str| kept.is_read_from(source, table, sequence);
+            let added = add_record(path, sequence, &payload, tables, is_read, stop);
+            added.map_err(|error| LogError::replay(sequence, error))
         }
         RecoveredRecord::Lost(lost) => {
             let (first, last) = (lost.sequences.start(), lost.sequences.end());
@@ -124,7 +130,15 @@ fn read_rows(
             Ok(())
         }
     };
-    let read = read_log(log_folder, acknowledged.unwrap_or(0), &mut visit);
+    let mut read = || {
+        for (key, parts) in kept.tables() {
+            for part in parts {
+                part.read(&mut |record| visit(record, RecordSource::KeptFor(key)))?;
+            }
+        }
+        read_log(log_folder, acknowledged.unwrap_or(0), &mut |record| visit(record, RecordSource::Log))
+    };
+    let read = read();
     stop.check().map_err(IngestError::delta(""))?;
     read?;
     Ok(problems)
@@ -135,11 +149,13 @@ fn add_record(
     sequence: u64,
     payload: &Bytes,
     tables: &mut BTreeMap<String, CheckedTable>,
+    is_read: impl Fn(&str) -> bool,
     stop: &StopFlag,
 ) -> Result<(), IngestError> {
     match decode_record(payload) {
         Some((RecordDescription::Write(write), streams)) => {
-            for (description, stream) in write.tables.into_iter().zip(streams) {
+            let tables_with_rows = write.tables.into_iter().zip(streams);
+            for (description, stream) in tables_with_rows.filter(|(table, _)| is_read(&table.table)) {
                 let key = table_key(&description.table);
                 let table = tables.entry(key).or_insert_with(|| CheckedTable::new(path, &description.table));
                 if sequence <= table.flushed {
@@ -159,7 +175,7 @@ fn add_record(
         }
         Some((RecordDescription::DropTable { table }, _)) => {
             let key = table_key(&table);
-            if tables.get(&key).is_some_and(|known| known.flushed < sequence) {
+            if is_read(&table) && tables.get(&key).is_some_and(|known| known.flushed < sequence) {
                 tables.remove(&key);
             }
         }

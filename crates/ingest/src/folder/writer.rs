@@ -148,7 +148,7 @@ impl FolderWriter {
         if is_unknown {
             encoded.files.into_iter().for_each(UnkeptFiles::keep);
         }
-        let sequence = appended.map_err(|error| for_caller(error.into()))?;
+        let sequence = appended.map_err(|error| shared.refused_by_log(error))?;
         let counters = &self.shared.counters;
         IngestCounters::add(&counters.writes, 1);
         IngestCounters::add(&counters.rows, rows.iter().sum());
@@ -171,6 +171,9 @@ impl FolderWriter {
             if table.incarnation != part.incarnation || table.dropped_at.is_some() {
                 let message = format!("table \"{}\" was dropped while rows were written to it", part.name);
                 return Err(Error::new(ErrorKind::NotFound, message));
+            }
+            if let Some(closure) = &table.closure {
+                return Err(closure.to_error(&part.name).for_caller(&self.shared.name));
             }
             let Some(schema) = &part.schema else { continue };
             admitted.push((&part.name, part.merge_into(table.admitted_schema.as_ref(), schema)?));

@@ -26,9 +26,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 pub(crate) use check::LogChecker;
 pub use error::LogError;
+pub(crate) use files::segment_path;
 use files::{LogFile, open_log_file};
 use record::RECORD_HEADER_BYTES;
-pub(crate) use recovery::{LostRecords, RecoveredRecord, read_log};
+pub(crate) use recovery::{LostRecords, RecoveredRecord, list_segments, read_log};
 use writer::LogWriter;
 
 /// Commands that wait for the writer thread.

@@ -162,21 +162,22 @@ impl TableSource for StoredTables {
 
 /// The tables by name, or why they cannot be read. Their writer reports it, too.
 fn stored_snapshots(folder: &Path) -> BTreeMap<String, Result<Arc<DeltaSnapshot>, String>> {
+    // Callers read it, and need not know where the folder is.
+    let for_callers = |error: &dyn std::error::Error| error.to_string().replace(&format!("{}/", folder.display()), "");
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.path().is_dir());
     let opened = folders.filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
         match DeltaTable::open(&entry.path()) {
             Ok(table) => Some((name, Ok(table?.snapshot()))),
-            // Callers read it, and need not know where the folder is.
-            Err(error) => Some((name, Err(error.to_string().replace(&format!("{}/", folder.display()), "")))),
+            Err(error) => Some((name, Err(for_callers(&error)))),
         }
     });
     let mut tables: BTreeMap<String, Result<Arc<DeltaSnapshot>, String>> = opened.collect();
     // A folder whose losses cannot be listed has no tables that can be read.
     match lost_tables(folder) {
         Ok(lost) => tables.extend(lost.into_iter().map(|(name, reason)| (name, Err(reason)))),
-        Err(error) => tables.values_mut().for_each(|table| *table = Err(error.to_string())),
+        Err(error) => tables.values_mut().for_each(|table| *table = Err(for_callers(&error))),
     }
     tables
 }

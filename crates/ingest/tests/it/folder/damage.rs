@@ -1,68 +1,17 @@
 //! Damaged files: each costs its table, which says so until the owner acts. All others go on.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
-use serde_json::json;
 use tempfile::TempDir;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_ingest::{IngestFolder, IngestOptions, LogOptions, lost_tables};
-use tidegate_query::{IngestMaintenance, IngestTarget, WriteRequest, WriteStart};
+use tidegate_query::{IngestMaintenance, IngestTarget};
 
-use super::fixture::{append, open, open_with, options, range, replace, request, rows, schema, values, write};
-
-/// The bytes of the header of a segment, and of that of a record.
-const SEGMENT_HEADER_BYTES: usize = 32;
-const RECORD_HEADER_BYTES: usize = 24;
-
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_folder(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
-
-/// The folder as a crash leaves it: what only the log has stays there.
-fn crashed(folder: &Path) -> TempDir {
-    let copy = TempDir::new().unwrap();
-    copy_folder(folder, copy.path());
-    copy
-}
-
-/// The only segment of a log.
-fn segment(folder: &Path, log: &str) -> PathBuf {
-    let entries = fs::read_dir(folder.join(".tidegate").join(log)).unwrap().map(|entry| entry.unwrap().path());
-    let segments: Vec<PathBuf> =
-        entries.filter(|path| path.extension().is_some_and(|extension| extension == "log")).collect();
-    let [segment] = segments.as_slice() else { panic!("{segments:?}") };
-    segment.clone()
-}
-
-/// Where the records of a segment begin and end.
-fn records(segment: &Path) -> Vec<std::ops::Range<usize>> {
-    let content = fs::read(segment).unwrap();
-    let mut records = Vec::new();
-    let mut start = SEGMENT_HEADER_BYTES;
-    while let Some(length) = content.get(start + 8..start + 12) {
-        let length = u32::from_le_bytes(length.try_into().unwrap()) as usize;
-        records.push(start..start + RECORD_HEADER_BYTES + length);
-        start += RECORD_HEADER_BYTES + length;
-    }
-    assert_eq!(start, content.len());
-    records
-}
-
-fn change(file: &Path, position: usize) {
-    let mut content = fs::read(file).unwrap();
-    content[position] ^= 0x10;
-    fs::write(file, content).unwrap();
-}
+use super::damaged_files::{
+    RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, change, crashed, make_unsupported, records, segment,
+};
+use super::fixture::{append, open, open_with, options, range, replace, request, schema, values};
 
 async fn refused(folder: &IngestFolder, table: &str) -> Error {
     let error = folder.begin(request(table, schema())).await.unwrap_err();
@@ -262,7 +211,7 @@ async fn after_an_unreadable_segment_sequence_numbers_are_new() {
 }
 
 #[tokio::test]
-async fn an_unsupported_delta_table_is_closed_and_the_log_keeps_its_rows() {
+async fn an_unsupported_delta_table_is_closed_and_its_rows_are_kept() {
     let path = TempDir::new().unwrap();
     let folder = open(path.path()).await;
     append(&folder, "readings", 0, 10).await;
@@ -272,15 +221,7 @@ async fn an_unsupported_delta_table_is_closed_and_the_log_keeps_its_rows() {
     }
     append(&folder, "events", 10, 5).await;
     let path = crashed(path.path());
-    let delta_log = path.path().join("events/_delta_log");
-    let entries = fs::read_dir(&delta_log).unwrap().map(|entry| entry.unwrap().path());
-    let versions = entries.filter_map(|path| path.file_stem()?.to_str()?.parse::<u64>().ok());
-    let foreign = delta_log.join(format!("{:020}.json", versions.max().unwrap() + 1));
-    let features = ["deletionVectors"];
-    let protocol = json!({
-        "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features,
-    });
-    fs::write(&foreign, json!({"protocol": protocol}).to_string()).unwrap();
+    let foreign = make_unsupported(path.path(), "events");
     for round in 0..2 {
         let folder = open(path.path()).await;
         assert_eq!(closed(&folder), ["events"]);
@@ -295,6 +236,27 @@ async fn an_unsupported_delta_table_is_closed_and_the_log_keeps_its_rows() {
     let folder = open(path.path()).await;
     assert_eq!(values(&folder, "events"), range(0, 15));
     assert_eq!(values(&folder, "readings"), range(0, 12));
+}
+
+/// Callers read the reasons, and need not know where the folder is.
+#[tokio::test]
+async fn reasons_name_files_without_the_folder_of_the_database() {
+    let path = two_tables().await;
+    let log = segment(path.path(), "log");
+    change(&log, records(&log)[1].end - 1);
+    let entry = path.path().join("broken/_delta_log/00000000000000000000.json");
+    fs::create_dir_all(entry.parent().unwrap()).unwrap();
+    fs::write(&entry, "no JSON").unwrap();
+    let folder = open(path.path()).await;
+    assert_eq!(closed(&folder), ["broken", "events"]);
+    for (table, file) in [
+        ("broken", "broken/_delta_log/00000000000000000000.json"),
+        ("events", ".tidegate/log/00000000000000000001.log"),
+    ] {
+        let error = refused(&folder, table).await;
+        assert!(error.message().contains(file), "{error}");
+        assert!(!error.message().contains(path.path().to_str().unwrap()), "{error}");
+    }
 }
 
 #[tokio::test]
@@ -320,55 +282,4 @@ async fn a_missing_data_file_of_the_log_closes_its_table() {
     let folder = open_with(path.path(), small).await;
     assert_eq!(values(&folder, "events"), range(0, 500));
     assert_eq!(values(&folder, "readings"), range(0, 11));
-}
-
-fn with_key(key: &str) -> WriteRequest {
-    WriteRequest { key: Some(key.to_owned()), ..request("readings", schema()) }
-}
-
-async fn is_repeat(folder: &Arc<IngestFolder>, key: &str) -> bool {
-    matches!(folder.begin(with_key(key)).await.unwrap(), WriteStart::Repeated(_))
-}
-
-#[tokio::test]
-async fn after_a_damaged_record_of_keys_unknown_keys_are_refused() {
-    let path = TempDir::new().unwrap();
-    let folder = open(path.path()).await;
-    for (position, key) in (0..).zip(["first", "second", "third"]) {
-        write(&folder, with_key(key), vec![rows(position, 1)]).await.unwrap();
-        folder.flush("readings").await.unwrap();
-    }
-    folder.close().await.unwrap();
-    let keys = segment(path.path(), "keys");
-    let saved = records(&keys);
-    // After each record of keys comes an empty one, which protects the last one, too.
-    assert_eq!(saved.len(), 6);
-    let damage_and_open = async |record: usize| {
-        let path = crashed(path.path());
-        change(&segment(path.path(), "keys"), saved[record].end - 1);
-        let folder = open(path.path()).await;
-        (path, folder)
-    };
-    for (record, lost, known) in [(2, "second", ["first", "third"]), (4, "third", ["first", "second"])] {
-        let (path, folder) = damage_and_open(record).await;
-        for key in known {
-            assert!(is_repeat(&folder, key).await, "{key}");
-        }
-        for key in [lost, "other"] {
-            let error = folder.begin(with_key(key)).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Unavailable, "{key}: {error}");
-            assert!(error.message().contains("delete the folder .tidegate/keys"), "{key}: {error}");
-        }
-        append(&folder, "readings", 3, 1).await;
-        assert_eq!(values(&folder, "readings"), range(0, 4));
-        assert!(folder.damage()[0].contains("keys of writes are lost: .tidegate/keys/"), "{:?}", folder.damage());
-        assert!(folder.status()[0].last_error.is_some());
-        folder.close().await.unwrap();
-        fs::remove_dir_all(path.path().join(".tidegate/keys")).unwrap();
-        assert!(!is_repeat(&open(path.path()).await, lost).await);
-    }
-    // A record without keys.
-    let (_path, folder) = damage_and_open(3).await;
-    assert_eq!(folder.damage(), [""; 0]);
-    assert!(is_repeat(&folder, "second").await && !is_repeat(&folder, "other").await);
 }

@@ -1,11 +1,15 @@
-//! Repeated writes.
+//! Repeated writes, also after damage.
 
-use std::time::Duration;
+use std::fs::{self, File};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use tidegate_ingest::IngestOptions;
+use tidegate_core::ErrorKind;
+use tidegate_ingest::{IngestFolder, IngestOptions};
 use tidegate_query::{IngestTarget, WriteRequest, WriteStart};
 
+use super::damaged_files::{change, crashed, records, segment};
 use super::fixture::{append, open, open_with, options, range, reopen, request, rows, schema, values, write, writer};
 
 fn with_key(key: &str) -> WriteRequest {
@@ -69,4 +73,106 @@ async fn keys_are_forgotten_by_age_and_number() {
     assert!(matches!(folder.begin(with_key("c")).await.unwrap(), WriteStart::Writer(_)));
     append(&folder, "readings", 1, 1).await;
     folder.close().await.unwrap();
+}
+
+async fn is_repeat(folder: &Arc<IngestFolder>, key: &str) -> bool {
+    matches!(folder.begin(with_key(key)).await.unwrap(), WriteStart::Repeated(_))
+}
+
+#[tokio::test]
+async fn after_a_damaged_record_of_keys_unknown_keys_are_refused() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    for (position, key) in (0..).zip(["first", "second", "third"]) {
+        write(&folder, with_key(key), vec![rows(position, 1)]).await.unwrap();
+        folder.flush("readings").await.unwrap();
+    }
+    folder.close().await.unwrap();
+    let keys = segment(path.path(), "keys");
+    let saved = records(&keys);
+    // After each record of keys comes an empty one, which protects the last one, too.
+    assert_eq!(saved.len(), 6);
+    let damage_and_open = async |record: usize| {
+        let path = crashed(path.path());
+        change(&segment(path.path(), "keys"), saved[record].end - 1);
+        let folder = open(path.path()).await;
+        (path, folder)
+    };
+    for (record, lost, known) in [(2, "second", ["first", "third"]), (4, "third", ["first", "second"])] {
+        let (path, folder) = damage_and_open(record).await;
+        for key in known {
+            assert!(is_repeat(&folder, key).await, "{key}");
+        }
+        for key in [lost, "other"] {
+            let error = folder.begin(with_key(key)).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{key}: {error}");
+            assert!(error.message().contains("delete the folder .tidegate/keys"), "{key}: {error}");
+        }
+        append(&folder, "readings", 3, 1).await;
+        assert_eq!(values(&folder, "readings"), range(0, 4));
+        assert!(folder.damage()[0].contains("keys of writes are lost: .tidegate/keys/"), "{:?}", folder.damage());
+        assert!(folder.status()[0].last_error.is_some());
+        folder.close().await.unwrap();
+        fs::remove_dir_all(path.path().join(".tidegate/keys")).unwrap();
+        assert!(!is_repeat(&open(path.path()).await, lost).await);
+    }
+    // A record without keys.
+    let (_path, folder) = damage_and_open(3).await;
+    assert_eq!(folder.damage(), [""; 0]);
+    assert!(is_repeat(&folder, "second").await && !is_repeat(&folder, "other").await);
+}
+
+#[tokio::test]
+async fn lost_keys_are_refused_until_the_last_of_them_would_be_forgotten() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    write(&folder, with_key("lost"), vec![rows(0, 1)]).await.unwrap();
+    folder.flush("readings").await.unwrap();
+    folder.close().await.unwrap();
+    let keys = segment(path.path(), "keys");
+    change(&keys, records(&keys)[0].end - 1);
+    // Keys are remembered for 24 hours. The file tells when the last one was stored.
+    for (hours, is_refused) in [(23, true), (25, false)] {
+        let changed = SystemTime::now() - Duration::from_secs(hours * 60 * 60);
+        File::options().write(true).open(&keys).unwrap().set_modified(changed).unwrap();
+        let folder = open(path.path()).await;
+        assert_eq!(folder.damage().is_empty(), !is_refused, "{hours}: {:?}", folder.damage());
+        assert_eq!(folder.begin(with_key("lost")).await.is_err(), is_refused, "{hours}");
+        folder.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_key_of_a_damaged_record_is_known_if_its_rows_are_in_data_files() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    // The log keeps all records, because the first one is not moved.
+    append(&folder, "waiting", 0, 1).await;
+    let moved = write(&folder, with_key("moved"), vec![rows(0, 3)]).await.unwrap();
+    folder.flush("readings").await.unwrap();
+    write(&folder, with_key("in the log"), vec![rows(3, 2)]).await.unwrap();
+    append(&folder, "waiting", 1, 1).await;
+    let whole = crashed(path.path());
+    let damage_and_open = async |record: usize| {
+        let path = crashed(whole.path());
+        let log = segment(path.path(), "log");
+        change(&log, records(&log)[record].end - 1);
+        let folder = open(path.path()).await;
+        match folder.begin(with_key("moved")).await.unwrap() {
+            WriteStart::Repeated(receipt) => assert_eq!(receipt, moved),
+            WriteStart::Writer(_) => panic!("the key is forgotten"),
+        }
+        (path, folder)
+    };
+    let (_path, folder) = damage_and_open(1).await;
+    assert!(folder.closed_tables().is_empty());
+    assert_eq!(values(&folder, "readings"), range(0, 5));
+
+    let (path, folder) = damage_and_open(2).await;
+    assert!(folder.closed_tables().contains_key("readings"));
+    folder.close().await.unwrap();
+    fs::remove_file(path.path().join(".tidegate/damaged/readings.json")).unwrap();
+    let folder = open(path.path()).await;
+    assert!(!is_repeat(&folder, "in the log").await, "its rows are lost, so a repeat stores them");
+    assert_eq!(values(&folder, "readings"), range(0, 3));
 }

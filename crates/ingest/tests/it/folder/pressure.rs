@@ -52,7 +52,9 @@ async fn when_rows_cannot_be_moved_writes_are_refused_and_later_nothing_is_missi
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("cannot be moved to their tables"), "{error}");
     assert!(stored > 0);
-    assert!(folder.status()[0].last_error.is_some());
+    let last_error = folder.status()[0].last_error.clone().unwrap();
+    assert!(!last_error.contains(path.path().to_str().unwrap()), "{last_error}");
+    assert_eq!(error.detail().unwrap(), format!("rows of table \"readings\" wait: {last_error}"));
     assert_eq!(values(&folder, "readings"), range(0, stored * 400));
     let folder = reopen(path.path(), folder, little_memory()).await;
     assert!(folder.flush("readings").await.is_err());
@@ -80,6 +82,7 @@ async fn a_full_log_refuses_writes_until_rows_are_moved() {
     };
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("nothing was stored"), "{error}");
+    assert_eq!(error.detail().unwrap(), "rows of table \"readings\" wait: they are being moved");
     folder.flush("readings").await.unwrap();
     append(&folder, "readings", stored * 100, 100).await;
     assert_eq!(values(&folder, "readings"), range(0, (stored + 1) * 100));

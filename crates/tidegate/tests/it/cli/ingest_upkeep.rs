@@ -191,17 +191,22 @@ async fn a_copy_of_the_folder_is_a_backup_with_rows_and_keys() {
 
 const TWO_DATABASES: &str = "databases: [{name: plant, ingest: plant}, {name: other, ingest: other}]\n";
 
+async fn call(server: &Server, path: &str, body: Value) -> (u16, String) {
+    let response = Client::new().post(server.url.replace("/mcp", path)).json(&body).send().await.unwrap();
+    (response.status().as_u16(), response.text().await.unwrap())
+}
+
+/// Stores a row.
+async fn store_one(server: &Server, table: &str) -> (u16, String) {
+    call(server, &format!("/data/{table}"), json!([{"id": 1}])).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_byte_of_a_log_closes_one_table_until_its_owner_acts() {
     let configured = ConfiguredFolder::new(TWO_DATABASES);
     let server = serve(&configured);
-    let call = async |server: &Server, path: &str, body: Value| {
-        let response = Client::new().post(server.url.replace("/mcp", path)).json(&body).send().await.unwrap();
-        (response.status().as_u16(), response.text().await.unwrap())
-    };
-    let store = async |server: &Server, table: &str| call(server, &format!("/data/{table}"), json!([{"id": 1}])).await;
     for table in ["plant/sensors", "plant/events", "other/sensors"] {
-        assert_eq!(store(&server, table).await.0, 201, "{table}");
+        assert_eq!(store_one(&server, table).await.0, 201, "{table}");
     }
     server.signal("KILL");
     server.wait_for_exit();
@@ -229,13 +234,48 @@ async fn a_changed_byte_of_a_log_closes_one_table_until_its_owner_acts() {
     assert!(health.contains("degraded; see unreadable_tables"), "{health}");
     assert!(health.contains("plant.sensors: the record 1 of the log"), "{health}");
     for table in ["plant/events", "other/sensors"] {
-        assert_eq!(store(&server, table).await.0, 200, "{table}");
+        assert_eq!(store_one(&server, table).await.0, 200, "{table}");
     }
     server.signal("TERM");
     assert_eq!(server.wait_for_exit().0.code(), Some(0));
     std::fs::remove_file(configured.folder().join("plant/.tidegate/damaged/sensors.json")).unwrap();
     let server = serve(&configured);
-    assert_eq!(store(&server, "plant/sensors").await.0, 201, "a table that has lost all of its rows is made again");
+    assert_eq!(store_one(&server, "plant/sensors").await.0, 201, "a table that has lost all of its rows is made again");
     let count = json!({"database": "plant", "sql": "SELECT count(*) AS n FROM sensors", "format": "csv"});
     assert_eq!(call(&server, "/rest/sql", count).await.1.replace('\r', "").trim(), "n\n1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delta_table_that_another_program_damages_closes_while_the_server_runs() {
+    let configured = ConfiguredFolder::new(TWO_DATABASES);
+    let server = serve(&configured);
+    let url = server.url.replace("/mcp", "");
+    let flush = || configured.run(&["ingest", "flush", "--connect", &url, "plant.sensors"]);
+    for table in ["plant/sensors", "plant/events"] {
+        assert_eq!(store_one(&server, table).await.0, 201, "{table}");
+    }
+    assert_eq!(flush().code, Some(0));
+    let versions = std::fs::read_dir(configured.folder().join("plant/sensors/_delta_log")).unwrap();
+    let version = |path: PathBuf| path.file_stem()?.to_str()?.parse::<u64>().ok();
+    let last = versions.filter_map(|entry| version(entry.unwrap().path())).max().unwrap();
+    let damaged = format!("sensors/_delta_log/{:020}.json", last + 1);
+    std::fs::write(configured.folder().join("plant").join(&damaged), "no JSON").unwrap();
+    assert_eq!(store_one(&server, "plant/sensors").await.0, 200);
+    let flushed = flush();
+    assert_ne!(flushed.code, Some(0), "{flushed:?}");
+    let sql = json!({"database": "plant", "sql": "SELECT * FROM sensors"});
+    let (read, stored) = (call(&server, "/rest/sql", sql).await, store_one(&server, "plant/sensors").await);
+    assert_eq!((read.0, stored.0), (503, 503), "{read:?} {stored:?}");
+    assert_eq!(store_one(&server, "plant/events").await.0, 200);
+    let health = call(&server, "/rest/tools/node_status/call", json!({})).await.1;
+    assert!(health.contains("degraded; see unreadable_tables"), "{health}");
+    server.signal("TERM");
+    assert_eq!(server.wait_for_exit().0.code(), Some(0));
+    let only_read = configured.run(&["call", "sql", "database=plant", "sql=SELECT * FROM sensors"]);
+    assert_ne!(only_read.code, Some(0), "{only_read:?}");
+    let root = configured.folder().canonicalize().unwrap().display().to_string();
+    for text in [&flushed.stderr, &read.1, &stored.1, &health, &only_read.stderr] {
+        assert!(text.contains(&damaged), "{text}");
+        assert!(!text.contains(&root), "{text}");
+    }
 }
