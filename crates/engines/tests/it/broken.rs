@@ -1,5 +1,10 @@
 //! Unreadable files do not affect others.
 
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::ipc::CompressionType;
+use arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use insta::assert_snapshot;
 use tidegate_core::ErrorKind;
 use tidegate_engines::FileLimits;
@@ -146,6 +151,41 @@ async fn an_error_of_a_scan_names_the_file() {
     let expected = "unavailable: the file names.arrow cannot be read: it is not a readable Arrow IPC file: ";
     assert!(refusal.starts_with(expected), "{refusal}");
     assert_eq!(node.rows("SELECT id FROM good").await, "1");
+}
+
+/// The library makes as many bytes of LZ4 as there are, whatever the file declares.
+#[tokio::test]
+async fn declared_lengths_of_lz4_are_compared_with_what_there_is() {
+    const BYTES: usize = 4_000_000;
+    let zeros: ArrayRef = Arc::new(Int64Array::from(vec![0; BYTES / 8]));
+    let batch = RecordBatch::try_from_iter([("v", zeros)]).unwrap();
+    let compression = Some(CompressionType::LZ4_FRAME);
+    let options = || IpcWriteOptions::default().try_with_compression(compression).unwrap();
+    let mut file = FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options()).unwrap();
+    file.write(&batch).unwrap();
+    let mut stream = StreamWriter::try_new_with_options(Vec::new(), &batch.schema(), options()).unwrap();
+    stream.write(&batch).unwrap();
+    let folder = Folder::new();
+    for (name, whole) in [("file", file.into_inner().unwrap()), ("stream", stream.into_inner().unwrap())] {
+        assert!(whole.len() < BYTES / 100, "{}", whole.len());
+        let declared = whole.windows(8).position(|bytes| bytes == (BYTES as u64).to_le_bytes()).unwrap();
+        for length in [1_000, BYTES + 8] {
+            let mut damaged = whole.clone();
+            damaged[declared..declared + 8].copy_from_slice(&(length as u64).to_le_bytes());
+            folder.write(&format!("{name}_{length}.arrow"), damaged);
+        }
+        folder.write(&format!("{name}.arrow"), whole);
+    }
+    let node = folder.database();
+    for name in ["file", "stream"] {
+        assert_eq!(node.rows(&format!("SELECT count(v), sum(v) FROM {name}")).await, "500000|0");
+        for length in [1_000, BYTES + 8] {
+            let refusal = node.refusal(&format!("SELECT sum(v) FROM {name}_{length}")).await;
+            let reason = "it is not a readable Arrow IPC file: a buffer has not as many bytes as it declares";
+            let expected = format!("unavailable: the file {name}_{length}.arrow cannot be read: {reason}");
+            assert!(refusal.starts_with(&expected), "{refusal}");
+        }
+    }
 }
 
 #[cfg(unix)]

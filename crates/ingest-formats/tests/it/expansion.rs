@@ -129,6 +129,26 @@ fn large_pages_of_parquet_are_refused() {
     assert!(error.starts_with("column \"v\": a page has ") && error.ends_with("write smaller pages"), "{error}");
 }
 
+/// A row may have all values of a page, whose equal values take no bytes there.
+#[test]
+fn values_of_lists_in_one_page_of_parquet_are_bounded() {
+    for (values, problem) in [
+        (100_000, None),
+        (5_000_000, Some("a page has 5000000 values; at most 4194304 are allowed; write smaller pages")),
+    ] {
+        let items = ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(0); values])]);
+        let sent = batch(vec![("l", Arc::new(items))]);
+        let file = parquet(&sent, WriterProperties::builder().build());
+        assert!(file.len() < 100_000, "{}", file.len());
+        let decoded = decode_parquet(&sent.schema(), &BodyOptions::new(BodyFormat::Parquet), file);
+        match (decoded, problem) {
+            (Ok(decoded), None) => assert_eq!((decoded.rows(), decoded.rejected.len()), (1, 0)),
+            (Err(error), Some(problem)) => assert!(error.to_string().contains(problem), "{error}"),
+            (decoded, _) => panic!("{values}: {:?}", decoded.map(|decoded| decoded.reasons())),
+        }
+    }
+}
+
 #[test]
 fn counts_within_pages_of_parquet_are_checked() {
     let sent = batch(vec![("v", Arc::new(Int32Array::from_iter_values(0..200)))]);

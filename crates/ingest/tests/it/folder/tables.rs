@@ -20,6 +20,28 @@ async fn a_second_opening_names_the_holder() {
     open(path.path()).await;
 }
 
+/// Commands that only read, such as `tidegate ingest verify`, are soon done.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn opening_waits_for_those_who_read() {
+    use super::fixture::POLL;
+    let path = TempDir::new().unwrap();
+    open(path.path()).await.close().await.unwrap();
+    let lock = std::fs::canonicalize(path.path().join(".tidegate/lock")).unwrap();
+    let reader = std::fs::File::open(&lock).unwrap();
+    reader.lock_shared().unwrap();
+    let is_lock = |entry: &std::io::Result<std::fs::DirEntry>| {
+        entry.as_ref().is_ok_and(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == lock))
+    };
+    let is_tried = || std::fs::read_dir("/proc/self/fd").unwrap().filter(is_lock).count() > 1;
+    let opening = tokio::spawn(IngestFolder::open("plant", path.path().to_owned(), options()));
+    while !is_tried() && !opening.is_finished() {
+        tokio::time::sleep(POLL).await;
+    }
+    drop(reader);
+    opening.await.unwrap().unwrap().close().await.unwrap();
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn only_the_owner_may_read_what_is_created() {
