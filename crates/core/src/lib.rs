@@ -17,6 +17,7 @@ mod grants;
 mod input;
 mod json_schema;
 mod limits;
+mod memory;
 mod missing_nodes;
 mod name_pattern;
 mod principal;
@@ -47,6 +48,7 @@ pub use limits::{
     Budget, CallLimits, DailyLimits, LevelLimits, LimitLevel, LimitMeasure, Limits, RateLimit, ShareCounter,
     tenant_share, tenant_share_of_bytes,
 };
+pub use memory::{MemoryRefusal, MemoryReservation};
 pub use missing_nodes::{MissingNode, MissingNodes};
 pub use name_pattern::{NamePattern, misspelled_name, nearest_names, suggestion};
 pub use principal::{AuthMethod, CallOrigin, Principal, TransportKind, quota_address};

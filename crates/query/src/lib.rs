@@ -20,6 +20,7 @@ mod ingest_maintenance;
 mod missing_nodes;
 mod named_enum;
 mod network;
+mod node_memory;
 mod render;
 mod request;
 mod result_manifest;
@@ -57,6 +58,7 @@ pub use network::{
     MissingNode, MissingNodes, Network, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, NodeWrite,
     PartRange, TablePart, is_node_failure,
 };
+pub use node_memory::{MemoryShare, NodeMemory, NodeReservation};
 pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
 pub use result_manifest::result_manifest;
 pub use row_policy::{

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use datafusion::execution::disk_manager::{DiskManager, DiskManagerBuilder, DiskManagerMode};
 use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_query::NodeMemory;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -21,8 +22,8 @@ use super::worker_pools::{DetachedRuntime, WorkerPool, WorkerPools, join_or_abor
 /// The resource limits of an [`Engine`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// Bytes of memory for the operators of all queries together (sorts, aggregates, build sides of joins). Streamed
-    /// data does not count. Default: a quarter of the machine's memory or of the control group's limit; 1 GiB if
+    /// Bytes of memory for the operators of all queries together (sorts, aggregates, build sides of joins), and for the rows
+    /// of bodies while they are decoded and written. Data that queries stream does not count. Default: a quarter of the machine's memory or of the control group's limit; 1 GiB if
     /// neither is known.
     pub memory_bytes: usize,
     /// Bytes of `memory_bytes` for one query. Beyond them the query spills to disk, or fails if it cannot. Default:
@@ -164,9 +165,14 @@ impl Engine {
         &self.inner.options
     }
 
-    /// Bytes of memory that operators of running queries hold.
+    /// The memory that queries share with the rows of bodies.
+    pub fn node_memory(&self) -> &Arc<NodeMemory> {
+        &self.inner.memory.node
+    }
+
+    /// Bytes of memory that operators of running queries and the rows of bodies hold.
     pub fn memory_used_bytes(&self) -> usize {
-        self.inner.memory.used_bytes()
+        self.node_memory().used_bytes()
     }
 
     /// Bytes of Parquet row groups that running queries decode.

@@ -7,11 +7,8 @@
 //! A sort can spill, but it needs some memory to do so. The sorts of a query therefore reserve a part of the query's
 //! limit together before they read more than a few batches. They wait for that while other queries hold the memory.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::common::{DataFusionError, Result};
@@ -19,8 +16,9 @@ use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, UnboundedMemoryPool,
 };
 use parking_lot::Mutex;
-use tidegate_core::tenant_share;
-use tokio::sync::{Notify, OnceCell};
+use tidegate_core::MemoryRefusal;
+use tidegate_query::{MemoryShare, NodeMemory};
+use tokio::sync::OnceCell;
 
 /// The end of the error when the node's or the tenant's memory is exhausted. It distinguishes that error from the limit
 /// of one query.
@@ -34,85 +32,32 @@ pub(crate) struct EngineMemory {
     query_limit_bytes: usize,
     /// Maximum time that the sorts of a query wait for memory.
     wait: Duration,
-    node: Arc<SharedMemoryPool>,
-    /// Of the tenants with running queries.
-    tenants: Mutex<HashMap<String, Weak<SharedMemoryPool>>>,
-    /// Wakes the queries that wait for memory.
-    released: Arc<Notify>,
-}
-
-#[derive(Debug)]
-struct SharedMemoryPool {
-    /// Which queries share it, for error messages.
-    owner: &'static str,
-    limit_bytes: usize,
-    used_bytes: AtomicUsize,
-    /// The number of queries that wait because this limit is reached.
-    waiting: AtomicUsize,
+    pub(crate) node: Arc<NodeMemory>,
 }
 
 impl EngineMemory {
     pub(crate) fn new(limit_bytes: usize, query_limit_bytes: usize, wait: Duration) -> Self {
-        let node = SharedMemoryPool::new("all", limit_bytes);
-        Self { query_limit_bytes, wait, node, tenants: Mutex::default(), released: Arc::default() }
-    }
-
-    pub(crate) fn used_bytes(&self) -> usize {
-        self.node.used_bytes.load(Ordering::Relaxed)
+        Self { query_limit_bytes, wait, node: Arc::new(NodeMemory::new(limit_bytes)) }
     }
 
     pub(crate) fn create_query_pool(&self, tenant: Option<&str>) -> Arc<QueryMemoryPool> {
-        let shared: Vec<_> =
-            tenant.map(|tenant| self.tenant_pool(tenant)).into_iter().chain([self.node.clone()]).collect();
         let unbounded: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
         Arc::new(QueryMemoryPool {
             own: FairSpillPool::new(self.query_limit_bytes),
             limit_bytes: self.query_limit_bytes,
             wait: self.wait,
+            shared: self.node.share(tenant),
             charged: Mutex::default(),
             sorts_bytes: OnceCell::new(),
             sorts: MemoryConsumer::new("sorts").register(&unbounded),
-            released: self.released.clone(),
-            shared,
         })
-    }
-
-    fn tenant_pool(&self, tenant: &str) -> Arc<SharedMemoryPool> {
-        let mut tenants = self.tenants.lock();
-        if let Some(memory) = tenants.get(tenant).and_then(Weak::upgrade) {
-            return memory;
-        }
-        tenants.retain(|_, memory| memory.strong_count() > 0);
-        let memory = SharedMemoryPool::new("the tenant's", tenant_share(self.node.limit_bytes));
-        tenants.insert(tenant.to_owned(), Arc::downgrade(&memory));
-        memory
     }
 }
 
-impl SharedMemoryPool {
-    fn new(owner: &'static str, limit_bytes: usize) -> Arc<Self> {
-        Arc::new(Self { owner, limit_bytes, used_bytes: AtomicUsize::new(0), waiting: AtomicUsize::new(0) })
-    }
-
-    fn try_charge(&self, bytes: usize) -> Result<()> {
-        let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit_bytes);
-        match self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
-            Ok(_) => Ok(()),
-            // An operator that can spill does so on this error and continues.
-            Err(used) => Err(DataFusionError::ResourcesExhausted(format!(
-                "of {} bytes, {used} are in use: the memory that {} {SHARED_MEMORY_USED_UP}",
-                self.limit_bytes, self.owner
-            ))),
-        }
-    }
-
-    fn charge(&self, bytes: usize) {
-        self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    fn release(&self, bytes: usize) {
-        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
-    }
+/// The error of an operator, which then spills and continues if it can.
+fn used_up(refusal: MemoryRefusal) -> DataFusionError {
+    let owner = if refusal.is_of_tenant { "the tenant's" } else { "all" };
+    DataFusionError::ResourcesExhausted(format!("{refusal}: the memory that {owner} {SHARED_MEMORY_USED_UP}"))
 }
 
 #[derive(Debug)]
@@ -120,14 +65,12 @@ pub(crate) struct QueryMemoryPool {
     own: FairSpillPool,
     limit_bytes: usize,
     wait: Duration,
-    /// Of the tenant, of the node.
-    shared: Vec<Arc<SharedMemoryPool>>,
+    shared: MemoryShare,
     charged: Mutex<ChargedBytes>,
     /// The memory that the sorts have reserved together.
     sorts_bytes: OnceCell<usize>,
     /// Identifies the sorts to `own`. A reservation in this pool would keep the pool alive forever.
     sorts: MemoryReservation,
-    released: Arc<Notify>,
 }
 
 /// What the query counts against the shared limits: the larger of the two.
@@ -159,36 +102,16 @@ impl QueryMemoryPool {
     }
 
     async fn wait_for_sorts(&self, sorters: usize) -> Result<usize> {
-        let mut refusal = match self.try_reserve_for_sorts(sorters) {
-            Ok(sorts_bytes) => return Ok(sorts_bytes),
-            Err(refusal) => refusal,
-        };
-        let waiting = async {
-            loop {
-                let refused_by = refusal.limit;
-                let _waiting = WaiterGuard::new(&self.shared[refused_by]);
-                let mut released = pin!(self.released.notified());
-                // From here on, no release is missed.
-                released.as_mut().enable();
-                match self.try_reserve_for_sorts(sorters) {
-                    Ok(sorts_bytes) => return sorts_bytes,
-                    Err(again) => refusal = again,
-                }
-                if refusal.limit == refused_by {
-                    released.await;
-                }
-            }
-        };
-        let outcome = tokio::time::timeout(self.wait, waiting).await;
-        outcome.or(Err(refusal.error))
+        let reserved = self.shared.retry_within(self.wait, || self.try_reserve_for_sorts(sorters));
+        reserved.await.map_err(used_up)
     }
 
-    fn try_reserve_for_sorts(&self, sorters: usize) -> Result<usize, Refusal> {
+    fn try_reserve_for_sorts(&self, sorters: usize) -> Result<usize, MemoryRefusal> {
         let mut charged = self.charged.lock();
         let free = self.limit_bytes.saturating_sub(self.own.reserved());
         let sorts_bytes = SORT_BYTES.min(free / 2 / sorters) * sorters;
         // The operators above the sorts merge their rows and cannot spill.
-        let limit = self.shared.iter().map(|shared| shared.limit_bytes).min().unwrap_or(usize::MAX);
+        let limit = self.shared.limit_bytes();
         let prepaid_bytes = (charged.reserved_bytes + sorts_bytes + sorts_bytes / 2).min(limit);
         let reserved_bytes = charged.reserved_bytes + sorts_bytes;
         self.try_charge(&mut charged, ChargedBytes { reserved_bytes, prepaid_bytes })?;
@@ -200,7 +123,7 @@ impl QueryMemoryPool {
     /// Whether a sort may reserve `bytes` more than its part. A quarter of the query's limit is left to other operators,
     /// and memory of the node for which queries wait is left to them.
     pub(crate) fn check_more_for_sort(&self, bytes: usize) -> Result<()> {
-        if self.has_waiters() {
+        if self.shared.has_waiters() {
             let reason = format!("queries wait for memory: the memory that all {SHARED_MEMORY_USED_UP}");
             return Err(DataFusionError::ResourcesExhausted(reason));
         }
@@ -212,49 +135,16 @@ impl QueryMemoryPool {
         Ok(())
     }
 
-    fn has_waiters(&self) -> bool {
-        self.shared.iter().any(|shared| shared.waiting.load(Ordering::Relaxed) > 0)
-    }
-
-    fn try_charge(&self, charged: &mut ChargedBytes, new: ChargedBytes) -> Result<(), Refusal> {
-        let more = new.bytes().saturating_sub(charged.bytes());
-        for (limit, shared) in self.shared.iter().enumerate() {
-            if let Err(error) = shared.try_charge(more) {
-                self.shared[..limit].iter().for_each(|shared| shared.release(more));
-                return Err(Refusal { limit, error });
-            }
-        }
+    fn try_charge(&self, charged: &mut ChargedBytes, new: ChargedBytes) -> Result<(), MemoryRefusal> {
+        self.shared.try_charge(new.bytes().saturating_sub(charged.bytes()))?;
         *charged = new;
         Ok(())
     }
 }
 
-/// The refusal of one of the shared limits, by its position.
-struct Refusal {
-    limit: usize,
-    error: DataFusionError,
-}
-
-struct WaiterGuard<'a>(&'a SharedMemoryPool);
-
-impl<'a> WaiterGuard<'a> {
-    fn new(pool: &'a SharedMemoryPool) -> Self {
-        pool.waiting.fetch_add(1, Ordering::Relaxed);
-        Self(pool)
-    }
-}
-
-impl Drop for WaiterGuard<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 impl Drop for QueryMemoryPool {
     fn drop(&mut self) {
-        let bytes = self.charged.get_mut().bytes();
-        self.shared.iter().for_each(|shared| shared.release(bytes));
-        self.released.notify_waiters();
+        self.shared.release(self.charged.get_mut().bytes());
     }
 }
 
@@ -276,7 +166,7 @@ impl MemoryPool for QueryMemoryPool {
         let mut charged = self.charged.lock();
         let before = charged.bytes();
         charged.reserved_bytes += additional;
-        self.shared.iter().for_each(|shared| shared.charge(charged.bytes() - before));
+        self.shared.charge(charged.bytes() - before);
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
@@ -284,10 +174,7 @@ impl MemoryPool for QueryMemoryPool {
         let mut charged = self.charged.lock();
         let before = charged.bytes();
         charged.reserved_bytes -= shrink;
-        self.shared.iter().for_each(|shared| shared.release(before - charged.bytes()));
-        if self.has_waiters() {
-            self.released.notify_waiters();
-        }
+        self.shared.release(before - charged.bytes());
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
@@ -299,7 +186,7 @@ impl MemoryPool for QueryMemoryPool {
         if outcome.is_err() {
             self.own.shrink(reservation, additional);
         }
-        outcome.map_err(|refusal| refusal.error)
+        outcome.map_err(used_up)
     }
 
     fn reserved(&self) -> usize {
@@ -338,9 +225,9 @@ mod tests {
         second.try_grow(50).unwrap();
         drop(first);
         second.try_grow(50).unwrap();
-        assert_eq!(memory.used_bytes(), 100);
+        assert_eq!(memory.node.used_bytes(), 100);
         drop(second);
-        assert_eq!(memory.used_bytes(), 0);
+        assert_eq!(memory.node.used_bytes(), 0);
     }
 
     #[test]
@@ -355,9 +242,9 @@ mod tests {
         second.try_grow(20).unwrap();
         other.try_grow(80).unwrap();
         drop((first, second));
-        assert_eq!(memory.used_bytes(), 80);
+        assert_eq!(memory.node.used_bytes(), 80);
         reservation(&memory.create_query_pool(Some("acme")), "third").try_grow(80).unwrap();
-        assert_eq!(memory.used_bytes(), 80, "refused memory is not counted");
+        assert_eq!(memory.node.used_bytes(), 80, "refused memory is not counted");
     }
 
     #[tokio::test]
@@ -365,17 +252,17 @@ mod tests {
         let memory = EngineMemory::new(100, 100, Duration::from_secs(60));
         let (first, second) = (memory.create_query_pool(None), memory.create_query_pool(None));
         assert_eq!(first.reserve_for_sorts(2).await.unwrap(), 25);
-        assert_eq!(memory.used_bytes(), 75, "half as much again for the operators above the sorts");
+        assert_eq!(memory.node.used_bytes(), 75, "half as much again for the operators above the sorts");
         let above = reservation(&first, "above");
         above.try_grow(25).unwrap();
-        assert_eq!(memory.used_bytes(), 75, "it is prepaid");
+        assert_eq!(memory.node.used_bytes(), 75, "it is prepaid");
         let mut waiting = Box::pin(second.reserve_for_sorts(2));
         assert!(futures::poll!(&mut waiting).is_pending());
         first.check_more_for_sort(1).unwrap_err();
         drop((above, first));
         assert_eq!(waiting.await.unwrap(), 25);
         drop(second);
-        assert_eq!(memory.used_bytes(), 0);
+        assert_eq!(memory.node.used_bytes(), 0);
     }
 
     #[tokio::test]
