@@ -41,7 +41,10 @@ pub(crate) struct ArrowStream {
     messages: MessageSplitter,
     schema: Option<SchemaRef>,
     dictionaries: HashMap<i64, ArrayRef>,
+    dictionary_bytes: usize,
     converter: Option<BatchConverter>,
+    /// What the last batch takes: its message, and what that was decompressed to.
+    batch_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -63,6 +66,8 @@ struct MessageLayout {
 struct CheckedMessage {
     bytes: Vec<u8>,
     layout: MessageLayout,
+    /// The bytes of its buffers after decompression. None if they are not compressed.
+    decompressed_bytes: usize,
 }
 
 impl ArrowStream {
@@ -73,8 +78,17 @@ impl ArrowStream {
             options,
             schema: None,
             dictionaries: HashMap::new(),
+            dictionary_bytes: 0,
             converter: None,
+            batch_bytes: 0,
         }
+    }
+
+    /// The memory of what was received and is not rows yet.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let has_batch = self.converter.as_ref().is_some_and(BatchConverter::has_batch);
+        let batch = if has_batch { self.batch_bytes } else { 0 };
+        self.messages.buffer.capacity() + self.dictionary_bytes + batch
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), BodyError> {
@@ -96,6 +110,8 @@ impl ArrowStream {
             self.schema = Some(schema);
             return Ok(true);
         };
+        rows.reserve(message.decompressed_bytes)?;
+        self.batch_bytes = message.bytes.capacity() + message.decompressed_bytes;
         let batch = message.decode(schema, &mut self.dictionaries)?;
         self.check_dictionaries()?;
         if let (Some(batch), Some(converter)) = (batch, &mut self.converter) {
@@ -105,10 +121,10 @@ impl ArrowStream {
     }
 
     /// Dictionaries may grow with each message.
-    fn check_dictionaries(&self) -> Result<(), BodyError> {
+    fn check_dictionaries(&mut self) -> Result<(), BodyError> {
         let max = self.options.limits.message_bytes_max;
-        let total: usize = self.dictionaries.values().map(Array::get_array_memory_size).sum();
-        if total > max {
+        self.dictionary_bytes = self.dictionaries.values().map(Array::get_array_memory_size).sum();
+        if self.dictionary_bytes > max {
             return Err(BodyError::TooLarge(format!("the dictionaries of the body have more than {max} bytes")));
         }
         Ok(())
@@ -169,7 +185,7 @@ impl CheckedMessage {
         schema: SchemaRef,
         dictionaries: &mut HashMap<i64, ArrayRef>,
     ) -> Result<Option<RecordBatch>, BodyError> {
-        let Self { bytes, layout } = self;
+        let Self { bytes, layout, .. } = self;
         // The columns are slices of the message, without a copy.
         let bytes = Buffer::from_vec(bytes);
         let body = bytes.slice(layout.prefix + layout.header);
@@ -217,7 +233,8 @@ impl MessageSplitter {
         let Some(layout) = self.layout()? else { return Ok(None) };
         let length = layout.bytes();
         if let Some(missing) = length.checked_sub(self.buffer.len()).filter(|missing| *missing > 0) {
-            self.buffer.reserve_exact(missing);
+            // Twice what has arrived, so that a length alone takes no memory.
+            self.buffer.reserve_exact(missing.min(self.buffer.len()));
             return Ok(None);
         }
         let rest = self.buffer.split_off(length);
@@ -230,8 +247,8 @@ impl MessageSplitter {
                 Err(malformed("there are more bytes after its end"))
             };
         }
-        let message = CheckedMessage { bytes, layout };
-        check_message(&message, self.bytes_max)?;
+        let mut message = CheckedMessage { bytes, layout, decompressed_bytes: 0 };
+        message.decompressed_bytes = check_message(&message, self.bytes_max)?;
         Ok(Some(message))
     }
 
@@ -275,11 +292,11 @@ impl MessageSplitter {
     }
 }
 
-/// Checks that all buffers are within the message, and how large they become.
-fn check_message(message: &CheckedMessage, bytes_max: usize) -> Result<(), BodyError> {
+/// Checks that all buffers are within the message. Returns how large they become, or zero if they are not compressed.
+fn check_message(message: &CheckedMessage, bytes_max: usize) -> Result<usize, BodyError> {
     let body = message.bytes.get(message.layout.prefix + message.layout.header..).unwrap_or_default();
     let header = message.message()?;
-    let Some(batch) = batch_of(&header) else { return Ok(()) };
+    let Some(batch) = batch_of(&header) else { return Ok(0) };
     if !(0..=MESSAGE_ROWS_MAX).contains(&batch.length()) {
         return Err(BodyError::TooLarge(format!(
             "a batch has {} rows; at most {MESSAGE_ROWS_MAX} are allowed",
@@ -313,7 +330,7 @@ fn check_message(message: &CheckedMessage, bytes_max: usize) -> Result<(), BodyE
             )));
         }
     }
-    Ok(())
+    Ok(if codec.is_some() { total } else { 0 })
 }
 
 /// Counts what a frame of LZ4 becomes: the library makes as many bytes as there are, whatever the message says.

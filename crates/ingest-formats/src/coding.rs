@@ -14,6 +14,8 @@ const PIECE_BYTES: usize = 64 << 10;
 const GZIP_WINDOW_BITS: u8 = 15;
 /// The largest window of zstd that a receiver of `Content-Encoding` must accept, as a power of two: 8 MiB.
 const ZSTD_WINDOW_BITS: u32 = 23;
+/// What a decoder takes beside its window.
+const DECODER_BYTES: u64 = 64 << 10;
 /// Smaller bodies may be of any ratio: they take no time.
 const UNCHECKED_BYTES: u64 = 16 << 20;
 
@@ -74,6 +76,16 @@ impl BodyDecompressor {
     /// How many bytes of the body were received so far.
     pub(crate) fn bytes_in(&self) -> u64 {
         self.bytes_in
+    }
+
+    /// The memory of the decoder. Its window is what it has decompressed last.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let window_bits = match self.codec {
+            Codec::Identity => return 0,
+            Codec::Gzip { .. } => u32::from(GZIP_WINDOW_BITS),
+            Codec::Zstd { .. } => ZSTD_WINDOW_BITS,
+        };
+        self.output.len() + as_length(self.bytes_out.min(1 << window_bits) + DECODER_BYTES)
     }
 
     /// Decompresses the beginning of `input`. Returns how many bytes of it are used, and the piece. Both are zero only if

@@ -74,6 +74,16 @@ impl TableColumns {
         self.buffers.iter().map(ColumnBuffer::width).sum()
     }
 
+    /// About how many bytes the items of the lists of all rows take.
+    pub(crate) fn items_bytes(&self) -> usize {
+        self.buffers.iter().map(ColumnBuffer::items_bytes).sum()
+    }
+
+    /// The memory of all rows.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.buffers.iter().map(ColumnBuffer::memory_bytes).sum()
+    }
+
     /// Adds a column that is null in all rows so far.
     pub(crate) fn add(&mut self, field: Field) -> Result<(), String> {
         let max = self.options.limits.columns_max;

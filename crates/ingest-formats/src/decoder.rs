@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use tidegate_core::MemoryReservation;
 
 use crate::arrow_stream::ArrowStream;
 use crate::coding::BodyDecompressor;
@@ -18,6 +19,8 @@ use crate::rows::{DecodedRows, RowCollector, RowCounts};
 const ADDED_COLUMNS_SAMPLE_BYTES: usize = 256 << 10;
 /// Batches and rows are far below 2 GiB, whatever their limits say, because Arrow addresses text with 32 bits.
 const BATCH_BYTES_CEILING: usize = 512 << 20;
+/// What the values of a text take at once, for each of its bytes. Lists of longer ones are counted by their items.
+const TEXT_EXPANSION: usize = 4;
 
 /// Decodes one body into batches of a table.
 ///
@@ -42,7 +45,8 @@ const BATCH_BYTES_CEILING: usize = 512 << 20;
 /// # Ok::<(), tidegate_ingest_formats::BodyError>(())
 /// ```
 ///
-/// Memory is bounded by the piece that was pushed, one row and one batch, if the caller takes all rows after each piece.
+/// Memory is bounded by the piece that was pushed, one row and one batch, if the caller takes all rows after each piece. With
+/// [`Self::with_memory`], it is reserved before it is used.
 ///
 /// Rows are valid only if the body is complete: if [`Self::next_rows`] fails, or the connection of the body breaks, the
 /// caller discards all rows that it received. With [`crate::RejectMode::All`], that includes the rows before the first
@@ -122,6 +126,13 @@ impl BodyDecoder {
         })
     }
 
+    /// The same decoder, which draws on `memory`. Rows that were returned count until the next call.
+    #[must_use]
+    pub fn with_memory(mut self, memory: Box<dyn MemoryReservation>) -> Self {
+        self.rows.set_memory(memory);
+        self
+    }
+
     /// Adds the next bytes of the body. [`Self::next_rows`] decodes them. After [`Self::finish`], there are none.
     pub fn push(&mut self, bytes: &[u8]) {
         self.input.drain(..self.used.min(self.input.len()));
@@ -190,8 +201,11 @@ impl BodyDecoder {
                 return Ok(Some(rows));
             }
             if self.progress == BodyProgress::Complete {
+                self.rows.release_memory();
                 return Ok(None);
             }
+            let input_bytes = self.input_bytes();
+            self.rows.set_input_bytes(input_bytes);
             // What is decoded grows with the values of a body, and not with its bytes, so it is taken in parts.
             if let BodyReader::Arrow(stream) = &mut self.reader
                 && stream.read_next(self.decompressor.bytes_in(), &mut self.rows)?
@@ -218,6 +232,12 @@ impl BodyDecoder {
         }
     }
 
+    /// The memory of what was received and is not rows yet.
+    fn input_bytes(&self) -> usize {
+        let sample = self.sample.as_ref().map_or(0, Vec::capacity);
+        self.input.capacity() + sample + self.decompressor.memory_bytes() + self.reader.memory_bytes()
+    }
+
     /// Reads the next piece of the input. Returns whether there was one.
     fn read_piece(&mut self) -> Result<bool, BodyError> {
         let input = self.input.get(self.used..).unwrap_or_default();
@@ -226,6 +246,7 @@ impl BodyDecoder {
         if piece.is_empty() {
             return Ok(used > 0);
         }
+        self.rows.reserve(TEXT_EXPANSION * piece.len())?;
         match &mut self.sample {
             Some(sample) => {
                 sample.extend_from_slice(piece);
@@ -248,11 +269,21 @@ impl BodyDecoder {
                 added?;
             }
         }
+        self.rows.reserve(TEXT_EXPANSION * sample.len())?;
         self.reader.push(&sample, &mut self.rows)
     }
 }
 
 impl BodyReader {
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Json(document) => document.memory_bytes(),
+            Self::Ndjson(lines) => lines.memory_bytes(),
+            Self::Csv(csv) => csv.memory_bytes(),
+            Self::Arrow(stream) => stream.memory_bytes(),
+        }
+    }
+
     fn push(&mut self, bytes: &[u8], rows: &mut RowCollector) -> Result<(), BodyError> {
         match self {
             Self::Json(document) => document.push(bytes, rows),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tidegate_core::MemoryRefusal;
+
 use crate::value::cut_at;
 
 /// The largest text of a rejected row that is kept, in bytes.
@@ -46,6 +48,9 @@ pub enum BodyError {
     /// The body exceeds one of [`crate::BodyLimits`].
     #[error("{0}")]
     TooLarge(String),
+    /// The memory that the rows need is not available.
+    #[error("the rows of the body need memory: {0}")]
+    Memory(MemoryRefusal),
     /// The columns of the body do not fit the table.
     #[error("{0}")]
     Columns(String),

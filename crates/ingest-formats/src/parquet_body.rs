@@ -14,30 +14,37 @@ use parquet::basic::Type as PhysicalType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{ChunkReader, Length};
+use tidegate_core::MemoryReservation;
 
 use crate::convert::BatchConverter;
 use crate::error::BodyError;
 use crate::layout::view_type;
-use crate::options::{BodyCoding, BodyOptions};
+use crate::options::{BodyCoding, BodyLimits, BodyOptions};
 use crate::parquet_footer::check_footer;
-use crate::parquet_groups::CheckedGroups;
-use crate::parquet_pages::check_pages;
+use crate::parquet_groups::{CheckedGroups, PageBudget};
+use crate::parquet_pages::{PageSizes, check_pages};
 use crate::rows::{DecodedRows, RowCollector, RowCounts};
 
 const READ_BYTES: usize = 64 << 10;
+/// So many rows of a batch may have lists as large as a row may be.
+const LONG_LISTS_MAX: u64 = 8;
 
 /// Decodes a body of Parquet from a file that has the whole body.
 ///
 /// Parquet has its schema at the end, so that it cannot be decoded while it arrives. The caller stores the body in a
 /// temporary file first, without a content coding: Parquet is compressed itself.
 ///
-/// Memory is bounded by a page and a dictionary of each column, and one batch. As with [`crate::BodyDecoder`], the caller discards all
+/// Memory is bounded by some pages and a dictionary of each column, and one batch. With [`Self::with_memory`], it is reserved
+/// before it is used. As with [`crate::BodyDecoder`], the caller discards all
 /// rows if an error follows them.
 pub struct ParquetBody {
     reader: ParquetRecordBatchReader,
     converter: BatchConverter,
     length: u64,
     rows: RowCollector,
+    budget: Arc<PageBudget>,
+    /// What a batch takes when it is read: its pages, and its values.
+    batch_bytes: usize,
     failure: Option<BodyError>,
     is_complete: bool,
 }
@@ -75,20 +82,31 @@ impl ParquetBody {
         }
         let OpenFile { builder, file } = open(file)?;
         let (metadata, length) = (builder.metadata().clone(), file.length);
-        let row_bytes = check_pages(&file, &metadata, length, &options.limits)?;
+        let sizes = check_pages(&file, &metadata, length, &options.limits)?;
         // Text is read as views of its pages, whose size is known before it is copied.
         let with_views = |field: &FieldRef| field.as_ref().clone().with_data_type(view_type(field.data_type()));
         let fields: Fields = builder.schema().fields().iter().map(with_views).collect();
         let columns = metadata.file_metadata().schema_descr();
         let levels = guarded(|| parquet_to_arrow_field_levels(columns, ProjectionMask::all(), Some(&fields)))?;
-        let rows = options.limits.batch_bytes as u64 / row_bytes.max(1);
-        let batch_rows = usize::try_from(rows).unwrap_or(usize::MAX).clamp(1, options.limits.batch_rows_max.max(1));
-        let groups = CheckedGroups { file: Arc::new(file), metadata: metadata.clone() };
+        let batch_rows = batch_rows(&sizes, &options.limits);
+        let page_bytes = batch_page_bytes(&sizes, batch_rows, &options.limits);
+        let file_rows = u64::try_from(metadata.file_metadata().num_rows()).unwrap_or(u64::MAX);
+        let value_bytes = sizes.row_bytes.saturating_mul(file_rows.min(batch_rows as u64));
+        let batch_bytes = usize::try_from(page_bytes.saturating_add(value_bytes)).unwrap_or(usize::MAX);
+        let budget = PageBudget::new(page_bytes);
+        let groups = CheckedGroups { file: Arc::new(file), metadata: metadata.clone(), budget: budget.clone() };
         let reader = guarded(|| ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None))?;
         let converter = BatchConverter::new(&reader.schema(), schema, &options)?;
         let rows =
             RowCollector::new(&Schema::empty(), Arc::new(BodyOptions { epoch_units: Default::default(), ..options }))?;
-        Ok(Self { reader, converter, length, rows, failure: None, is_complete: false })
+        Ok(Self { reader, converter, length, rows, budget, batch_bytes, failure: None, is_complete: false })
+    }
+
+    /// The same body, which draws on `memory`. Rows that were returned count until the next call.
+    #[must_use]
+    pub fn with_memory(mut self, memory: Box<dyn MemoryReservation>) -> Self {
+        self.rows.set_memory(memory);
+        self
     }
 
     /// The next rows, or nothing if all were returned and the body was valid.
@@ -131,13 +149,23 @@ impl ParquetBody {
                 return Ok(Some(rows));
             }
             if self.is_complete {
+                self.rows.release_memory();
                 return Ok(None);
             }
+            self.rows.set_input_bytes(self.batch_bytes);
             if self.converter.convert_next(self.length, &mut self.rows)? {
                 continue;
             }
-            let next: Option<RecordBatch> = guarded(|| self.reader.next().transpose())?;
-            match next {
+            self.budget.reset();
+            self.rows.reserve(0)?;
+            let next: Result<Option<RecordBatch>, _> = guarded(|| self.reader.next().transpose());
+            if self.budget.is_exceeded() {
+                let max = self.budget.bytes_max();
+                return Err(BodyError::TooLarge(format!(
+                    "the lists of a few rows have pages of more than {max} bytes; write smaller lists"
+                )));
+            }
+            match next? {
                 Some(batch) => self.converter.start(batch),
                 None => {
                     self.rows.refusal()?;
@@ -146,6 +174,20 @@ impl ParquetBody {
             }
         }
     }
+}
+
+/// How many rows are read at once.
+fn batch_rows(sizes: &PageSizes, limits: &BodyLimits) -> usize {
+    let rows = limits.batch_bytes as u64 / sizes.row_bytes.max(1);
+    usize::try_from(rows).unwrap_or(usize::MAX).clamp(1, limits.batch_rows_max.max(1))
+}
+
+/// What the pages of a batch take at most: those of its rows, and of each column the first and the last page, which have
+/// other rows, too. A list may go on in further pages.
+fn batch_page_bytes(sizes: &PageSizes, batch_rows: usize, limits: &BodyLimits) -> u64 {
+    let of_rows = sizes.row_bytes.saturating_mul(batch_rows as u64);
+    let of_lists = if sizes.has_lists { LONG_LISTS_MAX.saturating_mul(limits.row_bytes_max as u64) } else { 0 };
+    of_rows.saturating_add(2 * sizes.open_bytes).saturating_add(of_lists).min(sizes.total_bytes)
 }
 
 struct OpenFile<R: Read + Seek + Send + 'static> {

@@ -3,6 +3,7 @@
 //! Some encodings begin with a number of values of their own, for which the library makes room at once.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parquet::arrow::arrow_reader::RowGroups;
 use parquet::basic::Encoding;
@@ -13,25 +14,67 @@ use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use crate::compact_protocol::CompactReader;
+use crate::parquet_pages::fixed_bytes;
 
 /// All row groups of a file.
 pub(crate) struct CheckedGroups<R> {
     pub(crate) file: Arc<R>,
     pub(crate) metadata: Arc<ParquetMetaData>,
+    pub(crate) budget: Arc<PageBudget>,
+}
+
+/// Bounds the pages that are read for one batch: a list can be longer than a page, and is read as a whole.
+#[derive(Debug)]
+pub(crate) struct PageBudget {
+    bytes_max: u64,
+    /// Since the last batch.
+    read_bytes: AtomicU64,
 }
 
 /// The pages of one column, row group after row group.
 struct CheckedChunks<R> {
     file: Arc<R>,
     metadata: Arc<ParquetMetaData>,
+    budget: Arc<PageBudget>,
     column: usize,
     next_group: usize,
 }
 
 struct CheckedPages<R: ChunkReader> {
     pages: SerializedPageReader<R>,
+    budget: Arc<PageBudget>,
     max_definition_level: i16,
     max_repetition_level: i16,
+    /// The bytes of a value when it is read.
+    value_bytes: u64,
+}
+
+impl PageBudget {
+    pub(crate) fn new(bytes_max: u64) -> Arc<Self> {
+        Arc::new(Self { bytes_max, read_bytes: AtomicU64::new(0) })
+    }
+
+    /// What the pages of a batch take at most.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
+    /// Begins the next batch.
+    pub(crate) fn reset(&self) {
+        self.read_bytes.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.read_bytes.load(Ordering::Relaxed) > self.bytes_max
+    }
+
+    fn take(&self, bytes: u64) -> Result<()> {
+        self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+        match self.is_exceeded() {
+            true => Err(ParquetError::General("a few rows have more pages than a batch may have".to_owned())),
+            false => Ok(()),
+        }
+    }
 }
 
 impl<R: ChunkReader + 'static> RowGroups for CheckedGroups<R> {
@@ -40,8 +83,8 @@ impl<R: ChunkReader + 'static> RowGroups for CheckedGroups<R> {
     }
 
     fn column_chunks(&self, column: usize) -> Result<Box<dyn PageIterator>> {
-        let (file, metadata) = (self.file.clone(), self.metadata.clone());
-        Ok(Box::new(CheckedChunks { file, metadata, column, next_group: 0 }))
+        let (file, metadata, budget) = (self.file.clone(), self.metadata.clone(), self.budget.clone());
+        Ok(Box::new(CheckedChunks { file, metadata, budget, column, next_group: 0 }))
     }
 
     fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
@@ -62,15 +105,27 @@ impl<R: ChunkReader + 'static> Iterator for CheckedChunks<R> {
         let column = group.columns().get(self.column)?;
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
         let pages = SerializedPageReader::new(self.file.clone(), column, rows, None);
-        let (max_definition_level, max_repetition_level) =
-            (column.column_descr().max_def_level(), column.column_descr().max_rep_level());
-        Some(pages.map(|pages| Box::new(CheckedPages { pages, max_definition_level, max_repetition_level }) as _))
+        let description = column.column_descr();
+        let (max_definition_level, max_repetition_level) = (description.max_def_level(), description.max_rep_level());
+        let (budget, value_bytes) = (self.budget.clone(), fixed_bytes(column));
+        Some(pages.map(|pages| {
+            Box::new(CheckedPages { pages, budget, max_definition_level, max_repetition_level, value_bytes }) as _
+        }))
     }
 }
 
 impl<R: ChunkReader + 'static> PageIterator for CheckedChunks<R> {}
 
 impl<R: ChunkReader> CheckedPages<R> {
+    /// What the page takes, with the values of lists, which are written out.
+    fn size(&self, page: &Page) -> u64 {
+        let bytes = page.buffer().len() as u64;
+        match self.max_repetition_level > 0 && page.is_data_page() {
+            true => bytes.max(u64::from(page.num_values()).saturating_mul(self.value_bytes)),
+            false => bytes,
+        }
+    }
+
     fn check(&self, page: &Page) -> Result<()> {
         let (bytes, values, encoding, levels) = match page {
             Page::DictionaryPage { .. } => return Ok(()),
@@ -160,7 +215,10 @@ impl<R: ChunkReader> Iterator for CheckedPages<R> {
 impl<R: ChunkReader> PageReader for CheckedPages<R> {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let page = self.pages.get_next_page()?;
-        page.as_ref().map_or(Ok(()), |page| self.check(page))?;
+        if let Some(page) = &page {
+            self.check(page)?;
+            self.budget.take(self.size(page))?;
+        }
         Ok(page)
     }
 

@@ -41,25 +41,37 @@ struct PageHeader {
     is_stored: bool,
 }
 
-/// Checks the pages of all columns, in a file of this length. Returns the most bytes that a row may have in the columns whose
-/// values are written out when they are read.
+/// What the pages of a file take when they are read.
+#[derive(Debug, Default)]
+pub(crate) struct PageSizes {
+    /// The most bytes of a row: of values that are written out, and of the pages that have its texts.
+    pub(crate) row_bytes: u64,
+    /// The most bytes of pages that are open at once.
+    pub(crate) open_bytes: u64,
+    /// The bytes of all pages.
+    pub(crate) total_bytes: u64,
+    /// Whether a column has lists, which may be longer than a page.
+    pub(crate) has_lists: bool,
+}
+
+/// Checks the pages of all columns, in a file of this length.
 pub(crate) fn check_pages<R: ChunkReader>(
     file: &R,
     metadata: &ParquetMetaData,
     length: u64,
     limits: &BodyLimits,
-) -> Result<u64, BodyError> {
-    let mut total = 0_u64;
-    let mut row_bytes = 0_u64;
+) -> Result<PageSizes, BodyError> {
+    let mut sizes = PageSizes::default();
     for group in metadata.row_groups() {
         let mut open = 0_u64;
         let mut row = 0_u64;
         for column in group.columns() {
             let pages = check_chunk(file, column, limits)?;
-            total = total.saturating_add(pages.total);
-            check_expansion(total, length, limits)?;
+            sizes.total_bytes = sizes.total_bytes.saturating_add(pages.total);
+            check_expansion(sizes.total_bytes, length, limits)?;
             open = open.saturating_add(pages.largest).saturating_add(pages.dictionary);
             row = row.saturating_add(pages.row_bytes);
+            sizes.has_lists |= column.column_descr().max_rep_level() > 0;
         }
         if open > OPEN_PAGES_BYTES_MAX {
             return Err(BodyError::TooLarge(format!(
@@ -67,9 +79,10 @@ pub(crate) fn check_pages<R: ChunkReader>(
                  allowed; write smaller pages"
             )));
         }
-        row_bytes = row_bytes.max(row);
+        sizes.row_bytes = sizes.row_bytes.max(row);
+        sizes.open_bytes = sizes.open_bytes.max(open);
     }
-    Ok(row_bytes)
+    Ok(sizes)
 }
 
 /// The sizes of the pages of a column in one row group.
@@ -97,22 +110,33 @@ fn check_chunk<R: ChunkReader>(
     };
     let end = position.checked_add(bytes).filter(|end| *end <= file.len());
     let end = end.ok_or_else(|| malformed("a column is outside of the file"))?;
-    let mut pages = ChunkPages { row_bytes: fixed_bytes(column), ..ChunkPages::default() };
+    let fixed = fixed_bytes(column);
+    let mut pages = ChunkPages { row_bytes: fixed, ..ChunkPages::default() };
     while position < end {
         let (header, header_bytes) = read_header(file, position, end)?;
         check_header(&header, column, limits).map_err(|problem| in_column(problem, &name()))?;
         position += header_bytes;
         check_stored_bytes(file, &header, column.compression(), (position, end))?;
         position += header.compressed.unsigned_abs();
-        let mut size = header.uncompressed.unsigned_abs();
-        if column.column_descr().max_rep_level() > 0 && !header.is_dictionary {
-            // A row may have all values of a page, however few bytes they take there, and is read at once.
-            let values = header.values.unsigned_abs().saturating_mul(fixed_bytes(column));
-            pages.row_bytes = pages.row_bytes.max(values);
-            size = size.max(values);
+        let page = header.uncompressed.unsigned_abs();
+        let mut size = page;
+        if !header.is_dictionary {
+            let values = header.values.unsigned_abs();
+            let row = if column.column_descr().max_rep_level() > 0 {
+                // A row may have all values of a page, however few bytes they take there, and is read at once.
+                size = page.max(values.saturating_mul(fixed));
+                size
+            } else {
+                let of_page = page.div_ceil(values.max(1));
+                match column.column_type() {
+                    // The texts of a batch are views of all pages that its rows are in.
+                    PhysicalType::BYTE_ARRAY => of_page.saturating_add(fixed),
+                    _ => of_page.max(fixed),
+                }
+            };
+            pages.row_bytes = pages.row_bytes.max(row);
         }
         pages.total = pages.total.saturating_add(size);
-        let page = header.uncompressed.unsigned_abs();
         match header.is_dictionary {
             true => pages.dictionary = pages.dictionary.max(page),
             false => pages.largest = pages.largest.max(page),
@@ -126,7 +150,7 @@ fn check_chunk<R: ChunkReader>(
 }
 
 /// The bytes of a value when it is read. Texts are read as views of their page.
-fn fixed_bytes(column: &ColumnChunkMetaData) -> u64 {
+pub(crate) fn fixed_bytes(column: &ColumnChunkMetaData) -> u64 {
     match column.column_type() {
         PhysicalType::FIXED_LEN_BYTE_ARRAY => u64::try_from(column.column_descr().type_length()).unwrap_or(0),
         PhysicalType::BOOLEAN => 1,

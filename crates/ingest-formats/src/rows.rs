@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::Schema;
+use tidegate_core::MemoryReservation;
 
 use crate::columns::TableColumns;
 use crate::error::{BodyError, CellError, CellResult, REPORTED_ROWS_MAX, RejectedRow, RowPosition};
@@ -13,6 +14,8 @@ use crate::options::{BodyOptions, RejectMode};
 
 /// So many rejected rows end a batch, so that they do not collect in memory.
 const BATCH_REJECTED_ROWS_MAX: usize = 500;
+/// About what a rejected row takes, with its text and its reason.
+const REJECTED_ROW_BYTES: usize = 2 << 10;
 
 /// Rows that fit their table, and those before the end of the batch that do not.
 #[derive(Debug, Clone)]
@@ -61,7 +64,11 @@ pub(crate) struct RowCollector {
     width: usize,
     rejected: Vec<RejectedRow>,
     counts: RowCounts,
-    ready: VecDeque<DecodedRows>,
+    /// Each with its bytes.
+    ready: VecDeque<(DecodedRows, usize)>,
+    memory: Option<Box<dyn MemoryReservation>>,
+    /// What the body takes beside its rows.
+    input_bytes: usize,
 }
 
 impl RowCollector {
@@ -77,7 +84,35 @@ impl RowCollector {
             rejected: Vec::new(),
             counts: RowCounts::default(),
             ready: VecDeque::new(),
+            memory: None,
+            input_bytes: 0,
         })
+    }
+
+    /// Draws on `memory` from now on.
+    pub(crate) fn set_memory(&mut self, memory: Box<dyn MemoryReservation>) {
+        self.memory = Some(memory);
+    }
+
+    /// Sets what the body takes beside its rows, for the next reservation.
+    pub(crate) fn set_input_bytes(&mut self, bytes: usize) {
+        self.input_bytes = bytes;
+    }
+
+    /// Reserves what the body and its rows take, and `more` bytes that are about to be made.
+    pub(crate) fn reserve(&mut self, more: usize) -> Result<(), BodyError> {
+        let Some(memory) = &mut self.memory else { return Ok(()) };
+        let ready = self.ready.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        let rows = self.columns.memory_bytes()
+            + self.positions.capacity() * size_of::<RowPosition>()
+            + self.rejected.len() * REJECTED_ROW_BYTES;
+        let bytes = [self.input_bytes, ready, rows, more].into_iter().fold(0, usize::saturating_add);
+        memory.resize(bytes).map_err(BodyError::Memory)
+    }
+
+    /// Returns the memory of a body that was decoded as a whole.
+    pub(crate) fn release_memory(&mut self) {
+        self.memory = None;
     }
 
     pub(crate) fn counts(&self) -> RowCounts {
@@ -90,7 +125,8 @@ impl RowCollector {
     }
 
     pub(crate) fn next_ready(&mut self) -> Option<DecodedRows> {
-        self.ready.pop_front()
+        // The memory of the rows stays reserved until the next step.
+        self.ready.pop_front().map(|(rows, _)| rows)
     }
 
     pub(crate) fn columns_mut(&mut self) -> &mut TableColumns {
@@ -109,13 +145,19 @@ impl RowCollector {
         }
     }
 
-    /// Passes on rows that are already a batch.
-    pub(crate) fn push_batch(&mut self, batch: RecordBatch, positions: Vec<RowPosition>) {
+    /// Passes on rows that are already a batch, whose values have so many bytes.
+    pub(crate) fn push_batch(&mut self, batch: RecordBatch, positions: Vec<RowPosition>, bytes: usize) {
         if self.is_refused() || (batch.num_rows() == 0 && self.rejected.is_empty()) {
             return;
         }
         self.counts.accepted += batch.num_rows() as u64;
-        self.ready.push_back(DecodedRows { batch, positions, rejected: std::mem::take(&mut self.rejected) });
+        self.push_ready(batch, positions, bytes);
+    }
+
+    fn push_ready(&mut self, batch: RecordBatch, positions: Vec<RowPosition>, bytes: usize) {
+        let rejected = std::mem::take(&mut self.rejected);
+        let bytes = bytes + positions.len() * size_of::<RowPosition>() + rejected.len() * REJECTED_ROW_BYTES;
+        self.ready.push_back((DecodedRows { batch, positions, rejected }, bytes));
     }
 
     /// Makes a batch of the rows so far, if there are any.
@@ -123,11 +165,15 @@ impl RowCollector {
         if self.is_refused() || (self.positions.is_empty() && self.rejected.is_empty()) {
             return Ok(());
         }
+        // A column may be copied, to have its type.
+        let copied_bytes = self.columns.memory_bytes();
+        self.reserve(copied_bytes)?;
         let batch = self.columns.finish().map_err(|error| BodyError::Malformed(error.to_string()))?;
         self.batch_bytes = 0;
         self.width = self.columns.width();
         let positions = std::mem::take(&mut self.positions);
-        self.ready.push_back(DecodedRows { batch, positions, rejected: std::mem::take(&mut self.rejected) });
+        let bytes = batch.columns().iter().map(Array::get_array_memory_size).sum();
+        self.push_ready(batch, positions, bytes);
         Ok(())
     }
 
@@ -175,7 +221,8 @@ impl RecordSink for RowCollector {
         self.positions.push(position);
         self.batch_bytes = self.batch_bytes.saturating_add(text.len().max(self.width));
         let limits = &self.options.limits;
-        if self.positions.len() >= limits.batch_rows_max || self.batch_bytes >= limits.batch_bytes {
+        let bytes = self.batch_bytes.max(self.columns.items_bytes());
+        if self.positions.len() >= limits.batch_rows_max || bytes >= limits.batch_bytes {
             self.end_batch()?;
         }
         Ok(())

@@ -65,7 +65,7 @@ impl ColumnBuffer {
         let mut is_first = true;
         while cursor.next_item(&mut is_first)? {
             let index = item.len() - start;
-            item.append_json(cursor).map_err(|error| error.in_item(index))?;
+            item.check_room().and_then(|()| item.append_json(cursor)).map_err(|error| error.in_item(index))?;
         }
         let length = item.len() - start;
         if let Some(size) = size.filter(|size| *size != length) {
@@ -74,6 +74,15 @@ impl ColumnBuffer {
         offsets.push(offset_of(item.len()));
         self.nulls.append_non_null();
         Ok(())
+    }
+
+    /// Checks that a list may have one more of these items.
+    #[inline]
+    fn check_room(&self) -> CellResult<()> {
+        match self.len() < self.items_max {
+            true => Ok(()),
+            false => Err(CellError::new("the lists of the row take more memory than a row may have; split the row")),
+        }
     }
 
     fn append_object(&mut self, cursor: &mut JsonCursor<'_>) -> CellResult<()> {
@@ -137,7 +146,7 @@ fn append_entries(key: &mut ColumnBuffer, value: &mut ColumnBuffer, cursor: &mut
             return Err(key.misfit(&name).in_member(&name));
         }
         key.append_text(&name).map_err(|error| error.in_member(&name))?;
-        value.append_json(cursor).map_err(|error| error.in_member(&name))?;
+        value.check_room().and_then(|()| value.append_json(cursor)).map_err(|error| error.in_member(&name))?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ mod finish;
 mod json;
 mod names;
 mod scalar;
+mod size;
 mod text;
 
 use arrow::array::{BooleanBufferBuilder, NullBufferBuilder};
@@ -23,8 +24,6 @@ const EXTENSION_NAME: &str = "ARROW:extension:name";
 const JSON_EXTENSION: &str = "arrow.json";
 /// How deeply the types of columns may be nested.
 const TYPE_DEPTH_MAX: usize = 32;
-/// What an offset or a number takes in memory, roughly.
-const VALUE_BYTES: usize = 8;
 
 /// The values of one column, or of one part of a nested column.
 #[derive(Debug)]
@@ -33,6 +32,8 @@ pub(crate) struct ColumnBuffer {
     is_nullable: bool,
     nulls: NullBufferBuilder,
     values: ColumnValues,
+    /// The most values, if they are the items of lists.
+    items_max: usize,
 }
 
 #[derive(Debug)]
@@ -122,12 +123,15 @@ impl ColumnBuffer {
             }
             data_type => scalar::scalar_values(data_type, is_json_field(field), options, epoch_unit)?,
         };
-        Ok(Self {
+        let mut buffer = Self {
             data_type: field.data_type().clone(),
             is_nullable: field.is_nullable(),
             nulls: NullBufferBuilder::new(0),
             values,
-        })
+            items_max: 0,
+        };
+        buffer.items_max = buffer.count_items_max(&options.limits);
+        Ok(buffer)
     }
 
     /// The number of values.
@@ -143,18 +147,6 @@ impl ColumnBuffer {
     /// What the column takes, for messages.
     pub(crate) fn description(&self) -> String {
         describe_type(&self.data_type)
-    }
-
-    /// About how many bytes each value takes, without text.
-    pub(crate) fn width(&self) -> usize {
-        match &self.values {
-            ColumnValues::Struct { members, .. } => VALUE_BYTES + members.iter().map(Self::width).sum::<usize>(),
-            ColumnValues::List { item, size: Some(size), .. } => VALUE_BYTES + item.width().saturating_mul(*size),
-            ColumnValues::Binary { size: Some(size), .. } => VALUE_BYTES + size,
-            ColumnValues::WideDecimal { .. } => 4 * VALUE_BYTES,
-            ColumnValues::Decimal { .. } => 2 * VALUE_BYTES,
-            _ => VALUE_BYTES,
-        }
     }
 
     /// Appends null, or reports that the column does not take it.

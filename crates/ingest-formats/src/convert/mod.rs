@@ -112,6 +112,11 @@ impl BatchConverter {
         self.schema.fields().iter().skip(self.declared).cloned().collect()
     }
 
+    /// Whether a batch was taken, whose memory is held.
+    pub(crate) fn has_batch(&self) -> bool {
+        self.pending.is_some()
+    }
+
     /// Takes a batch, whose rows [`Self::convert_next`] converts. All of the batch before were converted.
     pub(crate) fn start(&mut self, batch: RecordBatch) {
         self.pending = Some(batch);
@@ -131,23 +136,28 @@ impl BatchConverter {
         self.written_bytes = self.written_bytes.saturating_add(bytes.written.max(part.num_rows() as u64));
         check_expansion(self.written_bytes, body_bytes, &self.limits)?;
         self.pending = Some(batch.slice(part.num_rows(), batch.num_rows() - part.num_rows()));
-        let failures = match part.num_rows() == 1 && bytes.total() > self.limits.row_bytes_max as u64 {
+        let part_bytes = usize::try_from(bytes.total()).unwrap_or(usize::MAX);
+        let failures = match part.num_rows() == 1 && part_bytes > self.limits.row_bytes_max {
             true => {
-                let (bytes, max) = (bytes.total(), self.limits.row_bytes_max);
-                let error = CellError::new(format!("the row has {bytes} bytes; at most {max} are allowed"));
+                let max = self.limits.row_bytes_max;
+                let error = CellError::new(format!("the row has {part_bytes} bytes; at most {max} are allowed"));
                 Ok(RowFailures::from([(0, error)]))
             }
-            false => check::check_rows(&part, &self.columns),
+            false => {
+                // A value may be converted in two steps.
+                rows.reserve(part_bytes.saturating_mul(2))?;
+                check::check_rows(&part, &self.columns)
+            }
         };
-        let converted = failures.and_then(|failures| self.convert_part(&part, failures, rows));
+        let converted = failures.and_then(|failures| self.convert_part((&part, part_bytes), failures, rows));
         converted.map_err(|error| BodyError::Malformed(error.to_string()))?;
         Ok(true)
     }
 
-    /// Converts the rows of `batch` but those with failures.
+    /// Converts the rows of `batch` but those with failures. Their values have about `bytes`.
     fn convert_part(
         &mut self,
-        batch: &RecordBatch,
+        (batch, bytes): (&RecordBatch, usize),
         failures: RowFailures,
         rows: &mut RowCollector,
     ) -> Result<(), ArrowError> {
@@ -170,7 +180,7 @@ impl BatchConverter {
         let arrays = apply::convert_members(fitting.columns(), fitting.num_rows(), &self.columns)?;
         let options = RecordBatchOptions::new().with_row_count(Some(fitting.num_rows()));
         let converted = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)?;
-        rows.push_batch(converted, positions);
+        rows.push_batch(converted, positions, bytes);
         Ok(())
     }
 }

@@ -45,6 +45,11 @@ impl CsvRows {
         })
     }
 
+    /// The memory of the record that is not complete.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     pub(crate) fn push(&mut self, bytes: &[u8], rows: &mut impl RecordSink) -> Result<(), BodyError> {
         const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
         self.buffer.extend_from_slice(bytes);

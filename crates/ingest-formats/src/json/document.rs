@@ -53,6 +53,11 @@ impl JsonDocument {
         }
     }
 
+    /// The memory of the row that is not complete.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     pub(crate) fn push(&mut self, bytes: &[u8], rows: &mut impl RecordSink) -> Result<(), BodyError> {
         self.buffer.extend_from_slice(bytes);
         if self.is_at_start {

@@ -23,6 +23,11 @@ impl JsonLines {
         Self { open: Vec::new(), line: 1, line_bytes_max, is_rejected: false }
     }
 
+    /// The memory of the line that is not complete.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.open.capacity()
+    }
+
     pub(crate) fn push(&mut self, bytes: &[u8], rows: &mut impl RecordSink) -> Result<(), BodyError> {
         let mut rest = bytes;
         while let Some(length) = memchr::memchr(b'\n', rest) {
