@@ -156,6 +156,10 @@ impl RowWriter for CountedWriter {
         self.writer.takes_parts(table)
     }
 
+    fn memory_bytes(&self) -> usize {
+        self.writer.memory_bytes()
+    }
+
     async fn commit(self: Box<Self>) -> Result<WriteReceipt, Error> {
         let Self { writer, counters, takes_rejects, bytes, has_failed } = *self;
         let stored = writer.commit().await;

@@ -143,6 +143,11 @@ pub trait RowWriter: Send + Debug {
         false
     }
 
+    /// The memory of the rows that were written and are not on disk yet.
+    fn memory_bytes(&self) -> usize {
+        0
+    }
+
     /// Stores all rows. When it returns, they are on disk and visible.
     ///
     /// # Errors

@@ -180,6 +180,25 @@ impl MemoryShare {
     }
 }
 
+impl NodeReservation {
+    /// The size.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Changes the size of the reservation, and waits at most `within` for the memory.
+    ///
+    /// # Errors
+    /// Other work holds the memory for longer, or a limit is smaller than `bytes`. The reservation stays as it was.
+    pub async fn resize_within(&mut self, bytes: usize, within: Duration) -> Result<(), MemoryRefusal> {
+        if bytes > self.share.limit_bytes() {
+            return self.resize(bytes);
+        }
+        let share = self.share.clone();
+        share.retry_within(within, || self.resize(bytes)).await
+    }
+}
+
 impl MemoryReservation for NodeReservation {
     fn resize(&mut self, bytes: usize) -> Result<(), MemoryRefusal> {
         match bytes.checked_sub(self.bytes) {
@@ -284,12 +303,17 @@ mod tests {
         let memory = NodeMemory::new(10 * MIB);
         let mut body = memory.reserve(None);
         body.resize(8 * MIB).unwrap();
+        let mut second = memory.reserve(None);
+        let refusal = second.resize_within(4 * MIB, Duration::ZERO).await.unwrap_err();
+        assert_eq!(refusal.used_bytes, 8 * MIB);
         let share = memory.share(None);
         let mut waiting = Box::pin(share.retry_within(Duration::from_secs(60), || share.try_charge(4 * MIB)));
         assert!(futures::poll!(&mut waiting).is_pending());
         assert!(share.has_waiters());
         drop(body);
         waiting.await.unwrap();
-        assert_eq!(memory.used_bytes(), 4 * MIB);
+        second.resize_within(4 * MIB, Duration::ZERO).await.unwrap();
+        assert_eq!(memory.used_bytes(), 8 * MIB);
+        second.resize_within(11 * MIB, Duration::from_secs(60)).await.unwrap_err();
     }
 }

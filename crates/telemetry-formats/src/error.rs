@@ -17,6 +17,9 @@ pub enum FormatError {
     /// The body exceeds one of [`crate::TelemetryLimits`].
     #[error("{0}")]
     TooLarge(String),
+    /// The body needs more memory than [`crate::TelemetryLimits::decoded_bytes_max`].
+    #[error("{0}")]
+    OutOfMemory(String),
     /// The media type or the coding of the body is not one that is read.
     #[error("{0}")]
     Unsupported(String),

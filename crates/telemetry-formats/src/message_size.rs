@@ -30,7 +30,7 @@ pub(crate) enum FieldShape {
 /// Checks that a message takes at most `bytes_max` in memory.
 ///
 /// # Errors
-/// `Malformed` if the bytes are no message; `TooLarge`.
+/// `Malformed` if the bytes are no message; `OutOfMemory`.
 pub(crate) fn check_message_size(
     body: &[u8],
     shape: &'static MessageShape,
@@ -47,7 +47,7 @@ struct SizeWalk {
 impl SizeWalk {
     fn take(&mut self, bytes: usize) -> Result<(), FormatError> {
         self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| {
-            FormatError::TooLarge("the messages of the body take more memory than is accepted".into())
+            FormatError::OutOfMemory("the messages of the body take more memory than is accepted".into())
         })?;
         Ok(())
     }

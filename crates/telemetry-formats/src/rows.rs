@@ -79,7 +79,8 @@ impl RowBudget {
         }
         let bytes = bytes + cells.len() * CELL_BYTES;
         let Some(rest) = self.bytes.checked_sub(bytes) else {
-            return Err(FormatError::TooLarge("the rows of the body take more memory than is accepted".into()).into());
+            let message = "the rows of the body take more memory than is accepted".to_owned();
+            return Err(FormatError::OutOfMemory(message).into());
         };
         self.bytes = rest;
         Ok(())

@@ -89,6 +89,15 @@ impl DataFileWriter {
         })
     }
 
+    /// The memory of rows that are in no file yet.
+    pub fn memory_bytes(&self) -> usize {
+        self.waiting.bytes() + self.open_bytes()
+    }
+
+    fn open_bytes(&self) -> usize {
+        self.open.values().map(|file| file.writer.memory_size()).sum()
+    }
+
     /// Adds rows. Their columns are found by name; a nullable column may be missing, and is null.
     ///
     /// # Errors
@@ -254,7 +263,7 @@ impl DataFileWriter {
 
     /// Ends row groups, the largest first, until the waiting rows take less than half of the memory.
     fn limit_memory(&mut self) -> Result<(), DeltaError> {
-        let mut memory: usize = self.open.values().map(|file| file.writer.memory_size()).sum();
+        let mut memory = self.open_bytes();
         if memory <= self.options.memory_bytes_max {
             return Ok(());
         }

@@ -34,6 +34,10 @@ impl Stager {
         Ok(Self { storage, writer: Some(writer), guard })
     }
 
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.writer.as_ref().map_or(0, DataFileWriter::memory_bytes)
+    }
+
     pub(crate) async fn write(&mut self, batches: Vec<RecordBatch>) -> Result<(), IngestError> {
         let Some(mut writer) = self.writer.take() else { return Err(IngestError::Closed) };
         let write = move || {

@@ -376,6 +376,11 @@ impl RowWriter for FolderWriter {
         !self.has_failed && self.tables.get(table).is_some_and(|part| part.declaration.transform.is_some())
     }
 
+    fn memory_bytes(&self) -> usize {
+        let stagers = self.tables.iter().filter_map(|part| part.stager.as_ref());
+        self.collected_bytes + stagers.map(Stager::memory_bytes).sum::<usize>()
+    }
+
     async fn commit(self: Box<Self>) -> Result<WriteReceipt, Error> {
         let shared = self.shared.clone();
         // A caller that goes away does not stop the write halfway.

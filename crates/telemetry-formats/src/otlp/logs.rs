@@ -14,7 +14,7 @@ use crate::text::{identifier, nanoseconds};
 /// The rows of an `ExportLogsServiceRequest`, the body of `/v1/logs`.
 ///
 /// # Errors
-/// `Malformed` if the body is not such a message; `TooLarge` if it exceeds `limits`.
+/// `Malformed` if the body is not such a message; `TooLarge` and `OutOfMemory` if it exceeds `limits`.
 pub fn decode_logs(body: &[u8], encoding: OtlpEncoding, limits: &TelemetryLimits) -> Result<TableBatches, FormatError> {
     let request: ExportLogsServiceRequest = decode_message(body, encoding, &LOGS_REQUEST, limits)?;
     let mut counter = RecordCounter::new(limits);

@@ -71,7 +71,7 @@ fn decode_message<M: prost::Message + Default + DeserializeOwned>(
             decoded.map_err(|error| {
                 let message = error.to_string();
                 match message.starts_with(json_fields::OUT_OF_MEMORY) {
-                    true => FormatError::TooLarge(message),
+                    true => FormatError::OutOfMemory(message),
                     false => FormatError::Malformed(format!("the body is no message of OTLP in JSON: {message}")),
                 }
             })

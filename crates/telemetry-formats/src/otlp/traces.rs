@@ -22,7 +22,7 @@ const STATUS_CODES: &[&str] = &["UNSET", "OK", "ERROR"];
 /// The rows of an `ExportTraceServiceRequest`, the body of `/v1/traces`.
 ///
 /// # Errors
-/// `Malformed` if the body is not such a message; `TooLarge` if it exceeds `limits`.
+/// `Malformed` if the body is not such a message; `TooLarge` and `OutOfMemory` if it exceeds `limits`.
 pub fn decode_traces(
     body: &[u8],
     encoding: OtlpEncoding,

@@ -36,7 +36,7 @@ pub struct RemoteWriteRows {
 /// The rows of a request, compressed with snappy in its block format.
 ///
 /// # Errors
-/// `Malformed` if the body is not such a message; `TooLarge` if it exceeds `limits`.
+/// `Malformed` if the body is not such a message; `TooLarge` and `OutOfMemory` if it exceeds `limits`.
 pub fn decode_remote_write(
     body: &[u8],
     version: RemoteWriteVersion,
@@ -57,6 +57,9 @@ fn decompress(body: &[u8], limits: &TelemetryLimits) -> Result<Vec<u8>, FormatEr
     limits.check_body(length)?;
     if length > body.len().saturating_mul(SNAPPY_EXPANSION_MAX) {
         return Err(FormatError::Malformed(format!("the body announces {length} bytes, which it cannot contain")));
+    }
+    if length > limits.memory_bytes() {
+        return Err(FormatError::OutOfMemory("the body takes more memory than is accepted".into()));
     }
     snap::raw::Decoder::new().decompress_vec(body).map_err(malformed)
 }

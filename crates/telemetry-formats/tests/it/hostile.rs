@@ -66,21 +66,21 @@ fn empty_messages_are_measured_before_they_are_decoded() {
     let empty = [0x12, 0].repeat(100_000);
     let body = field(1, &field(2, &empty));
     let decoded = decode_logs(&body, OtlpEncoding::Protobuf, &limits);
-    assert!(matches!(decoded, Err(FormatError::TooLarge(_))), "{decoded:?}");
+    assert!(matches!(decoded, Err(FormatError::OutOfMemory(_))), "{decoded:?}");
     let body = format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{}{{}}]}}]}}]}}"#, "{},".repeat(100_000));
     let decoded = decode_logs(body.as_bytes(), OtlpEncoding::Json, &limits);
-    assert!(matches!(decoded, Err(FormatError::TooLarge(_))), "{decoded:?}");
+    assert!(matches!(decoded, Err(FormatError::OutOfMemory(_))), "{decoded:?}");
 
     // Bucket counts of one byte each.
     let point = field(8, &field(2, &vec![1; 1 << 20]));
     let body = field(1, &field(2, &field(2, &field(10, &field(1, &point)))));
     let decoded = decode_metrics(&body, OtlpEncoding::Protobuf, &limits);
-    assert!(matches!(decoded, Err(FormatError::TooLarge(_))), "{decoded:?}");
+    assert!(matches!(decoded, Err(FormatError::OutOfMemory(_))), "{decoded:?}");
 
     let symbols = [0x22, 0].repeat(100_000);
     let body = snap::raw::Encoder::new().compress_vec(&symbols).unwrap();
     let decoded = decode_remote_write(&body, RemoteWriteVersion::V2, &limits);
-    assert!(matches!(decoded, Err(FormatError::TooLarge(_))), "{decoded:?}");
+    assert!(matches!(decoded, Err(FormatError::OutOfMemory(_))), "{decoded:?}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use tidegate_ingest_formats::{
     BodyCoding, BodyDecoder, BodyError, BodyFormat, BodyOptions, DecodedRows, INFERENCE_BYTES, ParquetBody,
     infer_schema, parquet_schema,
 };
+use tidegate_query::NodeReservation;
 
 use super::row_arguments::BodyPieces;
 use super::spooled_body::on_blocking_thread;
@@ -84,21 +85,27 @@ impl BodySource {
         }
     }
 
-    /// The rows, with these columns.
-    pub(super) async fn into_rows(self, schema: &SchemaRef, options: BodyOptions) -> Result<RowSource, Error> {
+    /// The rows, with these columns. They draw on `memory` while they are decoded.
+    pub(super) async fn into_rows(
+        self,
+        schema: &SchemaRef,
+        options: BodyOptions,
+        memory: NodeReservation,
+    ) -> Result<RowSource, Error> {
+        let memory = Box::new(memory);
         match self {
             Self::Stream(stream) => {
                 // Only of text is the work in proportion to the bytes.
                 let is_text = options.coding == BodyCoding::Identity && options.format != BodyFormat::Arrow;
                 let is_small = is_text && stream.is_whole && stream.head.len() <= INLINE_BYTES;
-                let decoder = BodyDecoder::new(schema, options).map_err(to_error)?;
+                let decoder = BodyDecoder::new(schema, options).map_err(to_error)?.with_memory(memory);
                 let decoder = Some(AnyDecoder::Stream(Box::new(decoder)));
                 Ok(RowSource { decoder, stream: Some(stream), is_small, read_after_refusal: 0, refused_rows: 0 })
             }
             Self::File(file) => {
                 let (file, schema) = (from_start(&file)?, schema.clone());
-                let body =
-                    on_blocking_thread(move || ParquetBody::new(file, &schema, options).map_err(to_error)).await?;
+                let open = move || ParquetBody::new(file, &schema, options).map_err(to_error);
+                let body = on_blocking_thread(open).await?.with_memory(memory);
                 let decoder = Some(AnyDecoder::File(Box::new(body)));
                 Ok(RowSource { decoder, stream: None, is_small: false, read_after_refusal: 0, refused_rows: 0 })
             }
@@ -248,6 +255,7 @@ pub(super) fn to_error(error: BodyError) -> Error {
                 .with_hint("Correct the rows, or keep the others with on_reject=row.")
         }
         BodyError::TooLarge(reason) => Error::new(ErrorKind::TooLarge, format!("{reason}; nothing was stored")),
+        BodyError::Memory(refusal) => refusal.into(),
         BodyError::Spool(reason) => {
             Error::new(ErrorKind::Unavailable, "the body cannot be read again; nothing was stored").with_detail(reason)
         }

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tidegate_core::{Access, Acl, AllowedNames, DatabaseTenants, PrincipalRule, TransportKind};
-use tidegate_query::IngestTarget;
+use tidegate_query::{IngestTarget, NodeMemory};
 use tidegate_runtime::{SnapshotBuilder, Tool};
 
 pub(crate) use self::spooled_body::on_blocking_thread;
@@ -43,12 +43,20 @@ pub struct IngestToolOptions {
     pub spool_folder: PathBuf,
     /// Whether tools that replace and remove rows are also called over MCP.
     pub is_advanced: bool,
+    /// The memory that rows draw on while they are decoded and written.
+    pub memory: Arc<NodeMemory>,
 }
 
 impl Default for IngestToolOptions {
-    /// No tenants, the temporary folder of the system, and tools that remove rows only over REST and the command line.
+    /// No tenants, the temporary folder of the system, tools that remove rows only over REST and the command line, and memory
+    /// without a limit.
     fn default() -> Self {
-        Self { tenancy: DatabaseTenants::default(), spool_folder: std::env::temp_dir(), is_advanced: false }
+        Self {
+            tenancy: DatabaseTenants::default(),
+            spool_folder: std::env::temp_dir(),
+            is_advanced: false,
+            memory: Arc::default(),
+        }
     }
 }
 

@@ -2,13 +2,16 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use tidegate_core::{AuditedStatement, AuthMethod, Error, ErrorKind, quota_address};
 use tidegate_ingest_formats::{BodyFormat, BodyOptions, REPORTED_ROWS_MAX, RejectMode, RejectedRow, RowPosition};
-use tidegate_query::{REJECTS_SUFFIX, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart};
+use tidegate_query::{
+    NodeReservation, REJECTS_SUFFIX, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart,
+    batch_bytes,
+};
 use tidegate_runtime::Job;
 
 use super::IngestContext;
@@ -23,6 +26,8 @@ use super::stamps::{Stamps, WriteSchemas};
 /// The positions of the tables of a write.
 const ROWS: usize = 0;
 const REJECTS: usize = 1;
+/// How long decoded rows wait for memory, which queries may hold.
+const MEMORY_WAIT: Duration = Duration::from_secs(10);
 
 /// What a call stores, and how.
 pub(super) struct StoreRequest<'a> {
@@ -83,7 +88,8 @@ pub(super) async fn store_body(
         }
     };
     let Write { start, schemas, rejects } = write;
-    let mut rows = source.into_rows(&schemas.body, options).await?;
+    let reserve = || context.options.memory.reserve(job.principal().tenant.as_deref());
+    let mut rows = source.into_rows(&schemas.body, options, reserve()).await?;
     let writer = match start {
         WriteStart::Writer(writer) => writer,
         WriteStart::Repeated(receipt) => {
@@ -91,7 +97,8 @@ pub(super) async fn store_body(
             return Ok(repeated(receipt));
         }
     };
-    let writing = Writing { job, stamps: &stamps, rejects, table: schemas.table, rejections: Vec::new(), rejected: 0 };
+    let (table, rejections, memory) = (schemas.table, Vec::new(), reserve());
+    let writing = Writing { job, stamps: &stamps, rejects, table, rejections, rejected: 0, memory };
     let stored = writing.write(&mut rows, writer).await;
     if stored.is_err() {
         request.destination.target.count_rejected(rows.refused_rows());
@@ -136,6 +143,8 @@ struct Writing<'a> {
     table: SchemaRef,
     rejections: Vec<RejectedRow>,
     rejected: u64,
+    /// Of the rows that the decoder has returned and that are not on disk.
+    memory: NodeReservation,
 }
 
 impl Writing<'_> {
@@ -148,6 +157,8 @@ impl Writing<'_> {
                 let mut rejected = decoded.rejected;
                 if decoded.batch.num_rows() > 0 {
                     let batch = self.stamps.apply(decoded.batch, &self.table)?;
+                    let bytes = batch_bytes(&batch).saturating_add(writer.memory_bytes());
+                    self.memory.resize_within(bytes, MEMORY_WAIT).await?;
                     rejected.extend(self.write_fitting(writer, &batch, &decoded.positions).await?);
                 }
                 self.write_rejected(writer, rejected).await?;

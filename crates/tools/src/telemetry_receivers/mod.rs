@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tidegate_core::{Access, Acl, AllowedNames, Budget, DatabaseTenants, Error, ErrorKind, Principal, TransportKind};
-use tidegate_query::IngestTarget;
+use tidegate_query::{IngestTarget, NodeMemory, NodeReservation};
 use tidegate_runtime::{BodyMetadata, Metadata, ReplySender, SnapshotBuilder, Tool, ToolAnnotations};
 use tidegate_telemetry_formats::{FormatError, TelemetryLimits};
 use tokio::sync::Semaphore;
@@ -43,6 +43,8 @@ pub struct TelemetryReceivers {
     pub bulk: Option<Arc<dyn IngestTarget>>,
     /// The tenants of the databases.
     pub tenancy: DatabaseTenants,
+    /// The memory that bodies draw on.
+    pub memory: Arc<NodeMemory>,
 }
 
 /// What one of the tools needs.
@@ -50,6 +52,7 @@ pub(crate) struct ReceiverContext {
     target: Arc<dyn IngestTarget>,
     tenancy: DatabaseTenants,
     limits: TelemetryLimits,
+    memory: Arc<NodeMemory>,
     decoding: Arc<Semaphore>,
     /// The name of the node, for answers to probes.
     node_name: String,
@@ -63,13 +66,14 @@ pub fn register_telemetry_receivers(
     node_name: &str,
     allowed: &AllowedNames,
 ) -> SnapshotBuilder {
-    let TelemetryReceivers { otlp, prometheus, bulk, tenancy } = receivers;
+    let TelemetryReceivers { otlp, prometheus, bulk, tenancy, memory } = receivers;
     let decoding = Arc::new(Semaphore::new(DECODED_AT_ONCE));
     let context = |target: Arc<dyn IngestTarget>| {
         Arc::new(ReceiverContext {
             target,
             tenancy: tenancy.clone(),
             limits: TelemetryLimits::default(),
+            memory: memory.clone(),
             decoding: decoding.clone(),
             node_name: node_name.to_owned(),
         })
@@ -87,6 +91,11 @@ pub fn register_telemetry_receivers(
 }
 
 impl ReceiverContext {
+    /// The memory of one body, which is empty yet.
+    fn reserve(&self, principal: &Principal) -> NodeReservation {
+        self.memory.reserve(principal.tenant.as_deref())
+    }
+
     /// Checks that `principal` may write to `table`.
     ///
     /// # Errors
@@ -117,7 +126,9 @@ fn annotations() -> ToolAnnotations {
 /// The error of a body that is refused.
 fn format_error(error: FormatError) -> Error {
     match error {
-        FormatError::TooLarge(message) => Error::new(ErrorKind::TooLarge, format!("{message}; nothing was stored")),
+        FormatError::TooLarge(message) | FormatError::OutOfMemory(message) => {
+            Error::new(ErrorKind::TooLarge, format!("{message}; nothing was stored"))
+        }
         FormatError::Malformed(message) | FormatError::Unsupported(message) => {
             Error::new(ErrorKind::InvalidArguments, format!("{message}; nothing was stored"))
         }

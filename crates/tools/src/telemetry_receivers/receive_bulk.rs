@@ -6,12 +6,12 @@ use std::time::Instant;
 use arrow::array::RecordBatch;
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, MemoryReservation};
 use tidegate_ingest_formats::{
     BodyDecoder, BodyError, BodyFormat, BodyOptions, INFERENCE_BYTES, RejectMode, RejectedRow, RowPosition,
     UnknownColumns, infer_schema,
 };
-use tidegate_query::{IngestTable, batch_bytes};
+use tidegate_query::{IngestTable, NodeReservation, batch_bytes};
 use tidegate_runtime::{Job, Metadata, ReplySender, RequestBodyTypes, Tool, handler_fn};
 use tidegate_telemetry_formats::{
     BulkItem, BulkRequest, ELASTIC_PRODUCT_HEADER, cluster_health, cluster_info, cluster_license,
@@ -26,6 +26,8 @@ use crate::tool_definition::{InputSchemaBuilder, built_in_tool};
 
 /// The documents of a table in one request, decoded. An empty document has a null for each column.
 const TABLE_BYTES_MAX: usize = 256 << 20;
+/// What an action takes in memory, with the name of its index.
+const ACTION_BYTES: usize = 512;
 const OK: u16 = 200;
 const FORBIDDEN: u16 = 403;
 const NOT_FOUND: u16 = 404;
@@ -88,25 +90,31 @@ async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender
     let Some(mut reader) = job.take_request_body() else {
         return Err(Error::new(ErrorKind::InvalidArguments, "the request has no body"));
     };
-    let body = read_body(&mut reader, context.limits.body_bytes_max).await?;
+    let mut memory = context.reserve(job.principal());
+    let body = read_body(&mut reader, context.limits.body_bytes_max, &mut memory).await?;
     let coding = reader.coding().map(str::to_owned);
     let _permit = context.decoding.acquire().await.map_err(|error| Error::internal(error.to_string()))?;
     let limits = context.limits.clone();
-    let mut request = on_blocking_thread(move || {
-        let body = decompress(body, coding.as_deref(), limits.body_bytes_max)?;
-        BulkRequest::decode(&body, index.as_deref(), &limits).map_err(format_error)
+    let (mut request, mut memory) = on_blocking_thread(move || {
+        let body = decompress(body, coding.as_deref(), limits.body_bytes_max, &mut memory)?;
+        // Documents are copied, each for its table.
+        let actions = body.iter().filter(|byte| **byte == b'\n').count().min(limits.bulk_items_max);
+        memory.resize(2 * body.len() + actions * ACTION_BYTES)?;
+        let request = BulkRequest::decode(&body, index.as_deref(), &limits).map_err(format_error)?;
+        Ok((request, memory))
     })
     .await?;
     let mut tables = Vec::new();
     for position in 0..request.tables().len() {
         let Some(table) = admit_table(&context, &mut request, position, &job).await else { continue };
         let stamps = Stamps::new(&table.stamps, &table.name, job.principal())?;
-        let (back, rows) = on_blocking_thread(move || {
-            let rows = decode_table(&mut request, position, (&table, &stamps));
-            Ok((request, rows))
+        let decoding = context.reserve(job.principal());
+        let (decoded_request, rows, held) = on_blocking_thread(move || {
+            let rows = decode_table(&mut request, position, (&table, &stamps), (decoding, &mut memory));
+            Ok((request, rows, memory))
         })
         .await?;
-        request = back;
+        (request, memory) = (decoded_request, held);
         tables.extend(rows);
     }
     let rows = tables.iter().flat_map(|table| &table.batches).map(|batch| batch.num_rows() as u64).sum();
@@ -151,9 +159,16 @@ async fn admit_table(
 }
 
 /// The rows of the documents at `position`. Documents that do not fit fail, and the others go on.
-fn decode_table(request: &mut BulkRequest, position: usize, table: (&IngestTable, &Stamps)) -> Option<TableRows> {
-    let decoded = request.tables().get(position).map(|documents| decode_documents(&documents.documents, table))?;
-    match decoded {
+///
+/// The decoder draws on the first memory, and the rows of all tables on the second one.
+fn decode_table(
+    request: &mut BulkRequest,
+    position: usize,
+    table: (&IngestTable, &Stamps),
+    memory: (NodeReservation, &mut NodeReservation),
+) -> Option<TableRows> {
+    let documents = request.tables().get(position)?;
+    match decode_documents(&documents.documents, table, memory) {
         Ok((rows, rejected)) => {
             for row in rejected {
                 let RowPosition::Line(line) = row.position else { continue };
@@ -166,15 +181,27 @@ fn decode_table(request: &mut BulkRequest, position: usize, table: (&IngestTable
             Some(rows).filter(|rows| rows.batches.iter().any(|batch| batch.num_rows() > 0))
         }
         Err(error) => {
-            request.fail_table(position, BAD_REQUEST, "document_parsing_exception", &error.to_string());
+            let (status, error_type, reason) = table_failure(error);
+            request.fail_table(position, status, error_type, &reason);
             None
         }
     }
 }
 
+/// The status, the type and the reason of documents that were not decoded.
+fn table_failure(error: BodyError) -> (u16, &'static str, String) {
+    if let BodyError::Memory(refusal) = error {
+        let error = Error::from(refusal);
+        let status = if error.kind() == ErrorKind::Unavailable { TOO_MANY } else { BAD_REQUEST };
+        return (status, "circuit_breaking_exception", error.to_string());
+    }
+    (BAD_REQUEST, "document_parsing_exception", error.to_string())
+}
+
 fn decode_documents(
     documents: &[u8],
     (table, stamps): (&IngestTable, &Stamps),
+    (decoding, memory): (NodeReservation, &mut NodeReservation),
 ) -> Result<(TableRows, Vec<RejectedRow>), BodyError> {
     let mut options = BodyOptions::new(BodyFormat::Ndjson);
     options.reject_mode = RejectMode::Row;
@@ -187,13 +214,14 @@ fn decode_documents(
         options.unknown_columns = UnknownColumns::Add;
     }
     let schema = stamps.schemas(&schema, BodyFormat::Ndjson).body;
-    let mut decoder = BodyDecoder::new(&schema, options)?;
+    let mut decoder = BodyDecoder::new(&schema, options)?.with_memory(Box::new(decoding));
     decoder.push(documents);
     decoder.finish();
     let (mut batches, mut rejected): (Vec<RecordBatch>, _) = (Vec::new(), Vec::new());
-    let mut bytes = 0;
+    let (held_bytes, mut bytes) = (memory.bytes(), 0);
     while let Some(rows) = decoder.next_rows()? {
         bytes += batch_bytes(&rows.batch);
+        memory.resize(held_bytes + bytes).map_err(BodyError::Memory)?;
         if bytes > TABLE_BYTES_MAX {
             let reason = format!("the documents take more than {TABLE_BYTES_MAX} bytes; send fewer in a request");
             return Err(BodyError::TooLarge(reason));

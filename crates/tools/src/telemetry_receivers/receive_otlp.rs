@@ -10,9 +10,9 @@ use tidegate_telemetry_formats::{
     OtlpEncoding, OtlpSignal, TableBatches, decode_logs, decode_metrics, decode_traces, success_body,
 };
 
-use super::received_body::{CODINGS, decompress, read_body};
+use super::received_body::{CODINGS, decode_reserved, decompress, read_body};
 use super::store_batches::{TableRows, key_of, store_batches};
-use super::{ReceiverContext, ReceiverReply, annotations, format_error};
+use super::{ReceiverContext, ReceiverReply, annotations};
 use crate::arguments::parse_arguments;
 use crate::ingest_tools::on_blocking_thread;
 use crate::tool_definition::{InputSchemaBuilder, built_in_tool};
@@ -56,20 +56,21 @@ async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender
     let Some(encoding) = OtlpEncoding::from_media_type(reader.media_type()) else {
         return Err(Error::new(ErrorKind::InvalidArguments, format!("{:?} is not OTLP", reader.media_type())));
     };
-    let body = read_body(&mut reader, context.limits.body_bytes_max).await?;
+    let mut memory = context.reserve(job.principal());
+    let body = read_body(&mut reader, context.limits.body_bytes_max, &mut memory).await?;
     let coding = reader.coding().map(str::to_owned);
     let _permit = context.decoding.acquire().await.map_err(|error| Error::internal(error.to_string()))?;
     let (limits, decoding_job) = (context.limits.clone(), job.clone());
-    let (decoded, key) = on_blocking_thread(move || {
-        let body = decompress(body, coding.as_deref(), limits.body_bytes_max)?;
-        let decoded = match signal {
-            Signal::Logs => decode_logs(&body, encoding, &limits),
-            Signal::Metrics => decode_metrics(&body, encoding, &limits),
-            Signal::Traces => decode_traces(&body, encoding, &limits),
-        };
+    let (decoded, key, _memory) = on_blocking_thread(move || {
+        let body = decompress(body, coding.as_deref(), limits.body_bytes_max, &mut memory)?;
+        let decoded = decode_reserved(body.len(), &limits, &mut memory, |limits| match signal {
+            Signal::Logs => decode_logs(&body, encoding, limits),
+            Signal::Metrics => decode_metrics(&body, encoding, limits),
+            Signal::Traces => decode_traces(&body, encoding, limits),
+        })?;
         // Data points and spans have times and identifiers, so that equal bodies are the same ones. Log records need not.
         let key = (!matches!(signal, Signal::Logs)).then(|| key_of(&decoding_job, &body));
-        Ok((decoded.map_err(format_error)?, key))
+        Ok((decoded, key, memory))
     })
     .await?;
     let TableBatches { batches, rejected } = decoded;

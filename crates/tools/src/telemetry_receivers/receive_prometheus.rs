@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::{Job, Metadata, ReplySender, RequestBodyTypes, Tool, handler_fn};
-use tidegate_telemetry_formats::{RemoteWriteVersion, decode_remote_write};
+use tidegate_telemetry_formats::{RemoteWriteVersion, TelemetryLimits, decode_remote_write};
 
-use super::received_body::read_body;
+use super::received_body::{decode_reserved, read_body};
 use super::store_batches::{TableRows, key_of, store_batches};
 use super::{ReceiverContext, ReceiverReply, annotations, format_error};
 use crate::ingest_tools::on_blocking_thread;
@@ -33,12 +33,14 @@ async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender
         return Err(Error::new(ErrorKind::InvalidArguments, "the request has no body"));
     };
     let version = RemoteWriteVersion::from_headers(Some(reader.media_type()), reader.coding()).map_err(format_error)?;
-    let body = read_body(&mut reader, context.limits.body_bytes_max).await?;
+    let mut memory = context.reserve(job.principal());
+    let body = read_body(&mut reader, context.limits.body_bytes_max, &mut memory).await?;
     let _permit = context.decoding.acquire().await.map_err(|error| Error::internal(error.to_string()))?;
     let (limits, decoding_job) = (context.limits.clone(), job.clone());
-    let (mut decoded, key) = on_blocking_thread(move || {
+    let (mut decoded, key, _memory) = on_blocking_thread(move || {
         let key = key_of(&decoding_job, &body);
-        Ok((decode_remote_write(&body, version, &limits).map_err(format_error)?, key))
+        let decode = |limits: &TelemetryLimits| decode_remote_write(&body, version, limits);
+        Ok((decode_reserved(body.len(), &limits, &mut memory, decode)?, key, memory))
     })
     .await?;
     let batches = std::mem::take(&mut decoded.tables.batches);

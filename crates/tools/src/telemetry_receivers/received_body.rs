@@ -1,20 +1,35 @@
-//! The body of a request as a whole, within limits, and decompressed.
+//! The body of a request as a whole, within limits and the memory of the node: read, decompressed and decoded.
 
 use std::io::Read;
 
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, MemoryReservation};
+use tidegate_query::NodeReservation;
 use tidegate_runtime::RequestBodyReader;
+use tidegate_telemetry_formats::{FormatError, TelemetryLimits};
+
+use super::format_error;
 
 /// The codings of bodies that are decompressed here.
 pub(super) const CODINGS: &[&str] = &["identity", "gzip"];
+/// So many bytes are decompressed at once.
+const DECOMPRESSED_BYTES: usize = 64 << 10;
+/// What the messages of a body may take at first: so many bytes for each of its bytes, and so many at least.
+const DECODED_EXPANSION: usize = 4;
+const DECODED_BYTES_MIN: usize = 128 << 10;
+/// A body is in memory as its bytes without their coding, as messages, and as rows.
+const DECODED_FORMS: usize = 3;
 
-/// Reads a body of at most `bytes_max` bytes as it was sent.
+/// Reads a body of at most `bytes_max` bytes as it was sent. It draws on `memory`.
 ///
 /// # Errors
-/// Those of the body, and `TooLarge`.
-pub(super) async fn read_body(reader: &mut RequestBodyReader, bytes_max: usize) -> Result<Bytes, Error> {
+/// Those of the body, `TooLarge`, and `Unavailable` if there is no memory.
+pub(super) async fn read_body(
+    reader: &mut RequestBodyReader,
+    bytes_max: usize,
+    memory: &mut NodeReservation,
+) -> Result<Bytes, Error> {
     let mut only = Bytes::new();
     let mut joined: Vec<u8> = Vec::new();
     while let Some(piece) = reader.next().await? {
@@ -22,6 +37,7 @@ pub(super) async fn read_body(reader: &mut RequestBodyReader, bytes_max: usize) 
         if bytes + piece.len() > bytes_max {
             return Err(too_large(bytes_max));
         }
+        memory.resize(bytes + piece.len())?;
         if bytes == 0 {
             only = piece;
             continue;
@@ -34,25 +50,59 @@ pub(super) async fn read_body(reader: &mut RequestBodyReader, bytes_max: usize) 
     Ok(if joined.is_empty() { only } else { joined.into() })
 }
 
-/// Decompresses a body. The result has at most `bytes_max` bytes.
+/// Decompresses a body. The result has at most `bytes_max` bytes. It draws on `memory`, with the body as it was sent.
 ///
 /// # Errors
-/// `InvalidArguments` if the body is not in its coding; `TooLarge`.
-pub(super) fn decompress(body: Bytes, coding: Option<&str>, bytes_max: usize) -> Result<Bytes, Error> {
+/// `InvalidArguments` if the body is not in its coding; `TooLarge`; `Unavailable` if there is no memory.
+pub(super) fn decompress(
+    body: Bytes,
+    coding: Option<&str>,
+    bytes_max: usize,
+    memory: &mut NodeReservation,
+) -> Result<Bytes, Error> {
     if !coding.is_some_and(|coding| coding.trim().eq_ignore_ascii_case("gzip")) {
         return Ok(body);
     }
-    let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+    let not_gzip = |error: std::io::Error| {
+        Error::new(ErrorKind::InvalidArguments, format!("the body is not gzip: {error}; nothing was stored"))
+    };
+    let mut decoder = MultiGzDecoder::new(&*body);
     let mut decompressed = Vec::new();
-    let read = MultiGzDecoder::new(&*body).take(most).read_to_end(&mut decompressed);
-    if let Err(error) = read {
-        let message = format!("the body is not gzip: {error}; nothing was stored");
-        return Err(Error::new(ErrorKind::InvalidArguments, message));
+    loop {
+        // Twice, as the bytes move when they need more room.
+        memory.resize(body.len() + 2 * (decompressed.len() + DECOMPRESSED_BYTES))?;
+        let mut step = decoder.by_ref().take(DECOMPRESSED_BYTES as u64);
+        if step.read_to_end(&mut decompressed).map_err(not_gzip)? == 0 {
+            return Ok(decompressed.into());
+        }
+        if decompressed.len() > bytes_max {
+            return Err(too_large(bytes_max));
+        }
     }
-    if decompressed.len() > bytes_max {
-        return Err(too_large(bytes_max));
+}
+
+/// Decodes a body of `body_bytes` within the memory that is reserved for it. If that is not enough, more is reserved, and
+/// `decode` is called again, so that a body holds no more than about twice what it needs.
+///
+/// # Errors
+/// Those of the format; `Unavailable` if there is no memory.
+pub(super) fn decode_reserved<T>(
+    body_bytes: usize,
+    limits: &TelemetryLimits,
+    memory: &mut NodeReservation,
+    decode: impl Fn(&TelemetryLimits) -> Result<T, FormatError>,
+) -> Result<T, Error> {
+    let most = limits.decoded_bytes_max;
+    let mut decoded_bytes_max = body_bytes.saturating_mul(DECODED_EXPANSION).max(DECODED_BYTES_MIN).min(most);
+    loop {
+        memory.resize(body_bytes.saturating_add(decoded_bytes_max.saturating_mul(DECODED_FORMS)))?;
+        match decode(&TelemetryLimits { decoded_bytes_max, ..limits.clone() }) {
+            Err(FormatError::OutOfMemory(_)) if decoded_bytes_max < most => {
+                decoded_bytes_max = decoded_bytes_max.saturating_mul(2).min(most);
+            }
+            decoded => return decoded.map_err(format_error),
+        }
     }
-    Ok(decompressed.into())
 }
 
 fn too_large(bytes_max: usize) -> Error {
@@ -66,6 +116,7 @@ mod tests {
 
     use flate2::Compression;
     use flate2::write::GzEncoder;
+    use tidegate_query::NodeMemory;
 
     use super::*;
 
@@ -77,6 +128,9 @@ mod tests {
 
     #[test]
     fn bodies_are_decompressed_within_their_limit() {
+        let memory = NodeMemory::default();
+        let decompress =
+            |body: Bytes, coding, bytes_max| decompress(body, coding, bytes_max, &mut memory.reserve(None));
         let text = vec![b'x'; 1_000];
         let decompress_up_to = |bytes_max| decompress(gzip(&text).into(), Some("gzip"), bytes_max);
         assert_eq!(decompress_up_to(1_000).unwrap(), text);
@@ -88,5 +142,31 @@ mod tests {
         for wrong in [cut, b"text".to_vec()] {
             assert_eq!(decompress(wrong.into(), Some("gzip"), 2_000).unwrap_err().kind(), ErrorKind::InvalidArguments);
         }
+    }
+
+    #[test]
+    fn a_body_is_decompressed_and_decoded_within_the_memory_of_the_node() {
+        let memory = NodeMemory::new(4 << 20);
+        let (mut other, mut own) = (memory.reserve(None), memory.reserve(None));
+        let body = gzip(&vec![0; 1 << 20]);
+        let mut decompress_now = || decompress(body.clone().into(), Some("gzip"), 64 << 20, &mut own);
+        other.resize(3 << 20).unwrap();
+        assert_eq!(decompress_now().unwrap_err().kind(), ErrorKind::Unavailable);
+        other.resize(0).unwrap();
+        assert_eq!(decompress_now().unwrap().len(), 1 << 20);
+
+        let limits = TelemetryLimits::default();
+        let needs = |bytes: usize| {
+            move |limits: &TelemetryLimits| match limits.decoded_bytes_max < bytes {
+                true => Err(FormatError::OutOfMemory("it needs more".to_owned())),
+                false => Ok(limits.decoded_bytes_max),
+            }
+        };
+        assert_eq!(decode_reserved(1_000, &limits, &mut own, needs(300 << 10)).unwrap(), 512 << 10);
+        assert_eq!(own.bytes(), 1_000 + DECODED_FORMS * (512 << 10));
+        let refused = decode_reserved(1_000, &limits, &mut own, needs(2 << 20)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::TooLarge);
+        drop((other, own));
+        assert_eq!(memory.used_bytes(), 0);
     }
 }

@@ -19,7 +19,7 @@ const REPORTED_NAME_BYTES_MAX: usize = 100;
 /// The rows of an `ExportMetricsServiceRequest`, the body of `/v1/metrics`.
 ///
 /// # Errors
-/// `Malformed` if the body is not such a message; `TooLarge` if it exceeds `limits`.
+/// `Malformed` if the body is not such a message; `TooLarge` and `OutOfMemory` if it exceeds `limits`.
 pub fn decode_metrics(
     body: &[u8],
     encoding: OtlpEncoding,
