@@ -6,12 +6,12 @@ use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray
 use arrow::compute::{cast, concat};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, MemoryReservation};
 use tidegate_ingest_formats::{
     BodyDecoder, BodyError, BodyFormat, BodyOptions, REJECTED_TEXT_BYTES_MAX, RejectMode, RejectedRow, RowPosition,
     UnknownColumns, infer_schema,
 };
-use tidegate_query::{IngestTable, batch_bytes};
+use tidegate_query::{IngestTable, NodeMemory, NodeReservation, batch_bytes};
 
 use crate::options::MqttOptions;
 use crate::packet::Message;
@@ -27,6 +27,8 @@ pub(crate) struct DecodedMessages {
     /// The rows, if there are any.
     pub(crate) rows: Option<RecordBatch>,
     pub(crate) rejected: Vec<RejectedMessage>,
+    /// The memory of the rows.
+    pub(crate) _memory: Option<NodeReservation>,
 }
 
 /// A message, or a row of one, that does not fit.
@@ -60,14 +62,15 @@ fn text_of(payload: &Bytes) -> String {
     String::from_utf8_lossy(head).replace('\0', "\u{fffd}")
 }
 
-/// Decodes `messages` for `table`.
+/// Decodes `messages` for `table`. Their rows draw on `memory`.
 ///
 /// # Errors
-/// The table cannot have messages of this format, whatever their content.
+/// The table cannot have messages of this format, whatever their content, or there is no memory for their rows.
 pub(crate) fn decode(
     messages: &[Message],
     table: &IngestTable,
     options: &MqttOptions,
+    memory: &NodeMemory,
 ) -> Result<DecodedMessages, Error> {
     let mut decoding = Decoding {
         options,
@@ -77,6 +80,8 @@ pub(crate) fn decode(
         rows: Vec::new(),
         bytes: 0,
         rejected: Vec::new(),
+        memory,
+        held: memory.reserve(None),
     };
     for message in messages {
         if let Err(reason) = decoding.add(message)? {
@@ -84,7 +89,7 @@ pub(crate) fn decode(
         }
     }
     let rows = decoding.batch().map_err(|error| Error::internal(format!("a batch of messages is invalid: {error}")))?;
-    Ok(DecodedMessages { rows, rejected: decoding.rejected })
+    Ok(DecodedMessages { rows, rejected: decoding.rejected, _memory: Some(decoding.held) })
 }
 
 struct Decoding<'a> {
@@ -96,6 +101,9 @@ struct Decoding<'a> {
     rows: Vec<(&'a str, RecordBatch)>,
     bytes: usize,
     rejected: Vec<RejectedMessage>,
+    memory: &'a NodeMemory,
+    /// The memory of the rows.
+    held: NodeReservation,
 }
 
 impl<'a> Decoding<'a> {
@@ -111,13 +119,14 @@ impl<'a> Decoding<'a> {
                 .map_or_else(|| "there are no columns".to_owned(), |error| error.to_string())));
         };
         let mut decoder = match BodyDecoder::new(schema, self.body.clone()) {
-            Ok(decoder) => decoder,
+            Ok(decoder) => decoder.with_memory(Box::new(self.memory.reserve(None))),
             Err(error) => return Err(Error::new(ErrorKind::Unavailable, error.to_string())),
         };
         decoder.push(&message.payload);
         decoder.finish();
-        let (batches, rejected) = match collect(&mut decoder, &mut self.bytes) {
+        let (batches, rejected) = match collect(&mut decoder, &mut self.bytes, &mut self.held) {
             Ok(collected) => collected,
+            Err(BodyError::Memory(refusal)) => return Err(refusal.into()),
             // Fewer messages may fit.
             Err(error) if self.bytes > GROUP_BYTES_MAX => {
                 return Err(Error::new(ErrorKind::TooLarge, error.to_string()));
@@ -214,14 +223,20 @@ impl<'a> Decoding<'a> {
     }
 }
 
-/// Adds the bytes of the rows to `bytes`.
-fn collect(decoder: &mut BodyDecoder, bytes: &mut usize) -> Result<(Vec<RecordBatch>, Vec<RejectedRow>), BodyError> {
+/// Adds the bytes of the rows to `bytes`, and to the memory that is `held`.
+fn collect(
+    decoder: &mut BodyDecoder,
+    bytes: &mut usize,
+    held: &mut NodeReservation,
+) -> Result<(Vec<RecordBatch>, Vec<RejectedRow>), BodyError> {
     let (mut batches, mut rejected) = (Vec::new(), Vec::new());
     while let Some(rows) = decoder.next_rows()? {
         *bytes += batch_bytes(&rows.batch);
         if *bytes > GROUP_BYTES_MAX {
             return Err(BodyError::TooLarge(format!("the rows have more than {GROUP_BYTES_MAX} bytes")));
         }
+        // They are joined to one batch.
+        held.resize(2 * *bytes).map_err(BodyError::Memory)?;
         if rows.batch.num_rows() > 0 {
             batches.push(rows.batch);
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tidegate_core::Backoff;
-use tidegate_query::IngestTarget;
+use tidegate_query::{IngestTarget, NodeMemory};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -71,16 +71,17 @@ pub struct MqttReceiver {
 }
 
 impl MqttReceiver {
-    /// Begins to receive. The broker need not be reachable: connections are tried again, after 1 s up to 60 s.
+    /// Begins to receive. The broker need not be reachable: connections are tried again, after 1 s up to 60 s. Rows draw on
+    /// `memory` until they are stored; while there is none, messages wait.
     ///
     /// The options have no problems, as [`MqttOptions::problems`] and [`MqttOptions::table_problems`] find them. Must be
     /// called within a runtime of tokio.
     #[must_use]
-    pub fn start(options: MqttOptions, target: Arc<dyn IngestTarget>) -> Self {
+    pub fn start(options: MqttOptions, target: Arc<dyn IngestTarget>, memory: Arc<NodeMemory>) -> Self {
         let options = Arc::new(options);
         let counters = Arc::new(MqttCounters::default());
         let stop = CancellationToken::new();
-        let store = Arc::new(Store { target, options: options.clone(), counters: counters.clone() });
+        let store = Arc::new(Store { target, options: options.clone(), counters: counters.clone(), memory });
         let run = Run { options: options.clone(), counters: counters.clone(), stop: stop.clone(), backoff: backoff() };
         let task = tokio::spawn(run.receive(HeldMessages::new(store)));
         Self { options, counters, stop, task: Some(task) }

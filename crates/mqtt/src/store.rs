@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tidegate_core::{Backoff, Error, ErrorKind};
 use tidegate_ingest_formats::BodyFormat;
-use tidegate_query::IngestTarget;
+use tidegate_query::{IngestTarget, NodeMemory};
 
 use crate::decode::{DecodedMessages, RejectedMessage, decode};
 use crate::options::MqttOptions;
@@ -27,6 +27,7 @@ pub(crate) struct Store {
     pub(crate) target: Arc<dyn IngestTarget>,
     pub(crate) options: Arc<MqttOptions>,
     pub(crate) counters: Arc<MqttCounters>,
+    pub(crate) memory: Arc<NodeMemory>,
 }
 
 /// Messages of one write.
@@ -79,7 +80,7 @@ impl Store {
             Some(reason) => {
                 let of_group = messages.get(group.messages.clone()).unwrap_or_default();
                 let rejected = of_group.iter().map(|message| RejectedMessage::whole(message, reason)).collect();
-                DecodedMessages { rows: None, rejected }
+                DecodedMessages { rows: None, rejected, _memory: None }
             }
             None => self.decode(messages, group.messages.clone()).await?,
         };
@@ -102,11 +103,12 @@ impl Store {
         // Only of text is the work in proportion to the bytes.
         let is_text = self.options.format != BodyFormat::Arrow;
         if is_text && of_range.iter().map(|message| message.payload.len()).sum::<usize>() <= INLINE_BYTES {
-            return decode(of_range, &table, &self.options);
+            return decode(of_range, &table, &self.options, &self.memory);
         }
-        let (messages, options) = (messages.clone(), self.options.clone());
-        let decoding =
-            tokio::task::spawn_blocking(move || decode(messages.get(range).unwrap_or_default(), &table, &options));
+        let (messages, options, memory) = (messages.clone(), self.options.clone(), self.memory.clone());
+        let decoding = tokio::task::spawn_blocking(move || {
+            decode(messages.get(range).unwrap_or_default(), &table, &options, &memory)
+        });
         decoding.await.map_err(|error| Error::internal(format!("decoding messages failed: {error}")))?
     }
 }

@@ -153,7 +153,7 @@ async fn messages_arrive_over_tls_from_a_broker_that_is_trusted() {
         let folder = open_folder(path.path(), |_| {}).await;
         let mut own = options(tls_port);
         own.broker = format!("mqtts://localhost:{tls_port}").parse().unwrap();
-        let distrusting = MqttReceiver::start(own.clone(), Arc::clone(&folder) as _);
+        let distrusting = MqttReceiver::start(own.clone(), Arc::clone(&folder) as _, Arc::default());
         own.client_id = "trusting".to_owned();
         own.authorities = Some(authority_file);
         let receiver = connected(own, &folder).await;

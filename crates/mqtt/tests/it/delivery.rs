@@ -71,7 +71,7 @@ async fn a_receiver_that_dies_gets_the_rest_when_it_starts_again() {
                 dies.await;
             });
             drop(receiver);
-            receiver = MqttReceiver::start(options(broker.port), folder.clone());
+            receiver = MqttReceiver::start(options(broker.port), folder.clone(), Arc::default());
         }
         let found = until_distinct(&folder, 5_000).await;
         assert_eq!(found.keys().copied().collect::<Vec<_>>(), (0..5_000).collect::<Vec<_>>());
@@ -90,7 +90,7 @@ async fn messages_that_arrive_while_no_receiver_runs_are_kept() {
         connected(options(broker.port), &folder).await.stop().await;
         publish(broker.port, numbered(0..500)).await;
         assert!(numbers(&folder).is_empty());
-        let receiver = MqttReceiver::start(options(broker.port), folder.clone());
+        let receiver = MqttReceiver::start(options(broker.port), folder.clone(), Arc::default());
         let found = until_distinct(&folder, 500).await;
         assert!(found.values().all(|count| *count == 1));
         receiver.stop().await;
@@ -104,7 +104,7 @@ async fn a_broker_that_is_absent_at_the_start_is_found_later() {
     within_time(async {
         let path = tempfile::tempdir().unwrap();
         let folder = open_folder(path.path(), |_| {}).await;
-        let receiver = MqttReceiver::start(options(broker.port), folder.clone());
+        let receiver = MqttReceiver::start(options(broker.port), folder.clone(), Arc::default());
         tokio::task::yield_now().await;
         assert!(!receiver.counters().numbers().connected);
         broker.start();
@@ -175,7 +175,7 @@ async fn nothing_is_acknowledged_while_the_storage_fails() {
         let path = tempfile::tempdir().unwrap();
         let folder = open_folder(path.path(), |_| {}).await;
         let target = Arc::new(FailingTarget { folder: folder.clone(), fails: AtomicBool::new(true) });
-        let receiver = MqttReceiver::start(options(broker.port), target.clone());
+        let receiver = MqttReceiver::start(options(broker.port), target.clone(), Arc::default());
         until(&receiver, |numbers| numbers.connected).await;
         publish(broker.port, numbered(0..100)).await;
         until(&receiver, |numbers| numbers.received >= 5 && numbers.write_failures >= 2).await;
@@ -184,7 +184,7 @@ async fn nothing_is_acknowledged_while_the_storage_fails() {
         // A receiver that stops leaves them at the broker.
         receiver.stop().await;
         target.fails.store(false, Ordering::SeqCst);
-        let receiver = MqttReceiver::start(options(broker.port), target.clone());
+        let receiver = MqttReceiver::start(options(broker.port), target.clone(), Arc::default());
         let found = until_distinct(&folder, 100).await;
         assert!(found.values().all(|count| *count == 1));
         receiver.stop().await;

@@ -54,7 +54,7 @@ pub(crate) fn options(port: u16) -> MqttOptions {
 
 /// Starts a receiver, and waits until the broker has confirmed its subscriptions.
 pub(crate) async fn connected(options: MqttOptions, folder: &Arc<IngestFolder>) -> MqttReceiver {
-    let receiver = MqttReceiver::start(options, folder.clone());
+    let receiver = MqttReceiver::start(options, folder.clone(), Arc::default());
     until(&receiver, |numbers| numbers.connected).await;
     receiver
 }

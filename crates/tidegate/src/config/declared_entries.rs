@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use tidegate_core::{CallLimits, Limits};
+use tidegate_query::NodeMemory;
 use tidegate_tools::IngestToolOptions;
 use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, HttpProblem, PreparedResource};
 
@@ -19,7 +20,7 @@ const PREPARED_AT_ONCE: usize = 8;
 /// Adds all of them.
 pub(super) async fn add_declared_entries(
     mut state: NodeState,
-    loaded: &LoadedConfig,
+    (loaded, memory): (&LoadedConfig, &Arc<NodeMemory>),
     limits: Limits,
     open: &OpenDatabases,
     problems: &mut Vec<ConfigProblem>,
@@ -28,7 +29,7 @@ pub(super) async fn add_declared_entries(
     let config = &loaded.config;
     let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline), ..CallLimits::default() };
     state = add_sql_tools(state, config, inline, problems, warnings).await;
-    state = add_insert_tools(state, config, open, problems).await;
+    state = add_insert_tools(state, config, memory, open, problems).await;
     state = add_http_tools(state, loaded, problems);
     state = add_resources(state, loaded, problems, warnings).await;
     add_prompts(state, config, problems)
@@ -68,6 +69,7 @@ async fn add_sql_tools(
 async fn add_insert_tools(
     mut state: NodeState,
     config: &Config,
+    memory: &Arc<NodeMemory>,
     open: &OpenDatabases,
     problems: &mut Vec<ConfigProblem>,
 ) -> NodeState {
@@ -78,7 +80,7 @@ async fn add_insert_tools(
         let table = accept(NamedTable::find(name, config, open).await.map_err(at_name), problems);
         let (Some(tool), Some(NamedTable { target, name, known })) = (tool, table) else { continue };
         let tenancy = state.view().databases.tenancy().clone();
-        let options = IngestToolOptions { tenancy, ..IngestToolOptions::default() };
+        let options = IngestToolOptions { tenancy, memory: memory.clone(), ..IngestToolOptions::default() };
         let prepared = match target {
             Some(target) => tool.prepare(target, &name, known.as_ref(), options).map(Some),
             // The process that writes to the table offers the tool.

@@ -12,7 +12,7 @@ use tidegate_ingest::{RowTransform, SchemaEvolution, TableDeclaration};
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresIngest, PostgresIngestOptions, PostgresOptions};
 use tidegate_query::{
-    ColumnStamp, DeclaredTable, IngestMaintenance, IngestTable, IngestTarget, PolicyPart, PolicyProblem, REJECTS_SUFFIX,
+    ColumnStamp, DeclaredTable, IngestMaintenance, IngestTable, IngestTarget, NodeMemory, PolicyPart, PolicyProblem, REJECTS_SUFFIX,
 };
 use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions};
 use tidegate_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
@@ -124,10 +124,11 @@ pub(super) fn add_tools(
     config: &Config,
     targets: Vec<Arc<dyn IngestTarget>>,
     folders: Vec<Arc<dyn IngestMaintenance>>,
-    tenancy: DatabaseTenants,
+    (tenancy, memory): (DatabaseTenants, &Arc<NodeMemory>),
     built_in: &AllowedNames,
 ) -> NodeState {
-    let options = IngestToolOptions { tenancy, is_advanced: config.advanced, ..IngestToolOptions::default() };
+    let (is_advanced, memory) = (config.advanced, memory.clone());
+    let options = IngestToolOptions { tenancy, is_advanced, memory, ..IngestToolOptions::default() };
     let state = state.entries(|entries| register_ingest_tools(entries, targets, options.clone(), built_in));
     state.entries(|entries| register_ingest_maintenance(entries, folders, options, built_in))
 }

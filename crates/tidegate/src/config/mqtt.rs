@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tidegate_ingest_formats::BodyFormat;
 use tidegate_mqtt::{BrokerCredentials, Delivery, MqttCounters, MqttOptions, MqttReceiver, TopicColumn};
-use tidegate_query::IngestTarget;
+use tidegate_query::{IngestTarget, NodeMemory};
 use tokio::sync::Mutex;
 
 use super::LoadedConfig;
@@ -21,7 +21,6 @@ pub(super) struct DeclaredReceiver {
 }
 
 /// The receivers of the applied configuration.
-#[derive(Default)]
 pub(crate) struct MqttReceivers {
     state: Mutex<ReceiversState>,
     running: RunningReceivers,
@@ -39,6 +38,8 @@ pub(super) struct RunningCounters {
 
 #[derive(Default)]
 struct ReceiversState {
+    /// What rows draw on.
+    memory: Arc<NodeMemory>,
     /// Only a server receives messages, no command.
     is_serving: bool,
     is_closed: bool,
@@ -47,6 +48,11 @@ struct ReceiversState {
 }
 
 impl MqttReceivers {
+    /// None yet. Their rows draw on `memory`.
+    pub(crate) fn new(memory: Arc<NodeMemory>) -> Self {
+        Self { state: Mutex::new(ReceiversState { memory, ..ReceiversState::default() }), running: Arc::default() }
+    }
+
     /// Receives as `declared` from now on. Receivers that stay the same go on.
     pub(super) async fn enter(&self, declared: Vec<DeclaredReceiver>) {
         let mut state = self.state.lock().await;
@@ -99,7 +105,7 @@ impl ReceiversState {
         self.running = kept;
         for own in declared {
             if !self.running.iter().any(|running| is_same(own, running)) {
-                let receiver = MqttReceiver::start(own.options.clone(), own.target.clone());
+                let receiver = MqttReceiver::start(own.options.clone(), own.target.clone(), self.memory.clone());
                 self.running.push((receiver, own.target.clone()));
             }
         }

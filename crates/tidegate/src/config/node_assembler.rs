@@ -77,6 +77,7 @@ impl NodeAssembler {
         command_line_databases: Vec<Arc<dyn Database>>,
         ingest_folders: IngestFolders,
     ) -> Self {
+        let mqtt = MqttReceivers::new(engine.node_memory().clone());
         Self {
             node,
             engine,
@@ -92,7 +93,7 @@ impl NodeAssembler {
             applied_generations: watch::Sender::new(0),
             tls: RunningTls::default(),
             metric_recording: Arc::default(),
-            mqtt: MqttReceivers::default(),
+            mqtt,
             ingest_folders,
         }
     }
@@ -277,13 +278,14 @@ impl NodeAssembler {
         state = state.entries(source_tools);
         let kept_up = open.ingest_folders().map(|tables| tables.folder.clone() as _).collect();
         let caller_targets = open.by_name.values().filter_map(OpenedDatabase::caller_target).collect();
-        state = ingest::add_tools(state, config, caller_targets, kept_up, tenancy.clone(), &built_in);
-        state = receivers.add_tools(state, tenancy, &built_in);
+        let memory = self.engine.node_memory();
+        state = ingest::add_tools(state, config, caller_targets, kept_up, (tenancy.clone(), memory), &built_in);
+        state = receivers.add_tools(state, tenancy, memory, &built_in);
         let built_in_entries =
             source_tools(tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, &built_in)).build();
         names::check_duplicates(config, &built_in_entries, &mut problems);
         state = names::add_toolsets(state, config, &mut problems);
-        state = add_declared_entries(state, loaded, limits, &open, &mut problems, &mut report.warnings).await;
+        state = add_declared_entries(state, (loaded, memory), limits, &open, &mut problems, &mut report.warnings).await;
         if !has_authentication {
             self.check_served_without_authentication(&mut problems);
         }

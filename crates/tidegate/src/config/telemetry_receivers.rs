@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidegate_core::{AllowedNames, DatabaseTenants, Principal, nearest_names};
-use tidegate_query::{Database, IngestTarget};
+use tidegate_query::{Database, IngestTarget, NodeMemory};
 use tidegate_telemetry::metrics::JsonLabels;
 use tidegate_telemetry_formats::TelemetryTable;
 use tidegate_tools::{
@@ -89,7 +89,13 @@ impl ReceiverDatabases {
     }
 
     /// Adds the tools that receive telemetry, and `get_trace`.
-    pub(super) fn add_tools(self, state: NodeState, tenancy: DatabaseTenants, built_in: &AllowedNames) -> NodeState {
+    pub(super) fn add_tools(
+        self,
+        state: NodeState,
+        tenancy: DatabaseTenants,
+        memory: &Arc<NodeMemory>,
+        built_in: &AllowedNames,
+    ) -> NodeState {
         let view = state.view().clone();
         let traces = self.otlp.as_ref().map(|otlp| TraceSource {
             database: otlp.database.name().to_owned(),
@@ -101,6 +107,7 @@ impl ReceiverDatabases {
             prometheus: target(self.prometheus),
             bulk: target(self.bulk),
             tenancy,
+            memory: memory.clone(),
         };
         let node_name = view.identity.name.clone();
         state.entries(|entries| {
