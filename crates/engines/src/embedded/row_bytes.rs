@@ -8,6 +8,37 @@ use datafusion::arrow::datatypes::{DataType, UInt64Type};
 /// Approximate number of bytes of a fixed-size value, and overhead of other values.
 const FIXED_BYTES: u64 = 8;
 
+/// Parts of `batch` with at most about `bytes_max` bytes, or with one row.
+pub(super) fn cut_rows(batch: &RecordBatch, bytes_max: u64) -> Vec<RecordBatch> {
+    let (mut parts, mut begun, mut bytes) = (Vec::new(), 0, 0_u64);
+    for (row, width) in measure_rows(batch).into_iter().enumerate() {
+        if row > begun && bytes.saturating_add(width) > bytes_max {
+            parts.push(batch.slice(begun, row - begun));
+            (begun, bytes) = (row, 0);
+        }
+        bytes = bytes.saturating_add(width);
+    }
+    parts.push(batch.slice(begun, batch.num_rows() - begun));
+    parts
+}
+
+/// Whether values of the columns are in dictionaries, so that the memory of a batch says nothing about its rows.
+pub(super) fn has_dictionaries(batch: &RecordBatch) -> bool {
+    batch.schema_ref().fields().iter().any(|field| is_in_dictionary(field.data_type()))
+}
+
+fn is_in_dictionary(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(..) => true,
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _) => is_in_dictionary(item.data_type()),
+        DataType::Struct(members) => members.iter().any(|member| is_in_dictionary(member.data_type())),
+        _ => false,
+    }
+}
+
 pub(super) fn measure_rows(batch: &RecordBatch) -> Vec<u64> {
     let mut widths = vec![0; batch.num_rows()];
     batch.columns().iter().for_each(|column| add_value_bytes(column.as_ref(), &mut widths));
@@ -23,6 +54,17 @@ fn add_value_bytes(array: &dyn Array, widths: &mut [u64]) {
             let lengths = lengths.unwrap_or_else(|_| new_null_array(&DataType::UInt64, array.len()));
             let lengths = lengths.as_primitive::<UInt64Type>().iter().map(Option::unwrap_or_default);
             widths.iter_mut().zip(lengths).for_each(|(width, length)| *width += length);
+        }
+        // Each row has its value, which others may have, too.
+        DataType::Dictionary(..) if !array.as_any_dictionary().values().is_empty() => {
+            let dictionary = array.as_any_dictionary();
+            let mut of_values = vec![0; dictionary.values().len()];
+            add_value_bytes(dictionary.values().as_ref(), &mut of_values);
+            for (row, (width, key)) in widths.iter_mut().zip(dictionary.normalized_keys()).enumerate() {
+                if array.is_valid(row) {
+                    *width += of_values[key] - FIXED_BYTES;
+                }
+            }
         }
         DataType::Struct(_) => {
             array.as_struct().columns().iter().for_each(|column| add_value_bytes(column.as_ref(), widths))
@@ -65,7 +107,10 @@ fn add_items<O: OffsetSizeTrait>(items: &dyn Array, offsets: &[O], widths: &mut 
 mod tests {
     use std::sync::Arc;
 
-    use datafusion::arrow::array::{ArrayRef, Int64Array, ListBuilder, StringArray, StringBuilder, StructArray};
+    use datafusion::arrow::array::{
+        ArrayRef, DictionaryArray, Int64Array, ListBuilder, StringArray, StringBuilder, StructArray,
+    };
+    use datafusion::arrow::datatypes::Int8Type;
 
     use super::*;
 
@@ -85,5 +130,21 @@ mod tests {
         let expected = [8 + 9 + 17 + 8 + 10 + 11, 8 + 8 + 16 + 8, 8 + 12 + 20 + 8, 8 + 8 + 16 + 8 + 9];
         assert_eq!(measure_rows(&batch), expected);
         assert_eq!(measure_rows(&batch.slice(1, 3)), expected[1..]);
+    }
+
+    #[test]
+    fn values_of_dictionaries_count_for_each_row() {
+        let long = "x".repeat(1_000);
+        let texts = [Some(long.as_str()), None, Some("ab"), Some(long.as_str())];
+        let dictionary: ArrayRef = Arc::new(texts.into_iter().collect::<DictionaryArray<Int8Type>>());
+        let empty: ArrayRef = Arc::new([None::<&str>; 4].into_iter().collect::<DictionaryArray<Int8Type>>());
+        let batch = RecordBatch::try_from_iter_with_nullable([("d", dictionary, true), ("e", empty, true)]).unwrap();
+        assert_eq!(measure_rows(&batch), [1_016, 16, 18, 1_016]);
+        assert_eq!(measure_rows(&batch.slice(2, 2)), [18, 1_016]);
+        assert!(has_dictionaries(&batch));
+        let parts: Vec<usize> = cut_rows(&batch, 1_100).iter().map(RecordBatch::num_rows).collect();
+        assert_eq!(parts, [3, 1]);
+        let parts: Vec<usize> = cut_rows(&batch, 10).iter().map(RecordBatch::num_rows).collect();
+        assert_eq!(parts, [1, 1, 1, 1]);
     }
 }

@@ -1,12 +1,14 @@
 //! Limits of memory and disk.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use arrow::array::{ArrayRef, DictionaryArray, Int8Array, Int64Array, RecordBatch, StringArray};
 use futures::StreamExt;
 use tidegate_core::ErrorKind;
 use tidegate_engines::EngineOptions;
 
-use crate::support::{Folder, TestNode, numbers, two_thread_options, with_timeout, write_parquet};
+use crate::support::{Folder, TestNode, numbers, two_thread_options, with_timeout, write_arrow, write_parquet};
 
 fn large_table(options: EngineOptions) -> (Folder, TestNode) {
     let folder = Folder::new();
@@ -229,4 +231,34 @@ pub(crate) fn anonymous_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().trim_end_matches("kB").trim().parse::<usize>().unwrap() * 1_024
+}
+
+/// A dictionary with one text is small, and its rows are not.
+#[tokio::test]
+async fn values_of_dictionaries_in_files_are_sent_in_short_batches() {
+    const ROWS: usize = 2_000;
+    let text_bytes = 1 << 20;
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(text_bytes)]));
+    let texts: ArrayRef = Arc::new(DictionaryArray::new(Int8Array::from(vec![0; ROWS]), texts));
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS as i64));
+    let rows = RecordBatch::try_from_iter([("id", ids), ("d", texts)]).unwrap();
+    let folder = Folder::new();
+    write_arrow(&folder.join("a.arrow"), &rows, false);
+    write_arrow(&folder.join("s.arrows"), &rows, true);
+    write_parquet(&folder.join("p.parquet"), &rows, ROWS);
+    let node = folder.database();
+    for table in ["a", "s", "p"] {
+        let sql = format!("SELECT id, d FROM {table} WHERE id >= 0");
+        let (_job, mut answer) = node.start(&sql).await;
+        let mut count = 0;
+        while let Some(batch) = with_timeout("a batch", answer.batches.next()).await {
+            let batch = batch.unwrap();
+            assert!(batch.num_rows() <= 8, "{} rows of {table}", batch.num_rows());
+            count += batch.num_rows();
+        }
+        assert_eq!(count, ROWS, "{table}");
+        let sql = format!("SELECT min(length(d)), max(length(d)) FROM {table}");
+        assert_eq!(with_timeout(&sql, node.rows(&sql)).await, format!("{text_bytes}|{text_bytes}"));
+        assert_eq!(node.columns(table).await.unwrap(), "id bigint, d text");
+    }
 }

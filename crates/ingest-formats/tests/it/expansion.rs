@@ -21,31 +21,31 @@ fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
 }
 
 /// Rows that all have this text.
-fn repeated(rows: usize, text: &str) -> RecordBatch {
+pub(super) fn repeated(rows: usize, text: &str) -> RecordBatch {
     let keys = Int8Array::from(vec![0; rows]);
     let values = Arc::new(StringArray::from(vec![text]));
     batch(vec![("v", Arc::new(DictionaryArray::new(keys, values)))])
 }
 
-fn compressed(sent: &RecordBatch, codec: CompressionType) -> Vec<u8> {
+pub(super) fn compressed(sent: &RecordBatch, codec: CompressionType) -> Vec<u8> {
     let options = IpcWriteOptions::default().try_with_compression(Some(codec)).unwrap();
     let mut writer = StreamWriter::try_new_with_options(Vec::new(), &sent.schema(), options).unwrap();
     writer.write(sent).unwrap();
     writer.into_inner().unwrap()
 }
 
-fn parquet(sent: &RecordBatch, properties: WriterProperties) -> Vec<u8> {
+pub(super) fn parquet(sent: &RecordBatch, properties: WriterProperties) -> Vec<u8> {
     let mut writer = ArrowWriter::try_new(Vec::new(), sent.schema(), Some(properties)).unwrap();
     writer.write(sent).unwrap();
     writer.into_inner().unwrap()
 }
 
-fn texts() -> Schema {
+pub(super) fn texts() -> Schema {
     schema(&[("v", DataType::Utf8)])
 }
 
 /// The largest memory of this process so far.
-fn peak_bytes() -> usize {
+pub(super) fn peak_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches("kB").trim().parse::<usize>().unwrap() * 1_024

@@ -5,6 +5,7 @@
 //! - `binary`: Arrow streams and Parquet files.
 //! - `coding`: gzip and zstd, and how far they may expand.
 //! - `expansion`: small bodies with large values.
+//! - `memory`: what bodies reserve while they are decoded.
 //! - `inference`: columns that no table describes.
 //! - `properties`: any rows through any format, and bodies that are cut or changed; `written` writes them.
 //! - `speed`: a measurement that runs on request.
@@ -26,6 +27,7 @@ mod expansion;
 mod fixture;
 mod inference;
 mod json;
+mod memory;
 mod ndjson;
 mod properties;
 mod speed;

@@ -12,7 +12,8 @@ use tidegate_ingest::{RowTransform, SchemaEvolution, TableDeclaration};
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresIngest, PostgresIngestOptions, PostgresOptions};
 use tidegate_query::{
-    ColumnStamp, DeclaredTable, IngestMaintenance, IngestTable, IngestTarget, NodeMemory, PolicyPart, PolicyProblem, REJECTS_SUFFIX,
+    ColumnStamp, DeclaredTable, IngestMaintenance, IngestTable, IngestTarget, NodeMemory, PolicyPart, PolicyProblem,
+    REJECTS_SUFFIX,
 };
 use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions};
 use tidegate_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};

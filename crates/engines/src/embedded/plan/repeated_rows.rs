@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::DataType;
 use thiserror::Error;
 use tidegate_query::batch_bytes;
 
-use crate::embedded::row_bytes::measure_rows;
+use crate::embedded::row_bytes::{has_dictionaries, measure_rows};
 
 /// Maximum number of bytes of a batch with repeated rows.
 const BATCH_BYTES_MAX: usize = 64 << 20;
@@ -42,7 +42,7 @@ impl RepeatedRows {
     pub(super) fn check_batch(self, batch: &RecordBatch) -> Option<RowsTooWide> {
         let row_bytes_max = if self.batch_rows > 1 { BATCH_BYTES_MAX / self.batch_rows } else { ROW_BYTES_MAX };
         let elements = if self.is_unnested { longest_list(batch) } else { 1 };
-        let all = batch_bytes(batch);
+        let all = if has_dictionaries(batch) { usize::MAX } else { batch_bytes(batch) };
         if all.saturating_mul(elements) <= row_bytes_max {
             return None;
         }

@@ -14,7 +14,8 @@ use std::io::Seek;
 use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json;
@@ -38,8 +39,12 @@ use crate::embedded::files::CHANGED_WHILE_READ;
 use crate::embedded::files::{
     ArrayElements, ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, IpcReader,
     LogDialect, NamedFormat, ReadBudget, TableDeclarations, TextDecoding, catch_reader_panic, column_names,
-    open_records, open_text, peek_first_byte, read_header, read_workbook, split_compression,
+    open_records, open_text, peek_first_byte, read_header, read_workbook, split_compression, without_dictionaries,
 };
+use crate::embedded::row_bytes::cut_rows;
+
+/// The bytes of the values of a batch from an Arrow file with dictionaries, unless a row has more.
+const PIECE_BYTES_MAX: u64 = 16 << 20;
 
 #[derive(Clone)]
 pub(crate) struct ReaderSource {
@@ -225,11 +230,28 @@ impl ReaderSource {
         let location = location.to_owned();
         let failed = move |reason: String| unreadable_error(&location, &reason);
         let reader = IpcReader::open(file, part).map_err(&failed)?;
-        if !has_same_columns(reader.schema(), self.table.schema.file_schema()) {
+        if !has_same_columns(&without_dictionaries(reader.schema()), self.table.schema.file_schema()) {
             return Err(failed("its columns differ from those of the table".to_owned()));
         }
+        let selected = reader.schema().project(self.columns())?;
+        let views: SchemaRef = Arc::new(without_dictionaries(&selected));
+        let (has_views, batch_rows) = (*views != selected, self.batch_rows.max(1));
         let batches = reader.select(self.columns().to_vec(), self.decompressed_bytes_max);
-        Ok(Box::new(batches.map(move |batch| batch.map_err(&failed))))
+        let pieces = move |batch: Result<RecordBatch, String>| -> BatchIterator<DataFusionError> {
+            let batch = match batch {
+                Ok(batch) if has_views => batch,
+                other => return Box::new(std::iter::once(other.map_err(&failed))),
+            };
+            let (views, starts) = (views.clone(), (0..batch.num_rows()).step_by(batch_rows));
+            Box::new(starts.flat_map(move |start| {
+                let rows = batch.slice(start, batch_rows.min(batch.num_rows() - start));
+                match with_types(&rows, &views) {
+                    Ok(rows) => cut_rows(&rows, PIECE_BYTES_MAX).into_iter().map(Ok).collect::<Vec<_>>(),
+                    Err(error) => vec![Err(DataFusionError::from(error))],
+                }
+            }))
+        };
+        Ok(Box::new(batches.flat_map(pieces)))
     }
 
     /// Reads the whole sheet. Its file must be the one that was probed.
@@ -328,6 +350,17 @@ impl ReaderSource {
         };
         DataFusionError::External(Box::new(explain(&context)))
     }
+}
+
+/// The batch with the types of `schema`.
+fn with_types(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let columns = batch.columns().iter().zip(schema.fields());
+    let columns = columns.map(|(column, field)| match column.data_type() == field.data_type() {
+        true => Ok(column.clone()),
+        false => cast(column, field.data_type()),
+    });
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(schema.clone(), columns.collect::<Result<_, _>>()?, &options)
 }
 
 fn has_same_columns(file: &Schema, table: &Schema) -> bool {

@@ -31,10 +31,9 @@ pub(super) fn probe_parquet(file: File) -> Result<FileProfile, String> {
         .map_err(|error| format!("its schema cannot be read: {}", strip_error_kind(&error.to_string())))?;
     // DataFusion reads text from Parquet as views. The metadata of the writer is not used.
     let as_bytes = without_metadata(&transform_schema_to_view(&schema));
-    let schema = Arc::new(read_bytes_as_text(&as_bytes, file_metadata.schema_descr()));
+    let schema = Arc::new(read_bytes_as_text(&without_dictionaries(&as_bytes), file_metadata.schema_descr()));
     check_names(&schema)?;
-    // For bytes that are read as text, the bounds of the bytes do not apply. The bounds of floating-point columns omit
-    // NaN.
+    // For columns that are read as another type, the bounds do not apply. The bounds of floating-point columns omit NaN.
     let statistics = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, &Arc::new(as_bytes.clone()))
         .ok()
         .filter(|_| schema.fields().len() <= STATISTICS_COLUMNS_MAX)
@@ -82,7 +81,23 @@ fn read_bytes_as_text(schema: &Schema, descriptor: &SchemaDescriptor) -> Schema 
 pub(super) fn probe_arrow(file: File) -> Result<FileProfile, String> {
     let reader = IpcReader::open(file, None)?;
     check_names(reader.schema())?;
-    Ok(FileProfile::new(reader.format(), Arc::new(without_metadata(reader.schema()))))
+    let schema = without_dictionaries(&without_metadata(reader.schema()));
+    Ok(FileProfile::new(reader.format(), Arc::new(schema)))
+}
+
+/// `schema`, with views of the values for dictionaries of text and bytes. A few bytes of a dictionary can stand for gigabytes
+/// once its values are written out; views have the same memory, and the size of each row is known.
+pub(crate) fn without_dictionaries(schema: &Schema) -> Schema {
+    let views = |field: &Arc<Field>| {
+        let DataType::Dictionary(_, values) = field.data_type() else { return field.clone() };
+        let data_type = match &**values {
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8View,
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => DataType::BinaryView,
+            _ => return field.clone(),
+        };
+        Arc::new(field.as_ref().clone().with_data_type(data_type))
+    };
+    Schema::new_with_metadata(schema.fields().iter().map(views).collect::<Vec<_>>(), schema.metadata().clone())
 }
 
 fn without_metadata(schema: &Schema) -> Schema {

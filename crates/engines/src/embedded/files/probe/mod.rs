@@ -25,6 +25,7 @@ use super::table_options::{CsvDialect, TableDeclarations};
 use super::walk::DataFile;
 
 pub(super) use columnar::strip_error_kind;
+pub(crate) use columnar::without_dictionaries;
 pub(crate) use csv::{open_records, read_header};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
