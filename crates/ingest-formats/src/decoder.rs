@@ -126,7 +126,7 @@ impl BodyDecoder {
         })
     }
 
-    /// The same decoder, which draws on `memory`. Rows that were returned count until the next call.
+    /// The same decoder, which draws on `memory`. The caller counts rows that were returned.
     #[must_use]
     pub fn with_memory(mut self, memory: Box<dyn MemoryReservation>) -> Self {
         self.rows.set_memory(memory);
@@ -197,7 +197,7 @@ impl BodyDecoder {
 
     fn read_rows(&mut self) -> Result<Option<DecodedRows>, BodyError> {
         loop {
-            if let Some(rows) = self.rows.next_ready() {
+            if let Some(rows) = self.rows.next_ready()? {
                 return Ok(Some(rows));
             }
             if self.progress == BodyProgress::Complete {

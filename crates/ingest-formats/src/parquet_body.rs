@@ -102,7 +102,7 @@ impl ParquetBody {
         Ok(Self { reader, converter, length, rows, budget, batch_bytes, failure: None, is_complete: false })
     }
 
-    /// The same body, which draws on `memory`. Rows that were returned count until the next call.
+    /// The same body, which draws on `memory`. The caller counts rows that were returned.
     #[must_use]
     pub fn with_memory(mut self, memory: Box<dyn MemoryReservation>) -> Self {
         self.rows.set_memory(memory);
@@ -145,7 +145,7 @@ impl ParquetBody {
 
     fn read_rows(&mut self) -> Result<Option<DecodedRows>, BodyError> {
         loop {
-            if let Some(rows) = self.rows.next_ready() {
+            if let Some(rows) = self.rows.next_ready()? {
                 return Ok(Some(rows));
             }
             if self.is_complete {

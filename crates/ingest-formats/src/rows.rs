@@ -124,9 +124,11 @@ impl RowCollector {
         self.options.reject_mode == RejectMode::All && self.counts.rejected > 0
     }
 
-    pub(crate) fn next_ready(&mut self) -> Option<DecodedRows> {
-        // The memory of the rows stays reserved until the next step.
-        self.ready.pop_front().map(|(rows, _)| rows)
+    /// The next rows. From here on, the caller counts their memory.
+    pub(crate) fn next_ready(&mut self) -> Result<Option<DecodedRows>, BodyError> {
+        let Some((rows, _)) = self.ready.pop_front() else { return Ok(None) };
+        self.reserve(0)?;
+        Ok(Some(rows))
     }
 
     pub(crate) fn columns_mut(&mut self) -> &mut TableColumns {

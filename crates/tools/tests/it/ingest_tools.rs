@@ -6,10 +6,12 @@
 //! - `access`: who may write where, and what others learn.
 //! - `writes`: keys, replacing, dropping, creating, stamps, limits, failures.
 //! - `over_mcp`: rows in an argument.
+//! - `node_memory`: the memory that bodies draw on.
 
 mod access;
 mod formats;
 mod memory_target;
+mod node_memory;
 mod over_mcp;
 mod rejects;
 mod writes;

@@ -99,6 +99,19 @@ auth: {proxy: {networks: [127.0.0.1], user_header: x-user, roles_header: x-roles
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn rows_draw_on_the_memory_of_the_node() {
+    let configured = ConfiguredFolder::new(&format!("{CONFIGURATION}limits: {{memory: 4MB}}\n"));
+    let server = serve(&configured);
+    let row = |bytes: usize| format!("{{\"n\": 1, \"device\": \"{}\"}}\n", "x".repeat(bytes));
+    let refused = post(&server, "/data/plant/sensors", row(1_500_000)).await;
+    assert_eq!(refused.status(), 413);
+    let text = refused.text().await.unwrap();
+    assert!(text.contains("limits.memory"), "{text}");
+    assert_eq!(post(&server, "/data/plant/sensors", row(100)).await.status(), 200);
+    assert_eq!(rows(&server, "plant", "SELECT count(*) FROM sensors").await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn subscribers_of_a_table_learn_that_it_grew() {
     let configured = ConfiguredFolder::new(CONFIGURATION);
     let server = serve(&configured);
