@@ -28,7 +28,8 @@ pub(crate) struct LimitsConfig {
     pub(crate) task_timeout: Option<Time>,
     /// How long a running call waits for the answer of a person. Default: 10m.
     pub(crate) input_timeout: Option<Time>,
-    /// Memory that all queries together may use. Default: a quarter of the memory of the machine.
+    /// Memory that all queries together may use, with the rows that are received. Default: a quarter of the memory of the
+    /// machine.
     pub(crate) memory: Option<Size>,
     /// Disk space that all queries together may use to spill. Default: 10GiB.
     pub(crate) spill: Option<Size>,
