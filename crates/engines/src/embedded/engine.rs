@@ -149,7 +149,7 @@ impl Engine {
         let inner = Inner {
             memory: EngineMemory::new(options.memory_bytes, options.query_memory_bytes, options.memory_wait),
             worker_pools: WorkerPools::new(options.threads),
-            decode_budget: Arc::new(DecodeBudget::new(options.threads)),
+            decode_budget: Arc::new(DecodeBudget::new(options.threads, options.memory_bytes)),
             runtime: DetachedRuntime::new(runtime),
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),
@@ -175,7 +175,7 @@ impl Engine {
         self.node_memory().used_bytes()
     }
 
-    /// Bytes of Parquet row groups that running queries decode.
+    /// Bytes of Parquet row groups that running queries hold.
     pub fn decoding_bytes(&self) -> usize {
         self.inner.decode_budget.used_bytes()
     }

@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use arrow::array::{ArrayRef, DictionaryArray, Int8Array, Int64Array, RecordBatch, StringArray};
 use futures::StreamExt;
+use futures::future::join_all;
 use tidegate_core::ErrorKind;
 use tidegate_engines::EngineOptions;
 
-use crate::support::{Folder, TestNode, numbers, two_thread_options, with_timeout, write_arrow, write_parquet};
+use crate::support::{
+    Folder, TestNode, numbers, two_thread_options, wait_until, with_timeout, write_arrow, write_parquet,
+};
 
 fn large_table(options: EngineOptions) -> (Folder, TestNode) {
     let folder = Folder::new();
@@ -86,6 +89,34 @@ async fn all_queries_together_are_bounded() {
     with_timeout("the first query's next batch", first.batches.next()).await.unwrap().unwrap();
     drop((first, more));
     node.wait_until_idle().await;
+}
+
+#[tokio::test]
+async fn many_scans_at_once_hold_few_row_groups() {
+    let folder = Folder::new();
+    // With its pages, each row group counts about 1.5 MiB.
+    write_parquet(&folder.join("n.parquet"), &numbers(40_000), 20_000);
+    let node = folder.database_with(EngineOptions { threads: 2, ..EngineOptions::with_memory(16 << 20) });
+    // Both inputs of the union are read at the same time.
+    let statements = [("SELECT * FROM n", 40_000), ("SELECT * FROM n UNION ALL SELECT * FROM n", 80_000)];
+    let read = |(sql, rows): (&'static str, usize)| {
+        let node = &node;
+        async move {
+            let (_job, mut stream) = node.start(sql).await;
+            let (mut count, mut most) = (0, 0);
+            while let Some(batch) = with_timeout("a batch", stream.batches.next()).await {
+                count += batch.unwrap().num_rows();
+                most = most.max(node.engine.decoding_bytes());
+            }
+            assert_eq!(count, rows, "{sql}");
+            most
+        }
+    };
+    let most = join_all(statements.into_iter().cycle().take(24).map(read)).await.into_iter().max();
+    let most = most.unwrap_or_default();
+    // Twice the budget, which is a quarter of the memory, and what a union needs beyond it.
+    assert!(most > 0 && most <= 12 << 20, "{most} bytes of row groups");
+    wait_until("the end of decoding", || node.engine.decoding_bytes() == 0).await;
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::DataFusionError;
 use datafusion::physical_plan::execute_stream;
 use futures::{FutureExt, StreamExt};
-use tidegate_core::Error;
+use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{BatchSender, QueryRows, batch_bytes, batch_channel};
 use tidegate_runtime::Job;
 use tidegate_runtime::event::QueryStep;
@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 
 use super::repeated_rows::RowsTooWide;
 use super::{EmbeddedPlan, errors};
+use crate::embedded::decode_budget::PAUSE_MAX;
 use crate::embedded::files::CHANGED_WHILE_READ;
 use crate::embedded::scan::{find_cause, is_retryable};
 
@@ -113,9 +114,14 @@ async fn run_once(
         }
         for piece in split_batch(&with_output_schema(plan, &batch?)?) {
             begin();
-            plan.cancellation.reader().begin();
-            let slot = batches.reserve().await;
-            plan.cancellation.reader().end();
+            let reader = plan.cancellation.reader();
+            reader.begin();
+            let slot = tokio::select! {
+                biased;
+                slot = batches.reserve() => slot,
+                () = reader.stopped() => return Err(unread_answer_error()),
+            };
+            reader.end();
             let Some(slot) = slot else { return Ok(()) };
             plan.cancellation.mark_rows_sent();
             slot.send(Ok(piece));
@@ -123,6 +129,13 @@ async fn run_once(
     }
     begin();
     Ok(())
+}
+
+fn unread_answer_error() -> DataFusionError {
+    let seconds = PAUSE_MAX.as_secs();
+    let message = format!("the answer was not read for {seconds} s while other queries waited for its memory");
+    let error = Error::new(ErrorKind::Unavailable, message);
+    DataFusionError::External(Box::new(error.with_hint("Read the answer without pauses, or request fewer rows.")))
 }
 
 fn report_step(plan: &EmbeddedPlan, step: QueryStep<'_>) {

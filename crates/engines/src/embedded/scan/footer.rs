@@ -25,7 +25,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 
-use crate::embedded::decode_budget::{DecodeBudget, ReaderPause, with_permit};
+use crate::embedded::decode_budget::{DecodeBudget, DecodePermit, ReaderPause, with_permit};
 
 /// Creates readers that remove the bounds of floating-point columns from footers.
 #[derive(Debug)]
@@ -55,7 +55,8 @@ impl ParquetFileReaderFactory for ParquetFooterFactory {
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
         let meta = file.object_meta.clone();
         let inner = self.cached.create_reader(partition_index, file, metadata_size_hint, metrics)?;
-        Ok(Box::new(FooterReader { inner, meta, cache: self.cache.clone(), decoding: self.decoding.clone() }))
+        let (cache, decoding) = (self.cache.clone(), self.decoding.clone());
+        Ok(Box::new(FooterReader { inner, meta, cache, decoding, row_group: None }))
     }
 }
 
@@ -64,6 +65,22 @@ struct FooterReader {
     meta: ObjectMeta,
     cache: Arc<FileMetadataCache>,
     decoding: Option<Decoding>,
+    /// Of the row group that was read last.
+    row_group: Option<Arc<DecodePermit>>,
+}
+
+impl FooterReader {
+    fn end_row_group(&mut self) {
+        if let Some(permit) = self.row_group.take() {
+            permit.end_decoding();
+        }
+    }
+}
+
+impl Drop for FooterReader {
+    fn drop(&mut self) {
+        self.end_row_group();
+    }
 }
 
 impl AsyncFileReader for FooterReader {
@@ -73,11 +90,14 @@ impl AsyncFileReader for FooterReader {
 
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>, ParquetError>> {
         async move {
+            // The columns of a row group are read together, when all rows of the last one are decoded.
+            self.end_row_group();
             let Some((budget, reader)) = &self.decoding else { return self.inner.get_byte_ranges(ranges).await };
             let lengths =
                 ranges.iter().map(|range| usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0));
-            let permit = Arc::new(budget.acquire(lengths, reader).await);
+            let permit = budget.acquire(lengths, reader).await;
             let read = self.inner.get_byte_ranges(ranges).await?;
+            self.row_group = Some(permit.clone());
             Ok(read.into_iter().map(|bytes| with_permit(bytes, permit.clone())).collect())
         }
         .boxed()
