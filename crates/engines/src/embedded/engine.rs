@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use super::decode_budget::DecodeBudget;
 use super::memory::{EngineMemory, QueryMemoryPool};
+use super::query_load::QueryLoad;
 use super::spill_folder::SpillFolder;
 use super::worker_pools::{DetachedRuntime, WorkerPool, WorkerPools, join_or_abort};
 
@@ -100,6 +101,7 @@ struct Inner {
     shutdown: CancellationToken,
     memory: EngineMemory,
     decode_budget: Arc<DecodeBudget>,
+    query_load: QueryLoad,
     disk: Arc<DiskManager>,
     /// `None` if the system's temporary folder cannot be written. Then a query that spills fails.
     _spill_folder: Option<SpillFolder>,
@@ -150,6 +152,7 @@ impl Engine {
             memory: EngineMemory::new(options.memory_bytes, options.query_memory_bytes, options.memory_wait),
             worker_pools: WorkerPools::new(options.threads),
             decode_budget: Arc::new(DecodeBudget::new(options.threads, options.memory_bytes)),
+            query_load: QueryLoad::new(options.threads),
             runtime: DetachedRuntime::new(runtime),
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),
@@ -217,6 +220,10 @@ impl Engine {
 
     pub(crate) fn decode_budget(&self) -> &Arc<DecodeBudget> {
         &self.inner.decode_budget
+    }
+
+    pub(crate) fn query_load(&self) -> &QueryLoad {
+        &self.inner.query_load
     }
 
     pub(crate) fn shutdown_token(&self) -> &CancellationToken {

@@ -10,6 +10,7 @@ mod freshness;
 mod lookup;
 mod memory;
 mod plan;
+mod query_load;
 mod row_bytes;
 mod row_select;
 mod scan;

@@ -39,6 +39,7 @@ use tidegate_query::{Plan, QueryRows};
 use tidegate_runtime::Job;
 use tidegate_sql::{Parameter, Statement};
 
+use crate::embedded::query_load::LoadShare;
 use crate::embedded::worker_pools::WorkerPool;
 
 pub use session::{EngineFunction, FunctionKind};
@@ -58,6 +59,7 @@ pub(crate) struct EmbeddedPlan {
     logical: LogicalPlan,
     physical: Arc<dyn ExecutionPlan>,
     cancellation: QueryCancellation,
+    load_share: LoadShare,
     /// The input of planning, if the statement can be planned again over other files.
     source: Option<Box<PlanSource>>,
     schema: SchemaRef,
@@ -114,7 +116,8 @@ pub(crate) async fn build_plan(
 ) -> Result<EmbeddedPlan, Error> {
     let database = scope.database().clone();
     let failed = |error: DataFusionError| to_core_error(&error, &database);
-    settings::configure_session(&mut session, &logical).map_err(failed)?;
+    let load_share = session.engine().query_load().add(query_cancellation.reader());
+    settings::configure_session(&mut session, &logical, load_share).map_err(failed)?;
     let sorted = union_constants::hide_union_constants(&logical).map_err(failed)?;
     let physical = session.query_planner().create_physical_plan(&sorted, &*session).await.map_err(failed)?;
     let explained = ExplainedPlan { physical: physical.clone(), member_queries: scope.member_queries(&physical) };
@@ -123,10 +126,11 @@ pub(crate) async fn build_plan(
         estimated_rows: explain::estimated_rows(physical.as_ref()),
         estimated_bytes: explain::estimated_bytes(&physical),
         is_pipeline_breaking: physical.pipeline_behavior() == EmissionType::Final,
-        physical: prepare_execution(physical, &session, &query_cancellation).map_err(failed)?,
+        physical: prepare_execution(physical, &session, &query_cancellation, load_share).map_err(failed)?,
         logical,
         explained,
         cancellation: query_cancellation,
+        load_share,
         source: None,
         pool: worker_pool,
         session,
@@ -238,8 +242,9 @@ fn prepare_execution(
     physical: Arc<dyn ExecutionPlan>,
     session: &SessionState,
     query_cancellation: &QueryCancellation,
+    load_share: LoadShare,
 ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-    let plan = spilling_sort::bound_sorts(settings::replace_large_top_k(physical)?)?;
+    let plan = spilling_sort::bound_sorts(settings::replace_large_top_k(physical, load_share)?)?;
     cancellation::add_cancellation(plan, query_cancellation, session.config().batch_size())
 }
 
@@ -268,7 +273,7 @@ impl EmbeddedPlan {
     async fn shorten_batches(&mut self, rows: usize) -> Result<(), DataFusionError> {
         self.session.config_mut().options_mut().execution.batch_size = ConfigNonZeroUsize::try_new(rows)?;
         let physical = self.session.query_planner().create_physical_plan(&self.logical, &*self.session).await?;
-        self.physical = prepare_execution(physical, &self.session, &self.cancellation)?;
+        self.physical = prepare_execution(physical, &self.session, &self.cancellation, self.load_share)?;
         Ok(())
     }
 }

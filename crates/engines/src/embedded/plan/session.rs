@@ -89,9 +89,15 @@ pub(crate) struct StatementSession {
     environment: Arc<RuntimeEnv>,
     /// Where the state returns to; `None` if it has functions of its own.
     unused: Option<Arc<UnusedStates>>,
+    engine: Engine,
 }
 
 impl StatementSession {
+    /// The engine on which the statement runs.
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// The number of bytes of memory that the query may use.
     pub(super) fn memory_limit(&self) -> MemoryLimit {
         self.environment.memory_pool.memory_limit()
@@ -237,7 +243,7 @@ impl SessionFactory {
         // A counter of generated names for each plan: a shared one would reveal the number of other plans.
         // `now()` is the same moment in the whole statement.
         *changed.execution_props_mut() = ExecutionProps::new().with_query_execution_start_time(Utc::now());
-        StatementSession { state, environment: Arc::new(environment), unused }
+        StatementSession { state, environment: Arc::new(environment), unused, engine: self.engine.clone() }
     }
 
     /// A state with all functions and `further` ones.

@@ -12,12 +12,16 @@ use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::session::StatementSession;
+use crate::embedded::query_load::LoadShare;
 
 /// Maximum number of bytes that one literal, repeated for each row of a batch, may take.
 const REPEATED_BYTES_MAX: usize = 64 << 20;
 
 /// The share of each partition in the memory limit of a query.
 const PARTITION_BYTES_MIN: usize = 16 << 20;
+
+/// The number of rows of a batch that is not shortened for other queries.
+const BATCH_ROWS_MIN: usize = 2_048;
 
 /// The parts of a plan that determine its settings.
 #[derive(Default)]
@@ -37,20 +41,25 @@ struct PlanTraits {
 /// - `SELECT 'a long text' FROM t` repeats the text for each row of a batch. This memory is not accounted for, so the
 ///   batch must be short.
 /// - With little memory, the plan has fewer partitions, so that each has enough to sort and to aggregate.
+/// - While many queries run, the plan has fewer partitions and shorter batches.
 /// - Dynamic filters, which skip rows of one side of a join based on the values of the other, do not support arrays.
-pub(super) fn configure_session(session: &mut StatementSession, logical: &LogicalPlan) -> Result<()> {
+pub(super) fn configure_session(
+    session: &mut StatementSession,
+    logical: &LogicalPlan,
+    load_share: LoadShare,
+) -> Result<()> {
     let traits = PlanTraits::find(logical)?;
-    let rows_max = session.config().batch_size();
+    let rows_max = load_share.of(session.config().batch_size(), BATCH_ROWS_MIN);
     let batch_rows = (REPEATED_BYTES_MAX / traits.literal_bytes.max(1)).clamp(1, rows_max);
     let memory_limit = session.memory_limit();
     let options = session.config_mut().options_mut();
     options.execution.batch_size = ConfigNonZeroUsize::try_new(batch_rows)?;
-    if !traits.reorders_rows || traits.numbers_rows {
-        options.execution.target_partitions = 1;
-    } else if let MemoryLimit::Finite(bytes) = memory_limit {
-        let partitions = options.execution.target_partitions.min(bytes / PARTITION_BYTES_MIN);
-        options.execution.target_partitions = partitions.max(1);
-    }
+    let partitions = load_share.of(options.execution.target_partitions, 1);
+    options.execution.target_partitions = match memory_limit {
+        _ if !traits.reorders_rows || traits.numbers_rows => 1,
+        MemoryLimit::Finite(bytes) => partitions.min(bytes / PARTITION_BYTES_MIN).max(1),
+        _ => partitions,
+    };
     if traits.joins_arrays {
         options.optimizer.enable_join_dynamic_filter_pushdown = false;
     }
@@ -108,14 +117,20 @@ fn depends_on_row_order(expr: &Expr) -> bool {
 
 /// Maximum number of rows that a sort with a limit may keep in memory.
 const KEPT_ROWS_MAX: usize = 100_000;
+/// The same while many queries run.
+const KEPT_ROWS_MIN: usize = 1_000;
 
 /// Replaces sorts with a large limit in `plan` by sorts that can spill, followed by a limit.
 ///
 /// A sort with a limit keeps its best rows in memory and cannot spill, which suits the usual small limits.
-pub(super) fn replace_large_top_k(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+pub(super) fn replace_large_top_k(
+    plan: Arc<dyn ExecutionPlan>,
+    load_share: LoadShare,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let kept_rows_max = load_share.of(KEPT_ROWS_MAX, KEPT_ROWS_MIN);
     plan.transform_up(|node| {
         if let Some(sort) = node.downcast_ref::<SortExec>()
-            && let Some(rows) = sort.fetch().filter(|rows| *rows > KEPT_ROWS_MAX)
+            && let Some(rows) = sort.fetch().filter(|rows| *rows > kept_rows_max)
         {
             let sorted = Arc::new(sort.with_fetch(None));
             return Ok(Transformed::yes(Arc::new(LocalLimitExec::new(sorted, rows)) as Arc<dyn ExecutionPlan>));
