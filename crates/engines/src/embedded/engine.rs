@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use super::decode_budget::DecodeBudget;
 use super::memory::{EngineMemory, QueryMemoryPool};
 use super::query_load::QueryLoad;
+use super::sort_share::{MERGED_FILES_MAX, SortShare};
 use super::spill_folder::SpillFolder;
 use super::worker_pools::{DetachedRuntime, WorkerPool, WorkerPools, join_or_abort};
 
@@ -102,13 +103,11 @@ struct Inner {
     memory: EngineMemory,
     decode_budget: Arc<DecodeBudget>,
     query_load: QueryLoad,
+    sort_share: Arc<SortShare>,
     disk: Arc<DiskManager>,
     /// `None` if the system's temporary folder cannot be written. Then a query that spills fails.
     _spill_folder: Option<SpillFolder>,
 }
-
-/// Maximum number of spilled files that one merge reads at the same time.
-const MERGED_FILES_MAX: usize = 64;
 
 fn create_disk_manager(options: &EngineOptions) -> Result<(Option<SpillFolder>, DiskManager), String> {
     let folder = match &options.spill_folder {
@@ -153,6 +152,7 @@ impl Engine {
             worker_pools: WorkerPools::new(options.threads),
             decode_budget: Arc::new(DecodeBudget::new(options.threads, options.memory_bytes)),
             query_load: QueryLoad::new(options.threads),
+            sort_share: Arc::new(SortShare::new(options.threads, options.memory_bytes)),
             runtime: DetachedRuntime::new(runtime),
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),
@@ -224,6 +224,10 @@ impl Engine {
 
     pub(crate) fn query_load(&self) -> &QueryLoad {
         &self.inner.query_load
+    }
+
+    pub(crate) fn sort_share(&self) -> &Arc<SortShare> {
+        &self.inner.sort_share
     }
 
     pub(crate) fn shutdown_token(&self) -> &CancellationToken {

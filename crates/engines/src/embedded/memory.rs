@@ -8,7 +8,7 @@
 //! limit together before they read more than a few batches. They wait for that while other queries hold the memory.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use datafusion::common::{DataFusionError, Result};
@@ -49,6 +49,7 @@ impl EngineMemory {
             shared: self.node.share(tenant),
             charged: Mutex::default(),
             sorts_bytes: OnceCell::new(),
+            sorter_bytes_max: OnceLock::new(),
             sorts: MemoryConsumer::new("sorts").register(&unbounded),
         })
     }
@@ -69,6 +70,8 @@ pub(crate) struct QueryMemoryPool {
     charged: Mutex<ChargedBytes>,
     /// The memory that the sorts have reserved together.
     sorts_bytes: OnceCell<usize>,
+    /// What one partition of a sort reserves at most, if less than [`SORT_BYTES`].
+    sorter_bytes_max: OnceLock<usize>,
     /// Identifies the sorts to `own`. A reservation in this pool would keep the pool alive forever.
     sorts: MemoryReservation,
 }
@@ -92,6 +95,11 @@ impl QueryMemoryPool {
         SORT_BYTES.min(self.limit_bytes / 2 / sorters.max(1))
     }
 
+    /// Limits what one partition of a sort reserves. Only the first call has an effect.
+    pub(crate) fn limit_sorters(&self, bytes: usize) {
+        let _ = self.sorter_bytes_max.set(bytes);
+    }
+
     /// Reserves memory for all `sorters` of the query, and returns the number of bytes for each. Waits for a limited
     /// time while other queries hold the memory. Only the first call reserves; a new plan of the query may have another
     /// number of sorts.
@@ -109,7 +117,8 @@ impl QueryMemoryPool {
     fn try_reserve_for_sorts(&self, sorters: usize) -> Result<usize, MemoryRefusal> {
         let mut charged = self.charged.lock();
         let free = self.limit_bytes.saturating_sub(self.own.reserved());
-        let sorts_bytes = SORT_BYTES.min(free / 2 / sorters) * sorters;
+        let sorter_bytes_max = self.sorter_bytes_max.get().copied().unwrap_or(SORT_BYTES);
+        let sorts_bytes = sorter_bytes_max.min(free / 2 / sorters) * sorters;
         // The operators above the sorts merge their rows and cannot spill.
         let limit = self.shared.limit_bytes();
         let prepaid_bytes = (charged.reserved_bytes + sorts_bytes + sorts_bytes / 2).min(limit);

@@ -15,6 +15,7 @@ mod row_bytes;
 mod row_select;
 mod scan;
 mod security_barrier;
+mod sort_share;
 mod sorter_pool;
 mod spill_folder;
 mod worker_pools;

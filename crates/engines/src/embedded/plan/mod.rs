@@ -240,11 +240,12 @@ fn parsed_statement(statement: &Statement) -> Result<&ast::Statement, Error> {
 
 fn prepare_execution(
     physical: Arc<dyn ExecutionPlan>,
-    session: &SessionState,
+    session: &StatementSession,
     query_cancellation: &QueryCancellation,
     load_share: LoadShare,
 ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-    let plan = spilling_sort::bound_sorts(settings::replace_large_top_k(physical, load_share)?)?;
+    let plan = settings::replace_large_top_k(physical, load_share)?;
+    let plan = spilling_sort::bound_sorts(plan, session.engine().sort_share())?;
     cancellation::add_cancellation(plan, query_cancellation, session.config().batch_size())
 }
 

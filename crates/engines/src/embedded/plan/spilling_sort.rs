@@ -27,6 +27,7 @@ use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 
 use crate::embedded::delegation::operator_methods;
+use crate::embedded::sort_share::{PlanSorts, SortShare};
 use crate::embedded::sorter_pool::SorterPool;
 
 /// A sort of at most this size does not reserve memory in advance.
@@ -36,8 +37,8 @@ const BATCH_BYTES_MAX: usize = 1 << 20;
 /// Number of batches that must fit into the memory of a sort, so that it can merge some spilled runs at once.
 const BATCHES_MIN: usize = 16;
 
-/// Replaces the sorts in `plan` that may spill.
-pub(super) fn bound_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+/// Replaces the sorts in `plan` that may spill. They share memory with the sorts of other queries.
+pub(super) fn bound_sorts(plan: Arc<dyn ExecutionPlan>, share: &Arc<SortShare>) -> Result<Arc<dyn ExecutionPlan>> {
     // A sort with a limit keeps few rows, and cannot spill.
     let spilling =
         |node: &Arc<dyn ExecutionPlan>| node.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()).cloned();
@@ -46,6 +47,7 @@ pub(super) fn bound_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
         sorters += spilling(node).map_or(0, |sort| sort.input().output_partitioning().partition_count());
         Ok(TreeNodeRecursion::Continue)
     })?;
+    let sorts = Arc::new(PlanSorts::new(sorters, share.clone()));
     plan.transform_up(|node| {
         Ok(match spilling(&node) {
             Some(sort) => {
@@ -54,7 +56,7 @@ pub(super) fn bound_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
                     input,
                     expr,
                     properties,
-                    sorters,
+                    sorts: sorts.clone(),
                     started: Arc::default(),
                 }))
             }
@@ -69,8 +71,8 @@ struct SpillingSortExec {
     input: Arc<dyn ExecutionPlan>,
     expr: LexOrdering,
     properties: Arc<PlanProperties>,
-    /// The number of partitions of all sorts in the plan.
-    sorters: usize,
+    /// All sorts of the plan.
+    sorts: Arc<PlanSorts>,
     /// DataFusion's sorts of the partitions, for their metrics.
     started: Arc<Mutex<Vec<SortExec>>>,
 }
@@ -90,7 +92,7 @@ impl ExecutionPlan for SpillingSortExec {
         input,
         expr: sort.expr.clone(),
         properties: sort.properties.clone(),
-        sorters: sort.sorters,
+        sorts: sort.sorts.clone(),
         started: Arc::default()
     });
 
@@ -107,23 +109,25 @@ impl ExecutionPlan for SpillingSortExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let pool = Arc::new(SorterPool::new(context.memory_pool().clone()));
-        let batch_bytes = (pool.sort_bytes_max(self.sorters)? / BATCHES_MIN).min(BATCH_BYTES_MAX);
+        let pool = Arc::new(SorterPool::new(context.memory_pool().clone(), self.sorts.clone()));
         let input = SorterInput {
             rows: self.input.execute(partition, context.clone())?,
             pieces: VecDeque::new(),
+            batch_bytes: batch_bytes(pool.sort_bytes_max()?),
             pool,
             expr: self.expr.clone(),
-            sorters: self.sorters,
+            sorts: self.sorts.clone(),
             started: self.started.clone(),
-            batch_bytes,
             batch_rows: context.session_config().batch_size(),
-            bytes: 0,
-            is_reserved: false,
         };
         let sorted = futures::stream::once(input.sort(context)).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), sorted)))
     }
+}
+
+/// The number of bytes of a batch in a sort that has `sort_bytes`.
+fn batch_bytes(sort_bytes: usize) -> usize {
+    (sort_bytes / BATCHES_MIN).min(BATCH_BYTES_MAX)
 }
 
 /// The rows of one partition, on their way to DataFusion's sorter.
@@ -132,27 +136,17 @@ struct SorterInput {
     pieces: VecDeque<RecordBatch>,
     pool: Arc<SorterPool>,
     expr: LexOrdering,
-    sorters: usize,
+    sorts: Arc<PlanSorts>,
     started: Arc<Mutex<Vec<SortExec>>>,
     batch_bytes: usize,
     batch_rows: usize,
-    /// What the sorter has reserved for the rows so far.
-    bytes: usize,
-    is_reserved: bool,
 }
 
 impl SorterInput {
     async fn sort(mut self, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let (schema, expr, pool) = (self.rows.schema(), self.expr.clone(), self.pool.clone());
         let started = self.started.clone();
-        // The first batch determines the number of rows in a batch.
-        if let Some(first) = self.rows.next().await.transpose()? {
-            let first = compact(&first)?;
-            let bytes = get_record_batch_memory_size(&first).saturating_sub(256 * first.num_columns());
-            let row_bytes = (bytes / first.num_rows().max(1)).max(1);
-            self.batch_rows = (self.batch_bytes / row_bytes).clamp(1, self.batch_rows);
-            self.pieces.extend(self.split(first)?);
-        }
+        self.read_first_rows(&context).await?;
         let context = Arc::new(self.sorter_context(&context));
         let rows = futures::stream::try_unfold(self, |mut input| async move {
             Ok(input.next().await?.map(|batch| (batch, input)))
@@ -169,6 +163,32 @@ impl SorterInput {
             compact(&batch?)
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, compacted)))
+    }
+
+    /// Reads rows until they are too many for a small sort, and then reserves memory. Their size determines how many make a
+    /// batch.
+    async fn read_first_rows(&mut self, context: &TaskContext) -> Result<()> {
+        let (mut first, mut bytes, mut row_bytes) = (Vec::new(), 0, 1);
+        while bytes <= SMALL_SORT_BYTES
+            && let Some(batch) = self.rows.next().await.transpose()?
+        {
+            let batch = compact(&batch)?;
+            let (batch_bytes, merge_bytes) = self.sorting_bytes(&batch)?;
+            bytes += batch_bytes + merge_bytes;
+            row_bytes = row_bytes.max(row_bytes_of(&batch));
+            first.push(batch);
+        }
+        if bytes > SMALL_SORT_BYTES || !self.pool.try_enlarge(2 * bytes) {
+            self.batch_bytes = batch_bytes(self.pool.reserve(BATCHES_MIN * row_bytes).await?);
+            let merged_files_max = self.sorts.merged_files_max();
+            context.runtime_env().disk_manager.set_max_spill_merge_fan_in(merged_files_max);
+        }
+        self.batch_rows = (self.batch_bytes / row_bytes).clamp(1, self.batch_rows);
+        for batch in first {
+            let pieces = self.split(batch)?;
+            self.pieces.extend(pieces);
+        }
+        Ok(())
     }
 
     fn sorter_context(&self, context: &TaskContext) -> TaskContext {
@@ -195,7 +215,8 @@ impl SorterInput {
         self.pool.release_excess();
         loop {
             if let Some(piece) = self.pieces.pop_front() {
-                self.reserve_for(&piece).await?;
+                let (bytes, merge_bytes) = self.sorting_bytes(&piece)?;
+                self.pool.announce_batch(bytes, merge_bytes);
                 return Ok(Some(piece));
             }
             let Some(batch) = self.rows.next().await.transpose()? else { return Ok(None) };
@@ -204,19 +225,10 @@ impl SorterInput {
         }
     }
 
-    async fn reserve_for(&mut self, batch: &RecordBatch) -> Result<()> {
-        let batch_bytes = get_record_batch_memory_size(batch);
-        let merge_bytes = key_bytes(&self.expr, batch)?.saturating_sub(batch_bytes);
-        self.pool.add_merge_bytes(merge_bytes);
-        if self.is_reserved {
-            return Ok(());
-        }
-        self.bytes += 2 * batch_bytes + merge_bytes;
-        if self.bytes > SMALL_SORT_BYTES || !self.pool.try_enlarge(2 * self.bytes) {
-            self.pool.reserve(self.sorters).await?;
-            self.is_reserved = true;
-        }
-        Ok(())
+    /// What the sorter reserves for `batch`, and what merging it needs in addition.
+    fn sorting_bytes(&self, batch: &RecordBatch) -> Result<(usize, usize)> {
+        let bytes = get_record_batch_memory_size(batch);
+        Ok((2 * bytes, key_bytes(&self.expr, batch)?.saturating_sub(bytes)))
     }
 
     fn split(&self, batch: RecordBatch) -> Result<Vec<RecordBatch>> {
@@ -229,6 +241,12 @@ impl SorterInput {
         let starts = (0..rows).step_by(piece_rows);
         starts.map(|start| compact(&batch.slice(start, piece_rows.min(rows - start)))).collect()
     }
+}
+
+/// Bytes of a row of `batch`, on average.
+fn row_bytes_of(batch: &RecordBatch) -> usize {
+    let bytes = get_record_batch_memory_size(batch).saturating_sub(256 * batch.num_columns());
+    (bytes / batch.num_rows().max(1)).max(1)
 }
 
 /// Bytes of the encoded keys of `batch`, which the merge of several batches needs. A single key of a simple type is not
