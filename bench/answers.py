@@ -1,4 +1,4 @@
-"""Memory while many Parquet answers are sent at once, and some seconds after: rows of TPC-H's lineitem at scale 1."""
+"""Memory while many Parquet answers are sent at once, in the order of the file and sorted: rows of TPC-H's lineitem at scale 1."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from harness import report, wire
 from harness.process import CACHE, RssPeak, Server, rss_anon_bytes, settle
 
 UNLIMITED = ("--timeout", "1h", "--inline-bytes", "unlimited", "--inline-rows", "unlimited")
+STATEMENTS = {
+    "in order of the file": "SELECT * FROM lineitem LIMIT {rows}",
+    # The limit within keeps the sort from being one of the first rows only.
+    "sorted": "SELECT * FROM (SELECT * FROM lineitem LIMIT {rows}) AS first ORDER BY l_comment, l_orderkey",
+}
 
 
 def main() -> None:
@@ -20,7 +25,22 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10, help="time between the last answer and the last measurement")
     parser.add_argument("--folder", type=Path, default=CACHE / "tpch-1", help="a folder with lineitem.parquet")
     options = parser.parse_args()
-    sql = f"SELECT * FROM lineitem LIMIT {options.rows}"
+    measured = [measure(options, order, sql.format(rows=options.rows)) for order, sql in STATEMENTS.items()]
+    report.keep("answers", measured)
+    rows = [
+        [
+            f"{options.answers} × {options.rows:,} rows, {results['order']}",
+            f"{results['slowest_seconds']:,.1f} s",
+            *(report.megabytes(results[key]) for key in ("idle_bytes", "peak_bytes", "after_bytes")),
+        ]
+        for results in measured
+    ]
+    header = ["answers at once", "slowest answer", "idle", "peak", f"{options.seconds:g} s after the last answer"]
+    report.show("Memory of many answers", header, rows)
+
+
+def measure(options: argparse.Namespace, order: str, sql: str) -> dict[str, int | float | str]:
+    """The answers of one statement from a server of its own."""
     with Server.tidegate(*UNLIMITED, options.folder) as server:
         connection = wire.connect(server.address)
         wire.call(connection, "sql", {"sql": "SELECT l_orderkey FROM lineitem LIMIT 1"})
@@ -32,8 +52,9 @@ def main() -> None:
         after = rss_anon_bytes(server.pid)
     for timing in timings:
         if timing.is_error or timing.rows != options.rows:
-            raise RuntimeError(f"{timing.rows} rows; {timing.tail[-1000:]}")
-    results = {
+            raise RuntimeError(f"{order}: {timing.rows} rows; {timing.tail[-1000:]}")
+    return {
+        "order": order,
         "answers": options.answers,
         "rows": options.rows,
         "slowest_seconds": max(timing.total_seconds for timing in timings),
@@ -41,14 +62,6 @@ def main() -> None:
         "peak_bytes": memory.peak,
         "after_bytes": after,
     }
-    report.keep("answers", results)
-    row = [
-        f"{options.answers} × {options.rows:,} rows",
-        f"{results['slowest_seconds']:,.1f} s",
-        *(report.megabytes(results[key]) for key in ("idle_bytes", "peak_bytes", "after_bytes")),
-    ]
-    header = ["answers at once", "slowest answer", "idle", "peak", f"{options.seconds:g} s after the last answer"]
-    report.show("Memory of many answers", header, [row])
 
 
 if __name__ == "__main__":
