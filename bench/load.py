@@ -61,20 +61,32 @@ def main() -> None:
     servers = {HELLO: Server(options.hello), WITH_KEY: Server(options.hello, "--ask"), RMCP: Server(options.peer)}
     loads = LISTS + CALLS
     if TIDEGATE.exists():
-        servers[NODE] = Server.tidegate(CACHE / "tpch-0.1")
-        servers[QUIET] = Server.tidegate(CACHE / "tpch-0.1", "--log", "error")
+        servers |= node_servers(TIDEGATE)
         loads += NODE_LOADS
     with ExitStack() as running:
         for server in servers.values():
             running.enter_context(server)
         for load in loads:
-            wrk.check(servers[load.server], load)
-            wrk.run(servers[load.server], load, WARM_SECONDS)
+            warm_up(servers[load.server], load)
         rounds = [
             [wrk.run(servers[load.server], load, options.seconds) for load in loads] for _ in range(options.rounds)
         ]
     medians = [wrk.median(runs) for runs in zip(*rounds, strict=True)]
     keep_and_show(loads, medians)
+
+
+def node_servers(program: Path) -> dict[str, Server]:
+    """The servers of `NODE_LOADS`."""
+    folder = CACHE / "tpch-0.1"
+    return {
+        NODE: Server.tidegate(folder, program=program),
+        QUIET: Server.tidegate(folder, "--log", "error", program=program),
+    }
+
+
+def warm_up(server: Server, load: Load) -> None:
+    wrk.check(server, load)
+    wrk.run(server, load, WARM_SECONDS)
 
 
 def keep_and_show(loads: list[Load], medians: list[Run]) -> None:

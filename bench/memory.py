@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from http.client import HTTPConnection
+from pathlib import Path
 
 from harness import report, wire
 from harness.process import TIDEGATE, RssPeak, Server, settle
@@ -55,16 +56,16 @@ def main() -> None:
     measured = []
     for scenario in chosen:
         for kind in options.kinds:
-            measured.append(scenario(kind))
+            measured.append(scenario(kind, TIDEGATE))
             print(measured[-1], flush=True)
     report.keep("memory", [asdict(row) | {"growth_bytes": row.growth_bytes} for row in measured])
     show(measured)
 
 
 @contextmanager
-def warm_server(kind: str, *flags: str) -> Iterator[Server]:
+def warm_server(kind: str, program: Path, *flags: str) -> Iterator[Server]:
     """A server that has answered one small query, so that its one-time setup is done."""
-    with Server.tidegate(*UNLIMITED, *flags, folder_of(kind)) as server:
+    with Server.tidegate(*UNLIMITED, *flags, folder_of(kind), program=program) as server:
         connection = wire.connect(server.address)
         wire.call(connection, "sql", {"sql": "SELECT id FROM rows LIMIT 1"})
         connection.close()
@@ -72,20 +73,20 @@ def warm_server(kind: str, *flags: str) -> Iterator[Server]:
         yield server
 
 
-def one_call(kind: str) -> Measurement:
-    with warm_server(kind) as server, RssPeak(server.pid) as memory:
+def one_call(kind: str, program: Path) -> Measurement:
+    with warm_server(kind, program) as server, RssPeak(server.pid) as memory:
         timing = wire.time_sql(server.address, ALL_ROWS)
     return measured_of(f"{kind}: all rows", [timing], memory)
 
 
-def ten_at_once(kind: str) -> Measurement:
-    with warm_server(kind) as server, RssPeak(server.pid) as memory:
+def ten_at_once(kind: str, program: Path) -> Measurement:
+    with warm_server(kind, program) as server, RssPeak(server.pid) as memory:
         timings = calls_at_once(server.address, AT_ONCE)
     return measured_of(f"{kind}: all rows, {AT_ONCE} at once", timings, memory)
 
 
-def one_reader_stalled(kind: str) -> Measurement:
-    with warm_server(kind) as server, RssPeak(server.pid) as memory:
+def one_reader_stalled(kind: str, program: Path) -> Measurement:
+    with warm_server(kind, program) as server, RssPeak(server.pid) as memory:
         stalled = wire.connect(server.address)
         response = wire.send(stalled, "tools/call", {"name": "sql", "arguments": wire.sql_arguments(ALL_ROWS)})
         response.read1(wire.READ_BYTES)
@@ -94,15 +95,15 @@ def one_reader_stalled(kind: str) -> Measurement:
     return measured_of(f"{kind}: all rows, {AT_ONCE} at once, one of them stalled", timings, memory)
 
 
-def sort_in_small_pool(kind: str) -> Measurement:
-    with warm_server(kind, *SMALL_POOL) as server, RssPeak(server.pid) as memory:
+def sort_in_small_pool(kind: str, program: Path) -> Measurement:
+    with warm_server(kind, program, *SMALL_POOL) as server, RssPeak(server.pid) as memory:
         timing = wire.time_sql(server.address, SORTED)
     return measured_of(f"{kind}: all rows sorted, pool of 256 MiB", [timing], memory)
 
 
-def cross_join_fails_alone(kind: str) -> Measurement:
+def cross_join_fails_alone(kind: str, program: Path) -> Measurement:
     """The join must fail for lack of memory, while other requests are answered."""
-    with warm_server(kind, *SMALL_POOL) as server, RssPeak(server.pid) as memory:
+    with warm_server(kind, program, *SMALL_POOL) as server, RssPeak(server.pid) as memory:
         slowest = Slowest(lambda connection: get(connection, "/health"), server.address)
         with slowest:
             timing = wire.time_sql(server.address, TOO_LARGE)
@@ -117,9 +118,9 @@ def cross_join_fails_alone(kind: str) -> Measurement:
     )
 
 
-def over_stdio(kind: str) -> Measurement:
+def over_stdio(kind: str, program: Path) -> Measurement:
     """100 pings are answered while the rows are written to the same pipe."""
-    server = wire.Stdio(TIDEGATE, "stdio", *UNLIMITED, folder_of(kind))
+    server = wire.Stdio(program, "stdio", *UNLIMITED, folder_of(kind))
     initialize(server)
     server.write(call_request("small", "SELECT id FROM rows LIMIT 1"))
     server.read()
@@ -146,7 +147,9 @@ def over_stdio(kind: str) -> Measurement:
     return Measurement(name, None, total, ROWS / total, memory.before, memory.peak, remark)
 
 
-SCENARIOS: list[Callable[[str], Measurement]] = [
+Scenario = Callable[[str, Path], Measurement]
+
+SCENARIOS: list[Scenario] = [
     one_call,
     ten_at_once,
     one_reader_stalled,

@@ -97,7 +97,7 @@ def main() -> None:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
         servers = {peers.toolbox_name(): peers.toolbox(folder, cluster, TOOLBOX, CONNECTIONS)}
         if not options.without_tidegate:
-            servers = {OURS: plain(folder, cluster), OURS_AS_CALLER: as_caller(folder, cluster)} | servers
+            servers = our_servers(folder, cluster, TIDEGATE) | servers
         sides = [side_of(name, server, cluster, running) for name, server in servers.items()]
         for clients in CEILING_CLIENTS:
             sides.append(Side(f"pgbench -S -M prepared -c {clients}", clients, partial(pgbench, cluster, clients)))
@@ -111,18 +111,22 @@ def main() -> None:
     show(sides, medians)
 
 
-def plain(folder: Path, cluster: Cluster) -> Server:
+def our_servers(folder: Path, cluster: Cluster, program: Path) -> dict[str, Server]:
+    return {OURS: plain(folder, cluster, program), OURS_AS_CALLER: as_caller(folder, cluster, program)}
+
+
+def plain(folder: Path, cluster: Cluster, program: Path) -> Server:
     file = folder / "plain.yaml"
     file.write_text(PLAIN_CONFIGURATION)
-    return cluster.server(file)
+    return cluster.server(file, program=program)
 
 
-def as_caller(folder: Path, cluster: Cluster) -> Server:
+def as_caller(folder: Path, cluster: Cluster, program: Path) -> Server:
     """A server that requires a key, and the key that requests send."""
     file = folder / "caller.yaml"
     file.write_text(CALLER_CONFIGURATION)
-    server = cluster.server(file)
-    command = [TIDEGATE, "key", "add", "ann", "--role", "teller", "--file", folder / "keys.json"]
+    server = cluster.server(file, program=program)
+    command = [program, "key", "add", "ann", "--role", "teller", "--file", folder / "keys.json"]
     server.key = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]
     return server
 

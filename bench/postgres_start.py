@@ -17,7 +17,7 @@ from typing import TypeVar
 import postgres_load
 from harness import peers, report, wire, wrk
 from harness.postgres import Cluster, within_cluster
-from harness.process import Server
+from harness.process import TIDEGATE, Server
 from harness.wrk import Load, Run
 
 STORM_SECONDS = 0.3
@@ -47,11 +47,8 @@ def measure(cluster: Cluster, of_server: Callable[[str, Server], T]) -> dict[str
 
 
 def make_servers(folder: Path, cluster: Cluster) -> dict[str, Server]:
-    return {
-        postgres_load.OURS: postgres_load.plain(folder, cluster),
-        postgres_load.OURS_AS_CALLER: postgres_load.as_caller(folder, cluster),
-        peers.toolbox_name(): peers.toolbox(folder, cluster, postgres_load.TOOLBOX, postgres_load.CONNECTIONS),
-    }
+    toolbox = peers.toolbox(folder, cluster, postgres_load.TOOLBOX, postgres_load.CONNECTIONS)
+    return postgres_load.our_servers(folder, cluster, TIDEGATE) | {peers.toolbox_name(): toolbox}
 
 
 def load_of(name: str) -> Load:

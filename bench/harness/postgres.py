@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.process import ROOT, Server, cpu_seconds
+from harness.process import ROOT, TIDEGATE, Server, cpu_seconds
 
 SCRIPT = ROOT / "scripts/postgres"
 VERSION = "15"
@@ -32,9 +32,10 @@ class Cluster:
         """The connection string of the servers: TCP, without TLS, as a role that owns nothing."""
         return f"host=127.0.0.1 port={self.port} user={LOGIN} password={LOGIN} dbname=postgres sslmode=disable"
 
-    def server(self, configuration: Path, *arguments: str) -> Server:
+    def server(self, configuration: Path, *arguments: str, program: Path = TIDEGATE) -> Server:
         """Tidegate with this configuration, in which `${BENCH_DSN}` is this cluster."""
-        return Server.tidegate("--config", configuration, *arguments, variables={"BENCH_DSN": self.target})
+        variables = {"BENCH_DSN": self.target}
+        return Server.tidegate("--config", configuration, *arguments, program=program, variables=variables)
 
     def query(self, sql: str) -> str:
         """Runs a statement as the superuser and returns the output of psql."""

@@ -37,9 +37,11 @@ class Server:
         self._environment = os.environ | (variables or {})
 
     @classmethod
-    def tidegate(cls, *arguments: str | Path, variables: dict[str, str] | None = None) -> Server:
-        """The release binary, which prints its address on standard error and logs its calls there."""
-        return cls(TIDEGATE, "serve", "--listen", "127.0.0.1:0", *arguments, variables=variables)
+    def tidegate(
+        cls, *arguments: str | Path, program: Path = TIDEGATE, variables: dict[str, str] | None = None
+    ) -> Server:
+        """Tidegate, by default the release binary, which prints its address on standard error and logs its calls there."""
+        return cls(program, "serve", "--listen", "127.0.0.1:0", *arguments, variables=variables)
 
     def __enter__(self) -> Server:
         output, writer = os.pipe()

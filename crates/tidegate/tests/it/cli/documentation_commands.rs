@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 4] = ["tidegate ", "cargo ", "scripts/test", "bench/run"]
 const FROM_SOURCE: &str = "cargo run -- ";
 
 /// Commands that are not run, and why.
-const NOT_RUN: [(&str, &str); 53] = [
+const NOT_RUN: [(&str, &str); 54] = [
     ("bench/run", "takes hours, and measures nothing on a machine that works on something else"),
     ("bench/run answers", "as bench/run"),
     ("bench/run load", "as bench/run"),
@@ -40,6 +40,7 @@ const NOT_RUN: [(&str, &str); 53] = [
     ("bench/run network", "as bench/run"),
     ("bench/run tokens", "as bench/run"),
     ("bench/run transports", "as bench/run"),
+    ("bench/ab OLD NEW load", "as bench/run, with two programs"),
     ("cargo run --package tidegate-bench --bin tokens", "as bench/run tokens"),
     (
         "tidegate fetch https://data.example.com/results/2f1c1f0e-9d1b-4c55-8a33-0d6a3a1f7c11 -o orders.parquet",
