@@ -121,7 +121,7 @@ async fn quotes_that_enclose_no_value_are_an_error_with_the_option_that_reads_th
         let found = folder.database().tables().await;
         let fix = format!("tables: {{t: {{{option}}}}}");
         assert!(found.contains("line 3: there is text after the closing quote") && found.contains(&fix), "{found}");
-        let node = open_with_options(folder.paths(), &[("t", options.clone())]);
+        let node = open_with_options(vec![folder.path()], &[("t", options.clone())]);
         assert_eq!(node.rows("SELECT a, b FROM t ORDER BY b").await, format!("5\" pipe|0\n{expected}"));
     }
     let rows = "1,a\n".repeat(5_000);

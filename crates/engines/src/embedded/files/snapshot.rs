@@ -319,7 +319,7 @@ fn pick_files(candidate: &TableCandidate, max: usize) -> impl Iterator<Item = &D
 
 fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool, read: &[ProbedFile]) -> FileTable {
     let format = match &table.format {
-        ContentFormat::Csv(dialect) if dialect.delimiter == b'\t' => "TSV",
+        ContentFormat::Csv(dialect) if dialect.characters.delimiter == b'\t' => "TSV",
         ContentFormat::Csv(_) => "CSV",
         ContentFormat::Json => "JSON",
         ContentFormat::Parquet => "Parquet",

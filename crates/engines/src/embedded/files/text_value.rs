@@ -270,7 +270,7 @@ const DATE_BYTES: usize = 10;
 const DAYS_TO_1970: i32 = 719_163;
 
 fn read_date(bytes: &[u8]) -> Option<NaiveDate> {
-    let [a, b, c, d, b'-', month @ .., b'-', e, f] = bytes.first_chunk::<DATE_BYTES>()?;
+    let [a, b, c, d, b'-', month @ .., b'-', e, f] = bytes.first_chunk::<DATE_BYTES>()? else { return None };
     let year = two_digits([*a, *b])? * 100 + two_digits([*c, *d])?;
     NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, two_digits(*month)?, two_digits([*e, *f])?)
 }

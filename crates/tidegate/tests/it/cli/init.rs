@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use super::server::Server;
-use super::{CommandOutput, ConfiguredFolder, Shop, run_in, tidegate};
+use super::{CommandOutput, Shop, run_in, tidegate};
 
 /// Runs `tidegate init` in `folder`, which is also the home folder, and answers with `lines`.
 fn init(folder: &Path, arguments: &[&str], lines: &str) -> CommandOutput {
