@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -13,7 +14,9 @@ use tidegate_query::{
 use tidegate_sql::{SqlDialect, Statement};
 
 use super::engine::Engine;
-use super::files::{FileLimits, FileSnapshots, FilesPath, Glob, TableDeclarations, TableSource, TextTableOptions};
+use super::files::{
+    FileLimits, FileSnapshots, FileTablesSnapshot, FilesPath, Glob, TableDeclarations, TableSource, TextTableOptions,
+};
 use super::freshness::{compute_freshness, compute_version_tag};
 use super::lookup::{SmallTables, plan_lookup};
 use super::plan::{
@@ -24,8 +27,8 @@ use super::security_barrier::{PrincipalPolicies, check_policies};
 
 /// A database whose tables are the files below the given paths.
 ///
-/// Each call uses the current files, without a restart: it scans the folders again when the last scan is too old, and
-/// reads only files that changed.
+/// Each call uses the current files, without a restart: it compares the metadata of the files that it needs with that
+/// of the last scan, scans the folders again if something has changed, and reads only files that changed.
 pub struct FileDatabase {
     name: Arc<str>,
     engine: Engine,
@@ -113,7 +116,7 @@ impl FileDatabase {
         if self.policies.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(check_policies(&self.policies, self.files.current_snapshot().await?.as_ref()))
+        Ok(check_policies(&self.policies, self.files.recent_snapshot().await?.as_ref()))
     }
 
     fn principal_policies(&self, principal: &Principal) -> PrincipalPolicies {
@@ -124,16 +127,29 @@ impl FileDatabase {
         if self.files.is_of_source() { "rows are stored apart by its values" } else { "from the folder names" }
     }
 
-    async fn load_tables(&self, principal: &Principal) -> Result<SnapshotTables, Error> {
-        let (snapshot, files) = (self.files.current_snapshot().await?, self.files.clone());
-        Ok(SnapshotTables {
+    /// The tables, of which those that `statement` names are as they are now.
+    async fn load_tables(&self, statement: &Statement, principal: &Principal) -> Result<SnapshotTables, Error> {
+        let requested_at = Instant::now();
+        let (snapshot, files) = (self.files.recent_snapshot().await?, self.files.clone());
+        let tables = SnapshotTables {
             database: self.name.clone(),
             snapshot,
             files,
             footers: self.sessions.footer_cache(),
             principal_policies: self.principal_policies(principal),
             catalogs: SystemCatalogs::default(),
-        })
+        };
+        let named = tables.named_tables(statement, self.sessions.base());
+        let snapshot = self.files.verify(tables.snapshot.clone(), named, requested_at).await?;
+        Ok(SnapshotTables { snapshot, ..tables })
+    }
+
+    /// The tables, of which the one called `table` is as it is now.
+    async fn load_table(&self, table: &str) -> Result<Arc<FileTablesSnapshot>, Error> {
+        let requested_at = Instant::now();
+        let snapshot = self.files.recent_snapshot().await?;
+        let named = snapshot.find(table).and_then(|(_, table)| table.as_ref().ok()).map(|table| vec![table.clone()]);
+        self.files.verify(snapshot, named, requested_at).await
     }
 
     /// Bytes of the rows of small tables that are in memory for lookups.
@@ -199,23 +215,23 @@ impl Database for FileDatabase {
     }
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        Ok(self.principal_policies(principal).catalog(self.files.current_snapshot().await?.as_ref()))
+        Ok(self.principal_policies(principal).catalog(self.files.rescan().await?.as_ref()))
     }
 
     async fn notes(&self) -> Result<Vec<String>, Error> {
-        Ok(self.files.current_snapshot().await?.catalog.notes.clone())
+        Ok(self.files.rescan().await?.catalog.notes.clone())
     }
 
     /// Those of log files. Reads no file if none has the name of a log.
     async fn log_tables(&self) -> Result<Vec<String>, Error> {
         match self.files.may_have_logs().await? {
-            true => Ok(self.files.current_snapshot().await?.log_tables()),
+            true => Ok(self.files.rescan().await?.log_tables()),
             false => Ok(Vec::new()),
         }
     }
 
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
-        let (snapshot, restrictions) = (self.files.current_snapshot().await?, self.principal_policies(principal));
+        let (snapshot, restrictions) = (self.load_table(table).await?, self.principal_policies(principal));
         let table = restrictions.table(&snapshot, table, &self.name)?;
         let (fields, positions, notes) = match restrictions.view(&snapshot, &table)? {
             // The notes quote values, which may be hidden.
@@ -241,7 +257,7 @@ impl Database for FileDatabase {
 
     /// The size of the files. With row policies it is unknown, because it depends on hidden rows.
     async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
-        let (snapshot, restrictions) = (self.files.current_snapshot().await?, self.principal_policies(principal));
+        let (snapshot, restrictions) = (self.load_table(table).await?, self.principal_policies(principal));
         let table = restrictions.table(&snapshot, table, &self.name)?;
         let bytes = match restrictions.view(&snapshot, &table)? {
             Some(_) => None,
@@ -254,7 +270,7 @@ impl Database for FileDatabase {
         let query_cancellation = QueryCancellation::new(self.engine.shutdown_token());
         // Dropping this future before the plan is complete cancels the functions that run during planning.
         let cancel_on_drop = query_cancellation.token().clone().drop_guard();
-        let (tables, sessions) = (self.load_tables(principal).await?, self.sessions.clone());
+        let (tables, sessions) = (self.load_tables(statement, principal).await?, self.sessions.clone());
         let worker_pool = self.engine.worker_pool(principal)?;
         let lookup =
             plan_lookup(statement, &tables, &sessions, &worker_pool, &self.small_tables, &query_cancellation).await;
@@ -269,9 +285,8 @@ impl Database for FileDatabase {
     }
 
     async fn freshness(&self, statement: &Statement, principal: &Principal) -> Freshness {
-        let Ok(tables) = self.load_tables(principal).await else { return Freshness::Never };
-        // An error is reported when the statement is planned.
-        compute_freshness(statement, self.sessions.base(), &tables).unwrap_or(Freshness::Never)
+        let Ok(tables) = self.load_tables(statement, principal).await else { return Freshness::Never };
+        compute_freshness(statement, self.sessions.base(), &tables)
     }
 
     fn row_policy_fingerprint(&self, principal: &Principal) -> u64 {
@@ -280,12 +295,15 @@ impl Database for FileDatabase {
 
     /// Covers the rows and columns of the table's files, or only the columns if `principal` cannot read all rows.
     async fn version_tag(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
-        let files = self.files.current_snapshot().await?;
-        Ok(compute_version_tag(&files, table, &self.principal_policies(principal)))
+        let snapshot = match table {
+            Some(table) => self.load_table(table).await?,
+            None => self.files.recent_snapshot().await?,
+        };
+        Ok(compute_version_tag(&snapshot, table, &self.principal_policies(principal)))
     }
 
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
-        let (statement, tables) = (statement.clone(), self.load_tables(principal).await?);
+        let (statement, tables) = (statement.clone(), self.load_tables(statement, principal).await?);
         let sessions = self.sessions.clone();
         let describing = async move {
             let tables = tables.with_catalogs(&statement)?;

@@ -4,16 +4,14 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, SystemTime};
 
-use datafusion::common::TableReference;
 use datafusion::execution::FunctionRegistry as _;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::Volatility;
-use tidegate_core::Error;
 use tidegate_query::{Freshness, mentions_current_time};
 use tidegate_sql::Statement;
 
-use super::files::{FileTable, FileTablesSnapshot, TableFile};
-use super::plan::{SnapshotTables, StatementScope, SystemCatalogs, find_tables};
+use super::files::{FileTable, FileTablesSnapshot, FileVersion, TableFile};
+use super::plan::SnapshotTables;
 use super::security_barrier::PrincipalPolicies;
 
 /// A file that changed within this time may change again without a new modification time.
@@ -21,41 +19,31 @@ const UNCHANGED_FOR: Duration = Duration::from_secs(2);
 
 /// Returns how long the result of `statement` over `tables` stays valid: until a file changes, or not at all if it
 /// calls a function whose value changes from call to call.
-pub(super) fn compute_freshness(
-    statement: &Statement,
-    session: &SessionState,
-    tables: &SnapshotTables,
-) -> Result<Freshness, Error> {
-    // The system catalogs change with any table.
-    let reads_catalogs = SystemCatalogs::find_needs(statement).is_some();
-    if reads_catalogs
-        || mentions_current_time(statement)
-        || !statement.functions().iter().all(|name| is_repeatable(name, session))
-    {
-        return Ok(Freshness::Never);
+pub(super) fn compute_freshness(statement: &Statement, session: &SessionState, tables: &SnapshotTables) -> Freshness {
+    let functions = statement.functions();
+    if mentions_current_time(statement) || !functions.iter().all(|name| is_repeatable(name, session)) {
+        return Freshness::Never;
     }
-    let lacks = |reference: &TableReference| tables.has_no_table(reference);
-    let mut references = find_tables(statement, session, lacks, tables.database())?;
-    references.sort();
+    // The system catalogs change with any table. An error is reported when the statement is planned.
+    let Some(mut named) = tables.named_tables(statement, session) else { return Freshness::Never };
+    named.sort_by(|left, right| left.name.cmp(&right.name));
     let mut version = DefaultHasher::new();
-    for reference in references {
-        let table = tables.table(&reference)?;
+    for table in named {
         // Reusing a result would reveal whether rows that the principal cannot read have changed.
-        if tables.principal_policies.is_restricted(&tables.snapshot, &table.name) {
-            return Ok(Freshness::Never);
-        }
-        if !table.files.iter().all(is_settled) {
-            return Ok(Freshness::Never);
+        let is_restricted = tables.principal_policies.is_restricted(&tables.snapshot, &table.name);
+        if is_restricted || !table.files.iter().all(is_settled) {
+            return Freshness::Never;
         }
         hash_table(&table, &mut version);
     }
-    Ok(Freshness::UntilChanged(version.finish()))
+    Freshness::UntilChanged(version.finish())
 }
 
 /// Whether `file` would have another version if it changed from now on.
 pub(super) fn is_settled(file: &TableFile) -> bool {
     let modified = SystemTime::from(file.meta.last_modified);
-    !modified.elapsed().is_ok_and(|since| since < UNCHANGED_FOR)
+    file.version.is_none_or(|version| version.is_settled())
+        && !modified.elapsed().is_ok_and(|since| since < UNCHANGED_FOR)
 }
 
 /// Computes the version tag of the table called `table`, or of all tables: of the current files and column corrections.
@@ -92,6 +80,7 @@ fn hash_table(table: &FileTable, version: &mut DefaultHasher) {
         file.meta.location.as_ref().hash(version);
         file.meta.size.hash(version);
         SystemTime::from(file.meta.last_modified).hash(version);
+        file.version.map(FileVersion::metadata).hash(version);
     }
 }
 

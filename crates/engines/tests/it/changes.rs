@@ -1,12 +1,20 @@
 //! Queries use new, changed and removed files without a restart.
 
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use tidegate_core::Principal;
 use tidegate_engines::FileLimits;
-use tidegate_query::Freshness;
+use tidegate_query::{Database, Freshness};
 use tidegate_testkit::wait::wait_until;
 
-use crate::support::{Folder, TestNode, numbers, two_thread_options, write_parquet};
+use crate::support::{
+    Folder, TestNode, make_old, no_rescan_limits, numbers, settle, two_thread_options, wait_until_settled, write_arrow,
+    write_parquet,
+};
 
 #[tokio::test]
 async fn sees_added_changed_and_removed_files() {
@@ -60,14 +68,215 @@ async fn a_plan_is_made_again_when_a_parquet_file_was_replaced_since() {
     assert_eq!(count, 20);
 }
 
+/// A second file of that name renames the table, once the folder is scanned again.
 #[tokio::test]
-async fn folder_scans_are_throttled() {
+async fn statements_over_unchanged_files_do_not_scan_the_folder() {
     let folder = Folder::with(&[("a.csv", "id\n1\n")]);
-    let limits = FileLimits { rescan_after: Duration::from_secs(3_600), ..FileLimits::default() };
-    let node = TestNode::open_with(vec![folder.path()], two_thread_options(), limits);
-    assert_eq!(node.tables().await, "a: 1 rows");
-    folder.write("b.csv", "id\n1\n");
-    assert_eq!(node.tables().await, "a: 1 rows");
+    settle(&folder.join("a.csv"), 1).await;
+    let node = without_rescans(&folder);
+    assert_eq!(node.rows("SELECT count(*) FROM a").await, "1");
+    folder.write("a.json", "[{\"id\": 2}]");
+    assert_eq!(node.rows("SELECT count(*) FROM a").await, "1");
+    assert_eq!(node.tables().await, "a_csv: 1 rows\na_json: 1 rows");
+    assert!(node.refusal("SELECT count(*) FROM a").await.contains("there is no table \"a\""));
+}
+
+/// A database whose folders are scanned again only if a statement needs it.
+fn without_rescans(folder: &Folder) -> TestNode {
+    TestNode::open_with(vec![folder.path()], two_thread_options(), no_rescan_limits())
+}
+
+/// Writes a table whose column `x` has the value `x` in each row: as many bytes for each digit.
+fn write_rows(path: &Path, x: i64) {
+    let column: ArrayRef = Arc::new(Int64Array::from(vec![x; 3]));
+    let batch = RecordBatch::try_from_iter([("x", column)]).unwrap();
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("csv") => fs::write(path, format!("x\n{x}\n{x}\n{x}\n")).unwrap(),
+        Some("json") => fs::write(path, format!("[{{\"x\": {x}}}, {{\"x\": {x}}}, {{\"x\": {x}}}]")).unwrap(),
+        Some("ndjson") => fs::write(path, format!("{{\"x\": {x}}}\n").repeat(3)).unwrap(),
+        Some("arrow") => write_arrow(path, &batch, false),
+        Some("arrows") => write_arrow(path, &batch, true),
+        _ => write_parquet(path, &batch, 10),
+    }
+}
+
+/// How a program writes a file anew.
+#[derive(Debug, Clone, Copy)]
+enum Replacement {
+    Rename,
+    UnlinkAndCreate,
+    TruncateAndWrite,
+}
+
+impl Replacement {
+    const ALL: [Self; 3] = [Self::Rename, Self::UnlinkAndCreate, Self::TruncateAndWrite];
+
+    fn replace(self, path: &Path, x: i64) {
+        match self {
+            Self::Rename => {
+                let extension = path.extension().unwrap().to_str().unwrap();
+                let next = path.with_file_name(format!(".next.{extension}"));
+                write_rows(&next, x);
+                fs::rename(next, path).unwrap();
+            }
+            Self::UnlinkAndCreate => {
+                fs::remove_file(path).unwrap();
+                write_rows(path, x);
+            }
+            Self::TruncateAndWrite => write_rows(path, x),
+        }
+    }
+}
+
+/// By statements that are answered from rows in memory, from statistics, from pruned row groups, and from rows.
+async fn assert_all_rows_are(node: &TestNode, x: i64, case: &str) {
+    let other = (x + 1) % 10;
+    let filtered = |value: i64| format!("SELECT count(*) FROM t WHERE x = {value}");
+    for (sql, expected) in [
+        ("SELECT x FROM t".to_owned(), format!("{x}\n{x}\n{x}")),
+        (format!("SELECT x FROM t WHERE x = {x} LIMIT 1"), x.to_string()),
+        ("SELECT count(*), min(x), max(x) FROM t".to_owned(), format!("3|{x}|{x}")),
+        (filtered(x), "3".to_owned()),
+        (filtered(other), "0".to_owned()),
+        ("SELECT x + 0 AS y FROM t ORDER BY y LIMIT 1".to_owned(), x.to_string()),
+    ] {
+        for _ in 0..3 {
+            assert_eq!(node.rows(&sql).await, expected, "{case}: {sql}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_replaced_is_read_anew_by_the_next_statement() {
+    for extension in ["csv", "json", "ndjson", "parquet", "arrow", "arrows"] {
+        for replacement in Replacement::ALL {
+            let (folder, case) = (Folder::new(), format!("{extension}, {replacement:?}"));
+            let path = folder.join(&format!("t.{extension}"));
+            write_rows(&path, 1);
+            let node = without_rescans(&folder);
+            let (freshness, principal) = (|| node.freshness("SELECT max(x) FROM t"), Principal::anonymous());
+            let version = || node.database.version_tag(Some("t"), &principal);
+            assert_all_rows_are(&node, 1, &case).await;
+            replacement.replace(&path, 2);
+            assert_all_rows_are(&node, 2, &case).await;
+
+            settle(&path, 1).await;
+            assert_all_rows_are(&node, 2, &case).await;
+            let before = (freshness().await, version().await.unwrap());
+            assert!(matches!(before.0, Freshness::UntilChanged(_)), "{case}");
+            // Programs that copy files keep their time.
+            let modified = fs::metadata(&path).unwrap().modified().unwrap();
+            replacement.replace(&path, 3);
+            fs::File::options().append(true).open(&path).unwrap().set_modified(modified).unwrap();
+            assert_ne!(freshness().await, before.0, "{case}");
+            assert_ne!(version().await.unwrap(), before.1, "{case}");
+            assert_all_rows_are(&node, 3, &case).await;
+            replacement.replace(&path, 4);
+            assert_all_rows_are(&node, 4, &case).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_new_file_is_a_table_for_the_next_statement() {
+    let folder = Folder::with(&[("a.csv", "id\n1\n")]);
+    let node = without_rescans(&folder);
+    assert_eq!(node.rows("SELECT id FROM a").await, "1");
+    assert!(node.refusal("SELECT id FROM b").await.contains("there is no table \"b\""));
+    folder.write("b.csv", "id\n2\n");
+    assert_eq!(node.rows("SELECT id FROM b").await, "2");
+    folder.write("parts/1.csv", "id\n3\n");
+    folder.write("parts/2.csv", "id\n4\n");
+    assert_eq!(node.rows("SELECT sum(a.id + parts.id) FROM a, parts").await, "9");
+    folder.write("d.json", "[{\"x\": 4}]");
+    assert_eq!(node.columns("d").await.unwrap(), "x bigint");
+    folder.write("e.csv", "id\n5\n");
+    assert!(node.freshness("SELECT id FROM e").await == Freshness::Never, "it has just been written");
+    folder.write("f.csv", "id\n6\n");
+    assert_eq!(node.tables().await, "a: 1 rows\nb: 1 rows\nd: 1 rows\ne: 1 rows\nf: 1 rows\nparts: 2 rows");
+    folder.remove("f.csv");
+    assert!(node.refusal("SELECT id FROM f").await.contains("there is no table \"f\""));
+}
+
+#[tokio::test]
+async fn a_broken_file_that_is_mended_is_read_by_the_next_statement() {
+    let folder = Folder::new();
+    let path = folder.write("t.parquet", "half a file");
+    let node = without_rescans(&folder);
+    for _ in 0..2 {
+        assert!(node.refusal("SELECT x FROM t").await.contains("the table \"t\" cannot be read"));
+        wait_until_settled(&path).await;
+    }
+    write_rows(&path, 1);
+    assert_all_rows_are(&node, 1, "mended").await;
+}
+
+/// The files of a folder: each change is made when the database knows the folder as it was.
+#[tokio::test]
+async fn the_files_of_a_folder_are_those_of_the_moment() {
+    let folder = Folder::with(&[("parts/0.csv", "x\n0\n"), ("parts/1.csv", "x\n1\n"), ("days/day=1/a.csv", "x\n1\n")]);
+    let node = without_rescans(&folder);
+    let sums = async |parts: &str, days: &str, change: &str| {
+        assert_eq!(node.rows("SELECT sum(x) FROM parts").await, parts, "{change}");
+        assert_eq!(node.rows("SELECT sum(x) FROM days").await, days, "{change}");
+        for name in ["parts", "days", "days/day=1"] {
+            wait_until_settled(&folder.join(name)).await;
+        }
+        assert_eq!(node.rows("SELECT sum(x) FROM parts").await, parts, "{change}");
+        assert_eq!(node.rows("SELECT sum(x) FROM days").await, days, "{change}");
+    };
+    sums("1", "1", "nothing").await;
+    folder.write("parts/2.csv", "x\n2\n");
+    folder.write("days/day=1/b.csv", "x\n2\n");
+    sums("3", "3", "a second file").await;
+    let empty = folder.write("parts/3.csv", "");
+    fs::create_dir(folder.join("days/day=2")).unwrap();
+    wait_until_settled(&empty).await;
+    wait_until_settled(&folder.join("days/day=2")).await;
+    sums("3", "3", "an empty file, an empty folder").await;
+    fs::write(&empty, "x\n4\n").unwrap();
+    folder.write("days/day=2/a.csv", "x\n4\n");
+    sums("7", "7", "their rows").await;
+    folder.remove("parts/1.csv");
+    folder.remove("days/day=1/b.csv");
+    sums("6", "5", "a file less").await;
+    folder.write("days/day=3/a.csv", "x\n8\n");
+    folder.write("parts/2.csv", "x\n9\n");
+    sums("13", "13", "a new folder, a file written anew").await;
+}
+
+/// As a release is switched to the next one, whose files have the same names and sizes.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_to_another_folder_is_followed_by_the_next_statement() {
+    use std::os::unix::fs::symlink;
+    let folder = Folder::new();
+    let link_to = |release: &str, link: &str| {
+        let next = folder.join("next");
+        symlink(folder.join(release), &next).unwrap();
+        fs::rename(next, folder.join(link)).unwrap();
+    };
+    for (release, x) in [("v1", 1), ("v2", 2)] {
+        fs::create_dir(folder.join(release)).unwrap();
+        for name in ["t.parquet", "u.parquet"] {
+            let path = folder.join(release).join(name);
+            write_rows(&path, x);
+            make_old(&path, 1);
+        }
+    }
+    wait_until_settled(&folder.join("v2/u.parquet")).await;
+    link_to("v1", "current");
+    fs::create_dir(folder.join("apps")).unwrap();
+    link_to("v1", "apps/live");
+    let root = TestNode::open_with(vec![folder.join("current")], two_thread_options(), no_rescan_limits());
+    // Both releases are within the database, so that the link is followed.
+    let inner = without_rescans(&folder);
+    assert_all_rows_are(&root, 1, "root").await;
+    assert_eq!(inner.rows("SELECT max(x) FROM apps.live").await, "1");
+    link_to("v2", "current");
+    link_to("v2", "apps/live");
+    assert_all_rows_are(&root, 2, "root").await;
+    assert_eq!(inner.rows("SELECT max(x) FROM apps.live").await, "2");
 }
 
 #[tokio::test]
@@ -85,10 +294,6 @@ async fn vanished_path_is_reported_and_recovers() {
 #[tokio::test]
 async fn freshness_ends_with_file_change_and_volatile_functions() {
     let folder = Folder::with(&[("a.csv", "id\n1\n"), ("b.csv", "id\n2\n")]);
-    let settled = |name: &str, seconds: u64| {
-        let file = std::fs::File::options().write(true).open(folder.join(name)).unwrap();
-        file.set_modified(std::time::SystemTime::now() - Duration::from_secs(seconds)).unwrap();
-    };
     let node = folder.database();
     // The file is new for two seconds. A query that begins later is too late.
     wait_until("an answer while the file may change within the same tick", async || {
@@ -96,15 +301,16 @@ async fn freshness_ends_with_file_change_and_volatile_functions() {
         node.freshness("SELECT * FROM a").await == Freshness::Never
     })
     .await;
-    settled("a.csv", 60);
-    settled("b.csv", 60);
+    let (a, b) = (folder.join("a.csv"), folder.join("b.csv"));
+    settle(&a, 2).await;
+    settle(&b, 2).await;
     let before = node.freshness("SELECT max(id) FROM a").await;
     assert!(matches!(before, Freshness::UntilChanged(_)), "{before:?}");
     assert_eq!(node.freshness("SELECT max(id) FROM a").await, before);
-    settled("b.csv", 30);
+    settle(&b, 1).await;
     assert_eq!(node.freshness("SELECT max(id) FROM a").await, before, "another table changed");
     folder.write("a.csv", "id\n3\n");
-    settled("a.csv", 30);
+    settle(&a, 1).await;
     assert_ne!(node.freshness("SELECT max(id) FROM a").await, before);
     for sql in [
         "SELECT now() FROM a",

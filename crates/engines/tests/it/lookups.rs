@@ -1,8 +1,6 @@
 //! Lookups in small tables, which are answered from rows in memory, give what DataFusion gives.
 
-use std::fs::File;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use arrow::array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int16Array, Int64Array,
@@ -10,18 +8,13 @@ use arrow::array::{
 };
 use arrow::datatypes::{Int32Type, SchemaRef};
 use proptest::test_runner::Config;
-use tidegate_engines::FileLimits;
 use tidegate_sql::Parameter;
 use tidegate_testkit::wait::wait_until;
 
-use crate::support::{Folder, TestNode, lines, no_delay_limits, numbers, numbers_csv, run_plan, two_thread_options};
-use crate::support::{write_arrow, write_parquet};
-
-/// Files that changed within the last seconds may change again unseen, so their rows are not kept.
-fn make_old(folder: &Folder, name: &str, hours: u64) {
-    let file = File::options().write(true).open(folder.join(name)).unwrap();
-    file.set_modified(SystemTime::now() - Duration::from_secs(3_600 * hours)).unwrap();
-}
+use crate::support::{
+    Folder, TestNode, lines, make_old, no_delay_limits, no_rescan_limits, numbers, numbers_csv, run_plan, settle,
+    two_thread_options, wait_until_settled, write_arrow, write_parquet,
+};
 
 /// Columns of each kind, with NULL, limits of their types, and texts that compare by their bytes.
 fn all_types() -> RecordBatch {
@@ -45,7 +38,7 @@ fn all_types() -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-fn folder() -> Folder {
+async fn folder() -> Folder {
     let folder = Folder::new();
     write_parquet(&folder.join("t.parquet"), &all_types(), 4);
     write_arrow(&folder.join("a.arrow"), &all_types(), false);
@@ -55,7 +48,7 @@ fn folder() -> Folder {
     folder.write("c.csv", "id,small,tiny,big,name,kind,ok\n7,7,7,7,x,y,true\n8,-1,N/A,1,,x,false\n");
     folder.write("j.ndjson", "{\"id\":7,\"name\":\"x\",\"small\":1}\n{\"id\":8,\"ok\":true,\"tags\":[1]}\n");
     for name in ["t.parquet", "m.parquet", "a.arrow", "c.csv", "j.ndjson"] {
-        make_old(&folder, name, 1);
+        settle(&folder.join(name), 1).await;
     }
     folder
 }
@@ -76,7 +69,7 @@ async fn outcome(node: &TestNode, sql: &str, parameters: &[Parameter]) -> (Outco
 
 #[tokio::test]
 async fn lookups_give_what_datafusion_gives() {
-    let folder = folder();
+    let folder = folder().await;
     let node = folder.database();
     // Row order is that of the files in both, as each table is one file.
     let outputs = ["*", "name, id", "id AS n, name \"N\", t.ok", "\"Two Words\"", "tags, id", "day, at, price, kind"];
@@ -122,7 +115,7 @@ async fn lookups_read_all_files_of_partitions() {
     for part in 1..=3 {
         let name = format!("p/part={part}/rows.csv");
         folder.write(&name, format!("id,name\n{part},x\n7,y{part}\n"));
-        make_old(&folder, &name, 1);
+        settle(&folder.join(&name), 1).await;
     }
     let node = folder.database();
     for sql in
@@ -143,8 +136,7 @@ async fn lookups_read_all_files_of_partitions() {
 
 #[tokio::test]
 async fn which_statements_are_lookups() {
-    let folder = folder();
-    folder.write("young.csv", "id\n1\n");
+    let folder = folder().await;
     folder.write("large.csv", numbers_csv(100_000));
     let long = "x".repeat(1_000);
     let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..2_000).map(|_| long.as_str())));
@@ -152,9 +144,10 @@ async fn which_statements_are_lookups() {
     let flags: ArrayRef = Arc::new(BooleanArray::from(vec![true; 40_000]));
     write_parquet(&folder.join("many.parquet"), &RecordBatch::try_from_iter([("ok", flags)]).unwrap(), 40_000);
     for name in ["large.csv", "wide.parquet", "many.parquet"] {
-        make_old(&folder, name, 1);
+        settle(&folder.join(name), 1).await;
     }
     assert!(std::fs::metadata(folder.join("wide.parquet")).unwrap().len() < 100_000);
+    folder.write("young.csv", "id\n1\n");
     let node = folder.database();
     for (sql, expected) in [
         ("SELECT id FROM t WHERE id = 7", true),
@@ -181,7 +174,8 @@ async fn which_statements_are_lookups() {
 #[tokio::test]
 async fn lookups_see_changed_files() {
     let folder = Folder::with(&[("c.csv", "id,name\n7,old\n")]);
-    make_old(&folder, "c.csv", 2);
+    let path = folder.join("c.csv");
+    settle(&path, 2).await;
     let node = folder.database();
     let name = async || {
         let (outcome, is_lookup) = outcome(&node, "SELECT name FROM c WHERE id = 7", &[]).await;
@@ -196,10 +190,10 @@ async fn lookups_see_changed_files() {
         !is_lookup
     })
     .await;
-    make_old(&folder, "c.csv", 1);
+    settle(&path, 1).await;
     assert_eq!(name().await, (Ok("new".to_owned()), true));
     folder.write("c.csv", "id,name\n7.5,a\n7,b\n");
-    make_old(&folder, "c.csv", 1);
+    settle(&path, 1).await;
     assert_eq!(name().await, (Ok("b".to_owned()), false), "the type of the column changed");
     folder.remove("c.csv");
     assert!(name().await.0.unwrap_err().contains("there is no table"));
@@ -209,11 +203,11 @@ async fn lookups_see_changed_files() {
 #[tokio::test]
 async fn lookups_see_files_that_changed_since_the_last_scan() {
     let folder = Folder::with(&[("c.csv", "id,name\n7,old\n")]);
-    make_old(&folder, "c.csv", 2);
-    let limits = FileLimits { rescan_after: Duration::from_secs(3_600), ..FileLimits::default() };
-    let node = TestNode::open_with(vec![folder.path()], two_thread_options(), limits);
+    settle(&folder.join("c.csv"), 2).await;
+    let node = TestNode::open_with(vec![folder.path()], two_thread_options(), no_rescan_limits());
     let sql = "SELECT name FROM c WHERE id = 7";
     assert_eq!(outcome(&node, sql, &[]).await.0.unwrap().1, "old");
+    assert_eq!(node.database.small_table_reads(), 1);
     folder.write("other.csv", "id,name\n7,new\n");
     std::fs::rename(folder.join("other.csv"), folder.join("c.csv")).unwrap();
     assert_eq!(outcome(&node, sql, &[]).await.0.unwrap().1, "new");
@@ -226,7 +220,7 @@ async fn lookups_see_files_that_changed_since_the_last_scan() {
 async fn rows_stay_in_memory_when_other_files_change() {
     let folder = Folder::new();
     write_parquet(&folder.join("t.parquet"), &numbers(100), 100);
-    make_old(&folder, "t.parquet", 1);
+    settle(&folder.join("t.parquet"), 1).await;
     let node = folder.database();
     let sql = "SELECT name FROM t WHERE id = 7";
     assert_eq!(outcome(&node, sql, &[]).await.0.unwrap().1, "name 7");
@@ -247,8 +241,9 @@ async fn kept_rows_are_bounded() {
         let name = format!("t{number}.parquet");
         // A third of a mebibyte in memory.
         write_parquet(&folder.join(&name), &numbers(6_000), 6_000);
-        make_old(&folder, &name, 1);
+        make_old(&folder.join(&name), 1);
     }
+    wait_until_settled(&folder.join("t79.parquet")).await;
     let node = TestNode::open_with(vec![folder.path()], two_thread_options(), no_delay_limits());
     for _ in 0..2 {
         for number in 0..80 {

@@ -5,7 +5,7 @@ use std::fs;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use futures::StreamExt;
@@ -83,6 +83,34 @@ pub(crate) fn two_thread_options() -> EngineOptions {
 /// Limits with which each query scans the folders again, and the types of small files come from a sample.
 pub(crate) fn no_delay_limits() -> FileLimits {
     FileLimits { rescan_after: Duration::ZERO, fully_inferred_bytes: 0, ..FileLimits::default() }
+}
+
+/// Limits with which folders are not scanned again because of their age.
+pub(crate) fn no_rescan_limits() -> FileLimits {
+    FileLimits { rescan_after: Duration::from_secs(3_600), ..FileLimits::default() }
+}
+
+/// Makes the file look as if it was written some hours ago.
+pub(crate) fn make_old(path: &Path, hours: u64) {
+    let file = fs::File::options().append(true).open(path).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_secs(3_600 * hours)).unwrap();
+}
+
+/// As [`make_old`]. Then waits until a further change gives the file another version. Before that, nothing is kept.
+pub(crate) async fn settle(path: &Path, hours: u64) {
+    make_old(path, hours);
+    wait_until_settled(path).await;
+}
+
+/// Waits until a further change gives the file or folder another version.
+pub(crate) async fn wait_until_settled(path: &Path) {
+    use std::os::unix::fs::MetadataExt;
+    let changed = || {
+        let metadata = fs::metadata(path).unwrap();
+        Duration::new(metadata.ctime().try_into().unwrap(), metadata.ctime_nsec().try_into().unwrap())
+    };
+    let age = || (SystemTime::UNIX_EPOCH + changed()).elapsed().unwrap_or_default();
+    wait_until("a later time", || age() > Duration::from_millis(60)).await;
 }
 
 /// A database and the engine that it runs on.

@@ -22,8 +22,7 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
-use super::file_version::{FileIdentity, FileVersion};
-use super::local_file_system::is_local;
+use super::file_version::FileIdentity;
 use super::path_sandbox::{OpenRefusal, PathSandbox, io_error_reason};
 
 const STORE_NAME: &str = "files";
@@ -54,30 +53,23 @@ pub(crate) struct FilesObjectStore {
 pub(crate) const CHANGED_WHILE_READ: &str = "it changed while it was being read; retry";
 
 impl FilesObjectStore {
-    /// Whether the file at `location` still has the version that was scanned. Reads only its metadata.
-    pub(crate) fn is_unchanged(&self, location: &Location, version: &FileVersion) -> bool {
-        let now = self.files.get(location).and_then(|stored| std::fs::metadata(&stored.path).ok());
-        now.is_some_and(|metadata| FileVersion::from_metadata(&metadata) == *version)
-    }
-
-    /// Whether the metadata of the file at `location` can be read at once.
-    pub(crate) fn is_local(&self, location: &Location) -> bool {
-        self.files.get(location).is_some_and(|stored| is_local(&stored.path))
-    }
-
     fn open(&self, location: &Location) -> Result<File> {
         let failed = |reason: String| generic_error(format!("the file {location} cannot be read: {reason}"));
         let stored = self.files.get(location).ok_or_else(|| failed("it is not in the catalog".to_owned()))?;
-        let opened = self.sandbox.open(&stored.path);
-        let Some(identity) = &stored.identity else { return opened.map_err(|refusal| failed(refusal.reason())) };
-        match opened {
-            Ok(file) if identity.matches_file(&file).map_err(|error| failed(io_error_reason(&error)))? => Ok(file),
-            Ok(_) | Err(OpenRefusal::Vanished) if stored.may_be_renamed => {
+        match (self.sandbox.open(&stored.path), &stored.identity) {
+            (Ok(file), None) => Ok(file),
+            (Ok(file), Some(identity))
+                if identity.matches_file(&file).map_err(|error| failed(io_error_reason(&error)))? =>
+            {
+                Ok(file)
+            }
+            (Ok(_) | Err(OpenRefusal::Vanished), Some(identity)) if stored.may_be_renamed => {
                 let renamed = find_renamed(&self.sandbox, &stored.path, identity);
                 renamed.ok_or_else(|| failed(CHANGED_WHILE_READ.to_owned()))
             }
-            Ok(_) => Err(failed(CHANGED_WHILE_READ.to_owned())),
-            Err(refusal) => Err(failed(refusal.reason())),
+            // A file that is removed is planned without, if there is still a table.
+            (Ok(_) | Err(OpenRefusal::Vanished), _) => Err(failed(CHANGED_WHILE_READ.to_owned())),
+            (Err(refusal), _) => Err(failed(refusal.reason())),
         }
     }
 

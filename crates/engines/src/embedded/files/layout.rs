@@ -13,10 +13,11 @@
 //! - Names that begin with a dot, and folders whose names begin with an underscore, are skipped.
 
 use super::file_kind::{FileKind, NamedFormat};
+use super::file_version::PathVersion;
 use super::partitions::parse_partition;
 use super::rotated_logs::take_logs;
 use super::skipped_files::SkippedFiles;
-use super::walk::{DataFile, DataFolder};
+use super::walk::{DataFile, DataFolder, FolderLink};
 
 /// The partitions of a file: keys and values, the outermost first.
 pub(crate) type Partitions = Vec<(String, Option<String>)>;
@@ -29,6 +30,8 @@ pub(crate) struct TableCandidate {
     /// In row order; never empty.
     pub(crate) files: Vec<(DataFile, Partitions)>,
     pub(crate) origin: CandidateOrigin,
+    /// The folders in which further files of the table may be.
+    pub(crate) folders: Vec<PathVersion>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +61,8 @@ pub(crate) struct Layout {
     pub(crate) problems: Vec<LayoutProblem>,
     /// Files in the folders that are not part of any table.
     pub(crate) skipped: SkippedFiles,
+    /// The links through which the folders were reached.
+    pub(crate) links: Vec<FolderLink>,
 }
 
 impl Layout {
@@ -71,8 +76,8 @@ impl Layout {
         }
         root.problem.iter().for_each(|problem| self.add_problem(&root.name, problem));
         let partitions = take_partitions(&mut root);
-        self.add_partitioned(&root.name, partitions);
-        self.add_logs(&mut root.files, "");
+        self.add_partitioned(&root.name, partitions, root.version.clone());
+        self.add_logs(&mut root.files, "", root.version.as_ref());
         root.files.into_iter().for_each(|file| self.add_file(file, ""));
         root.folders.into_iter().for_each(|folder| self.add_folder(folder, ""));
     }
@@ -90,7 +95,7 @@ impl Layout {
         let inner_prefix = format!("{name}.");
         let partitions = take_partitions(&mut folder);
         if folder.problem.is_none() {
-            self.add_logs(&mut folder.files, &inner_prefix);
+            self.add_logs(&mut folder.files, &inner_prefix, folder.version.as_ref());
         }
         if let Some(problem) = &folder.problem {
             // A table without some of its files would give wrong results.
@@ -99,19 +104,21 @@ impl Layout {
             && let Some(kind) = common_kind(&folder.files)
         {
             let files = folder.files.into_iter().map(|file| (file, Partitions::new())).collect();
-            self.candidates.push(TableCandidate { name, kind, files, origin: CandidateOrigin::Folder });
+            let (origin, folders) = (CandidateOrigin::Folder, folder.version.into_iter().collect());
+            self.candidates.push(TableCandidate { name, kind, files, origin, folders });
         } else {
-            self.add_partitioned(&name, partitions);
+            self.add_partitioned(&name, partitions, folder.version);
             folder.files.into_iter().for_each(|file| self.add_file(file, &inner_prefix));
         }
         folder.folders.into_iter().for_each(|inner| self.add_folder(inner, &inner_prefix));
     }
 
-    fn add_partitioned(&mut self, name: &str, folders: Vec<DataFolder>) {
-        let mut files = Vec::new();
+    /// Adds the table of the partitions `inner` of the folder with the version `outer`.
+    fn add_partitioned(&mut self, name: &str, inner: Vec<DataFolder>, outer: Option<PathVersion>) {
+        let (mut files, mut folders) = (Vec::new(), Vec::new());
         let mut unread = None;
-        let all = DataFolder { folders, ..DataFolder::default() };
-        collect_files(all, &Partitions::new(), &mut files, &mut unread);
+        let all = DataFolder { folders: inner, version: outer, ..DataFolder::default() };
+        collect_files(all, &Partitions::new(), &mut files, &mut folders, &mut unread);
         if let Some(problem) = unread {
             return self.add_problem(name, &problem);
         }
@@ -126,16 +133,17 @@ impl Layout {
             return self.add_problem(name, "its files do not all have the same partition keys");
         }
         let origin = CandidateOrigin::Partitioned;
-        self.candidates.push(TableCandidate { name: name.to_owned(), kind, files, origin });
+        self.candidates.push(TableCandidate { name: name.to_owned(), kind, files, origin, folders });
     }
 
     /// Adds the log files among `files` and removes them from `files`.
-    fn add_logs(&mut self, files: &mut Vec<DataFile>, prefix: &str) {
+    fn add_logs(&mut self, files: &mut Vec<DataFile>, prefix: &str, folder: Option<&PathVersion>) {
         for log in take_logs(files) {
             let Some(newest) = log.files.last() else { continue };
             let (name, kind) = (format!("{prefix}{}", log.table), newest.kind);
             let files = log.files.into_iter().map(|file| (file, Partitions::new())).collect();
-            self.candidates.push(TableCandidate { name, kind, files, origin: CandidateOrigin::RotatedLog });
+            let (origin, folders) = (CandidateOrigin::RotatedLog, folder.into_iter().cloned().collect());
+            self.candidates.push(TableCandidate { name, kind, files, origin, folders });
         }
     }
 
@@ -143,7 +151,7 @@ impl Layout {
     pub(crate) fn add_file(&mut self, file: DataFile, prefix: &str) {
         let (name, kind) = (format!("{prefix}{}", file.stem), file.kind);
         let files = vec![(file, Partitions::new())];
-        self.candidates.push(TableCandidate { name, kind, files, origin: CandidateOrigin::File });
+        self.candidates.push(TableCandidate { name, kind, files, origin: CandidateOrigin::File, folders: Vec::new() });
     }
 }
 
@@ -156,6 +164,7 @@ impl TableCandidate {
             kind,
             files: vec![(file, partitions)],
             origin: CandidateOrigin::File,
+            folders: Vec::new(),
         })
     }
 }
@@ -181,8 +190,10 @@ fn collect_files(
     folder: DataFolder,
     within: &Partitions,
     files: &mut Vec<(DataFile, Partitions)>,
+    folders: &mut Vec<PathVersion>,
     unread: &mut Option<String>,
 ) {
+    folders.extend(folder.version);
     if let (None, Some(problem)) = (&unread, folder.problem) {
         *unread = Some(problem);
     }
@@ -192,6 +203,6 @@ fn collect_files(
     for inner in folder.folders {
         let mut partitions = within.clone();
         partitions.extend(parse_partition(&inner.name));
-        collect_files(inner, &partitions, files, unread);
+        collect_files(inner, &partitions, files, folders, unread);
     }
 }

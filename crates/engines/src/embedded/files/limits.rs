@@ -22,7 +22,8 @@ pub struct FileLimits {
     pub row_bytes_max: usize,
     /// Maximum number of columns of a table.
     pub columns_max: usize,
-    /// Minimum time between two scans of the folders. After slow scans the pause is longer. Zero: each call scans.
+    /// How long the tables of a scan are used for statements whose own files are unchanged. After slow scans it is
+    /// longer. Zero: each call scans.
     pub rescan_after: Duration,
 }
 

@@ -15,7 +15,9 @@ use super::layout::TableCandidate;
 use super::log_options::LogTableOptions;
 use super::probe::ContentFormat;
 use super::table::{FileTable, RecentRows, TableFile};
-use super::table_builder::{COMPRESSION_RATIO, ProbedFile, average, build_partitions, object_meta, version_of};
+use super::table_builder::{
+    COMPRESSION_RATIO, ProbedFile, average, build_partitions, object_meta, path_versions, version_of,
+};
 use super::table_options::suggest_pattern;
 
 /// The column with the name of the file that an entry is in.
@@ -119,6 +121,7 @@ pub(super) fn build_log_table(
         null_marker_columns: BTreeSet::new(),
         type_notes: BTreeMap::new(),
         files: Arc::new(table_files),
+        paths: path_versions(candidate, files),
         recent: RecentRows::default(),
         schema: TableSchema::builder(file_schema).with_table_partition_cols(partition_columns).build(),
     })

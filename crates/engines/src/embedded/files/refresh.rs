@@ -1,15 +1,19 @@
 //! The current tables of a database: scans again when the last scan is too old, and reads only files that changed.
+//!
+//! A statement is planned over tables as they are when it arrives. The metadata of their files is compared with that of
+//! the last scan, and if something has changed, or if a table is unknown, the folders are scanned first. So a recent
+//! scan is only trusted about tables that a statement does not name.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
-use tokio::sync::Mutex;
 
 use super::file_kind::NamedFormat;
-use super::file_version::FileVersion;
+use super::file_version::{FileVersion, PathVersion};
 use super::glob::Glob;
 use super::layout::{Layout, LayoutProblem};
 use super::limits::FileLimits;
@@ -18,14 +22,18 @@ use super::probe::probe_file;
 use super::skipped_files::SkippedFiles;
 use super::snapshot::{FileSnapshotBuilder, FileTablesSnapshot, ProbeResult};
 use super::source_tables::{SourceSnapshots, TableSource};
-use super::table::ColumnCorrections;
+use super::table::{ColumnCorrections, FileTable};
 use super::table_builder::to_location;
 use super::table_options::TableDeclarations;
-use super::walk::{DataFile, Walker};
+use super::walk::{DataFile, FolderLink, Walker};
 use crate::embedded::engine::Engine;
 
 /// Minimum pause between scans, as a multiple of the duration of the last scan.
 const PAUSE_PER_SCAN: u32 = 10;
+/// A scan that takes less is repeated without a pause when a statement needs it. Timers are not more exact.
+const SHORT_SCAN: Duration = Duration::from_millis(1);
+/// Maximum number of files and folders whose metadata is read on the thread of a request.
+const QUICK_CHECKS_MAX: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct FileSnapshots {
@@ -35,7 +43,9 @@ pub(crate) struct FileSnapshots {
     engine: Engine,
     /// Where readers record column corrections.
     pub(crate) corrections: Arc<ColumnCorrections>,
-    state: Mutex<RefreshState>,
+    latest: Mutex<Option<LatestScan>>,
+    /// Held during a scan.
+    state: tokio::sync::Mutex<RefreshState>,
     /// In place of the paths.
     source: Option<SourceSnapshots>,
 }
@@ -57,12 +67,22 @@ impl FilesPath {
     }
 }
 
+/// The last scan that succeeded.
+#[derive(Debug)]
+struct LatestScan {
+    snapshot: Arc<FileTablesSnapshot>,
+    began: Instant,
+    /// Until when it is recent.
+    fresh_until: Instant,
+    /// When the next scan may begin if a statement needs one.
+    pause_until: Instant,
+    corrections_revision: u64,
+}
+
+/// What the next scan reuses.
 #[derive(Debug, Default)]
 struct RefreshState {
-    snapshot: Option<Arc<FileTablesSnapshot>>,
-    fresh_until: Option<Instant>,
     last_scan: Option<ScanSummary>,
-    corrections_revision: u64,
     probes: HashMap<String, (FileVersion, ProbeResult)>,
 }
 
@@ -71,6 +91,9 @@ struct RefreshState {
 struct ScanSummary {
     /// Location and version of each file, in order.
     files: Vec<(String, Option<FileVersion>)>,
+    /// The folders of tables to which files may be added.
+    folders: Vec<PathVersion>,
+    links: Vec<FolderLink>,
     problems: Vec<LayoutProblem>,
     skipped: SkippedFiles,
 }
@@ -93,7 +116,8 @@ impl FileSnapshots {
         declarations: TableDeclarations,
         engine: Engine,
     ) -> Self {
-        Self { paths, limits, declarations, engine, corrections: Arc::default(), state: Mutex::default(), source: None }
+        let (corrections, latest, state) = Default::default();
+        Self { paths, limits, declarations, engine, corrections, latest, state, source: None }
     }
 
     /// Snapshots of the tables of `source`. No folder is scanned.
@@ -138,55 +162,108 @@ impl FileSnapshots {
         globs.filter(is_idle).map(|glob| glob.pattern().to_owned()).collect()
     }
 
-    /// The current tables. Always scans.
+    /// The tables as they are now: those of a scan that begins after this call, which concurrent callers share.
     pub(crate) async fn rescan(self: &Arc<Self>) -> Result<Arc<FileTablesSnapshot>, Error> {
-        self.state.lock().await.fresh_until = None;
-        self.current_snapshot().await
+        self.snapshot_since(Some(Instant::now())).await
     }
 
     /// The current tables, or those of the last scan if it is recent.
-    pub(crate) async fn current_snapshot(self: &Arc<Self>) -> Result<Arc<FileTablesSnapshot>, Error> {
+    pub(crate) async fn recent_snapshot(self: &Arc<Self>) -> Result<Arc<FileTablesSnapshot>, Error> {
+        self.snapshot_since(None).await
+    }
+
+    /// `snapshot`, if `tables` of it are still as they were scanned; else the tables of a scan that begins after
+    /// `requested_at`. `tables` is `None` if the caller needs one that is not in the snapshot, or all.
+    pub(crate) async fn verify(
+        self: &Arc<Self>,
+        snapshot: Arc<FileTablesSnapshot>,
+        tables: Option<Vec<Arc<FileTable>>>,
+        requested_at: Instant,
+    ) -> Result<Arc<FileTablesSnapshot>, Error> {
+        if self.is_of_source() {
+            return Ok(snapshot);
+        }
+        let is_current = match tables {
+            Some(tables) => self.are_current(&snapshot, tables).await?,
+            None => false,
+        };
+        if is_current { Ok(snapshot) } else { self.snapshot_since(Some(requested_at)).await }
+    }
+
+    /// Whether `tables` are still as they were scanned for `snapshot`. Reads only metadata.
+    async fn are_current(
+        &self,
+        snapshot: &Arc<FileTablesSnapshot>,
+        tables: Vec<Arc<FileTable>>,
+    ) -> Result<bool, Error> {
+        let count = tables.iter().map(|table| table.paths.len()).sum::<usize>();
+        let is_quick =
+            count <= QUICK_CHECKS_MAX && tables.iter().flat_map(|table| &table.paths).all(|path| path.is_local);
+        if is_quick {
+            return Ok(snapshot.is_current(&tables));
+        }
+        let snapshot = snapshot.clone();
+        self.engine.run_blocking(move || Ok(snapshot.is_current(&tables))).await
+    }
+
+    /// The tables of the last scan, if it began after `requested_at`, or is recent without one; else those of a new
+    /// scan.
+    async fn snapshot_since(self: &Arc<Self>, requested_at: Option<Instant>) -> Result<Arc<FileTablesSnapshot>, Error> {
         if let Some(source) = &self.source {
             return Ok(source.current());
         }
-        let fresh = self.fresh_snapshot(&*self.state.lock().await);
-        match fresh {
+        match self.latest_snapshot(requested_at) {
             Some(snapshot) => Ok(snapshot),
             // A scan may take longer than its caller waits, and what it finds serves the next one.
-            None => self.engine.run_shared(self.clone().scan()).await,
+            None => self.engine.run_shared(self.clone().scan(requested_at)).await,
         }
     }
 
-    fn fresh_snapshot(&self, state: &RefreshState) -> Option<Arc<FileTablesSnapshot>> {
-        let is_fresh = state.fresh_until.is_some_and(|until| Instant::now() < until);
-        let is_current = is_fresh && self.corrections.revision() == state.corrections_revision;
-        state.snapshot.clone().filter(|_| is_current)
+    fn latest_snapshot(&self, requested_at: Option<Instant>) -> Option<Arc<FileTablesSnapshot>> {
+        let latest = self.latest.lock();
+        let is_new_enough = |scan: &&LatestScan| match requested_at {
+            Some(requested_at) => scan.began >= requested_at,
+            None => Instant::now() < scan.fresh_until,
+        };
+        let scan = latest.as_ref().filter(is_new_enough)?;
+        (self.corrections.revision() == scan.corrections_revision).then(|| scan.snapshot.clone())
     }
 
-    async fn scan(self: Arc<Self>) -> Result<Arc<FileTablesSnapshot>, Error> {
+    async fn scan(self: Arc<Self>, requested_at: Option<Instant>) -> Result<Arc<FileTablesSnapshot>, Error> {
         // Held during the scan, so that concurrent callers share one scan.
         let mut state = self.state.lock().await;
-        if let Some(snapshot) = self.fresh_snapshot(&state) {
+        if let Some(snapshot) = self.latest_snapshot(requested_at) {
             return Ok(snapshot);
+        }
+        let pause_until = self.latest.lock().as_ref().map(|scan| scan.pause_until);
+        if requested_at.is_some()
+            && let Some(pause_until) = pause_until
+        {
+            // Else statements with a misspelled name would keep a processor busy with scans.
+            tokio::time::sleep_until(pause_until.into()).await;
         }
         let revision = self.corrections.revision();
         let (began, paths, limits) = (Instant::now(), self.paths.clone(), self.limits);
         let declarations = self.declarations.clone();
         let scan = self.engine.run_blocking(move || scan_paths(&paths, limits, &declarations)).await?;
-        let pause = match limits.rescan_after {
-            Duration::ZERO => Duration::ZERO,
-            least => least.max(began.elapsed() * PAUSE_PER_SCAN),
-        };
-        let snapshot = match &state.snapshot {
-            Some(snapshot)
-                if state.last_scan.as_ref() == Some(&scan.found) && revision == state.corrections_revision =>
-            {
-                snapshot.clone()
-            }
+        let took = began.elapsed();
+        let last = self.latest.lock().as_ref().map(|scan| (scan.snapshot.clone(), scan.corrections_revision));
+        let snapshot = match last {
+            Some((snapshot, last)) if state.last_scan.as_ref() == Some(&scan.found) && revision == last => snapshot,
             _ => Arc::new(self.assemble(scan, &mut state, revision).await?),
         };
-        state.snapshot = Some(snapshot.clone());
-        state.fresh_until = Some(Instant::now() + pause);
+        let now = Instant::now();
+        let pause = match limits.rescan_after {
+            Duration::ZERO => Duration::ZERO,
+            least => least.max(took * PAUSE_PER_SCAN),
+        };
+        *self.latest.lock() = Some(LatestScan {
+            snapshot: snapshot.clone(),
+            began,
+            fresh_until: now + pause,
+            pause_until: if took < SHORT_SCAN { now } else { now + took },
+            corrections_revision: revision,
+        });
         Ok(snapshot)
     }
 
@@ -220,7 +297,6 @@ impl FileSnapshots {
             match self.engine.run_blocking(move || Ok(builder.assemble(layout, sandbox))).await? {
                 Ok(snapshot) => {
                     state.last_scan = Some(found);
-                    state.corrections_revision = revision;
                     return Ok(snapshot);
                 }
                 Err(more) => missing = more,
@@ -283,7 +359,7 @@ fn scan_paths(paths: &[FilesPath], limits: FileLimits, declarations: &TableDecla
             (Some(real), FilesPath::Glob(glob)) => layout.add_root(walker.walk_glob(glob, real, &name, &prefix)),
             (Some(real), _) if real.is_dir() => layout.add_root(walker.walk_folder(real, &name, &prefix)),
             (Some(real), FilesPath::Plain(path)) => {
-                match walker.find_file(path, format!("{prefix}{}", file_name_of(path))) {
+                match walker.find_file(path, format!("{prefix}{}", file_name_of(path)), None) {
                     Some(file) => layout.add_file(file, ""),
                     None => layout.add_problem(&name, &format!("{} has an unsupported format", file_name_of(real))),
                 }
@@ -291,8 +367,13 @@ fn scan_paths(paths: &[FilesPath], limits: FileLimits, declarations: &TableDecla
         }
     }
     let files = layout.files().map(|file| (file.location.clone(), file.version.as_ref().ok().copied())).collect();
+    let folders = layout.candidates.iter().flat_map(|candidate| candidate.folders.iter().cloned()).collect();
     layout.skipped = walker.skipped;
-    let found = ScanSummary { files, problems: layout.problems.clone(), skipped: layout.skipped.clone() };
+    let roots = paths.iter().map(FilesPath::root).zip(&real);
+    let linked = roots.filter_map(|(path, real)| Some((path.to_path_buf(), real.clone()?)));
+    layout.links = linked.filter(|(path, real)| path != real).chain(walker.links).collect();
+    let (problems, skipped, links) = (layout.problems.clone(), layout.skipped.clone(), layout.links.clone());
+    let found = ScanSummary { files, folders, links, problems, skipped };
     Ok(FolderScan { sandbox, layout, found })
 }
 

@@ -8,7 +8,7 @@ use tidegate_core::{Error, ErrorKind, nearest_names};
 use tidegate_query::{Catalog, TableEntry, TableStatus};
 
 use super::file_kind::NamedFormat;
-use super::file_version::FileIdentity;
+use super::file_version::{FileIdentity, PathVersion};
 use super::files_object_store::{FilesObjectStore, PinnedFile};
 use super::layout::{CandidateOrigin, Layout, LayoutProblem, Partitions, TableCandidate};
 use super::limits::FileLimits;
@@ -20,7 +20,7 @@ use super::skipped_files::SkippedFiles;
 use super::table::{ColumnCorrections, FileTable};
 use super::table_builder::{ProbedFile, build_table, to_location};
 use super::table_options::TableDeclarations;
-use super::walk::DataFile;
+use super::walk::{DataFile, FolderLink};
 
 pub(crate) type ProbeResult = Result<Arc<FileProfile>, String>;
 
@@ -32,6 +32,8 @@ pub(crate) struct FileTablesSnapshot {
     pub(crate) catalog: Arc<Catalog>,
     /// The only files that queries on this snapshot can open.
     pub(crate) store: FilesObjectStore,
+    /// The links through which the folders were reached.
+    links: Vec<FolderLink>,
 }
 
 impl FileTablesSnapshot {
@@ -41,7 +43,14 @@ impl FileTablesSnapshot {
         store: FilesObjectStore,
     ) -> Self {
         let stable_names = tables.keys().map(|name| (name.clone(), vec![name.clone()])).collect();
-        Self { tables, stable_names, catalog: Arc::new(catalog), store }
+        Self { tables, stable_names, catalog: Arc::new(catalog), store, links: Vec::new() }
+    }
+
+    /// Whether `tables`, which are of this snapshot, are still as they were scanned. Reads only metadata.
+    pub(crate) fn is_current(&self, tables: &[Arc<FileTable>]) -> bool {
+        let leads_there = |(link, real): &FolderLink| std::fs::canonicalize(link).is_ok_and(|now| now == *real);
+        self.links.iter().all(leads_there)
+            && tables.iter().flat_map(|table| &table.paths).all(PathVersion::is_unchanged)
     }
 
     /// The table called `name` exactly, or else the only one whose name differs only in case.
@@ -149,6 +158,7 @@ impl FileSnapshotBuilder {
             catalog: Arc::new(build_catalog(&by_name, notes)),
             tables: by_name,
             stable_names,
+            links: layout.links,
             store: FilesObjectStore { sandbox, files: Arc::new(files), leases: Arc::default() },
         })
     }

@@ -215,6 +215,7 @@ fn build_source_table(
         name: name.to_owned(),
         format: ContentFormat::Parquet,
         compression: Compression::UNCOMPRESSED,
+        paths: Vec::new(),
         row_bytes: average_row_bytes(&recent),
         recent: RecentRows { batches: recent, version: table.version },
         schema,

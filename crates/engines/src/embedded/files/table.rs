@@ -11,7 +11,7 @@ use object_store::ObjectMeta;
 use parking_lot::Mutex;
 
 use super::file_kind::Compression;
-use super::file_version::FileVersion;
+use super::file_version::{FileVersion, PathVersion};
 use super::number_format::NumberFormat;
 use super::probe::ContentFormat;
 
@@ -24,6 +24,8 @@ pub(crate) struct FileTable {
     pub(crate) schema: TableSchema,
     /// In row order.
     pub(crate) files: Arc<Vec<TableFile>>,
+    /// The files and folders that the table was made from. It is current as long as they have these versions.
+    pub(crate) paths: Vec<PathVersion>,
     /// Rows of the table that are in no file.
     pub(crate) recent: RecentRows,
     /// Number of rows, if it is exact in all files.

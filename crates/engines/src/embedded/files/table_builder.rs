@@ -1,6 +1,6 @@
 //! Builds one table from the files of a candidate: merges their columns and adds their rows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Fields, Schema, SchemaRef};
@@ -11,7 +11,7 @@ use object_store::ObjectMeta;
 use object_store::path::Path as Location;
 
 use super::file_kind::Compression;
-use super::file_version::FileVersion;
+use super::file_version::{FileVersion, PathVersion};
 use super::layout::{CandidateOrigin, Partitions, TableCandidate};
 use super::partitions::{partition_column, partition_value};
 use super::probe::{ContentFormat, FileProfile};
@@ -70,6 +70,7 @@ pub(crate) fn build_table(
         null_marker_columns,
         type_notes,
         files: Arc::new(table_files),
+        paths: path_versions(candidate, files),
         recent: RecentRows::default(),
         schema,
     })
@@ -198,9 +199,21 @@ pub(crate) fn version_of(file: &DataFile, probed: Option<&FileProfile>) -> Optio
     looked_into.or_else(|| file.version.as_ref().ok().copied())
 }
 
+/// What the table of `candidate` is made from: `files`, those that are left out, and the folders of further files.
+pub(super) fn path_versions(candidate: &TableCandidate, files: &[ProbedFile]) -> Vec<PathVersion> {
+    let profiles: HashMap<&str, &FileProfile> =
+        files.iter().filter_map(|(file, _, probed)| Some((file.location.as_str(), probed.as_deref()?))).collect();
+    let of_file = |(file, _): &(DataFile, Partitions)| {
+        let version = version_of(file, profiles.get(file.location.as_str()).copied())?;
+        Some(PathVersion { path: file.path.clone(), version, is_local: file.is_local })
+    };
+    candidate.files.iter().filter_map(of_file).chain(candidate.folders.iter().cloned()).collect()
+}
+
 /// The metadata that DataFusion reads the file by. It contains the location in the database, not the path.
 pub(super) fn object_meta(file: &DataFile, probed: Option<&FileProfile>) -> ObjectMeta {
-    let (size, modified) = match version_of(file, probed) {
+    let version = version_of(file, probed);
+    let (size, modified) = match version {
         Some(version) => (version.bytes, version.modified),
         None => (0, std::time::SystemTime::UNIX_EPOCH),
     };
@@ -208,7 +221,7 @@ pub(super) fn object_meta(file: &DataFile, probed: Option<&FileProfile>) -> Obje
         location: to_location(&file.location),
         last_modified: modified.into(),
         size,
-        e_tag: None,
+        e_tag: version.map(|version| version.tag()),
         version: None,
     }
 }

@@ -4,9 +4,10 @@ use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 
 use super::file_kind::{FileKind, NamedFormat, parse_file_name};
-use super::file_version::FileVersion;
+use super::file_version::{FileVersion, PathVersion};
 use super::glob::Glob;
 use super::limits::FileLimits;
+use super::local_file_system::is_local;
 use super::path_sandbox::{OpenRefusal, PathSandbox, io_error_reason};
 use super::rotated_logs::log_table_name;
 use super::skipped_files::SkippedFiles;
@@ -21,6 +22,8 @@ pub(crate) struct DataFile {
     pub(crate) path: PathBuf,
     /// The version of the file, or why its metadata cannot be read.
     pub(crate) version: Result<FileVersion, String>,
+    /// Whether it is on this machine.
+    pub(crate) is_local: bool,
 }
 
 impl DataFile {
@@ -40,7 +43,12 @@ pub(crate) struct DataFolder {
     pub(crate) folders: Vec<DataFolder>,
     /// Why it could not be read, or only in part.
     pub(crate) problem: Option<String>,
+    /// Its version before it was read.
+    pub(crate) version: Option<PathVersion>,
 }
+
+/// A symbolic link to a folder, and the real path of that folder.
+pub(crate) type FolderLink = (PathBuf, PathBuf);
 
 /// Walks over folders within the sandbox, and counts entries.
 pub(crate) struct Walker<'a> {
@@ -57,6 +65,8 @@ pub(crate) struct Walker<'a> {
     glob: Option<(&'a Glob, usize)>,
     /// The files that are not tables.
     pub(crate) skipped: SkippedFiles,
+    /// The links that were followed to folders.
+    pub(crate) links: Vec<FolderLink>,
 }
 
 impl<'a> Walker<'a> {
@@ -73,6 +83,7 @@ impl<'a> Walker<'a> {
             rotation_retries_left,
             glob: None,
             skipped,
+            links: Vec::new(),
         }
     }
 
@@ -88,8 +99,10 @@ impl<'a> Walker<'a> {
     pub(crate) fn walk_folder(&mut self, root: &Path, name: &str, prefix: &str) -> DataFolder {
         self.open_folders.push(root.to_path_buf());
         let mut folder = loop {
-            let (modified, counts) = (modified(root), (self.files_left, self.entries_left, self.skipped.clone()));
-            let mut folder = DataFolder { name: name.to_owned(), ..DataFolder::default() };
+            let (counts, links) = ((self.files_left, self.entries_left, self.skipped.clone()), self.links.len());
+            let (name, version) = (name.to_owned(), folder_version(root));
+            let modified = version.as_ref().map(|folder| folder.version.modified);
+            let mut folder = DataFolder { name, version, ..DataFolder::default() };
             if let Err(problem) = self.read_folder(&mut folder, root, prefix) {
                 folder.problem = Some(problem);
             }
@@ -100,6 +113,7 @@ impl<'a> Walker<'a> {
             }
             self.rotation_retries_left -= 1;
             (self.files_left, self.entries_left, self.skipped) = counts;
+            self.links.truncate(links);
         };
         self.open_folders.pop();
         folder.files.sort_by(|a, b| a.location.cmp(&b.location));
@@ -107,8 +121,13 @@ impl<'a> Walker<'a> {
         folder
     }
 
-    /// The single file at `path`, whatever its name.
-    pub(crate) fn find_file(&mut self, path: &Path, location: String) -> Option<DataFile> {
+    /// The single file at `path`, whatever its name. `folder` is the one that it is in, if that was scanned.
+    pub(crate) fn find_file(
+        &mut self,
+        path: &Path,
+        location: String,
+        folder: Option<&PathVersion>,
+    ) -> Option<DataFile> {
         let file_name = path.file_name()?.to_string_lossy().into_owned();
         let kind = self.kind_of(&location, &file_name)?;
         let stem = match kind.format {
@@ -116,7 +135,12 @@ impl<'a> Walker<'a> {
             _ => parse_file_name(&file_name)?.0.to_owned(),
         };
         let version = self.read_version(path);
-        Some(DataFile { stem, kind, location, path: path.to_path_buf(), version })
+        let is_local = match (&version, folder) {
+            (Ok(version), Some(folder)) if version.is_on_device_of(&folder.version) => folder.is_local,
+            // It is a link, or mounted.
+            _ => is_local(path),
+        };
+        Some(DataFile { stem, kind, location, path: path.to_path_buf(), version, is_local })
     }
 
     /// What the configuration declares, or else what the name indicates.
@@ -161,6 +185,9 @@ impl<'a> Walker<'a> {
             {
                 let inner = self.walk_folder(&real, &name, &format!("{location}/"));
                 folder.folders.push(inner);
+                if file_type.is_symlink() {
+                    self.links.push((path, real));
+                }
             }
             return Ok(());
         }
@@ -176,7 +203,8 @@ impl<'a> Walker<'a> {
             return Err(format!("more than {} data files; the rest is not read", self.limits.files_max));
         }
         self.files_left -= 1;
-        folder.files.extend(self.find_file(&path, location));
+        let file = self.find_file(&path, location, folder.version.as_ref());
+        folder.files.extend(file);
         Ok(())
     }
 
@@ -211,6 +239,11 @@ impl<'a> Walker<'a> {
         };
         inspect().map_err(|refusal| refusal.reason())
     }
+}
+
+fn folder_version(path: &Path) -> Option<PathVersion> {
+    let version = FileVersion::from_metadata(&fs::metadata(path).ok()?);
+    Some(PathVersion { path: path.to_path_buf(), version, is_local: is_local(path) })
 }
 
 fn modified(folder: &Path) -> Option<std::time::SystemTime> {

