@@ -29,6 +29,15 @@ pub trait NodeDatabase: Database {
     /// Those of the node, when its tables were never known.
     async fn tables(&self, principal: &Principal) -> Result<Arc<NodeTables>, Error>;
 
+    /// As [`NodeDatabase::tables`], but a list that is older than a second is fetched again first: a caller names a table
+    /// that is in none.
+    ///
+    /// # Errors
+    /// As [`NodeDatabase::tables`].
+    async fn newer_tables(&self, principal: &Principal) -> Result<Arc<NodeTables>, Error> {
+        self.tables(principal).await
+    }
+
     /// Asks the node for its version and its clock: one round trip, never from memory.
     ///
     /// # Errors

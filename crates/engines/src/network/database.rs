@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::TableReference;
 use futures::future::join_all;
-use tidegate_core::{Error, Principal};
+use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
     Catalog, ColumnEntry, Database, MissingNode, Network, NodeDatabase, Plan, StableHasher, TableEntry, TableStatus,
     TableStorage, type_name,
@@ -64,7 +64,22 @@ impl NetworkDatabase {
     }
 
     pub(super) async fn known_tables(&self, principal: &Principal) -> Result<Arc<KnownTables>, Error> {
-        KnownTables::load(&self.nodes, &self.options, principal).await.map(Arc::new)
+        KnownTables::load(&self.nodes, &self.options, principal, false).await.map(Arc::new)
+    }
+
+    /// For a table that no list has: a node may have got it since.
+    async fn newer_tables(&self, principal: &Principal) -> Result<Arc<KnownTables>, Error> {
+        KnownTables::load(&self.nodes, &self.options, principal, true).await.map(Arc::new)
+    }
+
+    /// As [`NetworkDatabase::known_tables`], or of newer lists if they lack `table`.
+    pub(super) async fn known_tables_with(
+        &self,
+        table: &str,
+        principal: &Principal,
+    ) -> Result<Arc<KnownTables>, Error> {
+        let known = self.known_tables(principal).await?;
+        if known.lacks(table, &self.name) { self.newer_tables(principal).await } else { Ok(known) }
     }
 
     async fn load_tables(
@@ -75,13 +90,27 @@ impl NetworkDatabase {
     ) -> Result<NetworkTables, Error> {
         let known = self.known_tables(principal).await?;
         known.check_complete(self.options.partial, &self.name)?;
-        NetworkTables::new(&self.name, known, statement, context, principal)
+        let tables = NetworkTables::new(&self.name, known, statement, context, principal)?;
+        let is_unknown = |reference: &TableReference| {
+            tables.columns(reference).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        };
+        if !self.references(statement, &tables)?.iter().any(is_unknown) {
+            return Ok(tables);
+        }
+        let known = self.newer_tables(principal).await?;
+        known.check_complete(self.options.partial, &self.name)?;
+        NetworkTables::new(&self.name, known, statement, tables.context, principal)
+    }
+
+    /// The tables that `statement` names.
+    fn references(&self, statement: &Statement, tables: &NetworkTables) -> Result<Vec<TableReference>, Error> {
+        let lacks = |reference: &TableReference| tables.has_no_table(reference);
+        find_tables(statement, self.sessions.base(), lacks, &self.name)
     }
 
     /// The names of the tables of `statement`.
     fn table_names(&self, statement: &Statement, tables: &NetworkTables) -> Result<BTreeSet<String>, Error> {
-        let lacks = |reference: &TableReference| tables.has_no_table(reference);
-        let references = find_tables(statement, self.sessions.base(), lacks, &self.name)?;
+        let references = self.references(statement, tables)?;
         Ok(references.iter().map(|reference| tables.table_name(reference)).collect())
     }
 
@@ -184,7 +213,7 @@ impl Database for NetworkDatabase {
     }
 
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
-        let known = self.known_tables(principal).await?;
+        let known = self.known_tables_with(table, principal).await?;
         let united = known.table(table, &self.name)?;
         let columns = united.schema.fields().iter().map(|field| ColumnEntry {
             name: field.name().clone(),
@@ -198,7 +227,7 @@ impl Database for NetworkDatabase {
     /// The sum of the nodes, if each knows its own, and all its rows are part of the network. A column is indexed if it is on
     /// all nodes.
     async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
-        let known = self.known_tables(principal).await?;
+        let known = self.known_tables_with(table, principal).await?;
         let united = known.table(table, &self.name)?;
         let of_part = |part: &NodePart| {
             let (node, table) = (part.node.clone(), part.table.name.clone());

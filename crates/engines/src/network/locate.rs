@@ -66,7 +66,7 @@ impl Network for NetworkDatabase {
     }
 
     async fn locate(&self, table: &str, job: &Arc<Job>) -> Result<Vec<TablePart>, Error> {
-        let known = self.known_tables(job.principal()).await?;
+        let known = self.known_tables_with(table, job.principal()).await?;
         let united = known.table(table, &self.name)?;
         let locating = self.nodes.iter().map(|node| self.locate_on(node, table, united, &known, job));
         let parts = join_all(locating).await.into_iter().collect::<Result<Vec<_>, Error>>()?;

@@ -24,7 +24,7 @@ pub(super) struct KnownTables {
 }
 
 impl KnownTables {
-    /// Asks each node, which answers from memory if it can.
+    /// Asks each node, which answers from memory if it can; with `are_newer` only if its list is new.
     ///
     /// # Errors
     /// `Cancelled`.
@@ -32,8 +32,15 @@ impl KnownTables {
         nodes: &[NetworkNode],
         options: &NetworkOptions,
         principal: &Principal,
+        are_newer: bool,
     ) -> Result<Self, Error> {
-        let asking = nodes.iter().map(|node| tokio::time::timeout(options.timeout, node.database.tables(principal)));
+        let asking = nodes.iter().map(|node| {
+            let node = &node.database;
+            tokio::time::timeout(
+                options.timeout,
+                if are_newer { node.newer_tables(principal) } else { node.tables(principal) },
+            )
+        });
         let mut found = Self::default();
         let mut parts: BTreeMap<String, Vec<NodePart>> = BTreeMap::new();
         for (node, answer) in nodes.iter().zip(join_all(asking).await) {
@@ -94,6 +101,11 @@ impl KnownTables {
             }
             Error::new(ErrorKind::NotFound, message).with_choices(choices)
         })
+    }
+
+    /// Whether no node has the table that a statement calls `name`, as far as is known.
+    pub(super) fn lacks(&self, name: &str, network: &str) -> bool {
+        self.table(name, network).is_err_and(|error| error.kind() == ErrorKind::NotFound)
     }
 
     /// The nodes that cannot read the table that a statement calls `name`.

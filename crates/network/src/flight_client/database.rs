@@ -145,6 +145,10 @@ impl NodeDatabase for FlightSqlDatabase {
         self.client.known_tables(principal).await
     }
 
+    async fn newer_tables(&self, principal: &Principal) -> Result<Arc<NodeTables>, Error> {
+        self.client.newer_tables(principal).await
+    }
+
     async fn check(&self, principal: &Principal) -> Result<NodeCheck, Error> {
         self.client.check(principal).await
     }

@@ -23,6 +23,9 @@ const IDENTITIES_MAX: NonZeroUsize = match NonZeroUsize::new(256) {
 };
 /// How long a list is fresh.
 const FRESH_FOR: Duration = Duration::from_secs(10);
+/// How old a list is that is fetched again because it lacks a table. Otherwise a misspelled name in each of many
+/// statements would be as many requests to the node.
+const NEWER_AFTER: Duration = Duration::from_secs(1);
 /// How long a list may be returned while a newer one is fetched.
 const USABLE_FOR: Duration = Duration::from_secs(60);
 /// The interval of attempts to fetch a list from a node that is away.
@@ -77,6 +80,13 @@ impl CachedTables {
         }
     }
 
+    /// Makes the next caller wait for a newer list, unless this one is new.
+    fn suspect_if_old(&self) {
+        let mut state = self.state.lock();
+        let is_old = state.tables.as_ref().is_some_and(|(_, at)| at.elapsed() >= NEWER_AFTER);
+        state.is_suspect |= is_old;
+    }
+
     /// Stores the result of a fetch, and returns what callers get.
     fn store(&self, fetched: Result<NodeTables, Error>) -> Result<Arc<NodeTables>, Error> {
         let mut state = self.state.lock();
@@ -126,6 +136,12 @@ impl NodeClient {
         .await
     }
 
+    /// The tables that `principal` may read, from a list that is at most a second old if the node answers.
+    pub(super) async fn newer_tables(self: &Arc<Self>, principal: &Principal) -> Result<Arc<NodeTables>, Error> {
+        self.cached_tables(principal).suspect_if_old();
+        self.known_tables(principal).await
+    }
+
     /// The next request for the tables of `principal` fetches them, because a statement found others.
     pub(super) fn suspect_tables(&self, principal: &Principal) {
         if let Some(cached) = self.tables.0.lock().peek(&self.identity(principal)) {
@@ -171,5 +187,19 @@ mod tests {
         cached.store(Err(Error::new(ErrorKind::Unavailable, "connection refused"))).unwrap();
         tokio::time::advance(RETRY_AFTER).await;
         assert!(matches!(cached.get(), Cached::Old(_)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_without_a_table_is_fetched_again_once_a_second() {
+        let cached = CachedTables::default();
+        cached.store(Ok(tables())).unwrap();
+        cached.suspect_if_old();
+        assert!(matches!(cached.get(), Cached::Fresh(_)));
+        tokio::time::advance(NEWER_AFTER).await;
+        cached.suspect_if_old();
+        assert!(matches!(cached.get(), Cached::Unknown));
+        cached.store(Ok(tables())).unwrap();
+        cached.suspect_if_old();
+        assert!(matches!(cached.get(), Cached::Fresh(_)));
     }
 }

@@ -91,7 +91,7 @@ impl NetworkIngest {
             return Err(Error::takes_no_rows(network, table).with_choices(near));
         }
         let caller = self.caller.as_ref().ok_or_else(without_caller)?;
-        let known = self.network.known_tables(caller).await?;
+        let known = self.network.known_tables_with(table, caller).await?;
         let united = match known.table(table, network) {
             // A node that does not answer may have it.
             Err(error) if error.kind() == ErrorKind::NotFound && !known.unknown.is_empty() => {

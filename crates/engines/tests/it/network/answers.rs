@@ -34,6 +34,24 @@ async fn tables_of_the_same_name_are_one_table() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_a_node_has_just_got_is_found() {
+    let network = two_nodes();
+    let principal = Principal::anonymous();
+    for name in ["statement", "columns", "storage"] {
+        network.nodes[0].keep_tables().await;
+        network.nodes[1].keep_tables().await;
+        network.nodes[1].write(&format!("{name}.csv"), "id\n7\n");
+        match name {
+            "statement" => assert_eq!(network.rows("SELECT id, _node FROM statement").await, "7|milan"),
+            "columns" => assert_eq!(network.database.columns("columns", &principal).await.unwrap().len(), 2),
+            _ => assert!(network.database.table_storage("storage", &principal).await.unwrap().bytes.is_some()),
+        }
+    }
+    let refusal = network.try_rows("SELECT id FROM absent").await.unwrap_err();
+    assert!(refusal.to_string().contains("there is no table \"absent\""), "{refusal}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn aggregates_are_computed_on_the_nodes() {
     let network = two_nodes();
     let sql = "SELECT site, COUNT(*), SUM(count), AVG(count), MIN(time), COUNT(value), AVG(value), COUNT(DISTINCT count) \

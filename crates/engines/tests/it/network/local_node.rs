@@ -49,8 +49,10 @@ pub(crate) struct LocalNode {
     rows_sent: Arc<AtomicUsize>,
     /// Whether its catalog lacks the numbers of rows, as with row policies.
     pub(crate) hides_rows: AtomicBool,
+    /// The list that it sends until a newer one is requested.
+    old_tables: Mutex<Option<Arc<NodeTables>>>,
     /// They are removed with the node.
-    _files: Option<(TestNode, Folder)>,
+    files: Option<(TestNode, Folder)>,
 }
 
 impl LocalNode {
@@ -62,7 +64,7 @@ impl LocalNode {
     pub(crate) fn on(name: &str, folder: Folder) -> Arc<Self> {
         let files = folder.database();
         let database = files.database.clone();
-        Arc::new(Self { _files: Some((files, folder)), ..Self::over(name, database) })
+        Arc::new(Self { files: Some((files, folder)), ..Self::over(name, database) })
     }
 
     /// A node with the tables of `database`.
@@ -79,8 +81,20 @@ impl LocalNode {
             statements: Mutex::default(),
             rows_sent: Arc::default(),
             hides_rows: AtomicBool::default(),
-            _files: None,
+            old_tables: Mutex::default(),
+            files: None,
         }
+    }
+
+    /// Sends the list of its tables of now until a newer one is requested.
+    pub(crate) async fn keep_tables(&self) {
+        let tables = self.tables(&Principal::anonymous()).await.unwrap();
+        *self.old_tables.lock() = Some(tables);
+    }
+
+    /// Adds or replaces a file.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        self.files.as_ref().unwrap().1.write(name, text);
     }
 
     fn unavailable(&self, reason: &str) -> Error {
@@ -135,6 +149,10 @@ impl NodeDatabase for LocalNode {
         if *self.failure.lock() == Some(Failure::WithoutTools) {
             return Err(Error::new(ErrorKind::NotFound, "there is no tool \"list_tables\""));
         }
+        let old = self.old_tables.lock().clone();
+        if let Some(old) = old {
+            return Ok(old);
+        }
         let catalog = self.catalog(principal).await?;
         let mut tables = Vec::new();
         for entry in &catalog.tables {
@@ -146,6 +164,11 @@ impl NodeDatabase for LocalNode {
             tables.push(NodeTable { name: entry.name.clone(), schema, rows, comment: None, unreadable });
         }
         Ok(Arc::new(NodeTables { tables, known_since: SystemTime::now() }))
+    }
+
+    async fn newer_tables(&self, principal: &Principal) -> Result<Arc<NodeTables>, Error> {
+        *self.old_tables.lock() = None;
+        self.tables(principal).await
     }
 
     async fn check(&self, _: &Principal) -> Result<NodeCheck, Error> {
