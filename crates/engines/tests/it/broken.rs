@@ -136,6 +136,33 @@ async fn damaged_arrow_files_fail_alone() {
     assert_eq!(node.rows("SELECT id FROM good").await, "1");
 }
 
+/// Damaged bytes of pages. One of them is the width of the indexes of a dictionary, on which the Parquet library panics.
+#[tokio::test]
+async fn damaged_parquet_files_fail_alone_and_are_named() {
+    let folder = Folder::with(&[("good.csv", "id\n1\n")]);
+    write_parquet(&folder.join("whole.parquet"), &numbers(10), 10);
+    let whole = std::fs::read(folder.join("whole.parquet")).unwrap();
+    let footer_bytes = u32::from_le_bytes(whole[whole.len() - 8..whole.len() - 4].try_into().unwrap());
+    let pages = 4..whole.len() - 8 - footer_bytes as usize;
+    for position in pages.clone() {
+        let mut bytes = whole.clone();
+        bytes[position] = 0xFF;
+        folder.write(&format!("damaged_{position}.parquet"), bytes);
+    }
+    let node = TestNode::open_with(vec![folder.path()], two_thread_options(), FileLimits::default());
+    let mut panics = 0;
+    for position in pages {
+        let answer = node.batches(&format!("SELECT * FROM damaged_{position}"), Vec::new()).await;
+        let Err(error) = answer else { continue };
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{position}: {error}");
+        let text = error.to_string();
+        assert!(text.contains(&format!("the file damaged_{position}.parquet cannot be read: ")), "{text}");
+        panics += usize::from(text.contains("it is damaged, or its reader does not support it"));
+    }
+    assert!(panics > 0);
+    assert_eq!(node.rows("SELECT id FROM good").await, "1");
+}
+
 /// A file that is whole where it is inspected, and damaged where it is scanned.
 #[tokio::test]
 async fn an_error_of_a_scan_names_the_file() {

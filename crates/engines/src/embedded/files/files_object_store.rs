@@ -54,7 +54,7 @@ pub(crate) const CHANGED_WHILE_READ: &str = "it changed while it was being read;
 
 impl FilesObjectStore {
     fn open(&self, location: &Location) -> Result<File> {
-        let failed = |reason: String| generic_error(format!("the file {location} cannot be read: {reason}"));
+        let failed = |reason: String| unreadable_error(location, &reason);
         let stored = self.files.get(location).ok_or_else(|| failed("it is not in the catalog".to_owned()))?;
         match (self.sandbox.open(&stored.path), &stored.identity) {
             (Ok(file), None) => Ok(file),
@@ -75,7 +75,7 @@ impl FilesObjectStore {
 
     fn get(&self, location: &Location, options: &GetOptions) -> Result<GetResult> {
         let file = self.open(location)?;
-        let metadata = file.metadata().map_err(|error| generic_error(io_error_reason(&error)))?;
+        let metadata = file.metadata().map_err(|error| unreadable_error(location, &io_error_reason(&error)))?;
         let meta = ObjectMeta {
             location: location.clone(),
             last_modified: metadata.modified().unwrap_or(std::time::SystemTime::UNIX_EPOCH).into(),
@@ -95,8 +95,9 @@ impl FilesObjectStore {
 
     fn read_ranges(&self, location: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let mut file = self.open(location)?;
-        let bytes = file.metadata().map_err(|error| generic_error(io_error_reason(&error)))?.len();
-        ranges.iter().map(|range| read_range(&mut file, bytes, range)).collect()
+        let failed = |reason: String| unreadable_error(location, &reason);
+        let bytes = file.metadata().map_err(|error| failed(io_error_reason(&error)))?.len();
+        ranges.iter().map(|range| read_range(&mut file, bytes, range).map_err(failed)).collect()
     }
 }
 
@@ -122,17 +123,22 @@ fn find_renamed(sandbox: &PathSandbox, path: &Path, identity: &FileIdentity) -> 
         .find(|file| identity.is_copy(file).is_ok_and(|is_copy| is_copy))
 }
 
-fn read_range(file: &mut File, file_bytes: u64, range: &Range<u64>) -> Result<Bytes> {
+/// The error is the reason why the range cannot be read.
+fn read_range(file: &mut File, file_bytes: u64, range: &Range<u64>) -> Result<Bytes, String> {
     // A damaged footer may refer to any range. Check it before allocating memory.
     if range.start > range.end || range.end > file_bytes {
-        return Err(generic_error(format!("the file is damaged: it refers to bytes {range:?} of {file_bytes}")));
+        return Err(format!("it is damaged: it refers to bytes {range:?} of {file_bytes}"));
     }
-    let unreadable = |error: std::io::Error| generic_error(io_error_reason(&error));
+    let unreadable = |error: std::io::Error| io_error_reason(&error);
     file.seek(SeekFrom::Start(range.start)).map_err(unreadable)?;
-    let length = usize::try_from(range.end - range.start).map_err(|error| generic_error(error.to_string()))?;
+    let length = usize::try_from(range.end - range.start).map_err(|error| error.to_string())?;
     let mut buffer = vec![0; length];
     file.read_exact(&mut buffer).map_err(unreadable)?;
     Ok(buffer.into())
+}
+
+fn unreadable_error(location: &Location, reason: &str) -> Error {
+    generic_error(format!("the file {location} cannot be read: {reason}"))
 }
 
 fn generic_error(reason: String) -> Error {

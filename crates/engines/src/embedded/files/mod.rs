@@ -53,7 +53,10 @@ pub(crate) use log_table::LogDialect;
 pub(crate) use names::column_names;
 pub(crate) use number_format::is_null_marker;
 pub(crate) use path_sandbox::io_error_reason;
-pub(crate) use probe::{ContentFormat, catch_reader_panic, open_records, read_header, without_dictionaries};
+pub(crate) use probe::{
+    ContentFormat, READER_PANICKED, catch_reader_panic, open_records, read_header, strip_error_kind,
+    without_dictionaries,
+};
 pub(crate) use refresh::{FileSnapshots, FilesPath};
 pub(crate) use sheets::read_workbook;
 pub(crate) use snapshot::FileTablesSnapshot;

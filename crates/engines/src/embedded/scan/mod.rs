@@ -3,6 +3,7 @@
 
 mod csv_rows;
 mod footer;
+mod isolated_parquet;
 mod json_integers;
 mod log_rows;
 mod provider;

@@ -24,6 +24,7 @@ use datafusion::physical_plan::union::UnionExec;
 use object_store::ObjectStore;
 
 use super::footer::ParquetFooterFactory;
+use super::isolated_parquet::IsolatedParquetSource;
 use super::reader_source::ReaderSource;
 use super::uuid::UuidsAsText;
 use crate::embedded::files::{ContentFormat, FileSnapshots, FileTable};
@@ -75,7 +76,7 @@ impl FileTableProvider {
         let source = ParquetSource::new(self.table.schema.clone())
             .with_table_parquet_options(state.default_table_options().parquet)
             .with_parquet_file_reader_factory(Arc::new(footers));
-        Ok(Arc::new(source))
+        Ok(Arc::new(IsolatedParquetSource::new(source)))
     }
 
     fn statistics_of(&self, files: &[PartitionedFile], is_all: bool) -> Result<Statistics> {

@@ -34,6 +34,11 @@ impl ReadFailure {
     }
 }
 
+/// The error for a file that cannot be read, with its name.
+pub(super) fn unreadable_error(location: &str, reason: &str) -> DataFusionError {
+    DataFusionError::External(Box::new(ReadFailure::new(format!("the file {location} cannot be read: {reason}"))))
+}
+
 /// Whether `error` led to a column correction, so that the statement can be planned again.
 pub(crate) fn is_retryable(error: &DataFusionError) -> bool {
     find_cause::<ReadFailure>(error).is_some_and(|failure| failure.is_retryable)

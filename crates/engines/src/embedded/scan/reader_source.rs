@@ -34,7 +34,7 @@ use object_store::{GetOptions, GetResultPayload, ObjectStore};
 use super::csv_rows::CsvRows;
 use super::json_integers::{parse_numbers, with_numbers_as_text};
 use super::log_rows::{LogFile, LogRows};
-use super::read_failure::{ReadContext, ReadFailure, explain_csv_error, explain_read_error};
+use super::read_failure::{ReadContext, ReadFailure, explain_csv_error, explain_read_error, unreadable_error};
 use crate::embedded::files::CHANGED_WHILE_READ;
 use crate::embedded::files::{
     ArrayElements, ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, IpcReader,
@@ -366,8 +366,4 @@ fn with_types(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Ar
 fn has_same_columns(file: &Schema, table: &Schema) -> bool {
     let is_same = |(a, b): (&FieldRef, &FieldRef)| a.name() == b.name() && a.data_type() == b.data_type();
     file.fields().len() == table.fields().len() && file.fields().iter().zip(table.fields()).all(is_same)
-}
-
-fn unreadable_error(location: &str, reason: &str) -> DataFusionError {
-    DataFusionError::External(Box::new(ReadFailure::new(format!("the file {location} cannot be read: {reason}"))))
 }

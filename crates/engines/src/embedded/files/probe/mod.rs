@@ -24,8 +24,7 @@ use super::sheets::read_workbook;
 use super::table_options::{CsvDialect, TableDeclarations};
 use super::walk::DataFile;
 
-pub(super) use columnar::strip_error_kind;
-pub(crate) use columnar::without_dictionaries;
+pub(crate) use columnar::{strip_error_kind, without_dictionaries};
 pub(crate) use csv::{open_records, read_header};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,10 +81,13 @@ impl FileProfile {
     }
 }
 
+/// Why a file cannot be read whose reader panicked.
+pub(crate) const READER_PANICKED: &str = "it is damaged, or its reader does not support it";
+
 /// Runs `read`, whose library may panic on a damaged file. The error is the reason why the file cannot be read. What
 /// `read` has changed must not be used after it.
 pub(crate) fn catch_reader_panic<T>(read: impl FnOnce() -> T) -> Result<T, &'static str> {
-    catch_unwind(AssertUnwindSafe(read)).map_err(|_| "it is damaged, or its reader does not support it")
+    catch_unwind(AssertUnwindSafe(read)).map_err(|_| READER_PANICKED)
 }
 
 /// Probes `file`. The error is the reason why it cannot be read, for the operator.
