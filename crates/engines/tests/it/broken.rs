@@ -304,6 +304,19 @@ async fn a_quote_that_is_never_closed_is_bounded() {
     assert_snapshot!(node.tables().await, @"open: unreadable, a row is longer than 1 MiB; check for an unclosed quote or bracket");
 }
 
+/// A line of millions of values is some kilobytes after compression.
+#[tokio::test]
+async fn lines_of_very_many_columns_are_refused_after_the_limit() {
+    let folder = Folder::with(&[("good.csv", "id\n1\n")]);
+    folder.write("wide.csv.gz", gzip("1,".repeat(3_000_000).as_bytes()));
+    let node = folder.database();
+    assert_eq!(node.rows("SELECT id FROM good").await, "1");
+    assert_snapshot!(node.tables().await, @r"
+    good: 1 rows
+    wide: unreadable, it has more than 4096 columns
+    ");
+}
+
 #[tokio::test]
 async fn folder_with_differing_columns_is_refused_when_read() {
     let folder = Folder::new();

@@ -124,7 +124,7 @@ impl CsvRows {
                 self.positions = Some(self.read_header(record, line, rows)?);
                 return Ok(());
             }
-            self.positions = Some(rows.unnamed_columns(self.scanner.fields().len()));
+            self.positions = Some(rows.unnamed_columns(self.scanner.field_count()));
         }
         let positions = self.positions.as_deref().unwrap_or_default();
         let fields = self.scanner.fields();
@@ -138,9 +138,9 @@ impl CsvRows {
         }
         let text = record_text(record).and_then(|text| match self.scanner.defect() {
             Some(defect) => Err(CellError::new(defect.reason())),
-            None if fields.len() != positions.len() => Err(CellError::new(format!(
+            None if self.scanner.field_count() != positions.len() => Err(CellError::new(format!(
                 "the record has {}; the file has {} columns",
-                counted(fields.len(), "field"),
+                counted(self.scanner.field_count(), "field"),
                 positions.len()
             ))),
             None => Ok(text),

@@ -141,19 +141,29 @@ pub struct CsvScanner {
     position: usize,
     field: CsvField,
     fields: Vec<CsvField>,
+    /// The number of fields beyond [`FIELDS_MAX`].
+    fields_beyond: usize,
     defect: Option<CsvDefect>,
 }
+
+/// Fields of a record that are kept: a line of delimiters has millions.
+const FIELDS_MAX: usize = 1 << 16;
 
 impl CsvScanner {
     /// A scanner at the beginning of a record.
     pub fn new(characters: CsvCharacters) -> Self {
         let (state, field) = (ScanState::FieldStart, CsvField::EMPTY);
-        Self { characters, state, position: 0, field, fields: Vec::new(), defect: None }
+        Self { characters, state, position: 0, field, fields: Vec::new(), fields_beyond: 0, defect: None }
     }
 
-    /// The fields of the record.
+    /// The fields of the record, at most 65,536.
     pub fn fields(&self) -> &[CsvField] {
         &self.fields
+    }
+
+    /// The number of fields of the record.
+    pub fn field_count(&self) -> usize {
+        self.fields.len() + self.fields_beyond
     }
 
     /// What is wrong with the record: the first defect.
@@ -169,6 +179,7 @@ impl CsvScanner {
     /// Begins the next record.
     pub fn clear(&mut self) {
         self.fields.clear();
+        self.fields_beyond = 0;
         self.defect = None;
         self.position = 0;
         self.field = CsvField::EMPTY;
@@ -336,7 +347,10 @@ impl CsvScanner {
 
     fn end_field(&mut self, end: usize) {
         self.field.end = end;
-        self.fields.push(self.field);
+        match self.fields.len() < FIELDS_MAX {
+            true => self.fields.push(self.field),
+            false => self.fields_beyond += 1,
+        }
         self.state = ScanState::FieldStart;
     }
 }

@@ -34,6 +34,7 @@ pub(crate) struct CsvRecords<R> {
 pub(crate) struct CsvRecord<'r> {
     text: &'r str,
     fields: &'r [CsvField],
+    field_count: usize,
     characters: &'r CsvCharacters,
     /// The line in which it begins, from 1.
     pub(crate) line: u64,
@@ -42,7 +43,7 @@ pub(crate) struct CsvRecord<'r> {
 impl<'r> CsvRecord<'r> {
     /// The number of fields.
     pub(crate) fn len(&self) -> usize {
-        self.fields.len()
+        self.field_count
     }
 
     /// The text of a field.
@@ -173,7 +174,8 @@ impl<R: Read> CsvRecords<R> {
             return Err(form(FormProblem::Defect { defect, has_escapes: has_escapes() }));
         }
         let text = std::str::from_utf8(self.record()).map_err(|_| form(FormProblem::NoText))?;
-        Ok(Some(CsvRecord { text, fields: self.scanner.fields(), characters: &self.characters, line }))
+        let (fields, field_count) = (self.scanner.fields(), self.scanner.field_count());
+        Ok(Some(CsvRecord { text, fields, field_count, characters: &self.characters, line }))
     }
 
     fn record(&self) -> &[u8] {

@@ -42,22 +42,30 @@ pub(crate) fn assign_names(requests: &[&NameRequest]) -> Vec<String> {
     let requested_once: HashSet<&str> =
         count_names(&suffixed).into_iter().filter(|(_, count)| *count == 1).map(|(name, _)| name).collect();
     let mut taken: HashSet<String> = requested_once.iter().map(|name| (*name).to_owned()).collect();
+    let mut numbers = HashMap::new();
     let mut names = vec![String::new(); requests.len()];
     for index in order {
         let expected = &suffixed[index];
         names[index] = if requested_once.contains(expected.as_str()) {
             expected.clone()
         } else {
-            numbered_name(expected, |name| !taken.insert(name.to_owned()))
+            numbered_name(expected, &mut numbers, |name| !taken.insert(name.to_owned()))
         };
     }
     names
 }
 
-/// `name`, or else the first of `name_2`, `name_3`, … that is not taken.
-fn numbered_name(name: &str, mut is_taken: impl FnMut(&str) -> bool) -> String {
-    let numbered = (2_usize..).map(|number| format!("{name}_{number}"));
-    std::iter::once(name.to_owned()).chain(numbered).find(|name| !is_taken(name)).unwrap_or_default()
+/// `name`, or else the first of `name_2`, `name_3`, … that is not taken, now or before. `numbers` has the last number of
+/// each name: counting from the beginning takes time in the square of the number of equal names.
+fn numbered_name(name: &str, numbers: &mut HashMap<String, usize>, mut is_taken: impl FnMut(&str) -> bool) -> String {
+    let number = numbers.entry(name.to_owned()).or_default();
+    loop {
+        *number += 1;
+        let numbered = if *number == 1 { name.to_owned() } else { format!("{name}_{number}") };
+        if !is_taken(&numbered) {
+            return numbered;
+        }
+    }
 }
 
 fn count_names(names: &[String]) -> HashMap<&str, usize> {
@@ -93,16 +101,17 @@ fn is_valid_sql_name(name: &str) -> bool {
 /// values matters.
 pub(crate) fn column_names(first: &[String], has_header: bool) -> Vec<String> {
     let header: &[String] = if has_header { first } else { &vec![String::new(); first.len()] };
+    let given: HashSet<&str> = header.iter().map(String::as_str).collect();
     let mut taken: HashSet<String> = HashSet::new();
+    let mut numbers = HashMap::new();
     let mut names = Vec::with_capacity(header.len());
     for (index, value) in header.iter().enumerate() {
         let expected = match value.trim() {
             "" => format!("column_{}", index + 1),
             name => name.to_owned(),
         };
-        let is_taken =
-            |name: &str| taken.contains(name) || (name != expected && header.iter().any(|other| other == name));
-        let name = numbered_name(&expected, is_taken);
+        let is_taken = |name: &str| taken.contains(name) || (name != expected && given.contains(name));
+        let name = numbered_name(&expected, &mut numbers, is_taken);
         taken.insert(name.clone());
         names.push(name);
     }
@@ -132,6 +141,12 @@ mod tests {
         assert_eq!(assigned(&[("a", "csv"), ("a", "folder"), ("b", "csv")]), ["a_csv", "a_folder", "b"]);
         assert_eq!(assigned(&[("a", "csv"), ("a", "csv"), ("a_csv", "csv")]), ["a_csv", "a_csv_2", "a_csv_3"]);
         assert_eq!(assigned(&[("a", "csv"), ("a", "csv"), ("a_csv_2", "csv")]), ["a_csv", "a_csv_3", "a_csv_2"]);
+    }
+
+    #[test]
+    fn many_equal_names_are_numbered_in_one_pass() {
+        let names = column_names(&vec!["x".to_owned(); 100_000], true);
+        assert_eq!((names[0].as_str(), names[99_999].as_str()), ("x", "x_100000"));
     }
 
     #[test]

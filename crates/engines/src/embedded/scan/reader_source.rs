@@ -321,11 +321,11 @@ impl ReaderSource {
             return Ok(());
         }
         let budget = ReadBudget::new(self.row_bytes_max);
-        let header = read_header(file.try_clone()?, self.table.compression, dialect, budget)
+        let fields = self.table.schema.file_schema().fields();
+        let header = read_header(file.try_clone()?, self.table.compression, dialect, budget, fields.len())
             .map_err(|reason| unreadable_error(location, &reason))?;
         file.rewind()?;
         let names = column_names(&header, dialect.has_header);
-        let fields = self.table.schema.file_schema().fields();
         let same = names.len() == fields.len() && names.iter().zip(fields).all(|(name, field)| name == field.name());
         if same || names.is_empty() {
             return Ok(());

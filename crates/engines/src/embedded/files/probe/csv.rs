@@ -55,6 +55,9 @@ pub(super) fn probe_csv(file: &CsvFile<'_>, limits: &FileLimits) -> Result<FileP
     let Some(first) = records.next().map_err(|error| failed(&error))? else {
         return Err("the file is empty: it has no header".to_owned());
     };
+    if first.len() > limits.columns_max {
+        return Err(format!("it has more than {} columns", limits.columns_max));
+    }
     let header: Vec<String> = first.fields().map(Cow::into_owned).collect();
     let mut columns = ColumnTypes::new(header.len(), dialect.numbers, dialect.nulls.is_none());
     let mut sample = SampleSize::default();
@@ -254,18 +257,21 @@ pub(crate) fn open_records(
     Ok(CsvRecords::new(text, budget, dialect.characters, dialect.comment))
 }
 
-/// The values of the first line. Without a header, only their number matters.
+/// The values of the first line, at most one more than `columns_max`: a line may have millions. Without a header, only
+/// their number matters.
 pub(crate) fn read_header(
     file: File,
     compression: Compression,
     dialect: &CsvDialect,
     budget: ReadBudget,
+    columns_max: usize,
 ) -> Result<Vec<String>, String> {
     let mut records = open_records(file, compression, dialect, budget)?;
     let Some(first) = records.next().map_err(|error| error.reason(compression))? else { return Ok(Vec::new()) };
+    let fields = first.fields().take(columns_max.saturating_add(1));
     Ok(match dialect.has_header {
-        true => first.fields().map(Cow::into_owned).collect(),
-        false => vec![String::new(); first.len()],
+        true => fields.map(Cow::into_owned).collect(),
+        false => fields.map(|_| String::new()).collect(),
     })
 }
 
