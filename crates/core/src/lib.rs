@@ -50,7 +50,7 @@ pub use limits::{
 };
 pub use memory::{MemoryRefusal, MemoryReservation};
 pub use missing_nodes::{MissingNode, MissingNodes};
-pub use name_pattern::{NamePattern, misspelled_name, nearest_names, suggestion};
+pub use name_pattern::{NamePattern, join_alternatives, misspelled_name, nearest_names, suggestion};
 pub use principal::{AuthMethod, CallOrigin, Principal, TransportKind, quota_address};
 pub use redaction::{AnswerProtection, DataFence, RedactedText, Redactor};
 pub use scopes::{ImpliedScopes, ImpliedScopesError, SCOPE_CLAIMS, is_scope};

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use crate::nearest::alternatives;
 use crate::value::SystemValue;
 
 /// The type of a column or parameter.
@@ -130,8 +129,11 @@ impl SystemParameter {
         }
         let is_option = |text| self.options.is_empty() || self.options.iter().any(|option| option == text);
         let text = value.as_text()?;
-        let options: Vec<&str> = self.options.iter().map(AsRef::as_ref).collect();
-        (!is_option(text)).then(|| format!("must be {}", alternatives(&options)))
+        if is_option(text) {
+            return None;
+        }
+        let options = self.options.iter().map(|option| format!("{option:?}")).collect();
+        Some(format!("must be {}", join_alternatives(options)))
     }
 }
 

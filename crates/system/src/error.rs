@@ -32,7 +32,7 @@ pub enum SystemError {
         table: SystemTable,
         /// The unknown name.
         name: String,
-        /// The nearest names as `; did you mean …?`, or an empty text.
+        /// The nearest name as `; did you mean …?`, or an empty text.
         advice: String,
     },
     /// A parameter does not exist, or has a value of another type or none of its options.

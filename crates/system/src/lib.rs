@@ -13,7 +13,6 @@ mod description;
 mod error;
 #[cfg(target_os = "linux")]
 mod linux;
-mod nearest;
 mod read;
 mod value;
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use tidegate_core::suggestion;
+
 use crate::catalog::SystemTable;
 use crate::error::SystemError;
-use crate::nearest::nearest_advice;
 use crate::value::SystemValue;
 
 /// The value of sensitive columns for readers without the grant.
@@ -40,7 +41,7 @@ impl ReadOptions {
         let description = table.description();
         for name in self.columns.iter().flatten() {
             if description.column(name).is_none() {
-                let advice = nearest_advice(name, description.column_names());
+                let advice = suggestion(name, description.column_names());
                 return Err(SystemError::UnknownColumn { table, name: name.clone(), advice });
             }
         }
@@ -50,7 +51,7 @@ impl ReadOptions {
                 let names = description.parameters.iter().map(|parameter| parameter.name.as_ref());
                 let advice = match names.len() {
                     0 => "; the table has no parameters".to_owned(),
-                    _ => nearest_advice(name, names),
+                    _ => suggestion(name, names),
                 };
                 return Err(problem(name, format!("is unknown{advice}")));
             };

@@ -8,7 +8,7 @@ use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
-use crate::name_pattern::misspelled_name;
+use crate::name_pattern::{join_alternatives, misspelled_name};
 
 /// The maximum length of the caller's value in a violation, in characters.
 const VALUE_CHARACTERS_MAX: usize = 100;
@@ -145,12 +145,6 @@ fn type_names(kind: &TypeKind) -> String {
         TypeKind::Single(kind) => quoted(*kind),
         TypeKind::Multiple(kinds) => join_alternatives(kinds.iter().map(quoted).collect()),
     }
-}
-
-/// `a, b or c`.
-fn join_alternatives(mut names: Vec<String>) -> String {
-    let last = names.pop().unwrap_or_default();
-    if names.is_empty() { last } else { format!("{} or {last}", names.join(", ")) }
 }
 
 /// `value` as JSON, shortened.

@@ -29,7 +29,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-journal-files", &[]),
     ("tidegate-log-formats", &["tidegate-core"]),
     ("tidegate-pgsql", &[]),
-    ("tidegate-system", &[]),
+    ("tidegate-system", &["tidegate-core"]),
     ("tidegate-telemetry", &["tidegate-core", "tidegate-log-formats"]),
     ("tidegate-telemetry-formats", &["tidegate-ingest-formats"]),
     (
