@@ -4,7 +4,6 @@
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
-use tidegate_core::to_hex;
 
 use crate::options::AuditKey;
 
@@ -76,9 +75,9 @@ pub(crate) fn dropped_count(line: &str) -> Option<u64> {
 }
 
 pub(crate) fn compute_hash(text: &[u8], key: Option<&AuditKey>) -> String {
-    let Some(key) = key else { return to_hex(Sha256::digest(text)) };
+    let Some(key) = key else { return hex::encode(Sha256::digest(text)) };
     // HMAC accepts keys of any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key.bytes()) else { return String::new() };
     mac.update(text);
-    to_hex(mac.finalize().into_bytes())
+    hex::encode(mac.finalize().into_bytes())
 }

@@ -1,5 +1,4 @@
-//! Signatures of values that the node gives to clients and verifies when they return (cursors, links, request states),
-//! and digests as hexadecimal text.
+//! Signatures of values that the node gives to clients and verifies when they return: cursors, links, request states.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -50,11 +49,4 @@ impl std::fmt::Debug for HmacSigner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("HmacSigner")
     }
-}
-
-/// `bytes` as lower-case hexadecimal digits.
-pub fn to_hex(bytes: impl AsRef<[u8]>) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|half| char::from(DIGITS[usize::from(half)]));
-    bytes.as_ref().iter().flat_map(digits).collect()
 }

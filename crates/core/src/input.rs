@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::digest::to_hex;
 use crate::json_schema::JsonSchema;
 
 const FINGERPRINT_BYTES: usize = 16;
@@ -208,7 +207,7 @@ impl InputRequest {
             InputRequestKind::Sampling(params) => format!("sampling\n{}", Value::Object(params.clone())),
             InputRequestKind::Roots => "roots".to_owned(),
         };
-        to_hex(&Sha256::digest(text)[..FINGERPRINT_BYTES])
+        hex::encode(&Sha256::digest(text)[..FINGERPRINT_BYTES])
     }
 
     /// The text for the person, with a note on the previous answer.

@@ -39,7 +39,7 @@ pub use content::{
     Annotations, AnswerFormat, Content, ContentRole, Icon, ResourceBody, ResourceContents, ResourceLink,
 };
 pub use control_characters::{ControlEscaper, escape_control_characters};
-pub use digest::{HmacSigner, SIGNATURE_BYTES, to_hex};
+pub use digest::{HmacSigner, SIGNATURE_BYTES};
 pub use error::{Error, ErrorKind};
 pub use grants::{AllowedNames, Grants};
 pub use input::{ClientCapabilities, InputAnswer, InputAnswers, InputRequest, InputRequestKind, ProvidedAnswer};

@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::digest::to_hex;
-
 /// Finds secrets in texts that are about to be sent.
 pub trait Redactor: Send + Sync + fmt::Debug + 'static {
     /// `text` with each secret masked; `None` if it contains none.
@@ -53,7 +51,7 @@ impl DataFence {
         // Skips the bytes with the fixed version and variant bits of a UUID.
         let (one, other) = (Uuid::new_v4(), Uuid::new_v4());
         let random = one.as_bytes()[..6].iter().chain(&one.as_bytes()[9..]).chain(&other.as_bytes()[..3]);
-        Self { nonce: to_hex(random.copied().collect::<Vec<u8>>()) }
+        Self { nonce: hex::encode(random.copied().collect::<Vec<u8>>()) }
     }
 
     /// The line before the data.

@@ -109,6 +109,5 @@ fn compact_dictionaries(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> 
 }
 
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
-    let hash = Sha256::digest(bytes);
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(bytes))
 }

@@ -15,8 +15,7 @@ const FINGERPRINT_BYTES: usize = 8;
 /// The fingerprint of `sql`: 16 hexadecimal digits. Literals and placeholders count as the same, and lists of them
 /// whatever their length; so do spaces, comments, and the case of words outside quotes.
 pub(crate) fn fingerprint(sql: &str, dialect: SqlDialect) -> String {
-    let hash = Sha256::digest(normalize(sql, dialect));
-    hash.iter().take(FINGERPRINT_BYTES).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&Sha256::digest(normalize(sql, dialect))[..FINGERPRINT_BYTES])
 }
 
 impl Statement {

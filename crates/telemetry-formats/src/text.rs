@@ -41,15 +41,6 @@ pub(crate) fn write_double(output: &mut String, value: f64) {
     }
 }
 
-/// Bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut digits, byte| {
-        // Writing to a text does not fail.
-        _ = write!(digits, "{byte:02x}");
-        digits
-    })
-}
-
 /// An identifier of `length` bytes as hexadecimal digits. Nothing if it is missing or consists of zeros, which the
 /// standard declares invalid.
 pub(crate) fn identifier(name: &str, bytes: &[u8], length: usize) -> Result<Option<String>, RecordError> {
@@ -59,7 +50,7 @@ pub(crate) fn identifier(name: &str, bytes: &[u8], length: usize) -> Result<Opti
     if bytes.len() != length {
         return RecordError::rejected(format!("{name} has {} bytes; {length} are right", bytes.len()));
     }
-    Ok(Some(hex(bytes)))
+    Ok(Some(hex::encode(bytes)))
 }
 
 /// Nanoseconds since 1970. Nothing if they are zero, which the standard uses for an unknown time.

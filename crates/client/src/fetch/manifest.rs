@@ -2,7 +2,7 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 use serde::Deserialize;
-use tidegate_core::{MissingNode, MissingNodes, to_hex};
+use tidegate_core::{MissingNode, MissingNodes};
 use uuid::Uuid;
 
 use crate::refusal::sanitize;
@@ -85,7 +85,7 @@ impl ResultManifest {
 
 /// The SHA-256 of `bytes` as in a manifest: lower-case hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    to_hex(digest(&SHA256, bytes))
+    hex::encode(digest(&SHA256, bytes))
 }
 
 pub(crate) fn is_sha256(text: &str) -> bool {

@@ -66,7 +66,7 @@ impl FilePart {
         context.update(scope.as_bytes());
         context.update(&self.head);
         context.update(&self.digest);
-        finish(context).iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(finish(context))
     }
 
     /// The line of the file that is line `line` of the body. The first line is 1.

@@ -16,26 +16,14 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 pub(crate) fn append_binary(text: &str, encoding: BinaryText, bytes: &mut Vec<u8>) -> bool {
     match encoding {
         BinaryText::Base64 => BASE64.decode_vec(text, bytes).is_ok(),
-        BinaryText::Hex => append_hex(text.strip_prefix("\\x").unwrap_or(text).as_bytes(), bytes),
+        BinaryText::Hex => append_hex(text.strip_prefix("\\x").unwrap_or(text), bytes),
     }
 }
 
-fn append_hex(text: &[u8], bytes: &mut Vec<u8>) -> bool {
-    let (pairs, rest) = text.as_chunks::<2>();
-    for [high, low] in pairs {
-        let (Some(high), Some(low)) = (hex_digit(*high), hex_digit(*low)) else { return false };
-        bytes.push(high << 4 | low);
-    }
-    rest.is_empty()
-}
-
-fn hex_digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
-    }
+fn append_hex(digits: &str, bytes: &mut Vec<u8>) -> bool {
+    let start = bytes.len();
+    bytes.resize(start + digits.len() / 2, 0);
+    hex::decode_to_slice(digits, &mut bytes[start..]).is_ok()
 }
 
 #[cfg(test)]

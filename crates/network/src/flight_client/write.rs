@@ -188,9 +188,7 @@ fn uncertain(error: &Error) -> Error {
 
 /// A key of any length as one that a header may have.
 fn key_of(key: &str) -> Result<AsciiMetadataValue, Error> {
-    let digest = Sha256::digest(key);
-    let text = digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    text.parse().map_err(|_| Error::internal("the digest of a key is not ASCII"))
+    hex::encode(Sha256::digest(key)).parse().map_err(|_| Error::internal("the digest of a key is not ASCII"))
 }
 
 /// The messages of a request. They end only after [`Part::End`]: the end of the messages stores the rows.

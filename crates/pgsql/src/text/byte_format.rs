@@ -12,26 +12,10 @@ pub(crate) fn parse(literal: &str) -> Result<Vec<u8>> {
 
 /// Formats a `bytea` as PostgreSQL's output function does: `\x` and hexadecimal digits.
 pub(crate) fn format(bytes: &[u8]) -> String {
-    with_hex_digits("\\x", bytes)
+    format!("\\x{}", hex::encode(bytes))
 }
 
-/// Formats bytes as hexadecimal digits.
-pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    with_hex_digits("", bytes)
-}
-
-fn with_hex_digits(prefix: &str, bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut digits = String::with_capacity(prefix.len() + bytes.len() * 2);
-    digits.push_str(prefix);
-    for byte in bytes {
-        digits.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        digits.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    digits
-}
-
-/// Parses hexadecimal digits. White space is allowed between pairs of digits.
+/// Parses hexadecimal digits as PostgreSQL does, with its errors. White space is allowed between pairs of digits.
 pub(crate) fn from_hex(digits: &[u8]) -> Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(digits.len() / 2);
     let mut digits = digits.iter().copied();

@@ -2,7 +2,7 @@
 
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 
-use super::byte_format::{from_escaped, from_hex, to_hex};
+use super::byte_format::{from_escaped, from_hex};
 use super::function::TextFunction;
 use super::row_values::{RowArguments, TextOutput};
 use super::text_type::TextType;
@@ -25,7 +25,7 @@ fn unknown_format_error<T>(format: &str) -> Result<T> {
 fn encode(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     let bytes = row.bytes(0)?;
     match row.text(1)?.to_ascii_lowercase().as_str() {
-        "hex" => output.text(&to_hex(&bytes)),
+        "hex" => output.text(&hex::encode(&bytes)),
         "base64" => output.text(&to_base64(&bytes)),
         "escape" => output.text(&to_escaped(&bytes)),
         other => unknown_format_error(other),

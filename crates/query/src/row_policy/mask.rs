@@ -109,6 +109,6 @@ impl HashKey {
     /// The hash of `text`: 16 hexadecimal digits.
     pub fn hash(&self, text: &str) -> String {
         let signature = self.0.sign("mask", &[text.as_bytes()]);
-        signature[..HASH_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(&signature[..HASH_BYTES])
     }
 }

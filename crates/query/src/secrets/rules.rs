@@ -86,7 +86,7 @@ impl SecretRules {
             .build()
             .map_err(|error| SecretRuleError { rule: None, reason: error.to_string() })?;
         let hash = Sha256::digest(format!("{rules:?} {refuses}"));
-        let rules_id = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let rules_id = hex::encode(&hash[..8]);
         Ok(Self { rules: compiled, rule_set, refuses, rules_id })
     }
 }

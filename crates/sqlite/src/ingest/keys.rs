@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension, params};
-use tidegate_core::{Error, ErrorKind, HmacSigner, to_hex};
+use tidegate_core::{Error, ErrorKind, HmacSigner};
 use tidegate_query::WriteReceipt;
 
 use super::session::write_error;
@@ -21,7 +21,7 @@ const KEY_AGE_MAX_MICROSECONDS: i64 = 24 * 3600 * 1_000_000;
 
 /// The form in which `key` is stored: callers who may read the table do not learn the keys of others.
 fn stored_form(key: &str) -> String {
-    to_hex(HmacSigner::new(b"tidegate_ingest_keys").sign("the key of a write", &[key.as_bytes()]))
+    hex::encode(HmacSigner::new(b"tidegate_ingest_keys").sign("the key of a write", &[key.as_bytes()]))
 }
 
 /// The keys of the writes that run in this process.

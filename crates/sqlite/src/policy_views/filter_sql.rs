@@ -1,6 +1,5 @@
 //! The filter of a row policy as SQL.
 
-use tidegate_core::to_hex;
 use tidegate_query::{RowFilter, RowValue};
 use tidegate_sql::Comparator;
 
@@ -91,7 +90,7 @@ fn text_literal(value: &str) -> String {
     if !value.contains('\0') {
         return format!("'{}'", value.replace('\'', "''"));
     }
-    format!("CAST(x'{}' AS TEXT)", to_hex(value))
+    format!("CAST(x'{}' AS TEXT)", hex::encode(value))
 }
 
 /// Converts a LIKE pattern to GLOB, which is case-sensitive.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
-use tidegate_core::{HmacSigner, to_hex};
+use tidegate_core::HmacSigner;
 use tidegate_query::{HashKey, Mask};
 
 use super::visibility::{
@@ -40,7 +40,7 @@ struct FileSchemas {
 
 impl PolicyViewCache {
     pub(crate) fn new(connection: &Connection, key: &HashKey) -> Result<Self> {
-        let token = to_hex(HmacSigner::with_random_key().sign("views", &[]));
+        let token = hex::encode(HmacSigner::with_random_key().sign("views", &[]));
         let key = key.clone();
         let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
         connection.create_scalar_function(format!("{MASK_PREFIX}{token}").as_str(), 3, flags, move |context| {

@@ -86,7 +86,7 @@ pub(super) fn doubles<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<f64>, D
 /// An identifier of hexadecimal digits.
 pub(super) fn identifier<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<u8>, D::Error> {
     let digits = text(input)?;
-    decode_hex(&digits).ok_or_else(|| {
+    hex::decode(&digits).map_err(|_| {
         D::Error::custom(format!("the identifier {digits:?} does not consist of pairs of hexadecimal digits"))
     })
 }
@@ -95,17 +95,6 @@ pub(super) fn optional_bytes<'de, D: Deserializer<'de>>(input: D) -> Result<Opti
     let Some(encoded) = Option::<String>::deserialize(input)? else { return Ok(None) };
     let decoded = STANDARD.decode(&encoded).or_else(|_| URL_SAFE.decode(&encoded));
     decoded.map(Some).map_err(|_| D::Error::custom("the bytes are not in Base64"))
-}
-
-fn decode_hex(digits: &str) -> Option<Vec<u8>> {
-    let nibble = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
-    let pairs = digits.as_bytes().chunks(2);
-    pairs
-        .map(|pair| match pair {
-            [high, low] => Some(nibble(*high)? << 4 | nibble(*low)?),
-            _ => None,
-        })
-        .collect()
 }
 
 /// A list whose items are counted against the budget.

@@ -15,7 +15,6 @@ use super::messages::services::{ExportLogsServiceRequest, ExportMetricsServiceRe
 use super::{OtlpEncoding, decode_logs, decode_metrics};
 use crate::limits::TelemetryLimits;
 use crate::tables::TelemetryTable;
-use crate::text::hex;
 
 fn any_value() -> impl Strategy<Value = AnyValue> {
     let leaf = prop_oneof![
@@ -109,7 +108,7 @@ fn otlp_record(record: &LogRecord) -> Json {
     object.insert("flags".to_owned(), json!(record.flags));
     object.insert("body".to_owned(), record.body.as_ref().map_or(Json::Null, otlp_json));
     object.insert("attributes".to_owned(), otlp_members(&record.attributes));
-    object.insert("traceId".to_owned(), json!(hex(&record.trace_id)));
+    object.insert("traceId".to_owned(), json!(hex::encode(&record.trace_id)));
     object.insert("droppedAttributesCount".to_owned(), json!(record.dropped_attributes_count));
     Json::Object(object)
 }
@@ -145,7 +144,7 @@ proptest! {
             let time = column("time").as_primitive::<TimestampNanosecondType>().value(row);
             prop_assert_eq!(time.unsigned_abs(), record.time_unix_nano);
             prop_assert_eq!(column("flags").as_primitive::<Int64Type>().value(row), i64::from(record.flags));
-            prop_assert_eq!(column("trace_id").as_string::<i32>().value(row), hex(&record.trace_id));
+            prop_assert_eq!(column("trace_id").as_string::<i32>().value(row), hex::encode(&record.trace_id));
         }
         let records: Vec<Json> = records.iter().map(otlp_record).collect();
         let resource = json!({ "attributes": otlp_members(&resource) });

@@ -12,7 +12,7 @@ use crate::error::{FormatError, RecordError};
 use crate::limits::TelemetryLimits;
 use crate::rows::{Cell, RowBudget, TableRows};
 use crate::tables::{TableBatches, TelemetryTable};
-use crate::text::{hex, identifier, nanoseconds, time_text, write_string};
+use crate::text::{identifier, nanoseconds, time_text, write_string};
 
 /// The names of `SpanKind`, by their numbers.
 const KINDS: &[&str] = &["UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"];
@@ -129,7 +129,12 @@ fn links_json(links: &[Link], limits: &TelemetryLimits) -> Result<String, Record
         let write = |output: &mut String| -> Result<(), RecordError> {
             output.push_str(if index == 0 { "{" } else { ",{" });
             // Writing to a text does not fail.
-            _ = write!(output, "\"trace_id\":\"{}\",\"span_id\":\"{}\"", hex(&link.trace_id), hex(&link.span_id));
+            _ = write!(
+                output,
+                "\"trace_id\":\"{}\",\"span_id\":\"{}\"",
+                hex::encode(&link.trace_id),
+                hex::encode(&link.span_id)
+            );
             if !link.trace_state.is_empty() {
                 output.push_str(",\"trace_state\":");
                 write_string(output, &link.trace_state);

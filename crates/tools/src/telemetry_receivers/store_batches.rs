@@ -83,8 +83,7 @@ pub(super) fn key_of(job: &Job, body: &[u8]) -> String {
     digest.update(u64::try_from(caller.len()).unwrap_or(u64::MAX).to_be_bytes());
     digest.update(caller.as_bytes());
     digest.update(body);
-    let digits: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("telemetry {digits}")
+    format!("telemetry {}", hex::encode(digest.finalize()))
 }
 
 /// An error of the table as one after which the sender keeps its rows and tries again.

@@ -37,7 +37,7 @@ pub(super) fn parse_chain(chain: &[CertificateDer<'_>]) -> Option<ClientCertific
     Some(ClientCertificate {
         subject: distinguished_name::format_name(certificate.subject()),
         alternative_names,
-        sha256: tidegate_core::to_hex(Sha256::digest(first)),
+        sha256: hex::encode(Sha256::digest(first)),
         expires: expires.into_iter().min()?,
     })
 }

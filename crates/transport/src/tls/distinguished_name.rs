@@ -76,7 +76,7 @@ fn encode_hex(attribute: &AttributeTypeAndValue<'_>) -> String {
         }
     }
     bytes.extend_from_slice(content);
-    tidegate_core::to_hex(bytes)
+    hex::encode(bytes)
 }
 
 #[cfg(test)]

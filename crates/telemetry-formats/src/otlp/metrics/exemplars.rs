@@ -8,7 +8,7 @@ use super::super::messages::metrics::Exemplar;
 use super::super::source::describe;
 use crate::error::RecordError;
 use crate::limits::TelemetryLimits;
-use crate::text::{hex, nanoseconds, time_text, write_double};
+use crate::text::{nanoseconds, time_text, write_double};
 
 /// Exemplars as an array of objects: `time`, `value`, `trace_id`, `span_id`, `filtered_attributes`.
 pub(super) fn exemplars_json(exemplars: &[Exemplar], limits: &TelemetryLimits) -> Result<String, RecordError> {
@@ -39,7 +39,7 @@ fn write_exemplar(output: &mut String, exemplar: &Exemplar, limits: &TelemetryLi
     }
     for (name, identifier) in [("trace_id", &exemplar.trace_id), ("span_id", &exemplar.span_id)] {
         if !identifier.is_empty() {
-            _ = write!(output, ",\"{name}\":\"{}\"", hex(identifier));
+            _ = write!(output, ",\"{name}\":\"{}\"", hex::encode(identifier));
         }
     }
     output.push_str(",\"filtered_attributes\":");
