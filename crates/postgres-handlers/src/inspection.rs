@@ -2,6 +2,7 @@
 //! the status of the installation.
 
 use tidegate_core::{Error, ErrorKind};
+use tidegate_sql::SqlDialect;
 use tokio_postgres::{Client, Row};
 
 use crate::schema_name::SchemaName;
@@ -63,8 +64,8 @@ impl InstallInspection {
                 let hint = format!(
                     "The owner of the database can run GRANT CREATE ON DATABASE {0} TO {1}, or CREATE SCHEMA {schema} \
                      AUTHORIZATION {1}.",
-                    quote_identifier(database),
-                    quote_identifier(role)
+                    SqlDialect::Postgres.quote_identifier(database),
+                    SqlDialect::Postgres.quote_identifier(role)
                 );
                 Err(Error::new(ErrorKind::Forbidden, message).with_hint(hint))
             }
@@ -106,10 +107,6 @@ impl InstallInspection {
         );
         Err(Error::new(ErrorKind::InvalidArguments, message).with_hint(HandlerSchemaScripts::OTHER_VERSION_HINT))
     }
-}
-
-fn quote_identifier(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// If handlers are installed, the owner of the registry counts in addition to the owner of the schema. Changes require

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use arrow::datatypes::SchemaRef;
+use tidegate_sql::SqlDialect;
 use tokio_postgres::types::{Kind, Type};
 use tokio_postgres::{Client, Column, Error, Statement};
 
@@ -99,8 +100,10 @@ fn column_descriptions(statement: &Statement) -> impl Iterator<Item = (&str, u32
 fn select_with_text_casts(text: &str, columns: &[Column], decoders: &[Option<ColumnDecoder>]) -> String {
     let select = |(index, (column, decoder)): (usize, (&Column, &Option<ColumnDecoder>))| {
         let cast = if decoder.is_none() { "::pg_catalog.text" } else { "" };
-        let name = column.name();
-        let name = if name.is_empty() { String::new() } else { format!(" AS \"{}\"", name.replace('"', "\"\"")) };
+        let name = match column.name() {
+            "" => String::new(),
+            name => format!(" AS {}", SqlDialect::Postgres.quote_identifier(name)),
+        };
         format!("answer.c{index}{cast}{name}")
     };
     let selected: Vec<String> = columns.iter().zip(decoders).enumerate().map(select).collect();

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use tidegate_sql::SqlDialect;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 
@@ -69,7 +70,7 @@ fn quote_identifier(name: &str) -> String {
     let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
         && name.chars().all(|other| other.is_ascii_lowercase() || other.is_ascii_digit() || other == '_');
     // A plain word may be a keyword; quotes are always valid.
-    if is_plain && name.contains('_') { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    if is_plain && name.contains('_') { name.to_owned() } else { SqlDialect::Postgres.quote_identifier(name) }
 }
 
 /// A privilege beyond reading, or a known bug of the server.

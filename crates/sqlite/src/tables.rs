@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, Row};
 use tidegate_query::{ColumnEntry, PolicyColumn, ValueKind};
+use tidegate_sql::SqlDialect;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SqliteTable {
@@ -59,7 +60,7 @@ pub(crate) fn read_definition(connection: &Connection, table: &SqliteTable) -> r
 }
 
 pub(crate) fn quote_identifier(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
+    SqlDialect::Sqlite.quote_identifier(name)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

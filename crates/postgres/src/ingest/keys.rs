@@ -2,7 +2,7 @@
 
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::WriteReceipt;
-use tidegate_sql::Transaction;
+use tidegate_sql::{SqlDialect, Transaction};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -76,7 +76,7 @@ fn missing_table_error(database: &str, role: &str) -> Error {
         "the database {database} cannot remember the keys of writes: the table tidegate.ingest_keys does not exist, and \
          the role {role} may not create it"
     );
-    let role = format!("\"{}\"", role.replace('"', "\"\""));
+    let role = SqlDialect::Postgres.quote_identifier(role);
     let grants = format!(
         "GRANT USAGE ON SCHEMA tidegate TO {role}; GRANT SELECT, INSERT, UPDATE, DELETE ON tidegate.ingest_keys TO {role};"
     );
