@@ -1,24 +1,18 @@
 //! The HTTP client of one server.
 
-use std::error::Error as _;
 use std::time::Duration;
 
-use reqwest::{Client, Response, redirect, retry};
+use reqwest::{Client, Response};
+use tidegate_http_client::client_builder;
 
 /// Interval of TCP keep-alive probes; a connection is lost after [`KEEP_ALIVE_TRIES`] unanswered ones.
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_TRIES: u32 = 3;
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
-/// Connects directly, neither follows redirects nor repeats requests, and closes idle connections before a server does.
+/// Detects lost connections, and closes idle ones before a server does.
 pub(crate) fn http_client(connect_timeout: Duration, idle_timeout: Duration) -> Result<Client, reqwest::Error> {
-    Client::builder()
-        .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
-        .no_proxy()
-        // The token and the requests are meant only for the named server.
-        .redirect(redirect::Policy::none())
-        .retry(retry::never())
-        .referer(false)
+    client_builder()
         .connect_timeout(connect_timeout)
         .tcp_keepalive(KEEP_ALIVE_EVERY)
         .tcp_keepalive_interval(KEEP_ALIVE_EVERY)
@@ -39,13 +33,4 @@ pub(crate) async fn read_refusal(mut response: Response, timeout: Duration) -> V
     };
     let _ = tokio::time::timeout(timeout, reading).await;
     body
-}
-
-/// The innermost cause of an error, which is the most specific one, without the URL.
-pub(crate) fn innermost_cause(error: &reqwest::Error) -> String {
-    let mut cause = error.source();
-    while let Some(inner) = cause.and_then(std::error::Error::source) {
-        cause = Some(inner);
-    }
-    cause.map_or_else(|| "unknown cause".to_owned(), ToString::to_string)
 }

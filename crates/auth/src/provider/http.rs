@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Client, Method, Request, Response, Url, redirect, retry};
+use reqwest::{Client, Method, Request, Url, redirect};
+use tidegate_http_client::{client_builder, innermost_cause, read_body};
 
 /// The time limit of one request, and so the longest wait of a caller.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -60,7 +61,11 @@ impl ProviderClient {
             return Err(ProviderError::Status(response.status().as_u16()));
         }
         let fresh_for = cache_lifetime(response.headers());
-        Ok(ProviderResponse { body: read_body(response).await?, fresh_for })
+        let (body, is_cut) = read_body(response, BODY_BYTES_MAX).await?;
+        if is_cut {
+            return Err(ProviderError::other(format_args!("its answer is larger than {BODY_BYTES_MAX} bytes")));
+        }
+        Ok(ProviderResponse { body, fresh_for })
     }
 }
 
@@ -69,28 +74,13 @@ fn build_client() -> Option<Client> {
         let is_same = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
         if is_same && attempt.previous().len() <= REDIRECTS_MAX { attempt.follow() } else { attempt.stop() }
     };
-    let built = Client::builder()
-        .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
-        .no_proxy()
+    let built = client_builder()
         .redirect(redirect::Policy::custom(same_origin))
-        .retry(retry::never())
-        .referer(false)
         .timeout(REQUEST_TIMEOUT)
         .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
         .pool_idle_timeout(IDLE_TIMEOUT)
         .build();
     built.ok()
-}
-
-async fn read_body(mut response: Response) -> Result<Vec<u8>, ProviderError> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > BODY_BYTES_MAX {
-            return Err(ProviderError::other(format_args!("its answer is larger than {BODY_BYTES_MAX} bytes")));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
 }
 
 fn cache_lifetime(headers: &HeaderMap) -> Option<Duration> {
@@ -166,13 +156,7 @@ impl From<reqwest::Error> for ProviderError {
         if error.is_timeout() {
             return Self::timed_out();
         }
-        // The outermost error repeats the URL; the innermost one names the cause.
-        let error = error.without_url();
-        let mut cause: &dyn std::error::Error = &error;
-        while let Some(source) = cause.source() {
-            cause = source;
-        }
-        Self::other(format_args!("it cannot be reached: {cause}"))
+        Self::other(format_args!("it cannot be reached: {}", innermost_cause(&error)))
     }
 }
 

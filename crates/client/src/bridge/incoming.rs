@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use thiserror::Error;
+use tidegate_http_client::innermost_cause;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::output::{OutgoingMessage, Output};
-use crate::http_client::innermost_cause;
 
 /// Larger messages are large ones, whose number in memory is limited.
 const LARGE_BYTES_MIN: usize = 256 * 1024;

@@ -7,12 +7,13 @@ use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, HeaderMap, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, Url};
 use tidegate_core::Backoff;
+use tidegate_http_client::innermost_cause;
 
 use crate::bearer_token::BearerToken;
 use crate::fetch::FetchOptions;
 use crate::fetch::error::FetchError;
 use crate::fetch::progress::DownloadEvent;
-use crate::http_client::{http_client, innermost_cause, read_refusal};
+use crate::http_client::{http_client, read_refusal};
 use crate::refusal::{ServerMessage, ServerRefusal, sanitize};
 
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -8,6 +8,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, C
 use reqwest::{Body, Method, RequestBuilder, Response, Url};
 use serde_json::Value;
 use tidegate_core::Backoff;
+use tidegate_http_client::innermost_cause;
 use tokio_util::sync::CancellationToken;
 
 use super::UploadOptions;
@@ -15,7 +16,7 @@ use super::error::{RowReason, UploadError};
 use super::file_part::FilePart;
 use super::receipt::UploadReceipt;
 use crate::fetch::ResultServer;
-use crate::http_client::{http_client, innermost_cause, read_refusal};
+use crate::http_client::{http_client, read_refusal};
 use crate::refusal::{ServerMessage, ServerRefusal, sanitize};
 
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);

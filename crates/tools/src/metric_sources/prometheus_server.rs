@@ -1,4 +1,4 @@
-//! HTTP client of a server with the API of Prometheus, bounded in bytes and time. It follows no redirects.
+//! HTTP client of a server with the API of Prometheus, bounded in bytes and time.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, Url};
 use tidegate_core::{Error, ErrorKind};
+use tidegate_http_client::{client_builder, innermost_cause, read_body};
 use tidegate_telemetry::metrics::prometheus::{BODY_BYTES_MAX, PrometheusRequest};
 
 use super::MetricApi;
@@ -72,29 +73,22 @@ impl PrometheusServer {
         }
         let failed = |error: reqwest::Error| {
             let reason = if error.is_timeout() { "does not answer in time" } else { "cannot be reached" };
-            self.unavailable(reason).with_detail(error.without_url().to_string())
+            self.unavailable(reason).with_detail(innermost_cause(&error))
         };
-        let mut response = builder.send().await.map_err(failed)?;
+        let response = builder.send().await.map_err(failed)?;
         let status = response.status();
         // Errors of the API have a body that says what is wrong.
         if !(status.is_success() || matches!(status.as_u16(), 400 | 422 | 503)) {
             return Err(self.unavailable(&format!("answers with the status {}", status.as_u16())));
         }
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            body.extend_from_slice(&chunk);
-            // The parser refuses a body that is too large, with advice.
-            if body.len() > BODY_BYTES_MAX {
-                break;
-            }
-        }
+        // The parser refuses a body that is too large, with advice.
+        let (body, _) = read_body(response, BODY_BYTES_MAX + 1).await.map_err(failed)?;
         Ok(body)
     }
 }
 
 fn build_client() -> Option<Client> {
-    let built = Client::builder()
-        .redirect(redirect::Policy::none())
+    let built = client_builder()
         .timeout(REQUEST_TIMEOUT)
         .connect_timeout(CONNECT_TIMEOUT)
         .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)

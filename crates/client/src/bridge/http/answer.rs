@@ -11,13 +11,14 @@ use reqwest::{Response, StatusCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use sse_stream::{Error, Sse, SseByteStream};
+use tidegate_http_client::innermost_cause;
 
 use super::HttpTransport;
 use crate::bearer_token::BearerToken;
 use crate::bridge::error::BridgeError;
 use crate::bridge::incoming::{MessageMeter, MessageShape, ReceiveError, ReceivedMessage, receive_body};
 use crate::bridge::request::ClientRequest;
-use crate::http_client::{innermost_cause, read_refusal};
+use crate::http_client::read_refusal;
 use crate::refusal::{ServerMessage, ServerRefusal, sanitize};
 
 const REFUSAL_WITHIN: Duration = Duration::from_secs(5);

@@ -14,8 +14,8 @@ use super::{HttpTransport, headers};
 use crate::bridge::error::BridgeError;
 use crate::bridge::incoming::{ReceiveError, ReceivedMessage};
 use crate::bridge::options::{BridgeNotice, reconnection_backoff};
-use crate::http_client::innermost_cause;
 use tidegate_core::Backoff;
+use tidegate_http_client::innermost_cause;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Maximum reconnection delay. A server may request a longer one, but the client then receives changes too late.

@@ -19,6 +19,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Client, Response, StatusCode};
+use tidegate_http_client::innermost_cause;
 use tidegate_mcp::{IncomingMessage, decode};
 use tokio::time::Instant;
 
@@ -32,7 +33,7 @@ use super::incoming::ReceivedMessage;
 use super::options::{BridgeNotice, BridgeOptions};
 use super::output::Output;
 use super::request::{ClientRequest, ModernMetadata, RequestState, ServerTransport};
-use crate::http_client::{http_client, innermost_cause};
+use crate::http_client::http_client;
 
 /// Shorter than that of servers: a call on a connection that was just closed fails, because it may have run.
 const IDLE_WITHIN: Duration = Duration::from_secs(2);

@@ -12,7 +12,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-core", &[]),
     ("tidegate-runtime", &["tidegate-core"]),
     ("tidegate-audit", &["tidegate-core", "tidegate-runtime"]),
-    ("tidegate-auth", &["tidegate-core", "tidegate-runtime"]),
+    ("tidegate-auth", &["tidegate-core", "tidegate-http-client", "tidegate-runtime"]),
     ("tidegate-mcp", &["tidegate-core", "tidegate-runtime"]),
     ("tidegate-sql", &["tidegate-core"]),
     ("tidegate-results", &["tidegate-core", "tidegate-runtime"]),
@@ -22,6 +22,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         "tidegate-network",
         &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql", "tidegate-transport"],
     ),
+    ("tidegate-http-client", &[]),
     ("tidegate-process-memory", &[]),
     ("tidegate-ingest-formats", &["tidegate-core"]),
     ("tidegate-ingest", &["tidegate-core", "tidegate-query"]),
@@ -53,6 +54,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         "tidegate-tools",
         &[
             "tidegate-core",
+            "tidegate-http-client",
             "tidegate-runtime",
             "tidegate-query",
             "tidegate-sql",
@@ -65,7 +67,10 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "tidegate-telemetry-formats",
         ],
     ),
-    ("tidegate-client", &["tidegate-core", "tidegate-runtime", "tidegate-mcp", "tidegate-query"]),
+    (
+        "tidegate-client",
+        &["tidegate-core", "tidegate-http-client", "tidegate-runtime", "tidegate-mcp", "tidegate-query"],
+    ),
     ("tidegate-testkit", &["tidegate-auth", "tidegate-core", "tidegate-mcp", "tidegate-runtime"]),
 ];
 
@@ -98,7 +103,7 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
     (&["tokio-tungstenite"], &["tidegate-transport", "tidegate-client"]),
     (&["clap", "clap_*"], &["tidegate"]),
     (&["indicatif"], &["tidegate-client"]),
-    (&["reqwest"], &["tidegate-auth", "tidegate-tools", "tidegate-client", "tidegate"]),
+    (&["reqwest"], &["tidegate-http-client", "tidegate-auth", "tidegate-tools", "tidegate-client", "tidegate"]),
     (&["jsonwebtoken"], &["tidegate-auth"]),
     (&["governor"], &["tidegate-runtime"]),
     (&["datafusion", "datafusion-*"], &["tidegate-engines", "tidegate-pgsql", "tidegate-bench"]),

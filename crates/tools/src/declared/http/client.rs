@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, LOCATION};
-use reqwest::{Client, Method, Request, Response, StatusCode, Url, redirect, retry};
+use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 use tidegate_core::{Error, ErrorKind};
+use tidegate_http_client::client_builder;
 
 use super::allowed_hosts::AllowedHosts;
 use super::request::HttpRequest;
@@ -56,14 +57,9 @@ impl HttpClient {
         version: &str,
         names: Arc<dyn DnsResolver>,
     ) -> Result<Self, Error> {
-        let client = Client::builder()
+        // Redirects are followed below, because targets and headers depend on the list.
+        let client = client_builder()
             .user_agent(format!("tidegate/{version}"))
-            // A proxy from the environment would see the traffic and resolve names without the checks.
-            .no_proxy()
-            // Redirects are followed below, because targets and headers depend on the list.
-            .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .referer(false)
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
             .pool_idle_timeout(IDLE_TIMEOUT)
@@ -184,21 +180,13 @@ fn check_encoding(headers: &HeaderMap, host: &str) -> Result<(), Error> {
     }
 }
 
-async fn read_body(mut response: Response, bytes_max: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
+/// A body that announces too many bytes is not read.
+async fn read_body(response: Response, bytes_max: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
     let announced = response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let announced: usize = announced.unwrap_or(0);
-    if announced > bytes_max && response.status().is_success() {
+    if response.status().is_success() && announced.is_some_and(|announced: usize| announced > bytes_max) {
         return Ok((Vec::new(), true));
     }
-    let mut body = Vec::with_capacity(announced.min(bytes_max));
-    while let Some(chunk) = response.chunk().await? {
-        let room = bytes_max - body.len();
-        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if chunk.len() > room {
-            return Ok((body, true));
-        }
-    }
-    Ok((body, false))
+    tidegate_http_client::read_body(response, bytes_max).await
 }
 
 fn transport_error(url: &Url, error: reqwest::Error) -> Error {
