@@ -93,18 +93,6 @@ impl Plan for ReadyPlan {
         schema()
     }
 
-    fn estimated_rows(&self) -> Option<u64> {
-        None
-    }
-
-    fn estimated_bytes(&self) -> Option<u64> {
-        None
-    }
-
-    fn is_pipeline_breaking(&self) -> bool {
-        false
-    }
-
     async fn explain(&self) -> Result<String, Error> {
         Ok("rows in memory".to_owned())
     }

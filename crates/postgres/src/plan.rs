@@ -58,10 +58,6 @@ impl Plan for PostgresPlan {
         self.estimate.get().map(|estimate| estimate.rows)
     }
 
-    fn estimated_bytes(&self) -> Option<u64> {
-        None
-    }
-
     fn is_pipeline_breaking(&self) -> bool {
         self.estimate.get().is_some_and(|estimate| estimate.is_pipeline_breaking)
     }

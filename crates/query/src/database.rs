@@ -172,13 +172,19 @@ pub trait Plan: Send + Sync {
     fn schema(&self) -> SchemaRef;
 
     /// The number of rows that the engine expects, if known.
-    fn estimated_rows(&self) -> Option<u64>;
+    fn estimated_rows(&self) -> Option<u64> {
+        None
+    }
 
     /// The number of bytes that the engine expects to read, if known.
-    fn estimated_bytes(&self) -> Option<u64>;
+    fn estimated_bytes(&self) -> Option<u64> {
+        None
+    }
 
     /// Whether its first row needs all of its input (a sort, an aggregate), so that streaming gains nothing.
-    fn is_pipeline_breaking(&self) -> bool;
+    fn is_pipeline_breaking(&self) -> bool {
+        false
+    }
 
     /// The plan as text for people and models.
     ///

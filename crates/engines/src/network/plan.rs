@@ -124,10 +124,6 @@ impl Plan for NetworkPlan {
         self.plan.estimated_rows()
     }
 
-    fn estimated_bytes(&self) -> Option<u64> {
-        None
-    }
-
     fn is_pipeline_breaking(&self) -> bool {
         self.plan.is_pipeline_breaking()
     }

@@ -24,18 +24,6 @@ impl Plan for FlightPlan {
         self.schema.clone()
     }
 
-    fn estimated_rows(&self) -> Option<u64> {
-        None
-    }
-
-    fn estimated_bytes(&self) -> Option<u64> {
-        None
-    }
-
-    fn is_pipeline_breaking(&self) -> bool {
-        false
-    }
-
     async fn explain(&self) -> Result<String, Error> {
         let url = self.client.replicas.preferred().address.to_string();
         let database = self.client.database.as_ref().map(|database| format!(", database {database}"));

@@ -104,18 +104,6 @@ impl Plan for InMemoryDatabase {
         self.0[0].schema()
     }
 
-    fn estimated_rows(&self) -> Option<u64> {
-        None
-    }
-
-    fn estimated_bytes(&self) -> Option<u64> {
-        None
-    }
-
-    fn is_pipeline_breaking(&self) -> bool {
-        false
-    }
-
     async fn explain(&self) -> Result<String, Error> {
         Ok(String::new())
     }

@@ -173,10 +173,6 @@ impl Plan for FakeDatabase {
         self.estimated_rows
     }
 
-    fn estimated_bytes(&self) -> Option<u64> {
-        None
-    }
-
     fn is_pipeline_breaking(&self) -> bool {
         self.is_pipeline_breaking
     }

@@ -142,10 +142,6 @@ impl Plan for SqlitePlan {
         self.summary.rows_max
     }
 
-    fn estimated_bytes(&self) -> Option<u64> {
-        None
-    }
-
     fn is_pipeline_breaking(&self) -> bool {
         self.summary.is_pipeline_breaking
     }

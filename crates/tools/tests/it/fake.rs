@@ -170,14 +170,6 @@ impl Plan for FakePlan {
         Some(self.batch.num_rows() as u64)
     }
 
-    fn estimated_bytes(&self) -> Option<u64> {
-        None
-    }
-
-    fn is_pipeline_breaking(&self) -> bool {
-        false
-    }
-
     async fn explain(&self) -> Result<String, tidegate_core::Error> {
         Ok("Scan: memory\n".to_owned())
     }

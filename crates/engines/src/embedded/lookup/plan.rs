@@ -112,10 +112,6 @@ impl Plan for LookupPlan {
         Some(0)
     }
 
-    fn is_pipeline_breaking(&self) -> bool {
-        false
-    }
-
     async fn explain(&self) -> Result<String, Error> {
         let (table, rows) = (&self.table, self.table_rows);
         Ok(format!("Lookup: compares the columns of all {rows} rows of {table}, which are in memory"))

@@ -71,18 +71,6 @@ impl Plan for RecordingPlan {
         row().schema()
     }
 
-    fn estimated_rows(&self) -> Option<u64> {
-        None
-    }
-
-    fn estimated_bytes(&self) -> Option<u64> {
-        None
-    }
-
-    fn is_pipeline_breaking(&self) -> bool {
-        false
-    }
-
     async fn explain(&self) -> Result<String, Error> {
         Ok(String::new())
     }
