@@ -17,9 +17,12 @@
 //!
 //! # Why not a library
 //!
-//! Of the client library `rumqttc` 0.25, every variant with TLS depends on `ring`, which this project bans; and it reads on
-//! while nothing can be stored, or does not keep the connection alive. A subscriber needs eight kinds of packets. The
-//! tests use that library as the publisher, and a real broker.
+//! One method of the client libraries reads packets and keeps the connection alive (`EventLoop::poll`). While nothing can
+//! be stored, they read on, or the broker ends the session. What they read then is limited by the broker only: by its
+//! window for QoS 1, with messages of up to 256 MiB, and not at all for QoS 0. A limit of theirs for the size of a packet
+//! ends the connection instead of refusing one message. That holds for `rumqttc` 0.25, whose TLS also requires `ring`,
+//! and for `rumqttc-v4-next` 0.34, which can do without. A subscriber needs eight kinds of packets. The tests use
+//! `rumqttc` as the publisher, and a real broker.
 
 mod address;
 mod connection;

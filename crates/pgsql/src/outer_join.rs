@@ -6,6 +6,8 @@
 //!
 //! If both sides have a column of the same name, DataFusion moves a condition on one of them below a projection as a
 //! condition on the other (`ProjectionExec::gather_filters_for_pushdown`): `a RIGHT JOIN b … WHERE a.id IS NULL` has no rows.
+//!
+//! DataFusion's issue 21246, and a text to be filed, in `docs/decisions/upstream`, which says when the module can go.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -2,6 +2,9 @@
 //!
 //! Lines wait in a bounded queue and are written together. If standard error is too slow, lines of level `info` and
 //! below are dropped and counted; warnings and errors wait for room.
+//!
+//! `tracing-appender` 0.2 does not suffice: it bounds lines and not bytes, drops lines of all levels or of none, says
+//! nowhere how many, and cannot write what is queued before the report of a panic.
 
 use std::io::{self, Write};
 use std::sync::{Arc, OnceLock};

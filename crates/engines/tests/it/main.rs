@@ -23,6 +23,7 @@
 //! - `wide`: windows, joins and subqueries that repeat long values.
 //! - `replay`: what the replays of SQL scripts share; the tests of each engine use it.
 //! - `sql_page`: `docs/reference/sql.md` says what the engine does.
+//! - `upstream`: what DataFusion alone gets wrong, and so which code can go with its next version.
 //! - `sql`: SQL behaviour, replayed from the workspace's `tests/slt/*.slt`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
@@ -51,4 +52,5 @@ mod sql;
 mod sql_page;
 mod streams;
 mod support;
+mod upstream;
 mod wide;

@@ -1,6 +1,8 @@
 //! Groups and aggregates that differ only in casts, such as `sum(x)` and `sum(x::bigint)`. DataFusion gives both the same
 //! name, and refuses two columns with one name. In ORDER BY, it takes an output name for a group that is a cast of the
 //! column of that name.
+//!
+//! DataFusion's issues 18975 and 13558; `docs/decisions/upstream` says when the module can go.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;

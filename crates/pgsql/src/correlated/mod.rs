@@ -2,6 +2,8 @@
 //!
 //! DataFusion plans subqueries whose outer columns occur in a filter without a limit, window or similar above it. All
 //! other subqueries are evaluated for all outer values at once ([`Domain`]) and joined.
+//!
+//! DataFusion's issues 6140, 16137, 21201, 23022 and 25347; `docs/decisions/upstream` says when the module can go.
 
 mod domain;
 mod membership;

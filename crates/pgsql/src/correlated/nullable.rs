@@ -1,4 +1,6 @@
 //! Scalar subqueries that may return no row are nullable, even if their column is not.
+//!
+//! DataFusion's issue 24513; `docs/decisions/upstream` says when the module can go.
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};

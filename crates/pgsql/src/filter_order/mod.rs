@@ -5,6 +5,8 @@
 //! condition for all rows. [`KeepProjectionAboveFilter`] keeps computed columns above the filter. [`OrderConditions`]
 //! evaluates fallible parts only for rows that pass the other parts, and the right side of AND and OR only for rows
 //! that the left side does not decide.
+//!
+//! DataFusion's issue 8927; `docs/decisions/upstream` says when the module can go.
 
 mod condition;
 mod projection;

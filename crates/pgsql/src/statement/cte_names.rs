@@ -1,4 +1,6 @@
 //! Renames expressions of an inner WITH that have the name of an expression of an outer WITH.
+//!
+//! DataFusion refuses such names. `docs/decisions/upstream` has the text to be filed, and says when the module can go.
 
 use std::ops::ControlFlow;
 

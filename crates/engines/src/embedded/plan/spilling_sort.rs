@@ -4,6 +4,8 @@
 //! its output are copied where they refer to much more memory than their rows need: a Parquet text refers to the whole
 //! page that it was read from, and a merged text to the batches of all its neighbours. The sort would count that
 //! memory, and the merge above it would count it once more for each batch.
+//!
+//! DataFusion's issues 12136, 17334 and 24739; `docs/decisions/upstream` says when the module can go.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;

@@ -3,6 +3,8 @@
 //! DataFusion knows that such a column has one value in each partition, and leaves it out of the sort of a partition. The
 //! partitions of a sort with a limit share the last row that they keep, so that rows with other constants and otherwise the
 //! same keys would be left out. A function without arguments is not known to be constant.
+//!
+//! DataFusion's pull request 23528, not in 55.2; `docs/decisions/upstream` says when the module can go.
 
 use std::sync::Arc;
 

@@ -2,6 +2,7 @@
 //!
 //! Writers omit NaN from the bounds (parquet-format, `ColumnOrder`), but PostgreSQL sorts NaN above all numbers. With
 //! the bounds, parts of a file with NaN would be skipped for `d > 1` or for the largest values.
+//! This is DataFusion's issue 15812; `docs/decisions/upstream` says when the removal can go.
 //!
 //! Row groups are read within the decode budget.
 

@@ -2,6 +2,8 @@
 //!
 //! Arrow's reader truncates `0.5` to `0` in integer columns. So such columns are read as text first and then converted
 //! to numbers, which fails for fractions.
+//!
+//! Arrow's issue 10265; `docs/decisions/upstream` says when the module can go.
 
 use std::sync::Arc;
 
