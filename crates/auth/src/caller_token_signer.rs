@@ -23,10 +23,7 @@ use crate::token::{KeyKind, TOKEN_BYTES_MAX, TokenAlgorithm, TokenOptionsError, 
 const LIFETIME_SECONDS: i64 = 60;
 const UNUSED_SECONDS: i64 = 15;
 /// Tokens that are kept; the one that was not used for the longest time is forgotten.
-const TOKENS_MAX: NonZeroUsize = match NonZeroUsize::new(1024) {
-    Some(count) => count,
-    None => NonZeroUsize::MIN,
-};
+const TOKENS_MAX: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 /// The claims that only the signer sets. `cnf` binds the caller's own token to a key that this node does not have.
 const RESERVED_CLAIMS: [&str; 9] = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "cnf", HOPS_CLAIM];
 /// Nodes that a call passes, so that networks that contain each other come to an end.

@@ -10,10 +10,7 @@ use serde_json::{Map, Value};
 use tidegate_core::{AuthMethod, Grants, ImpliedScopes, Principal, SCOPE_CLAIMS, nearest_names};
 
 /// Sets of roles whose grants are cached; the least recently used one is evicted.
-const SHARED_SETS_MAX: NonZeroUsize = match NonZeroUsize::new(1024) {
-    Some(count) => count,
-    None => NonZeroUsize::MIN,
-};
+const SHARED_SETS_MAX: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// The defined roles.
 ///

@@ -37,10 +37,7 @@ const CATALOG_AGES: CacheAges = CacheAges {
     refresh_after: Duration::from_secs(30),
     expire_after: Duration::from_secs(300),
     load_timeout: Duration::from_secs(60),
-    keys_max: match NonZeroUsize::new(64) {
-        Some(count) => count,
-        None => NonZeroUsize::MIN,
-    },
+    keys_max: NonZeroUsize::new(64).unwrap(),
 };
 
 impl PostgresServer {

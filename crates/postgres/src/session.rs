@@ -18,10 +18,7 @@ use crate::pooler::{DEALLOCATE_ALL, PoolerSession};
 use crate::prepared::PreparedStatement;
 
 /// The maximum number of prepared statements of a connection; the least recently used one is closed first.
-const STATEMENTS_MAX: NonZeroUsize = match NonZeroUsize::new(256) {
-    Some(count) => count,
-    None => NonZeroUsize::MIN,
-};
+const STATEMENTS_MAX: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
 /// Ends a transaction that wrote.
 pub(crate) const COMMIT: &str = "COMMIT";

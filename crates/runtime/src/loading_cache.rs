@@ -3,6 +3,10 @@
 //! A catalog, the answer of an issuer or an inspected role takes a round trip or more. If each caller prepared it, callers that
 //! arrive together would all do the work, and a caller that leaves would take the work of all with it: after a storm of clients
 //! that leave, nothing would ever be ready. Here, a value is loaded by a task of its own. Callers only wait for it.
+//!
+//! The crate `moka` loads a value in one of the futures that wait for it, and has no age after which a value is used and
+//! loaded anew. The other caches of Tidegate are bounded maps (`lru`). Those that expire use the clock of tokens, which
+//! tests set, or rules that `moka` does not have either.
 
 use std::hash::Hash;
 use std::num::NonZeroUsize;

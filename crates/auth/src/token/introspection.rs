@@ -25,10 +25,7 @@ use crate::provider::{LogThrottle, ProviderClient, ProviderError, REQUEST_TIMEOU
 use crate::secret::Digest;
 
 /// Rejected tokens in the cache at most; the least recently used one is evicted.
-const REJECTED_MAX: NonZeroUsize = match NonZeroUsize::new(10_000) {
-    Some(count) => count,
-    None => NonZeroUsize::MIN,
-};
+const REJECTED_MAX: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
 const REJECTED_SECONDS: Seconds = 5.0;
 /// Characters that are percent-encoded in a form field.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'*').remove(b'-').remove(b'.').remove(b'_');

@@ -74,10 +74,7 @@ pub(super) fn seconds_of(time: DateTime<Utc>) -> Seconds {
 }
 
 /// Tokens in the cache at most; the least recently used one is evicted.
-const TOKENS_MAX: NonZeroUsize = match NonZeroUsize::new(10_000) {
-    Some(count) => count,
-    None => NonZeroUsize::MIN,
-};
+const TOKENS_MAX: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
 /// Seconds after which a token is verified again.
 const LIFETIME_SECONDS_MAX: Seconds = 60.0;
 

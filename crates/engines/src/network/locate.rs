@@ -28,10 +28,7 @@ use super::tables::NetworkTables;
 use super::united_table::{NODE_COLUMN, NodePart, UnitedTable};
 
 /// Parts whose statistics are kept; the one that was not used for the longest time is forgotten.
-const PARTS_MAX: NonZeroUsize = match NonZeroUsize::new(4096) {
-    Some(count) => count,
-    None => NonZeroUsize::MIN,
-};
+const PARTS_MAX: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// Characters of a value.
 const VALUE_CHARS_MAX: usize = 100;
 

@@ -17,10 +17,7 @@ use tokio::time::Instant;
 use super::node_client::NodeClient;
 
 /// Identities whose tables are kept; the one that was not used for the longest time is forgotten.
-const IDENTITIES_MAX: NonZeroUsize = match NonZeroUsize::new(256) {
-    Some(count) => count,
-    None => NonZeroUsize::MIN,
-};
+const IDENTITIES_MAX: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 /// How long a list is fresh.
 const FRESH_FOR: Duration = Duration::from_secs(10);
 /// How old a list is that is fetched again because it lacks a table. Otherwise a misspelled name in each of many

@@ -38,10 +38,7 @@ const INDEXED_COLUMNS: &str = "dev.tidegate/indexed_columns";
 /// Tables of one call of `get_schema`.
 const TABLES_PER_CALL: usize = 100;
 /// Tables whose exact columns are remembered, and for how long, as long as `get_schema` reports the same of them.
-const DESCRIBED_MAX: NonZeroUsize = match NonZeroUsize::new(8192) {
-    Some(count) => count,
-    None => NonZeroUsize::MIN,
-};
+const DESCRIBED_MAX: NonZeroUsize = NonZeroUsize::new(8192).unwrap();
 const DESCRIBED_FOR: Duration = Duration::from_secs(5 * 60);
 /// Bytes of a remembered schema.
 const DESCRIBED_BYTES_MAX: usize = 16 * 1024;
