@@ -18,6 +18,7 @@ mod input;
 mod json_schema;
 mod limits;
 mod memory;
+mod message_text;
 mod missing_nodes;
 mod name_pattern;
 mod principal;
@@ -49,8 +50,9 @@ pub use limits::{
     tenant_share, tenant_share_of_bytes,
 };
 pub use memory::{MemoryRefusal, MemoryReservation};
+pub use message_text::{join_alternatives, shorten};
 pub use missing_nodes::{MissingNode, MissingNodes};
-pub use name_pattern::{NamePattern, join_alternatives, misspelled_name, nearest_names, suggestion};
+pub use name_pattern::{NamePattern, misspelled_name, nearest_names, suggestion};
 pub use principal::{AuthMethod, CallOrigin, Principal, TransportKind, quota_address};
 pub use redaction::{AnswerProtection, DataFence, RedactedText, Redactor};
 pub use scopes::{ImpliedScopes, ImpliedScopesError, SCOPE_CLAIMS, is_scope};

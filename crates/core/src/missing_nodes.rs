@@ -6,6 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::message_text::shorten;
+
 /// The number of nodes that a sentence names with their reasons.
 const NODES_NAMED_MAX: usize = 10;
 /// The number of characters of a reason in a sentence.
@@ -91,7 +93,7 @@ impl fmt::Display for MissingNodes {
         }
         for (index, node) in self.nodes.iter().take(NODES_NAMED_MAX).enumerate() {
             f.write_str(if index == 0 { ": " } else { ", " })?;
-            write!(f, "{} ({})", node.name, shorten(&node.reason))?;
+            write!(f, "{} ({})", node.name, reason_line(&node.reason))?;
         }
         match count.saturating_sub(NODES_NAMED_MAX) {
             0 => f.write_str("."),
@@ -101,12 +103,9 @@ impl fmt::Display for MissingNodes {
 }
 
 /// The reason as a part of a sentence: one line without its full stop.
-fn shorten(reason: &str) -> String {
+fn reason_line(reason: &str) -> String {
     let line = reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(REASON_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-        None => line.trim_end_matches('.').to_owned(),
-    }
+    shorten(line.trim_end_matches('.'), REASON_CHARS_MAX)
 }
 
 #[cfg(test)]

@@ -89,12 +89,6 @@ pub fn suggestion<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>)
     nearest_names(name, candidates).first().map_or_else(String::new, |nearest| format!("; did you mean \"{nearest}\"?"))
 }
 
-/// `a, b or c`.
-pub fn join_alternatives(mut names: Vec<String>) -> String {
-    let last = names.pop().unwrap_or_default();
-    if names.is_empty() { last } else { format!("{} or {last}", names.join(", ")) }
-}
-
 /// The candidate that `name` misspells: another letter or two, two letters swapped, or another case. A name that is only
 /// similar, such as `mean` for `year`, is not meant.
 pub fn misspelled_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -154,9 +154,8 @@ fn fold_name(word: &Word, dialect: SqlDialect) -> String {
         (None, _) | (_, SqlDialect::Sqlite) => word.value.to_ascii_lowercase(),
         (Some(_), _) => word.value.clone(),
     };
-    let end = (0..=NAME_BYTES_MAX.min(name.len())).rev().find(|end| name.is_char_boundary(*end)).unwrap_or_default();
     // Some servers also fold letters that are not ASCII.
-    name[..end].to_lowercase()
+    name[..name.floor_char_boundary(NAME_BYTES_MAX)].to_lowercase()
 }
 
 #[cfg(test)]

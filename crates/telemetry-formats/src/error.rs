@@ -84,11 +84,7 @@ impl From<FormatError> for RecordError {
 
 /// The first bytes of `text`, at most `bytes_max`, with whole characters only.
 pub(crate) fn cut_text(text: &str, bytes_max: usize) -> &str {
-    let mut end = text.len().min(bytes_max);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    &text[..text.floor_char_boundary(bytes_max)]
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
-use crate::name_pattern::{join_alternatives, misspelled_name};
+use crate::message_text::{join_alternatives, shorten};
+use crate::name_pattern::misspelled_name;
 
 /// The maximum length of the caller's value in a violation, in characters.
 const VALUE_CHARACTERS_MAX: usize = 100;
@@ -150,13 +151,6 @@ fn type_names(kind: &TypeKind) -> String {
 /// `value` as JSON, shortened.
 fn quote(value: &Value) -> String {
     shorten(value.to_string(), VALUE_CHARACTERS_MAX)
-}
-
-fn shorten(text: String, characters_max: usize) -> String {
-    match text.char_indices().nth(characters_max) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
 }
 
 fn member_path(path: &str, name: &str) -> String {

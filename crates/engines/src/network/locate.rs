@@ -15,7 +15,7 @@ use futures::StreamExt;
 use futures::future::{join_all, try_join};
 use lru::LruCache;
 use parking_lot::Mutex;
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, shorten};
 use tidegate_query::{Network, NodeDatabase, PartRange, TablePart};
 use tidegate_runtime::Job;
 use tidegate_sql::{SqlDialect, Statement};
@@ -194,18 +194,12 @@ fn ranges_of(columns: &[&str], batch: &RecordBatch) -> Result<Vec<PartRange>, Er
         if batch.num_rows() == 0 || range.iter().any(|values| values.is_null(0)) {
             continue;
         }
-        let text =
-            |values| ArrayFormatter::try_new(values, &options).map(|values| shortened(values.value(0).to_string()));
+        let text = |values| {
+            ArrayFormatter::try_new(values, &options)
+                .map(|values| shorten(values.value(0).to_string(), VALUE_CHARS_MAX))
+        };
         let (smallest, largest) = (text(&range[0]).map_err(failed)?, text(&range[1]).map_err(failed)?);
         ranges.push(PartRange { column: (*column).to_owned(), smallest, largest });
     }
     Ok(ranges)
-}
-
-/// `text`, with an ellipsis instead of its end if it is long.
-fn shortened(text: String) -> String {
-    match text.char_indices().nth(VALUE_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
 }

@@ -15,11 +15,7 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// The beginning of `text` with at most `bytes_max` bytes, which ends at the end of a character.
 pub(crate) fn cut_at(text: &str, bytes_max: usize) -> &str {
-    if text.len() <= bytes_max {
-        return text;
-    }
-    let end = (0..=bytes_max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    text.get(..end).unwrap_or_default()
+    &text[..text.floor_char_boundary(bytes_max)]
 }
 
 #[cfg(test)]

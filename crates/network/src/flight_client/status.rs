@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 use arrow_flight::error::FlightError;
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, shorten};
 use tonic::{Code, Status};
 
 use super::connection::MESSAGE_BYTES_MAX;
@@ -64,7 +64,7 @@ pub(super) fn decoding_error(node: &str, error: &FlightError) -> Error {
 
 /// The error for an answer that does not follow the protocol.
 pub(super) fn malformed(node: &str, problem: &str) -> Error {
-    unavailable(node, &format!("its answer is malformed: {}", shorten(problem)))
+    unavailable(node, &format!("its answer is malformed: {}", shorten(problem, TEXT_CHARS_MAX)))
 }
 
 /// Fails if the answers of a node of this `version` could be misread.
@@ -81,7 +81,7 @@ pub(super) fn check_protocol(node: &str, protocol: u32, version: &str) -> Result
 
 /// The error for a node that does not answer, or whose connection broke.
 pub(super) fn unavailable(node: &str, cause: &str) -> Error {
-    Error::new(ErrorKind::Unavailable, format!("node {node:?} is not available: {}", shorten(cause)))
+    Error::new(ErrorKind::Unavailable, format!("node {node:?} is not available: {}", shorten(cause, TEXT_CHARS_MAX)))
 }
 
 pub(super) fn timed_out(node: &str, seconds: f64) -> Error {
@@ -95,14 +95,7 @@ pub(super) fn cancelled() -> Error {
 fn describe(node: &str, text: &str) -> String {
     match text {
         "" => format!("node {node:?} reported an error without a text"),
-        text => format!("node {node:?}: {}", shorten(text)),
-    }
-}
-
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(TEXT_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
+        text => format!("node {node:?}: {}", shorten(text, TEXT_CHARS_MAX)),
     }
 }
 

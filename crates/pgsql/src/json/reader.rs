@@ -65,8 +65,7 @@ impl<'a> JsonReader<'a> {
     }
 
     fn error(&self) -> DataFusionError {
-        let end = self.text.len().min(40);
-        let end = (0..=end).rev().find(|end| self.text.is_char_boundary(*end)).unwrap_or(0);
+        let end = self.text.floor_char_boundary(40);
         let more = if end < self.text.len() { "…" } else { "" };
         exec_datafusion_err!(
             "invalid input syntax for type json at byte {} of {}{more}",

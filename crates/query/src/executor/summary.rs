@@ -8,6 +8,7 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
+use tidegate_core::shorten;
 
 use crate::format::{batch_cells, unique_names};
 
@@ -24,7 +25,7 @@ pub(crate) fn summarize_columns(schema: &SchemaRef, batches: &[RecordBatch]) -> 
         let text = |row: usize| {
             let mut text = String::new();
             cells[index].append_text(row, &mut text);
-            shorten(text)
+            shorten(text, VALUE_CHARS_MAX)
         };
         let nulls = (0..rows.num_rows()).filter(|row| cells[index].is_null(*row)).count();
         let compared = compare_values(values, |row| cells[index].is_null(row));
@@ -75,11 +76,4 @@ fn compare_values(values: &ArrayRef, is_null: impl Fn(usize) -> bool) -> Option<
         max: present().max_by_key(|row| rows.row(*row)),
         distinct: different.len() as u64,
     })
-}
-
-fn shorten(text: String) -> String {
-    match text.char_indices().nth(VALUE_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
 }

@@ -1,7 +1,7 @@
 //! Parses a query spec from JSON by hand, so that all violations are reported at once, with their paths.
 
 use serde_json::{Map, Value};
-use tidegate_core::{Error, Violation, unknown_name};
+use tidegate_core::{Error, Violation, shorten, unknown_name};
 
 use super::{
     AggregateFunction, GroupKey, JoinKind, JoinOn, LIMIT_DEFAULT, NamedExpression, QueryJoin, QuerySpec, Selection,
@@ -280,9 +280,5 @@ pub(super) fn child_path(path: &str, key: &str) -> String {
 /// The value as JSON, shortened to one line.
 pub(super) fn shorten_value(value: &Value) -> String {
     const CHARACTERS_MAX: usize = 60;
-    let text = value.to_string();
-    match text.char_indices().nth(CHARACTERS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    shorten(value.to_string(), CHARACTERS_MAX)
 }

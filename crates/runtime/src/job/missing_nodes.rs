@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_core::{Error, ErrorKind, MissingNodes};
+use tidegate_core::{Error, ErrorKind, MissingNodes, shorten};
 
 use super::Job;
 use crate::event::QueryStep;
@@ -29,10 +29,7 @@ impl Job {
     pub fn record_missing_nodes(&self, missing: &MissingNodes) -> Result<(), Error> {
         let mut missing = self.redact_missing_nodes(missing);
         for node in &mut missing.nodes {
-            if let Some((end, _)) = node.reason.char_indices().nth(REASON_CHARS_MAX) {
-                node.reason.truncate(end);
-                node.reason.push('…');
-            }
+            node.reason = shorten(std::mem::take(&mut node.reason), REASON_CHARS_MAX);
         }
         for job in self.ancestors() {
             let mut state = job.completeness.lock();

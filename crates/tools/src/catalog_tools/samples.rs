@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, ListBuilder, RecordBatch, StringBuilder};
 use futures::TryStreamExt;
-use tidegate_core::Error;
+use tidegate_core::{Error, shorten};
 use tidegate_query::{ColumnEntry, ColumnFormatter, Database, QueryRows};
 use tidegate_runtime::Job;
 use tidegate_sql::Statement;
@@ -77,18 +77,11 @@ fn distinct_examples(batches: &[RecordBatch], column: &str, expected: usize) -> 
             if examples.len() >= expected {
                 return examples;
             }
-            let example = shorten(value);
+            let example = shorten(value, EXAMPLE_CHARACTERS_MAX);
             if !examples.contains(&example) {
                 examples.push(example);
             }
         }
     }
     examples
-}
-
-fn shorten(example: String) -> String {
-    match example.char_indices().nth(EXAMPLE_CHARACTERS_MAX) {
-        Some((end, _)) => format!("{}…", &example[..end]),
-        None => example,
-    }
 }

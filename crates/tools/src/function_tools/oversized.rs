@@ -6,6 +6,7 @@ use std::fmt::Write;
 use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 use serde_json::Value;
+use tidegate_core::shorten;
 use tidegate_query::ColumnFormatter;
 use tidegate_system::{SystemColumn, SystemColumnType, SystemTableDescription};
 
@@ -81,13 +82,7 @@ impl<'a> AnswerColumn<'a> {
         match self.values.format_value(row) {
             None => Value::Null.to_string(),
             Some(number) if !self.has_quotes => number,
-            Some(mut text) => {
-                if let Some((end, _)) = text.char_indices().nth(EXAMPLE_CHARACTERS_MAX) {
-                    text.truncate(end);
-                    text.push('…');
-                }
-                Value::from(text).to_string()
-            }
+            Some(text) => Value::from(shorten(text, EXAMPLE_CHARACTERS_MAX)).to_string(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use tidegate_core::Error;
+use tidegate_core::{Error, shorten};
 use tidegate_query::Database;
 use tidegate_runtime::{Job, Prompt};
 use tidegate_sql::Statement;
@@ -65,10 +65,7 @@ async fn describe_plan(database: &dyn Database, statement: &Statement, job: &Job
         Err(error) => Err(error),
     };
     match planned {
-        Ok(plan) => match plan.char_indices().nth(PLAN_CHARACTERS_MAX) {
-            Some((end, _)) => format!("Its plan:\n\n{}…", &plan[..end]),
-            None => format!("Its plan:\n\n{plan}"),
-        },
+        Ok(plan) => format!("Its plan:\n\n{}", shorten(plan, PLAN_CHARACTERS_MAX)),
         Err(error) => missing_plan_text(&error),
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, shorten};
 
 use super::super::answer::{MetricAnswer, SampleCounts};
 use super::super::exposition::MetricFamilies;
@@ -98,7 +98,8 @@ struct RawMetadata {
 pub fn parse_range(body: &[u8]) -> Result<PrometheusAnswer<Vec<RangeSeries>>, Error> {
     let answer: PrometheusAnswer<RangeData> = parse(body)?;
     if answer.data.result_type != "matrix" {
-        let message = format!("the Prometheus server returned a {:?}, not a matrix", shorten(&answer.data.result_type));
+        let result_type = shorten_message(answer.data.result_type);
+        let message = format!("the Prometheus server returned a {result_type:?}, not a matrix");
         return Err(Error::new(ErrorKind::Unavailable, message));
     }
     let series = answer.data.result.0.into_iter().map(|raw| RangeSeries {
@@ -197,7 +198,7 @@ fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<PrometheusAnswer<T>, 
     match (envelope.status.as_str(), envelope.data) {
         ("success", Some(data)) => {
             let warnings = envelope.warnings.unwrap_or_default().into_iter().take(WARNINGS_MAX);
-            Ok(PrometheusAnswer { data, warnings: warnings.map(|warning| shorten(&warning)).collect() })
+            Ok(PrometheusAnswer { data, warnings: warnings.map(shorten_message).collect() })
         }
         ("success", None) => Err(Error::new(ErrorKind::Unavailable, "the answer of the Prometheus server has no data")),
         _ => Err(server_error(envelope.error_type, envelope.error)),
@@ -213,19 +214,17 @@ fn server_error(error_type: Option<String>, message: Option<String>) -> Error {
         _ => ErrorKind::Failed,
     };
     let message = message.unwrap_or_else(|| "no message".to_owned());
-    Error::new(kind, format!("the Prometheus server reports {}: {}", shorten(&error_type), shorten(&message)))
+    let (error_type, message) = (shorten_message(error_type), shorten_message(message));
+    Error::new(kind, format!("the Prometheus server reports {error_type}: {message}"))
 }
 
 fn form_error(error: &serde_json::Error) -> Error {
     let message = "the answer is not one of the Prometheus HTTP API; check the URL of the source";
-    Error::new(ErrorKind::Unavailable, format!("{message} ({})", shorten(&error.to_string())))
+    Error::new(ErrorKind::Unavailable, format!("{message} ({})", shorten_message(error.to_string())))
 }
 
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(MESSAGE_CHARACTERS_MAX) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
+fn shorten_message(text: String) -> String {
+    shorten(text, MESSAGE_CHARACTERS_MAX)
 }
 
 fn split_name(mut labels: BTreeMap<String, String>) -> PrometheusSeries {

@@ -3,7 +3,7 @@
 //! A caller reads the host and a short reason. The secrets of the request are removed, even where the API repeats them.
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, shorten};
 
 use super::api_result::{MediaType, media_type};
 use super::client::HttpResponse;
@@ -75,13 +75,7 @@ fn api_message(fetched: &HttpResponse, secrets: &Secrets) -> Option<String> {
     let text = secrets.redact_error(&String::from_utf8_lossy(&fetched.body));
     let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     let text = text.trim();
-    if text.is_empty() {
-        return None;
-    }
-    Some(match text.char_indices().nth(API_MESSAGE_CHARACTERS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    })
+    (!text.is_empty()).then(|| shorten(text, API_MESSAGE_CHARACTERS_MAX))
 }
 
 pub(super) fn body_too_large(host: &str, bytes_max: usize) -> Error {
