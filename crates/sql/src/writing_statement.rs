@@ -19,9 +19,9 @@ pub fn may_write(sql: &str, dialect: SqlDialect) -> Result<bool, Error> {
         return Ok(true);
     }
     let mut has_insert = false;
-    for pair in words.windows(2) {
-        has_insert |= matches!(pair[0].as_str(), "INSERT" | "MERGE");
-        let writes = match (pair[0].as_str(), pair[1].as_str()) {
+    for [word, next] in words.array_windows() {
+        has_insert |= matches!(word.as_str(), "INSERT" | "MERGE");
+        let writes = match (word.as_str(), next.as_str()) {
             ("INSERT" | "MERGE", "INTO") | ("DELETE", "FROM") => true,
             ("FOR", "UPDATE" | "SHARE" | "NO" | "KEY") => true,
             // The beginning of a statement; a column may have this name too.

@@ -97,8 +97,8 @@ fn add_items<O: OffsetSizeTrait>(items: &dyn Array, offsets: &[O], widths: &mut 
     let items = items.slice(first.as_usize(), last.as_usize() - first.as_usize());
     let mut of_items = vec![0; items.len()];
     add_value_bytes(items.as_ref(), &mut of_items);
-    for (width, ends) in widths.iter_mut().zip(offsets.windows(2)) {
-        let range = ends[0].as_usize() - first.as_usize()..ends[1].as_usize() - first.as_usize();
+    for (width, [start, end]) in widths.iter_mut().zip(offsets.array_windows()) {
+        let range = start.as_usize() - first.as_usize()..end.as_usize() - first.as_usize();
         *width += of_items[range].iter().sum::<u64>();
     }
 }

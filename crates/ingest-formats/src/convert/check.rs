@@ -138,11 +138,7 @@ fn item_ranges(array: &ArrayRef) -> Result<(ArrayRef, Vec<std::ops::Range<usize>
 /// Which items each list has, counted from the first item of the first one.
 fn ranges_of<O: OffsetSizeTrait>(offsets: &[O]) -> Vec<std::ops::Range<usize>> {
     let first = offsets.first().map_or(0, |offset| offset.as_usize());
-    let ranges = offsets.windows(2).map(|pair| match pair {
-        [start, end] => start.as_usize() - first..end.as_usize() - first,
-        _ => 0..0,
-    });
-    ranges.collect()
+    offsets.array_windows().map(|[start, end]| start.as_usize() - first..end.as_usize() - first).collect()
 }
 
 fn check_entries(

@@ -229,11 +229,10 @@ impl SegmentReader {
         let mut starts: Vec<usize> = std::iter::once(0).chain(markers.filter(|start| *start > 0)).collect();
         let is_known = starts.len() as u64 == count;
         starts.push(content.len());
-        let payload = |ends: &[usize]| match ends {
-            [start, end] => content.get(start + RECORD_HEADER_BYTES as usize..*end).map(Bytes::copy_from_slice),
-            _ => None,
+        let payload = |[start, end]: &[usize; 2]| {
+            content.get(start + RECORD_HEADER_BYTES as usize..*end).map(Bytes::copy_from_slice)
         };
-        let payloads = starts.windows(2).map(payload).collect::<Option<Vec<Bytes>>>();
+        let payloads = starts.array_windows().map(payload).collect::<Option<Vec<Bytes>>>();
         let payloads = payloads.filter(|_| is_known).unwrap_or_default();
         LostRecords { file: self.path.clone(), offset, problem, sequences, payloads }
     }

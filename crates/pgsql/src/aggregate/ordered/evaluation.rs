@@ -55,7 +55,7 @@ pub(super) struct OrderedSetSpec {
 impl OrderedSetSpec {
     /// Computes the result of each group. The values of a group lie between two adjacent `bounds`.
     pub(super) fn evaluate_groups(&self, values: &ArrayRef, bounds: &[usize]) -> Result<ArrayRef> {
-        let groups = bounds.windows(2).map(|bound| values.slice(bound[0], bound[1] - bound[0]));
+        let groups = bounds.array_windows().map(|[start, end]| values.slice(*start, end - start));
         let flat = match (self.kind, values.data_type()) {
             (OrderedSetKind::Continuous, DataType::Interval(_)) => self.interpolate_intervals(groups)?,
             (OrderedSetKind::Continuous, _) => self.interpolate_numbers(groups)?,
@@ -66,8 +66,8 @@ impl OrderedSetSpec {
         }
         let DataType::List(element) = &self.result else { return exec_err!("fractions of a list give a list") };
         let has_values: Vec<bool> = bounds
-            .windows(2)
-            .map(|bound| bound[0] < bound[1] && !matches!(self.fractions, Fractions::NullList))
+            .array_windows()
+            .map(|[start, end]| start < end && !matches!(self.fractions, Fractions::NullList))
             .collect();
         let lengths = has_values.iter().map(|_| self.fractions.as_slice().len());
         let element = Arc::new(Field::new(element.name(), element.data_type().clone(), true));

@@ -88,9 +88,9 @@ impl GroupValues {
         };
         let emitted = bounds[count];
         self.groups.clear();
-        for (group, bound) in bounds.windows(2).skip(count).enumerate() {
+        for (group, [start, end]) in bounds.array_windows().skip(count).enumerate() {
             let group = u32::try_from(group).map_err(|_| too_many_values_error())?;
-            self.groups.extend(std::iter::repeat_n(group, bound[1] - bound[0]));
+            self.groups.extend(std::iter::repeat_n(group, end - start));
         }
         self.group_count -= count;
         let rest = values.slice(emitted, values.len() - emitted);
@@ -102,7 +102,7 @@ impl GroupValues {
     }
 
     fn to_lists(&self, values: ArrayRef, bounds: &[usize]) -> Result<ListArray> {
-        let lengths = bounds.windows(2).map(|bound| bound[1] - bound[0]);
+        let lengths = bounds.array_windows().map(|[start, end]| end - start);
         if i32::try_from(values.len()).is_err() {
             return Err(too_many_values_error());
         }

@@ -193,7 +193,7 @@ fn check_bounds(bounds: &[f64], buckets: usize) -> Result<(), RecordError> {
             bounds.len()
         ));
     }
-    if bounds.iter().any(|bound| bound.is_nan()) || bounds.windows(2).any(|pair| pair[0] >= pair[1]) {
+    if bounds.iter().any(|bound| bound.is_nan()) || bounds.array_windows().any(|[lower, upper]| lower >= upper) {
         return RecordError::rejected("the bounds of its buckets do not increase");
     }
     Ok(())

@@ -22,7 +22,8 @@ pub(super) fn convert(root: &YamlNode, draft: &mut ConfigDraft) {
         let variables = server.get("env").map(YamlNode::members).unwrap_or_default();
         let variables = variables.iter().filter_map(|(_, _, value)| value.text());
         let target = arguments.iter().cloned().chain(variables).find(|text| target_of(text).is_some());
-        let file = arguments.windows(2).find(|pair| FILE_OPTIONS.contains(&pair[0].as_str())).map(|pair| &pair[1]);
+        let file =
+            arguments.array_windows().find(|[option, _]| FILE_OPTIONS.contains(&option.as_str())).map(|[_, file]| file);
         match (target.as_deref().and_then(target_of), file) {
             (Some((kind, target)), _) => {
                 draft.add_database(database(name, kind, target));
