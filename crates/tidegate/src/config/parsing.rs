@@ -1,6 +1,9 @@
 //! Parses a document: first its structure, with all problems and their positions at once, then its types. Values of
 //! variables are never quoted.
 //!
+//! The check is not that of [`tidegate_core::JsonSchema`], whose violations are for models: they quote the value as JSON,
+//! and with a map or list all values of variables in it.
+//!
 //! Depends on no engine and opens nothing: `fuzz/` compiles this module separately.
 
 use schemars::generate::SchemaSettings;
