@@ -63,6 +63,7 @@ pub(crate) fn check_pages<R: ChunkReader>(
 ) -> Result<PageSizes, BodyError> {
     let mut sizes = PageSizes::default();
     for group in metadata.row_groups() {
+        let group_rows = u64::try_from(group.num_rows()).unwrap_or(0);
         let mut open = 0_u64;
         let mut row = 0_u64;
         for column in group.columns() {
@@ -70,7 +71,9 @@ pub(crate) fn check_pages<R: ChunkReader>(
             sizes.total_bytes = sizes.total_bytes.saturating_add(pages.total);
             check_expansion(sizes.total_bytes, length, limits)?;
             open = open.saturating_add(pages.largest).saturating_add(pages.dictionary);
-            row = row.saturating_add(pages.row_bytes);
+            // A batch may have rows of several groups, each with a dictionary.
+            let dictionary = pages.dictionary.div_ceil(group_rows.max(1));
+            row = row.saturating_add(pages.row_bytes).saturating_add(dictionary);
             sizes.has_lists |= column.column_descr().max_rep_level() > 0;
         }
         if open > OPEN_PAGES_BYTES_MAX {

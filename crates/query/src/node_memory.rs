@@ -13,8 +13,9 @@ use tidegate_core::{MemoryRefusal, MemoryReservation, tenant_share};
 use tokio::sync::Notify;
 
 /// A reservation of at most so many bytes is never refused, so that queries that hold all memory do not stop small writes.
-/// The number of running calls bounds what exceeds the limit by that.
-const ALWAYS_RESERVED_BYTES: usize = 512 << 10;
+/// A call has at
+/// most two, and the number of running calls bounds what exceeds the limit by that.
+const ALWAYS_RESERVED_BYTES: usize = 256 << 10;
 
 /// The memory that all work of a node shares.
 #[derive(Debug)]

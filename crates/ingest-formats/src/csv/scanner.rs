@@ -250,7 +250,8 @@ impl CsvScanner {
                     self.end_field(end);
                     return Some(true);
                 }
-                Some(_) => self.add_defect(CsvDefect::BareReturn),
+                Some(_) if quotes != CsvQuotes::Anywhere => self.add_defect(CsvDefect::BareReturn),
+                Some(_) => {}
             },
             _ if quotes == CsvQuotes::Strict => self.add_defect(CsvDefect::QuoteWithinField),
             _ => {}
@@ -318,12 +319,13 @@ impl CsvScanner {
                 self.field = CsvField { start: length, ..CsvField::EMPTY };
                 self.end_field(length);
             }
-            // A carriage return at the end may be half of a line break.
+            // A carriage return at the end is a line break whose second half is missing.
             ScanState::Plain => {
-                if self.position < length {
+                let is_cut = self.position < length;
+                if is_cut && self.characters.quotes == CsvQuotes::Strict {
                     self.add_defect(CsvDefect::BareReturn);
                 }
-                self.end_field(length);
+                self.end_field(length - usize::from(is_cut));
             }
             ScanState::Quoted | ScanState::Escape => self.end_field(length),
             ScanState::QuoteReturn => {

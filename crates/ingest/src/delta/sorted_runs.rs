@@ -179,7 +179,7 @@ fn read_batch(reader: &mut FileReader<File>, index: usize, folder: &Path) -> Res
     batch.ok_or_else(|| DeltaError::io(folder)(ErrorKind::UnexpectedEof.into()))
 }
 
-/// A function that tells an error of the file from one of the rows.
+/// A function that distinguishes an error of the file from one of the rows.
 fn file_error(folder: &Path) -> impl FnOnce(ArrowError) -> DeltaError + '_ {
     move |error| match error {
         ArrowError::IoError(_, source) => DeltaError::Io { path: folder.to_owned(), source },

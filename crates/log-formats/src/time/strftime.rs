@@ -59,7 +59,11 @@ impl EntryTimeFormat {
         if format.len() > FORMAT_BYTES_MAX {
             return Err(error(FORMAT_BYTES_MAX + 1, "is too long"));
         }
-        let letters = format.split("%%").map(|part| part.replace("%L", "%f").replace("%N", "%f"));
+        let fractions = ["%L", "%N", "%3L", "%3N", "%6L", "%6N", "%9L", "%9N"];
+        let letters = format.split("%%").map(|part| {
+            let with_point = part.replace("%.3N", "%.f").replace("%.6N", "%.f").replace("%.9N", "%.f");
+            fractions.iter().fold(with_point, |part, fraction| part.replace(fraction, "%f"))
+        });
         let letters = letters.collect::<Vec<_>>().join("%%");
         let Ok(items) = StrftimeItems::new(&letters).parse_to_owned() else {
             let (known, wrong) = letters.split_at(known_length(&letters));
@@ -71,7 +75,11 @@ impl EntryTimeFormat {
             |numeric: &Numeric| items.iter().any(|item| matches!(item, Item::Numeric(other, _) if other == numeric));
         let is_month_name = |item: &Item<'_>| matches!(item, Item::Fixed(Fixed::ShortMonthName | Fixed::LongMonthName));
         let has_month = has(&Numeric::Month) || items.iter().any(is_month_name);
-        let has_date = has(&Numeric::Timestamp) || has(&Numeric::Ordinal) || (has_month && has(&Numeric::Day));
+        let is_whole = |item: &Item<'_>| matches!(item, Item::Fixed(Fixed::RFC2822 | Fixed::RFC3339));
+        let has_date = items.iter().any(is_whole)
+            || has(&Numeric::Timestamp)
+            || has(&Numeric::Ordinal)
+            || (has_month && has(&Numeric::Day));
         if has_date { Ok(Self(Form::Items(items))) } else { Err(error(1, "has no month and day")) }
     }
 }
@@ -173,6 +181,8 @@ mod tests {
     fn letters_read_their_parts() {
         let table = [
             ("%d/%b/%Y:%H:%M:%S %z", "10/Oct/2000:13:55:36 -0700", "2000-10-10T20:55:36Z"),
+            ("%+", "2024-03-01T12:00:00.25+00:00", "2024-03-01T12:00:00.250Z"),
+            ("%Y-%m-%d %H:%M:%S%.3N", "2024-03-01 12:00:00.250", "2024-03-01T12:00:00.250Z"),
             ("%Y-%m-%d %H:%M:%S,%3f", "2024-03-01 12:00:00,250", "2024-03-01T12:00:00.250Z"),
             ("%F %T%.f %Z", "2024-03-01 12:00:00.5 CET", "2024-03-01T11:00:00.500Z"),
             ("%F %T%.6f", "2024-03-01 12:00:00", "2024-03-01T12:00:00Z"),

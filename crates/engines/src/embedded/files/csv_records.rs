@@ -41,6 +41,11 @@ pub(crate) struct CsvRecord<'r> {
 }
 
 impl<'r> CsvRecord<'r> {
+    /// The number of its bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
     /// The number of fields.
     pub(crate) fn len(&self) -> usize {
         self.field_count
@@ -136,7 +141,14 @@ impl CsvError {
 }
 
 impl<R: Read> CsvRecords<R> {
-    pub(crate) fn new(text: R, budget: ReadBudget, characters: CsvCharacters, comment: Option<u8>) -> Self {
+    /// The records of `text`, before which `lines_before` lines of the file were skipped.
+    pub(crate) fn new(
+        text: R,
+        budget: ReadBudget,
+        characters: CsvCharacters,
+        comment: Option<u8>,
+        lines_before: usize,
+    ) -> Self {
         Self {
             text,
             budget,
@@ -148,11 +160,11 @@ impl<R: Read> CsvRecords<R> {
             end: 0,
             filled: 0,
             is_at_end: false,
-            line: 1,
+            line: lines_before as u64 + 1,
         }
     }
 
-    /// The next record. After an error there are no more.
+    /// The next record. After bytes that cannot be read there are no more.
     pub(crate) fn next(&mut self) -> Result<Option<CsvRecord<'_>>, CsvError> {
         let line = loop {
             self.start = self.end;
@@ -254,11 +266,19 @@ pub(crate) fn field_count_error(record: &CsvRecord<'_>, expected: usize) -> CsvE
 mod tests {
     use super::*;
 
+    /// Gives one byte at a time.
+    struct SingleBytes<'t>(&'t [u8]);
+
+    impl Read for SingleBytes<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0.read(&mut buffer[..1])
+        }
+    }
+
     fn read(text: &str, comment: Option<u8>) -> Vec<(u64, Vec<String>)> {
-        // Pieces of one byte.
-        let pieces = io::BufReader::with_capacity(1, text.as_bytes());
+        let pieces = SingleBytes(text.as_bytes());
         let characters = CsvCharacters { quotes: CsvQuotes::WithinFields, ..CsvCharacters::new(b',', b'"') };
-        let mut records = CsvRecords::new(pieces, ReadBudget::new(usize::MAX), characters, comment);
+        let mut records = CsvRecords::new(pieces, ReadBudget::new(usize::MAX), characters, comment, 0);
         let mut found = Vec::new();
         while let Some(record) = records.next().unwrap() {
             found.push((record.line, record.fields().map(Cow::into_owned).collect()));
@@ -281,6 +301,7 @@ mod tests {
             ReadBudget::new(usize::MAX),
             CsvCharacters::new(b',', b'"'),
             None,
+            0,
         );
         assert!(records.next().is_ok());
         let error = records.next().err().unwrap();

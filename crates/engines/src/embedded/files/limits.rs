@@ -18,7 +18,7 @@ pub struct FileLimits {
     pub inferred_rows: usize,
     /// The size up to which all rows of a text file are read to detect its types.
     pub fully_inferred_bytes: u64,
-    /// Maximum number of bytes of one row of a text file, and of all rows that are read to detect types.
+    /// Maximum number of bytes of one row of a text file.
     pub row_bytes_max: usize,
     /// Maximum number of columns of a table.
     pub columns_max: usize,

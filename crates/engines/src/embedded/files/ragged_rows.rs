@@ -24,7 +24,7 @@ struct SampleRecord {
 /// The records of a sample. The last one may be cut, and counts only with its line break.
 fn read_records(sample: &[u8], characters: CsvCharacters) -> Vec<SampleRecord> {
     let characters = CsvCharacters { quotes: CsvQuotes::Anywhere, ..characters };
-    let mut records = CsvRecords::new(sample, ReadBudget::new(usize::MAX), characters, None);
+    let mut records = CsvRecords::new(sample, ReadBudget::new(usize::MAX), characters, None, 0);
     let mut found = Vec::new();
     while let Ok(Some(record)) = records.next() {
         if record.has_line_break() {

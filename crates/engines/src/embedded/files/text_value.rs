@@ -3,11 +3,13 @@
 //! A text becomes a value of a type only if the value, written out again, has the same digits. So `0870`, `+49` and `12E5`
 //! stay text, and so do a number with more digits than its column holds, a time of day in a column of dates, and
 //! nanoseconds. These differences of spelling are harmless: zeros at the end of a fraction, `.5` and `5.`, the form of an
-//! exponent that has a sign or follows a point, `TRUE`, `T` or a blank between a date and its time, a missing second,
+//! exponent, where a sign or a point shows that it is one, `TRUE`, `T` or a blank between a date and its time, a missing second,
 //! zeros after microseconds, and an offset in place of UTC.
 //!
 //! Where the configuration declares a type, [`TypeOrigin::Declared`], zeros before an integer and digits beyond those of
 //! a float are harmless, too.
+
+use std::fmt::Write;
 
 use chrono::{Datelike, NaiveDate};
 use datafusion::arrow::datatypes::DataType;
@@ -72,7 +74,7 @@ fn infer_plain_type(text: &str) -> DataType {
             } else if parse_decimal(text, BIG_INTEGER.0, BIG_INTEGER.1, origin).is_some() && !text.contains('.') {
                 DataType::Decimal128(BIG_INTEGER.0, BIG_INTEGER.1)
             } else if parse_float(text, origin).is_some() {
-                DataType::Float64
+                if is_code(text) { DataType::Utf8 } else { DataType::Float64 }
             } else if parse_date(text).is_some() {
                 DataType::Date32
             } else {
@@ -87,6 +89,11 @@ fn infer_plain_type(text: &str) -> DataType {
         _ if parse_float(text, origin).is_some() => DataType::Float64,
         _ => DataType::Utf8,
     }
+}
+
+/// Whether a number with an exponent may as well be a code: `12E5`. A sign or a point makes it a number.
+fn is_code(text: &str) -> bool {
+    text.contains(['e', 'E']) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 pub(crate) fn parse_boolean(text: &str) -> Option<bool> {
@@ -147,12 +154,9 @@ impl<'t> FloatText<'t> {
         let (is_negative, rest) = split_sign(text, origin);
         let digits = |bytes: &'t [u8]| bytes.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(bytes.len());
         let (whole, rest) = rest.split_at(digits(rest));
-        let (fraction, rest, has_point) = match rest {
-            [b'.', rest @ ..] => {
-                let (fraction, rest) = rest.split_at(digits(rest));
-                (fraction, rest, true)
-            }
-            rest => (&rest[..0], rest, false),
+        let (fraction, rest) = match rest {
+            [b'.', rest @ ..] => rest.split_at(digits(rest)),
+            rest => (&rest[..0], rest),
         };
         if whole.is_empty() && fraction.is_empty() || !whole.is_empty() && !is_whole_number(whole, origin) {
             return None;
@@ -160,9 +164,7 @@ impl<'t> FloatText<'t> {
         let exponent = match rest {
             [] => 0,
             [b'e' | b'E', exponent @ ..] => {
-                let has_sign = matches!(exponent, [b'+' | b'-', ..]);
-                // `12E5` is a code.
-                if !has_point && !has_sign && origin == TypeOrigin::Inferred || exponent.len() > 6 {
+                if exponent.len() > 6 {
                     return None;
                 }
                 std::str::from_utf8(exponent).ok()?.parse().ok()?
@@ -177,14 +179,13 @@ impl<'t> FloatText<'t> {
     }
 
     /// The significant digits, and the exponent of ten of the first one.
-    fn significant(&self) -> (Vec<u8>, i32) {
+    fn significant(&self) -> (impl Iterator<Item = u8>, usize, i32) {
         let zeros = self.digits().take_while(|digit| *digit == 0).count();
-        let mut digits: Vec<u8> = self.digits().skip(zeros).collect();
-        while digits.last() == Some(&0) {
-            digits.pop();
-        }
-        let position = i32::try_from(self.whole.len()).unwrap_or(i32::MAX) - i32::try_from(zeros).unwrap_or(i32::MAX);
-        (digits, position - 1 + self.exponent)
+        let all = self.whole.len() + self.fraction.len();
+        let trailing = self.fraction.iter().rev().chain(self.whole.iter().rev()).take_while(|digit| **digit == b'0');
+        let count = all.saturating_sub(zeros).saturating_sub(trailing.count());
+        let exponent = self.exponent + self.whole.len() as i32 - zeros as i32 - 1;
+        (self.digits().skip(zeros).take(count), count, exponent)
     }
 
     /// The value, if multiplying or dividing once gives the nearest double.
@@ -201,19 +202,45 @@ impl<'t> FloatText<'t> {
 
     /// Whether `value`, written with as many digits as this number has, has these digits.
     fn is_exactly(&self, value: f64) -> bool {
-        let (digits, exponent) = self.significant();
-        if digits.is_empty() || digits.len() <= EXACT_DIGITS && value.abs() >= SMALLEST_EXACT {
+        let (_, count, exponent) = self.significant();
+        if count == 0 || count <= EXACT_DIGITS && value.abs() >= SMALLEST_EXACT {
             return true;
         }
-        if digits.len() > DIGITS_MAX {
+        if count > DIGITS_MAX {
             return false;
         }
-        // The shortest text of a power of two is not always the nearest one of its length.
-        let texts = [format!("{:.*e}", digits.len() - 1, value.abs()), format!("{:e}", value.abs())];
-        texts.iter().filter_map(|text| text.split_once('e')).any(|(mantissa, power)| {
-            let written = mantissa.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0');
-            power.parse() == Ok(exponent) && written.eq(digits.iter().copied())
-        })
+        // Programs write the shortest text of a float, or one with a fixed number of digits.
+        let is_written = |text: &str| {
+            text.split_once('e').is_some_and(|(mantissa, power)| {
+                let written = mantissa.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0');
+                power.parse() == Ok(exponent) && written.eq(self.significant().0)
+            })
+        };
+        let mut shortest = ShortText::default();
+        let is_shortest = write!(shortest, "{:e}", value.abs()).is_ok() && is_written(shortest.as_str());
+        is_shortest || is_written(&format!("{:.*e}", count - 1, value.abs()))
+    }
+}
+
+/// A text on the stack.
+#[derive(Default)]
+struct ShortText {
+    bytes: [u8; 32],
+    length: usize,
+}
+
+impl ShortText {
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
+    }
+}
+
+impl Write for ShortText {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let end = self.length + text.len();
+        self.bytes.get_mut(self.length..end).ok_or(std::fmt::Error)?.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
     }
 }
 
@@ -272,7 +299,9 @@ const DAYS_TO_1970: i32 = 719_163;
 fn read_date(bytes: &[u8]) -> Option<NaiveDate> {
     let [a, b, c, d, b'-', month @ .., b'-', e, f] = bytes.first_chunk::<DATE_BYTES>()? else { return None };
     let year = two_digits([*a, *b])? * 100 + two_digits([*c, *d])?;
-    NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, two_digits(*month)?, two_digits([*e, *f])?)
+    // There is no year 0.
+    let year = i32::try_from(year).ok().filter(|year| *year > 0)?;
+    NaiveDate::from_ymd_opt(year, two_digits(*month)?, two_digits([*e, *f])?)
 }
 
 fn two_digits(digits: [u8; 2]) -> Option<u32> {
@@ -373,7 +402,8 @@ mod tests {
             ("12E5", DataType::Utf8),
             ("00e1", DataType::Utf8),
             ("00.5", DataType::Utf8),
-            ("0.1000000000000000055", DataType::Float64),
+            ("-1e3", DataType::Float64),
+            ("0.1000000000000000056", DataType::Float64),
             ("0.30000000000000004", DataType::Float64),
             ("5.999999999999999999", DataType::Utf8),
             ("1e+400", DataType::Utf8),
@@ -434,9 +464,8 @@ mod tests {
     /// The digits of a number without what is a difference of spelling only.
     fn digits(text: &str) -> (bool, Vec<u8>, i32) {
         let number = FloatText::parse(text, TypeOrigin::Inferred).unwrap();
-        let (digits, exponent) = number.significant();
-        let exponent = if digits.is_empty() { 0 } else { exponent };
-        (number.is_negative, digits, exponent)
+        let (digits, count, exponent) = number.significant();
+        (number.is_negative, digits.collect(), if count == 0 { 0 } else { exponent })
     }
 
     /// A number in Rust's notation with a sign before its exponent.

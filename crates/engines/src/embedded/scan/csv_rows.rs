@@ -17,6 +17,9 @@ use crate::embedded::files::{
     parse_timestamp,
 };
 
+/// The bytes of the records of a batch, except for the last one.
+const BATCH_BYTES_MAX: usize = 16 << 20;
+
 /// Why the rows of a CSV file cannot be read.
 pub(super) enum CsvRowsError {
     Csv(CsvError),
@@ -93,9 +96,10 @@ impl<R: Read> CsvRows<R> {
         if std::mem::take(&mut self.needs_header) {
             self.records.next()?;
         }
-        let mut rows = 0;
-        while rows < self.batch_rows {
+        let (mut rows, mut bytes) = (0, 0);
+        while rows < self.batch_rows && bytes < BATCH_BYTES_MAX {
             let Some(record) = self.records.next()? else { break };
+            bytes += record.bytes();
             if !self.dialect.takes_fields(record.len(), self.width) {
                 return Err(field_count_error(&record, self.width).into());
             }
@@ -219,16 +223,20 @@ impl ColumnValues {
             }
             Self::Boolean(values) => values.append_value(parse_boolean(text)?),
             Self::Date(values) => values.append_value(parse_date(text)?),
-            Self::Timestamp(values, has_zone) => values.append_value(Self::microseconds(text, *has_zone)?),
+            Self::Timestamp(values, has_zone) => values.append_value(Self::microseconds(text, *has_zone, origin)?),
         }
         Some(())
     }
 
-    /// The time that `text` means. Where times have no zone, a date is its midnight.
-    fn microseconds(text: &str, has_zone: bool) -> Option<i64> {
+    /// The time that `text` means. Where times have no zone, a date is its midnight; and a time with an offset is that of
+    /// UTC if the type is declared.
+    fn microseconds(text: &str, has_zone: bool, origin: TypeOrigin) -> Option<i64> {
         const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
         match parse_timestamp(text) {
-            Some(time) => (time.has_zone == has_zone).then_some(time.microseconds),
+            Some(time) => {
+                let fits = time.has_zone == has_zone || time.has_zone && origin == TypeOrigin::Declared;
+                fits.then_some(time.microseconds)
+            }
             None if has_zone => None,
             None => i64::from(parse_date(text)?).checked_mul(MICROSECONDS_PER_DAY),
         }

@@ -131,7 +131,7 @@ async fn lost_keys_are_refused_until_the_last_of_them_would_be_forgotten() {
     folder.close().await.unwrap();
     let keys = segment(path.path(), "keys");
     change(&keys, records(&keys)[0].end - 1);
-    // Keys are remembered for 24 hours. The file tells when the last one was stored.
+    // Keys are remembered for 24 hours. The time of the file is that of the last one.
     for (hours, is_refused) in [(23, true), (25, false)] {
         let changed = SystemTime::now() - Duration::from_secs(hours * 60 * 60);
         File::options().write(true).open(&keys).unwrap().set_modified(changed).unwrap();

@@ -48,7 +48,11 @@ pub(super) fn find(kind: ValueKind, typed: &str, line: &TypedLine) -> Vec<Comple
     values
 }
 
+/// Paths, also after `NAME=`. A flag with a value is no path, although positional arguments are asked for it, too.
 fn paths(typed: &str) -> Vec<CompletionCandidate> {
+    if typed.starts_with('-') {
+        return Vec::new();
+    }
     let name = typed.split_once('=').map(|(name, _)| name).filter(|name| !name.contains(['/', '.']));
     let (prefix, path) = typed.split_at(name.map_or(0, |name| name.len() + 1));
     let found = PathCompleter::any().complete(OsStr::new(path)).into_iter();

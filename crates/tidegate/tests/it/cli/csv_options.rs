@@ -27,8 +27,8 @@ fn csv_options_are_applied() {
 #[test]
 fn reports_invalid_csv_options() {
     let orders = configured("{orders: {columns: {customer: integer}}}");
-    insta::assert_snapshot!(query(&orders, "SELECT * FROM orders"), @r#"error: row 1 of the file orders.csv has 'Ann' in column "customer", which the configuration declares as bigint"#);
-    insta::assert_snapshot!(query(&orders, "SELECT * FROM orders"), @r#"error: row 1 of the file orders.csv has 'Ann' in column "customer", which the configuration declares as bigint"#);
+    insta::assert_snapshot!(query(&orders, "SELECT * FROM orders"), @r#"error: line 2 of the file orders.csv has 'Ann' in column "customer", which the configuration declares as bigint"#);
+    insta::assert_snapshot!(query(&orders, "SELECT * FROM orders"), @r#"error: line 2 of the file orders.csv has 'Ann' in column "customer", which the configuration declares as bigint"#);
     let orders = configured("{orders: {columns: {custmer: integer}}}");
     insta::assert_snapshot!(query(&orders, "SELECT * FROM orders"), @r#"error: the table "orders" cannot be read: the configuration declares a type for "custmer", but the columns are id, customer, amount"#);
     let wrong = configured("{orders: {delimiter: '||', columns: {id: int}, null: a text that is too long}}");

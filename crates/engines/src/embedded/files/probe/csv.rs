@@ -61,8 +61,11 @@ pub(super) fn probe_csv(file: &CsvFile<'_>, limits: &FileLimits) -> Result<FileP
     let header: Vec<String> = first.fields().map(Cow::into_owned).collect();
     let mut columns = ColumnTypes::new(header.len(), dialect.numbers, dialect.nulls.is_none());
     let mut sample = SampleSize::default();
+    let nulls = dialect.nulls.clone();
     let mut learn = |columns: &mut ColumnTypes, texts: &[Cow<'_, str>], line: u64| {
-        texts.iter().enumerate().for_each(|(position, text)| columns.learn_value(position, text, line));
+        let is_null = |text: &str| nulls.as_deref().is_some_and(|nulls| nulls.iter().any(|null| null == text));
+        let values = texts.iter().enumerate().filter(|(_, text)| !is_null(text));
+        values.for_each(|(position, text)| columns.learn_value(position, text, line));
         sample.add(texts);
     };
     if !dialect.has_header {
@@ -195,7 +198,10 @@ impl CsvFile<'_> {
             rows,
             row_bytes,
             null_marker_columns: marked,
-            type_notes: columns.notes(&names, self.location),
+            type_notes: columns
+                .notes(&names, self.location)
+                .filter(|(name, _)| !self.options.columns.contains_key(name))
+                .collect(),
             ..FileProfile::new(ContentFormat::Csv(dialect), text_schema(&names, &types))
         })
     }
@@ -254,7 +260,7 @@ pub(crate) fn open_records(
     budget: ReadBudget,
 ) -> Result<CsvRecords<BufReader<Box<dyn Read + Send>>>, String> {
     let text = open_text(file, compression, dialect.decoding, budget.clone())?;
-    Ok(CsvRecords::new(text, budget, dialect.characters, dialect.comment))
+    Ok(CsvRecords::new(text, budget, dialect.characters, dialect.comment, dialect.decoding.skip_lines))
 }
 
 /// The values of the first line, at most one more than `columns_max`: a line may have millions. Without a header, only
@@ -281,7 +287,7 @@ fn sample_rows_at(mut file: File, position: u64, dialect: &CsvDialect, columns: 
     let mut text = BufReader::new(file.take(EXTRA_SAMPLES_ABOVE_BYTES));
     text.skip_until(dialect.characters.line_break).ok()?;
     let budget = ReadBudget::new(usize::MAX);
-    let mut records = CsvRecords::new(text, budget, dialect.characters, dialect.comment);
+    let mut records = CsvRecords::new(text, budget, dialect.characters, dialect.comment, 0);
     let mut rows = Vec::new();
     while rows.len() < EXTRA_SAMPLE_ROWS {
         let Some(record) = records.next().ok()? else { break };

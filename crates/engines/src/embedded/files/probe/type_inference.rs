@@ -41,8 +41,17 @@ impl ColumnTypes {
         } else if self.accepts_null_markers && is_null_marker(value) {
             self.null_marker_columns.insert(position);
         } else if let Some(data_type) = self.types.get_mut(position) {
-            let found = infer_type(value, self.numbers);
-            if found == DataType::Int64 && parse_float(value, TypeOrigin::Inferred).is_none() {
+            let mut found = infer_type(value, self.numbers);
+            // Among floats, `1e21` is one.
+            if *data_type == DataType::Float64
+                && self.numbers.is_none()
+                && parse_float(value, TypeOrigin::Inferred).is_some()
+            {
+                found = DataType::Float64;
+            }
+            let plain = self.numbers.and_then(|format| format.normalize(value));
+            let number = plain.as_deref().unwrap_or(value);
+            if found == DataType::Int64 && parse_float(number, TypeOrigin::Inferred).is_none() {
                 self.inexact_columns.insert(position);
             }
             let mut wide = wider(data_type, &found, CoercionMode::ToText).unwrap_or(DataType::Utf8);
@@ -57,11 +66,11 @@ impl ColumnTypes {
     }
 
     /// Why columns are text, by name.
-    pub(super) fn notes(&self, names: &[String], location: &str) -> BTreeMap<String, String> {
-        let note = |(position, (value, line)): (&usize, &(String, u64))| {
+    pub(super) fn notes(&self, names: &[String], location: &str) -> impl Iterator<Item = (String, String)> {
+        let note = move |(position, (value, line)): (&usize, &(String, u64))| {
             Some((names.get(*position)?.clone(), text_column_note(value, *line, location)))
         };
-        self.misfits.iter().filter_map(note).collect()
+        self.misfits.iter().filter_map(note)
     }
 
     pub(super) fn typed_null_marker_columns<'a>(&self, names: &'a [String]) -> impl Iterator<Item = &'a String> {
