@@ -1,7 +1,8 @@
 //! Which lines continue the entry before them.
 
 use crate::format::LogFormat;
-use crate::parse::{logfmt, postgres_csv, syslog};
+use crate::parse::cri::LineHead;
+use crate::parse::{apache_error, klog, logfmt, nginx_error, postgres_csv, syslog};
 
 /// Beginnings of lines of stack traces.
 const TRACE_BEGINNINGS: [&[u8]; 7] = [
@@ -42,26 +43,38 @@ impl LineKind {
             return Self::Blank;
         }
         let is_head = match format {
-            LogFormat::Common | LogFormat::Combined => true,
+            LogFormat::Common | LogFormat::Combined | LogFormat::Haproxy => true,
+            LogFormat::NginxError => nginx_error::begins_entry(line),
+            LogFormat::ApacheError => apache_error::begins_entry(line),
+            LogFormat::Klog => klog::begins_entry(line),
+            LogFormat::Cri => {
+                // The line of a program is in the line of its container.
+                let Some(head) = LineHead::find(line) else { return Self::of_trace(line).unwrap_or(Self::Other) };
+                return Self::of_trace(line.get(head.text..).unwrap_or_default()).unwrap_or(Self::Head);
+            }
             LogFormat::Syslog => syslog::begins_entry(line),
             LogFormat::Logfmt => logfmt::begins_with_pair(line),
             LogFormat::Json | LogFormat::PostgresJson => line.trim_ascii_start().starts_with(b"{"),
             LogFormat::PostgresCsv => postgres_csv::begins_entry(line),
             LogFormat::Pattern(pattern) => pattern.matches(line),
         };
-        if is_head {
-            Self::Head
-        } else if line.starts_with(TRACEBACK) {
-            Self::Traceback
-        } else if TRACE_BEGINNINGS.iter().any(|beginning| line.starts_with(beginning)) {
-            Self::Trace
+        if is_head { Self::Head } else { Self::of_trace(line).unwrap_or(Self::Other) }
+    }
+
+    /// The kind of a line of a stack trace.
+    fn of_trace(line: &[u8]) -> Option<Self> {
+        if line.starts_with(TRACEBACK) {
+            Some(Self::Traceback)
         } else {
-            Self::Other
+            TRACE_BEGINNINGS.iter().any(|beginning| line.starts_with(beginning)).then_some(Self::Trace)
         }
     }
 }
 
 /// Whether lines that do not begin an entry continue the one before, even without the form of a stack trace.
 pub(crate) fn joins_other_lines(format: &LogFormat) -> bool {
-    matches!(format, LogFormat::Syslog | LogFormat::Logfmt | LogFormat::Pattern(_))
+    matches!(
+        format,
+        LogFormat::NginxError | LogFormat::Klog | LogFormat::Syslog | LogFormat::Logfmt | LogFormat::Pattern(_)
+    )
 }

@@ -58,10 +58,15 @@ pub fn detect_log_format(sample: &[u8], file_name: &str) -> Option<DetectedLogFo
         (LogFormat::PostgresCsv, 0.0),
         (LogFormat::PostgresJson, 0.0),
         (LogFormat::Json, 0.0),
+        (LogFormat::NginxError, 0.0),
+        (LogFormat::ApacheError, 0.0),
+        (LogFormat::Cri, 0.0),
+        (LogFormat::Klog, 0.0),
+        (LogFormat::Haproxy, 0.0),
         (LogFormat::Combined, 0.0),
-        // Combined lines are common lines with further fields, and syslog lines may contain pairs.
+        // Combined lines are common lines with further fields, those of HAProxy are of syslog, and these may contain pairs.
         (LogFormat::Common, 0.05),
-        (LogFormat::Syslog, 0.0),
+        (LogFormat::Syslog, 0.02),
         (LogFormat::Logfmt, 0.05),
     ];
     let mut best: Option<DetectedLogFormat> = None;
@@ -143,6 +148,7 @@ impl Evidence {
         self.flags += members.filter(|member| matches!(member.value, Slot::Boolean(_))).count();
         self.usual += usize::from(match format {
             LogFormat::Syslog => is_usual_syslog(entry),
+            LogFormat::Haproxy => text_of(entry, "client_ip").is_some(),
             LogFormat::PostgresCsv | LogFormat::PostgresJson => is_postgres,
             LogFormat::Json | LogFormat::Logfmt => entry.time().is_some() || entry.schema.time_column().is_none(),
             _ => true,
@@ -163,16 +169,19 @@ impl Evidence {
     }
 }
 
+fn text_of<'a>(entry: &ParsedEntry<'a>, column: &str) -> Option<&'a str> {
+    match entry.value(entry.schema.column_index(column)?) {
+        EntryValue::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
 /// Whether the program is there, and the host is none of the words that other logs have after the time.
 fn is_usual_syslog(entry: &ParsedEntry<'_>) -> bool {
-    let text_of = |name: &str| match entry.schema.column_index(name).map(|column| entry.value(column)) {
-        Some(EntryValue::Text(text)) => Some(text),
-        _ => None,
-    };
     let is_host = |host: &str| {
         NormalizedSeverity::from_word(host.trim_matches(['[', ']'])).is_none() && !matches!(host, "stdout" | "stderr")
     };
-    text_of("app").is_some() && text_of("host").is_none_or(is_host)
+    text_of(entry, "app").is_some() && text_of(entry, "host").is_none_or(is_host)
 }
 
 fn confidence(format: &LogFormat, sample: &[u8], is_log_name: bool) -> f64 {
@@ -184,7 +193,6 @@ fn confidence(format: &LogFormat, sample: &[u8], is_log_name: bool) -> f64 {
     let roles = roles_score(&schema);
     let evidence = Evidence::collect(schema, sample);
     let share = evidence.share();
-    let name_bonus = if is_log_name { 0.1 } else { 0.0 };
     let certainty = match format {
         LogFormat::Json | LogFormat::Logfmt => {
             let is_prose = evidence.flags * 3 > evidence.members;
@@ -193,10 +201,10 @@ fn confidence(format: &LogFormat, sample: &[u8], is_log_name: bool) -> f64 {
                 return 0.0;
             }
             // Rows of data may have a time too; a severity, a message or the name of the file distinguishes logs.
-            (roles + name_bonus).min(GENERAL_CERTAINTY_MAX)
+            (roles + if is_log_name { 0.2 } else { 0.0 }).min(GENERAL_CERTAINTY_MAX)
         }
         LogFormat::PostgresCsv | LogFormat::PostgresJson => 1.0,
-        _ => 0.9 + name_bonus,
+        _ => 0.9 + if is_log_name { 0.1 } else { 0.0 },
     };
     (share * certainty).min(1.0)
 }

@@ -14,6 +14,16 @@ pub enum LogFormat {
     Common,
     /// The Common Log Format, then the referer and the user agent, optionally with further fields.
     Combined,
+    /// The error log of nginx.
+    NginxError,
+    /// The error log of Apache httpd 2.2 and 2.4.
+    ApacheError,
+    /// The HTTP, TCP and error formats of HAProxy.
+    Haproxy,
+    /// The logs of containers in Kubernetes.
+    Cri,
+    /// klog of Kubernetes and glog.
+    Klog,
     /// RFC 3164, RFC 5424 and the lines of `/var/log/syslog`, recognised per line.
     Syslog,
     /// Pairs `key=value`, separated by blanks.
@@ -29,8 +39,21 @@ pub enum LogFormat {
 }
 
 /// The names of all formats, as the configuration writes them.
-pub const LOG_FORMAT_NAMES: [&str; 8] =
-    ["common", "combined", "syslog", "logfmt", "json", "csvlog", "jsonlog", "pattern"];
+pub const LOG_FORMAT_NAMES: [&str; 13] = [
+    "common",
+    "combined",
+    "nginx_error",
+    "apache_error",
+    "haproxy",
+    "cri",
+    "klog",
+    "syslog",
+    "logfmt",
+    "json",
+    "csvlog",
+    "jsonlog",
+    "pattern",
+];
 
 /// Other names that are in use for the same formats.
 const ALIASES: &[(&str, &str)] = &[
@@ -38,6 +61,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("nginx", "combined"),
     ("apache", "combined"),
     ("vhost_combined", "combined"),
+    ("httpd_error", "apache_error"),
+    ("containerd", "cri"),
+    ("glog", "klog"),
     ("rfc3164", "syslog"),
     ("rfc5424", "syslog"),
     ("jsonl", "json"),
@@ -76,6 +102,11 @@ impl LogFormat {
         Ok(match canonical {
             "common" => Self::Common,
             "combined" => Self::Combined,
+            "nginx_error" => Self::NginxError,
+            "apache_error" => Self::ApacheError,
+            "haproxy" => Self::Haproxy,
+            "cri" => Self::Cri,
+            "klog" => Self::Klog,
             "syslog" => Self::Syslog,
             "logfmt" => Self::Logfmt,
             "json" => Self::Json,
@@ -98,6 +129,11 @@ impl LogFormat {
         match self {
             Self::Common => "common",
             Self::Combined => "combined",
+            Self::NginxError => "nginx_error",
+            Self::ApacheError => "apache_error",
+            Self::Haproxy => "haproxy",
+            Self::Cri => "cri",
+            Self::Klog => "klog",
             Self::Syslog => "syslog",
             Self::Logfmt => "logfmt",
             Self::Json => "json",
@@ -116,7 +152,7 @@ impl LogFormat {
 
     /// Whether entries have members beside the fixed columns of the format.
     pub(crate) fn has_members(&self) -> bool {
-        !matches!(self, Self::Pattern(_))
+        !matches!(self, Self::ApacheError | Self::Cri | Self::Klog | Self::Pattern(_))
     }
 }
 
@@ -137,8 +173,8 @@ mod tests {
         let error = LogFormat::from_name("combned").expect_err("no format");
         assert_eq!(
             error.to_string(),
-            "unknown log format \"combned\"; did you mean \"combined\"?; the formats are common, combined, syslog, \
-             logfmt, json, csvlog, jsonlog, pattern"
+            "unknown log format \"combned\"; did you mean \"combined\"?; the formats are common, combined, nginx_error, \
+             apache_error, haproxy, cri, klog, syslog, logfmt, json, csvlog, jsonlog, pattern"
         );
         assert!(LogFormat::from_name("pattern").expect_err("incomplete").to_string().contains("regular expression"));
     }

@@ -10,18 +10,21 @@
 //! Each byte of a file is in exactly one entry, in the order of the file. The offset of an entry is that of its first
 //! byte, so that it is a position even if clocks jump.
 //!
-//! - A line begins an entry if it has the beginning of the format: any line of an access log; a priority or a time in
-//!   syslog; `key=` in logfmt; `{` in JSON; a time, a user, a database and a process ID in csvlog; a match of the pattern.
+//! - A line begins an entry if it has the beginning of the format: any line of an access log or of HAProxy; a priority or
+//!   a time in syslog; a time and a level in nginx's error log; `[` in Apache's; a level and a date in klog; `key=` in
+//!   logfmt; `{` in JSON; a time, a user, a database and a process ID in csvlog; a match of the pattern.
 //! - A line of a stack trace continues the entry before it: one that begins with white space, `Caused by`,
 //!   `Suppressed:`, `...` or the sentences with which Python chains exceptions. `Traceback` does too, and with it the
 //!   first line after its indented lines.
-//! - In syslog, logfmt and patterns, any other line continues an entry that began properly. Elsewhere it is an entry of
-//!   its own, which does not fit.
+//! - In syslog, logfmt, klog, nginx's error log and patterns, any other line continues an entry that began properly.
+//!   Elsewhere it is an entry of its own, which does not fit.
+//! - In a log of a container (`cri`), the rule for stack traces applies to the text of its program. A part of a line (`P`)
+//!   continues until a line is complete (`F`). A line of the other stream begins an entry.
 //! - In csvlog, lines belong to the entry until its quotes are closed. A line that is the beginning of an entry ends
 //!   one whose quotes a crash left open.
 //! - Blank lines belong to the entry before them, but not to its text.
-//! - The message of an entry of several lines in syslog, and in a pattern whose message ends with the line, includes the
-//!   further lines. In other formats they are in the text of the entry only.
+//! - The message of an entry of several lines in syslog, klog, nginx's error log and `cri`, and in a pattern whose message
+//!   ends with the line, includes the further lines. In other formats they are in the text of the entry only.
 //!
 //! An entry is passed on when the next one begins, because the next line may continue it. [`LogFileReader::finish`]
 //! ends the last one. If the file is still being written ([`EndOfInput::Growing`]), a last line without line break is
@@ -43,7 +46,12 @@
 //!
 //! | format | columns |
 //! |---|---|
-//! | `common`, `combined` | `virtual_host`, `remote_addr`, `remote_identity`, `remote_user`, `time`, `request`, `method`, `path`, `protocol`, `status`, `body_bytes`; `combined` also `referer`, `user_agent`. Members: `extra_1`, … for further fields |
+//! | `common`, `combined` | `virtual_host`, `remote_addr`, `forwarded_for`, `remote_identity`, `remote_user`, `time`, `request`, `method`, `path`, `protocol`, `status`, `body_bytes`; `combined` also `referer`, `user_agent`. Members: `extra_1`, … for further fields |
+//! | `nginx_error` | `time`, `level`, `process_id`, `thread_id`, `connection_id`, `message`, `client`, `server`, `request`, `subrequest`, `upstream`, `host`, `referrer`. Members: other names after the message |
+//! | `apache_error` | `time`, `module`, `level`, `process_id`, `thread_id`, `source_file`, `os_error`, `client`, `code`, `message`, `referer` |
+//! | `haproxy` | `time`, `host`, `process_id`, those of HAProxy's manual, `message` (the request of HTTP), `method`, `path`, `protocol`. Members: `extra_1`, … for further fields |
+//! | `cri` | `time`, `stream`, `message` |
+//! | `klog` | `time`, `level`, `thread_id`, `file`, `line`, `message` |
 //! | `syslog` | `time`, `host`, `app`, `process_id`, `message_id`, `facility`, `severity`, `pri`, `message`. Members: structured data as `id.name` |
 //! | `csvlog`, `jsonlog` | those of PostgreSQL, with its names. Members: columns and keys of later versions |
 //! | `logfmt`, `json` | Members only. Nested objects of JSON are members such as `a.b`, to a depth of five |
@@ -51,7 +59,8 @@
 //!
 //! Members get columns if they are in the sample (at most 200, the most frequent). Their types widen from integer to
 //! float to text; integers of more than 64 bits are text. All other members, and values that do not have the type of
-//! their column, are in `other_fields` as a JSON object. A value `-` of an access log and an empty value are null.
+//! their column, are in `other_fields` as a JSON object. A value `-` of an access log and an empty value are null. If the
+//! address in an access log is a list of forwarded addresses, `remote_addr` is its first, and `forwarded_for` the list.
 //!
 //! Every file has `entry_text`, `parse_error`, `entry_offset` and `entry_file_id`. If a column is the severity, it stays as
 //! written, and `normalized_severity` and `normalized_severity_number` give the [`NormalizedSeverity`] that it means.

@@ -7,6 +7,7 @@ use crate::decode::decode;
 use crate::defect::{Defects, Misfit};
 use crate::entry::{EntryFields, ParsedEntry};
 use crate::format::LogFormat;
+use crate::parse::cri::LineHead;
 use crate::parse::{EntryText, parse_entry};
 use crate::schema::EntrySchema;
 use crate::time::{TimeContext, TimeResolver};
@@ -109,6 +110,8 @@ struct OpenEntry {
     is_overflow: bool,
     has_open_quote: bool,
     is_in_traceback: bool,
+    /// What is before the last line of a container's program.
+    container_line: Option<LineHead>,
 }
 
 #[derive(Debug)]
@@ -242,10 +245,12 @@ impl LogFileReader {
         let kind = LineKind::of_line(format, content);
         let changes_quote =
             matches!(format, LogFormat::PostgresCsv) && memchr::memchr_iter(b'"', content).count() % 2 == 1;
-        let joins = self.open.is_some_and(|entry| entry.is_continued_by(kind));
+        let container_line = if matches!(format, LogFormat::Cri) { LineHead::find(content) } else { None };
+        let joins = self.open.is_some_and(|entry| entry.is_continued_by(kind, container_line));
         let fits = self.open.is_some_and(|entry| entry.has_room(line, self.bounds));
         if let Some(entry) = self.open.as_mut().filter(|_| joins && fits) {
             entry.append(line, kind, changes_quote);
+            entry.container_line = container_line.or(entry.container_line);
             return;
         }
         let is_head = kind == LineKind::Head;
@@ -261,6 +266,7 @@ impl LogFileReader {
             is_overflow,
             has_open_quote: is_head && changes_quote && !is_overflow,
             is_in_traceback: kind == LineKind::Traceback,
+            container_line,
         };
         if let Some(complete) = self.open.replace(entry) {
             self.parser.emit(&self.lines.bytes, complete, receive);
@@ -295,9 +301,18 @@ impl LineBuffer {
 
 impl OpenEntry {
     /// Whether a line belongs to this entry, if there is room.
-    fn is_continued_by(self, kind: LineKind) -> bool {
+    fn is_continued_by(self, kind: LineKind, container_line: Option<LineHead>) -> bool {
         if self.has_open_quote {
             return kind != LineKind::Head;
+        }
+        if let (Some(last), Some(next)) = (self.container_line, container_line) {
+            // Lines of both streams alternate.
+            if last.is_error_stream != next.is_error_stream {
+                return false;
+            }
+            if last.is_partial || (kind == LineKind::Head && self.is_in_traceback) {
+                return true;
+            }
         }
         match kind {
             LineKind::Head => false,
@@ -320,8 +335,8 @@ impl OpenEntry {
         self.has_open_quote ^= changes_quote;
         self.is_in_traceback = match kind {
             LineKind::Traceback => true,
-            LineKind::Other => false,
-            _ => self.is_in_traceback,
+            LineKind::Head | LineKind::Other => false,
+            LineKind::Blank | LineKind::Trace => self.is_in_traceback,
         };
     }
 }

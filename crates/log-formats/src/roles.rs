@@ -30,6 +30,10 @@ const TIME_NAMES: &[&str] = &[
     "timegenerated",
     "happenedat",
     "recordedat",
+    "startedat",
+    "startedon",
+    "starttime",
+    "beganat",
     "observedtimestamp",
     "observedtimeunixnano",
     "receivedat",
@@ -130,7 +134,8 @@ impl RecognizedRoles {
 }
 
 /// Recognises the roles of columns by the names of OpenTelemetry, ECS, syslog, journald and common loggers. Case,
-/// underscores, dots and `@` do not matter. A single column of times is the time, whatever its name.
+/// underscores, dots and `@` do not matter. A single column of times is the time, whatever its name; of several, it is the
+/// first that is named as `queued_at` or `queuedAt`.
 #[must_use]
 pub fn recognize_roles(columns: &[(&str, EntryColumnType)]) -> RecognizedRoles {
     let names: Vec<String> = columns.iter().map(|(name, _)| normalized(name)).collect();
@@ -145,7 +150,9 @@ pub fn recognize_roles(columns: &[(&str, EntryColumnType)]) -> RecognizedRoles {
     let is_time = |column_type| column_type == EntryColumnType::Timestamp;
     let mut times = columns.iter().enumerate().filter(|(_, (_, column_type))| is_time(*column_type));
     let only_time = times.next().map(|(index, _)| index).filter(|_| times.next().is_none());
-    let time = find(TIME_NAMES, &is_time).or(only_time);
+    let first_instant =
+        || columns.iter().position(|(name, column_type)| is_time(*column_type) && is_instant_name(name));
+    let time = find(TIME_NAMES, &is_time).or(only_time).or_else(first_instant);
     let time = time.or_else(|| find(EPOCH_NAMES, &|column_type| column_type == EntryColumnType::Integer));
     RecognizedRoles {
         time,
@@ -158,6 +165,10 @@ pub fn recognize_roles(columns: &[(&str, EntryColumnType)]) -> RecognizedRoles {
 pub fn is_time_name(name: &str) -> bool {
     let normalized = normalized(name);
     TIME_NAMES.contains(&normalized.as_str()) || EPOCH_NAMES.contains(&normalized.as_str())
+}
+
+fn is_instant_name(name: &str) -> bool {
+    name.ends_with("_at") || name.ends_with("At")
 }
 
 /// How many of the names of messages are usual in logs only.
@@ -204,5 +215,9 @@ mod tests {
         assert_eq!(roles(table), [Some("created_at"), Some("level"), Some("body")]);
         assert_eq!(roles([("t", Text), ("finished", Timestamp), ("level", Float)]), [Some("finished"), None, None]);
         assert_eq!(roles([("id", Integer), ("amount", Integer)]), [None, None, None]);
+        let job = [("finished_at", Timestamp), ("started_at", Timestamp), ("status", Text)];
+        assert_eq!(roles(job), [Some("started_at"), None, None]);
+        assert_eq!(roles([("dueAt", Timestamp), ("sentAt", Timestamp)]), [Some("dueAt"), None, None]);
+        assert_eq!(roles([("valid_from", Timestamp), ("valid_to", Timestamp)]), [None, None, None]);
     }
 }

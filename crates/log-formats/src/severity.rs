@@ -68,11 +68,6 @@ const WORDS: &[(&str, NormalizedSeverity)] = &[
     ("EROR", Error),
     ("FTL", Critical),
     ("DPANIC", Critical),
-    ("DEBUG1", NormalizedSeverity::Debug),
-    ("DEBUG2", NormalizedSeverity::Debug),
-    ("DEBUG3", NormalizedSeverity::Debug),
-    ("DEBUG4", NormalizedSeverity::Debug),
-    ("DEBUG5", NormalizedSeverity::Debug),
     ("SEVERE", Error),
     ("FAILURE", Error),
     ("CONFIG", NormalizedSeverity::Debug),
@@ -97,6 +92,8 @@ const WORDS: &[(&str, NormalizedSeverity)] = &[
 ];
 
 const WORD_BYTES_MAX: usize = 13;
+/// Words that may have a digit, such as `DEBUG5` (PostgreSQL), `trace8` (Apache) and `WARN2` (OpenTelemetry).
+const NUMBERED_WORDS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
 
 impl NormalizedSeverity {
     /// The severity that a raw value means: a word in any case, or a number of `scale`.
@@ -115,6 +112,9 @@ impl NormalizedSeverity {
         if word.len() > WORD_BYTES_MAX {
             return None;
         }
+        let numbered = word.strip_suffix(|last: char| last.is_ascii_digit());
+        let word =
+            numbered.filter(|word| NUMBERED_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word))).unwrap_or(word);
         WORDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(word)).map(|(_, severity)| *severity)
     }
 
@@ -238,6 +238,8 @@ mod tests {
         assert_eq!(name("LOG"), Some("info"));
         assert_eq!(name("PANIC"), Some("emergency"));
         assert_eq!(name("DEBUG5"), Some("debug"));
+        assert_eq!(name("trace8"), Some("trace"));
+        assert_eq!(name("http2"), None);
         assert_eq!(name("I"), Some("info"));
         assert_eq!(name("fatal"), Some("critical"));
         assert_eq!(name("GET"), None);

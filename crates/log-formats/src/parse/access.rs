@@ -1,28 +1,27 @@
 //! The access logs of web servers: the Common and the Combined Log Format.
 
-use super::quoted::QuotedText;
+use super::scanner::{RequestColumns, Scanner};
 use crate::column::{EntryColumnRole as Role, EntryColumnType as Type, FixedColumn};
 use crate::defect::Misfit;
-use crate::entry::{EntryFields, Piece, Slot};
+use crate::entry::{EntryFields, Slot};
 use crate::time::{Cursor, TimeResolver};
 
 const VIRTUAL_HOST: usize = 0;
 const REMOTE_ADDRESS: usize = 1;
-const REMOTE_IDENTITY: usize = 2;
-const REMOTE_USER: usize = 3;
-const TIME: usize = 4;
-const REQUEST: usize = 5;
-const METHOD: usize = 6;
-const PATH: usize = 7;
-const PROTOCOL: usize = 8;
-const STATUS: usize = 9;
-const BODY_BYTES: usize = 10;
-const REFERER: usize = 11;
-const USER_AGENT: usize = 12;
+const FORWARDED_FOR: usize = 2;
+const REMOTE_IDENTITY: usize = 3;
+const REMOTE_USER: usize = 4;
+const TIME: usize = 5;
+const REQUEST: RequestColumns = RequestColumns { request: 6, method: 7, path: 8, protocol: 9 };
+const STATUS: usize = 10;
+const BODY_BYTES: usize = 11;
+const REFERER: usize = 12;
+const USER_AGENT: usize = 13;
 
 pub(crate) const COMBINED_COLUMNS: &[FixedColumn] = &[
     ("virtual_host", Type::Text, Role::Field),
     ("remote_addr", Type::Text, Role::Field),
+    ("forwarded_for", Type::Text, Role::Field),
     ("remote_identity", Type::Text, Role::Field),
     ("remote_user", Type::Text, Role::Field),
     ("time", Type::Timestamp, Role::Time),
@@ -38,17 +37,9 @@ pub(crate) const COMBINED_COLUMNS: &[FixedColumn] = &[
 
 pub(crate) const COMMON_COLUMNS: &[FixedColumn] = COMBINED_COLUMNS.split_at(REFERER).0;
 
-/// The request contains its parts.
+/// The request contains its parts, and a list of addresses the first one.
 pub(crate) const OVERLAPPING_COLUMNS: &[(&str, &str)] =
-    &[("request", "method"), ("request", "path"), ("request", "protocol")];
-
-/// Longer words are not request methods.
-const METHOD_BYTES_MAX: usize = 24;
-/// Names of the fields after those of the format. Further fields are only in the text.
-const EXTRA_NAMES: [&str; 16] = [
-    "extra_1", "extra_2", "extra_3", "extra_4", "extra_5", "extra_6", "extra_7", "extra_8", "extra_9", "extra_10",
-    "extra_11", "extra_12", "extra_13", "extra_14", "extra_15", "extra_16",
-];
+    &[("request", "method"), ("request", "path"), ("request", "protocol"), ("forwarded_for", "remote_addr")];
 
 pub(crate) fn parse(
     line: &str,
@@ -57,7 +48,7 @@ pub(crate) fn parse(
     fields: &mut EntryFields,
 ) -> Result<(), Misfit> {
     let mut scanner = Scanner { line, position: 0 };
-    scanner.remote(fields)?;
+    read_remote(&mut scanner, fields)?;
     let mut cursor = Cursor::new(scanner.rest().as_bytes());
     let time = times.access_time(&mut cursor).filter(|_| cursor.take(b']'));
     let time = time.ok_or(Misfit::expected("a time such as 10/Oct/2000:13:55:36 -0700]", scanner.position))?;
@@ -65,7 +56,7 @@ pub(crate) fn parse(
     scanner.position += cursor.position();
     scanner.blank("a blank after the time")?;
     let request = scanner.quoted("the request in quotes")?;
-    set_request(line, request, fields);
+    REQUEST.set(line, request, fields);
     scanner.blank("a blank after the request")?;
     let status = scanner.integer("the status, a number")?;
     fields.set(STATUS, status);
@@ -83,135 +74,64 @@ pub(crate) fn parse(
     scanner.extra_fields(fields)
 }
 
-/// Splits a request line. One that is broken has no method, path and protocol.
-fn set_request(line: &str, quoted: QuotedText, fields: &mut EntryFields) {
-    let request = quoted.slot(line, fields);
-    fields.set(REQUEST, request);
-    let raw = line.get(quoted.start..quoted.end).unwrap_or_default();
-    let Some(method_end) = memchr::memchr(b' ', raw.as_bytes()) else { return };
-    let is_method = |byte: &u8| byte.is_ascii_uppercase() || matches!(byte, b'-' | b'_');
-    let method = raw.as_bytes().get(..method_end).unwrap_or_default();
-    if method.is_empty() || method_end > METHOD_BYTES_MAX || !method.iter().all(is_method) {
-        return;
-    }
-    let Some(path_end) = memchr::memrchr(b' ', raw.as_bytes()) else { return };
-    let protocol = raw.get(path_end + 1..).unwrap_or_default();
-    // Without a protocol, it is a request of HTTP/0.9.
-    let (path_end, has_protocol) =
-        if path_end > method_end && protocol.starts_with("HTTP/") { (path_end, true) } else { (raw.len(), false) };
-    let path = QuotedText {
-        start: quoted.start + method_end + 1,
-        end: quoted.start + path_end,
-        has_escapes: quoted.has_escapes,
-    };
-    fields.set_text(METHOD, quoted.start, quoted.start + method_end);
-    let path = Slot::Text(path.piece(line, fields));
-    fields.set(PATH, path);
-    if has_protocol {
-        fields.set_text(PROTOCOL, quoted.start + path_end + 1, quoted.end);
+/// The words before the time.
+struct RemoteWords {
+    virtual_host: Option<(usize, usize)>,
+    addresses: (usize, usize),
+    identity: (usize, usize),
+    user: (usize, usize),
+}
+
+impl RemoteWords {
+    /// Finds the virtual host, which has a port (`vhost_combined` of Apache), the address, the identity, and the user,
+    /// which may contain blanks. A proxy's list of addresses is one word, although blanks follow its commas.
+    fn find(before: &str) -> Option<Self> {
+        let first = word_at(before, 0)?;
+        let second = word_at(before, first.1 + 1)?;
+        let has_fourth = || word_at(before, word_at(before, second.1 + 1)?.1 + 1);
+        let is_dash = before.get(second.0..second.1) == Some("-");
+        let has_host = !is_dash && has_port(before, first) && has_fourth().is_some();
+        let mut addresses = if has_host { second } else { first };
+        while before.get(..addresses.1).is_some_and(|text| text.ends_with(',')) {
+            addresses.1 = word_at(before, addresses.1 + 1)?.1;
+        }
+        let identity = word_at(before, addresses.1 + 1)?;
+        let user = word_at(before, identity.1 + 1)?.0;
+        Some(Self { virtual_host: has_host.then_some(first), addresses, identity, user: (user, before.len()) })
     }
 }
 
-struct Scanner<'a> {
-    line: &'a str,
-    position: usize,
+/// The bytes before the next blank, or before the end. `None` after the end.
+fn word_at(text: &str, start: usize) -> Option<(usize, usize)> {
+    let rest = text.as_bytes().get(start..)?;
+    Some((start, start + memchr::memchr(b' ', rest).unwrap_or(rest.len())))
 }
 
-impl<'a> Scanner<'a> {
-    fn rest(&self) -> &'a str {
-        self.line.get(self.position..).unwrap_or_default()
+fn read_remote(scanner: &mut Scanner<'_>, fields: &mut EntryFields) -> Result<(), Misfit> {
+    let line = scanner.line;
+    let end = memchr::memmem::find(line.as_bytes(), b" [").ok_or(Misfit::expected("the time in brackets", 0))?;
+    let words = RemoteWords::find(line.get(..end).unwrap_or_default());
+    let words = words.ok_or(Misfit::expected("the address, the identity and the user before the time", end))?;
+    let (start, list_end) = words.addresses;
+    let list = line.get(start..list_end).unwrap_or_default();
+    // The first address of a list is that of the client, the others are those of proxies.
+    let first_end = start + list.find(',').unwrap_or(list.len());
+    if first_end < list_end {
+        fields.set_text(FORWARDED_FOR, start, list_end);
     }
-
-    /// The words before the time: the address, the identity and the user, which may contain blanks, and before them
-    /// the virtual host, which has a port (`vhost_combined` of Apache).
-    fn remote(&mut self, fields: &mut EntryFields) -> Result<(), Misfit> {
-        let bytes = self.line.as_bytes();
-        let end = memchr::memmem::find(bytes, b" [").ok_or(Misfit::expected("the time in brackets", 0))?;
-        let before = self.line.get(..end).unwrap_or_default();
-        let mut start = 0;
-        let mut words = [(0, 0); 4];
-        let mut count = 0;
-        for word in &mut words {
-            if start > end {
-                break;
-            }
-            let rest = before.as_bytes().get(start..).unwrap_or_default();
-            let word_end = start + memchr::memchr(b' ', rest).unwrap_or(rest.len());
-            *word = (start, word_end);
-            start = word_end + 1;
-            count += 1;
-        }
-        if count < 3 {
-            return Err(Misfit::expected("the address, the identity and the user before the time", end));
-        }
-        let [first, second, third, fourth] = words;
-        let has_host = count == 4 && before.get(second.0..second.1) != Some("-") && has_port(before, first);
-        let (address, identity, user) = if has_host {
-            self.set_word(VIRTUAL_HOST, first, fields);
-            (second, third, (fourth.0, end))
-        } else {
-            (first, second, (third.0, end))
-        };
-        self.set_word(REMOTE_ADDRESS, address, fields);
-        self.set_word(REMOTE_IDENTITY, identity, fields);
-        self.set_word(REMOTE_USER, user, fields);
-        self.position = end + 2;
-        Ok(())
+    if let Some(virtual_host) = words.virtual_host {
+        set_word(VIRTUAL_HOST, virtual_host, line, fields);
     }
+    set_word(REMOTE_ADDRESS, (start, first_end), line, fields);
+    set_word(REMOTE_IDENTITY, words.identity, line, fields);
+    set_word(REMOTE_USER, words.user, line, fields);
+    scanner.position = end + 2;
+    Ok(())
+}
 
-    fn set_word(&self, column: usize, (start, end): (usize, usize), fields: &mut EntryFields) {
-        if self.line.get(start..end) != Some("-") && start < end {
-            fields.set_text(column, start, end);
-        }
-    }
-
-    fn blank(&mut self, what: &'static str) -> Result<(), Misfit> {
-        if self.line.as_bytes().get(self.position) != Some(&b' ') {
-            return Err(Misfit::expected(what, self.position));
-        }
-        self.position += 1;
-        Ok(())
-    }
-
-    fn quoted(&mut self, what: &'static str) -> Result<QuotedText, Misfit> {
-        let begins = self.line.as_bytes().get(self.position) == Some(&b'"');
-        let quoted = begins.then(|| QuotedText::find(self.line, self.position + 1)).flatten();
-        let quoted = quoted.ok_or(Misfit::expected(what, self.position))?;
-        self.position = quoted.end + 1;
-        Ok(quoted)
-    }
-
-    /// A number or `-`.
-    fn integer(&mut self, what: &'static str) -> Result<Slot, Misfit> {
-        let mut cursor = Cursor::new(self.rest().as_bytes());
-        let value = if cursor.take(b'-') { Some(Slot::Null) } else { cursor.number(1, 18).map(Slot::Integer) };
-        let value = value.filter(|_| matches!(cursor.peek(), None | Some(b' ')));
-        let value = value.ok_or(Misfit::expected(what, self.position))?;
-        self.position += cursor.position();
-        Ok(value)
-    }
-
-    /// Fields after the format: in quotes, or words.
-    fn extra_fields(&mut self, fields: &mut EntryFields) -> Result<(), Misfit> {
-        for name in EXTRA_NAMES {
-            if self.rest().trim_ascii_end().is_empty() {
-                break;
-            }
-            self.blank("a blank after the last field")?;
-            let value = if self.line.as_bytes().get(self.position) == Some(&b'"') {
-                self.quoted("a field in quotes")?.slot(self.line, fields)
-            } else {
-                let rest = self.rest();
-                let end = memchr::memchr(b' ', rest.as_bytes()).unwrap_or(rest.len());
-                let word = Piece::of_text(self.position, self.position + end);
-                let is_null = rest.get(..end) == Some("-");
-                self.position += end;
-                if is_null || word.is_empty() { Slot::Null } else { Slot::Number(word) }
-            };
-            let name = fields.write_scratch(|scratch| scratch.push_str(name));
-            fields.push_member(name, value);
-        }
-        Ok(())
+fn set_word(column: usize, (start, end): (usize, usize), line: &str, fields: &mut EntryFields) {
+    if line.get(start..end) != Some("-") && start < end {
+        fields.set_text(column, start, end);
     }
 }
 

@@ -1,12 +1,18 @@
 //! One parser per format: from the text of an entry to its values.
 
 pub(crate) mod access;
+pub(crate) mod apache_error;
+pub(crate) mod cri;
+pub(crate) mod haproxy;
 pub(crate) mod json;
 pub(crate) mod json_text;
+pub(crate) mod klog;
 pub(crate) mod logfmt;
+pub(crate) mod nginx_error;
 pub(crate) mod postgres_csv;
 pub(crate) mod postgres_json;
 pub(crate) mod quoted;
+pub(crate) mod scanner;
 pub(crate) mod structured_data;
 pub(crate) mod syslog;
 
@@ -45,6 +51,11 @@ pub(crate) fn fixed_columns(format: &LogFormat) -> &'static [FixedColumn] {
     match format {
         LogFormat::Common => access::COMMON_COLUMNS,
         LogFormat::Combined => access::COMBINED_COLUMNS,
+        LogFormat::NginxError => nginx_error::COLUMNS,
+        LogFormat::ApacheError => apache_error::COLUMNS,
+        LogFormat::Haproxy => haproxy::COLUMNS,
+        LogFormat::Cri => cri::COLUMNS,
+        LogFormat::Klog => klog::COLUMNS,
         LogFormat::Syslog => syslog::COLUMNS,
         LogFormat::PostgresCsv => postgres_csv::COLUMNS,
         LogFormat::PostgresJson => postgres_json::COLUMNS,
@@ -57,10 +68,17 @@ pub(crate) fn fixed_columns(format: &LogFormat) -> &'static [FixedColumn] {
 pub(crate) fn overlapping_columns(format: &LogFormat) -> &'static [(&'static str, &'static str)] {
     match format {
         LogFormat::Common | LogFormat::Combined => access::OVERLAPPING_COLUMNS,
+        LogFormat::ApacheError => apache_error::OVERLAPPING_COLUMNS,
+        LogFormat::Haproxy => haproxy::OVERLAPPING_COLUMNS,
         LogFormat::Syslog => syslog::OVERLAPPING_COLUMNS,
         LogFormat::PostgresCsv => postgres_csv::OVERLAPPING_COLUMNS,
         LogFormat::PostgresJson => postgres_json::OVERLAPPING_COLUMNS,
-        LogFormat::Logfmt | LogFormat::Json | LogFormat::Pattern(_) => &[],
+        LogFormat::NginxError
+        | LogFormat::Cri
+        | LogFormat::Klog
+        | LogFormat::Logfmt
+        | LogFormat::Json
+        | LogFormat::Pattern(_) => &[],
     }
 }
 
@@ -74,6 +92,11 @@ pub(crate) fn parse_entry(
     match format {
         LogFormat::Common => access::parse(text.first_line, false, times, fields),
         LogFormat::Combined => access::parse(text.first_line, true, times, fields),
+        LogFormat::NginxError => nginx_error::parse(text, times, fields),
+        LogFormat::ApacheError => apache_error::parse(text, times, fields),
+        LogFormat::Haproxy => haproxy::parse(text, times, fields),
+        LogFormat::Cri => cri::parse(text, times, fields),
+        LogFormat::Klog => klog::parse(text, times, fields),
         LogFormat::Syslog => syslog::parse(text, times, fields),
         LogFormat::Logfmt => logfmt::parse(text.first_line, fields),
         LogFormat::Json => json::parse(text.first_line, fields),

@@ -57,21 +57,46 @@ pub(crate) fn parse(text: EntryText<'_>, times: &mut TimeResolver, fields: &mut 
     if priority.is_some() {
         cursor.take_any(b"*.");
     }
-    match times.month_first_time(&mut cursor).or_else(|| times.iso_time(&mut cursor)) {
-        Some(time) => fields.set(TIME, Slot::Timestamp(time)),
-        None if priority.is_some() => {
-            fields.set_text(MESSAGE, after_priority, text.end_of_message());
-            return Ok(());
+    let Some(time) = line_time(&mut cursor, times) else {
+        if priority.is_none() {
+            return Err(Misfit::expected("a priority such as <13>, or a time", 0));
         }
-        None => return Err(Misfit::expected("a priority such as <13>, or a time", 0)),
-    }
-    cursor.take(b':');
-    if !cursor.take(b' ') && !cursor.is_at_end() {
+        fields.set_text(MESSAGE, after_priority, text.end_of_message());
+        return Ok(());
+    };
+    fields.set(TIME, Slot::Timestamp(time));
+    if !skip_blanks_after_time(&mut cursor) {
         return Err(Misfit::expected("a blank after the time", cursor.position()));
     }
-    cursor.skip_blanks();
-    set_host_tag_and_message(text, cursor.position(), fields);
+    let head = HostAndTag::find(line, cursor.position());
+    for (column, part) in [(HOST, head.host), (APP, head.app), (PROCESS_ID, head.process_id)] {
+        if let Some((start, end)) = part {
+            fields.set_text(column, start, end);
+        }
+    }
+    fields.set_text(MESSAGE, head.message, text.end_of_message());
     Ok(())
+}
+
+/// The time and what is before the message in a line without priority, as it is in files of `/var/log`.
+pub(crate) fn read_file_head(line: &str, times: &mut TimeResolver) -> Option<(i64, HostAndTag)> {
+    let mut cursor = Cursor::new(line.as_bytes());
+    let time = line_time(&mut cursor, times)?;
+    skip_blanks_after_time(&mut cursor).then(|| (time, HostAndTag::find(line, cursor.position())))
+}
+
+fn line_time(cursor: &mut Cursor<'_>, times: &mut TimeResolver) -> Option<i64> {
+    times.month_first_time(cursor).or_else(|| times.iso_time(cursor))
+}
+
+/// Whether a blank or the end is after the time.
+fn skip_blanks_after_time(cursor: &mut Cursor<'_>) -> bool {
+    cursor.take(b':');
+    let is_end = cursor.take(b' ') || cursor.is_at_end();
+    if is_end {
+        cursor.skip_blanks();
+    }
+    is_end
 }
 
 /// `<34>` as 34.
@@ -95,31 +120,39 @@ fn set_priority(priority: i64, fields: &mut EntryFields) {
     }
 }
 
-/// After the time: `host app[12]: text`. A local program writes no host, and some write no tag.
-fn set_host_tag_and_message(text: EntryText<'_>, start: usize, fields: &mut EntryFields) {
-    let line = text.first_line;
-    let rest = line.get(start..).unwrap_or_default();
-    let first_end = start + memchr::memchr(b' ', rest.as_bytes()).unwrap_or(rest.len());
-    let is_tag = tag(line, start).is_some_and(|tag| tag.is_certain);
-    let mut position = start;
-    if !is_tag && first_end > start {
-        fields.set_text(HOST, start, first_end);
-        position = first_end;
-        while line.as_bytes().get(position) == Some(&b' ') {
+/// What is after the time: `host app[12]: text`. A local program writes no host, and some write no tag.
+pub(crate) struct HostAndTag {
+    pub(crate) host: Option<(usize, usize)>,
+    pub(crate) app: Option<(usize, usize)>,
+    pub(crate) process_id: Option<(usize, usize)>,
+    /// Where the message begins.
+    pub(crate) message: usize,
+}
+
+impl HostAndTag {
+    fn find(line: &str, start: usize) -> Self {
+        let mut found = Self { host: None, app: None, process_id: None, message: start };
+        let rest = line.get(start..).unwrap_or_default();
+        let first_end = start + memchr::memchr(b' ', rest.as_bytes()).unwrap_or(rest.len());
+        let is_tag = tag(line, start).is_some_and(|tag| tag.is_certain);
+        let mut position = start;
+        if !is_tag && first_end > start {
+            found.host = Some((start, first_end));
+            position = first_end;
+            while line.as_bytes().get(position) == Some(&b' ') {
+                position += 1;
+            }
+        }
+        if let Some(tag) = tag(line, position).filter(|tag| tag.is_certain) {
+            found.app = Some((position, tag.name_end));
+            found.process_id = tag.process_id;
+            position = tag.end;
+        }
+        if line.as_bytes().get(position) == Some(&b' ') {
             position += 1;
         }
+        Self { message: position, ..found }
     }
-    if let Some(tag) = tag(line, position).filter(|tag| tag.is_certain) {
-        fields.set_text(APP, position, tag.name_end);
-        if let Some((start, end)) = tag.process_id {
-            fields.set_text(PROCESS_ID, start, end);
-        }
-        position = tag.end;
-    }
-    if line.as_bytes().get(position) == Some(&b' ') {
-        position += 1;
-    }
-    fields.set_text(MESSAGE, position, text.end_of_message());
 }
 
 struct Tag {

@@ -83,6 +83,17 @@ impl<'a> Cursor<'a> {
         (hour < 24 && minute < 60 && second <= 60).then_some(hour * 3_600 + minute * 60 + second)
     }
 
+    /// `HHMMSS` as seconds since midnight, which no further digit follows.
+    pub(crate) fn compact_time_of_day(&mut self) -> Option<i64> {
+        let mut ahead = *self;
+        let (hour, minute, second) = (ahead.number(2, 2)?, ahead.number(2, 2)?, ahead.number(2, 2)?);
+        if hour >= 24 || minute >= 60 || second > 60 || ahead.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        *self = ahead;
+        Some(hour * 3_600 + minute * 60 + second)
+    }
+
     /// The nanoseconds of `.123456` or `,123456`, or 0 if there is no fraction. Digits after the ninth are ignored.
     pub(crate) fn fraction(&mut self) -> Option<u32> {
         if !self.rest().get(1).is_some_and(u8::is_ascii_digit) || !self.take_any(b".,") {

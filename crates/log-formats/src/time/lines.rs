@@ -3,12 +3,12 @@
 use super::{CivilTime, Cursor, EPOCH_SECONDS_MIN, TimeResolver, ZoneInText};
 
 impl TimeResolver {
-    /// `2024-03-01T12:00:00.123Z` and its variants: a blank or `_` for `T`, a comma in the fraction, an offset with or
-    /// without colon, an abbreviation after a blank (PostgreSQL), or no zone. The cursor is then after it.
+    /// `2024-03-01T12:00:00.123Z` and its variants: `/` or `.` in the date, a blank or `_` for `T`, a comma in the fraction,
+    /// an offset with or without colon, an abbreviation after a blank (PostgreSQL), or no zone. The cursor is then after it.
     pub(crate) fn iso_time(&mut self, cursor: &mut Cursor<'_>) -> Option<i64> {
         let mut ahead = *cursor;
         let year = ahead.number(4, 4)?;
-        let separator = ahead.peek().filter(|byte| matches!(byte, b'-' | b'/'))?;
+        let separator = ahead.peek().filter(|byte| matches!(byte, b'-' | b'/' | b'.'))?;
         ahead.advance(1);
         let month = ahead.small(2, 2)?;
         let day = ahead.take(separator).then(|| ahead.small(2, 2)).flatten()?;
@@ -72,6 +72,47 @@ impl TimeResolver {
         Some(time)
     }
 
+    /// `0301 12:00:00.123456` without a year, or with one before the month (klog).
+    pub(crate) fn month_day_time(&mut self, cursor: &mut Cursor<'_>) -> Option<i64> {
+        let mut ahead = *cursor;
+        let digits = ahead.rest().iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let year = match digits {
+            4 => None,
+            8 => Some(ahead.number(4, 4)?),
+            _ => return None,
+        };
+        let month = ahead.small(2, 2)?;
+        let day = ahead.small(2, 2)?;
+        let second_of_day = ahead.take(b' ').then(|| ahead.time_of_day()).flatten()?;
+        let nanosecond = ahead.fraction()?;
+        let civil = CivilTime { year, month, day, second_of_day, nanosecond };
+        let time = self.resolve(civil, ZoneInText::Missing)?;
+        *cursor = ahead;
+        Some(time)
+    }
+
+    /// `240301 120000` or `20240301 12:00:00`: dates without separators, as Hadoop and MySQL write them.
+    fn compact_time(&mut self, cursor: &mut Cursor<'_>) -> Option<i64> {
+        let mut ahead = *cursor;
+        let digits = ahead.rest().iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let year = match digits {
+            6 => 2_000 + ahead.number(2, 2)?,
+            8 => ahead.number(4, 4)?,
+            _ => return None,
+        };
+        let month = ahead.small(2, 2)?;
+        let day = ahead.small(2, 2)?;
+        if !ahead.take(b' ') {
+            return None;
+        }
+        let second_of_day = ahead.compact_time_of_day().or_else(|| ahead.time_of_day())?;
+        let nanosecond = ahead.fraction()?;
+        let civil = CivilTime { year: Some(year), month, day, second_of_day, nanosecond };
+        let time = self.resolve(civil, ZoneInText::Missing)?;
+        *cursor = ahead;
+        Some(time)
+    }
+
     /// A text that is a time as a whole, in one of the forms above or seconds since 1970.
     pub(crate) fn any_time(&mut self, text: &str) -> Option<i64> {
         let text = text.trim();
@@ -81,7 +122,10 @@ impl TimeResolver {
         let mut cursor = Cursor::new(text.as_bytes());
         skip_weekday(&mut cursor);
         let time = match cursor.peek()? {
-            b'0'..=b'9' => self.iso_time(&mut cursor).or_else(|| self.access_time(&mut cursor)),
+            b'0'..=b'9' => self
+                .iso_time(&mut cursor)
+                .or_else(|| self.access_time(&mut cursor))
+                .or_else(|| self.compact_time(&mut cursor)),
             _ => self.month_first_time(&mut cursor),
         };
         time.filter(|_| cursor.is_at_end())
@@ -168,6 +212,10 @@ mod tests {
             ("2024-03-01 12:00:00.123 PST", "2024-03-01T20:00:00.123Z"),
             ("2024-03-01 12:00:00.123 +03", "2024-03-01T09:00:00.123Z"),
             ("2024/03/01 12:00:00", "2024-03-01T11:00:00Z"),
+            ("2024.03.01 12:00:00", "2024-03-01T11:00:00Z"),
+            ("240301 120000", "2024-03-01T11:00:00Z"),
+            ("20240301 120000,250", "2024-03-01T11:00:00.250Z"),
+            ("240301 12:00:00", "2024-03-01T11:00:00Z"),
             ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00Z"),
             ("10/Oct/2000:13:55:36 -0700", "2000-10-10T20:55:36Z"),
             ("Thu, 26 Nov 2020 05:04:07 +0000", "2020-11-26T05:04:07Z"),
@@ -197,6 +245,9 @@ mod tests {
             "9999-01-01T00:00:00Z",
             "Mar 1",
             "20240301",
+            "240301 1200",
+            "243101 120000",
+            "24/03/01 12:00:00",
             "12",
             "Thu",
             "now",

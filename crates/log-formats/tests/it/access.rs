@@ -34,6 +34,30 @@ fn other_virtual_hosts_of_debian() {
 }
 
 #[test]
+fn lists_of_forwarded_addresses() {
+    let rest = r#"[01/Mar/2024:13:55:36 +0000] "GET / HTTP/1.1" 200 1"#;
+    let table = [
+        ("10.0.0.7, 10.1.1.1 - -", r#"remote_addr="10.0.0.7" forwarded_for="10.0.0.7, 10.1.1.1""#),
+        (
+            "10.0.0.7,10.1.1.1, 2001:db8::7 - jane doe",
+            r#"remote_addr="10.0.0.7" forwarded_for="10.0.0.7,10.1.1.1, 2001:db8::7" remote_user="jane doe""#,
+        ),
+        (
+            "www:443 10.0.0.7, 10.1.1.1 - ann",
+            r#"virtual_host="www:443" remote_addr="10.0.0.7" forwarded_for="10.0.0.7, 10.1.1.1" remote_user="ann""#,
+        ),
+        ("-, 10.1.1.1 - -", r#"forwarded_for="-, 10.1.1.1""#),
+    ];
+    for (remote, expected) in table {
+        let request = r#"time=2024-03-01T13:55:36Z request="GET / HTTP/1.1" method="GET" path="/" protocol="HTTP/1.1""#;
+        let expected = format!("{expected} {request} status=200 body_bytes=1");
+        assert_eq!(entry("common", &format!("{remote} {rest}")), expected, "{remote}");
+    }
+    let error = r#"parse_error="expected the address, the identity and the user before the time at byte 14""#;
+    assert_eq!(entry("common", &format!("10.0.0.7, - - {rest}")), error);
+}
+
+#[test]
 fn the_common_format_of_apache() {
     let line = r#"127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326"#;
     assert_eq!(

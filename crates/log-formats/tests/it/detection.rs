@@ -21,6 +21,12 @@ fn logs_of_each_format() {
         (&rfc5424, "messages", "syslog"),
         (&logfmt, "app.log", "logfmt"),
         (&json, "app.jsonl", "json"),
+        (include_str!("data/nginx-1.22-error.log"), "error.log", "nginx_error"),
+        (include_str!("data/apache-2.2-error.log"), "error_log", "apache_error"),
+        (include_str!("data/apache-2.4-error-requests.log"), "error.log", "apache_error"),
+        (include_str!("data/haproxy-2.6.log"), "haproxy.log", "haproxy"),
+        (include_str!("data/kubernetes-cri.log"), "0.log", "cri"),
+        (include_str!("data/kubernetes-klog.log"), "kubelet.log", "klog"),
         (include_str!("data/postgresql-15.csv"), "postgresql-2024-03-01_000000.csv", "csvlog"),
         (include_str!("data/postgresql-15.json"), "postgresql-2024-03-01_000000.json", "jsonlog"),
     ];
@@ -30,6 +36,14 @@ fn logs_of_each_format() {
         let cut = format!("{text}{text}{text}what is this\n{}", &text[..20]);
         assert_eq!(detected(&cut, name), Some(expected), "{name}");
     }
+}
+
+#[test]
+fn the_name_of_a_log_distinguishes_json_lines_with_a_time() {
+    let jobs =
+        "{\"job\":\"a\",\"started_at\":\"2024-03-01T12:00:00Z\",\"finished_at\":\"2024-03-01T12:00:09Z\"}\n".repeat(4);
+    assert_eq!(detected(&jobs, "jobs.log"), Some("json"));
+    assert_eq!(detected(&jobs, "jobs.jsonl"), None);
 }
 
 #[test]
@@ -53,7 +67,7 @@ fn other_files_are_no_logs() {
         ("export A=1\nB=2\n", "env.sh"),
         ("[section]\na = 1\n", "x.toml"),
         ("2024-03-01T12:00:00.1Z  INFO my::crate: started\n2024-03-01T12:00:00.2Z  WARN my::crate: x\n", "app.log"),
-        ("2024-03-01T12:00:00.1Z stdout F hello there\n2024-03-01T12:00:00.1Z stdout F hello\n", "0.log"),
+        ("2024/03/01 12:00:00 [error] my handler: x\n2024/03/01 12:00:01 [error] y\n", "app.log"),
         ("\0\u{1}\u{2}binary", "x.log"),
         ("", "access.log"),
         ("March 1 was a nice day\n", "diary.txt"),

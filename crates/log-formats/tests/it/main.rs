@@ -1,7 +1,8 @@
 //! Log files, through the public API of the crate.
 //!
 //! - `fixture`: reads files and shows their entries.
-//! - `access`, `syslog`, `structured`, `postgres`, `pattern`: known lines of each format.
+//! - `access`, `error_logs`, `haproxy`, `kubernetes`, `syslog`, `structured`, `postgres`, `pattern`: known lines of each
+//!   format.
 //! - `revealed_columns`: from which columns the values of others can be read.
 //! - `reader`: pieces, entries of several lines, bounds, growing files, and bytes that are no text.
 //! - `detection`: logs are recognised, and other files are not.
@@ -18,7 +19,10 @@
 
 mod access;
 mod detection;
+mod error_logs;
 mod fixture;
+mod haproxy;
+mod kubernetes;
 mod pattern;
 mod postgres;
 mod properties;

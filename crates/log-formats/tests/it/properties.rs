@@ -4,27 +4,37 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tidegate_log_formats::{
-    EndOfInput, EntryBounds, EntrySchema, EntryTimeFormat, EntryValue, LinePattern, LogFileReader, LogFormat,
-    LogTimeZone, ParsedEntry, detect_log_format, group_rotated_logs,
+    EndOfInput, EntryBounds, EntrySchema, EntryTimeFormat, EntryValue, LOG_FORMAT_NAMES, LinePattern, LogFileReader,
+    LogFormat, LogTimeZone, ParsedEntry, detect_log_format, group_rotated_logs,
 };
 
 use super::fixture::{context, format, rendered, schema_of};
 
-const FORMATS: [&str; 8] = ["common", "combined", "syslog", "logfmt", "json", "csvlog", "jsonlog", "pattern"];
-
 fn format_of(name: &str) -> LogFormat {
     if name == "pattern" {
-        let pattern = r"^(?<level>[A-Z]) (?<n__int>\d*)(?<at__time>[0-9T:Z -]*)(?<message>.*)";
+        let pattern =
+            r"^(?<level>[A-Z]) (?<n__int>\d*)(?<at__time>[0-9T:Z -]*)(?<message>.*)";
         return LogFormat::Pattern(Arc::new(LinePattern::new(pattern, &[]).expect("a pattern")));
     }
     format(name)
 }
 
 /// Parts of lines, from which files are made that come near to the formats.
-const PARTS: [&str; 36] = [
+const PARTS: [&str; 47] = [
     "127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\" 200 2326",
     " \"-\" \"agent\"",
     "www:80 ",
+    "10.0.0.7, ",
+    "2024/03/01 12:00:00 [error] 1#2: *3 text",
+    ", client: 192.0.2.7, server: x",
+    ", request: \"GET / HTTP/1.1\"",
+    "[Fri Mar 01 10:42:29.902022 2024] [core:error] [pid 1:tid 2] (13)No: [client 192.0.2.7:1] AH1: text, referer: x",
+    "10.0.1.2:33317 [06/Feb/2009:12:14:14.655] in b/s 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {a} \"GET / H\"",
+    "10.0.1.2:33317 [06/Feb/2009:12:14:14.655] in b/s 10/0/30 200 -- 1/1/1/1/0 0/0",
+    "2016-10-06T00:17:09.669794202Z stdout P ",
+    "2016-10-06T00:17:09.669794202Z stdout F ",
+    "2016-10-06T00:17:09.669794202Z stderr F ",
+    "I0102 15:04:05.678901    1234 file.go:123] text",
     "Mar  1 12:00:00 host app[12]: text",
     "Feb 29 12:00:00 ",
     "<34>1 2003-10-11T22:14:15.003Z h a p m [id a=\"b\"] text",
@@ -115,7 +125,7 @@ proptest! {
         bytes_max in 1_usize..200,
         lines_max in 1_usize..6,
     ) {
-        for name in FORMATS {
+        for name in LOG_FORMAT_NAMES {
             for bounds in [EntryBounds::default(), EntryBounds { bytes_max, lines_max }] {
                 let format = format_of(name);
                 let whole = read(&format, &bytes, &[], bounds);
@@ -134,7 +144,7 @@ proptest! {
     #[test]
     fn a_growing_file_that_is_resumed_covers_every_byte(bytes in bytes(), cut in 0_usize..400) {
         let cut = cut.min(bytes.len());
-        for name in FORMATS {
+        for name in LOG_FORMAT_NAMES {
             let schema = Arc::new(EntrySchema::new(format_of(name)));
             let mut spans = Vec::new();
             let mut reader = LogFileReader::new(schema.clone(), context());
@@ -165,7 +175,7 @@ proptest! {
         let files: usize = group_rotated_logs(names).iter().map(|log| log.files.len() + log.duplicates.len()).sum();
         prop_assert_eq!(files, names.len());
         let line = format!("{{\"time\":\"{digits}\",\"n\":{digits}}}\n{digits} {text}\n<1>{digits} a: b\n");
-        for name in FORMATS {
+        for name in LOG_FORMAT_NAMES {
             read(&format_of(name), line.as_bytes(), &[], EntryBounds::default());
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_log_formats::{EntrySchema, LinePattern, LogFormat};
+use tidegate_log_formats::{EntrySchema, LOG_FORMAT_NAMES, LinePattern, LogFormat};
 
 use super::fixture::{format, schema_of};
 
@@ -16,7 +16,7 @@ fn revealing(schema: &EntrySchema, column: &str) -> String {
 
 #[test]
 fn the_text_of_an_entry_reveals_all_that_is_parsed_from_it() {
-    for name in ["common", "combined", "syslog", "logfmt", "json", "csvlog", "jsonlog"] {
+    for name in LOG_FORMAT_NAMES.iter().filter(|name| **name != "pattern") {
         let schema = EntrySchema::new(format(name));
         let text = schema.column_index("entry_text").expect("the text");
         for column in schema.columns().iter().take(text) {
@@ -31,7 +31,7 @@ fn the_text_of_an_entry_reveals_all_that_is_parsed_from_it() {
 #[test]
 fn a_column_and_its_parts_reveal_each_other() {
     let access = EntrySchema::new(format("combined"));
-    assert_eq!(revealing(&access, "remote_addr"), "entry_text");
+    assert_eq!(revealing(&access, "remote_addr"), "forwarded_for entry_text");
     assert_eq!(revealing(&access, "path"), "request entry_text");
     assert_eq!(revealing(&access, "request"), "method path protocol entry_text");
     let syslog = EntrySchema::new(format("syslog"));
@@ -41,6 +41,10 @@ fn a_column_and_its_parts_reveal_each_other() {
         revealing(&syslog, "pri"),
         "facility severity normalized_severity normalized_severity_number entry_text"
     );
+    let haproxy = EntrySchema::new(format("haproxy"));
+    assert_eq!(revealing(&haproxy, "path"), "message entry_text");
+    assert_eq!(revealing(&haproxy, "client_ip"), "entry_text");
+    assert_eq!(revealing(&EntrySchema::new(format("apache_error")), "code"), "message entry_text");
     assert_eq!(revealing(&EntrySchema::new(format("csvlog")), "process_id"), "session_id entry_text");
     assert_eq!(revealing(&EntrySchema::new(format("jsonlog")), "pid"), "session_id entry_text");
 }

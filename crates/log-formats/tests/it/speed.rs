@@ -58,6 +58,38 @@ fn lines_per_second() {
             n * 7 % 100_000
         )
     });
+    measure(format("nginx_error"), |n| {
+        format!(
+            "2024/03/01 12:{:02}:{:02} [error] {n}#{n}: *{n} open() failed (2: No such file), client: 203.0.113.{}, \
+             server: shop, request: \"GET /{n} HTTP/1.1\", host: \"shop\"\n",
+            minute(n),
+            n % 60,
+            n % 256
+        )
+    });
+    measure(format("apache_error"), |n| {
+        format!(
+            "[Fri Mar 01 12:{:02}:{:02}.902022 2024] [core:error] [pid {n}:tid {n}] [client 203.0.113.{}:80] AH00126: \
+             Invalid URI {n}\n",
+            minute(n),
+            n % 60,
+            n % 256
+        )
+    });
+    measure(format("haproxy"), |n| {
+        format!(
+            "Mar  1 12:{:02}:{:02} lb haproxy[7]: 10.0.1.2:33317 [01/Mar/2024:12:14:14.655] in static/srv1 10/0/30/69/{n} \
+             200 {n} - - ---- 1/1/1/1/0 0/0 \"GET /{n} HTTP/1.1\"\n",
+            minute(n),
+            n % 60
+        )
+    });
+    measure(format("cri"), |n| {
+        format!("2024-03-01T12:{:02}:{:02}.669794202Z stdout F request {n} done\n", minute(n), n % 60)
+    });
+    measure(format("klog"), |n| {
+        format!("I0301 12:{:02}:{:02}.678901    1234 server.go:123] request {n} done\n", minute(n), n % 60)
+    });
     measure(format("syslog"), |n| {
         format!("Mar  1 12:{:02}:{:02} web1 app[{n}]: request {n} took {} ms\n", minute(n), n % 60, n % 1000)
     });

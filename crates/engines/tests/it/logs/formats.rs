@@ -24,7 +24,8 @@ async fn an_access_log_is_a_table_by_its_name() {
     let columns = node.columns("access").await.unwrap();
     assert_eq!(
         columns,
-        "virtual_host text, remote_addr text, remote_identity text, remote_user text, time timestamp with time zone, request text, \
+        "virtual_host text, remote_addr text, forwarded_for text, remote_identity text, remote_user text, \
+         time timestamp with time zone, request text, \
          method text, path text, protocol text, status bigint, body_bytes bigint, referer text, user_agent text, \
          other_fields text, entry_text text, parse_error text, entry_offset bigint, entry_file_id bigint, entry_file text"
     );
@@ -48,6 +49,45 @@ async fn logs_of_nginx_and_apache() {
     );
     assert_eq!(node.rows("SELECT count(*) FROM nginx.access WHERE parse_error IS NOT NULL").await, "0");
     assert_eq!(node.rows("SELECT count(*) > 0 FROM apache.access_log WHERE status = 200").await, "true");
+}
+
+#[tokio::test]
+async fn error_logs_haproxy_and_kubernetes() {
+    let folder = copied("nginx-1.22-error.log", "nginx/error.log");
+    for (source, name) in [
+        ("apache-2.4-error-requests.log", "apache/error.log"),
+        ("haproxy-2.6.log", "haproxy.log"),
+        ("kubernetes-cri.log", "pods/0.log"),
+        ("kubernetes-klog.log", "kubelet.log"),
+    ] {
+        folder.write(name, std::fs::read(format!("{DATA}{source}")).unwrap());
+    }
+    let node = folder.database();
+    assert_eq!(
+        node.rows("SELECT client, count(*) FROM nginx.error WHERE level = 'error' GROUP BY 1 ORDER BY 1").await,
+        "192.0.2.7|2\n192.0.2.9|1\n2001:db8::7|1"
+    );
+    assert_eq!(
+        node.rows("SELECT time, module, client FROM apache.error WHERE code = 'AH01628'").await,
+        "2024-03-01T10:42:30.000200Z|authz_core|2001:db8::7:51733"
+    );
+    assert_eq!(
+        node.rows("SELECT server_name, max(total_ms) FROM haproxy WHERE status = 200 GROUP BY 1 ORDER BY 1").await,
+        "srv1|109\nweb2|3"
+    );
+    assert_eq!(node.rows("SELECT stream, count(*) FROM pods.\"0\" GROUP BY 1 ORDER BY 1").await, "stderr|2\nstdout|4");
+    assert_eq!(node.rows("SELECT file, line FROM kubelet WHERE normalized_severity = 'critical'").await, "main.go|9");
+}
+
+#[tokio::test]
+async fn a_list_of_addresses_does_not_shift_the_columns() {
+    let line = "10.0.0.7, 10.1.1.1 - - [28/Dec/2015:04:02:08 -0500] \"GET /a HTTP/1.1\" 200 7 \"-\" \"x\"\n";
+    let folder = Folder::with(&[("access.log", &(line.to_owned() + &combined("/b", 404)))]);
+    let node = folder.database();
+    assert_eq!(
+        node.rows("SELECT remote_addr, forwarded_for, remote_user, status FROM access").await,
+        "10.0.0.7|10.0.0.7, 10.1.1.1|null|200\n10.0.0.1|null|null|404"
+    );
 }
 
 #[tokio::test]

@@ -70,7 +70,8 @@ async fn a_mask_of_a_member_covers_other_fields() {
 #[tokio::test]
 async fn a_mask_of_the_text_itself_has_precedence() {
     let folder = access_log();
-    let limited = open(&folder, "access", &[("remote_addr", Mask::Deny), ("entry_text", Mask::KeepLast(3))]);
+    let masks = [("remote_addr", Mask::Deny), ("forwarded_for", Mask::Deny), ("entry_text", Mask::KeepLast(3))];
+    let limited = open(&folder, "access", &masks);
     let text = limited.rows("SELECT entry_text FROM access WHERE parse_error IS NOT NULL").await;
     assert_eq!(text, "******************fit");
     assert!(limited.database.check_policies().await.unwrap().is_empty());
@@ -88,8 +89,8 @@ async fn the_check_names_what_a_mask_covers() {
         [
             "also masks entry_text, request of the table access, from which its values can be read; a mask of its own \
              in this policy overrides that",
-            "also denies entry_text of the table access, from which its values can be read; a mask of its own in this \
-             policy overrides that",
+            "also denies entry_text, forwarded_for of the table access, from which its values can be read; a mask of its \
+             own in this policy overrides that",
         ]
     );
     let refusal = limited.refusal("SELECT entry_text FROM access").await;

@@ -231,14 +231,15 @@ pub(crate) struct TableConfig {
     /// Types of columns by name: string, integer, number, decimal(P,S), boolean, date or timestamp. Tables of an ingest
     /// folder have more types, and not null after a type. Default: detected.
     pub(crate) columns: ColumnTypes,
-    /// Log files: the format of their lines: combined, common, syslog, logfmt, json, csvlog or jsonlog of PostgreSQL, or
-    /// pattern. A file with a format is a log, whatever its name is. Default: detected in files with the name of a log.
+    /// Log files: the format of their lines: combined, common, nginx_error, apache_error, haproxy, cri, klog, syslog,
+    /// logfmt, json, csvlog or jsonlog of PostgreSQL, or pattern. A file with a format is a log, whatever its name is.
+    /// Default: detected in files with the name of a log.
     pub(crate) format: Option<String>,
     /// Log files: a regular expression whose named groups become columns. It is the format pattern. Default: none.
     pub(crate) pattern: Option<String>,
     /// Log files: types of the groups of the pattern by name: text, integer, float, boolean, or time with its form as
-    /// strftime writes it: time %Y-%m-%d %H:%M:%S. Default: text; times in any usual form if the group has the name of a
-    /// time.
+    /// strftime writes it: time %Y-%m-%d %H:%M:%S. Default: text; times if the group has the name of a time and its values
+    /// have one form of times.
     pub(crate) groups: BTreeMap<String, String>,
     /// Ingest: columns by whose values the files of the table are separated: a column, or hour(C), day(C) or month(C) of a
     /// column of times. Default: none.

@@ -86,10 +86,10 @@ fn config_check_names_the_columns_that_a_mask_covers() {
     let text = check(&masks("hash"));
     for part in [
         "database web: policies[0].columns.path: also masks entry_text, request of the table access, from which",
-        "database web: policies[0].columns.remote_addr: also masks entry_text of the table access, from which",
+        "database web: policies[0].columns.remote_addr: also masks entry_text, forwarded_for of the table access, from",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    let explicit = check("remote_addr: hash, entry_text: {keep_first: 0}");
+    let explicit = check("remote_addr: hash, forwarded_for: hash, entry_text: {keep_first: 0}");
     assert!(!explicit.contains("also masks"), "{explicit}");
 }
