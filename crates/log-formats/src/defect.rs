@@ -36,6 +36,8 @@ pub(crate) struct Defects {
     pub(crate) cut_bytes: u64,
     /// Members beyond the limit that are only in the text of the entry.
     pub(crate) dropped_members: usize,
+    /// The column with the name of a time whose text is none.
+    pub(crate) unread_time: Option<usize>,
 }
 
 impl Defects {
@@ -52,6 +54,7 @@ impl Defects {
     }
 
     fn write(&self, columns: &[EntryColumn], out: &mut String) -> fmt::Result {
+        let name_of = |column: usize| columns.get(column).map_or("", |column| column.name.as_str());
         match self.misfit {
             None => {}
             Some(Misfit::Expected { what, at }) => write!(out, "expected {what} at byte {at}")?,
@@ -61,8 +64,7 @@ impl Defects {
             }
             Some(Misfit::NoMatch) => out.push_str("the line does not match the pattern"),
             Some(Misfit::ValueType { column, expected }) => {
-                let name = columns.get(column).map_or("", |column| column.name.as_str());
-                write!(out, "the value of \"{name}\" is not {expected}")?;
+                write!(out, "the value of \"{}\" is not {expected}", name_of(column))?;
             }
         }
         let mut separator = if self.misfit.is_some() { "; " } else { "" };
@@ -80,6 +82,10 @@ impl Defects {
         }
         if self.dropped_members > 0 {
             write!(out, "{separator}{} fields are only in the text of the entry", self.dropped_members)?;
+            separator = "; ";
+        }
+        if let Some(column) = self.unread_time {
+            write!(out, "{separator}the value of \"{}\" is not a time in a known form", name_of(column))?;
         }
         Ok(())
     }

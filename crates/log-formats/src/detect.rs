@@ -81,7 +81,7 @@ pub fn detect_log_format(sample: &[u8], file_name: &str) -> Option<DetectedLogFo
 }
 
 /// The sample without an incomplete last line, unless it is the only one.
-fn complete_lines(sample: &[u8]) -> &[u8] {
+pub(crate) fn complete_lines(sample: &[u8]) -> &[u8] {
     let sample = sample.get(..DETECTION_SAMPLE_BYTES).unwrap_or(sample);
     let end = memchr::memrchr(b'\n', sample).map_or(sample.len(), |end| end + 1);
     sample.get(..end).unwrap_or(sample)

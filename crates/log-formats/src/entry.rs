@@ -187,6 +187,7 @@ pub(crate) struct EntryFields {
     members: Vec<Member>,
     scratch: String,
     dropped_members: usize,
+    unread_time: Option<usize>,
     captures: Option<regex::CaptureLocations>,
 }
 
@@ -208,6 +209,7 @@ impl EntryFields {
         self.members.clear();
         self.scratch.clear();
         self.dropped_members = 0;
+        self.unread_time = None;
     }
 
     pub(crate) fn slot(&self, column: usize) -> Slot {
@@ -248,6 +250,15 @@ impl EntryFields {
 
     pub(crate) fn dropped_members(&self) -> usize {
         self.dropped_members
+    }
+
+    /// Reports that the text of a column with the name of a time is none.
+    pub(crate) fn mark_unread_time(&mut self, column: usize) {
+        self.unread_time = self.unread_time.or(Some(column));
+    }
+
+    pub(crate) fn unread_time(&self) -> Option<usize> {
+        self.unread_time
     }
 
     pub(crate) fn resolve<'a>(&'a self, piece: Piece, text: &'a str) -> &'a str {
@@ -292,5 +303,6 @@ impl EntryFields {
         self.slots.fill(Slot::Null);
         self.members.clear();
         self.dropped_members = 0;
+        self.unread_time = None;
     }
 }

@@ -3,7 +3,8 @@
 //! An [`EntrySchema`] has the columns of a file: those of its [`LogFormat`], those that are inferred from a sample, and
 //! those that every file has. A [`LogFileReader`] receives the decompressed bytes in pieces and passes on each
 //! [`ParsedEntry`]. [`detect_log_format`] finds the format of a file, [`group_rotated_logs`] the files of one log, and
-//! [`recognize_roles`] the time, the message and the severity among the columns of a table.
+//! [`recognize_roles`] the time, the message and the severity among the columns of a table. For a file of no known format,
+//! [`suggest_log_format`] makes a pattern.
 //!
 //! # Entries
 //!
@@ -82,6 +83,9 @@
 //! - A number is seconds, milliseconds, microseconds or nanoseconds since 1970, by its magnitude: below 10^11, 10^14,
 //!   10^17, or above. In JSON and logfmt, only members with the name of a time are read so, and no number below 10^8,
 //!   which is in March 1973.
+//! - A group of a pattern whose type is not declared is a time if its name is that of one and its values are times; else it
+//!   is text. A single value that is none is null, and `parse_error` reports it. A group `time` that has only a time of day
+//!   follows the text of the group `date`.
 //! - A leap second is the first second after it. Times before 1677 and after 2262 do not fit.
 
 mod column;
@@ -100,6 +104,7 @@ mod roles;
 mod rotation;
 mod schema;
 mod severity;
+mod suggest;
 mod time;
 mod value_types;
 
@@ -108,7 +113,7 @@ pub use detect::{DETECTION_SAMPLE_BYTES, DetectedLogFormat, detect_log_format};
 pub use entry::{EntryValue, ParsedEntry};
 pub use file_id::{FILE_ID_BYTES_MAX, identify_log_file};
 pub use format::{LOG_FORMAT_NAMES, LogFormat, LogFormatNameError};
-pub use pattern::{DeclaredGroup, LinePattern, LinePatternError, PatternGroupType, PatternGroupTypeError};
+pub use pattern::{DeclaredGroup, LinePattern, LinePatternError, PatternGroupType, PatternGroupTypeError, UnreadTime};
 pub use reader::{EndOfInput, EntryBounds, EntryCounts, FinishedLogFile, LogFileReader};
 pub use roles::{RecognizedRoles, is_time_name, recognize_roles};
 pub use rotation::{RotatedLog, group_rotated_logs};
@@ -117,4 +122,5 @@ pub use schema::{
     OTHER_FIELDS, PARSE_ERROR,
 };
 pub use severity::{NormalizedSeverity, SeverityNumberScale};
+pub use suggest::{SuggestedLogFormat, suggest_log_format};
 pub use time::{EntryTimeFormat, LogTimeZone, TimeContext, TimeFormatError, TimeZoneError};

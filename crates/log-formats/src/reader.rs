@@ -50,7 +50,7 @@ pub struct EntryCounts {
     pub entries: u64,
     /// Entries that do not have the form of the format.
     pub misfits: u64,
-    /// Entries that fit, but whose text was repaired or cut.
+    /// Entries that fit, but whose text was repaired or cut, or whose time could not be read.
     pub repaired: u64,
 }
 
@@ -360,6 +360,7 @@ impl EntryParser {
             self.fields.clear_values();
         } else {
             defects.dropped_members = self.fields.dropped_members();
+            defects.unread_time = self.fields.unread_time();
             self.schema.assign_members(text, &mut self.fields, &mut self.times);
         }
         self.reason.clear();

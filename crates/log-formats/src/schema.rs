@@ -82,9 +82,12 @@ impl EntrySchema {
 
     /// The columns of the format and of the members of the entries in `samples`, usually the first bytes of the oldest and
     /// of the newest file. Members that are in no sample, or whose values do not have the type of their column, go into
-    /// `other_fields`.
+    /// `other_fields`. Groups of a pattern that only have the name of a time are text if their values are none.
     #[must_use]
     pub fn infer(format: LogFormat, samples: &[&[u8]], context: &TimeContext) -> Self {
+        if let LogFormat::Pattern(pattern) = &format {
+            return Self::new(LogFormat::Pattern(pattern.fitted_to(samples, context)));
+        }
         if !format.has_members() {
             return Self::new(format);
         }

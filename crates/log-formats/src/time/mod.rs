@@ -4,6 +4,7 @@ mod abbreviations;
 mod cursor;
 mod epoch;
 mod lines;
+mod shapes;
 mod strftime;
 mod zone;
 
@@ -13,6 +14,7 @@ use chrono::{DateTime, Datelike, NaiveDate};
 
 pub(crate) use cursor::Cursor;
 pub(crate) use epoch::time_from_number;
+pub(crate) use shapes::{FoundTimeForm, TIME_SHAPES, best_time_form, find_time_form};
 pub use strftime::{EntryTimeFormat, TimeFormatError};
 pub use zone::{LogTimeZone, TimeZoneError};
 

@@ -6,6 +6,7 @@
 //! - `revealed_columns`: from which columns the values of others can be read.
 //! - `reader`: pieces, entries of several lines, bounds, growing files, and bytes that are no text.
 //! - `detection`: logs are recognised, and other files are not.
+//! - `suggestions`: what is suggested for other files reads them.
 //! - `properties`: pieces of any size give the same entries, which cover every byte, and no input panics.
 //! - `speed`: a measurement that runs on request.
 
@@ -30,4 +31,5 @@ mod reader;
 mod revealed_columns;
 mod speed;
 mod structured;
+mod suggestions;
 mod syslog;

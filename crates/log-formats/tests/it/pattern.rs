@@ -73,15 +73,86 @@ fn lines_that_do_not_match_continue_an_entry_that_does() {
     );
 }
 
+/// The entries of a file that is its own sample, and the columns that a pattern has for it.
+fn fitted(expression: &str, text: &str) -> (Vec<String>, LogFormat) {
+    let schema = schema_of(pattern(expression, &[]), text.as_bytes());
+    let format = schema.format().clone();
+    (read(schema, context(), text.as_bytes(), rendered), format)
+}
+
+fn unread_time(format: &LogFormat) -> Option<(String, Option<String>)> {
+    let LogFormat::Pattern(pattern) = format else { return None };
+    pattern.unread_time().map(|unread| (format!("{}: {}", unread.group, unread.example), unread.declaration.clone()))
+}
+
 #[test]
-fn the_error_log_of_apache() {
-    let format = pattern(
-        r"^\[(?<time>[^\]]+)\] \[(?<module>\w*):(?<level>\w+)\] \[pid (?<pid__int>\d+)[^\]]*\] (?:(?<code>AH\d+): )?(?<message>.*)",
-        &[],
-    );
-    let entries = entries(format, include_str!("data/apache-2.4-error.log"));
+fn a_date_and_a_time_of_day_in_two_groups_are_the_time() {
+    let expression = r"^(?<date>\S+) (?<time>\S+) +(?<pid__int>\d+) (?<level>\w+) (?<message>.*)$";
+    let table = [
+        ("081109 203615 148 INFO a", r#"date="081109" time=2008-11-09T20:36:15Z pid=148"#),
+        ("2005.11.09 12:01:01 148 INFO a", r#"date="2005.11.09" time=2005-11-09T12:01:01Z pid=148"#),
+        // Only one form reads all values.
+        ("03-17 16:13:38.811  148 INFO a", r#"date="03-17" time=2023-03-17T16:13:38.811Z pid=148"#),
+        // The time needs no date.
+        (
+            "2005.06.03 2005-06-03-15.42.50.675872 148 INFO a",
+            r#"date="2005.06.03" time=2005-06-03T15:42:50.675872Z pid=148"#,
+        ),
+    ];
+    for (line, expected) in table {
+        let (entries, format) = fitted(expression, line);
+        let expected = format!(r#"{expected} level="INFO" message="a" normalized_severity="info""#);
+        assert_eq!((entries, unread_time(&format)), (vec![expected], None), "{line}");
+    }
+}
+
+#[test]
+fn a_group_that_only_has_the_name_of_a_time_loses_nothing() {
+    let (entries, format) =
+        fitted(r"^(?<date>\S+) (?<level>\w+) (?<message>.*)$", "2024-03-01 INFO a\n2024-03-02 WARN b\n");
     assert_eq!(
-        entries[0],
-        r#"time=2026-11-26T05:04:07.049563Z module="mpm_event" level="notice" pid=12975 code="AH00489" message="Apache/2.4.71 (Debian) configured -- resuming normal operations" normalized_severity="notice""#
+        entries,
+        [
+            r#"date="2024-03-01" level="INFO" message="a" normalized_severity="info""#,
+            r#"date="2024-03-02" level="WARN" message="b" normalized_severity="warning""#,
+        ]
     );
+    assert_eq!(unread_time(&format), Some(("date: 2024-03-01".to_owned(), Some("time %Y-%m-%d".to_owned()))));
+}
+
+#[test]
+fn a_time_with_two_readings_is_text_until_its_form_is_declared() {
+    let expression = r"^(?<date>\S+) (?<time>\S+) (?<message>.*)$";
+    let text = "17/06/09 20:10:40 a\n17/06/09 20:10:41 b\n";
+    let (read_as_text, format) = fitted(expression, text);
+    assert_eq!(read_as_text[0], r#"date="17/06/09" time="20:10:40" message="a""#);
+    let (example, declaration) = unread_time(&format).expect("an unread time");
+    assert_eq!(example, "time: 17/06/09 20:10:40");
+    let declaration = declaration.expect("a declaration");
+    let (name, form) = declaration.split_once(' ').expect("a form");
+    let group_type = PatternGroupType::from_name(name, Some(form)).expect("a type");
+    let declared = [DeclaredGroup { name: "time".to_owned(), group_type }];
+    let schema = schema_of(pattern(expression, &declared), text.as_bytes());
+    assert_eq!(
+        read(schema, context(), text.as_bytes(), rendered),
+        [
+            r#"date="17/06/09" time=2017-06-09T20:10:40Z message="a""#,
+            r#"date="17/06/09" time=2017-06-09T20:10:41Z message="b""#,
+        ]
+    );
+}
+
+#[test]
+fn a_single_value_that_is_no_time_leaves_the_other_columns() {
+    let (entries, format) =
+        fitted(r"^(?<time>\S+) (?<message>.*)$", "2024-03-01T12:00:00Z a\nsoon b\n2024-03-01T12:00:01Z c\n");
+    assert_eq!(
+        entries,
+        [
+            r#"time=2024-03-01T12:00:00Z message="a""#,
+            r#"message="b" parse_error="the value of \"time\" is not a time in a known form""#,
+            r#"time=2024-03-01T12:00:01Z message="c""#,
+        ]
+    );
+    assert_eq!(unread_time(&format), None);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tidegate_log_formats::{
     EndOfInput, EntryBounds, EntrySchema, EntryTimeFormat, EntryValue, LOG_FORMAT_NAMES, LinePattern, LogFileReader,
-    LogFormat, LogTimeZone, ParsedEntry, detect_log_format, group_rotated_logs,
+    LogFormat, LogTimeZone, ParsedEntry, detect_log_format, group_rotated_logs, suggest_log_format,
 };
 
 use super::fixture::{context, format, rendered, schema_of};
@@ -13,7 +13,7 @@ use super::fixture::{context, format, rendered, schema_of};
 fn format_of(name: &str) -> LogFormat {
     if name == "pattern" {
         let pattern =
-            r"^(?<level>[A-Z]) (?<n__int>\d*)(?<at__time>[0-9T:Z -]*)(?<message>.*)";
+            r"^(?<level>[A-Z]) (?<n__int>\d*)(?<at__time>[0-9T:Z -]*)(?<date>\d*)(?<time>[^ ]*)(?<message>.*)";
         return LogFormat::Pattern(Arc::new(LinePattern::new(pattern, &[]).expect("a pattern")));
     }
     format(name)
@@ -167,6 +167,7 @@ proptest! {
     #[test]
     fn nothing_panics(bytes in bytes(), text in ".{0,40}", digits in "[0-9TZ:,. +-]{0,30}") {
         let _ = detect_log_format(&bytes, &text);
+        let _ = suggest_log_format(&bytes, &context());
         let _ = LogTimeZone::from_name(&text);
         let _ = EntryTimeFormat::parse(&text);
         let _ = LinePattern::new(&text, &[]);

@@ -65,3 +65,10 @@ fn groups_within_groups_reveal_each_other() {
     assert_eq!(revealing(&schema, "level"), "head normalized_severity normalized_severity_number entry_text");
     assert_eq!(revealing(&schema, "head"), "level user normalized_severity normalized_severity_number entry_text");
 }
+
+#[test]
+fn the_time_reveals_the_date_beside_it() {
+    let pattern = LinePattern::new(r"^(?<date>\S+) (?<time>\S+) (?<message>.*)$", &[]).expect("a pattern");
+    let schema = EntrySchema::new(LogFormat::Pattern(Arc::new(pattern)));
+    assert_eq!(revealing(&schema, "date"), "time entry_text");
+}

@@ -1,5 +1,8 @@
 //! Patterns: a regular expression whose named groups are the columns.
 
+mod group_type;
+mod times;
+
 use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::{Hir, HirKind};
 use thiserror::Error;
@@ -7,11 +10,15 @@ use tidegate_core::suggestion;
 
 use crate::column::{EntryColumn, EntryColumnRole, EntryColumnType};
 use crate::defect::Misfit;
-use crate::entry::{EntryFields, Piece, Slot};
+use crate::entry::{EntryFields, Piece};
 use crate::parse::EntryText;
 use crate::roles::{RecognizedRoles, is_time_name, recognize_roles};
 use crate::schema::is_reserved_name;
-use crate::time::{EntryTimeFormat, TimeFormatError, TimeResolver};
+use crate::time::{EntryTimeFormat, TimeResolver};
+use times::DatedTime;
+
+pub use group_type::{DeclaredGroup, PatternGroupType, PatternGroupTypeError};
+pub use times::UnreadTime;
 
 /// The maximum number of named groups.
 const GROUPS_MAX: usize = 200;
@@ -19,52 +26,6 @@ const GROUPS_MAX: usize = 200;
 const COMPILED_BYTES_MAX: usize = 4 << 20;
 /// How much of a wrong pattern an error quotes.
 const EXCERPT_CHARACTERS: usize = 30;
-
-/// The type of a group of a pattern.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PatternGroupType {
-    /// The text as it is.
-    Text,
-    /// A signed integer.
-    Integer,
-    /// A floating-point number.
-    Float,
-    /// `true` or `false`.
-    Boolean,
-    /// A time in this form.
-    Time(EntryTimeFormat),
-}
-
-/// The names of the types of groups, as the configuration writes them.
-const GROUP_TYPE_NAMES: [&str; 5] = ["text", "integer", "float", "boolean", "time"];
-
-/// A declared type of a group that does not exist.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum PatternGroupTypeError {
-    /// No type has this name.
-    #[error("unknown type \"{name}\"{suggestion}; the types are {}", GROUP_TYPE_NAMES.join(", "))]
-    Unknown {
-        /// The name as it was given.
-        name: String,
-        /// A sentence part with the nearest name, or empty.
-        suggestion: String,
-    },
-    /// Only times have a format.
-    #[error("the type \"{0}\" has no format; only \"time\" has one")]
-    UnexpectedFormat(String),
-    /// The format of a time is wrong.
-    #[error(transparent)]
-    TimeFormat(#[from] TimeFormatError),
-}
-
-/// A group of a pattern whose type is declared beside the pattern.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeclaredGroup {
-    /// The name of the column: the name of the group without its suffix.
-    pub name: String,
-    /// The type.
-    pub group_type: PatternGroupType,
-}
 
 /// A pattern that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -113,18 +74,23 @@ pub struct LinePattern {
     /// Pairs of columns of which the group of the first contains that of the second.
     nested_columns: Vec<(usize, usize)>,
     message_column: Option<usize>,
+    dated_time: Option<DatedTime>,
+    unread_time: Option<UnreadTime>,
 }
 
 #[derive(Debug, Clone)]
 struct Group {
     capture: usize,
     group_type: PatternGroupType,
+    /// Whether only the name of the group says that it is a time.
+    is_guessed: bool,
 }
 
 impl LinePattern {
     /// Compiles a pattern. The type of a group is the declared one; else that of the suffix of its name (`__text`,
     /// `__int`, `__float`, `__bool`, `__time`), which is not part of the column's name; else a time in any usual form
-    /// if the name is that of a time, such as `time` or `ts`; else text.
+    /// if the name is that of a time, such as `time` or `ts`; else text. Beside a group `date`, the text of a group `time`
+    /// that is no time by itself follows that of the date.
     ///
     /// The pattern may match anywhere in the first line of an entry: write `^` and `$` to bind it.
     ///
@@ -139,8 +105,10 @@ impl LinePattern {
             let Some(group_name) = group_name else { continue };
             let (name, of_suffix) = split_suffix(group_name);
             let of_declaration = declared.iter().find(|group| group.name == name).map(|group| group.group_type.clone());
-            let of_name = || if is_time_name(name) { time_in_any_form() } else { PatternGroupType::Text };
-            let group_type = of_declaration.or(of_suffix).unwrap_or_else(of_name);
+            let declared_type = of_declaration.or(of_suffix);
+            let is_guessed = declared_type.is_none() && is_time_name(name);
+            let of_name = || if is_guessed { time_in_any_form() } else { PatternGroupType::Text };
+            let group_type = declared_type.unwrap_or_else(of_name);
             if groups.len() >= GROUPS_MAX {
                 return Err(LinePatternError::TooManyGroups);
             }
@@ -151,7 +119,7 @@ impl LinePattern {
                 return Err(LinePatternError::ReservedName(name.to_owned()));
             }
             columns.push(EntryColumn::new(name, group_type.column_type(), EntryColumnRole::Field));
-            groups.push(Group { capture, group_type });
+            groups.push(Group { capture, group_type, is_guessed });
         }
         if groups.is_empty() {
             return Err(LinePatternError::NoGroups);
@@ -165,9 +133,12 @@ impl LinePattern {
         collect_nested_groups(&expression, &mut Vec::new(), &mut nested);
         let column_of = |capture: usize| groups.iter().position(|group| group.capture == capture);
         let nested_columns =
-            nested.into_iter().filter_map(|(outer, inner)| Some((column_of(outer)?, column_of(inner)?))).collect();
-        let roles = set_roles(&mut columns);
-        Ok(Self { regex, groups, columns, nested_columns, message_column: roles.message })
+            nested.into_iter().filter_map(|(outer, inner)| Some((column_of(outer)?, column_of(inner)?)));
+        let dated_time = DatedTime::find(&columns);
+        // Its time is that of the date, too.
+        let nested_columns = nested_columns.chain(dated_time.map(|dated| (dated.time, dated.date))).collect();
+        let message_column = set_roles(&mut columns).message;
+        Ok(Self { regex, groups, columns, nested_columns, message_column, dated_time, unread_time: None })
     }
 
     /// The regular expression as it was given.
@@ -211,16 +182,27 @@ impl LinePattern {
             }
             let content = line.get(start..end).unwrap_or_default();
             let value = group.group_type.value(piece, content, times);
-            let value = value.map_err(|expected| Misfit::ValueType { column, expected })?;
-            fields.set(column, value);
+            match value.or_else(|expected| self.time_with_date(column, line, times, fields).ok_or(expected)) {
+                Ok(value) => fields.set(column, value),
+                // Only the name says that it is a time, so that the entry keeps its other values.
+                Err(_) if group.is_guessed => fields.mark_unread_time(column),
+                Err(expected) => return Err(Misfit::ValueType { column, expected }),
+            }
         }
         Ok(())
+    }
+
+    /// The text of a group where the last match found it.
+    fn captured<'t>(&self, column: usize, line: &'t str, fields: &EntryFields) -> Option<&'t str> {
+        let (start, end) = fields.capture(self.groups.get(column)?.capture)?;
+        line.get(start..end)
     }
 }
 
 fn set_roles(columns: &mut [EntryColumn]) -> RecognizedRoles {
     let described: Vec<_> = columns.iter().map(|column| (column.name.as_str(), column.column_type)).collect();
     let roles = recognize_roles(&described);
+    columns.iter_mut().for_each(|column| column.role = EntryColumnRole::Field);
     for (index, role) in roles.in_order() {
         // An integer that may be a time has no zone and no unit here, so that only declared times have the role.
         let column = columns.get_mut(index);
@@ -244,62 +226,6 @@ fn split_suffix(name: &str) -> (&str, Option<PatternGroupType>) {
     match PatternGroupType::from_name(suffix, None) {
         Ok(group_type) => (column, Some(group_type)),
         Err(_) => (name, None),
-    }
-}
-
-impl PatternGroupType {
-    /// The type with this name: `text`, `integer` (`int`), `float`, `boolean` (`bool`) or `time`. A time may have a format,
-    /// see [`EntryTimeFormat::parse`]; without it, the usual forms are recognised.
-    ///
-    /// # Errors
-    ///
-    /// If the name is unknown, with the nearest name; if the format is wrong, with the position.
-    pub fn from_name(name: &str, time_format: Option<&str>) -> Result<Self, PatternGroupTypeError> {
-        let group_type = match name {
-            "text" => Self::Text,
-            "int" | "integer" => Self::Integer,
-            "float" => Self::Float,
-            "bool" | "boolean" => Self::Boolean,
-            "time" => Self::Time(time_format.map_or_else(|| Ok(EntryTimeFormat::any()), EntryTimeFormat::parse)?),
-            _ => {
-                let suggestion = suggestion(name, GROUP_TYPE_NAMES);
-                return Err(PatternGroupTypeError::Unknown { name: name.to_owned(), suggestion });
-            }
-        };
-        if time_format.is_some() && !matches!(group_type, Self::Time(_)) {
-            return Err(PatternGroupTypeError::UnexpectedFormat(name.to_owned()));
-        }
-        Ok(group_type)
-    }
-
-    fn column_type(&self) -> EntryColumnType {
-        match self {
-            Self::Text => EntryColumnType::Text,
-            Self::Integer => EntryColumnType::Integer,
-            Self::Float => EntryColumnType::Float,
-            Self::Boolean => EntryColumnType::Boolean,
-            Self::Time(_) => EntryColumnType::Timestamp,
-        }
-    }
-
-    /// The value of `content`. Of a type other than text, nothing and `-` are null.
-    fn value(&self, piece: Piece, content: &str, times: &mut TimeResolver) -> Result<Slot, &'static str> {
-        if *self == Self::Text {
-            return Ok(Slot::Text(piece));
-        }
-        let content = content.trim();
-        if content.is_empty() || content == "-" {
-            return Ok(Slot::Null);
-        }
-        match self {
-            Self::Text => Ok(Slot::Text(piece)),
-            Self::Integer => content.parse().map(Slot::Integer).map_err(|_| "an integer"),
-            Self::Float => content.parse().map(Slot::Float).map_err(|_| "a number"),
-            Self::Boolean => content.to_ascii_lowercase().parse().map(Slot::Boolean).map_err(|_| "true or false"),
-            Self::Time(format) => {
-                times.formatted_time(content, format).map(Slot::Timestamp).ok_or("a time in the declared form")
-            }
-        }
     }
 }
 
@@ -365,18 +291,6 @@ mod tests {
             error("(?<status>x)", &[declared]),
             "a type is declared for the group \"statos\", which the pattern does not have; did you mean \"status\"?"
         );
-    }
-
-    #[test]
-    fn names_of_types() {
-        let error = |name, format| PatternGroupType::from_name(name, format).expect_err("an error").to_string();
-        assert_eq!(
-            error("flaot", None),
-            "unknown type \"flaot\"; did you mean \"float\"?; the types are text, integer, float, boolean, time"
-        );
-        assert_eq!(error("text", Some("%F")), "the type \"text\" has no format; only \"time\" has one");
-        assert!(error("time", Some("%F %Q")).contains("at character 4"));
-        assert!(matches!(PatternGroupType::from_name("time", Some("%F")), Ok(PatternGroupType::Time(_))));
     }
 
     #[test]
