@@ -167,12 +167,15 @@ impl FileDatabase {
         self.sessions.functions()
     }
 
-    /// The tables with options that have no file now, with a similar name if there is one. Scans all folders.
+    /// The tables with options that have no file now, with a similar name if there is one, and those with a declared log
+    /// format that does not read their entries. Scans all folders.
     ///
     /// # Errors
     /// `Unavailable` if no folder can be read.
-    pub async fn unused_table_options(&self) -> Result<Vec<String>, Error> {
-        self.files.unused_table_options().await
+    pub async fn table_option_problems(&self) -> Result<Vec<String>, Error> {
+        let mut problems = self.files.unused_table_options().await?;
+        problems.extend(self.files.misread_logs().await?);
+        Ok(problems)
     }
 
     /// The globs of this database that match no file now. Scans their folders.
@@ -225,7 +228,10 @@ impl Database for FileDatabase {
     /// Those of log files. Reads no file if none has the name of a log.
     async fn log_tables(&self) -> Result<Vec<String>, Error> {
         match self.files.may_have_logs().await? {
-            true => Ok(self.files.rescan().await?.log_tables()),
+            true => {
+                let snapshot = self.files.rescan().await?;
+                Ok(snapshot.log_tables().into_iter().map(|(name, _)| name.to_owned()).collect())
+            }
             false => Ok(Vec::new()),
         }
     }

@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use crate::column::EntryColumnType;
 use crate::entry::{Piece, Slot};
-use crate::names::suggestion;
 use crate::time::{EntryTimeFormat, TimeFormatError, TimeResolver};
+use tidegate_core::suggestion;
 
 /// The type of a group of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -204,8 +204,9 @@ impl OpenDatabases {
         })
     }
 
-    /// Reports globs without files, and problems of databases that are not in `previous`: of their policies, and, for
-    /// PostgreSQL, whether they answer and what their roles could do beyond reading.
+    /// Reports globs without files, options of tables that do not fit, and problems of databases that are not in
+    /// `previous`: of their policies, and, for PostgreSQL, whether they answer and what their roles could do beyond
+    /// reading.
     pub(super) async fn inspect(&self, previous: &Self, problems: &mut Vec<ConfigProblem>, warnings: &mut Vec<String>) {
         let is_new = |opened: &&OpenedDatabase| {
             previous.by_name.get(&opened.entry.name).is_none_or(|old| old.entry != opened.entry)
@@ -216,8 +217,8 @@ impl OpenDatabases {
                 let unmatched = files.unmatched_globs().into_iter();
                 warnings.extend(unmatched.map(|glob| format!("database {name}: no file matches {glob} yet")));
                 // An unreadable folder is reported by the database itself.
-                let unused = files.unused_table_options().await.unwrap_or_default();
-                warnings.extend(unused.into_iter().map(|reason| format!("database {name}: tables: {reason}")));
+                let found = files.table_option_problems().await.unwrap_or_default();
+                warnings.extend(found.into_iter().map(|reason| format!("database {name}: tables: {reason}")));
             }
             if is_new(&opened) {
                 opened.check_policies(problems, warnings).await;

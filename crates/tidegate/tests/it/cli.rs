@@ -35,6 +35,7 @@ mod ingested_tables;
 mod init;
 mod irregular_files;
 mod journals;
+mod log_advice;
 mod log_masks;
 mod log_messages;
 mod logs;

@@ -18,7 +18,7 @@ use super::table::{FileTable, RecentRows, TableFile};
 use super::table_builder::{
     COMPRESSION_RATIO, ProbedFile, average, build_partitions, object_meta, path_versions, version_of,
 };
-use super::table_options::suggest_pattern;
+use super::table_options::suggest_yaml;
 
 /// The column with the name of the file that an entry is in.
 const ENTRY_FILE: &str = "entry_file";
@@ -31,11 +31,14 @@ pub(crate) struct LogDialect {
     pub(crate) time_zone: LogTimeZone,
     /// The entries in the sample.
     pub(crate) counts: EntryCounts,
+    /// What is wrong with a declared format. It quotes an entry, so that only operators may see it.
+    pub(crate) problem: Option<Arc<str>>,
 }
 
 impl LogDialect {
     fn without_sample(format: LogFormat, time_zone: LogTimeZone) -> Self {
-        Self { schema: Arc::new(EntrySchema::new(format)), time_zone, counts: EntryCounts::default() }
+        let schema = Arc::new(EntrySchema::new(format));
+        Self { schema, time_zone, counts: EntryCounts::default(), problem: None }
     }
 
     pub(crate) fn format_name(&self) -> &'static str {
@@ -88,7 +91,7 @@ pub(super) fn build_log_table(
 ) -> Result<FileTable, String> {
     // A log whose files are all empty has only the columns of its declared format.
     let declared = || options.format().map(|format| LogDialect::without_sample(format.clone(), options.time_zone()));
-    let dialect = merge_dialects(files).or_else(declared).ok_or_else(|| unrecognized_reason(candidate))?;
+    let dialect = merge_dialects(files).or_else(declared).ok_or_else(|| unrecognized_reason(candidate, files))?;
     let file_schema = dialect.arrow_schema();
     let (mut partition_columns, mut partition_values) = build_partitions(&file_schema, files)?;
     let name_column = file_name_column(&file_schema)
@@ -150,14 +153,25 @@ fn merge_dialects(files: &[ProbedFile]) -> Option<LogDialect> {
         misfits: sum.misfits + dialect.counts.misfits,
         repaired: sum.repaired + dialect.counts.repaired,
     });
-    Some(LogDialect { schema: Arc::new(EntrySchema::merge(&schemas)?), time_zone: newest.time_zone, counts })
+    let schema = Arc::new(EntrySchema::merge(&schemas)?);
+    Some(LogDialect { schema, time_zone: newest.time_zone, counts, problem: newest.problem.clone() })
 }
 
 /// Whether files were probed, and none of them is a log of a known format.
 pub(super) fn is_unrecognized(files: &[ProbedFile]) -> bool {
-    let is_unrecognized =
-        |(_, _, probed): &ProbedFile| probed.as_ref().is_none_or(|one| one.format == ContentFormat::UnrecognizedLog);
+    let is_unrecognized = |(_, _, probed): &ProbedFile| {
+        probed.as_ref().is_none_or(|one| matches!(one.format, ContentFormat::UnrecognizedLog(_)))
+    };
     !files.is_empty() && files.iter().all(is_unrecognized)
+}
+
+/// How the log at `location` whose files have no known format can be read: by what was suggested for the newest one.
+pub(super) fn suggest_declaration(location: &str, files: &[ProbedFile]) -> String {
+    let suggested = files.iter().rev().find_map(|(_, _, probed)| match &probed.as_ref()?.format {
+        ContentFormat::UnrecognizedLog(options) => Some(&**options),
+        _ => None,
+    });
+    suggest_yaml(location, suggested.unwrap_or("pattern: '^(?<message>.*)$'"))
 }
 
 /// The column with the names of files, if the files have no column with its name.
@@ -187,7 +201,7 @@ pub(super) fn describe_log(dialect: &LogDialect, candidate_files: usize, left_ou
 }
 
 /// Why the file of `candidate` is no table although its name is that of a log.
-fn unrecognized_reason(candidate: &TableCandidate) -> String {
+fn unrecognized_reason(candidate: &TableCandidate, files: &[ProbedFile]) -> String {
     let location = candidate.files.last().map(|(file, _)| file.location.as_str()).unwrap_or_default();
-    format!("its lines have no known log format; declare one: {}", suggest_pattern(location))
+    format!("its lines have no known log format; declare one: {}", suggest_declaration(location, files))
 }

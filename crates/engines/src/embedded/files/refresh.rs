@@ -17,6 +17,7 @@ use super::file_version::{FileVersion, PathVersion};
 use super::glob::Glob;
 use super::layout::{Layout, LayoutProblem};
 use super::limits::FileLimits;
+use super::log_table::LogDialect;
 use super::path_sandbox::{PathSandbox, io_error_reason};
 use super::probe::probe_file;
 use super::skipped_files::SkippedFiles;
@@ -138,6 +139,16 @@ impl FileSnapshots {
         let (paths, limits, declarations) = (self.paths.clone(), self.limits, self.declarations.clone());
         let scan = self.engine.run_blocking(move || scan_paths(&paths, limits, &declarations)).await?;
         Ok(self.declarations.unused(scan.layout.files().map(|file| file.location.as_str())))
+    }
+
+    /// What is wrong with the declared formats of log files. Reads no file if none is declared.
+    pub(crate) async fn misread_logs(self: &Arc<Self>) -> Result<Vec<String>, Error> {
+        if !self.declarations.has_log_formats() {
+            return Ok(Vec::new());
+        }
+        let snapshot = self.current_snapshot().await?;
+        let problem = |(name, dialect): (&str, &LogDialect)| Some(format!("{name}: {}", dialect.problem.as_deref()?));
+        Ok(snapshot.log_tables().into_iter().filter_map(problem).collect())
     }
 
     /// Whether a file of the folders has the name of a log. Only walks the folders.

@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 
-use super::table_options::suggest_pattern;
-
 const NOTES_MAX: usize = 20;
 const NAMES_LISTED_MAX: usize = 3;
 const OPENED_MAX: usize = 64;
@@ -19,7 +17,6 @@ enum SkippedKind {
     Archive,
     Document,
     Database,
-    Log,
     Unknown,
 }
 
@@ -38,7 +35,6 @@ impl SkippedKind {
             Self::Archive => "archive, not read; unpack it",
             Self::Document => "document, not a table",
             Self::Database => "unsupported database format; export its tables as CSV or Parquet",
-            Self::Log => return format!("unknown log format; declare one: {}", suggest_pattern(first)),
             Self::Unknown => "unsupported format",
         };
         text.to_owned()
@@ -76,6 +72,9 @@ struct SkippedGroup {
 pub(crate) struct SkippedFiles {
     by_kind: BTreeMap<SkippedKind, SkippedGroup>,
     opened: usize,
+    logs: usize,
+    /// How the first logs of no known format can be read.
+    log_declarations: BTreeMap<String, String>,
 }
 
 impl SkippedFiles {
@@ -95,9 +94,14 @@ impl SkippedFiles {
         self.count(kind, location);
     }
 
-    /// Counts a file with the name of a log whose format is unknown.
-    pub(crate) fn add_unrecognized_log(&mut self, location: &str) {
-        self.count(SkippedKind::Log, location);
+    /// Counts the log whose files are at `locations` and have no known format. `declaration` would read it.
+    pub(crate) fn add_unrecognized_log(&mut self, locations: BTreeSet<String>, declaration: &str) {
+        self.logs += 1;
+        let names = list_names(locations.iter().take(NAMES_LISTED_MAX), locations.len());
+        self.log_declarations.insert(names, format!("unknown log format; declare one: {declaration}"));
+        if self.log_declarations.len() > NAMES_LISTED_MAX {
+            self.log_declarations.pop_last();
+        }
     }
 
     fn count(&mut self, kind: SkippedKind, location: &str) {
@@ -137,16 +141,24 @@ impl SkippedFiles {
     }
 
     fn lines(&self) -> impl Iterator<Item = String> {
-        self.by_kind.iter().map(|(kind, files)| {
-            let names = files.names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-            let more = match files.count - files.names.len() {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
+        let of_kinds = self.by_kind.iter().map(|(kind, files)| {
             let first = files.names.first().map(String::as_str).unwrap_or_default();
-            format!("skipped {names}{more}: {}", kind.describe(first))
-        })
+            format!("skipped {}: {}", list_names(files.names.iter(), files.count), kind.describe(first))
+        });
+        let of_logs = self.log_declarations.iter().map(|(names, advice)| format!("skipped {names}: {advice}"));
+        let more_logs = self.logs - self.log_declarations.len();
+        let more = (more_logs > 0).then(|| format!("skipped {more_logs} more logs: unknown log format"));
+        of_kinds.chain(of_logs).chain(more)
     }
+}
+
+/// The names, and how many more of `count` there are.
+fn list_names<'a>(names: impl ExactSizeIterator<Item = &'a String>, count: usize) -> String {
+    let more = match count - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    names.map(String::as_str).collect::<Vec<_>>().join(", ") + &more
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::file_version::{FileIdentity, PathVersion};
 use super::files_object_store::{FilesObjectStore, PinnedFile};
 use super::layout::{CandidateOrigin, Layout, LayoutProblem, Partitions, TableCandidate};
 use super::limits::FileLimits;
-use super::log_table::{build_log_table, describe_log, is_unrecognized};
+use super::log_table::{LogDialect, build_log_table, describe_log, is_unrecognized, suggest_declaration};
 use super::names::{NameRequest, assign_names};
 use super::path_sandbox::PathSandbox;
 use super::probe::{ContentFormat, FileProfile};
@@ -76,13 +76,15 @@ impl FileTablesSnapshot {
         }
     }
 
-    /// The names of the tables that are log files, sorted.
-    pub(crate) fn log_tables(&self) -> Vec<String> {
-        let is_log = |table: &Arc<FileTable>| matches!(table.format, ContentFormat::Log(_));
-        let logs = self.tables.iter().filter(|(_, table)| table.as_ref().is_ok_and(is_log));
-        let mut names: Vec<String> = logs.map(|(name, _)| name.clone()).collect();
-        names.sort();
-        names
+    /// The tables that are log files, sorted by name.
+    pub(crate) fn log_tables(&self) -> Vec<(&str, &LogDialect)> {
+        let logs = self.tables.iter().filter_map(|(name, table)| match &table.as_ref().ok()?.format {
+            ContentFormat::Log(dialect) => Some((name.as_str(), dialect)),
+            _ => None,
+        });
+        let mut logs: Vec<(&str, &LogDialect)> = logs.collect();
+        logs.sort_unstable_by_key(|(name, _)| *name);
+        logs
     }
 
     /// The name of the table called `name`, and the names that it may have after files were added or removed.
@@ -220,10 +222,11 @@ impl FileSnapshotBuilder {
     /// Adds the table of a log. Files in a folder that have the name of a log, but are none, are only mentioned.
     fn add_log(&self, candidate: TableCandidate, all: &mut Vec<NamedTable>, skipped: &mut SkippedFiles) {
         let (readable, unreadable) = self.probed_files(&candidate);
-        if candidate.origin == CandidateOrigin::RotatedLog && is_unrecognized(&readable) {
-            return candidate.files.iter().for_each(|(file, _)| skipped.add_unrecognized_log(&file.location));
-        }
         let location = candidate.files.last().map(|(file, _)| file.location.clone()).unwrap_or_default();
+        if candidate.origin == CandidateOrigin::RotatedLog && is_unrecognized(&readable) {
+            let locations = candidate.files.iter().map(|(file, _)| file.location.clone());
+            return skipped.add_unrecognized_log(locations.collect(), &suggest_declaration(&location, &readable));
+        }
         let declared = self.declarations.options_for_log(&location);
         if candidate.origin == CandidateOrigin::RotatedLog
             && readable.is_empty()
@@ -335,7 +338,7 @@ fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool, read: &[
         ContentFormat::Parquet => "Parquet",
         ContentFormat::ArrowFile | ContentFormat::ArrowStream => "Arrow",
         ContentFormat::Sheet(..) => "workbook",
-        ContentFormat::Log(_) | ContentFormat::UnrecognizedLog => "log",
+        ContentFormat::Log(_) | ContentFormat::UnrecognizedLog(_) => "log",
     };
     let files = table.files.len();
     let mut comment = match (is_folder, left_out, &table.format) {

@@ -139,7 +139,7 @@ fn merge_file_fields(format: &ContentFormat, a: &Fields, b: &Fields) -> Result<F
         | ContentFormat::ArrowStream
         | ContentFormat::Sheet(..)
         | ContentFormat::Log(_)
-        | ContentFormat::UnrecognizedLog => {
+        | ContentFormat::UnrecognizedLog(_) => {
             let same_names = a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name() == b.name());
             let same = same_names && (format.is_text() || a == b);
             if same {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 use tidegate_core::misspelled_name;
 use tidegate_ingest_formats::{CsvCharacters, CsvQuotes};
+use tidegate_log_formats::SuggestedLogFormat;
 
 use super::encoding::TextEncoding;
 use super::file_kind::{Compression, FileKind, NamedFormat, declared_log_kind, parse_file_name};
@@ -212,6 +213,11 @@ impl TableDeclarations {
         unused.map(reason).collect()
     }
 
+    /// Whether a format of a log is declared.
+    pub(crate) fn has_log_formats(&self) -> bool {
+        self.0.values().any(|table| table.log.format().is_some())
+    }
+
     /// The options of the table that contains the file at `location`. A table has the name of its file or of the folder
     /// of the file, with dots between folder names.
     pub(crate) fn options_for_file(&self, location: &str) -> Arc<TextTableOptions> {
@@ -273,9 +279,16 @@ pub(crate) fn suggest_yaml(location: &str, option: &str) -> String {
     format!("in tidegate.yaml, under its database, tables: {{{name}: {{{option}}}}}")
 }
 
-/// Where the configuration declares the pattern of the log file at `location`.
-pub(super) fn suggest_pattern(location: &str) -> String {
-    suggest_yaml(location, "pattern: '^(?<time>\\S+) (?<message>.*)$'")
+/// The options that declare a suggested format of a log.
+pub(super) fn suggested_log_options(suggested: &SuggestedLogFormat) -> String {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    match suggested {
+        SuggestedLogFormat::Json => "format: json".to_owned(),
+        SuggestedLogFormat::Pattern { expression, time: None } => format!("pattern: {}", quoted(expression)),
+        SuggestedLogFormat::Pattern { expression, time: Some(time) } => {
+            format!("pattern: {}, groups: {{time: {}}}", quoted(expression), quoted(time))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -177,8 +177,8 @@ async fn other_files_are_left_alone() {
     assert_eq!(node.columns("events").await.unwrap(), "time text, level text, msg text");
     let notes = node.catalog().await.notes.join("\n");
     assert!(notes.contains("skipped notes.txt: document, not a table"), "{notes}");
-    let unknown =
-        "skipped diary.log: unknown log format; declare one: in tidegate.yaml, under its database, tables: {diary: ";
+    let unknown = "skipped diary.log: unknown log format; declare one: in tidegate.yaml, under its database, tables: \
+                   {diary: {pattern: '^(?<message>.*)$'}}";
     assert!(notes.contains(unknown), "{notes}");
     assert!(!notes.contains("empty.log"), "{notes}");
 }

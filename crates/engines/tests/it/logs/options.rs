@@ -36,7 +36,7 @@ async fn a_declared_format_makes_any_text_file_a_log() {
     assert_eq!(node.rows("SELECT path FROM trace").await, "/a");
     assert_eq!(node.rows("SELECT time, normalized_severity FROM events").await, "2024-03-01T12:00:00Z|error");
     assert_eq!(node.rows("SELECT count(status) FROM none").await, "0");
-    assert!(node.database.unused_table_options().await.unwrap().is_empty());
+    assert!(node.database.table_option_problems().await.unwrap().is_empty());
 }
 
 #[tokio::test]

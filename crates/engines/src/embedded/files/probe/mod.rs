@@ -41,14 +41,14 @@ pub(crate) enum ContentFormat {
     Sheet(NamedFormat, Arc<str>),
     /// Entries of a log.
     Log(LogDialect),
-    /// A file with the name of a log, whose format is unknown.
-    UnrecognizedLog,
+    /// A file with the name of a log, whose format is unknown, with the options that would read it.
+    UnrecognizedLog(Arc<str>),
 }
 
 impl ContentFormat {
     /// Whether the types are inferred from rows, not read from the file's metadata.
     pub(crate) fn is_text(&self) -> bool {
-        matches!(self, Self::Csv(_) | Self::Json | Self::Log(_) | Self::UnrecognizedLog)
+        matches!(self, Self::Csv(_) | Self::Json | Self::Log(_) | Self::UnrecognizedLog(_))
     }
 }
 
