@@ -105,6 +105,38 @@ async fn partitions_are_columns_and_choose_the_files() {
     assert_eq!(node.rows("SELECT n FROM cities WHERE city = 'São Paulo'").await, "1");
 }
 
+/// A condition on the null of a partition is null, and null is not true.
+#[tokio::test]
+async fn a_null_partition_matches_no_comparison() {
+    let folder = Folder::with(&[
+        ("texts/k=__HIVE_DEFAULT_PARTITION__/a.csv", "n\n1\n"),
+        ("texts/k=/a.csv", "n\n2\n"),
+        ("texts/k=x/a.csv", "n\n3\n"),
+        ("numbers/k=__HIVE_DEFAULT_PARTITION__/a.csv", "n\n1\n"),
+        ("numbers/k=0/a.csv", "n\n2\n"),
+        ("numbers/k=7/a.csv", "n\n3\n"),
+        ("days/k=__HIVE_DEFAULT_PARTITION__/a.csv", "n\n1\n"),
+        ("days/k=1970-01-01/a.csv", "n\n2\n"),
+    ]);
+    let node = folder.database();
+    for (condition, numbers) in [
+        ("texts WHERE k = ''", "2"),
+        ("texts WHERE k <> 'x'", "2"),
+        ("texts WHERE NOT k = 'x'", "2"),
+        ("texts WHERE k LIKE '%'", "2\n3"),
+        ("texts WHERE k IS NULL", "1"),
+        ("texts WHERE (k = '') IS NOT TRUE", "1\n3"),
+        ("numbers WHERE k = 0", "2"),
+        ("numbers WHERE k < 5", "2"),
+        ("numbers WHERE k <> 7", "2"),
+        ("numbers WHERE k NOT IN (7, 8)", "2"),
+        ("days WHERE k = '1970-01-01'", "2"),
+    ] {
+        assert_eq!(node.rows(&format!("SELECT n FROM {condition} ORDER BY n")).await, numbers, "{condition}");
+    }
+    assert_eq!(node.rows("SELECT count(*) FROM texts WHERE k = ''").await, "1");
+}
+
 #[tokio::test]
 async fn a_path_may_be_partitioned_itself_or_be_one_output_or_one_file() {
     let folder = Folder::with(&[("y/year=2023/a.csv", A), ("y/year=2024/a.csv", B), ("one.csv", A)]);

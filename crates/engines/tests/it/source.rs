@@ -122,6 +122,26 @@ impl Fixture {
 }
 
 #[tokio::test]
+async fn an_empty_text_of_a_partition_is_not_null() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder.path();
+    let files = vec![write_file(&folder, "a.parquet", 0, 2, Some("")), write_file(&folder, "b.parquet", 10, 3, None)];
+    for recent in [Vec::new(), vec![recent(20, 1, "")]] {
+        let of_recent = recent.len() as u64;
+        fixture.publish(fixture.table(files.clone(), recent));
+        for (condition, count) in [
+            ("day = ''", 2 + of_recent),
+            ("day IS NULL", 3),
+            ("day <> 'monday'", 2 + of_recent),
+            ("length(day) = 0", 2 + of_recent),
+        ] {
+            let answer = fixture.rows(&format!("SELECT count(*) FROM readings WHERE {condition}")).await;
+            assert_eq!(answer, count.to_string(), "{condition}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn files_and_recent_rows_are_one_table() {
     let fixture = Fixture::new();
     fixture.publish_all();

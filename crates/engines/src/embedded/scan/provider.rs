@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use datafusion::arrow::array::{AsArray as _, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
-use datafusion::common::{DFSchema, Result, Statistics};
+use datafusion::common::{DFSchema, Result, ScalarValue, Statistics};
 use datafusion::datasource::TableType;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::listing::helpers::{expr_applicable_for_cols, filter_partitioned_file};
+use datafusion::datasource::listing::helpers::expr_applicable_for_cols;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::physical_plan::{
     FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource, ParquetSource,
@@ -17,7 +18,11 @@ use datafusion::datasource::physical_plan::{
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::cache::cache_manager::FileMetadataCache;
 use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::union::UnionExec;
@@ -52,19 +57,31 @@ impl FileTableProvider {
     }
 
     fn files(&self, filters: &[Expr]) -> Result<Vec<PartitionedFile>> {
-        let filters: Vec<Expr> = filters.iter().filter(|filter| self.is_about_partitions(filter)).cloned().collect();
-        let columns = self.table.partition_columns().map(|column| column.as_ref().clone().with_nullable(true));
-        let columns = DFSchema::from_unqualified_fields(columns.collect(), Default::default())?;
+        let filters = filters.iter().filter(|filter| self.is_about_partitions(filter)).cloned();
+        let filter = conjunction(filters).map(|condition| self.partition_filter(&condition)).transpose()?;
         let mut files = Vec::with_capacity(self.table.files.len());
         for file in self.table.files.iter() {
+            if let Some(filter) = &filter
+                && !filter.is_true_for(&file.partition_values)?
+            {
+                continue;
+            }
             let mut partitioned =
                 PartitionedFile::new_from_meta(file.meta.clone()).with_partition_values(file.partition_values.clone());
             if let Some(statistics) = &file.statistics {
                 partitioned = partitioned.with_statistics(statistics.clone());
             }
-            files.extend(filter_partitioned_file(partitioned, &filters, &columns)?);
+            files.push(partitioned);
         }
         Ok(files)
+    }
+
+    fn partition_filter(&self, condition: &Expr) -> Result<PartitionFilter> {
+        let columns = self.table.partition_columns().map(|column| column.as_ref().clone().with_nullable(true));
+        let columns = DFSchema::from_unqualified_fields(columns.collect(), Default::default())?;
+        let (properties, context) = (ExecutionProps::new(), PhysicalPlanningContext::default());
+        let condition = create_physical_expr(condition, &columns, &properties, &context)?;
+        Ok(PartitionFilter { condition, columns: columns.inner().clone() })
     }
 
     fn source(&self, state: &dyn Session) -> Result<Arc<dyn FileSource>> {
@@ -92,6 +109,23 @@ impl FileTableProvider {
             statistics.num_rows = rows.map_or(Precision::Absent, Precision::Inexact);
         }
         Ok(statistics)
+    }
+}
+
+/// A condition on the partition columns.
+struct PartitionFilter {
+    condition: Arc<dyn PhysicalExpr>,
+    columns: SchemaRef,
+}
+
+impl PartitionFilter {
+    /// Whether the rows of a file with these partition values match. The condition may be null, which is not true; DataFusion's
+    /// own filter of files reads the value below the null.
+    fn is_true_for(&self, values: &[ScalarValue]) -> Result<bool> {
+        let arrays = values.iter().map(ScalarValue::to_array).collect::<Result<_>>()?;
+        let row = RecordBatch::try_new(self.columns.clone(), arrays)?;
+        let matches = self.condition.evaluate(&row)?.into_array(1)?;
+        Ok(matches.as_boolean_opt().is_some_and(|matches| matches.iter().next() == Some(Some(true))))
     }
 }
 
