@@ -1,15 +1,14 @@
 //! Dates, times and timestamps: ISO 8601 and RFC 3339; the extremes that databases use for them are infinities.
 //!
-//! Written by hand because the formatting of chrono takes ten times as long; only zones other than UTC use that.
+//! Written by hand because the formatting of chrono takes ten times as long. A moment is always in UTC, whatever zone its column
+//! names, so that it looks the same from each database.
 
 use arrow::array::Array;
-use arrow::array::timezone::Tz;
 use arrow::datatypes::{
     ArrowTimestampType, DataType, Date32Type, Date64Type, Time32MillisecondType, Time32SecondType,
     Time64MicrosecondType, Time64NanosecondType, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType,
 };
-use arrow::temporal_conversions::as_datetime_with_timezone;
 
 use crate::calendar::{write_date, write_digits};
 
@@ -49,32 +48,20 @@ pub(super) fn temporal_cells(array: &dyn Array) -> BoxedCells<'_> {
         }
         DataType::Time64(_) => value_cells::<Time64NanosecondType>(array, write_time),
         DataType::Timestamp(unit, zone) => match unit {
-            TimeUnit::Second => timestamp_cells::<TimestampSecondType>(array, zone.as_deref(), 1),
-            TimeUnit::Millisecond => timestamp_cells::<TimestampMillisecondType>(array, zone.as_deref(), 1_000),
-            TimeUnit::Microsecond => timestamp_cells::<TimestampMicrosecondType>(array, zone.as_deref(), 1_000_000),
-            TimeUnit::Nanosecond => {
-                timestamp_cells::<TimestampNanosecondType>(array, zone.as_deref(), NANOS_PER_SECOND)
-            }
+            TimeUnit::Second => timestamp_cells::<TimestampSecondType>(array, zone.is_some(), 1),
+            TimeUnit::Millisecond => timestamp_cells::<TimestampMillisecondType>(array, zone.is_some(), 1_000),
+            TimeUnit::Microsecond => timestamp_cells::<TimestampMicrosecondType>(array, zone.is_some(), 1_000_000),
+            TimeUnit::Nanosecond => timestamp_cells::<TimestampNanosecondType>(array, zone.is_some(), NANOS_PER_SECOND),
         },
         _ => Box::new(DisplayCells(array)),
     }
 }
 
-fn timestamp_cells<'a, T: ArrowTimestampType>(
-    array: &'a dyn Array,
-    zone: Option<&str>,
-    per_second: i64,
-) -> BoxedCells<'a> {
-    let has_zone = zone.is_some();
-    let zone: Option<Tz> = zone.filter(|zone| !is_utc(zone)).and_then(|zone| zone.parse().ok());
+fn timestamp_cells<T: ArrowTimestampType>(array: &dyn Array, has_zone: bool, per_second: i64) -> BoxedCells<'_> {
     value_cells::<T>(array, move |value, out| {
         if per_second == MICROS_PER_SECOND && matches!(value, i64::MIN | i64::MAX) {
             return out.push_str(if value > 0 { INFINITY } else { NEGATIVE_INFINITY });
         }
-        if let Some(moment) = zone.and_then(|zone| as_datetime_with_timezone::<T>(value, zone)) {
-            return out.push_str(&moment.to_rfc3339());
-        }
-        // UTC, or an unknown zone: the moment is the same.
         let seconds = value.div_euclid(per_second);
         let nanos = value.rem_euclid(per_second) * (NANOS_PER_SECOND / per_second);
         write_date(seconds.div_euclid(SECONDS_PER_DAY), out);
@@ -84,10 +71,6 @@ fn timestamp_cells<'a, T: ArrowTimestampType>(
             out.push('Z');
         }
     })
-}
-
-fn is_utc(zone: &str) -> bool {
-    ["UTC", "Etc/UTC", "Z", "+00:00", "+0000", "+00", "-00:00", "GMT"].contains(&zone)
 }
 
 /// Writes the time that is `nanos` after midnight, with 0, 3, 6 or 9 digits of a second.
