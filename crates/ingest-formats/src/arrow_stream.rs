@@ -31,6 +31,7 @@ const MESSAGE_ROWS_MAX: i64 = 1 << 24;
 /// The length before a compressed buffer that is stored as it is.
 const NOT_COMPRESSED: i64 = -1;
 const LENGTH_BYTES: usize = 8;
+const OTHER_BYTE_ORDER: &str = "has numbers with the byte order of other machines; send Parquet, CSV or JSON";
 const NO_SCHEMA: &str = "the body ends before the schema of its Arrow stream";
 
 /// Reads the batches of a body.
@@ -176,6 +177,10 @@ impl CheckedMessage {
     fn schema(&self) -> Result<SchemaRef, BodyError> {
         let message = self.message()?;
         let Some(schema) = message.header_as_schema() else { return Err(malformed("it does not begin with a schema")) };
+        // The library would read the bytes of each number in the wrong order.
+        if !schema.endianness().equals_to_target_endianness() {
+            return Err(BodyError::Malformed(format!("the Arrow stream of the body {OTHER_BYTE_ORDER}")));
+        }
         guarded(|| Ok(Arc::new(fb_to_schema(schema))))
     }
 

@@ -23,7 +23,7 @@ use tidegate_ingest_formats::{
 };
 
 use super::fixture::{
-    Decoded, decode_parquet, decode_pieces, list_of, row_options, schema, write_arrow, write_parquet,
+    Decoded, big_endian_schema, decode_parquet, decode_pieces, list_of, row_options, schema, write_arrow, write_parquet,
 };
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
@@ -298,6 +298,20 @@ fn other_bytes_are_refused() {
     assert!(matches!(ParquetBody::new(Cursor::new(Vec::new()), &table, gzip), Err(BodyError::Options(_))));
     let pushed = decode_pieces(&table, &BodyOptions::new(BodyFormat::Parquet), b"PAR1", 100).unwrap_err();
     assert!(pushed.to_string().contains("ParquetBody"), "{pushed}");
+}
+
+#[test]
+fn arrow_streams_of_machines_with_another_byte_order_are_refused() {
+    let sent = write_arrow(&[batch(vec![("v", Arc::new(Int64Array::from(vec![1])))])]);
+    let body_of_schema = 8 + u32::from_le_bytes(sent[4..8].try_into().unwrap()) as usize;
+    let body = [&big_endian_schema("v")[..], &sent[body_of_schema..]].concat();
+    let table = schema(&[("v", DataType::Int64)]);
+    let error = decode_pieces(&table, &BodyOptions::new(BodyFormat::Arrow), &body, 100).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the Arrow stream of the body has numbers with the byte order of other machines; send Parquet, CSV or JSON"
+    );
+    assert_eq!(infer_schema(&body, &BodyOptions::new(BodyFormat::Arrow)).unwrap_err(), error);
 }
 
 #[test]

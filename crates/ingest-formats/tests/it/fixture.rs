@@ -7,7 +7,11 @@ use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow_ipc::convert::IpcSchemaEncoder;
 use arrow_ipc::writer::StreamWriter;
+use arrow_ipc::{
+    Endianness, FieldBuilder, IntBuilder, MessageBuilder, MessageHeader, MetadataVersion, SchemaBuilder, Type,
+};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use parquet::arrow::ArrowWriter;
@@ -50,6 +54,41 @@ pub(crate) fn rows_of(batch: &RecordBatch) -> Vec<String> {
         batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
     let row = |index: usize| columns.iter().map(|column| column.value(index).to_string()).collect::<Vec<_>>().join("|");
     (0..batch.num_rows()).map(row).collect()
+}
+
+/// The message at the beginning of an Arrow stream of a big-endian machine, whose only column `name` has integers of 64 bits.
+pub(crate) fn big_endian_schema(name: &str) -> Vec<u8> {
+    // A builder without contents; the library writes the byte order of this machine.
+    let mut builder = IpcSchemaEncoder::new().schema_to_fb(&Schema::empty());
+    builder.reset();
+    let name = builder.create_string(name);
+    let mut integer = IntBuilder::new(&mut builder);
+    integer.add_bitWidth(64);
+    integer.add_is_signed(true);
+    let integer = integer.finish();
+    let mut field = FieldBuilder::new(&mut builder);
+    field.add_name(name);
+    field.add_nullable(true);
+    field.add_type_type(Type::Int);
+    field.add_type_(integer.as_union_value());
+    let field = field.finish();
+    let fields = builder.create_vector(&[field]);
+    let mut schema = SchemaBuilder::new(&mut builder);
+    schema.add_endianness(Endianness::Big);
+    schema.add_fields(fields);
+    let schema = schema.finish();
+    let mut message = MessageBuilder::new(&mut builder);
+    message.add_version(MetadataVersion::V5);
+    message.add_header_type(MessageHeader::Schema);
+    message.add_header(schema.as_union_value());
+    let message = message.finish();
+    builder.finish(message, None);
+    let description = builder.finished_data();
+    let length = description.len().next_multiple_of(8);
+    let mut bytes = [[0xFF; 4], (length as u32).to_le_bytes()].concat();
+    bytes.extend_from_slice(description);
+    bytes.resize(8 + length, 0);
+    bytes
 }
 
 /// Decodes a body that arrives in pieces of this size.

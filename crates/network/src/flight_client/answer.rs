@@ -20,6 +20,7 @@ use super::connection::{ConnectionLease, NodeConnection};
 use super::node_client::NodeClient;
 use super::prepared::PreparedHandle;
 use super::status;
+use crate::byte_order::{OTHER_BYTE_ORDER, has_native_byte_order};
 
 /// The messages of one `DoGet`.
 pub(super) struct BatchReader {
@@ -52,10 +53,14 @@ impl BatchReader {
                     None => Err(status::malformed(&self.node, "it has no schema")),
                 };
             };
-            match decoded.map_err(|error| status::decoding_error(&self.node, &error))?.payload {
+            let decoded = decoded.map_err(|error| status::decoding_error(&self.node, &error))?;
+            match decoded.payload {
                 DecodedPayload::None => {}
                 DecodedPayload::Schema(_) if self.schema.is_some() => {
                     return Err(status::malformed(&self.node, "it has two schemas"));
+                }
+                DecodedPayload::Schema(_) if !has_native_byte_order(&decoded.inner) => {
+                    return Err(status::malformed(&self.node, OTHER_BYTE_ORDER));
                 }
                 DecodedPayload::Schema(schema) => self.schema = Some(schema),
                 DecodedPayload::RecordBatch(batch) => return Ok(Some(batch)),

@@ -22,6 +22,7 @@ use tonic::{Code, Status};
 use super::answer::FlightAnswer;
 use super::prepared_statements::PreparedStatement;
 use super::service::{FlightRequest, READ_ONLY};
+use crate::byte_order::{OTHER_BYTE_ORDER, has_native_byte_order};
 use crate::node_protocol::{DATABASE_HEADER, NamedStatement};
 
 /// The tool that runs statements.
@@ -172,7 +173,11 @@ impl FlightRequest {
         messages: BoxStream<'static, Result<FlightData, Status>>,
     ) -> Result<(), Status> {
         self.prepared_statement(handle)?;
-        let messages = messages.map(|message| message.map_err(|status| FlightError::Tonic(Box::new(status))));
+        let messages = messages.map(|message| match message {
+            Ok(message) if has_native_byte_order(&message) => Ok(message),
+            Ok(_) => Err(FlightError::DecodeError(OTHER_BYTE_ORDER.to_owned())),
+            Err(status) => Err(FlightError::Tonic(Box::new(status))),
+        });
         let mut batches = FlightRecordBatchStream::new_from_flight_data(messages);
         let mut values = None;
         while let Some(batch) = batches.next().await {

@@ -1,9 +1,13 @@
 //! Servers of other programs.
 
 use arrow::array::AsArray;
-use arrow::datatypes::Int64Type;
+use arrow::datatypes::{Int64Type, Schema};
 use arrow::ipc::writer::IpcWriteOptions;
 use arrow_flight::{FlightData, SchemaAsIpc};
+use arrow_ipc::convert::IpcSchemaEncoder;
+use arrow_ipc::{
+    Endianness, FieldBuilder, IntBuilder, MessageBuilder, MessageHeader, MetadataVersion, SchemaBuilder, Type,
+};
 use tidegate_core::{ErrorKind, Principal};
 use tidegate_network::FlightSqlOptions;
 use tidegate_query::{Database, NodeDatabase};
@@ -192,9 +196,38 @@ async fn a_node_with_another_version_of_the_protocol_is_refused() {
     assert_eq!(checked.unwrap().subject, "ann");
 }
 
+/// The description of the only column `n` of an answer, from a big-endian machine.
+fn big_endian_schema() -> Vec<u8> {
+    // A builder without contents; the library writes the byte order of this machine.
+    let mut builder = IpcSchemaEncoder::new().schema_to_fb(&Schema::empty());
+    builder.reset();
+    let name = builder.create_string("n");
+    let mut integer = IntBuilder::new(&mut builder);
+    integer.add_bitWidth(64);
+    integer.add_is_signed(true);
+    let integer = integer.finish();
+    let mut field = FieldBuilder::new(&mut builder);
+    field.add_name(name);
+    field.add_type_type(Type::Int);
+    field.add_type_(integer.as_union_value());
+    let field = field.finish();
+    let fields = builder.create_vector(&[field]);
+    let mut schema = SchemaBuilder::new(&mut builder);
+    schema.add_endianness(Endianness::Big);
+    schema.add_fields(fields);
+    let schema = schema.finish();
+    let mut message = MessageBuilder::new(&mut builder);
+    message.add_version(MetadataVersion::V5);
+    message.add_header_type(MessageHeader::Schema);
+    message.add_header(schema.as_union_value());
+    let message = message.finish();
+    builder.finish(message, None);
+    builder.finished_data().to_vec()
+}
+
 #[tokio::test]
 async fn malformed_answers_are_errors() {
-    let cases: [(&str, Damage); 6] = [
+    let cases: [(&str, Damage); 7] = [
         ("no columns", |index, message| (index > 0).then_some(message)),
         ("no messages", |_, _| None),
         ("a cut body", |index, mut message| {
@@ -213,6 +246,12 @@ async fn malformed_answers_are_errors() {
         ("columns again", |_, mut message| {
             let other = SchemaAsIpc::new(&schema_of("typed"), &IpcWriteOptions::default()).into();
             message = if message.data_body.is_empty() { message } else { other };
+            Some(message)
+        }),
+        ("the byte order of other machines", |index, mut message| {
+            if index == 0 {
+                message.data_header = big_endian_schema().into();
+            }
             Some(message)
         }),
     ];
