@@ -34,6 +34,8 @@ pub(crate) enum WorkError {
     RowTooLarge(usize),
     #[error("column {0:?} contains a value that its type does not allow")]
     TypeMismatch(String),
+    #[error("column {0:?} holds text that is not UTF-8")]
+    NotUtf8(String),
     /// A policy view failed, or a table that it reads.
     #[error("a view of a row policy: {0}")]
     PolicyView(rusqlite::Error),
@@ -131,6 +133,10 @@ impl WorkError {
                 let message =
                     format!("column {column:?} of {database:?} contains a value that its type does not allow");
                 unavailable(message).with_hint("The file is damaged; check it with PRAGMA integrity_check.")
+            }
+            Self::NotUtf8(column) => {
+                Error::new(ErrorKind::InvalidArguments, format!("column {column:?} holds text that is not UTF-8"))
+                    .with_hint("Select its bytes: CAST(column AS BLOB).")
             }
         }
     }

@@ -48,9 +48,7 @@ impl SqliteBatchBuilder {
             if row_bytes > row_bytes_max {
                 return Err(WorkError::RowTooLarge(row_bytes_max));
             }
-            if !values.push(value) {
-                return Err(WorkError::TypeMismatch(name.clone()));
-            }
+            values.push(value).map_err(|error| error(name.clone()))?;
         }
         self.rows += 1;
         self.bytes += row_bytes;
@@ -72,6 +70,9 @@ fn value_bytes(value: ValueRef<'_>) -> usize {
     }
 }
 
+/// Why a value cannot be in a column, once the name of the column is known.
+type ColumnError = fn(String) -> WorkError;
+
 enum ColumnBuilder {
     Integer(Int64Builder),
     Real(Float64Builder),
@@ -91,22 +92,22 @@ impl ColumnBuilder {
         }
     }
 
-    /// Appends `value`; returns false if it has another type.
-    fn push(&mut self, value: ValueRef<'_>) -> bool {
+    fn push(&mut self, value: ValueRef<'_>) -> Result<(), ColumnError> {
         match (self, value) {
             (Self::Integer(values), ValueRef::Integer(value)) => values.append_value(value),
             (Self::Integer(values), ValueRef::Null) => values.append_null(),
             (Self::Real(values), ValueRef::Real(value)) => values.append_value(value),
             (Self::Real(values), ValueRef::Null) => values.append_null(),
-            // Bytes that are not valid UTF-8 become replacement characters.
-            (Self::Text(values), ValueRef::Text(bytes)) => values.append_value(String::from_utf8_lossy(bytes)),
+            (Self::Text(values), ValueRef::Text(bytes)) => {
+                values.append_value(std::str::from_utf8(bytes).map_err(|_| WorkError::NotUtf8 as ColumnError)?);
+            }
             (Self::Text(values), ValueRef::Null) => values.append_null(),
             (Self::Blob(values), ValueRef::Blob(bytes)) => values.append_value(bytes),
             (Self::Blob(values), ValueRef::Null) => values.append_null(),
-            (Self::Any(values), value) => values.push(value),
-            _ => return false,
+            (Self::Any(values), value) => values.push(value)?,
+            _ => return Err(WorkError::TypeMismatch),
         }
-        true
+        Ok(())
     }
 
     fn take(&mut self) -> Result<ArrayRef, ArrowError> {
@@ -134,17 +135,18 @@ impl AnyBuilder {
         Self { kinds: Vec::new(), offsets: Vec::new(), members: kinds.map(ColumnBuilder::new), counts: [0; 4] }
     }
 
-    fn push(&mut self, value: ValueRef<'_>) {
+    fn push(&mut self, value: ValueRef<'_>) -> Result<(), ColumnError> {
         let kind = match value {
             ValueRef::Integer(_) => 0,
             ValueRef::Real(_) => 1,
             ValueRef::Text(_) => 2,
             ValueRef::Blob(_) | ValueRef::Null => 3,
         };
-        self.members[kind].push(value);
+        self.members[kind].push(value)?;
         self.kinds.push(kind as i8);
         self.offsets.push(self.counts[kind]);
         self.counts[kind] += 1;
+        Ok(())
     }
 
     fn take(&mut self) -> Result<UnionArray, ArrowError> {

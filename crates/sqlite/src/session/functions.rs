@@ -52,14 +52,15 @@ fn bytes_to_chars(bytes: &[u8]) -> String {
 
 /// The first argument, with each occurrence of the second replaced by the third.
 fn replace(converter: &TextConverter, context: &Context<'_>, bytes_max: usize) -> Result<Value> {
-    let (Some(text), Some(expected)) = (converter.to_text(context.get_raw(0))?, converter.to_text(context.get_raw(1))?)
+    let (Some(text), Some(expected)) =
+        (converter.to_exact_text(context.get_raw(0))?, converter.to_text(context.get_raw(1))?)
     else {
         return Ok(Value::Null);
     };
     if expected.is_empty() {
         return Ok(Value::Text(text.into_owned()));
     }
-    let Some(new) = converter.to_text(context.get_raw(2))? else { return Ok(Value::Null) };
+    let Some(new) = converter.to_exact_text(context.get_raw(2))? else { return Ok(Value::Null) };
     let count = text.matches(expected.as_ref()).count();
     let bytes = (text.len() - count * expected.len()).saturating_add(count.saturating_mul(new.len()));
     if bytes > bytes_max {
@@ -71,7 +72,7 @@ fn replace(converter: &TextConverter, context: &Context<'_>, bytes_max: usize) -
 /// The first argument without the characters of the second at its ends.
 fn trim(converter: &TextConverter, context: &Context<'_>, at_start: bool, at_end: bool) -> Result<Value> {
     let (Some(text), Some(characters)) =
-        (converter.to_text(context.get_raw(0))?, converter.to_text(context.get_raw(1))?)
+        (converter.to_exact_text(context.get_raw(0))?, converter.to_text(context.get_raw(1))?)
     else {
         return Ok(Value::Null);
     };
@@ -131,6 +132,16 @@ impl TextConverter {
             }
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(String::from_utf8_lossy(bytes)),
         })
+    }
+
+    /// As [`Self::to_text`], for text that gets into a result.
+    fn to_exact_text<'a>(&self, value: ValueRef<'a>) -> Result<Option<Cow<'a, str>>> {
+        match value {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) if std::str::from_utf8(bytes).is_err() => {
+                Err(Error::UserFunctionError("an argument is text that is not UTF-8".into()))
+            }
+            value => self.to_text(value),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use arrow::datatypes::DataType;
 use proptest::prelude::*;
 use rusqlite::types::Value;
+use tidegate_core::ErrorKind;
 use tidegate_query::{OutputFormat, output_schema};
 use tidegate_sql::Parameter;
 
@@ -12,7 +13,7 @@ const MIXED: &str = "
     CREATE TABLE mixed (id INTEGER PRIMARY KEY, value, flag BOOLEAN, day DATE);
     INSERT INTO mixed VALUES
         (1, 9007199254740993, TRUE, '2024-02-29'), (2, 2.0, FALSE, 45000), (3, 'a,\"b', 'yes', NULL),
-        (4, x'00ff', NULL, NULL), (5, NULL, NULL, NULL), (6, 1e999, NULL, NULL), (7, CAST(x'61ff62' AS TEXT), NULL, NULL);
+        (4, x'00ff', NULL, NULL), (5, NULL, NULL, NULL), (6, 1e999, NULL, NULL);
     CREATE TABLE strict (n INT, r REAL, t TEXT, b BLOB, a ANY, g INT AS (n + 1), s INT AS (n + 1) STORED) STRICT;
     INSERT INTO strict (n, r, t, b, a) VALUES (1, 2, 'three', x'04', 'five'), (NULL, NULL, NULL, NULL, NULL);";
 
@@ -27,7 +28,6 @@ async fn each_value_keeps_its_type_in_every_format() {
     {"id":4,"value":"AP8=","flag":null,"day":null}
     {"id":5,"value":null,"flag":null,"day":null}
     {"id":6,"value":"Infinity","flag":null,"day":null}
-    {"id":7,"value":"a�b","flag":null,"day":null}
     "#);
     insta::assert_snapshot!(node.answer(sql, OutputFormat::Table).await.unwrap(), @r#"
      id | value            | flag | day
@@ -38,8 +38,7 @@ async fn each_value_keeps_its_type_in_every_format() {
       4 | AP8=             | NULL | NULL
       5 | NULL             | NULL | NULL
       6 | Infinity         | NULL | NULL
-      7 | a�b              | NULL | NULL
-    (7 rows)
+    (6 rows)
     "#);
     insta::assert_snapshot!(node.rows(sql).await, @r#"
     1,9007199254740993,1,2024-02-29
@@ -48,17 +47,15 @@ async fn each_value_keeps_its_type_in_every_format() {
     4,AP8=,,
     5,,,
     6,Infinity,,
-    7,a�b,,
     "#);
     insta::assert_snapshot!(node.answer(sql, OutputFormat::Toon).await.unwrap(), @r#"
-    [7]{id,value,flag,day}:
+    [6]{id,value,flag,day}:
       1,9007199254740993,1,2024-02-29
       2,2.0,0,45000
       3,"a,\"b",yes,null
       4,AP8=,null,null
       5,null,null,null
       6,Infinity,null,null
-      7,a�b,null,null
     "#);
     insta::assert_snapshot!(node.answer(sql, OutputFormat::Markdown).await.unwrap(), @r#"
     | id | value | flag | day |
@@ -69,12 +66,31 @@ async fn each_value_keeps_its_type_in_every_format() {
     | 4 | AP8= | NULL | NULL |
     | 5 | NULL | NULL | NULL |
     | 6 | Infinity | NULL | NULL |
-    | 7 | a�b | NULL | NULL |
     "#);
     insta::assert_snapshot!(node.answer("SELECT * FROM strict", OutputFormat::Ndjson).await.unwrap(), @r#"
     {"n":1,"r":2.0,"t":"three","b":"BA==","a":"five","g":2,"s":2}
     {"n":null,"r":null,"t":null,"b":null,"a":null,"g":null,"s":null}
     "#);
+}
+
+#[tokio::test]
+async fn text_that_is_not_utf8_is_an_error_with_its_column() {
+    let (_folder, node) = open_database(
+        "CREATE TABLE t (id INTEGER, name TEXT); INSERT INTO t VALUES (1, 'ok'), (2, CAST(x'61ff62' AS TEXT));
+        CREATE TABLE s (name TEXT) STRICT; INSERT INTO s VALUES (CAST(x'ff' AS TEXT));",
+    );
+    for (sql, message) in [
+        ("SELECT * FROM t", "column \"name\" holds text that is not UTF-8"),
+        ("SELECT name || '!' AS n FROM t", "column \"n\" holds text that is not UTF-8"),
+        ("SELECT name FROM s", "column \"name\" holds text that is not UTF-8"),
+        ("SELECT replace(name, 'a', 'b') FROM t", "an argument is text that is not UTF-8"),
+        ("SELECT trim(name, 'a') FROM t", "an argument is text that is not UTF-8"),
+    ] {
+        let error = node.answer(sql, OutputFormat::Csv).await.unwrap_err();
+        assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidArguments, message), "{sql}");
+    }
+    assert_eq!(node.rows("SELECT id FROM t WHERE instr(name, 'b') > 0").await, "2");
+    assert_eq!(node.rows("SELECT id, CAST(name AS BLOB) FROM t").await, "1,b2s=\n2,Yf9i");
 }
 
 #[tokio::test]
