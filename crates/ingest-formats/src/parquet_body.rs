@@ -9,11 +9,12 @@ use arrow::array::{RecordBatch, RecordBatchReader as _};
 use arrow::datatypes::{FieldRef, Fields, Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
-use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
-use parquet::basic::Type as PhysicalType;
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask, parquet_to_arrow_field_levels};
+use parquet::basic::{ConvertedType, Type as PhysicalType};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{ChunkReader, Length};
+use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 use tidegate_core::MemoryReservation;
 
 use crate::convert::BatchConverter;
@@ -199,21 +200,34 @@ fn open<R: Read + Seek + Send + 'static>(mut file: R) -> Result<OpenFile<R>, Bod
     let length = check_footer(&mut file)?;
     let file = SharedFile { file: Arc::new(Mutex::new(file)), length };
     let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file.clone()))?;
-    check_physical_types(builder.metadata())?;
+    check_types(builder.metadata())?;
     Ok(OpenFile { builder, file })
 }
 
-/// Refuses timestamps of 96 bits: the library reads those before 1677 and after 2262 as other times.
-fn check_physical_types(metadata: &ParquetMetaData) -> Result<(), BodyError> {
-    let columns = metadata.file_metadata().schema_descr().columns().iter();
-    let mut outdated = columns.filter(|column| column.physical_type() == PhysicalType::INT96);
-    match outdated.next() {
-        None => Ok(()),
-        Some(column) => Err(BodyError::Columns(format!(
-            "column \"{}\" has timestamps of the outdated type INT96; write them with 64 bits (in Spark: \
+/// Refuses values that the library reads as others: timestamps of 96 bits before 1677 and after 2262, and intervals, of which
+/// it reads either the months or the rest. A file with an Arrow schema says which of them there are.
+fn check_types(metadata: &ParquetMetaData) -> Result<(), BodyError> {
+    let file = metadata.file_metadata();
+    let mut pairs = file.key_value_metadata().into_iter().flatten();
+    let has_arrow_schema = pairs.any(|pair| pair.key == ARROW_SCHEMA_META_KEY);
+    let is_interval =
+        |column: &ColumnDescriptor| column.converted_type() == ConvertedType::INTERVAL && !has_arrow_schema;
+    let problem = |column: &ColumnDescPtr| match column.physical_type() {
+        PhysicalType::INT96 => Some(
+            "timestamps of the outdated type INT96; write them with 64 bits (in Spark: \
              spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS)",
-            column.path().string()
-        ))),
+        ),
+        _ if is_interval(column) => {
+            Some("intervals of Parquet, of which not all parts can be read; send them as Arrow")
+        }
+        _ => None,
+    };
+    let mut problems = file.schema_descr().columns().iter().filter_map(|column| Some((column, problem(column)?)));
+    match problems.next() {
+        None => Ok(()),
+        Some((column, problem)) => {
+            Err(BodyError::Columns(format!("column \"{}\" has {problem}", column.path().string())))
+        }
     }
 }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Field, SchemaRef};
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, Freshness, Plan, PolicyProblem, RowPolicies, TableStorage, type_name,
+    Catalog, ColumnEntry, Database, Freshness, Plan, PolicyProblem, RowPolicies, TableStorage, field_type_name,
+    type_name,
 };
 use tidegate_sql::{SqlDialect, Statement};
 
@@ -249,9 +250,15 @@ impl Database for FileDatabase {
             }
         };
         let of_files = table.schema.file_schema().fields().len();
+        // Tools for logs read the JSON of ingested records as text.
+        let is_of_source = self.files.is_of_source();
+        let type_name = |field: &Field| match is_of_source {
+            true => type_name(field.data_type()),
+            false => field_type_name(field),
+        };
         let columns = fields.iter().zip(positions).map(|(field, position)| ColumnEntry {
             name: field.name().clone(),
-            type_name: type_name(field.data_type()),
+            type_name: type_name(field),
             nullable: field.is_nullable(),
             comment: match position >= of_files {
                 true => Some(self.partition_comment().to_owned()),

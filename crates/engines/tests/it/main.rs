@@ -8,6 +8,7 @@
 //! - `differential`: the same statements in PostgreSQL and over files.
 //! - `errors`: the errors that callers receive for invalid statements.
 //! - `functions`: limits of functions whose result or work is much larger than their arguments.
+//! - `parquet`: files of other writers: types that the Arrow library does not have.
 //! - `plans`: plans and estimates before execution.
 //! - `principals`: the queries of one principal while another one runs queries.
 //! - `policies`: row policies: what is visible, and that nothing reveals the rest.
@@ -41,6 +42,7 @@ mod lookups;
 mod memory;
 mod messy;
 mod network;
+mod parquet;
 mod patterns;
 mod plans;
 mod policies;

@@ -10,11 +10,13 @@ use arrow::array::{
     TimestampNanosecondArray, UInt64Array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow::datatypes::{DataType, Field, Int32Type, Schema, TimeUnit};
+use arrow::datatypes::{DataType, Field, Int32Type, IntervalUnit, Schema, TimeUnit};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{DictionaryHandling, IpcWriteOptions, StreamWriter};
 use parquet::arrow::ArrowWriter;
-use parquet::data_type::{Int96, Int96Type};
+use parquet::data_type::{
+    ByteArray, DataType as ParquetType, FixedLenByteArray, FixedLenByteArrayType, Int96, Int96Type,
+};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use tidegate_ingest_formats::{
@@ -323,20 +325,32 @@ fn large_parquet_files_are_refused_before_they_are_read() {
     assert_eq!(error, BodyError::TooLarge("the values of the body have more than 1000 bytes".to_owned()));
 }
 
-#[test]
-fn outdated_timestamps_of_parquet_are_refused() {
-    let message = "message schema { optional int96 time; }";
-    let parquet_schema = Arc::new(parse_message_type(message).unwrap());
-    let mut writer = SerializedFileWriter::new(Vec::new(), parquet_schema, Default::default()).unwrap();
+/// A Parquet file of a writer without Arrow, whose only column has one value.
+fn foreign_parquet<T: ParquetType>(column_type: &str, value: T::T) -> Vec<u8> {
+    let schema = Arc::new(parse_message_type(&format!("message schema {{ optional {column_type}; }}")).unwrap());
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, Default::default()).unwrap();
     let mut group = writer.next_row_group().unwrap();
     let mut column = group.next_column().unwrap().unwrap();
-    column.typed::<Int96Type>().write_batch(&[Int96::from(vec![0, 0, 9_000_000])], Some(&[1]), None).unwrap();
+    column.typed::<T>().write_batch(&[value], Some(&[1]), None).unwrap();
     column.close().unwrap();
     group.close().unwrap();
-    let table = schema(&[("time", DataType::Timestamp(TimeUnit::Nanosecond, None))]);
-    let file = writer.into_inner().unwrap();
-    let error = decode_parquet(&table, &BodyOptions::new(BodyFormat::Parquet), file).unwrap_err().to_string();
-    assert!(error.starts_with("column \"time\" has timestamps of the outdated type INT96;"), "{error}");
+    writer.into_inner().unwrap()
+}
+
+/// The library would read other values.
+#[test]
+fn outdated_timestamps_and_intervals_of_parquet_are_refused() {
+    let time = foreign_parquet::<Int96Type>("int96 v", Int96::from(vec![0, 0, 9_000_000]));
+    let interval = FixedLenByteArray::from(ByteArray::from(vec![1; 12]));
+    let interval = foreign_parquet::<FixedLenByteArrayType>("fixed_len_byte_array(12) v (INTERVAL)", interval);
+    for (file, data_type, problem) in [
+        (time, DataType::Timestamp(TimeUnit::Nanosecond, None), "timestamps of the outdated type INT96;"),
+        (interval, DataType::Interval(IntervalUnit::DayTime), "intervals of Parquet, of which"),
+    ] {
+        let table = schema(&[("v", data_type)]);
+        let error = decode_parquet(&table, &BodyOptions::new(BodyFormat::Parquet), file).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("column \"v\" has {problem}")), "{error}");
+    }
 }
 
 #[test]

@@ -45,6 +45,12 @@ fn wider_scalar(a: &DataType, b: &DataType, coercion_mode: CoercionMode) -> Opti
     if let (Some(a_rank), Some(b_rank)) = (number_rank(a), number_rank(b)) {
         return Some(if a_rank >= b_rank { a.clone() } else { b.clone() });
     }
+    // The finer unit. A time that it cannot hold is an error when it is read.
+    if let (DataType::Timestamp(a_unit, a_zone), DataType::Timestamp(b_unit, b_zone)) = (a, b)
+        && a_zone == b_zone
+    {
+        return Some(DataType::Timestamp(*a_unit.max(b_unit), a_zone.clone()));
+    }
     let both = |x: &DataType, y: &DataType| (a == x && b == y) || (a == y && b == x);
     if both(&DataType::Date32, &TEXT_TIMESTAMP) {
         return Some(TEXT_TIMESTAMP);
@@ -86,7 +92,12 @@ pub(crate) fn merge_fields(a: &Fields, b: &Fields, coercion_mode: CoercionMode) 
                 let data_type =
                     wider(mine.data_type(), field.data_type(), coercion_mode).ok_or_else(|| field.name().clone())?;
                 let nullable = mine.is_nullable() || field.is_nullable();
-                fields[position] = Arc::new(Field::new(field.name(), data_type, nullable));
+                let mut united = mine.as_ref().clone().with_data_type(data_type).with_nullable(nullable);
+                // A mark such as that of JSON is of all files or of none.
+                if mine.metadata() != field.metadata() {
+                    united = united.with_metadata(HashMap::new());
+                }
+                fields[position] = Arc::new(united);
             }
         }
     }
@@ -129,6 +140,10 @@ mod tests {
         assert_eq!(text(DataType::Date32, TEXT_TIMESTAMP), Some(TEXT_TIMESTAMP));
         assert_eq!(typed(DataType::Int32, DataType::Int64), Some(DataType::Int64));
         assert_eq!(typed(DataType::Int32, DataType::Utf8), None);
+        let time = |unit| DataType::Timestamp(unit, None);
+        let finer = typed(time(TimeUnit::Millisecond), time(TimeUnit::Nanosecond));
+        assert_eq!(finer, Some(time(TimeUnit::Nanosecond)));
+        assert_eq!(typed(time(TimeUnit::Microsecond), TEXT_INSTANT.clone()), None);
         let object = DataType::Struct(Fields::empty());
         assert_eq!(text(object, DataType::Utf8), None);
     }

@@ -1,8 +1,9 @@
-//! Parquet footers without the bounds of floating-point columns.
+//! Parquet footers without what would be misread.
 //!
-//! Writers omit NaN from the bounds (parquet-format, `ColumnOrder`), but PostgreSQL sorts NaN above all numbers. With
-//! the bounds, parts of a file with NaN would be skipped for `d > 1` or for the largest values.
-//! This is DataFusion's issue 15812; `docs/decisions/upstream` says when the removal can go.
+//! - Columns of floating-point numbers have no bounds. Writers omit NaN from them (parquet-format, `ColumnOrder`), but PostgreSQL
+//!   sorts NaN above all numbers. With the bounds, parts of a file with NaN would be skipped for `d > 1` or for the largest values.
+//!   This is DataFusion's issue 15812; `docs/decisions/upstream` says when the removal can go.
+//! - Intervals and times of 96 bits are bytes (`files/logical_types.rs`), without bounds. Both have the same encodings as bytes.
 //!
 //! Row groups are read within the decode budget.
 
@@ -23,12 +24,16 @@ use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::basic::{LogicalType, Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, FileMetaData, ParquetMetaData, ParquetMetaDataBuilder, RowGroupMetaData,
+};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
+use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type as ParquetType, TypePtr};
 
 use crate::embedded::decode_budget::{DecodeBudget, DecodePermit, ReaderPause, with_permit};
+use crate::embedded::files::{WIDE_BYTES, is_read_as_bytes};
 
-/// Creates readers that remove the bounds of floating-point columns from footers.
+/// Creates readers that correct footers.
 #[derive(Debug)]
 pub(super) struct ParquetFooterFactory {
     cached: CachedParquetFileReaderFactory,
@@ -122,10 +127,8 @@ impl AsyncFileReader for FooterReader {
         async move {
             self.forget_other_version();
             let read = self.inner.get_metadata(options).await?;
-            if !has_floating_bounds(&read) {
-                return Ok(read);
-            }
-            let footer = Arc::new(without_floating_bounds(&read)?);
+            let Some(corrected) = correct(&read)? else { return Ok(read) };
+            let footer = Arc::new(corrected);
             let kept = Arc::new(CachedParquetMetaData::new(footer.clone()));
             self.cache.put(&self.meta.location, CachedFileMetadataEntry::new(self.meta.clone(), kept));
             Ok(footer)
@@ -134,25 +137,18 @@ impl AsyncFileReader for FooterReader {
     }
 }
 
-fn is_floating(column: &ColumnChunkMetaData) -> bool {
-    matches!(column.column_type(), Type::FLOAT | Type::DOUBLE)
-        || matches!(column.column_descr().logical_type_ref(), Some(LogicalType::Float16))
-}
-
-fn has_floating_bounds(footer: &ParquetMetaData) -> bool {
-    let has_bounds = |column: &ColumnChunkMetaData| {
-        is_floating(column) && (column.statistics().is_some() || column.column_index_offset().is_some())
-    };
-    footer.row_groups().iter().flat_map(RowGroupMetaData::columns).any(has_bounds)
-        || footer.column_index().is_some_and(|index| index.iter().flatten().any(is_floating_index))
-}
-
-fn is_floating_index(index: &ColumnIndexMetaData) -> bool {
-    matches!(index, ColumnIndexMetaData::FLOAT(_) | ColumnIndexMetaData::DOUBLE(_))
-}
-
-fn without_floating_bounds(footer: &ParquetMetaData) -> Result<ParquetMetaData, ParquetError> {
-    let column = |column: &ColumnChunkMetaData| match is_floating(column) {
+/// The footer that is read instead of `footer`, unless it is the same.
+fn correct(footer: &ParquetMetaData) -> Result<Option<ParquetMetaData>, ParquetError> {
+    let file = footer.file_metadata();
+    let leaves = file.schema_descr().columns();
+    let is_bytes: Vec<bool> = leaves.iter().map(|leaf| is_read_as_bytes(leaf.self_type(), file)).collect();
+    let has_bytes = is_bytes.contains(&true);
+    let is_unbounded: Vec<bool> =
+        leaves.iter().zip(is_bytes).map(|(leaf, is_bytes)| is_bytes || is_floating(leaf)).collect();
+    if !has_bytes && !has_bounds(footer, &is_unbounded) {
+        return Ok(None);
+    }
+    let column = |(column, is_unbounded): (&ColumnChunkMetaData, &bool)| match is_unbounded {
         // Otherwise the reader would load the page index and use its bounds.
         true => {
             let without_pages =
@@ -162,15 +158,67 @@ fn without_floating_bounds(footer: &ParquetMetaData) -> Result<ParquetMetaData, 
         false => Ok(column.clone()),
     };
     let group = |group: &RowGroupMetaData| {
-        let columns = group.columns().iter().map(column).collect::<Result<Vec<_>, _>>()?;
+        let columns = group.columns().iter().zip(&is_unbounded).map(column).collect::<Result<Vec<_>, _>>()?;
         group.clone().into_builder().set_column_metadata(columns).build()
     };
     let groups = footer.row_groups().iter().map(group).collect::<Result<Vec<_>, _>>()?;
-    let index = footer.column_index().cloned().map(|mut index| {
-        for column in index.iter_mut().flatten().filter(|column| is_floating_index(column)) {
+    let mut index = footer.column_index().cloned();
+    for group in index.iter_mut().flatten() {
+        for (column, _) in group.iter_mut().zip(&is_unbounded).filter(|(_, is_unbounded)| **is_unbounded) {
             *column = ColumnIndexMetaData::NONE;
         }
-        index
-    });
-    Ok(footer.clone().into_builder().set_row_groups(groups).set_column_index(index).build())
+    }
+    let file = if has_bytes { with_bytes(file)? } else { file.clone() };
+    let corrected = ParquetMetaDataBuilder::new(file).set_row_groups(groups).set_column_index(index);
+    Ok(Some(corrected.set_offset_index(footer.offset_index().cloned()).build()))
+}
+
+fn is_floating(leaf: &ColumnDescriptor) -> bool {
+    matches!(leaf.physical_type(), Type::FLOAT | Type::DOUBLE)
+        || matches!(leaf.logical_type_ref(), Some(LogicalType::Float16))
+}
+
+/// Whether columns that must have no bounds have some.
+fn has_bounds(footer: &ParquetMetaData, is_unbounded: &[bool]) -> bool {
+    let of_column =
+        |column: &ColumnChunkMetaData| column.statistics().is_some() || column.column_index_offset().is_some();
+    let of_group = |group: &RowGroupMetaData| {
+        group.columns().iter().zip(is_unbounded).any(|(column, is_unbounded)| *is_unbounded && of_column(column))
+    };
+    let of_pages = |group: &Vec<ColumnIndexMetaData>| {
+        let mut columns = group.iter().zip(is_unbounded);
+        columns.any(|(column, is_unbounded)| *is_unbounded && !matches!(column, ColumnIndexMetaData::NONE))
+    };
+    footer.row_groups().iter().any(of_group) || footer.column_index().is_some_and(|index| index.iter().any(of_pages))
+}
+
+/// The description of a file in which intervals and times of 96 bits are bytes.
+fn with_bytes(file: &FileMetaData) -> Result<FileMetaData, ParquetError> {
+    let schema = SchemaDescriptor::new(type_with_bytes(&file.schema_descr().root_schema_ptr(), file)?);
+    Ok(FileMetaData::new(
+        file.version(),
+        file.num_rows(),
+        file.created_by().map(str::to_owned),
+        file.key_value_metadata().cloned(),
+        Arc::new(schema),
+        file.column_orders().cloned(),
+    ))
+}
+
+fn type_with_bytes(node: &TypePtr, file: &FileMetaData) -> Result<TypePtr, ParquetError> {
+    match node.as_ref() {
+        ParquetType::GroupType { basic_info, fields } => {
+            let fields = fields.iter().map(|field| type_with_bytes(field, file)).collect::<Result<_, _>>()?;
+            Ok(Arc::new(ParquetType::GroupType { basic_info: basic_info.clone(), fields }))
+        }
+        leaf if is_read_as_bytes(leaf, file) => {
+            let info = leaf.get_basic_info();
+            let bytes = ParquetType::primitive_type_builder(info.name(), Type::FIXED_LEN_BYTE_ARRAY)
+                .with_repetition(info.repetition())
+                .with_length(WIDE_BYTES)
+                .with_id(info.has_id().then(|| info.id()));
+            Ok(Arc::new(bytes.build()?))
+        }
+        _ => Ok(node.clone()),
+    }
 }

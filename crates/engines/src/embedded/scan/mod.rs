@@ -6,10 +6,10 @@ mod footer;
 mod isolated_parquet;
 mod json_integers;
 mod log_rows;
+mod parquet_values;
 mod provider;
 mod read_failure;
 mod reader_source;
-mod uuid;
 
 pub(crate) use provider::{FileTableProvider, files_url};
 pub(crate) use read_failure::{ReadFailure, find_cause, is_retryable};

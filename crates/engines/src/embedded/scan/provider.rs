@@ -30,8 +30,8 @@ use object_store::ObjectStore;
 
 use super::footer::ParquetFooterFactory;
 use super::isolated_parquet::IsolatedParquetSource;
+use super::parquet_values::ParquetValues;
 use super::reader_source::ReaderSource;
-use super::uuid::UuidsAsText;
 use crate::embedded::files::{ContentFormat, FileSnapshots, FileTable};
 use crate::embedded::plan::session_reader;
 
@@ -202,9 +202,11 @@ impl FileTableProvider {
         let batch_rows = self.table.batch_rows(columns_read).min(state.config().batch_size());
         // With other filters, the number of rows to read is unknown.
         let limit = limit.filter(|_| filters.iter().all(|filter| self.is_about_partitions(filter)));
-        let uuids_as_text = matches!(self.table.format, ContentFormat::Parquet).then(|| Arc::new(UuidsAsText) as _);
+        let (table, corrections) = (self.table.clone(), self.files.corrections.clone());
+        let parquet_values = matches!(self.table.format, ContentFormat::Parquet)
+            .then(|| Arc::new(ParquetValues { table, corrections }) as _);
         let config: FileScanConfig = FileScanConfigBuilder::new(files_url(), self.source(state)?)
-            .with_expr_adapter(uuids_as_text)
+            .with_expr_adapter(parquet_values)
             .with_file_groups(groups)
             .with_statistics(statistics)
             .with_projection_indices(projection.cloned())?

@@ -29,6 +29,12 @@ impl ReadFailure {
         Self { message, hint: None, is_retryable: false }
     }
 
+    /// The failure of a file with a column whose type was corrected, so that the file can be read now.
+    pub(super) fn corrected(message: String) -> Self {
+        let hint = Some("The type of the column is corrected now; retry.".to_owned());
+        Self { message, hint, is_retryable: true }
+    }
+
     pub(crate) fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }

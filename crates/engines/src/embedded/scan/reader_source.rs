@@ -14,9 +14,9 @@ use std::io::Seek;
 use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{ArrayRef, AsArray as _, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -34,12 +34,14 @@ use object_store::{GetOptions, GetResultPayload, ObjectStore};
 use super::csv_rows::CsvRows;
 use super::json_integers::{parse_numbers, with_numbers_as_text};
 use super::log_rows::{LogFile, LogRows};
+use super::parquet_values::uuid_texts;
 use super::read_failure::{ReadContext, ReadFailure, explain_csv_error, explain_read_error, unreadable_error};
 use crate::embedded::files::CHANGED_WHILE_READ;
 use crate::embedded::files::{
     ArrayElements, ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, IpcReader,
-    LogDialect, NamedFormat, ReadBudget, TableDeclarations, TextDecoding, catch_reader_panic, column_names,
-    open_records, open_text, peek_first_byte, read_header, read_workbook, split_compression, without_dictionaries,
+    LogDialect, NamedFormat, ReadBudget, TableDeclarations, TextDecoding, arrow_table_schema, catch_reader_panic,
+    column_names, open_records, open_text, peek_first_byte, read_header, read_workbook, split_compression,
+    without_dictionaries,
 };
 use crate::embedded::row_bytes::cut_rows;
 
@@ -230,12 +232,13 @@ impl ReaderSource {
         let location = location.to_owned();
         let failed = move |reason: String| unreadable_error(&location, &reason);
         let reader = IpcReader::open(file, part).map_err(&failed)?;
-        if !has_same_columns(&without_dictionaries(reader.schema()), self.table.schema.file_schema()) {
+        let in_table = |schema: &Schema| arrow_table_schema(&without_dictionaries(schema));
+        if !has_same_columns(&in_table(reader.schema()), self.table.schema.file_schema()) {
             return Err(failed("its columns differ from those of the table".to_owned()));
         }
         let selected = reader.schema().project(self.columns())?;
-        let views: SchemaRef = Arc::new(without_dictionaries(&selected));
-        let (has_views, batch_rows) = (*views != selected, self.batch_rows.max(1));
+        let views: SchemaRef = Arc::new(in_table(&selected));
+        let (has_views, batch_rows) = (!has_same_columns(&views, &selected), self.batch_rows.max(1));
         let batches = reader.select(self.columns().to_vec(), self.decompressed_bytes_max);
         let pieces = move |batch: Result<RecordBatch, String>| -> BatchIterator<DataFusionError> {
             let batch = match batch {
@@ -352,12 +355,13 @@ impl ReaderSource {
     }
 }
 
-/// The batch with the types of `schema`.
+/// The batch with the types of `schema`, in which UUIDs are text.
 fn with_types(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let columns = batch.columns().iter().zip(schema.fields());
-    let columns = columns.map(|(column, field)| match column.data_type() == field.data_type() {
-        true => Ok(column.clone()),
-        false => cast(column, field.data_type()),
+    let columns = columns.map(|(column, field)| match column.data_type() {
+        data_type if data_type == field.data_type() => Ok(column.clone()),
+        DataType::FixedSizeBinary(_) => Ok(Arc::new(uuid_texts(column.as_fixed_size_binary())) as ArrayRef),
+        _ => cast(column, field.data_type()),
     });
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(schema.clone(), columns.collect::<Result<_, _>>()?, &options)

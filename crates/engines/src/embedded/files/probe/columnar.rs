@@ -9,11 +9,10 @@ use datafusion::common::ColumnStatistics;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::parquet::transform_schema_to_view;
 use parquet::arrow::parquet_to_arrow_schema;
-use parquet::basic::{ConvertedType, LogicalType};
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
-use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 
 use super::super::arrow_ipc::IpcReader;
+use super::super::logical_types::{arrow_table_schema, parquet_table_schema};
 use super::{ContentFormat, FileProfile};
 
 /// For files with more columns only the row count is kept, since column bounds would use more memory than they are
@@ -21,26 +20,26 @@ use super::{ContentFormat, FileProfile};
 const STATISTICS_COLUMNS_MAX: usize = 1_000;
 
 pub(super) fn probe_parquet(file: File) -> Result<FileProfile, String> {
-    let metadata =
-        ParquetMetaDataReader::new()
-            .with_page_index_policy(PageIndexPolicy::Skip)
-            .parse_and_finish(&file)
-            .map_err(|error| format!("it is not a readable Parquet file: {}", strip_error_kind(&error.to_string())))?;
+    let unreadable = |reason: &str| format!("it is not a readable Parquet file: {}", strip_error_kind(reason));
+    let metadata = ParquetMetaDataReader::new()
+        .with_page_index_policy(PageIndexPolicy::Skip)
+        .parse_and_finish(&file)
+        .map_err(|error| unreadable(&error.to_string()))?;
     let file_metadata = metadata.file_metadata();
     let schema = parquet_to_arrow_schema(file_metadata.schema_descr(), file_metadata.key_value_metadata())
         .map_err(|error| format!("its schema cannot be read: {}", strip_error_kind(&error.to_string())))?;
     // DataFusion reads text from Parquet as views. The metadata of the writer is not used.
-    let as_bytes = without_metadata(&transform_schema_to_view(&schema));
-    let schema = Arc::new(read_bytes_as_text(&without_dictionaries(&as_bytes), file_metadata.schema_descr()));
+    let in_file = without_metadata(&transform_schema_to_view(&schema));
+    let schema = Arc::new(parquet_table_schema(&without_dictionaries(&in_file), file_metadata));
     check_names(&schema)?;
     // For columns that are read as another type, the bounds do not apply. The bounds of floating-point columns omit NaN.
-    let statistics = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, &Arc::new(as_bytes.clone()))
+    let statistics = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, &Arc::new(in_file.clone()))
         .ok()
         .filter(|_| schema.fields().len() <= STATISTICS_COLUMNS_MAX)
         .map(|mut statistics| {
-            let fields = schema.fields().iter().zip(as_bytes.fields());
-            for ((text, bytes), column) in fields.zip(&mut statistics.column_statistics) {
-                if text.data_type() != bytes.data_type() || text.data_type().is_floating() {
+            let fields = schema.fields().iter().zip(in_file.fields());
+            for ((in_table, in_file), column) in fields.zip(&mut statistics.column_statistics) {
+                if in_table.data_type() != in_file.data_type() || in_table.data_type().is_floating() {
                     *column = ColumnStatistics::new_unknown();
                 }
             }
@@ -56,32 +55,11 @@ pub(super) fn probe_parquet(file: File) -> Result<FileProfile, String> {
     })
 }
 
-/// `schema`, with text for byte columns whose logical type is enum, JSON or UUID.
-fn read_bytes_as_text(schema: &Schema, descriptor: &SchemaDescriptor) -> Schema {
-    let leaves = descriptor.columns().iter().filter(|leaf| leaf.path().parts().len() == 1);
-    let are_text = |leaf: &&ColumnDescPtr| {
-        matches!(leaf.logical_type_ref(), Some(LogicalType::Uuid | LogicalType::Json | LogicalType::Enum))
-            || matches!(leaf.converted_type(), ConvertedType::JSON | ConvertedType::ENUM)
-    };
-    let names: HashSet<&str> = leaves.filter(are_text).map(|leaf| leaf.name()).collect();
-    let are_bytes = |data_type: &DataType| {
-        matches!(
-            data_type,
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(16)
-        )
-    };
-    let as_text = |field: &Arc<Field>| match names.contains(field.name().as_str()) && are_bytes(field.data_type()) {
-        true => field.as_ref().clone().with_data_type(DataType::Utf8View),
-        false => field.as_ref().clone(),
-    };
-    Schema::new(schema.fields().iter().map(as_text).collect::<Vec<_>>())
-}
-
 /// Reads the footer of an Arrow IPC file, or the beginning of an IPC stream.
 pub(super) fn probe_arrow(file: File) -> Result<FileProfile, String> {
     let reader = IpcReader::open(file, None)?;
     check_names(reader.schema())?;
-    let schema = without_dictionaries(&without_metadata(reader.schema()));
+    let schema = arrow_table_schema(&without_dictionaries(reader.schema()));
     Ok(FileProfile::new(reader.format(), Arc::new(schema)))
 }
 

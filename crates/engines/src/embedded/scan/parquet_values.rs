@@ -1,0 +1,335 @@
+//! Values of Parquet that are bytes for the Arrow library: UUIDs, intervals, and times of 96 bits.
+//!
+//! A table has their types (`files/logical_types.rs`). Expressions over a column of a file become expressions over the values
+//! of its bytes. UUIDs have PostgreSQL's notation: `a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11`.
+//!
+//! Times of 96 bits are read as microseconds, as Spark writes them, which have room for all years. At the first time with
+//! nanoseconds the column gets nanoseconds, and the statement is planned again. No time is rounded.
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeBinaryArray, FixedSizeListArray, GenericListArray, Int64Array,
+    IntervalMonthDayNanoArray, MapArray, OffsetSizeTrait, StringViewArray, StructArray,
+};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{
+    DataType, Field, FieldRef, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit,
+};
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::physical_expr::ScalarFunctionExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr_adapter::{
+    DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
+};
+use datafusion::physical_plan::PhysicalExpr;
+use uuid::Uuid;
+
+use super::read_failure::ReadFailure;
+use crate::embedded::files::{ColumnCorrections, FileTable, UUID_BYTES, WIDE_BYTES};
+
+/// The Julian day of 1970-01-01.
+const EPOCH_JULIAN_DAY: i64 = 2_440_588;
+const SECONDS_PER_DAY: i64 = 86_400;
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
+const NANOS_PER_MILLISECOND: i64 = 1_000_000;
+
+/// Converts columns that are bytes in a file and values in `table`.
+#[derive(Debug, Clone)]
+pub(super) struct ParquetValues {
+    pub(super) table: Arc<FileTable>,
+    pub(super) corrections: Arc<ColumnCorrections>,
+}
+
+impl PhysicalExprAdapterFactory for ParquetValues {
+    fn create(&self, logical: SchemaRef, physical: SchemaRef) -> Result<Arc<dyn PhysicalExprAdapter>> {
+        let mut converted = HashMap::new();
+        let raw_field = |field: &FieldRef| {
+            let Ok(in_file) = physical.field_with_name(field.name()) else { return field.clone() };
+            let data_type = raw_type(field.data_type(), in_file.data_type());
+            if data_type == *field.data_type() {
+                return field.clone();
+            }
+            converted.insert(field.name().clone(), field.data_type().clone());
+            match data_type == *in_file.data_type() {
+                true => Arc::new(in_file.clone()),
+                false => Arc::new(field.as_ref().clone().with_data_type(data_type)),
+            }
+        };
+        let raw = Arc::new(Schema::new(logical.fields().iter().map(raw_field).collect::<Vec<_>>()));
+        let inner = DefaultPhysicalExprAdapterFactory.create(raw.clone(), physical)?;
+        Ok(Arc::new(ValueAdapter { inner, raw, converted, source: self.clone() }))
+    }
+}
+
+/// The type of a column with the bytes of the file instead of their values. `logical` is its type in the table.
+fn raw_type(logical: &DataType, physical: &DataType) -> DataType {
+    use DataType::{FixedSizeBinary, FixedSizeList, Interval, LargeList, List, Map, Struct, Timestamp, Utf8, Utf8View};
+    let member = |logical: &FieldRef, in_file: &Field| {
+        Arc::new(logical.as_ref().clone().with_data_type(raw_type(logical.data_type(), in_file.data_type())))
+    };
+    match (logical, physical) {
+        (Utf8View | Utf8, FixedSizeBinary(UUID_BYTES))
+        | (Interval(IntervalUnit::MonthDayNano) | Timestamp(..), FixedSizeBinary(WIDE_BYTES)) => physical.clone(),
+        (Struct(members), Struct(in_file)) => {
+            let raw_member = |field: &FieldRef| match in_file.find(field.name()) {
+                Some((_, in_file)) => member(field, in_file),
+                None => field.clone(),
+            };
+            Struct(members.iter().map(raw_member).collect())
+        }
+        (List(item), List(in_file)) => List(member(item, in_file)),
+        (LargeList(item), LargeList(in_file)) => LargeList(member(item, in_file)),
+        (FixedSizeList(item, length), FixedSizeList(in_file, _)) => FixedSizeList(member(item, in_file), *length),
+        (Map(entries, is_sorted), Map(in_file, _)) => Map(member(entries, in_file), *is_sorted),
+        _ => logical.clone(),
+    }
+}
+
+#[derive(Debug)]
+struct ValueAdapter {
+    inner: Arc<dyn PhysicalExprAdapter>,
+    /// The columns of the table, with bytes instead of their values.
+    raw: SchemaRef,
+    /// The types of the values, by the name of the column.
+    converted: HashMap<String, DataType>,
+    source: ParquetValues,
+}
+
+impl PhysicalExprAdapter for ValueAdapter {
+    fn rewrite(&self, expr: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
+        if self.converted.is_empty() {
+            return self.inner.rewrite(expr);
+        }
+        let as_value = |node: Arc<dyn PhysicalExpr>| {
+            let name = node.downcast_ref::<Column>().map(|column| column.name().to_owned());
+            let Some((column, data_type)) = name.and_then(|name| self.converted.get_key_value(&name)) else {
+                return Ok(Transformed::no(node));
+            };
+            let bytes: Arc<dyn PhysicalExpr> = Arc::new(Column::new_with_schema(column, &self.raw)?);
+            let function = Arc::new(ScalarUDF::from(ParquetValue::new(column, data_type, &self.source)));
+            let value = ScalarFunctionExpr::try_new(function, vec![bytes], &self.raw, Arc::new(ConfigOptions::new()))?;
+            Ok(Transformed::yes(Arc::new(value) as Arc<dyn PhysicalExpr>))
+        };
+        self.inner.rewrite(expr.transform_up(as_value).data()?)
+    }
+}
+
+/// Converts the bytes of a column to its values.
+#[derive(Debug)]
+struct ParquetValue {
+    signature: Signature,
+    column: String,
+    data_type: DataType,
+    source: ParquetValues,
+}
+
+impl ParquetValue {
+    fn new(column: &str, data_type: &DataType, source: &ParquetValues) -> Self {
+        let signature = Signature::any(1, Volatility::Immutable);
+        Self { signature, column: column.to_owned(), data_type: data_type.clone(), source: source.clone() }
+    }
+
+    fn read_error(&self, error: ValueError) -> DataFusionError {
+        let Self { column, data_type, source: ParquetValues { table, .. }, .. } = self;
+        let subject = format!("column {column:?} of the table {:?} has", table.name);
+        let failure = match (error, data_type) {
+            (ValueError::Arrow(error), _) => return error.into(),
+            (ValueError::Nanoseconds, DataType::Timestamp(_, zone)) if self.correct_unit(zone) => {
+                ReadFailure::corrected(format!("{subject} times with nanoseconds"))
+            }
+            (ValueError::Nanoseconds, _) => ReadFailure::new(format!(
+                "{subject} times with nanoseconds, but its type has microseconds; select other columns"
+            )),
+            (ValueError::TimeRange, DataType::Timestamp(TimeUnit::Nanosecond, _)) => ReadFailure::new(format!(
+                "{subject} times with nanoseconds, and others outside of the years 1677 to 2262, which have no common \
+                 type of 64 bits; select other columns"
+            )),
+            (ValueError::TimeRange, _) => {
+                ReadFailure::new(format!("{subject} a time beyond 64 bits of its unit; select other columns"))
+            }
+            (ValueError::Interval, _) => ReadFailure::new(format!(
+                "{subject} an interval beyond 32 bits of months or days; select other columns"
+            )),
+        };
+        DataFusionError::External(Box::new(failure))
+    }
+
+    /// Gives the column nanoseconds. Returns whether the table can be built again.
+    fn correct_unit(&self, zone: &Option<Arc<str>>) -> bool {
+        let ParquetValues { table, corrections } = &self.source;
+        let finer = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
+        for file in table.files.iter() {
+            if let Some(version) = file.version {
+                let location: &str = file.meta.location.as_ref();
+                corrections.record_type(location, version, &self.column, finer.clone(), None);
+            }
+        }
+        table.files.iter().any(|file| file.version.is_some())
+    }
+}
+
+// The source of a column is that of its table.
+impl PartialEq for ParquetValue {
+    fn eq(&self, other: &Self) -> bool {
+        self.column == other.column && self.data_type == other.data_type
+    }
+}
+
+impl Eq for ParquetValue {}
+
+impl Hash for ParquetValue {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.column, &self.data_type).hash(state);
+    }
+}
+
+impl ScalarUDFImpl for ParquetValue {
+    fn name(&self) -> &str {
+        "parquet_value"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.data_type.clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let bytes = arrays.first().ok_or_else(|| DataFusionError::Internal("parquet_value takes bytes".to_owned()))?;
+        to_values(bytes, &self.data_type).map(ColumnarValue::Array).map_err(|error| self.read_error(error))
+    }
+}
+
+/// Why bytes do not become values.
+enum ValueError {
+    /// A time has nanoseconds, and its type has a coarser unit.
+    Nanoseconds,
+    /// A time is outside of the range of its type.
+    TimeRange,
+    /// An interval is outside of the range of its type.
+    Interval,
+    Arrow(ArrowError),
+}
+
+impl From<ArrowError> for ValueError {
+    fn from(error: ArrowError) -> Self {
+        Self::Arrow(error)
+    }
+}
+
+/// The values of `bytes`, an array of the raw type of `data_type`.
+fn to_values(bytes: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ValueError> {
+    if bytes.data_type() == data_type {
+        return Ok(bytes.clone());
+    }
+    let of_members = |array: &ArrayRef, field: &FieldRef| to_values(array, field.data_type());
+    Ok(match data_type {
+        DataType::Utf8View => Arc::new(uuid_texts(bytes.as_fixed_size_binary())),
+        DataType::Utf8 => {
+            let texts: ArrayRef = Arc::new(uuid_texts(bytes.as_fixed_size_binary()));
+            cast(&texts, &DataType::Utf8)?
+        }
+        DataType::Interval(_) => Arc::new(intervals(bytes.as_fixed_size_binary())?),
+        DataType::Timestamp(unit, _) => {
+            let times: ArrayRef = Arc::new(times(bytes.as_fixed_size_binary(), *unit)?);
+            cast(&times, data_type)?
+        }
+        DataType::Struct(members) => {
+            let values = bytes.as_struct();
+            let columns = values.columns().iter().zip(members).map(|(column, member)| of_members(column, member));
+            let (columns, nulls) = (columns.collect::<Result<Vec<_>, _>>()?, values.nulls().cloned());
+            Arc::new(StructArray::try_new_with_length(members.clone(), columns, nulls, values.len())?)
+        }
+        DataType::List(item) => list_of_values::<i32>(bytes, item)?,
+        DataType::LargeList(item) => list_of_values::<i64>(bytes, item)?,
+        DataType::FixedSizeList(item, length) => {
+            let list = bytes.as_fixed_size_list();
+            let items = of_members(list.values(), item)?;
+            Arc::new(FixedSizeListArray::try_new(item.clone(), *length, items, list.nulls().cloned())?)
+        }
+        DataType::Map(entries, is_sorted) => {
+            let map = bytes.as_map();
+            let raw: ArrayRef = Arc::new(map.entries().clone());
+            let values = of_members(&raw, entries)?.as_struct().clone();
+            let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
+            Arc::new(MapArray::try_new(entries.clone(), offsets, values, nulls, *is_sorted)?)
+        }
+        other => cast(bytes, other)?,
+    })
+}
+
+fn list_of_values<O: OffsetSizeTrait>(bytes: &ArrayRef, item: &FieldRef) -> Result<ArrayRef, ValueError> {
+    let list = bytes.as_list::<O>();
+    let items = to_values(list.values(), item.data_type())?;
+    let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+    Ok(Arc::new(GenericListArray::try_new(item.clone(), offsets, items, nulls)?))
+}
+
+/// The texts of UUIDs, which have 16 bytes.
+pub(super) fn uuid_texts(bytes: &FixedSizeBinaryArray) -> StringViewArray {
+    bytes.iter().map(|value| uuid_to_text(value?)).collect()
+}
+
+fn uuid_to_text(bytes: &[u8]) -> Option<String> {
+    Uuid::from_slice(bytes).ok().map(|uuid| uuid.to_string())
+}
+
+/// Intervals: three numbers without sign for months, days and milliseconds.
+///
+/// [Parquet's type INTERVAL](https://github.com/apache/parquet-format/blob/master/LogicalTypes.md#interval)
+fn intervals(bytes: &FixedSizeBinaryArray) -> Result<IntervalMonthDayNanoArray, ValueError> {
+    let interval = |value: &[u8]| {
+        let [months, days, milliseconds] = [0, 4, 8].map(|start| read_word(value, start).map(u32::from_le_bytes));
+        let nanos = i64::from(milliseconds?) * NANOS_PER_MILLISECOND;
+        Some(IntervalMonthDayNano::new(i32::try_from(months?).ok()?, i32::try_from(days?).ok()?, nanos))
+    };
+    let checked = |value: &[u8]| interval(value).ok_or(ValueError::Interval);
+    bytes.iter().map(|value| value.map(checked).transpose()).collect()
+}
+
+/// Times: nanoseconds of the day in 64 bits, and the Julian day in 32 bits. They become numbers of `unit` since 1970.
+fn times(bytes: &FixedSizeBinaryArray, unit: TimeUnit) -> Result<Int64Array, ValueError> {
+    let per_second = match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => NANOS_PER_SECOND,
+    };
+    let nanos_per_unit = NANOS_PER_SECOND / per_second;
+    let time = |value: &[u8]| {
+        let of_day = value.first_chunk().map_or(0, |nanos| i64::from_le_bytes(*nanos));
+        let day = read_word(value, 8).map_or(0, i32::from_le_bytes);
+        if of_day % nanos_per_unit != 0 {
+            return Err(ValueError::Nanoseconds);
+        }
+        let days = (i64::from(day) - EPOCH_JULIAN_DAY).checked_mul(SECONDS_PER_DAY * per_second);
+        let time = days.and_then(|days| days.checked_add(of_day / nanos_per_unit));
+        time.ok_or(ValueError::TimeRange)
+    };
+    bytes.iter().map(|value| value.map(time).transpose()).collect()
+}
+
+fn read_word(bytes: &[u8], start: usize) -> Option<[u8; 4]> {
+    bytes.get(start..)?.first_chunk().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_the_text_that_postgresql_writes() {
+        let bytes: Vec<u8> = (0..16).map(|byte| byte * 17).collect();
+        assert_eq!(uuid_to_text(&bytes).unwrap(), "00112233-4455-6677-8899-aabbccddeeff");
+    }
+}

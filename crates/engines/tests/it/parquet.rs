@@ -1,0 +1,191 @@
+//! Parquet files of other writers: types that the Arrow library does not have.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, FixedSizeBinaryArray, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
+use parquet::data_type::{
+    ByteArray, ByteArrayType, DataType as ParquetType, FixedLenByteArray, FixedLenByteArrayType, Int96, Int96Type,
+};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+
+use crate::support::{Folder, write_arrow};
+
+/// Writes a row group with the columns of `message`, each by one of `columns`.
+fn write_columns(path: &Path, message: &str, columns: &[&dyn Fn(&mut SerializedRowGroupWriter<'_, fs::File>)]) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let schema = Arc::new(parse_message_type(&format!("message schema {{ {message} }}")).unwrap());
+    let mut writer = SerializedFileWriter::new(fs::File::create(path).unwrap(), schema, Default::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    columns.iter().for_each(|write| write(&mut group));
+    group.close().unwrap();
+    writer.close().unwrap();
+}
+
+/// Writes the values of the next column, each with its definition level and, in lists, its repetition level.
+fn write_next<T: ParquetType>(
+    group: &mut SerializedRowGroupWriter<'_, fs::File>,
+    values: &[T::T],
+    definitions: &[i16],
+    repetitions: Option<&[i16]>,
+) {
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<T>().write_batch(values, Some(definitions), repetitions).unwrap();
+    column.close().unwrap();
+}
+
+/// Writes a file with the optional column `v`.
+fn write_column<T: ParquetType>(path: &Path, column_type: &str, values: &[Option<T::T>]) {
+    let definitions: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
+    let present: Vec<T::T> = values.iter().flatten().cloned().collect();
+    write_columns(
+        path,
+        &format!("optional {column_type};"),
+        &[&|group| {
+            write_next::<T>(group, &present, &definitions, None);
+        }],
+    );
+}
+
+fn fixed(bytes: &[u8]) -> FixedLenByteArray {
+    ByteArray::from(bytes.to_vec()).into()
+}
+
+fn interval(months: u32, days: u32, milliseconds: u32) -> FixedLenByteArray {
+    fixed(&[months, days, milliseconds].map(u32::to_le_bytes).concat())
+}
+
+/// A time so many days after 1970-01-01.
+fn time(days: i64, nanos: u64) -> Int96 {
+    Int96::from(vec![nanos as u32, (nanos >> 32) as u32, (days + 2_440_588) as u32])
+}
+
+const INTERVAL: &str = "fixed_len_byte_array(12) v (INTERVAL)";
+const DAY_OF_9999_12_31: i64 = 2_932_896;
+
+#[tokio::test]
+async fn intervals_have_months_days_and_milliseconds() {
+    let folder = Folder::new();
+    let values = [Some(interval(14, 3, 3_600_001)), None, Some(interval(0, 0, 2_592_000_000)), Some(interval(0, 0, 0))];
+    write_column::<FixedLenByteArrayType>(&folder.join("spans.parquet"), INTERVAL, &values);
+    write_column::<FixedLenByteArrayType>(&folder.join("long.parquet"), INTERVAL, &[Some(interval(u32::MAX, 0, 0))]);
+    let node = folder.database();
+    assert_eq!(node.columns("spans").await.unwrap(), "v interval");
+    assert_eq!(
+        node.rows("SELECT timestamp '2024-01-01' + v FROM spans").await,
+        "2025-03-04T01:00:00.001\nnull\n2024-01-31T00:00:00\n2024-01-01T00:00:00"
+    );
+    assert_eq!(node.rows("SELECT count(*) FROM spans WHERE v > interval '1 year'").await, "1");
+    let refusal = node.refusal("SELECT v FROM long").await;
+    assert!(refusal.contains("column \"v\" of the table \"long\" has an interval beyond 32 bits"), "{refusal}");
+}
+
+#[tokio::test]
+async fn times_of_96_bits_have_all_years() {
+    let folder = Folder::new();
+    let values = [Some(time(DAY_OF_9999_12_31, 0)), Some(time(19_723, 45_296_789_000_000)), None];
+    let older = [Some(time(-719_162, 0))];
+    write_column::<Int96Type>(&folder.join("times/a.parquet"), "int96 v", &values);
+    write_column::<Int96Type>(&folder.join("times/b.parquet"), "int96 v", &older);
+    let node = folder.database();
+    assert_eq!(node.columns("times").await.unwrap(), "v timestamp");
+    assert_eq!(
+        node.rows("SELECT v FROM times ORDER BY v NULLS LAST").await,
+        "0001-01-01T00:00:00\n2024-01-01T12:34:56.789\n9999-12-31T00:00:00\nnull"
+    );
+    assert_eq!(node.rows("SELECT v FROM times WHERE v > '9000-01-01'").await, "9999-12-31T00:00:00");
+    assert_eq!(node.rows("SELECT max(v) FROM times").await, "9999-12-31T00:00:00");
+}
+
+/// The type of a column is microseconds until a time needs nanoseconds. No time is rounded.
+#[tokio::test]
+async fn times_of_96_bits_keep_their_nanoseconds() {
+    let folder = Folder::new();
+    let fine = || Some(time(19_723, 1));
+    write_column::<Int96Type>(&folder.join("fine/a.parquet"), "int96 v", &[Some(time(19_722, 0))]);
+    write_column::<Int96Type>(&folder.join("fine/b.parquet"), "int96 v", &[fine()]);
+    write_column::<Int96Type>(&folder.join("both.parquet"), "int96 v", &[fine(), Some(time(DAY_OF_9999_12_31, 0))]);
+    let node = folder.database();
+    for _ in 0..2 {
+        assert_eq!(
+            node.rows("SELECT v FROM fine ORDER BY v").await,
+            "2023-12-31T00:00:00\n2024-01-01T00:00:00.000000001"
+        );
+    }
+    // A file that is inspected after the correction has the type of the others.
+    write_column::<Int96Type>(&folder.join("fine/c.parquet"), "int96 v", &[Some(time(19_724, 0))]);
+    assert_eq!(node.rows("SELECT count(v) FROM fine").await, "3");
+    let refusal = node.refusal("SELECT v FROM both").await;
+    assert!(refusal.contains("outside of the years 1677 to 2262"), "{refusal}");
+}
+
+#[tokio::test]
+async fn nested_intervals_times_and_uuids_are_read() {
+    let folder = Folder::new();
+    let message = "optional group s { optional fixed_len_byte_array(12) span (INTERVAL); }
+        optional group l (LIST) { repeated group list { optional int96 element; } }
+        optional group m (MAP) {
+            repeated group key_value { required binary key (UTF8); optional fixed_len_byte_array(16) value (UUID); }
+        }";
+    let id: Vec<u8> = (0..16).map(|byte| byte * 17).collect();
+    write_columns(
+        &folder.join("nested.parquet"),
+        message,
+        &[
+            &|group| write_next::<FixedLenByteArrayType>(group, &[interval(1, 0, 0)], &[2], None),
+            &|group| {
+                let times = [time(DAY_OF_9999_12_31, 0), time(0, 0)];
+                write_next::<Int96Type>(group, &times, &[3, 3], Some(&[0, 1]));
+            },
+            &|group| write_next::<ByteArrayType>(group, &["k".into()], &[2], Some(&[0])),
+            &|group| write_next::<FixedLenByteArrayType>(group, &[fixed(&id)], &[3], Some(&[0])),
+        ],
+    );
+    let node = folder.database();
+    assert_eq!(node.columns("nested").await.unwrap(), "s struct(span interval), l timestamp[], m map(text, text)");
+    assert_eq!(
+        node.rows("SELECT timestamp '2024-01-31' + s['span'], l[1], l[2], map_values(m) FROM nested").await,
+        "2024-02-29T00:00:00|9999-12-31T00:00:00|1970-01-01T00:00:00|[00112233-4455-6677-8899-aabbccddeeff]"
+    );
+}
+
+#[tokio::test]
+async fn columns_of_json_have_its_operators() {
+    let folder = Folder::new();
+    let documents: [Option<ByteArray>; 2] = [Some(r#"{"a": {"b": 7}}"#.into()), None];
+    write_column::<ByteArrayType>(&folder.join("documents/a.parquet"), "binary v (JSON)", &documents);
+    write_column::<ByteArrayType>(&folder.join("documents/b.parquet"), "binary v (JSON)", &documents);
+    write_column::<ByteArrayType>(&folder.join("mixed/a.parquet"), "binary v (JSON)", &documents);
+    write_column::<ByteArrayType>(&folder.join("mixed/b.parquet"), "binary v (UTF8)", &[Some("no document".into())]);
+    let node = folder.database();
+    assert_eq!(node.columns("documents").await.unwrap(), "v json");
+    assert_eq!(node.rows("SELECT v->'a'->>'b' FROM documents").await, "7\nnull\n7\nnull");
+    assert_eq!(node.columns("mixed").await.unwrap(), "v text");
+    assert_eq!(node.rows("SELECT count(v) FROM mixed").await, "2");
+}
+
+#[tokio::test]
+async fn extension_types_of_arrow_are_json_and_uuids() {
+    let folder = Folder::new();
+    let extension =
+        |field: Field, name: &str| field.with_metadata([("ARROW:extension:name".to_owned(), name.to_owned())].into());
+    let schema = Schema::new(vec![
+        extension(Field::new("j", DataType::Utf8, true), "arrow.json"),
+        extension(Field::new("u", DataType::FixedSizeBinary(16), true), "arrow.uuid"),
+    ]);
+    let id: [u8; 16] = std::array::from_fn(|index| index as u8 * 17);
+    let documents: ArrayRef = Arc::new(StringArray::from(vec![Some(r#"{"a": 7}"#), None]));
+    let ids = FixedSizeBinaryArray::try_from_sparse_iter_with_size([Some(id), None].into_iter(), 16).unwrap();
+    let batch = RecordBatch::try_new(Arc::new(schema), vec![documents, Arc::new(ids)]).unwrap();
+    write_arrow(&folder.join("file.arrow"), &batch, false);
+    write_arrow(&folder.join("stream.arrows"), &batch, true);
+    let node = folder.database();
+    for table in ["file", "stream"] {
+        assert_eq!(node.columns(table).await.unwrap(), "j json, u text");
+        let rows = node.rows(&format!("SELECT j->>'a', u FROM {table}")).await;
+        assert_eq!(rows, "7|00112233-4455-6677-8899-aabbccddeeff\nnull|null");
+    }
+}
