@@ -49,6 +49,7 @@ mod parquet_body;
 mod parquet_footer;
 mod parquet_groups;
 mod parquet_pages;
+mod parquet_statistics;
 mod rows;
 mod value;
 
@@ -61,4 +62,5 @@ pub use options::{
     RejectMode, UnknownColumns,
 };
 pub use parquet_body::{ParquetBody, parquet_schema};
+pub use parquet_statistics::exact_parquet_columns;
 pub use rows::{DecodedRows, RowCounts};

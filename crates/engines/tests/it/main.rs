@@ -8,7 +8,7 @@
 //! - `differential`: the same statements in PostgreSQL and over files.
 //! - `errors`: the errors that callers receive for invalid statements.
 //! - `functions`: limits of functions whose result or work is much larger than their arguments.
-//! - `parquet`: files of other writers: types that the Arrow library does not have.
+//! - `parquet`: files of other writers: types that the Arrow library does not have, and footers that are wrong.
 //! - `plans`: plans and estimates before execution.
 //! - `principals`: the queries of one principal while another one runs queries.
 //! - `policies`: row policies: what is visible, and that nothing reveals the rest.

@@ -1,4 +1,4 @@
-//! Parquet files of other writers: types that the Arrow library does not have.
+//! Parquet files of other writers: types that the Arrow library does not have, and footers that are wrong.
 
 use std::fs;
 use std::path::Path;
@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, FixedSizeBinaryArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
+use bytes::Bytes;
 use parquet::data_type::{
     ByteArray, ByteArrayType, DataType as ParquetType, FixedLenByteArray, FixedLenByteArrayType, Int96, Int96Type,
 };
+use parquet::file::metadata::{ParquetMetaDataReader, ParquetMetaDataWriter};
+use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use crate::support::{Folder, write_arrow};
+use crate::support::{Folder, numbers, write_arrow, write_parquet};
 
 /// Writes a row group with the columns of `message`, each by one of `columns`.
 fn write_columns(path: &Path, message: &str, columns: &[&dyn Fn(&mut SerializedRowGroupWriter<'_, fs::File>)]) {
@@ -188,4 +191,66 @@ async fn extension_types_of_arrow_are_json_and_uuids() {
         let rows = node.rows(&format!("SELECT j->>'a', u FROM {table}")).await;
         assert_eq!(rows, "7|00112233-4455-6677-8899-aabbccddeeff\nnull|null");
     }
+}
+
+/// The rows 0 to 4, with a footer that says of both columns what `statistics` says.
+fn write_with_statistics(path: &Path, statistics: [Statistics; 2]) {
+    write_parquet(path, &numbers(5), 5);
+    let whole = fs::read(path).unwrap();
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&Bytes::from(whole.clone())).unwrap();
+    let mut builder = metadata.into_builder();
+    let group = builder.take_row_groups().remove(0);
+    let columns = group.columns().iter().zip(statistics);
+    let columns =
+        columns.map(|(column, statistics)| column.clone().into_builder().set_statistics(statistics).build().unwrap());
+    let columns = columns.collect();
+    let group = group.into_builder().set_column_metadata(columns).build().unwrap();
+    let mut bytes = whole[..footer_start(&whole)].to_vec();
+    ParquetMetaDataWriter::new(&mut bytes, &builder.set_row_groups(vec![group]).build()).finish().unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+fn footer_start(file: &[u8]) -> usize {
+    let tail = file.len() - 8;
+    tail - u32::from_le_bytes(file[tail..tail + 4].try_into().unwrap()) as usize
+}
+
+/// Some writers have statistics of other values. Only those that are marked as exact are taken for values.
+#[tokio::test]
+async fn statistics_that_are_not_exact_are_no_values() {
+    let folder = Folder::new();
+    let ids = ValueStatistics::new(Some(3_i64), Some(3), Some(1), Some(0), false);
+    let names = ValueStatistics::<ByteArray>::new(None, None, Some(0), Some(5), false);
+    let statistics =
+        [Statistics::Int64(ids.with_max_is_exact(false).with_min_is_exact(false)), Statistics::ByteArray(names)];
+    write_with_statistics(&folder.join("wrong.parquet"), statistics);
+    let ids = ValueStatistics::new(Some(4_i64), Some(0), None, Some(7), false);
+    let names = ValueStatistics::<ByteArray>::new(None, None, None, Some(9), false);
+    write_with_statistics(&folder.join("absurd.parquet"), [Statistics::Int64(ids), Statistics::ByteArray(names)]);
+    let node = folder.database();
+    for table in ["wrong", "absurd"] {
+        let rows = node.rows(&format!("SELECT id, name FROM {table} LIMIT 2")).await;
+        assert_eq!(rows, "0|name 0\n1|name 1", "{table}");
+        let sql = format!("SELECT count(*), count(id), count(name), count(DISTINCT id), min(id), max(id) FROM {table}");
+        assert_eq!(node.rows(&sql).await, "5|5|5|5|0|4", "{table}");
+    }
+}
+
+#[tokio::test]
+async fn a_footer_that_contradicts_itself_about_its_rows_is_an_error() {
+    let folder = Folder::new();
+    write_parquet(&folder.join("rows.parquet"), &numbers(5), 5);
+    let mut bytes = fs::read(folder.join("rows.parquet")).unwrap();
+    // The field with the number of rows of the file, in the compact protocol of Thrift, before the list of row groups.
+    let footer = footer_start(&bytes);
+    let positions: Vec<usize> =
+        (footer..bytes.len() - 2).filter(|start| bytes[*start..start + 3] == [0x16, 5 << 1, 0x19]).collect();
+    let [position] = positions[..] else { panic!("{positions:?}") };
+    bytes[position + 1] = 0;
+    folder.write("hidden.parquet", bytes);
+    let node = folder.database();
+    assert_eq!(node.rows("SELECT count(*) FROM rows").await, "5");
+    let refusal = node.refusal("SELECT * FROM hidden").await;
+    assert!(refusal.contains("\"hidden\""), "{refusal}");
+    assert!(refusal.contains("its footer declares 0 rows, and its row groups have 5"), "{refusal}");
 }

@@ -1,15 +1,18 @@
 //! Parquet and Arrow: the columns come from the metadata of the file.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::common::ColumnStatistics;
+use datafusion::common::{ColumnStatistics, Statistics};
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::parquet::transform_schema_to_view;
 use parquet::arrow::parquet_to_arrow_schema;
-use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::reader::{ChunkReader as _, Length as _};
+use tidegate_ingest_formats::exact_parquet_columns;
 
 use super::super::arrow_ipc::IpcReader;
 use super::super::logical_types::{arrow_table_schema, parquet_table_schema};
@@ -18,6 +21,8 @@ use super::{ContentFormat, FileProfile};
 /// For files with more columns only the row count is kept, since column bounds would use more memory than they are
 /// worth.
 const STATISTICS_COLUMNS_MAX: usize = 1_000;
+/// The length of the footer of a Parquet file, and the last bytes.
+const PARQUET_TAIL_BYTES: u64 = 8;
 
 pub(super) fn probe_parquet(file: File) -> Result<FileProfile, String> {
     let unreadable = |reason: &str| format!("it is not a readable Parquet file: {}", strip_error_kind(reason));
@@ -25,6 +30,7 @@ pub(super) fn probe_parquet(file: File) -> Result<FileProfile, String> {
         .with_page_index_policy(PageIndexPolicy::Skip)
         .parse_and_finish(&file)
         .map_err(|error| unreadable(&error.to_string()))?;
+    let rows = count_rows(&metadata).map_err(|reason| unreadable(&reason))?;
     let file_metadata = metadata.file_metadata();
     let schema = parquet_to_arrow_schema(file_metadata.schema_descr(), file_metadata.key_value_metadata())
         .map_err(|error| format!("its schema cannot be read: {}", strip_error_kind(&error.to_string())))?;
@@ -32,27 +38,71 @@ pub(super) fn probe_parquet(file: File) -> Result<FileProfile, String> {
     let in_file = without_metadata(&transform_schema_to_view(&schema));
     let schema = Arc::new(parquet_table_schema(&without_dictionaries(&in_file), file_metadata));
     check_names(&schema)?;
-    // For columns that are read as another type, the bounds do not apply. The bounds of floating-point columns omit NaN.
-    let statistics = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, &Arc::new(in_file.clone()))
-        .ok()
-        .filter(|_| schema.fields().len() <= STATISTICS_COLUMNS_MAX)
-        .map(|mut statistics| {
-            let fields = schema.fields().iter().zip(in_file.fields());
-            for ((in_table, in_file), column) in fields.zip(&mut statistics.column_statistics) {
-                if in_table.data_type() != in_file.data_type() || in_table.data_type().is_floating() {
-                    *column = ColumnStatistics::new_unknown();
-                }
-            }
-            Arc::new(statistics)
-        });
-    let rows = u64::try_from(file_metadata.num_rows()).ok();
+    let statistics = match schema.fields().len() <= STATISTICS_COLUMNS_MAX {
+        true => parquet_statistics(&file, &metadata, &in_file, &schema).map(Arc::new),
+        false => None,
+    };
     let bytes: i64 = metadata.row_groups().iter().map(|group| group.total_byte_size()).sum();
     Ok(FileProfile {
-        rows,
-        row_bytes: rows.and_then(|rows| u64::try_from(bytes).ok()?.checked_div(rows)),
+        rows: Some(rows),
+        row_bytes: u64::try_from(bytes).ok().and_then(|bytes| bytes.checked_div(rows)),
         statistics,
         ..FileProfile::new(ContentFormat::Parquet, schema)
     })
+}
+
+/// The number of rows, which a footer has twice.
+fn count_rows(metadata: &ParquetMetaData) -> Result<u64, String> {
+    let declared = metadata.file_metadata().num_rows();
+    let add = |sum: i64, rows: i64| sum.checked_add(rows).filter(|_| rows >= 0);
+    let of_groups = metadata.row_groups().iter().try_fold(0, |sum, group| add(sum, group.num_rows()));
+    let of_groups = of_groups.ok_or("a row group has no valid number of rows")?;
+    match u64::try_from(declared) {
+        Ok(rows) if declared == of_groups => Ok(rows),
+        _ => Err(format!("its footer declares {declared} rows, and its row groups have {of_groups}")),
+    }
+}
+
+/// The statistics of the columns of `table`, which are `in_file` for the library. They answer queries where they are exact.
+fn parquet_statistics(file: &File, metadata: &ParquetMetaData, in_file: &Schema, table: &Schema) -> Option<Statistics> {
+    let mut statistics =
+        DFParquetMetadata::statistics_from_parquet_metadata(metadata, &Arc::new(in_file.clone())).ok()?;
+    let rows = statistics.num_rows.get_value().copied()?;
+    let leaves = metadata.file_metadata().schema_descr().columns().iter().enumerate();
+    let leaves: HashMap<&str, usize> =
+        leaves.filter(|(_, leaf)| leaf.path().parts().len() == 1).map(|(index, leaf)| (leaf.name(), index)).collect();
+    let exact = footer_bytes(file).and_then(|footer| exact_parquet_columns(&footer)).unwrap_or_default();
+    let fields = table.fields().iter().zip(in_file.fields());
+    for ((in_table, in_file), column) in fields.zip(&mut statistics.column_statistics) {
+        // For columns that are read as another type, the bounds do not apply. The bounds of floating-point columns omit NaN.
+        let is_known = in_table.data_type() == in_file.data_type() && !in_table.data_type().is_floating();
+        if !is_known || !is_consistent(column, rows) {
+            *column = ColumnStatistics::new_unknown();
+            continue;
+        }
+        // No mark says whether the number of distinct values is exact.
+        column.distinct_count = column.distinct_count.to_inexact();
+        let is_exact = leaves.get(in_table.name().as_str()).and_then(|leaf| exact.get(*leaf));
+        if is_exact != Some(&true) {
+            *column = std::mem::take(column).to_inexact();
+        }
+    }
+    Some(statistics)
+}
+
+/// Whether the statistics of a column do not contradict themselves.
+fn is_consistent(column: &ColumnStatistics, rows: usize) -> bool {
+    let nulls = column.null_count.get_value().copied().unwrap_or_default();
+    let bounds = column.min_value.get_value().zip(column.max_value.get_value());
+    let has_bounds = bounds.filter(|(minimum, maximum)| !minimum.is_null() && !maximum.is_null());
+    nulls <= rows && has_bounds.is_none_or(|(minimum, maximum)| minimum <= maximum)
+}
+
+fn footer_bytes(file: &File) -> Option<Bytes> {
+    let tail_start = file.len().checked_sub(PARQUET_TAIL_BYTES)?;
+    let tail = file.get_bytes(tail_start, usize::try_from(PARQUET_TAIL_BYTES).ok()?).ok()?;
+    let length = u32::from_le_bytes(*tail.first_chunk()?);
+    file.get_bytes(tail_start.checked_sub(u64::from(length))?, usize::try_from(length).ok()?).ok()
 }
 
 /// Reads the footer of an Arrow IPC file, or the beginning of an IPC stream.
