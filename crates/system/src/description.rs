@@ -133,7 +133,7 @@ impl SystemParameter {
             return None;
         }
         let options = self.options.iter().map(|option| format!("{option:?}")).collect();
-        Some(format!("must be {}", join_alternatives(options)))
+        Some(format!("must be {}", tidegate_core::join_alternatives(options)))
     }
 }
 

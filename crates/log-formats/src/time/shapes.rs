@@ -102,7 +102,7 @@ pub(crate) fn best_time_form<T: AsRef<str>>(
     let rated: Vec<(&'static str, TimeFormRating)> = rated.collect();
     let (form, best) = rated.iter().min_by_key(|(_, rating)| (rating.end, rating.steps_back))?;
     let is_other = |(_, rating): &(&str, TimeFormRating)| rating.end == best.end && rating.last != best.last;
-    Some(FoundTimeForm { form: *form, is_certain: !rated.iter().any(is_other) })
+    Some(FoundTimeForm { form, is_certain: !rated.iter().any(is_other) })
 }
 
 /// How probable it is that times have a form.
