@@ -146,7 +146,7 @@ impl FileSnapshots {
         if !self.declarations.has_log_formats() {
             return Ok(Vec::new());
         }
-        let snapshot = self.current_snapshot().await?;
+        let snapshot = self.recent_snapshot().await?;
         let problem = |(name, dialect): (&str, &LogDialect)| Some(format!("{name}: {}", dialect.problem.as_deref()?));
         Ok(snapshot.log_tables().into_iter().filter_map(problem).collect())
     }
