@@ -19,6 +19,10 @@
 //! an error, whatever the mode; so is a document of JSON whose brackets do not match, because the rest has no meaning.
 //! The caller stores rows only after the decoder has returned all of them without an error.
 //!
+//! # Files
+//!
+//! [`CsvScanner`], [`JsonScanner`] and [`JsonCursor`] also read tables of files, which have rules of their own.
+//!
 //! # Bounds
 //!
 //! [`BodyLimits`] has the size of rows and batches, the number of columns, and how far a compressed body may expand. Values of
@@ -53,10 +57,12 @@ mod parquet_statistics;
 mod rows;
 mod value;
 
+pub use column::NameIndex;
 pub use csv::{CsvCharacters, CsvDefect, CsvField, CsvQuotes, CsvScanner};
 pub use decoder::BodyDecoder;
 pub use error::{BodyError, REJECTED_TEXT_BYTES_MAX, REPORTED_ROWS_MAX, RejectedRow, RowPosition};
 pub use infer::{INFERENCE_BYTES, InferredSchema, infer_schema};
+pub use json::{JsonCursor, JsonKind, JsonScanner, JsonSyntaxError};
 pub use options::{
     BODY_CODING_NAMES, BODY_FORMAT_NAMES, BinaryText, BodyCoding, BodyFormat, BodyLimits, BodyOptions, CsvSyntax,
     RejectMode, UnknownColumns,

@@ -12,7 +12,7 @@ mod text;
 use arrow::array::{BooleanBufferBuilder, NullBufferBuilder};
 use arrow::datatypes::{DataType, Field, TimeUnit, i256};
 
-pub(crate) use names::NameIndex;
+pub use names::NameIndex;
 pub(crate) use scalar::describe_type;
 
 use crate::error::{CellError, CellResult};

@@ -17,14 +17,17 @@ const QUOTED_NAME_BYTES_MAX: usize = 200;
 
 /// The position of each name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct NameIndex {
+pub struct NameIndex {
     names: Vec<String>,
     positions: HashMap<String, usize, foldhash::fast::RandomState>,
 }
 
 impl NameIndex {
-    /// Fails if a name occurs twice.
-    pub(crate) fn new(names: impl IntoIterator<Item = String>) -> Result<Self, String> {
+    /// The positions of `names`, in this order.
+    ///
+    /// # Errors
+    /// If a name occurs twice.
+    pub fn new(names: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut index = Self::default();
         for name in names {
             index.push(name)?;
@@ -32,7 +35,11 @@ impl NameIndex {
         Ok(index)
     }
 
-    pub(crate) fn push(&mut self, name: String) -> Result<(), String> {
+    /// Adds a name behind the others.
+    ///
+    /// # Errors
+    /// If it is there already.
+    pub fn push(&mut self, name: String) -> Result<(), String> {
         if self.positions.insert(name.clone(), self.names.len()).is_some() {
             return Err(format!("the name \"{}\" occurs twice", cut_at(&name, QUOTED_NAME_BYTES_MAX)));
         }
@@ -47,7 +54,8 @@ impl NameIndex {
         }
     }
 
-    pub(crate) fn name(&self, position: usize) -> &str {
+    /// The name at this position; empty if there is none.
+    pub fn name(&self, position: usize) -> &str {
         self.names.get(position).map_or("", String::as_str)
     }
 
@@ -70,7 +78,7 @@ impl NameIndex {
 
     /// The position of `name`. Rows repeat the order of their members, so `expected` is tried first.
     #[inline]
-    pub(crate) fn find(&self, name: &str, expected: usize) -> Option<usize> {
+    pub fn find(&self, name: &str, expected: usize) -> Option<usize> {
         if self.names.get(expected).is_some_and(|other| other == name) {
             return Some(expected);
         }

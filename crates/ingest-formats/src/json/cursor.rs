@@ -4,27 +4,35 @@ use jiter::{Jiter, JiterError, JiterErrorType, JsonErrorType, Peek};
 
 /// The position in the text of one record.
 #[derive(Debug)]
-pub(crate) struct JsonCursor<'a> {
+pub struct JsonCursor<'a> {
     text: &'a str,
     parser: Jiter<'a>,
 }
 
 /// What a value is, by its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum JsonKind {
+pub enum JsonKind {
+    /// `null`.
     Null,
+    /// `true` or `false`.
     Boolean(bool),
+    /// A number.
     Number,
+    /// A text.
     String,
+    /// A list of values.
     Array,
+    /// Members with names.
     Object,
 }
 
 /// The text is not JSON: what is wrong, at which byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct JsonSyntaxError {
-    pub(crate) reason: &'static str,
-    pub(crate) position: usize,
+pub struct JsonSyntaxError {
+    /// What is wrong.
+    pub reason: &'static str,
+    /// The byte, from 0.
+    pub position: usize,
 }
 
 impl From<JiterError> for JsonSyntaxError {
@@ -59,17 +67,22 @@ impl From<JiterError> for JsonSyntaxError {
 type JsonResult<T> = Result<T, JsonSyntaxError>;
 
 impl<'a> JsonCursor<'a> {
-    pub(crate) fn new(text: &'a str) -> Self {
+    /// At the beginning of `text`.
+    pub fn new(text: &'a str) -> Self {
         Self { text, parser: Jiter::new(text.as_bytes()) }
     }
 
-    pub(crate) fn expect_end(&mut self) -> JsonResult<()> {
+    /// Checks that nothing but blanks follows.
+    ///
+    /// # Errors
+    /// If there is more text.
+    pub fn expect_end(&mut self) -> JsonResult<()> {
         Ok(self.parser.finish()?)
     }
 
     /// The kind of the next value. Words are taken, the rest is not.
     #[inline]
-    pub(crate) fn kind(&mut self) -> JsonResult<JsonKind> {
+    pub fn kind(&mut self) -> JsonResult<JsonKind> {
         let first = self.parser.peek()?;
         let no_value = JsonSyntaxError { reason: "a value is expected", position: self.parser.current_index() };
         match first {
@@ -85,7 +98,7 @@ impl<'a> JsonCursor<'a> {
 
     /// The text of a number, which [`Self::kind`] has seen.
     #[inline]
-    pub(crate) fn number(&mut self) -> JsonResult<&'a str> {
+    pub fn number(&mut self) -> JsonResult<&'a str> {
         let first = self.parser.peek()?;
         let start = self.parser.current_index();
         self.parser.known_number_bytes(first)?;
@@ -94,12 +107,12 @@ impl<'a> JsonCursor<'a> {
 
     /// The text of a string, which [`Self::kind`] has seen, without escapes.
     #[inline]
-    pub(crate) fn string(&mut self) -> JsonResult<&str> {
+    pub fn string(&mut self) -> JsonResult<&str> {
         Ok(self.parser.known_str()?)
     }
 
     /// The text of the next value as it is written, checked to be JSON.
-    pub(crate) fn raw_value(&mut self) -> JsonResult<&'a str> {
+    pub fn raw_value(&mut self) -> JsonResult<&'a str> {
         let first = self.parser.peek()?;
         let start = self.parser.current_index();
         self.parser.known_skip(first)?;
@@ -113,14 +126,14 @@ impl<'a> JsonCursor<'a> {
     /// Moves to the next item of an array, and returns whether there is one. `is_first` is true until the first call, before
     /// which [`Self::kind`] has seen the array.
     #[inline]
-    pub(crate) fn next_item(&mut self, is_first: &mut bool) -> JsonResult<bool> {
+    pub fn next_item(&mut self, is_first: &mut bool) -> JsonResult<bool> {
         let item = if std::mem::take(is_first) { self.parser.known_array()? } else { self.parser.array_step()? };
         Ok(item.is_some())
     }
 
     /// Moves to the value of the next member of an object, and returns its name. `is_first` is that of [`Self::next_item`].
     #[inline]
-    pub(crate) fn next_name(&mut self, is_first: &mut bool) -> JsonResult<Option<&str>> {
+    pub fn next_name(&mut self, is_first: &mut bool) -> JsonResult<Option<&str>> {
         let name = if std::mem::take(is_first) { self.parser.known_object() } else { self.parser.next_key() };
         Ok(name?)
     }

@@ -1,5 +1,6 @@
 //! A JSON document: an array of objects, or one object.
 
+use super::scanner::JsonScanner;
 use crate::error::{BodyError, RowPosition};
 use crate::rows::{RecordSink, record_text};
 
@@ -13,6 +14,7 @@ pub(crate) struct JsonDocument {
     /// How many bytes of the buffer were scanned.
     scanned: usize,
     state: DocumentState,
+    scanner: JsonScanner,
     /// The number of the next row.
     index: u64,
     /// The line of the first byte of the buffer.
@@ -30,8 +32,6 @@ enum DocumentState {
     Item,
     /// Within a row.
     Row {
-        depth: u32,
-        is_in_string: bool,
         is_only: bool,
     },
     /// Within a value without brackets, which is no row.
@@ -46,6 +46,7 @@ impl JsonDocument {
             buffer: Vec::new(),
             scanned: 0,
             state: DocumentState::Start,
+            scanner: JsonScanner::default(),
             index: 0,
             line: 1,
             row_bytes_max,
@@ -104,20 +105,16 @@ impl JsonDocument {
         let mut position = self.scanned;
         while let Some(byte) = buffer.get(position).copied() {
             match self.state {
-                DocumentState::Row { depth, is_in_string, is_only } => {
-                    let rest = buffer.get(position..).unwrap_or_default();
-                    let (length, depth, is_in_string) = scan_row(rest, depth, is_in_string);
-                    // An escape that is cut off is scanned again with its second byte.
-                    if length == 0 {
+                DocumentState::Row { is_only } => {
+                    let Some(length) = self.scanner.scan(buffer.get(start..).unwrap_or_default()) else {
+                        position = buffer.len();
                         break;
-                    }
-                    position += length;
-                    self.state = DocumentState::Row { depth, is_in_string, is_only };
-                    if depth == 0 && !is_in_string {
-                        self.state = if is_only { DocumentState::End } else { DocumentState::AfterItem };
-                        self.read_row(buffer.get(start..position).unwrap_or_default(), rows)?;
-                        start = position;
-                    }
+                    };
+                    position = start + length;
+                    self.state = if is_only { DocumentState::End } else { DocumentState::AfterItem };
+                    self.scanner.clear();
+                    self.read_row(buffer.get(start..position).unwrap_or_default(), rows)?;
+                    start = position;
                 }
                 DocumentState::Word => {
                     if matches!(byte, b',' | b']' | b' ' | b'\t' | b'\n' | b'\r') {
@@ -149,14 +146,13 @@ impl JsonDocument {
     /// The state after a byte between rows, or nothing if it does not change.
     fn next_state(&self, byte: u8) -> Result<Option<DocumentState>, BodyError> {
         use DocumentState::{AfterItem, End, FirstItem, Item, Row, Start, Word};
-        let row = |is_only| Row { depth: 0, is_in_string: false, is_only };
         Ok(Some(match (self.state, byte) {
             (_, b' ' | b'\t' | b'\n' | b'\r') => return Ok(None),
             (Start, b'[') => FirstItem,
-            (Start, b'{') => row(true),
+            (Start, b'{') => Row { is_only: true },
             (Start, _) => return self.malformed("a JSON body is an array of objects or one object"),
             (FirstItem, b']') | (AfterItem, b']') => End,
-            (FirstItem | Item, b'{' | b'[' | b'"') => row(false),
+            (FirstItem | Item, b'{' | b'[' | b'"') => Row { is_only: false },
             (FirstItem | Item, b',' | b']' | b'}' | b':') => return self.malformed("a row is expected"),
             (FirstItem | Item, _) => Word,
             (AfterItem, b',') => Item,
@@ -188,37 +184,4 @@ impl JsonDocument {
         self.line += memchr::memchr_iter(b'\n', row).count() as u64;
         Ok(())
     }
-}
-
-/// Scans the bytes of a row up to its end, or all of them. Returns how many, and the depth and whether they end in a string.
-fn scan_row(bytes: &[u8], mut depth: u32, mut is_in_string: bool) -> (usize, u32, bool) {
-    let mut position = 0;
-    while let Some(byte) = bytes.get(position) {
-        if is_in_string {
-            let rest = bytes.get(position..).unwrap_or_default();
-            let Some(length) = memchr::memchr2(b'"', b'\\', rest) else { return (bytes.len(), depth, true) };
-            position += length;
-            if rest.get(length) == Some(&b'\\') {
-                if position + 1 == bytes.len() {
-                    return (position, depth, true);
-                }
-                position += 2;
-                continue;
-            }
-            is_in_string = false;
-            position += 1;
-        } else {
-            position += 1;
-            match byte {
-                b'"' => is_in_string = true,
-                b'{' | b'[' => depth = depth.saturating_add(1),
-                b'}' | b']' => depth = depth.saturating_sub(1),
-                _ => continue,
-            }
-        }
-        if depth == 0 && !is_in_string {
-            break;
-        }
-    }
-    (position, depth, is_in_string)
 }

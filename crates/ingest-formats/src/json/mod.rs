@@ -3,3 +3,7 @@
 pub(crate) mod cursor;
 pub(crate) mod document;
 pub(crate) mod lines;
+mod scanner;
+
+pub use cursor::{JsonCursor, JsonKind, JsonSyntaxError};
+pub use scanner::JsonScanner;
