@@ -6,26 +6,17 @@ use std::io::{self, Read};
 use tidegate_ingest_formats::{CsvCharacters, CsvDefect, CsvField, CsvQuotes, CsvScanner};
 
 use super::file_kind::Compression;
+use super::record_buffer::RecordBuffer;
 use super::text_reader::{ReadBudget, read_error_reason};
-
-const BUFFER_BYTES: usize = 128 << 10;
 
 /// The records of a text. Empty lines are none, and neither are lines that begin with a comment character.
 pub(crate) struct CsvRecords<R> {
-    text: R,
-    /// Makes a record that never ends an error.
-    budget: ReadBudget,
+    buffer: RecordBuffer<R>,
     characters: CsvCharacters,
     comment: Option<u8>,
     scanner: CsvScanner,
-    buffer: Vec<u8>,
-    /// Where the record begins in the buffer.
-    start: usize,
-    /// Where it ends.
-    end: usize,
-    /// The end of the bytes that were read.
-    filled: usize,
-    is_at_end: bool,
+    /// The length of the record that the buffer begins with.
+    length: usize,
     /// The line in which the next record begins, from 1.
     line: u64,
 }
@@ -150,16 +141,11 @@ impl<R: Read> CsvRecords<R> {
         lines_before: usize,
     ) -> Self {
         Self {
-            text,
-            budget,
+            buffer: RecordBuffer::new(text, budget),
             characters,
             comment,
             scanner: CsvScanner::new(characters),
-            buffer: vec![0; BUFFER_BYTES],
-            start: 0,
-            end: 0,
-            filled: 0,
-            is_at_end: false,
+            length: 0,
             line: lines_before as u64 + 1,
         }
     }
@@ -167,13 +153,11 @@ impl<R: Read> CsvRecords<R> {
     /// The next record. After bytes that cannot be read there are no more.
     pub(crate) fn next(&mut self) -> Result<Option<CsvRecord<'_>>, CsvError> {
         let line = loop {
-            self.start = self.end;
+            self.buffer.advance(std::mem::take(&mut self.length));
             self.scanner.clear();
-            let found = self.scan_record();
-            let Some(length) = found.inspect_err(|_| (self.is_at_end, self.filled) = (true, 0))? else {
-                return Ok(None);
-            };
-            self.end = self.start + length;
+            let found = self.scan_record().inspect_err(|_| self.buffer.close());
+            let Some(length) = found? else { return Ok(None) };
+            self.length = length;
             let line = self.line;
             self.line += memchr::memchr_iter(self.characters.line_break, self.record()).count() as u64;
             if !matches!(self.scanner.fields(), [field] if field.is_empty()) {
@@ -191,22 +175,22 @@ impl<R: Read> CsvRecords<R> {
     }
 
     fn record(&self) -> &[u8] {
-        self.buffer.get(self.start..self.end).unwrap_or_default()
+        self.buffer.rest().get(..self.length).unwrap_or_default()
     }
 
     /// Scans the record at the start; returns its length.
     fn scan_record(&mut self) -> Result<Option<usize>, CsvError> {
         let mut has_begun = false;
         loop {
-            let rest = self.buffer.get(self.start..self.filled).unwrap_or_default();
+            let rest = self.buffer.rest();
             if !has_begun && self.comment.is_some() && rest.first().copied() == self.comment {
                 match memchr::memchr(self.characters.line_break, rest) {
                     Some(length) => {
-                        self.start += length + 1;
+                        self.buffer.advance(length + 1);
                         self.line += 1;
                         continue;
                     }
-                    None if self.is_at_end => return Ok(None),
+                    None if self.buffer.is_at_end() => return Ok(None),
                     None => {}
                 }
             } else if !rest.is_empty() {
@@ -215,8 +199,8 @@ impl<R: Read> CsvRecords<R> {
                     return Ok(Some(length));
                 }
             }
-            if !self.is_at_end {
-                self.fill()?;
+            if !self.buffer.is_at_end() {
+                self.buffer.fill().map_err(CsvError::Read)?;
                 continue;
             }
             let length = rest.len();
@@ -231,27 +215,6 @@ impl<R: Read> CsvRecords<R> {
             return Ok(Some(length));
         }
     }
-
-    /// Reads further bytes behind those of the record.
-    fn fill(&mut self) -> Result<(), CsvError> {
-        self.buffer.copy_within(self.start..self.filled, 0);
-        self.filled -= self.start;
-        self.start = 0;
-        if self.filled < BUFFER_BYTES / 2 {
-            self.budget.reset();
-        } else if self.filled == self.buffer.len() {
-            self.buffer.resize(self.filled * 2, 0);
-        }
-        loop {
-            match self.text.read(&mut self.buffer[self.filled..]) {
-                Ok(0) => self.is_at_end = true,
-                Ok(read) => self.filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(CsvError::Read(error)),
-            }
-            return Ok(());
-        }
-    }
 }
 
 /// The error of a record with another number of fields than `expected`.
@@ -264,16 +227,8 @@ pub(crate) fn field_count_error(record: &CsvRecord<'_>, expected: usize) -> CsvE
 
 #[cfg(test)]
 mod tests {
+    use super::super::record_buffer::SingleBytes;
     use super::*;
-
-    /// Gives one byte at a time.
-    struct SingleBytes<'t>(&'t [u8]);
-
-    impl Read for SingleBytes<'_> {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            self.0.read(&mut buffer[..1])
-        }
-    }
 
     fn read(text: &str, comment: Option<u8>) -> Vec<(u64, Vec<String>)> {
         let pieces = SingleBytes(text.as_bytes());

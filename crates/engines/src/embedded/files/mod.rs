@@ -20,6 +20,7 @@ mod partitions;
 mod path_sandbox;
 mod probe;
 mod ragged_rows;
+mod record_buffer;
 mod refresh;
 mod rotated_logs;
 mod sheets;
