@@ -144,8 +144,8 @@ def same_as_json(ours, theirs) -> bool:
     if theirs is None:
         return ours is None or ours == "null"
     if isinstance(ours, str):
-        # Columns with values of several types are text, and those with objects among scalars are JSON text.
-        return ours == theirs or not isinstance(theirs, str) and same_json_text(ours, theirs)
+        # Columns with values of several types are text, and those with objects among scalars are JSON, whose strings have quotes.
+        return ours == theirs or same_json_text(ours, theirs)
     if isinstance(theirs, bool):
         return ours is theirs
     if isinstance(theirs, str):
@@ -168,7 +168,7 @@ def same_json_number(ours, theirs) -> bool:
 
 def same_json_text(text: str, value) -> bool:
     try:
-        return DECODER.decode(text) == value or text == str(value).lower()
+        return DECODER.decode(text) == value or not isinstance(value, str) and text == str(value).lower()
     except ValueError:
         return False
 

@@ -280,7 +280,7 @@ async fn a_file_that_is_cut_off_gives_its_rows_and_then_an_error() {
     let node = folder.database();
     assert_snapshot!(node.refusal("SELECT count(*) FROM cut").await, @"unavailable: the file cut.csv.gz cannot be read: the compressed file is damaged or cut off: incomplete deflate stream");
     folder.write("array.json", format!("[{}", "{\"a\": 1},".repeat(3_000)));
-    assert_snapshot!(node.refusal("SELECT count(*) FROM array").await, @"unavailable: the file array.json cannot be read: the array is not closed; the file is cut off");
+    assert_snapshot!(node.refusal("SELECT count(*) FROM array").await, @"unavailable: the file array.json cannot be read: line 1: the array is not closed; the file is cut off");
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

@@ -79,7 +79,7 @@ async fn mixed_scalars_of_json_are_text() {
     )]);
     let node = folder.database();
     assert_eq!(node.rows("SELECT * FROM mixed").await, "1|true|18446744073709551615\nx|2|1");
-    assert_eq!(node.columns("mixed").await.unwrap(), "a text, b text, c text");
+    assert_eq!(node.columns("mixed").await.unwrap(), "a text, b text, c decimal(38,0)");
 }
 
 #[tokio::test]

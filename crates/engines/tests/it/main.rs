@@ -1,6 +1,7 @@
 //! Tests of the engines, one topic per file.
 //!
 //! - `formats`: each format and compression is a table.
+//! - `json`: JSON files: their columns, late keys and values, errors.
 //! - `layout`: which files make which table; folders, partitions, names.
 //! - `changes`: queries use new, changed and removed files.
 //! - `broken`: unreadable files do not affect others.
@@ -36,6 +37,7 @@ mod errors;
 mod formats;
 mod functions;
 mod globs;
+mod json;
 mod layout;
 mod logs;
 mod lookups;

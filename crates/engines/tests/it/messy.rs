@@ -22,7 +22,7 @@ fn node() -> TestNode {
     TestNode::open(vec![messy_folder()], two_thread_options())
 }
 
-fn open_with_options(paths: Vec<PathBuf>, tables: &[(&str, TextTableOptions)]) -> TestNode {
+pub(crate) fn open_with_options(paths: Vec<PathBuf>, tables: &[(&str, TextTableOptions)]) -> TestNode {
     let engine = Engine::start(two_thread_options()).unwrap();
     let tables: BTreeMap<String, TextTableOptions> =
         tables.iter().map(|(name, table)| ((*name).to_owned(), table.clone())).collect();

@@ -13,7 +13,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::support::{Folder, lines, numbers, write_parquet};
 
-/// DataFusion with two partitions over the Parquet files and the JSON file of `folder`.
+/// DataFusion with two partitions over the Parquet files of `folder`.
 async fn open(folder: &Folder) -> Result<SessionContext> {
     write_parquet(&folder.join("large.parquet"), &numbers(10_000), 1_000);
     write_parquet(&folder.join("small.parquet"), &numbers(50), 50);
@@ -26,15 +26,11 @@ async fn open(folder: &Folder) -> Result<SessionContext> {
     let names: ArrayRef = Arc::new(StringArray::from(vec!["zero", "one"]));
     let columns = [("n", integers), ("bit", bits), ("d", doubles), ("name", names)];
     write_parquet(&folder.join("integers.parquet"), &RecordBatch::try_from_iter(columns)?, 2);
-    folder.write("fractions.json", "{\"n\":1}\n{\"n\":0.5}\n");
     let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
     for table in ["large", "small", "reals", "integers"] {
         let path = folder.join(&format!("{table}.parquet"));
         context.sql(&format!("CREATE EXTERNAL TABLE {table} STORED AS PARQUET LOCATION '{}'", path.display())).await?;
     }
-    let path = folder.join("fractions.json");
-    let sql = format!("CREATE EXTERNAL TABLE fractions (n BIGINT) STORED AS JSON LOCATION '{}'", path.display());
-    context.sql(&sql).await?;
     Ok(context)
 }
 
@@ -74,7 +70,6 @@ async fn answers_are_wrong() {
             "true",
         ),
         ("engines/src/embedded/scan/footer.rs", "SELECT count(*) FROM reals WHERE d > 2", "0", "1"),
-        ("engines/src/embedded/scan/json_integers.rs", "SELECT n FROM fractions", "1\n0", "an error"),
     ] {
         let answer = rows(&context, sql).await;
         let is_wrong = answer.as_ref().is_ok_and(|rows| rows == wrong);

@@ -7,7 +7,8 @@ mod file_kind;
 mod file_version;
 mod files_object_store;
 mod glob;
-mod json_array;
+mod json_records;
+mod json_types;
 mod layout;
 mod limits;
 mod local_file_system;
@@ -50,7 +51,8 @@ pub(crate) use file_kind::{Compression, NamedFormat, split_compression};
 pub(crate) use file_version::FileVersion;
 pub(crate) use files_object_store::{CHANGED_WHILE_READ, STORE_ERROR_PREFIX};
 pub(crate) use glob::Glob;
-pub(crate) use json_array::ArrayElements;
+pub(crate) use json_records::{JsonDefect, JsonError, JsonRecord, JsonRecords};
+pub(crate) use json_types::JsonColumns;
 pub(crate) use log_table::LogDialect;
 pub(crate) use logical_types::{UUID_BYTES, WIDE_BYTES, arrow_table_schema, is_read_as_bytes};
 pub(crate) use names::column_names;
@@ -67,11 +69,9 @@ pub(crate) use snapshot::FileTablesSnapshot;
 pub(crate) use table::ColumnCorrection;
 pub(crate) use table::{ColumnCorrections, FileTable, TableFile};
 pub(crate) use table_options::{CsvDialect, TableDeclarations, suggest_yaml};
-pub(crate) use text_reader::{
-    ReadBudget, TextDecoding, open_decompressed, open_text, peek_first_byte, read_error_reason,
-};
+pub(crate) use text_reader::{ReadBudget, TextDecoding, open_decompressed, open_text, read_error_reason};
 pub(crate) use text_value::{
     TypeOrigin, cut_value, infer_type, parse_boolean, parse_date, parse_decimal, parse_float, parse_integer,
     parse_timestamp, text_column_note,
 };
-pub(crate) use type_widening::{CoercionMode, wider};
+pub(crate) use type_widening::{CoercionMode, replace_null_type, wider};

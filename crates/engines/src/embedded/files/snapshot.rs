@@ -18,7 +18,7 @@ use super::path_sandbox::PathSandbox;
 use super::probe::{ContentFormat, FileProfile};
 use super::skipped_files::SkippedFiles;
 use super::table::{ColumnCorrections, FileTable};
-use super::table_builder::{ProbedFile, build_table, to_location};
+use super::table_builder::{ProbedFile, build_table, count_narrow_files, to_location};
 use super::table_options::TableDeclarations;
 use super::walk::{DataFile, FolderLink};
 
@@ -347,9 +347,7 @@ fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool, read: &[
         (true, 0, _) => format!("folder of {files} {format} files"),
         (true, ..) => format!("folder of {files} {format} files; {left_out} more cannot be read and are left out"),
     };
-    let columns = table.schema.file_schema().fields().len();
-    let lacks = |probed: &&Arc<FileProfile>| probed.schema.fields().len() < columns;
-    let missing = read.iter().filter_map(|(_, _, probed)| probed.as_ref()).filter(lacks).count();
+    let missing = count_narrow_files(&table, read);
     if missing > 0 {
         comment += &format!("; {missing} of them lack columns, which are null there");
     }

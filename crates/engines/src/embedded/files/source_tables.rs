@@ -225,6 +225,7 @@ fn build_source_table(
         batch_rows_max: batch_rows_max.max(1),
         null_marker_columns: Default::default(),
         type_notes: Default::default(),
+        known_types: Default::default(),
         comment: table.comment.clone(),
     })
 }

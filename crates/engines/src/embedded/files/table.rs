@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use datafusion::arrow::datatypes::{FieldRef, Fields, SchemaRef};
 use datafusion::common::{ScalarValue, Statistics};
 use datafusion::datasource::table_schema::TableSchema;
 use object_store::ObjectMeta;
@@ -22,6 +22,8 @@ pub(crate) struct FileTable {
     pub(crate) compression: Compression,
     /// The columns in the files, then the partition columns.
     pub(crate) schema: TableSchema,
+    /// The columns in JSON files, with the type `Null` at any depth where no value is known. Empty for other formats.
+    pub(crate) known_types: Fields,
     /// In row order.
     pub(crate) files: Arc<Vec<TableFile>>,
     /// The files and folders that the table was made from. It is current as long as they have these versions.
@@ -36,7 +38,7 @@ pub(crate) struct FileTable {
     pub(crate) batch_rows_max: usize,
     /// Typed columns in which a text such as `N/A` means null.
     pub(crate) null_marker_columns: BTreeSet<String>,
-    /// Why columns are text, by name, if only some of their values are. It quotes a value.
+    /// Why columns are text or JSON, by name, if only some of their values are. It quotes a value.
     pub(crate) type_notes: BTreeMap<String, String>,
     pub(crate) comment: Option<String>,
 }
@@ -103,14 +105,14 @@ impl FileTable {
     }
 }
 
-/// A correction of a column's type, from rows beyond the sample.
+/// A correction of a column, or a new one, from rows beyond the sample.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ColumnCorrection {
-    /// The type that holds the values.
-    pub(crate) wider: Option<DataType>,
+    /// The column with the type that holds the values.
+    pub(crate) wider: Option<FieldRef>,
     /// Whether the column contains null markers such as `N/A`.
     pub(crate) has_markers: bool,
-    /// Why the column is text.
+    /// Why the column is text or JSON.
     pub(crate) note: Option<String>,
 }
 
@@ -126,16 +128,10 @@ pub(crate) struct ColumnCorrections {
 }
 
 impl ColumnCorrections {
-    pub(crate) fn record_type(
-        &self,
-        location: &str,
-        file: FileVersion,
-        column: &str,
-        data_type: DataType,
-        note: Option<String>,
-    ) {
-        self.record(location, file, column, |correction| {
-            correction.wider = Some(data_type);
+    pub(crate) fn record_column(&self, location: &str, file: FileVersion, column: FieldRef, note: Option<String>) {
+        let name = column.name().clone();
+        self.record(location, file, &name, |correction| {
+            correction.wider = Some(column);
             correction.note = note;
         });
     }

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Fields, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
 use datafusion::datasource::table_schema::TableSchema;
 use object_store::ObjectMeta;
 use object_store::path::Path as Location;
+use tidegate_query::ExtensionType;
 
 use super::file_kind::Compression;
 use super::file_version::{FileVersion, PathVersion};
+use super::json_types::merge_json_fields;
 use super::layout::{CandidateOrigin, Partitions, TableCandidate};
 use super::partitions::{partition_column, partition_value};
 use super::probe::{ContentFormat, FileProfile};
@@ -38,11 +40,12 @@ pub(crate) fn build_table(
     if probed.iter().any(|other| other.format != format) {
         return Err("its files have different formats".to_owned());
     }
-    let MergedFiles { schema: file_schema, null_marker_columns, type_notes } =
-        merge_schemas(&format, files, corrections)?;
-    if candidate.origin == CandidateOrigin::Folder && !has_all_columns(&file_schema, &probed) {
+    let merged = merge_columns(&format, files, corrections)?;
+    if candidate.origin == CandidateOrigin::Folder && !has_all_columns(merged.probed.len(), &probed) {
         return Err("its files have different columns, and no file has the columns of all others".to_owned());
     }
+    let fields = if format.is_text() { replace_null_types(&merged.corrected) } else { merged.corrected.clone() };
+    let file_schema: SchemaRef = Arc::new(Schema::new(fields));
     let (partition_columns, mut partition_values) = build_partitions(&file_schema, files)?;
     let schema = TableSchema::builder(file_schema.clone()).with_table_partition_cols(partition_columns).build();
     let row_bytes = average(probed.iter().filter_map(|probed| probed.row_bytes));
@@ -60,6 +63,7 @@ pub(crate) fn build_table(
         * if candidate.kind.compression == Compression::UNCOMPRESSED { 1 } else { COMPRESSION_RATIO };
     Ok(FileTable {
         name: candidate.name.clone(),
+        known_types: if format == ContentFormat::Json { merged.corrected } else { Fields::empty() },
         format,
         compression: candidate.kind.compression,
         rows,
@@ -67,8 +71,8 @@ pub(crate) fn build_table(
         row_bytes,
         batch_rows_max: batch_rows_max.max(1),
         comment: None,
-        null_marker_columns,
-        type_notes,
+        null_marker_columns: merged.null_marker_columns,
+        type_notes: merged.type_notes,
         files: Arc::new(table_files),
         paths: path_versions(candidate, files),
         recent: RecentRows::default(),
@@ -76,62 +80,82 @@ pub(crate) fn build_table(
     })
 }
 
-/// Whether one of the files has all columns of the table, so that the other files only lack some. Files that merely
-/// share some columns are not parts of one table.
-fn has_all_columns(table: &Schema, probed: &[&Arc<FileProfile>]) -> bool {
-    probed.iter().any(|file| file.schema.fields().len() == table.fields().len())
+/// Whether one of the files has so many columns, so that the other files only lack some. Files that merely share some columns
+/// are not parts of one table.
+fn has_all_columns(columns: usize, probed: &[&Arc<FileProfile>]) -> bool {
+    probed.iter().any(|file| file.schema.fields().len() == columns)
+}
+
+/// The number of probed files that lack columns of others.
+pub(super) fn count_narrow_files(table: &FileTable, files: &[ProbedFile]) -> usize {
+    let probed = || files.iter().filter_map(|(_, _, probed)| probed.as_ref());
+    let columns = match &table.format {
+        // Keys that were found later are in no probed file.
+        ContentFormat::Json => {
+            let names = probed().flat_map(|probed| probed.schema.fields()).map(|field| field.name());
+            names.collect::<BTreeSet<_>>().len()
+        }
+        _ => table.schema.file_schema().fields().len(),
+    };
+    probed().filter(|probed| probed.schema.fields().len() < columns).count()
 }
 
 /// The merged columns of all files.
 struct MergedFiles {
-    schema: SchemaRef,
+    /// Those that were probed, with the type `Null` where no value is known.
+    probed: Fields,
+    /// With those that readers found later.
+    corrected: Fields,
     null_marker_columns: BTreeSet<String>,
     type_notes: BTreeMap<String, String>,
 }
 
-fn merge_schemas(
+fn merge_columns(
     format: &ContentFormat,
     files: &[ProbedFile],
     corrections: &ColumnCorrections,
 ) -> Result<MergedFiles, String> {
     let mut united: Option<Fields> = None;
-    let (mut marked, mut type_notes) = (BTreeSet::new(), BTreeMap::new());
-    for (file, _, probed) in files {
-        let Some(probed) = probed else { continue };
-        marked.extend(probed.null_marker_columns.iter().cloned());
+    let (mut null_marker_columns, mut type_notes) = (BTreeSet::new(), BTreeMap::new());
+    for probed in files.iter().filter_map(|(_, _, probed)| probed.as_ref()) {
+        null_marker_columns.extend(probed.null_marker_columns.iter().cloned());
         type_notes.extend(probed.type_notes.clone());
-        let version = version_of(file, Some(probed));
-        let file_corrections =
-            version.and_then(|it| corrections.corrections_for(to_location(&file.location).as_ref(), &it));
-        let fields = match file_corrections {
-            Some(file_corrections) => {
-                marked.extend(
-                    file_corrections
-                        .iter()
-                        .filter(|(_, correction)| correction.has_markers)
-                        .map(|(name, _)| name.clone()),
-                );
-                let notes = file_corrections.iter();
-                type_notes
-                    .extend(notes.filter_map(|(name, correction)| Some((name.clone(), correction.note.clone()?))));
-                apply_corrections(probed.schema.fields(), &file_corrections)
-            }
-            None => probed.schema.fields().clone(),
-        };
+        let fields = probed.schema.fields();
         united = Some(match &united {
-            None => fields,
-            Some(before) => merge_file_fields(format, before, &fields)?,
+            None => fields.clone(),
+            Some(before) => merge_file_fields(format, before, fields)?,
         });
     }
-    let fields = united.ok_or("none of its files can be read")?;
-    let schema = Arc::new(Schema::new(if format.is_text() { replace_null_types(&fields) } else { fields }));
-    Ok(MergedFiles { schema, null_marker_columns: marked, type_notes })
+    let probed = united.ok_or("none of its files can be read")?;
+    let mut corrected = probed.clone();
+    // Without corrections, files that were not probed need not be looked up.
+    let files = if corrections.revision() > 0 { files } else { &[] };
+    for (file, _, probed) in files {
+        let Some(version) = version_of(file, probed.as_deref()) else { continue };
+        let location = to_location(&file.location);
+        let Some(of_file) = corrections.corrections_for(location.as_ref(), &version) else { continue };
+        let mut columns = Vec::new();
+        for (name, ColumnCorrection { wider, has_markers, note }) in of_file {
+            type_notes.extend(note.map(|note| (name.clone(), note)));
+            columns.extend(wider);
+            if has_markers {
+                null_marker_columns.insert(name);
+            }
+        }
+        corrected = apply_corrections(format, &corrected, &columns);
+    }
+    let is_document = |column: &&FieldRef| ExtensionType::from_field(column) == Some(ExtensionType::Json);
+    for column in corrected.iter().filter(|_| *format == ContentFormat::Json).filter(is_document) {
+        let reason = "JSON, because its values are objects or arrays in some files and something else in others";
+        type_notes.entry(column.name().clone()).or_insert_with(|| reason.to_owned());
+    }
+    Ok(MergedFiles { probed, corrected, null_marker_columns, type_notes })
 }
 
 fn merge_file_fields(format: &ContentFormat, a: &Fields, b: &Fields) -> Result<Fields, String> {
     let differ = |name: String| format!("column {name:?} has incompatible types");
     match format {
-        ContentFormat::Json => merge_fields(a, b, CoercionMode::ToText).map_err(differ),
+        ContentFormat::Json => Ok(merge_json_fields(a, b)),
         ContentFormat::Parquet => merge_fields(a, b, CoercionMode::NumbersOnly).map_err(differ),
         // Rows of these formats are read by position.
         ContentFormat::Csv(_)
@@ -151,19 +175,21 @@ fn merge_file_fields(format: &ContentFormat, a: &Fields, b: &Fields) -> Result<F
     }
 }
 
-fn apply_corrections(fields: &Fields, file_corrections: &BTreeMap<String, ColumnCorrection>) -> Fields {
-    let correction_of = |name: &str| file_corrections.get(name)?.wider.as_ref();
-    let apply = |field: &Arc<datafusion::arrow::datatypes::Field>| match correction_of(field.name()) {
-        Some(correction) => {
-            let data_type = wider(field.data_type(), correction, CoercionMode::ToText).unwrap_or(DataType::Utf8);
-            Arc::new(field.as_ref().clone().with_data_type(data_type))
+fn apply_corrections(format: &ContentFormat, fields: &Fields, columns: &[FieldRef]) -> Fields {
+    if *format == ContentFormat::Json {
+        return merge_json_fields(fields, columns);
+    }
+    let apply = |field: &FieldRef| match columns.iter().find(|column| column.name() == field.name()) {
+        Some(column) => {
+            let wide = wider(field.data_type(), column.data_type(), CoercionMode::ToText).unwrap_or(DataType::Utf8);
+            Arc::new(field.as_ref().clone().with_data_type(wide))
         }
         None => field.clone(),
     };
     fields.iter().map(apply).collect()
 }
 
-pub(super) type PartitionColumns = Vec<datafusion::arrow::datatypes::FieldRef>;
+pub(super) type PartitionColumns = Vec<FieldRef>;
 
 /// The partition columns and the values of each file. If a key is also a column in the files, the column in the files
 /// has precedence.

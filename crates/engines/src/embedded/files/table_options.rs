@@ -1,4 +1,4 @@
-//! Options that the configuration declares for CSV tables and sheets, in place of detection.
+//! Options that the configuration declares for tables of CSV, JSON, sheets and logs, in place of detection.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -90,19 +90,6 @@ fn skip_byte_order_mark(text: &mut impl BufRead) -> io::Result<()> {
     Ok(())
 }
 
-/// The next byte that is not white space, without consuming it. `None` at the end of the text.
-pub(crate) fn peek_first_byte(text: &mut impl BufRead) -> io::Result<Option<u8>> {
-    loop {
-        let buffer = text.fill_buf()?;
-        let white = buffer.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        let (next, is_end) = (buffer.get(white).copied(), buffer.is_empty());
-        text.consume(white);
-        if next.is_some() || is_end {
-            return Ok(next);
-        }
-    }
-}
-
 struct BudgetedReader<R> {
     inner: R,
     budget: ReadBudget,

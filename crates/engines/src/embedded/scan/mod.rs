@@ -1,10 +1,12 @@
 //! Scanning tables with DataFusion: a table provider over the files of a snapshot, and a source for all formats but
 //! Parquet.
 
+mod column_values;
 mod csv_rows;
 mod footer;
 mod isolated_parquet;
-mod json_integers;
+mod json_column;
+mod json_rows;
 mod log_rows;
 mod parquet_values;
 mod provider;

@@ -165,10 +165,11 @@ impl ParquetValue {
     fn correct_unit(&self, zone: &Option<Arc<str>>) -> bool {
         let ParquetValues { table, corrections } = &self.source;
         let finer = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
+        let column = Arc::new(Field::new(&self.column, finer, true));
         for file in table.files.iter() {
             if let Some(version) = file.version {
                 let location: &str = file.meta.location.as_ref();
-                corrections.record_type(location, version, &self.column, finer.clone(), None);
+                corrections.record_column(location, version, column.clone(), None);
             }
         }
         table.files.iter().any(|file| file.version.is_some())

@@ -1,14 +1,16 @@
 //! Read errors of text files, and the column corrections that follow from them.
 
 use std::error::Error as StdError;
+use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use thiserror::Error;
-use tidegate_query::type_name;
+use tidegate_query::field_type_name;
 
 use super::csv_rows::{CsvRowsError, Misfit};
+use super::json_rows::{JsonMisfit, JsonRowsError};
 use crate::embedded::files::{
     CoercionMode, ColumnCorrections, Compression, FileVersion, NumberFormat, TextTableOptions, cut_value, infer_type,
     is_null_marker, read_error_reason, suggest_yaml, text_column_note, wider,
@@ -62,32 +64,19 @@ pub(super) struct ReadContext<'a> {
     /// The version of the file that the table was built from.
     pub(super) file: Option<FileVersion>,
     pub(super) schema: &'a Schema,
+    /// The maximum number of columns of a table.
+    pub(super) columns_max: usize,
     pub(super) compression: Compression,
     pub(super) numbers: Option<NumberFormat>,
     pub(super) corrections: &'a ColumnCorrections,
     pub(super) options: &'a TextTableOptions,
 }
 
-/// Explains an error of a reader of Arrow, and records the column correction that follows from it.
+/// Explains an error of a reader that gives batches of Arrow.
 pub(super) fn explain_read_error(error: &ArrowError, context: &ReadContext<'_>) -> ReadFailure {
-    let text = match error {
-        ArrowError::IoError(_, error) => {
-            return context.unreadable(&read_error_reason(error, context.compression), None);
-        }
-        ArrowError::JsonError(text) => text.as_str(),
-        other => return context.unreadable(&other.to_string(), None),
-    };
-    match parse_json_mismatch(text) {
-        Some((column, written)) => {
-            let value = written.trim_matches(['"', '\'']);
-            let is_number = value.starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
-            let found = match is_number && value.parse::<f64>().is_ok() {
-                true => DataType::Float64,
-                false => infer_type(value, None),
-            };
-            context.misfit_failure(column, written, &found, "", None)
-        }
-        None => context.unreadable(text, None),
+    match error {
+        ArrowError::IoError(_, error) => context.unreadable(&read_error_reason(error, context.compression), None),
+        other => context.unreadable(&other.to_string(), None),
     }
 }
 
@@ -100,16 +89,27 @@ pub(super) fn explain_csv_error(error: &CsvRowsError, context: &ReadContext<'_>)
             let column = context.schema.fields().get(*column).map_or("", |field| field.name().as_str());
             let written = format!("'{}'", cut_value(value));
             let is_marker = is_null_marker(value) && context.options.null.is_none();
-            let place = format!("line {line} of ");
             match is_marker {
                 true => context.null_marker_failure(column, &written),
                 false => {
                     let note = text_column_note(value, *line, context.location);
-                    let found = infer_type(value, context.numbers);
-                    context.misfit_failure(column, &written, &found, &place, Some(note))
+                    context.misfit_failure(column, &written, *line, &infer_type(value, context.numbers), note)
                 }
             }
         }
+    }
+}
+
+/// Explains an error of the rows of a JSON file, and records the columns that follow from it.
+pub(super) fn explain_json_error(error: &JsonRowsError, context: &ReadContext<'_>) -> ReadFailure {
+    match error {
+        JsonRowsError::Json(error) => context.unreadable(&error.reason(context.compression), None),
+        JsonRowsError::Batch(error) => context.unreadable(&error.to_string(), None),
+        JsonRowsError::Misfit(misfit) if misfit.columns > context.columns_max => {
+            let (line, max) = (misfit.line, context.columns_max);
+            context.unreadable(&format!("line {line}: its objects have more than {max} different keys"), None)
+        }
+        JsonRowsError::Misfit(misfit) => context.json_misfit_failure(misfit),
     }
 }
 
@@ -121,34 +121,61 @@ impl ReadContext<'_> {
         failure
     }
 
-    /// The failure of a value of the type `found`, shown as `written`, that does not fit its column.
-    fn misfit_failure(
-        &self,
-        column: &str,
-        written: &str,
-        found: &DataType,
-        place: &str,
-        note: Option<String>,
-    ) -> ReadFailure {
-        let field = self.schema.field_with_name(column);
-        let expected = field.map_or(DataType::Null, |field| field.data_type().clone());
-        let is_declared = self.options.columns.contains_key(column);
-        let type_name = type_name(&expected);
-        let origin = match is_declared {
-            true => format!("the configuration declares as {type_name}"),
-            false => format!("was detected as {type_name} from the first rows"),
-        };
-        let message = format!("{place}the file {} has {written} in column {column:?}, which {origin}", self.location);
+    /// The failure of a value of the type `found`, which is `written` in a line, and does not fit its column.
+    fn misfit_failure(&self, column: &str, written: &str, line: u64, found: &DataType, note: String) -> ReadFailure {
+        let expected = self.schema.field_with_name(column).map_or(DataType::Null, |field| field.data_type().clone());
+        let message = self.misfit_message(column, written, line);
         let wide = wider(&expected, found, CoercionMode::ToText).unwrap_or(DataType::Utf8);
         let wide = if wide == expected { DataType::Utf8 } else { wide };
         match self.file {
-            Some(file) if !is_declared && !expected.is_nested() && expected != wide => {
-                let note = note.filter(|_| wide == DataType::Utf8);
-                self.corrections.record_type(self.location, file, column, wide, note);
+            Some(file) if !self.is_declared(column) && expected != wide => {
+                let note = (wide == DataType::Utf8).then_some(note);
+                let field = Arc::new(Field::new(column, wide, true));
+                self.corrections.record_column(self.location, file, field, note);
                 self.corrected_failure(message, column)
             }
             _ => ReadFailure::new(message),
         }
+    }
+
+    fn json_misfit_failure(&self, misfit: &JsonMisfit) -> ReadFailure {
+        let JsonMisfit { column, value, line, changes, .. } = misfit;
+        let is_new = self.schema.field_with_name(column).is_err();
+        let message = match is_new {
+            true => {
+                format!("line {line} of the file {} has the key {column:?}, which its first rows lack", self.location)
+            }
+            false => self.misfit_message(column, cut_value(value), *line),
+        };
+        let Some(file) = self.file.filter(|_| !self.is_declared(column) && !changes.is_empty()) else {
+            return ReadFailure::new(message);
+        };
+        for (field, note) in changes {
+            self.corrections.record_column(self.location, file, field.clone(), note.clone());
+        }
+        match is_new {
+            true => {
+                let option = suggest_option(self.location, "infer: full");
+                let hint = format!(
+                    "The table has the column now; retry. To find all columns before the first query, {option}"
+                );
+                ReadFailure { message, hint: Some(hint), is_retryable: true }
+            }
+            false => self.corrected_failure(message, column),
+        }
+    }
+
+    fn is_declared(&self, column: &str) -> bool {
+        self.options.columns.contains_key(column)
+    }
+
+    fn misfit_message(&self, column: &str, written: &str, line: u64) -> String {
+        let type_name = self.schema.field_with_name(column).map(field_type_name).unwrap_or_default();
+        let origin = match self.is_declared(column) {
+            true => format!("the configuration declares as {type_name}"),
+            false => format!("was detected as {type_name} from the first rows"),
+        };
+        format!("line {line} of the file {} has {written} in column {column:?}, which {origin}", self.location)
     }
 
     fn null_marker_failure(&self, column: &str, written: &str) -> ReadFailure {
@@ -171,22 +198,10 @@ fn suggest_option(location: &str, option: &str) -> String {
     format!("write {}", suggest_yaml(location, option))
 }
 
-/// Parses `whilst decoding field 'x': failed to parse "y" as Int64` and `… expected … got y`: the column and the value.
-fn parse_json_mismatch(text: &str) -> Option<(&str, &str)> {
-    let rest = text.strip_prefix("whilst decoding field '")?;
-    let (column, reason) = rest.split_once("': ")?;
-    let value = match reason.strip_prefix("failed to parse ") {
-        Some(rest) => rest.rsplit_once(" as ")?.0,
-        None => reason.split_once(" got ")?.1,
-    };
-    Some((column, cut_value(value)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::embedded::files::ColumnCorrection;
-    use datafusion::arrow::datatypes::Field;
 
     fn explained(explain: impl Fn(&ReadContext<'_>) -> ReadFailure) -> (ReadFailure, Option<ColumnCorrection>) {
         let schema =
@@ -198,6 +213,7 @@ mod tests {
             location: "a.csv",
             file: Some(file),
             schema: &schema,
+            columns_max: 2,
             compression: Compression::UNCOMPRESSED,
             numbers: None,
             corrections: &corrections,
@@ -222,19 +238,38 @@ mod tests {
         assert_eq!(
             correction,
             Some(ColumnCorrection {
-                wider: Some(DataType::Utf8),
+                wider: Some(Arc::new(Field::new("id", DataType::Utf8, true))),
                 has_markers: false,
                 note: Some("text, because line 7 of a.csv has \"x\"".to_owned()),
             })
         );
-        let widened = |value: &str| of_csv(value).1.unwrap().wider;
-        assert_eq!(widened("1.5"), Some(DataType::Float64));
-        assert_eq!(widened("99999999999999999999"), Some(DataType::Decimal128(38, 0)));
-        assert_eq!(widened("007"), Some(DataType::Utf8));
+        let widened = |value: &str| of_csv(value).1.unwrap().wider.unwrap().data_type().clone();
+        assert_eq!(widened("1.5"), DataType::Float64);
+        assert_eq!(widened("99999999999999999999"), DataType::Decimal128(38, 0));
+        assert_eq!(widened("007"), DataType::Utf8);
         assert_eq!(of_csv("N/A").1, Some(ColumnCorrection { has_markers: true, ..ColumnCorrection::default() }));
-        let json = ArrowError::JsonError("whilst decoding field 'id': failed to parse \"abc\" as Int64".to_owned());
-        let (failure, correction) = explained(|context| explain_read_error(&json, context));
-        assert!(failure.to_string().contains("\"abc\" in column \"id\""), "{failure}");
-        assert_eq!(correction.unwrap().wider, Some(DataType::Utf8));
+    }
+
+    #[test]
+    fn misfits_of_json_change_all_columns_that_they_need() {
+        let of_json = |columns: usize| {
+            let changes = vec![
+                (Arc::new(Field::new("id", DataType::Float64, true)), None),
+                (Arc::new(Field::new("new", DataType::Null, true)), None),
+            ];
+            let (column, value) = ("id".to_owned(), "0.5".to_owned());
+            let error = JsonRowsError::Misfit(JsonMisfit { column, value, line: 7, changes, columns });
+            explained(move |context| explain_json_error(&error, context))
+        };
+        let (failure, correction) = of_json(2);
+        assert_eq!(
+            failure.to_string(),
+            "line 7 of the file a.csv has 0.5 in column \"id\", which was detected as bigint from the first rows"
+        );
+        assert!(failure.is_retryable);
+        assert_eq!(correction.unwrap().wider.unwrap().data_type(), &DataType::Float64);
+        let (failure, correction) = of_json(3);
+        assert!(failure.to_string().ends_with("its objects have more than 2 different keys"), "{failure}");
+        assert!(!failure.is_retryable && correction.is_none());
     }
 }

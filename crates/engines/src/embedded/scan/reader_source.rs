@@ -18,7 +18,6 @@ use datafusion::arrow::array::{ArrayRef, AsArray as _, RecordBatch, RecordBatchO
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
-use datafusion::arrow::json;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::listing::PartitionedFile;
@@ -32,16 +31,17 @@ use futures::StreamExt;
 use object_store::{GetOptions, GetResultPayload, ObjectStore};
 
 use super::csv_rows::CsvRows;
-use super::json_integers::{parse_numbers, with_numbers_as_text};
+use super::json_rows::JsonRows;
 use super::log_rows::{LogFile, LogRows};
 use super::parquet_values::uuid_texts;
-use super::read_failure::{ReadContext, ReadFailure, explain_csv_error, explain_read_error, unreadable_error};
+use super::read_failure::{
+    ReadContext, ReadFailure, explain_csv_error, explain_json_error, explain_read_error, unreadable_error,
+};
 use crate::embedded::files::CHANGED_WHILE_READ;
 use crate::embedded::files::{
-    ArrayElements, ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, IpcReader,
+    ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, IpcReader, JsonRecords,
     LogDialect, NamedFormat, ReadBudget, TableDeclarations, TextDecoding, arrow_table_schema, catch_reader_panic,
-    column_names, open_records, open_text, peek_first_byte, read_header, read_workbook, split_compression,
-    without_dictionaries,
+    column_names, open_records, open_text, read_header, read_workbook, split_compression, without_dictionaries,
 };
 use crate::embedded::row_bytes::cut_rows;
 
@@ -54,6 +54,7 @@ pub(crate) struct ReaderSource {
     corrections: Arc<ColumnCorrections>,
     declarations: TableDeclarations,
     row_bytes_max: usize,
+    columns_max: usize,
     /// The maximum size of a compressed batch of an Arrow file after decompression.
     decompressed_bytes_max: u64,
     batch_rows: usize,
@@ -69,6 +70,7 @@ impl ReaderSource {
             corrections: files.corrections.clone(),
             declarations: files.declarations.clone(),
             row_bytes_max: files.limits.row_bytes_max,
+            columns_max: files.limits.columns_max,
             decompressed_bytes_max: files.engine().options().query_memory_bytes as u64,
             batch_rows: 1_024,
             projection,
@@ -195,18 +197,16 @@ impl ReaderSource {
         location: &str,
         part: Option<&Range<u64>>,
     ) -> Result<BatchIterator<DataFusionError>> {
-        let budget = ReadBudget::new(self.row_bytes_max);
         let batches = match &self.table.format {
             ContentFormat::ArrowFile | ContentFormat::ArrowStream => return self.ipc_batches(file, location, part),
             ContentFormat::Csv(dialect) => return self.csv_rows(file, dialect, location),
             ContentFormat::Sheet(format, sheet) => self.sheet_rows(file, *format, sheet, location)?,
             ContentFormat::Log(dialect) => self.log_rows(file, dialect, location)?,
-            _ => self.json_rows(file, location, &budget)?,
+            _ => return self.json_rows(file, location),
         };
         let (source, location) = (self.clone(), location.to_owned());
         Ok(Box::new(batches.map(move |batch| {
-            budget.reset();
-            batch.map_err(|error| source.explain_error(&error, &location))
+            batch.map_err(|error| source.with_context(&location, |context| explain_read_error(&error, context)))
         })))
     }
 
@@ -299,23 +299,17 @@ impl ReaderSource {
         }
     }
 
-    fn json_rows(&self, file: File, location: &str, budget: &ReadBudget) -> Result<BatchIterator<ArrowError>> {
-        let mut text = open_text(file, self.table.compression, TextDecoding::default(), budget.clone())
+    fn json_rows(&self, file: File, location: &str) -> Result<BatchIterator<DataFusionError>> {
+        let budget = ReadBudget::new(self.row_bytes_max);
+        let text = open_text(file, self.table.compression, TextDecoding::default(), budget.clone())
             .map_err(|reason| unreadable_error(location, &reason))?;
-        let first = peek_first_byte(&mut text).map_err(|error| self.explain_error(&error.into(), location))?;
-        let schema: SchemaRef = Arc::new(self.table.schema.file_schema().project(self.columns())?);
-        // If all rows were inspected before, the types are correct.
-        let is_sure = self.table.rows.is_some();
-        let read_as = if is_sure { schema.clone() } else { with_numbers_as_text(&schema) };
-        let reader = json::ReaderBuilder::new(read_as)
-            .with_batch_size(self.batch_rows)
-            // Columns with mixed scalars are text.
-            .with_coerce_primitive(true);
-        let batches: BatchIterator<ArrowError> = match first {
-            Some(b'[') => Box::new(reader.build(ArrayElements::open(text))?),
-            _ => Box::new(reader.build(text)?),
-        };
-        Ok(Box::new(batches.map(move |batch| parse_numbers(&batch?, &schema))))
+        let (records, options) = (JsonRecords::new(text, budget), self.declarations.options_for_file(location));
+        let schema = Arc::new(self.table.schema.file_schema().project(self.columns())?);
+        let rows = JsonRows::new(records, &self.table, options, self.columns(), schema, location, self.batch_rows);
+        let (source, location) = (self.clone(), location.to_owned());
+        Ok(Box::new(rows.map(move |batch| {
+            batch.map_err(|error| source.with_context(&location, |context| explain_json_error(&error, context)))
+        })))
     }
 
     /// Each CSV file of a folder must have the columns of the table, because CSV is read by position.
@@ -337,15 +331,12 @@ impl ReaderSource {
         Err(unreadable_error(location, &reason))
     }
 
-    fn explain_error(&self, error: &ArrowError, location: &str) -> DataFusionError {
-        self.with_context(location, |context| explain_read_error(error, context))
-    }
-
     fn with_context(&self, location: &str, explain: impl FnOnce(&ReadContext<'_>) -> ReadFailure) -> DataFusionError {
         let context = ReadContext {
             location,
             file: self.table.version_of(location),
             schema: self.table.schema.file_schema(),
+            columns_max: self.columns_max,
             compression: self.compression(location),
             numbers: self.table.numbers(),
             corrections: &self.corrections,

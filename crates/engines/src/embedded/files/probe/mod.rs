@@ -131,7 +131,7 @@ fn probe_content(
         NamedFormat::Json | NamedFormat::JsonLines => {
             let options = table_declarations.options_for_file(&file.location);
             let rows_max = options.inferred_rows(identity.version.bytes, compression, limits);
-            json::probe_json(open()?, compression, rows_max, limits)
+            json::probe_json(open()?, &file.location, compression, options, rows_max, limits)
         }
         NamedFormat::Log => {
             let declared = table_declarations.options_for_log(&file.location);
