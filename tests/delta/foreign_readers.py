@@ -1,6 +1,6 @@
 """Delta tables with other implementations: PyPI `deltalake`, `polars`, and `duckdb` over the former's Arrow tables.
 
-`deltalake` writes tables for the tests of the crate `tidegate-ingest`, which read them and write tables of their own, with the
+`deltalake` writes tables for the tests of the crate `tidegate-delta`, which read them and write tables of their own, with the
 rows that are to be found as JSON beside them. Each check prints a line; the exit status says whether all held. Those tests are run by
 cargo-nextest, or by cargo without it.
 """
@@ -165,8 +165,8 @@ def write_with_feature(folder: Path, table: pa.Table, feature: str, configuratio
 def tests_of_the_crate() -> list[str]:
     """The command that runs them. Of the whole workspace, because a package alone has other features of shared dependencies."""
     if shutil.which("cargo-nextest"):
-        return ["cargo", "nextest", "run", "--workspace", "-E", "package(tidegate-ingest) & test(/^delta::foreign/)"]
-    return ["cargo", "test", "--package", "tidegate-ingest", "--test", "it", "delta::foreign"]
+        return ["cargo", "nextest", "run", "--workspace", "-E", "package(tidegate-delta) & test(/^foreign/)"]
+    return ["cargo", "test", "--package", "tidegate-delta", "--test", "it", "foreign"]
 
 
 def main():

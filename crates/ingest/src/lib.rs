@@ -2,9 +2,8 @@
 //!
 //! - [`IngestFolder`]: a folder of tables, which implements [`IngestTarget`](tidegate_query::IngestTarget).
 //! - [`WriteAheadLog`]: the log.
-//! - [`delta`]: Delta tables.
+//! - [`delta`]: the Delta tables that it is emptied into.
 
-pub mod delta;
 mod folder;
 mod write_ahead_log;
 
@@ -12,4 +11,5 @@ pub use folder::{
     IngestCounters, IngestError, IngestFolder, IngestOptions, IngestTableStatus, IngestTableView, RowTransform,
     SchemaEvolution, TableDeclaration, TableVerification, lost_tables, verify_folder,
 };
+pub use tidegate_delta as delta;
 pub use write_ahead_log::{LogError, LogOptions, WriteAheadLog};

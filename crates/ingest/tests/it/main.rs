@@ -1,6 +1,5 @@
 //! Tables that take rows, through the public API of the crate.
 //!
-//! - `delta`: Delta tables: types, commits, partitions, statistics, foreign tables.
 //! - `folder`: tables that take rows: writes, keys, columns, maintenance, full disks, crashes.
 //! - `write_ahead_log`: what a log returns after it was closed, cut, damaged or released.
 
@@ -12,6 +11,5 @@
     reason = "a test that cannot go on fails"
 )]
 
-mod delta;
 mod folder;
 mod write_ahead_log;

@@ -25,7 +25,8 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-http-client", &[]),
     ("tidegate-process-memory", &[]),
     ("tidegate-ingest-formats", &["tidegate-core"]),
-    ("tidegate-ingest", &["tidegate-core", "tidegate-query"]),
+    ("tidegate-delta", &["tidegate-core", "tidegate-query"]),
+    ("tidegate-ingest", &["tidegate-core", "tidegate-delta", "tidegate-query"]),
     ("tidegate-mqtt", &["tidegate-core", "tidegate-query", "tidegate-ingest-formats"]),
     ("tidegate-journal-files", &[]),
     ("tidegate-log-formats", &["tidegate-core"]),
@@ -110,7 +111,7 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
     (&["object_store"], &["tidegate-engines", "tidegate-bench"]),
     (
         &["parquet"],
-        &["tidegate-query", "tidegate-engines", "tidegate-ingest", "tidegate-ingest-formats", "tidegate-bench"],
+        &["tidegate-query", "tidegate-engines", "tidegate-delta", "tidegate-ingest-formats", "tidegate-bench"],
     ),
     (&["sqlparser"], &["tidegate-sql", "tidegate-query", "tidegate-engines", "tidegate-bench"]),
     // Before the other crates of Arrow, because the first match counts.
@@ -123,6 +124,7 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
             "tidegate-results",
             "tidegate-query",
             "tidegate-engines",
+            "tidegate-delta",
             "tidegate-ingest",
             "tidegate-ingest-formats",
             "tidegate-mqtt",

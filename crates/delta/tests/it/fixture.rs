@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema};
-use tidegate_ingest::delta::{
+use tidegate_delta::{
     DataFile, DataFileWriter, DeltaCommit, DeltaSnapshot, DeltaTable, PartitionBy, WriterOptions, read_file,
 };
 

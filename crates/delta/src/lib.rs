@@ -1,7 +1,7 @@
-//! Delta tables: their log and their data files.
+//! Delta tables: their log, their columns and their data files.
 //!
 //! A table is a folder with Parquet files and a log, `_delta_log`, that says which of them make up which version. This
-//! module writes and reads the part of the [Delta protocol](https://github.com/delta-io/delta/blob/master/PROTOCOL.md)
+//! crate writes and reads the part of the [Delta protocol](https://github.com/delta-io/delta/blob/master/PROTOCOL.md)
 //! that a table with one writer needs, so that other programs can read the table at any time.
 //!
 //! # How declared columns are stored

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use arrow::datatypes::{DataType, Field, Schema};
 use tempfile::tempdir;
-use tidegate_ingest::delta::{
+use tidegate_delta::{
     CompactionOptions, DataFileWriter, DeltaCommit, DeltaError, DeltaTable, OPTIMIZE, WriterOptions, plan_compaction,
     unreferenced_files, verify_file,
 };

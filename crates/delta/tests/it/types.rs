@@ -16,7 +16,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tempfile::tempdir;
-use tidegate_ingest::delta::{DeltaError, DeltaTable, PartitionBy};
+use tidegate_delta::{DeltaError, DeltaTable, PartitionBy};
 
 use super::fixture::{append, rows};
 

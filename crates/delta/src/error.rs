@@ -80,7 +80,7 @@ pub enum DeltaError {
 
 impl DeltaError {
     /// Whether the table is damaged, or has something that is not supported, until its owner acts.
-    pub(crate) fn is_damage(&self) -> bool {
+    pub fn is_damage(&self) -> bool {
         matches!(
             self,
             Self::UnsupportedFeature(_) | Self::UnsupportedType { .. } | Self::InvalidSchema(_) | Self::Corrupt { .. }

@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{Int64Type, Schema};
 use proptest::prelude::*;
 use tempfile::tempdir;
-use tidegate_ingest::delta::{
+use tidegate_delta::{
     DataFile, DataFileWriter, DeltaCommit, DeltaError, DeltaTable, PartitionBy, StopFlag, WriterOptions, read_file,
 };
 use tokio::sync::Semaphore;

@@ -7,7 +7,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use proptest::prelude::*;
 use tempfile::tempdir;
-use tidegate_ingest::delta::{
+use tidegate_delta::{
     ColumnStatistics, DataFile, DataFileWriter, DeltaTable, PartitionBy, StatisticsValue, WriterOptions, expired_files,
 };
 
@@ -216,7 +216,7 @@ fn limits_of_a_writer_change_no_rows() {
         }
         let add: Vec<DataFile> = writer.finish().unwrap();
         assert!(add.len() >= 11);
-        table.commit(tidegate_ingest::delta::DeltaCommit { add, operation: "WRITE", ..Default::default() }).unwrap();
+        table.commit(tidegate_delta::DeltaCommit { add, operation: "WRITE", ..Default::default() }).unwrap();
         let found = super::fixture::numbers(table.folder(), &table.snapshot());
         assert_eq!(found, (0..3000).collect::<Vec<_>>());
     }

@@ -9,7 +9,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Field, Float64Type, Int64Type, Schema, TimeUnit};
 use serde_json::{Map, Value, json};
 use tempfile::tempdir;
-use tidegate_ingest::delta::{DeltaCommit, DeltaError, DeltaTable, PartitionBy};
+use tidegate_delta::{DeltaCommit, DeltaError, DeltaTable, PartitionBy};
 
 use super::fixture::{append, rows};
 use super::samples::{nameless_texts, odd_texts, samples};
