@@ -21,6 +21,8 @@ pub(super) struct Action {
     pub(super) remove: Option<Remove>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) add: Option<Add>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sidecar: Option<Sidecar>,
 }
 
 /// What a reader and a writer must support.
@@ -85,9 +87,9 @@ pub(super) struct Add {
     pub(super) stats: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tags: Option<BTreeMap<String, Option<String>>>,
-    /// Rows that are deleted. This reader does not support them.
+    /// Rows of the file that are deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) deletion_vector: Option<Value>,
+    pub(super) deletion_vector: Option<DeletionVector>,
 }
 
 /// A data file that is no longer part of the table.
@@ -105,5 +107,25 @@ pub(super) struct Remove {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) deletion_vector: Option<Value>,
+    pub(super) deletion_vector: Option<DeletionVector>,
+}
+
+/// Where the positions of the deleted rows of a file are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DeletionVector {
+    /// `i` in this action, `u` in a file of the table with a unique name, `p` at an absolute path.
+    pub(super) storage_type: String,
+    pub(super) path_or_inline_dv: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) offset: Option<u64>,
+    pub(super) size_in_bytes: u64,
+    pub(super) cardinality: u64,
+}
+
+/// A file with more actions of a checkpoint.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Sidecar {
+    pub(super) path: String,
 }

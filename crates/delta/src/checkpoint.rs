@@ -1,6 +1,6 @@
 //! Checkpoints: the state of a table as a Parquet file, from which the log is read on.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,10 +16,13 @@ use parquet::file::properties::WriterProperties;
 use tidegate_core::private_file;
 
 use super::action::{Action, Remove, Transaction};
-use super::log_files::{checkpoint_path, entry_path, list, sync_folder, temporary_path, write_last_checkpoint};
-use super::partition::encode_path;
+use super::log_files::{
+    Checkpoint, checkpoint_path, entry_path, list, log_folder, read_actions, sync_folder, temporary_path,
+    write_last_checkpoint,
+};
+use super::partition::{decode_path, encode_path};
 use super::state::TableState;
-use super::{DeltaError, TOMBSTONE_RETENTION_MS, log_files};
+use super::{DeltaError, OpenFile, TOMBSTONE_RETENTION_MS};
 
 /// A checkpoint is written with each version that this number divides.
 pub(super) const CHECKPOINT_INTERVAL: u64 = 100;
@@ -28,7 +31,11 @@ const LOG_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 /// Actions that are converted at once.
 const BATCH_ACTIONS: usize = 4096;
 /// The kinds of actions in a checkpoint that this reader needs.
-const KINDS: [&str; 5] = ["protocol", "metaData", "txn", "remove", "add"];
+const KINDS: [&str; 6] = ["protocol", "metaData", "txn", "remove", "add", "sidecar"];
+/// The end of the names of members that have the same as another one, with types of the table.
+const PARSED_SUFFIX: &str = "_parsed";
+/// The folder of the sidecars, in that of the log.
+const SIDECAR_FOLDER: &str = "_sidecars";
 
 /// Writes a checkpoint of the state.
 pub(super) fn write(table: &Path, state: &TableState, now_ms: i64) -> Result<(), DeltaError> {
@@ -37,7 +44,7 @@ pub(super) fn write(table: &Path, state: &TableState, now_ms: i64) -> Result<(),
     let actions = actions(state, now_ms)?;
     let written = write_file(&temporary, &actions).and_then(|bytes| {
         fs::rename(&temporary, &path).map_err(DeltaError::io(&path))?;
-        sync_folder(&log_files::log_folder(table))?;
+        sync_folder(&log_folder(table))?;
         Ok(bytes)
     });
     if written.is_err() {
@@ -96,23 +103,58 @@ fn write_file(path: &Path, actions: &[Action]) -> Result<u64, DeltaError> {
 /// Calls `apply` with each action of a checkpoint.
 pub(super) fn read(
     table: &Path,
-    version: u64,
-    mut apply: impl FnMut(Action) -> Result<(), DeltaError>,
+    checkpoint: &Checkpoint,
+    open: OpenFile<'_>,
+    apply: &mut dyn FnMut(Action) -> Result<(), DeltaError>,
 ) -> Result<(), DeltaError> {
-    let path = checkpoint_path(table, version);
-    let file = File::open(&path).map_err(DeltaError::io(&path))?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(DeltaError::parquet(&path))?;
-    let roots = builder.schema().fields().iter().enumerate();
-    let known = roots.filter(|(_, field)| KINDS.contains(&field.name().as_str())).map(|(position, _)| position);
-    let mask = ProjectionMask::roots(builder.parquet_schema(), known.collect::<Vec<_>>());
+    let folder = log_folder(table);
+    let mut sidecars = Vec::new();
+    for name in &checkpoint.files {
+        let mut collect = |mut action: Action| {
+            sidecars.extend(action.sidecar.take().map(|sidecar| sidecar.path));
+            apply(action)
+        };
+        let path = folder.join(name);
+        if name.ends_with(".json") {
+            read_actions(&path, open, &mut collect)?;
+        } else {
+            read_parquet(&path, open, &mut collect)?;
+        }
+    }
+    for sidecar in sidecars {
+        // The folder is always the same, so that the name is enough.
+        let name = sidecar.rsplit('/').next().and_then(decode_path);
+        let name = name.filter(|name| !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\']));
+        let name = name.ok_or_else(|| DeltaError::corrupt(&folder, format!("\"{sidecar}\" is no sidecar")))?;
+        read_parquet(&folder.join(SIDECAR_FOLDER).join(name), open, apply)?;
+    }
+    Ok(())
+}
+
+fn read_parquet(
+    path: &Path,
+    open: OpenFile<'_>,
+    apply: &mut dyn FnMut(Action) -> Result<(), DeltaError>,
+) -> Result<(), DeltaError> {
+    let file = open(path).map_err(DeltaError::io(path))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(DeltaError::parquet(path))?;
+    let leaves = builder.parquet_schema().columns().iter().enumerate();
+    let known = leaves.filter(|(_, leaf)| is_known(leaf.path().parts())).map(|(position, _)| position);
+    let mask = ProjectionMask::leaves(builder.parquet_schema(), known.collect::<Vec<_>>());
     let reader =
-        builder.with_projection(mask).with_batch_size(BATCH_ACTIONS).build().map_err(DeltaError::parquet(&path))?;
+        builder.with_projection(mask).with_batch_size(BATCH_ACTIONS).build().map_err(DeltaError::parquet(path))?;
     for batch in reader {
         for line in to_lines(&batch?)?.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            apply(serde_json::from_slice(line).map_err(|error| DeltaError::corrupt(&path, error))?)?;
+            apply(serde_json::from_slice(line).map_err(|error| DeltaError::corrupt(path, error))?)?;
         }
     }
     Ok(())
+}
+
+/// Whether a column of a checkpoint is needed, by its path.
+fn is_known(path: &[String]) -> bool {
+    let [kind, member, ..] = path else { return false };
+    KINDS.contains(&kind.as_str()) && !member.ends_with(PARSED_SUFFIX)
 }
 
 fn to_lines(batch: &RecordBatch) -> Result<Vec<u8>, DeltaError> {

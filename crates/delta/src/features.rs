@@ -2,10 +2,28 @@
 
 use super::DeltaError;
 use super::action::{Metadata, Protocol};
+use super::column_mapping::MappingMode;
 use super::schema::TableSchema;
 
 /// Timestamps without time zone.
 const TIMESTAMP_NTZ: &str = "timestampNtz";
+/// Columns have names and numbers of their own in data files.
+const COLUMN_MAPPING: &str = "columnMapping";
+/// The setting of how they are found.
+const COLUMN_MAPPING_MODE: &str = "delta.columnMapping.mode";
+/// What a table may have whose versions are only read. Some writers name variants in each table; a column with the type is
+/// refused by its type.
+const READ_FEATURES: [&str; 9] = [
+    COLUMN_MAPPING,
+    "deletionVectors",
+    TIMESTAMP_NTZ,
+    "typeWidening",
+    "typeWidening-preview",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "variantType",
+    "variantType-preview",
+];
 /// What a writer of version 2 has to obey, as names of features.
 const LEGACY_WRITER_FEATURES: [&str; 2] = ["appendOnly", "invariants"];
 
@@ -49,19 +67,44 @@ pub(super) fn merge(known: &Protocol, needed: Protocol) -> Protocol {
     }
 }
 
-/// Refuses a table that this reader would read wrongly.
+/// Refuses a table that [`super::DeltaTable`] would read wrongly.
 pub(super) fn check_readable(protocol: &Protocol, metadata: &Metadata) -> Result<(), DeltaError> {
-    let refuse = |feature: String| Err(DeltaError::UnsupportedFeature(feature));
+    check_reader(protocol, metadata, &[TIMESTAMP_NTZ])?;
+    match mapping_mode(metadata) {
+        "none" => Ok(()),
+        _ => refuse(COLUMN_MAPPING.to_owned()),
+    }
+}
+
+/// Refuses a table whose versions [`super::TableLog`] would read wrongly. Returns how columns are found in its data files.
+pub(super) fn check_version_readable(
+    protocol: &Protocol,
+    metadata: &Metadata,
+) -> Result<Option<MappingMode>, DeltaError> {
+    check_reader(protocol, metadata, &READ_FEATURES)?;
+    let has_mapping = protocol.min_reader_version == 2
+        || protocol.reader_features.iter().flatten().any(|feature| feature == COLUMN_MAPPING);
+    match mapping_mode(metadata) {
+        "none" => Ok(None),
+        // The setting alone has no effect.
+        _ if !has_mapping => Ok(None),
+        "name" => Ok(Some(MappingMode::Name)),
+        "id" => Ok(Some(MappingMode::Id)),
+        mode => refuse(format!("{COLUMN_MAPPING} with the mode {mode}")),
+    }
+}
+
+fn mapping_mode(metadata: &Metadata) -> &str {
+    metadata.configuration.get(COLUMN_MAPPING_MODE).and_then(Option::as_deref).unwrap_or("none")
+}
+
+fn check_reader(protocol: &Protocol, metadata: &Metadata, known: &[&str]) -> Result<(), DeltaError> {
     if protocol.min_reader_version > 3 {
         return refuse(format!("reader version {}", protocol.min_reader_version));
     }
-    if let Some(feature) = protocol.reader_features.iter().flatten().find(|feature| *feature != TIMESTAMP_NTZ) {
+    let mut features = protocol.reader_features.iter().flatten();
+    if let Some(feature) = features.find(|feature| !known.contains(&feature.as_str())) {
         return refuse(feature.clone());
-    }
-    if let Some(Some(mode)) = metadata.configuration.get("delta.columnMapping.mode")
-        && mode != "none"
-    {
-        return refuse("columnMapping".to_owned());
     }
     if metadata.format.provider != "parquet" {
         return refuse(format!("format {}", metadata.format.provider));
@@ -69,9 +112,12 @@ pub(super) fn check_readable(protocol: &Protocol, metadata: &Metadata) -> Result
     Ok(())
 }
 
+fn refuse<T>(feature: String) -> Result<T, DeltaError> {
+    Err(DeltaError::UnsupportedFeature(feature))
+}
+
 /// Refuses a commit to a table whose rules for writers this writer does not know. `removes`: whether it removes rows.
 pub(super) fn check_writable(protocol: &Protocol, metadata: &Metadata, removes: bool) -> Result<(), DeltaError> {
-    let refuse = |feature: String| Err(DeltaError::UnsupportedFeature(feature));
     if !matches!(protocol.min_writer_version, 1 | 2 | 7) {
         return refuse(format!("writer version {}", protocol.min_writer_version));
     }

@@ -2,7 +2,8 @@
 //!
 //! A table is a folder with Parquet files and a log, `_delta_log`, that says which of them make up which version. This
 //! crate writes and reads the part of the [Delta protocol](https://github.com/delta-io/delta/blob/master/PROTOCOL.md)
-//! that a table with one writer needs, so that other programs can read the table at any time.
+//! that a table with one writer needs, so that other programs can read the table at any time. [`TableLog`] reads the newest
+//! version of tables that other programs write.
 //!
 //! # How declared columns are stored
 //!
@@ -37,13 +38,20 @@
 //! writes the log entry to a temporary file, gives it the name of the version unless that exists, and returns when the
 //! name is on disk. Files of an interrupted write are in no version; [`unreferenced_files`] finds them.
 
+use std::fs::File;
+use std::path::Path;
+
 mod action;
 mod calendar;
 mod checkpoint;
+mod column_mapping;
 mod decimal;
+mod deletion_vector;
 mod error;
 mod features;
+mod file_types;
 mod log_files;
+mod log_reader;
 mod maintenance;
 mod partition;
 mod partitioned_rows;
@@ -56,11 +64,15 @@ mod state;
 mod statistics;
 mod stop_flag;
 mod table;
+mod table_log;
 mod types;
 mod writer;
 mod writer_options;
 
+pub use column_mapping::ColumnMapping;
+pub use deletion_vector::DeletedRows;
 pub use error::DeltaError;
+pub use file_types::is_readable_type;
 pub use maintenance::{CompactionOptions, expired_files, plan_compaction, unreferenced_files};
 pub use partition::{PartitionBy, PartitionColumn};
 pub use reader::{DataFileReader, read_file, verify_file};
@@ -68,8 +80,12 @@ pub use snapshot::{DataFile, DeltaSnapshot};
 pub use statistics::{ColumnStatistics, StatisticsValue};
 pub use stop_flag::StopFlag;
 pub use table::{DeltaCommit, DeltaTable, OPTIMIZE};
+pub use table_log::{TableLog, TableVersion, VersionFile};
 pub use writer::DataFileWriter;
 pub use writer_options::WriterOptions;
 
 /// How long the log remembers that a file was removed.
 pub const TOMBSTONE_RETENTION_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Opens a file of a table for reading. It may refuse a path.
+pub type OpenFile<'a> = &'a (dyn Fn(&Path) -> std::io::Result<File> + 'a);

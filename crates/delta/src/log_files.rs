@@ -1,14 +1,15 @@
 //! The files of a table's log: names, entries, and how they reach the disk.
 
-use std::fs::{self, File};
+use std::collections::BTreeMap;
+use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use tidegate_core::private_file;
 use uuid::Uuid;
 
-use super::DeltaError;
 use super::action::Action;
+use super::{DeltaError, OpenFile};
 
 /// The folder of the log, below that of the table.
 pub(super) const LOG_FOLDER: &str = "_delta_log";
@@ -16,6 +17,8 @@ pub(super) const LOG_FOLDER: &str = "_delta_log";
 const LAST_CHECKPOINT: &str = "_last_checkpoint";
 /// The end of the names of files that are being written.
 const TEMPORARY_EXTENSION: &str = "tmp";
+/// A file with more bytes of JSON is not read.
+const JSON_BYTES_MAX: u64 = 1 << 30;
 
 /// What is in the folder of a log.
 #[derive(Debug, Default)]
@@ -24,8 +27,56 @@ pub(super) struct LogListing {
     pub(super) entries: Vec<u64>,
     /// Versions with a checkpoint in one file, ascending.
     pub(super) checkpoints: Vec<u64>,
+    /// The names of checkpoints in one file with a unique name, by version.
+    unique_checkpoints: BTreeMap<u64, String>,
+    /// The names of the files of a checkpoint, by version and number of files.
+    checkpoint_parts: BTreeMap<(u64, usize), Vec<String>>,
     /// Files that were being written.
     pub(super) temporary: Vec<PathBuf>,
+}
+
+/// A checkpoint with all its files.
+#[derive(Debug)]
+pub(super) struct Checkpoint {
+    pub(super) version: u64,
+    /// Their names in the folder of the log, in order.
+    pub(super) files: Vec<String>,
+}
+
+impl LogListing {
+    /// The newest checkpoint that is complete.
+    pub(super) fn newest_checkpoint(&self) -> Option<Checkpoint> {
+        let in_one_file = self.checkpoints.last().map(|version| (*version, vec![checkpoint_name(*version)]));
+        let unique = self.unique_checkpoints.last_key_value().map(|(version, name)| (*version, vec![name.clone()]));
+        let complete = self.checkpoint_parts.iter().rev().find(|((_, count), names)| names.len() == *count);
+        let in_parts = complete.map(|((version, _), names)| {
+            let mut names = names.clone();
+            names.sort_unstable();
+            (*version, names)
+        });
+        let newest = [in_parts, unique, in_one_file].into_iter().flatten().max_by_key(|(version, _)| *version);
+        newest.map(|(version, files)| Checkpoint { version, files })
+    }
+
+    /// The newest version. `None` if the log is empty.
+    pub(super) fn newest_version(&self) -> Option<u64> {
+        self.entries.last().copied().max(self.newest_checkpoint().map(|checkpoint| checkpoint.version))
+    }
+
+    fn add_checkpoint(&mut self, version: u64, rest: &str, name: &str) {
+        match rest.split('.').collect::<Vec<_>>().as_slice() {
+            ["parquet"] => self.checkpoints.push(version),
+            [_, parts, "parquet"] => {
+                if let Ok(parts) = parts.parse() {
+                    self.checkpoint_parts.entry((version, parts)).or_default().push(name.to_owned());
+                }
+            }
+            [_, "parquet" | "json"] => {
+                self.unique_checkpoints.insert(version, name.to_owned());
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The folder of the log.
@@ -40,7 +91,11 @@ pub(super) fn entry_path(table: &Path, version: u64) -> PathBuf {
 
 /// The file of a checkpoint.
 pub(super) fn checkpoint_path(table: &Path, version: u64) -> PathBuf {
-    log_folder(table).join(format!("{version:020}.checkpoint.parquet"))
+    log_folder(table).join(checkpoint_name(version))
+}
+
+fn checkpoint_name(version: u64) -> String {
+    format!("{version:020}.checkpoint.parquet")
 }
 
 /// A new file beside the log, which gets its name when it is complete.
@@ -62,8 +117,10 @@ pub(super) fn list(table: &Path) -> Result<Option<LogListing>, DeltaError> {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         if name.starts_with('.') && name.ends_with(&format!(".{TEMPORARY_EXTENSION}")) {
             listing.temporary.push(path);
-        } else if let Some(version) = name.strip_suffix(".checkpoint.parquet").and_then(parse_version) {
-            listing.checkpoints.push(version);
+        } else if let Some((version, rest)) = name.split_once(".checkpoint.") {
+            if let Some(version) = parse_version(version) {
+                listing.add_checkpoint(version, rest, name);
+            }
         } else if let Some(version) = name.strip_suffix(".json").and_then(parse_version) {
             listing.entries.push(version);
         }
@@ -78,18 +135,21 @@ fn parse_version(name: &str) -> Option<u64> {
     if is_version { name.parse().ok() } else { None }
 }
 
-/// Calls `apply` with each action of an entry.
-pub(super) fn read_entry(
-    table: &Path,
-    version: u64,
+/// Calls `apply` with each action of a file of JSON lines, such as an entry.
+pub(super) fn read_actions(
+    path: &Path,
+    open: OpenFile<'_>,
     mut apply: impl FnMut(Action) -> Result<(), DeltaError>,
 ) -> Result<(), DeltaError> {
-    let path = entry_path(table, version);
-    let file = File::open(&path).map_err(DeltaError::io(&path))?;
+    let file = open(path).map_err(DeltaError::io(path))?;
+    let bytes = file.metadata().map_err(DeltaError::io(path))?.len();
+    if bytes > JSON_BYTES_MAX {
+        return Err(DeltaError::corrupt(path, format!("it has {bytes} bytes; at most {JSON_BYTES_MAX} are read")));
+    }
     for line in BufReader::new(file).lines() {
-        let line = line.map_err(DeltaError::io(&path))?;
+        let line = line.map_err(DeltaError::io(path))?;
         if !line.trim().is_empty() {
-            apply(serde_json::from_str(&line).map_err(|error| DeltaError::corrupt(&path, error))?)?;
+            apply(serde_json::from_str(&line).map_err(|error| DeltaError::corrupt(path, error))?)?;
         }
     }
     Ok(())
@@ -149,7 +209,7 @@ pub(super) fn write_last_checkpoint(table: &Path, version: u64, actions: u64, by
 /// Waits until the names in a folder are on disk.
 pub(super) fn sync_folder(folder: &Path) -> Result<(), DeltaError> {
     #[cfg(unix)]
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(DeltaError::io(folder))?;
+    fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(DeltaError::io(folder))?;
     #[cfg(not(unix))]
     let _ = folder;
     Ok(())

@@ -3,7 +3,10 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Date32Array, Int64Array, PrimitiveArray, StringArray, new_null_array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, Date32Array, Float32Array, Float64Array, Int64Array, PrimitiveArray,
+    StringArray, new_null_array,
+};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Date32Type, Decimal128Type, Int64Type, Schema, TimeUnit, TimestampMicrosecondType};
 use tidegate_query::date_from_days;
@@ -148,16 +151,21 @@ impl PartitionColumn {
     /// # Errors
     /// `InvalidRows` if the text is no value of the column.
     pub fn parse(&self, text: Option<&str>) -> Result<ArrayRef, DeltaError> {
-        let Some(text) = text else { return Ok(new_null_array(&self.data_type, 1)) };
-        let stored_type = stored_type(&self.data_type).map_err(|reason| self.invalid(reason))?;
-        let stored =
-            parse_stored(text, &stored_type).ok_or_else(|| self.invalid(&format!("\"{text}\" is no value")))?;
-        convert(&stored, &self.data_type)
+        parse_value(&self.name, text, &self.data_type)
     }
 }
 
-/// Whether values of a stored type can be partition values. Floating-point numbers have several texts, bytes have none
-/// that all readers agree on.
+/// The value of a partition column with this text, as an array of one row.
+pub(super) fn parse_value(column: &str, text: Option<&str>, data_type: &DataType) -> Result<ArrayRef, DeltaError> {
+    let Some(text) = text else { return Ok(new_null_array(data_type, 1)) };
+    let invalid = |reason: &str| DeltaError::InvalidRows(format!("partition column \"{column}\": {reason}"));
+    let stored_type = stored_type(data_type).map_err(invalid)?;
+    let stored = parse_stored(text, &stored_type);
+    convert(&stored.ok_or_else(|| invalid(&format!("\"{text}\" is no value")))?, data_type)
+}
+
+/// Whether tables can be partitioned by values of a stored type. Floating-point numbers have several texts, bytes have none
+/// that all readers agree on; other writers have both.
 fn has_text(stored: &DataType) -> bool {
     use DataType::{Boolean, Date32, Decimal128, Int8, Int16, Int32, Int64, Timestamp, Utf8};
     matches!(stored, Boolean | Int8 | Int16 | Int32 | Int64 | Decimal128(_, _) | Utf8 | Date32 | Timestamp(_, _))
@@ -166,6 +174,9 @@ fn has_text(stored: &DataType) -> bool {
 fn parse_stored(text: &str, stored_type: &DataType) -> Option<ArrayRef> {
     Some(match stored_type {
         DataType::Utf8 => Arc::new(StringArray::from(vec![text])),
+        DataType::Binary => Arc::new(BinaryArray::from(vec![text.as_bytes()])),
+        DataType::Float32 => Arc::new(Float32Array::from(vec![text.parse::<f32>().ok()?])),
+        DataType::Float64 => Arc::new(Float64Array::from(vec![text.parse::<f64>().ok()?])),
         DataType::Date32 => Arc::new(Date32Array::from(vec![i32::try_from(parse_date(text)?).ok()?])),
         DataType::Timestamp(_, zone) => {
             let values = PrimitiveArray::<TimestampMicrosecondType>::from(vec![parse_timestamp(text)?]);

@@ -126,7 +126,7 @@ impl TableSchema {
 }
 
 /// Names must be different whatever their case, and present.
-fn check_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), DeltaError> {
+pub(super) fn check_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), DeltaError> {
     let mut seen = HashSet::new();
     for name in names {
         if name.is_empty() {

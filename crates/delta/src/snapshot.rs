@@ -47,19 +47,9 @@ impl DataFile {
         if add.deletion_vector.is_some() {
             return Err(DeltaError::UnsupportedFeature("deletionVectors".to_owned()));
         }
-        let path = decode_path(&add.path).filter(|path| is_below_table(path));
-        let path =
-            path.ok_or_else(|| DeltaError::UnsupportedFeature(format!("file \"{}\" outside of the table", add.path)))?;
-        let tag = |key: &str| add.tags.as_ref()?.get(key)?.as_deref();
-        let checksum = tag(CHECKSUM_TAG).and_then(|text| u32::from_str_radix(text, 16).ok());
-        let empty: Vec<String> =
-            tag(EMPTY_TEXT_TAG).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        let mut partition_values = Vec::with_capacity(schema.partitions.len());
-        for column in schema.partitions.iter() {
-            let value = add.partition_values.get(&column.name).cloned().flatten();
-            let value = value.filter(|value| !value.is_empty());
-            partition_values.push(value.or_else(|| empty.contains(&column.name).then(String::new)));
-        }
+        let path = path_below_table(&add.path)?;
+        let checksum = tag(&add, CHECKSUM_TAG).and_then(|text| u32::from_str_radix(text, 16).ok());
+        let partition_values = partition_texts(&add, schema.partitions.iter().map(|column| column.name.as_str()));
         let (rows, statistics) = add
             .stats
             .as_deref()
@@ -123,6 +113,28 @@ impl DataFile {
         // An empty text is null for all readers of the protocol; writing null makes that explicit.
         values.map(|(column, value)| (column.name.clone(), value.clone().filter(|value| !value.is_empty()))).collect()
     }
+}
+
+fn tag<'a>(add: &'a Add, key: &str) -> Option<&'a str> {
+    add.tags.as_ref()?.get(key)?.as_deref()
+}
+
+/// The values of the partition columns with these names in the log. `None` is null, as is empty text without the tag of
+/// this writer.
+pub(super) fn partition_texts<'a>(add: &Add, names: impl Iterator<Item = &'a str>) -> Vec<Option<String>> {
+    let empty = tag(add, EMPTY_TEXT_TAG).and_then(|text| serde_json::from_str::<Vec<String>>(text).ok());
+    let empty = empty.unwrap_or_default();
+    let text = |name: &str| {
+        let text = add.partition_values.get(name).cloned().flatten().filter(|text| !text.is_empty());
+        text.or_else(|| empty.iter().any(|empty| empty == name).then(String::new))
+    };
+    names.map(text).collect()
+}
+
+/// The path of a file of the log, below the folder of the table.
+pub(super) fn path_below_table(encoded: &str) -> Result<String, DeltaError> {
+    let path = decode_path(encoded).filter(|path| is_below_table(path));
+    path.ok_or_else(|| DeltaError::UnsupportedFeature(format!("file \"{encoded}\" outside of the table")))
 }
 
 /// Whether a path of the log is a relative one that stays below the table.

@@ -1,15 +1,17 @@
 //! The state of a table that its log adds up to.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::action::{Action, Add, Metadata, Protocol, Transaction};
-use super::log_files::{self, LogListing, entry_path, log_folder};
+use super::log_files::{self, log_folder};
+use super::log_reader::read_log;
 use super::partition::decode_path;
 use super::schema::TableSchema;
 use super::snapshot::{DataFile, DeltaSnapshot};
-use super::{DeltaError, checkpoint, features};
+use super::{DeltaError, features};
 
 /// The state of a table at a version.
 #[derive(Debug, Clone)]
@@ -39,36 +41,16 @@ impl TableState {
 
     /// Reads the newest state from the last checkpoint and the entries after it. `None` if there is no table.
     pub(super) fn load(table: &Path) -> Result<Option<Self>, DeltaError> {
-        let Some(listing) = log_files::list(table)? else { return Ok(None) };
-        let Some(version) = listing.entries.last().copied().max(listing.checkpoints.last().copied()) else {
-            return Ok(None);
-        };
+        let listing = log_files::list(table)?.filter(|listing| listing.newest_version().is_some());
+        let Some(listing) = listing else { return Ok(None) };
         let mut replay = Replay::default();
-        let next = match listing.checkpoints.last() {
-            Some(checkpoint) => {
-                checkpoint::read(table, *checkpoint, |action| replay.apply(action))?;
-                checkpoint + 1
-            }
-            None => 0,
-        };
-        check_entries(table, &listing, next, version)?;
-        for entry in next..=version {
-            log_files::read_entry(table, entry, |action| replay.apply(action))?;
-        }
+        let version = read_log(table, &listing, &open_file, |action| replay.apply(action))?;
         replay.finish(table, version).map(Some)
     }
 }
 
-/// The entries from `next` to `version` must all exist: what is missing may have removed files.
-fn check_entries(table: &Path, listing: &LogListing, next: u64, version: u64) -> Result<(), DeltaError> {
-    let first_missing = (next..=version).find(|version| listing.entries.binary_search(version).is_err());
-    match first_missing {
-        Some(missing) => Err(DeltaError::corrupt(
-            &entry_path(table, missing),
-            "this entry of the log is missing, and there is no checkpoint after it",
-        )),
-        None => Ok(()),
-    }
+fn open_file(path: &Path) -> std::io::Result<File> {
+    File::open(path)
 }
 
 /// Actions in order, applied.

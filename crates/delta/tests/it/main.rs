@@ -6,6 +6,7 @@
 //! - `statistics`: bounds of columns, partitions by time, expiry, limits of a writer.
 //! - `foreign`: tables for other readers, and tables of other writers.
 //! - `partitions`: rows of many partitions in few files.
+//! - `versions`: the newest version of tables of other writers; `mapping`: columns with other names in the data files.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +19,9 @@
 mod commits;
 mod fixture;
 mod foreign;
+mod mapping;
 mod partitions;
 mod samples;
 mod statistics;
 mod types;
+mod versions;

@@ -1,0 +1,201 @@
+//! The newest version of a table of any writer.
+//!
+//! [`super::DeltaTable`] reads tables that it can also write. This module reads more: columns with other names in the data
+//! files, deleted rows, types that became wider.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::action::{Action, Add, DeletionVector, Metadata, Protocol};
+use super::column_mapping::{ColumnMapping, MappingMode};
+use super::deletion_vector::DeletedRows;
+use super::log_files::{LogListing, entry_path, list, log_folder};
+use super::log_reader::read_log;
+use super::partition::parse_value;
+use super::schema::check_names;
+use super::schema_json::field_from_delta;
+use super::snapshot::{partition_texts, path_below_table};
+use super::{DeltaError, OpenFile, features};
+
+/// What the log of a table consists of at one moment. Nothing of it has been read.
+#[derive(Debug)]
+pub struct TableLog {
+    table: PathBuf,
+    listing: LogListing,
+    newest: u64,
+}
+
+/// A version of a table.
+#[derive(Debug)]
+pub struct TableVersion {
+    /// Its number.
+    pub number: u64,
+    /// The columns.
+    pub schema: SchemaRef,
+    /// The names of columns whose values are not in the data files, but in [`VersionFile::partition_values`].
+    pub partition_columns: Vec<String>,
+    /// Which columns those of the data files are. `None` if they have the same names.
+    pub mapping: Option<ColumnMapping>,
+    /// The data files, in the order in which they were added.
+    pub files: Vec<VersionFile>,
+}
+
+/// A data file of a version.
+#[derive(Debug)]
+pub struct VersionFile {
+    /// Where it is, below the folder of the table, with `/` between names.
+    pub path: String,
+    /// Its rows, also those that are deleted, as its writer counted them.
+    pub rows: Option<u64>,
+    /// The value of each partition column, in their order: an array of one row.
+    pub partition_values: Vec<ArrayRef>,
+    /// The rows that are deleted.
+    pub deleted: Option<Arc<DeletedRows>>,
+}
+
+impl TableLog {
+    /// Lists the log of the table in a folder.
+    ///
+    /// # Errors
+    /// `Corrupt` if it has no version; `Io`.
+    pub fn list(table: &Path) -> Result<Self, DeltaError> {
+        let empty = || DeltaError::corrupt(&log_folder(table), "it has no version of a table");
+        let listing = list(table)?.ok_or_else(empty)?;
+        let newest = listing.newest_version().ok_or_else(empty)?;
+        Ok(Self { table: table.to_owned(), listing, newest })
+    }
+
+    /// The file that came with the newest version, and that of the version after it.
+    #[must_use]
+    pub fn newest_and_next_file(&self) -> (PathBuf, PathBuf) {
+        let newest = match self.listing.newest_checkpoint() {
+            Some(checkpoint) if !self.listing.entries.contains(&self.newest) => {
+                log_folder(&self.table).join(checkpoint.files.first().map(String::as_str).unwrap_or_default())
+            }
+            _ => entry_path(&self.table, self.newest),
+        };
+        (newest, entry_path(&self.table, self.newest.saturating_add(1)))
+    }
+
+    /// Reads the newest version. `open` opens the files of the log and of deletion vectors.
+    ///
+    /// # Errors
+    /// `UnsupportedFeature` if its rows would be read wrongly; `InvalidSchema` and `InvalidRows` if a column has a type or
+    /// value that is unknown; `Corrupt` also if it has more than `files_max` data files; `Io` and `Parquet`.
+    pub fn read(&self, files_max: usize, open: OpenFile<'_>) -> Result<TableVersion, DeltaError> {
+        let mut replay = VersionReplay { files_max, ..VersionReplay::default() };
+        let number = read_log(&self.table, &self.listing, open, |action| replay.apply(&self.table, action))?;
+        replay.finish(&self.table, number, open)
+    }
+}
+
+/// Actions in order, applied.
+#[derive(Debug, Default)]
+struct VersionReplay {
+    protocol: Option<Protocol>,
+    metadata: Option<Metadata>,
+    /// Data files by what identifies them, with their position among all added files.
+    files: HashMap<String, (u64, Add)>,
+    files_max: usize,
+    added: u64,
+}
+
+impl VersionReplay {
+    fn apply(&mut self, table: &Path, action: Action) -> Result<(), DeltaError> {
+        self.protocol = action.protocol.or(self.protocol.take());
+        self.metadata = action.meta_data.or(self.metadata.take());
+        if let Some(remove) = action.remove {
+            self.files.remove(&file_key(&remove.path, remove.deletion_vector.as_ref()));
+        }
+        if let Some(add) = action.add {
+            self.added += 1;
+            self.files.insert(file_key(&add.path, add.deletion_vector.as_ref()), (self.added, add));
+            if self.files.len() > self.files_max {
+                let reason = format!("it has more than {} data files", self.files_max);
+                return Err(DeltaError::corrupt(&log_folder(table), reason));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, table: &Path, number: u64, open: OpenFile<'_>) -> Result<TableVersion, DeltaError> {
+        let folder = log_folder(table);
+        let protocol = self.protocol.ok_or_else(|| DeltaError::corrupt(&folder, "the log has no protocol"))?;
+        let metadata = self.metadata.ok_or_else(|| DeltaError::corrupt(&folder, "the log has no metadata"))?;
+        let mode = features::check_version_readable(&protocol, &metadata)?;
+        let (schema, mapping) = parse_columns(&metadata.schema_string, mode)
+            .map_err(|reason| DeltaError::InvalidSchema(format!("the schema of the table: {reason}")))?;
+        check_names(schema.fields().iter().map(|field| field.name().as_str()))?;
+        let mut partitions = Vec::with_capacity(metadata.partition_columns.len());
+        for column in &metadata.partition_columns {
+            let name_in_files = mapping.as_ref().and_then(|mapping| mapping.name_in_files(column));
+            partitions.push((schema.field_with_name(column)?, name_in_files.unwrap_or(column)));
+        }
+        let mut adds: Vec<_> = self.files.into_values().collect();
+        adds.sort_unstable_by_key(|(position, _)| *position);
+        let read = |(_, add): &(u64, Add)| read_file(table, add, &partitions, open);
+        let files = adds.iter().map(read).collect::<Result<_, _>>()?;
+        Ok(TableVersion {
+            number,
+            partition_columns: metadata.partition_columns.clone(),
+            files,
+            schema: Arc::new(schema),
+            mapping,
+        })
+    }
+}
+
+/// A file is another one if other rows of it are deleted.
+fn file_key(path: &str, vector: Option<&DeletionVector>) -> String {
+    match vector {
+        Some(vector) => format!("{path}\n{}\n{}", vector.path_or_inline_dv, vector.offset.unwrap_or_default()),
+        None => path.to_owned(),
+    }
+}
+
+fn read_file(
+    table: &Path,
+    add: &Add,
+    partitions: &[(&Field, &str)],
+    open: OpenFile<'_>,
+) -> Result<VersionFile, DeltaError> {
+    let texts = partition_texts(add, partitions.iter().map(|(_, name_in_files)| *name_in_files));
+    let values = partitions.iter().zip(&texts);
+    let parse = |((column, _), text): (&(&Field, &str), &Option<String>)| {
+        parse_value(column.name(), text.as_deref(), column.data_type())
+    };
+    Ok(VersionFile {
+        path: path_below_table(&add.path)?,
+        rows: count_rows(add),
+        partition_values: values.map(parse).collect::<Result<_, _>>()?,
+        deleted: match &add.deletion_vector {
+            Some(vector) => Some(Arc::new(DeletedRows::read(table, vector, open)?)),
+            None => None,
+        },
+    })
+}
+
+/// The part of a file's statistics that this reader needs.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RowCount {
+    num_records: Option<u64>,
+}
+
+fn count_rows(add: &Add) -> Option<u64> {
+    serde_json::from_str::<RowCount>(add.stats.as_deref()?).ok()?.num_records
+}
+
+fn parse_columns(text: &str, mode: Option<MappingMode>) -> Result<(Schema, Option<ColumnMapping>), String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let columns = value.get("fields").and_then(Value::as_array).ok_or("it has no fields")?;
+    let fields = columns.iter().map(field_from_delta).collect::<Result<Vec<_>, _>>()?;
+    let mapping = mode.map(|mode| ColumnMapping::from_schema(columns, mode)).transpose()?;
+    Ok((Schema::new(fields), mapping))
+}
