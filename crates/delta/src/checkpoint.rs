@@ -22,7 +22,7 @@ use super::log_files::{
 };
 use super::partition::{decode_path, encode_path};
 use super::state::TableState;
-use super::{DeltaError, OpenFile, TOMBSTONE_RETENTION_MS};
+use super::{DeltaError, FileAccess, TOMBSTONE_RETENTION_MS};
 
 /// A checkpoint is written with each version that this number divides.
 pub(super) const CHECKPOINT_INTERVAL: u64 = 100;
@@ -104,7 +104,7 @@ fn write_file(path: &Path, actions: &[Action]) -> Result<u64, DeltaError> {
 pub(super) fn read(
     table: &Path,
     checkpoint: &Checkpoint,
-    open: OpenFile<'_>,
+    open: FileAccess<'_>,
     apply: &mut dyn FnMut(Action) -> Result<(), DeltaError>,
 ) -> Result<(), DeltaError> {
     let folder = log_folder(table);
@@ -133,7 +133,7 @@ pub(super) fn read(
 
 fn read_parquet(
     path: &Path,
-    open: OpenFile<'_>,
+    open: FileAccess<'_>,
     apply: &mut dyn FnMut(Action) -> Result<(), DeltaError>,
 ) -> Result<(), DeltaError> {
     let file = open(path).map_err(DeltaError::io(path))?;

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::action::DeletionVector;
 use super::log_files::log_folder;
 use super::snapshot::path_below_table;
-use super::{DeltaError, OpenFile};
+use super::{DeltaError, FileAccess};
 
 /// What the bytes of a deletion vector begin with, as a number with its lowest byte first.
 const MAGIC: u32 = 1_681_511_377;
@@ -56,7 +56,7 @@ impl DeletedRows {
     }
 
     /// Reads what an action of the log refers to.
-    pub(super) fn read(table: &Path, vector: &DeletionVector, open: OpenFile<'_>) -> Result<Self, DeltaError> {
+    pub(super) fn read(table: &Path, vector: &DeletionVector, open: FileAccess<'_>) -> Result<Self, DeltaError> {
         let text = vector.path_or_inline_dv.as_str();
         let (path, bytes) = match vector.storage_type.as_str() {
             "i" => {
@@ -76,7 +76,7 @@ impl DeletedRows {
                 (path, bytes)
             }
             "p" => {
-                return Err(DeltaError::UnsupportedFeature(format!("deletion vector \"{text}\" outside of the table")));
+                return Err(DeltaError::OutsideOfTable(text.to_owned()));
             }
             other => return Err(DeltaError::UnsupportedFeature(format!("deletion vector of the kind {other}"))),
         };
@@ -106,7 +106,7 @@ fn file_name(text: &str) -> Option<String> {
 }
 
 /// The bytes of a deletion vector in a file with several.
-fn read_part(path: &Path, vector: &DeletionVector, open: OpenFile<'_>) -> Result<Vec<u8>, DeltaError> {
+fn read_part(path: &Path, vector: &DeletionVector, open: FileAccess<'_>) -> Result<Vec<u8>, DeltaError> {
     let mut file = open(path).map_err(DeltaError::io(path))?;
     let bytes_in_file = file.metadata().map_err(DeltaError::io(path))?.len();
     let (offset, length) = (vector.offset.unwrap_or_default(), vector.size_in_bytes);

@@ -27,6 +27,9 @@ pub enum DeltaError {
     /// The table needs a feature that this reader and writer lacks.
     #[error("the table needs the Delta feature \"{0}\", which is not supported")]
     UnsupportedFeature(String),
+    /// The log names a file that is not below the folder of the table.
+    #[error("the log has the file \"{0}\", which is not below the folder of the table")]
+    OutsideOfTable(String),
     /// A column's type has no lossless form in a Delta table.
     #[error("column \"{column}\" has type {data_type}, which a Delta table cannot hold: {reason}")]
     UnsupportedType {
@@ -83,7 +86,11 @@ impl DeltaError {
     pub fn is_damage(&self) -> bool {
         matches!(
             self,
-            Self::UnsupportedFeature(_) | Self::UnsupportedType { .. } | Self::InvalidSchema(_) | Self::Corrupt { .. }
+            Self::UnsupportedFeature(_)
+                | Self::OutsideOfTable(_)
+                | Self::UnsupportedType { .. }
+                | Self::InvalidSchema(_)
+                | Self::Corrupt { .. }
         )
     }
 

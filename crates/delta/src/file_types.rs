@@ -22,11 +22,12 @@ enum Nesting {
 
 fn is_contained(found: &DataType, stored: &DataType, nesting: Nesting) -> bool {
     use DataType::{
-        Binary, BinaryView, Date32, Decimal128, FixedSizeBinary, Float32, Float64, Int8, Int16, Int32, LargeBinary,
-        LargeList, LargeUtf8, List, Map, Struct, Timestamp, Utf8, Utf8View,
+        Binary, BinaryView, Date32, Decimal128, Dictionary, FixedSizeBinary, Float32, Float64, Int8, Int16, Int32,
+        LargeBinary, LargeList, LargeUtf8, List, Map, Struct, Timestamp, Utf8, Utf8View,
     };
     let is_field = |found: &Field, stored: &Field| is_contained(found.data_type(), stored.data_type(), nesting);
     match (found, stored) {
+        (Dictionary(_, values), _) => is_contained(values, stored, nesting),
         (Utf8 | LargeUtf8 | Utf8View, Utf8) => true,
         (Binary | LargeBinary | BinaryView | FixedSizeBinary(_), Binary) => true,
         // Writers differ in whether they mark instants, and old ones write nanoseconds for microseconds.

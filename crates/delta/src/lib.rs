@@ -87,5 +87,5 @@ pub use writer_options::WriterOptions;
 /// How long the log remembers that a file was removed.
 pub const TOMBSTONE_RETENTION_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// Opens a file of a table for reading. It may refuse a path.
-pub type OpenFile<'a> = &'a (dyn Fn(&Path) -> std::io::Result<File> + 'a);
+/// Opens a file of a table for reading, or refuses its path.
+pub type FileAccess<'a> = &'a (dyn Fn(&Path) -> std::io::Result<File> + 'a);

@@ -9,7 +9,7 @@ use tidegate_core::private_file;
 use uuid::Uuid;
 
 use super::action::Action;
-use super::{DeltaError, OpenFile};
+use super::{DeltaError, FileAccess};
 
 /// The folder of the log, below that of the table.
 pub(super) const LOG_FOLDER: &str = "_delta_log";
@@ -138,7 +138,7 @@ fn parse_version(name: &str) -> Option<u64> {
 /// Calls `apply` with each action of a file of JSON lines, such as an entry.
 pub(super) fn read_actions(
     path: &Path,
-    open: OpenFile<'_>,
+    open: FileAccess<'_>,
     mut apply: impl FnMut(Action) -> Result<(), DeltaError>,
 ) -> Result<(), DeltaError> {
     let file = open(path).map_err(DeltaError::io(path))?;

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use super::action::Action;
 use super::log_files::{LogListing, entry_path, log_folder, read_actions};
-use super::{DeltaError, OpenFile, checkpoint};
+use super::{DeltaError, FileAccess, checkpoint};
 
 /// Calls `apply` with the actions that make up the newest version, in order, and returns its number.
 pub(super) fn read_log(
     table: &Path,
     listing: &LogListing,
-    open: OpenFile<'_>,
+    open: FileAccess<'_>,
     mut apply: impl FnMut(Action) -> Result<(), DeltaError>,
 ) -> Result<u64, DeltaError> {
     let newest = listing.newest_version();

@@ -134,7 +134,7 @@ pub(super) fn partition_texts<'a>(add: &Add, names: impl Iterator<Item = &'a str
 /// The path of a file of the log, below the folder of the table.
 pub(super) fn path_below_table(encoded: &str) -> Result<String, DeltaError> {
     let path = decode_path(encoded).filter(|path| is_below_table(path));
-    path.ok_or_else(|| DeltaError::UnsupportedFeature(format!("file \"{encoded}\" outside of the table")))
+    path.ok_or_else(|| DeltaError::OutsideOfTable(encoded.to_owned()))
 }
 
 /// Whether a path of the log is a relative one that stays below the table.

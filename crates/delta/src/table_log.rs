@@ -21,7 +21,7 @@ use super::partition::parse_value;
 use super::schema::check_names;
 use super::schema_json::field_from_delta;
 use super::snapshot::{partition_texts, path_below_table};
-use super::{DeltaError, OpenFile, features};
+use super::{DeltaError, FileAccess, features};
 
 /// What the log of a table consists of at one moment. Nothing of it has been read.
 #[derive(Debug)]
@@ -86,9 +86,9 @@ impl TableLog {
     /// Reads the newest version. `open` opens the files of the log and of deletion vectors.
     ///
     /// # Errors
-    /// `UnsupportedFeature` if its rows would be read wrongly; `InvalidSchema` and `InvalidRows` if a column has a type or
+    /// `UnsupportedFeature` and `OutsideOfTable` if its rows would be read wrongly; `InvalidSchema` and `InvalidRows` if a column has a type or
     /// value that is unknown; `Corrupt` also if it has more than `files_max` data files; `Io` and `Parquet`.
-    pub fn read(&self, files_max: usize, open: OpenFile<'_>) -> Result<TableVersion, DeltaError> {
+    pub fn read(&self, files_max: usize, open: FileAccess<'_>) -> Result<TableVersion, DeltaError> {
         let mut replay = VersionReplay { files_max, ..VersionReplay::default() };
         let number = read_log(&self.table, &self.listing, open, |action| replay.apply(&self.table, action))?;
         replay.finish(&self.table, number, open)
@@ -124,7 +124,7 @@ impl VersionReplay {
         Ok(())
     }
 
-    fn finish(self, table: &Path, number: u64, open: OpenFile<'_>) -> Result<TableVersion, DeltaError> {
+    fn finish(self, table: &Path, number: u64, open: FileAccess<'_>) -> Result<TableVersion, DeltaError> {
         let folder = log_folder(table);
         let protocol = self.protocol.ok_or_else(|| DeltaError::corrupt(&folder, "the log has no protocol"))?;
         let metadata = self.metadata.ok_or_else(|| DeltaError::corrupt(&folder, "the log has no metadata"))?;
@@ -163,7 +163,7 @@ fn read_file(
     table: &Path,
     add: &Add,
     partitions: &[(&Field, &str)],
-    open: OpenFile<'_>,
+    open: FileAccess<'_>,
 ) -> Result<VersionFile, DeltaError> {
     let texts = partition_texts(add, partitions.iter().map(|(_, name_in_files)| *name_in_files));
     let values = partitions.iter().zip(&texts);

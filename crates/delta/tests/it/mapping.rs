@@ -106,6 +106,7 @@ fn partition_values_have_the_names_of_the_files() {
 fn types_that_lose_nothing_are_readable() {
     use DataType::{Binary, Date32, Decimal128, Float32, Float64, Int8, Int32, Int64, Timestamp, Utf8, Utf8View};
     let instant = |unit| Timestamp(unit, Some("UTC".into()));
+    let dictionary = |values: DataType| DataType::Dictionary(Box::new(Int32), Box::new(values));
     let list = |item: DataType, name: &str| DataType::List(Arc::new(Field::new(name, item, true)));
     let fields = |names: &[&str]| DataType::Struct(names.iter().map(|name| Field::new(*name, Int32, true)).collect());
     let map = |value: DataType| {
@@ -114,6 +115,7 @@ fn types_that_lose_nothing_are_readable() {
     };
     let readable = [
         (Utf8, Utf8View),
+        (dictionary(Utf8), Utf8View),
         (Int8, Int64),
         (Int64, Int32),
         (Int32, Decimal128(12, 2)),
@@ -134,6 +136,7 @@ fn types_that_lose_nothing_are_readable() {
     }
     let refused = [
         (Utf8, Int64),
+        (dictionary(Utf8), Int64),
         (Int64, Utf8),
         (Binary, Utf8),
         (Int64, Float64),

@@ -16,7 +16,8 @@ use tidegate_sql::{SqlDialect, Statement};
 
 use super::engine::Engine;
 use super::files::{
-    FileLimits, FileSnapshots, FileTablesSnapshot, FilesPath, Glob, TableDeclarations, TableSource, TextTableOptions,
+    FileLimits, FileSnapshots, FileTable, FileTablesSnapshot, FilesPath, Glob, TableDeclarations, TableSource,
+    TextTableOptions,
 };
 use super::freshness::{compute_freshness, compute_version_tag};
 use super::lookup::{SmallTables, plan_lookup};
@@ -124,8 +125,12 @@ impl FileDatabase {
         PrincipalPolicies { policies: self.policies.clone(), principal: Arc::new(principal.clone()) }
     }
 
-    fn partition_comment(&self) -> &'static str {
-        if self.files.is_of_source() { "rows are stored apart by its values" } else { "from the folder names" }
+    fn partition_comment(&self, table: &FileTable) -> &'static str {
+        if self.files.is_of_source() || table.delta.is_some() {
+            "rows are stored apart by its values"
+        } else {
+            "from the folder names"
+        }
     }
 
     /// The tables, of which those that `statement` names are as they are now.
@@ -261,7 +266,7 @@ impl Database for FileDatabase {
             type_name: type_name(field),
             nullable: field.is_nullable(),
             comment: match position >= of_files {
-                true => Some(self.partition_comment().to_owned()),
+                true => Some(self.partition_comment(&table).to_owned()),
                 false => notes.and_then(|notes| notes.get(field.name()).cloned()),
             },
         });

@@ -3,6 +3,7 @@
 //! - `formats`: each format and compression is a table.
 //! - `json`: JSON files: their columns, late keys and values, errors.
 //! - `layout`: which files make which table; folders, partitions, names.
+//! - `lake`: folders whose bookkeeping says which files they have: Delta tables, and formats that are refused.
 //! - `changes`: queries use new, changed and removed files.
 //! - `broken`: unreadable files do not affect others.
 //! - `sandboxing`: nothing outside the paths is read, and only reading is possible.
@@ -38,6 +39,7 @@ mod formats;
 mod functions;
 mod globs;
 mod json;
+mod lake;
 mod layout;
 mod logs;
 mod lookups;

@@ -18,7 +18,10 @@ use parquet::schema::parser::parse_message_type;
 use crate::support::{Folder, numbers, write_arrow, write_parquet};
 
 /// Writes a row group with the columns of `message`, each by one of `columns`.
-fn write_columns(path: &Path, message: &str, columns: &[&dyn Fn(&mut SerializedRowGroupWriter<'_, fs::File>)]) {
+/// Writes one column.
+type WriteColumn<'c> = &'c dyn Fn(&mut SerializedRowGroupWriter<'_, fs::File>);
+
+fn write_columns(path: &Path, message: &str, columns: &[WriteColumn<'_>]) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let schema = Arc::new(parse_message_type(&format!("message schema {{ {message} }}")).unwrap());
     let mut writer = SerializedFileWriter::new(fs::File::create(path).unwrap(), schema, Default::default()).unwrap();
@@ -41,7 +44,7 @@ fn write_next<T: ParquetType>(
 }
 
 /// Writes a file with the optional column `v`.
-fn write_column<T: ParquetType>(path: &Path, column_type: &str, values: &[Option<T::T>]) {
+pub(crate) fn write_column<T: ParquetType>(path: &Path, column_type: &str, values: &[Option<T::T>]) {
     let definitions: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
     let present: Vec<T::T> = values.iter().flatten().cloned().collect();
     write_columns(
@@ -62,12 +65,12 @@ fn interval(months: u32, days: u32, milliseconds: u32) -> FixedLenByteArray {
 }
 
 /// A time so many days after 1970-01-01.
-fn time(days: i64, nanos: u64) -> Int96 {
+pub(crate) fn time(days: i64, nanos: u64) -> Int96 {
     Int96::from(vec![nanos as u32, (nanos >> 32) as u32, (days + 2_440_588) as u32])
 }
 
 const INTERVAL: &str = "fixed_len_byte_array(12) v (INTERVAL)";
-const DAY_OF_9999_12_31: i64 = 2_932_896;
+pub(crate) const DAY_OF_9999_12_31: i64 = 2_932_896;
 
 #[tokio::test]
 async fn intervals_have_months_days_and_milliseconds() {

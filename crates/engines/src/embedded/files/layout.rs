@@ -9,9 +9,12 @@
 //!   them.
 //! - The log files of a folder are tables as their rotation says: `access.log`, `access.log.1` and `access.log.2.gz` are
 //!   one table, from the oldest to the newest.
+//! - A folder with a Delta log is one table with the files of its newest version, whatever else is in it. Folders of other
+//!   formats with bookkeeping of their own cannot be read.
 //! - Other subfolders follow the same rules, with names such as `folder.inner`.
 //! - Names that begin with a dot, and folders whose names begin with an underscore, are skipped.
 
+use super::delta_table::DeltaCandidate;
 use super::file_kind::{FileKind, NamedFormat};
 use super::file_version::PathVersion;
 use super::partitions::parse_partition;
@@ -58,6 +61,7 @@ pub(crate) struct LayoutProblem {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layout {
     pub(crate) candidates: Vec<TableCandidate>,
+    pub(crate) delta: Vec<DeltaCandidate>,
     pub(crate) problems: Vec<LayoutProblem>,
     /// Files in the folders that are not part of any table.
     pub(crate) skipped: SkippedFiles,
@@ -67,6 +71,9 @@ pub(crate) struct Layout {
 
 impl Layout {
     pub(crate) fn add_root(&mut self, mut root: DataFolder) {
+        if let Some(folder) = root.delta.take() {
+            return self.delta.push(DeltaCandidate { name: root.name, files: root.files, folder });
+        }
         let is_one_output = root.files.len() > 1
             && root.folders.is_empty()
             && root.files.iter().all(|file| file.stem.starts_with("part-"))
@@ -87,11 +94,15 @@ impl Layout {
     }
 
     pub(crate) fn files(&self) -> impl Iterator<Item = &DataFile> {
-        self.candidates.iter().flat_map(|candidate| candidate.files.iter().map(|(file, _)| file))
+        let of_delta = self.delta.iter().flat_map(|candidate| &candidate.files);
+        self.candidates.iter().flat_map(|candidate| candidate.files.iter().map(|(file, _)| file)).chain(of_delta)
     }
 
     fn add_folder(&mut self, mut folder: DataFolder, prefix: &str) {
         let name = format!("{prefix}{}", folder.name);
+        if let Some(delta) = folder.delta.take() {
+            return self.delta.push(DeltaCandidate { name, files: folder.files, folder: delta });
+        }
         let inner_prefix = format!("{name}.");
         let partitions = take_partitions(&mut folder);
         if folder.problem.is_none() {
@@ -196,6 +207,10 @@ fn collect_files(
     folders.extend(folder.version);
     if let (None, Some(problem)) = (&unread, folder.problem) {
         *unread = Some(problem);
+    }
+    if folder.delta.is_some() {
+        *unread = Some("one of its folders is a Delta table".to_owned());
+        return;
     }
     let mut others = folder.files;
     let logs = take_logs(&mut others).into_iter().flat_map(|log| log.files);

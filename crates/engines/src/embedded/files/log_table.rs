@@ -127,6 +127,7 @@ pub(super) fn build_log_table(
         files: Arc::new(table_files),
         paths: path_versions(candidate, files),
         recent: RecentRows::default(),
+        delta: None,
         schema: TableSchema::builder(file_schema).with_table_partition_cols(partition_columns).build(),
     })
 }

@@ -2,13 +2,16 @@
 
 mod arrow_ipc;
 mod csv_records;
+mod delta_table;
 mod encoding;
 mod file_kind;
 mod file_version;
 mod files_object_store;
+mod folder_scan;
 mod glob;
 mod json_records;
 mod json_types;
+mod lake_format;
 mod layout;
 mod limits;
 mod local_file_system;
@@ -47,9 +50,11 @@ pub use table_options::{ColumnType, Inference, TextTableOptions};
 
 pub(crate) use arrow_ipc::IpcReader;
 pub(crate) use csv_records::{CsvError, CsvRecord, CsvRecords, field_count_error};
+pub(crate) use delta_table::DeltaFiles;
 pub(crate) use file_kind::{Compression, NamedFormat, split_compression};
 pub(crate) use file_version::FileVersion;
 pub(crate) use files_object_store::{CHANGED_WHILE_READ, STORE_ERROR_PREFIX};
+pub(crate) use folder_scan::FilesPath;
 pub(crate) use glob::Glob;
 pub(crate) use json_records::{JsonDefect, JsonError, JsonRecord, JsonRecords};
 pub(crate) use json_types::JsonColumns;
@@ -62,7 +67,7 @@ pub(crate) use probe::{
     ContentFormat, READER_PANICKED, catch_reader_panic, open_records, read_header, strip_error_kind,
     without_dictionaries,
 };
-pub(crate) use refresh::{FileSnapshots, FilesPath};
+pub(crate) use refresh::FileSnapshots;
 pub(crate) use sheets::read_workbook;
 pub(crate) use snapshot::FileTablesSnapshot;
 #[cfg(test)]

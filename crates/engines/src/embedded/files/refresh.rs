@@ -5,28 +5,28 @@
 //! scan is only trusted about tables that a statement does not name.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::Error;
 
+use super::delta_table::DeltaFolders;
 use super::file_kind::NamedFormat;
-use super::file_version::{FileVersion, PathVersion};
+use super::file_version::FileVersion;
+use super::folder_scan::{FilesPath, FolderScan, ScanSummary, scan_paths};
 use super::glob::Glob;
-use super::layout::{Layout, LayoutProblem};
+use super::layout::Layout;
 use super::limits::FileLimits;
 use super::log_table::LogDialect;
-use super::path_sandbox::{PathSandbox, io_error_reason};
+use super::path_sandbox::PathSandbox;
 use super::probe::probe_file;
-use super::skipped_files::SkippedFiles;
 use super::snapshot::{FileSnapshotBuilder, FileTablesSnapshot, ProbeResult};
 use super::source_tables::{SourceSnapshots, TableSource};
 use super::table::{ColumnCorrections, FileTable};
 use super::table_builder::to_location;
 use super::table_options::TableDeclarations;
-use super::walk::{DataFile, FolderLink, Walker};
+use super::walk::{DataFile, Walker};
 use crate::embedded::engine::Engine;
 
 /// Minimum pause between scans, as a multiple of the duration of the last scan.
@@ -45,27 +45,12 @@ pub(crate) struct FileSnapshots {
     /// Where readers record column corrections.
     pub(crate) corrections: Arc<ColumnCorrections>,
     latest: Mutex<Option<LatestScan>>,
+    /// The Delta tables of the last walk.
+    delta: Mutex<DeltaFolders>,
     /// Held during a scan.
     state: tokio::sync::Mutex<RefreshState>,
     /// In place of the paths.
     source: Option<SourceSnapshots>,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) enum FilesPath {
-    /// A folder or a file.
-    Plain(PathBuf),
-    /// The files of a folder that match.
-    Glob(Glob),
-}
-
-impl FilesPath {
-    pub(crate) fn root(&self) -> &Path {
-        match self {
-            Self::Plain(path) => path,
-            Self::Glob(glob) => glob.folder(),
-        }
-    }
 }
 
 /// The last scan that succeeded.
@@ -87,25 +72,6 @@ struct RefreshState {
     probes: HashMap<String, (FileVersion, ProbeResult)>,
 }
 
-/// The result of a scan, for comparison with the next one.
-#[derive(Debug, PartialEq, Eq)]
-struct ScanSummary {
-    /// Location and version of each file, in order.
-    files: Vec<(String, Option<FileVersion>)>,
-    /// The folders of tables to which files may be added.
-    folders: Vec<PathVersion>,
-    links: Vec<FolderLink>,
-    problems: Vec<LayoutProblem>,
-    skipped: SkippedFiles,
-}
-
-/// The result of a scan, for building tables.
-struct FolderScan {
-    sandbox: PathSandbox,
-    layout: Layout,
-    found: ScanSummary,
-}
-
 impl FileSnapshots {
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
@@ -117,8 +83,8 @@ impl FileSnapshots {
         declarations: TableDeclarations,
         engine: Engine,
     ) -> Self {
-        let (corrections, latest, state) = Default::default();
-        Self { paths, limits, declarations, engine, corrections, latest, state, source: None }
+        let (corrections, latest, delta, state) = Default::default();
+        Self { paths, limits, declarations, engine, corrections, latest, delta, state, source: None }
     }
 
     /// Snapshots of the tables of `source`. No folder is scanned.
@@ -136,8 +102,7 @@ impl FileSnapshots {
         if self.declarations.is_empty() {
             return Ok(Vec::new());
         }
-        let (paths, limits, declarations) = (self.paths.clone(), self.limits, self.declarations.clone());
-        let scan = self.engine.run_blocking(move || scan_paths(&paths, limits, &declarations)).await?;
+        let scan = self.walk().await?;
         Ok(self.declarations.unused(scan.layout.files().map(|file| file.location.as_str())))
     }
 
@@ -146,15 +111,14 @@ impl FileSnapshots {
         if !self.declarations.has_log_formats() {
             return Ok(Vec::new());
         }
-        let snapshot = self.recent_snapshot().await?;
+        let snapshot = self.rescan().await?;
         let problem = |(name, dialect): (&str, &LogDialect)| Some(format!("{name}: {}", dialect.problem.as_deref()?));
         Ok(snapshot.log_tables().into_iter().filter_map(problem).collect())
     }
 
     /// Whether a file of the folders has the name of a log. Only walks the folders.
     pub(crate) async fn may_have_logs(&self) -> Result<bool, Error> {
-        let (paths, limits, declarations) = (self.paths.clone(), self.limits, self.declarations.clone());
-        let scan = self.engine.run_blocking(move || scan_paths(&paths, limits, &declarations)).await?;
+        let scan = self.walk().await?;
         Ok(scan.layout.candidates.iter().any(|candidate| candidate.kind.format == NamedFormat::Log))
     }
 
@@ -167,7 +131,8 @@ impl FileSnapshots {
             let Ok(real) = std::fs::canonicalize(glob.folder()) else { return true };
             let sandbox = PathSandbox::new(vec![real.clone()]);
             let mut layout = Layout::default();
-            layout.add_root(Walker::new(&sandbox, self.limits, &self.declarations).walk_glob(glob, &real, "", ""));
+            let mut walker = Walker::new(&sandbox, self.limits, &self.declarations, self.delta.lock().clone());
+            layout.add_root(walker.walk_glob(glob, &real, "", ""));
             layout.files().next().is_none()
         };
         globs.filter(is_idle).map(|glob| glob.pattern().to_owned()).collect()
@@ -207,9 +172,8 @@ impl FileSnapshots {
         snapshot: &Arc<FileTablesSnapshot>,
         tables: Vec<Arc<FileTable>>,
     ) -> Result<bool, Error> {
-        let count = tables.iter().map(|table| table.paths.len()).sum::<usize>();
-        let is_quick =
-            count <= QUICK_CHECKS_MAX && tables.iter().flat_map(|table| &table.paths).all(|path| path.is_local);
+        let paths = || tables.iter().flat_map(|table| &table.paths);
+        let is_quick = paths().count() <= QUICK_CHECKS_MAX && paths().all(|path| path.is_local);
         if is_quick {
             return Ok(snapshot.is_current(&tables));
         }
@@ -253,10 +217,8 @@ impl FileSnapshots {
             // Else statements with a misspelled name would keep a processor busy with scans.
             tokio::time::sleep_until(pause_until.into()).await;
         }
-        let revision = self.corrections.revision();
-        let (began, paths, limits) = (Instant::now(), self.paths.clone(), self.limits);
-        let declarations = self.declarations.clone();
-        let scan = self.engine.run_blocking(move || scan_paths(&paths, limits, &declarations)).await?;
+        let (revision, began) = (self.corrections.revision(), Instant::now());
+        let scan = self.walk().await?;
         let took = began.elapsed();
         let last = self.latest.lock().as_ref().map(|scan| (scan.snapshot.clone(), scan.corrections_revision));
         let snapshot = match last {
@@ -264,7 +226,7 @@ impl FileSnapshots {
             _ => Arc::new(self.assemble(scan, &mut state, revision).await?),
         };
         let now = Instant::now();
-        let pause = match limits.rescan_after {
+        let pause = match self.limits.rescan_after {
             Duration::ZERO => Duration::ZERO,
             least => least.max(took * PAUSE_PER_SCAN),
         };
@@ -276,6 +238,16 @@ impl FileSnapshots {
             corrections_revision: revision,
         });
         Ok(snapshot)
+    }
+
+    /// Walks over the folders. The log of a Delta table is read again only if it has changed.
+    async fn walk(&self) -> Result<FolderScan, Error> {
+        let (paths, limits, declarations) = (self.paths.clone(), self.limits, self.declarations.clone());
+        let known = self.delta.lock().clone();
+        let work = move || scan_paths(&paths, limits, &declarations, known);
+        let (scan, delta) = self.engine.run_blocking(work).await?;
+        *self.delta.lock() = delta;
+        Ok(scan)
     }
 
     async fn assemble(
@@ -341,53 +313,4 @@ impl FileSnapshots {
         }
         Ok(())
     }
-}
-
-fn scan_paths(paths: &[FilesPath], limits: FileLimits, declarations: &TableDeclarations) -> Result<FolderScan, Error> {
-    let real: Vec<Option<PathBuf>> = paths.iter().map(|path| std::fs::canonicalize(path.root()).ok()).collect();
-    if !paths.is_empty() && real.iter().all(Option::is_none) {
-        let first = paths[0].root();
-        let reason = std::fs::canonicalize(first).err().map(|error| io_error_reason(&error)).unwrap_or_default();
-        let detail = format!("{}: {reason}", first.display());
-        return Err(Error::new(ErrorKind::Unavailable, "the files of the database cannot be found").with_detail(detail));
-    }
-    let sandbox = PathSandbox::new(real.iter().flatten().cloned().collect());
-    let mut walker = Walker::new(&sandbox, limits, declarations);
-    let mut layout = Layout::default();
-    let several = paths.len() > 1;
-    for (index, (path, real)) in paths.iter().zip(&real).enumerate() {
-        // `.` and `..` have no name of their own.
-        let named = if path.root().file_name().is_some() { Some(path.root()) } else { real.as_deref() };
-        let name = named.map(file_name_of).filter(|name| !name.is_empty()).unwrap_or_else(|| "files".to_owned());
-        // A number distinguishes folders with the same name.
-        let prefix = match index {
-            _ if !several => String::new(),
-            0 => format!("{name}/"),
-            _ => format!("{}~{name}/", index + 1),
-        };
-        match (real, path) {
-            (None, _) => layout.add_problem(&name, "the path no longer exists"),
-            (Some(real), FilesPath::Glob(glob)) => layout.add_root(walker.walk_glob(glob, real, &name, &prefix)),
-            (Some(real), _) if real.is_dir() => layout.add_root(walker.walk_folder(real, &name, &prefix)),
-            (Some(real), FilesPath::Plain(path)) => {
-                match walker.find_file(path, format!("{prefix}{}", file_name_of(path)), None) {
-                    Some(file) => layout.add_file(file, ""),
-                    None => layout.add_problem(&name, &format!("{} has an unsupported format", file_name_of(real))),
-                }
-            }
-        }
-    }
-    let files = layout.files().map(|file| (file.location.clone(), file.version.as_ref().ok().copied())).collect();
-    let folders = layout.candidates.iter().flat_map(|candidate| candidate.folders.iter().cloned()).collect();
-    layout.skipped = walker.skipped;
-    let roots = paths.iter().map(FilesPath::root).zip(&real);
-    let linked = roots.filter_map(|(path, real)| Some((path.to_path_buf(), real.clone()?)));
-    layout.links = linked.filter(|(path, real)| path != real).chain(walker.links).collect();
-    let (problems, skipped, links) = (layout.problems.clone(), layout.skipped.clone(), layout.links.clone());
-    let found = ScanSummary { files, folders, links, problems, skipped };
-    Ok(FolderScan { sandbox, layout, found })
-}
-
-fn file_name_of(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

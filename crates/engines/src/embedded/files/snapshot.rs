@@ -8,7 +8,7 @@ use tidegate_core::{Error, ErrorKind, nearest_names};
 use tidegate_query::{Catalog, TableEntry, TableStatus};
 
 use super::file_kind::NamedFormat;
-use super::file_version::{FileIdentity, PathVersion};
+use super::file_version::FileIdentity;
 use super::files_object_store::{FilesObjectStore, PinnedFile};
 use super::layout::{CandidateOrigin, Layout, LayoutProblem, Partitions, TableCandidate};
 use super::limits::FileLimits;
@@ -49,8 +49,7 @@ impl FileTablesSnapshot {
     /// Whether `tables`, which are of this snapshot, are still as they were scanned. Reads only metadata.
     pub(crate) fn is_current(&self, tables: &[Arc<FileTable>]) -> bool {
         let leads_there = |(link, real): &FolderLink| std::fs::canonicalize(link).is_ok_and(|now| now == *real);
-        self.links.iter().all(leads_there)
-            && tables.iter().flat_map(|table| &table.paths).all(PathVersion::is_unchanged)
+        self.links.iter().all(leads_there) && tables.iter().all(|table| table.is_current())
     }
 
     /// The table called `name` exactly, or else the only one whose name differs only in case.
@@ -115,20 +114,21 @@ pub(crate) struct FileSnapshotBuilder {
     pub(crate) batch_rows: usize,
 }
 
-type FileWithProfile = (DataFile, Option<Arc<FileProfile>>);
+pub(super) type FileWithProfile = (DataFile, Option<Arc<FileProfile>>);
 
 /// A requested name with its table, or with the reason why the table cannot be read.
-type NamedTable = (NameRequest, Result<FileTable, String>, Vec<FileWithProfile>);
+pub(super) type NamedTable = (NameRequest, Result<FileTable, String>, Vec<FileWithProfile>);
 
 impl FileSnapshotBuilder {
     pub(crate) fn files_to_probe(layout: &Layout, limits: &FileLimits) -> Vec<DataFile> {
-        layout.candidates.iter().flat_map(|candidate| pick_files(candidate, limits.probed_files_max)).cloned().collect()
+        let of_delta = layout.delta.iter().flat_map(|candidate| candidate.files_to_probe(limits.probed_files_max));
+        let files = layout.candidates.iter().flat_map(|candidate| pick_files(candidate, limits.probed_files_max));
+        files.chain(of_delta).cloned().collect()
     }
 
     /// The snapshot, or the files that must be probed first because their folder is split into separate tables.
     pub(crate) fn assemble(&self, layout: Layout, sandbox: PathSandbox) -> Result<FileTablesSnapshot, Vec<DataFile>> {
-        let (mut all, mut missing, mut notes) = (Vec::new(), Vec::new(), Vec::new());
-        let mut skipped = layout.skipped;
+        let (mut all, mut missing, mut notes, mut skipped) = (Vec::new(), Vec::new(), Vec::new(), layout.skipped);
         for candidate in layout.candidates {
             if candidate.kind.format == NamedFormat::Log {
                 self.add_log(candidate, &mut all, &mut skipped);
@@ -139,6 +139,7 @@ impl FileSnapshotBuilder {
         if !missing.is_empty() {
             return Err(missing);
         }
+        all.extend(layout.delta.iter().map(|candidate| candidate.build(&self.probes, self.batch_rows)));
         for LayoutProblem { name, reason } in layout.problems {
             let request = NameRequest { location: name.clone(), suffix: "folder".to_owned(), name };
             all.push((request, Err(reason), Vec::new()));
@@ -324,8 +325,7 @@ impl FileSnapshotBuilder {
 fn pick_files(candidate: &TableCandidate, max: usize) -> impl Iterator<Item = &DataFile> {
     let (count, max) = (candidate.files.len(), max.max(2));
     // Parquet footers are short and contain the number of rows, which the join order depends on.
-    let all =
-        count <= max || matches!(candidate.kind.format, super::file_kind::NamedFormat::Parquet) && count <= max * 16;
+    let all = count <= max || candidate.kind.format == NamedFormat::Parquet && count <= max * 16;
     let pick = move |index: usize| all || index * (max - 1) % (count - 1) < max - 1;
     candidate.files.iter().enumerate().filter(move |(index, _)| pick(*index)).map(|(_, (file, _))| file)
 }

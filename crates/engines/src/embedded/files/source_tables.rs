@@ -227,6 +227,7 @@ fn build_source_table(
         type_notes: Default::default(),
         known_types: Default::default(),
         comment: table.comment.clone(),
+        delta: None,
     })
 }
 
@@ -248,7 +249,7 @@ fn build_schema(table: &SourceTable) -> Result<TableSchema, String> {
     Ok(TableSchema::builder(in_files).with_table_partition_cols(of_partitions).build())
 }
 
-fn as_view(field: &Arc<Field>) -> Arc<Field> {
+pub(super) fn as_view(field: &Arc<Field>) -> Arc<Field> {
     let view = match field.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
@@ -281,7 +282,7 @@ fn build_files(name: &str, table: &SourceTable, schema: &TableSchema) -> Result<
     table.files.iter().map(file).collect()
 }
 
-fn first_value(array: &ArrayRef) -> Result<ScalarValue, String> {
+pub(super) fn first_value(array: &ArrayRef) -> Result<ScalarValue, String> {
     ScalarValue::try_from_array(array, 0).map_err(|error| error.strip_backtrace())
 }
 

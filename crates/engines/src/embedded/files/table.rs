@@ -10,6 +10,7 @@ use datafusion::datasource::table_schema::TableSchema;
 use object_store::ObjectMeta;
 use parking_lot::Mutex;
 
+use super::delta_table::DeltaFiles;
 use super::file_kind::Compression;
 use super::file_version::{FileVersion, PathVersion};
 use super::number_format::NumberFormat;
@@ -26,7 +27,7 @@ pub(crate) struct FileTable {
     pub(crate) known_types: Fields,
     /// In row order.
     pub(crate) files: Arc<Vec<TableFile>>,
-    /// The files and folders that the table was made from. It is current as long as they have these versions.
+    /// The files and folders that the table was made from.
     pub(crate) paths: Vec<PathVersion>,
     /// Rows of the table that are in no file.
     pub(crate) recent: RecentRows,
@@ -41,6 +42,8 @@ pub(crate) struct FileTable {
     /// Why columns are text or JSON, by name, if only some of their values are. It quotes a value.
     pub(crate) type_notes: BTreeMap<String, String>,
     pub(crate) comment: Option<String>,
+    /// What the log of a Delta table declares. `None` for all other tables.
+    pub(crate) delta: Option<Arc<DeltaFiles>>,
 }
 
 /// Rows that are in no file yet, with all columns of their table.
@@ -74,6 +77,12 @@ impl FileTable {
         let read_bytes = (row_bytes * columns_read as u64 / columns).max(1);
         let rows = (BATCH_BYTES / read_bytes).max(BATCH_ROWS_MIN);
         usize::try_from(rows).map_or(self.batch_rows_max, |rows| rows.min(self.batch_rows_max))
+    }
+
+    /// Whether it is still as it was scanned. Reads only metadata.
+    pub(crate) fn is_current(&self) -> bool {
+        self.paths.iter().all(PathVersion::is_unchanged)
+            && self.delta.as_ref().is_none_or(|delta| !delta.has_next_version())
     }
 
     pub(crate) fn numbers(&self) -> Option<NumberFormat> {

@@ -76,6 +76,7 @@ pub(crate) fn build_table(
         files: Arc::new(table_files),
         paths: path_versions(candidate, files),
         recent: RecentRows::default(),
+        delta: None,
         schema,
     })
 }
@@ -256,7 +257,7 @@ pub(crate) fn to_location(location: &str) -> Location {
     Location::from_iter(location.split('/'))
 }
 
-fn file_statistics(probed: &FileProfile, table_columns: &Schema) -> Option<Arc<Statistics>> {
+pub(super) fn file_statistics(probed: &FileProfile, table_columns: &Schema) -> Option<Arc<Statistics>> {
     let statistics = probed.statistics.as_ref();
     if let Some(statistics) = statistics
         && probed.schema.fields() == table_columns.fields()

@@ -2,10 +2,13 @@
 
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::file_kind::{FileKind, NamedFormat, parse_file_name};
+use super::delta_table::{DeltaFolder, DeltaFolders, DeltaLog};
+use super::file_kind::{Compression, FileKind, NamedFormat, parse_file_name};
 use super::file_version::{FileVersion, PathVersion};
 use super::glob::Glob;
+use super::lake_format::LakeFormat;
 use super::limits::FileLimits;
 use super::local_file_system::is_local;
 use super::path_sandbox::{OpenRefusal, PathSandbox, io_error_reason};
@@ -41,6 +44,8 @@ pub(crate) struct DataFolder {
     pub(crate) name: String,
     pub(crate) files: Vec<DataFile>,
     pub(crate) folders: Vec<DataFolder>,
+    /// The Delta table of the folder. Then `files` are those of its version, in their order.
+    pub(crate) delta: Option<Arc<DeltaFolder>>,
     /// Why it could not be read, or only in part.
     pub(crate) problem: Option<String>,
     /// Its version before it was read.
@@ -67,10 +72,20 @@ pub(crate) struct Walker<'a> {
     pub(crate) skipped: SkippedFiles,
     /// The links that were followed to folders.
     pub(crate) links: Vec<FolderLink>,
+    /// The Delta tables of an earlier walk.
+    known_delta: DeltaFolders,
+    /// The Delta tables of this walk.
+    pub(crate) delta: DeltaFolders,
 }
 
 impl<'a> Walker<'a> {
-    pub(crate) fn new(sandbox: &'a PathSandbox, limits: FileLimits, declarations: &'a TableDeclarations) -> Self {
+    /// The logs of the Delta tables in `known_delta` are read again only if they have changed.
+    pub(crate) fn new(
+        sandbox: &'a PathSandbox,
+        limits: FileLimits,
+        declarations: &'a TableDeclarations,
+        known_delta: DeltaFolders,
+    ) -> Self {
         let (files_left, entries_left, skipped) = (limits.files_max, limits.entries_max, SkippedFiles::default());
         let (open_folders, rotation_retries_left) = (Vec::new(), ROTATION_RETRIES_MAX);
         Self {
@@ -84,6 +99,8 @@ impl<'a> Walker<'a> {
             glob: None,
             skipped,
             links: Vec::new(),
+            known_delta,
+            delta: DeltaFolders::new(),
         }
     }
 
@@ -97,6 +114,9 @@ impl<'a> Walker<'a> {
 
     /// Walks over the folder at the real path `root`. Locations in it begin with `prefix`.
     pub(crate) fn walk_folder(&mut self, root: &Path, name: &str, prefix: &str) -> DataFolder {
+        if let Some(format) = LakeFormat::detect(root) {
+            return self.read_lake_folder(format, root, name, prefix);
+        }
         self.open_folders.push(root.to_path_buf());
         let mut folder = loop {
             let (counts, links) = ((self.files_left, self.entries_left, self.skipped.clone()), self.links.len());
@@ -121,6 +141,48 @@ impl<'a> Walker<'a> {
         folder
     }
 
+    /// A folder whose bookkeeping says which files it has.
+    fn read_lake_folder(&mut self, format: LakeFormat, root: &Path, name: &str, prefix: &str) -> DataFolder {
+        let mut folder = DataFolder { name: name.to_owned(), problem: format.refusal(), ..DataFolder::default() };
+        if folder.problem.is_none() {
+            match self.read_delta_folder(root, prefix) {
+                Ok(files) if self.glob.is_none() || files.iter().any(|file| self.matches_file(file)) => {
+                    folder.files = files;
+                    folder.delta = self.delta.get(root).cloned();
+                }
+                // The glob is for other files.
+                Ok(_) => {}
+                Err(problem) => folder.problem = Some(problem),
+            }
+        }
+        folder
+    }
+
+    /// The files of the newest version of the Delta table at the real path `root`, in its order.
+    fn read_delta_folder(&mut self, root: &Path, prefix: &str) -> Result<Vec<DataFile>, String> {
+        let known = self.known_delta.get(root);
+        let folder = DeltaFolder::open(root, self.sandbox, self.files_left, known)?;
+        let columns = folder.version.schema.fields().len();
+        if columns > self.limits.columns_max {
+            return Err(format!("it has {columns} columns; the limit is {}", self.limits.columns_max));
+        }
+        let paths = folder.version.files.iter().map(|file| file.path.as_str());
+        let files: Vec<DataFile> = paths.map(|path| self.delta_file(root, path, prefix, &folder.log)).collect();
+        if files.len() > self.files_left {
+            return Err(format!("it has more than {} data files", self.files_left));
+        }
+        self.files_left -= files.len();
+        self.delta.insert(root.to_path_buf(), folder);
+        Ok(files)
+    }
+
+    fn delta_file(&self, root: &Path, path: &str, prefix: &str, log: &DeltaLog) -> DataFile {
+        let (location, path) = (format!("{prefix}{path}"), root.join(path));
+        let kind = FileKind { format: NamedFormat::Parquet, compression: Compression::UNCOMPRESSED };
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        self.data_file(stem, kind, location, path, Some(&log.newest))
+    }
+
     /// The single file at `path`, whatever its name. `folder` is the one that it is in, if that was scanned.
     pub(crate) fn find_file(
         &mut self,
@@ -134,13 +196,25 @@ impl<'a> Walker<'a> {
             NamedFormat::Log => log_table_name(&file_name),
             _ => parse_file_name(&file_name)?.0.to_owned(),
         };
-        let version = self.read_version(path);
-        let is_local = match (&version, folder) {
-            (Ok(version), Some(folder)) if version.is_on_device_of(&folder.version) => folder.is_local,
+        Some(self.data_file(stem, kind, location, path.to_path_buf(), folder))
+    }
+
+    /// The file at `path`. `beside` is a file or folder on the device that it is probably on.
+    fn data_file(
+        &self,
+        stem: String,
+        kind: FileKind,
+        location: String,
+        path: PathBuf,
+        beside: Option<&PathVersion>,
+    ) -> DataFile {
+        let version = self.read_version(&path);
+        let is_local = match (&version, beside) {
+            (Ok(version), Some(beside)) if version.is_on_device_of(&beside.version) => beside.is_local,
             // It is a link, or mounted.
-            _ => is_local(path),
+            _ => is_local(&path),
         };
-        Some(DataFile { stem, kind, location, path: path.to_path_buf(), version, is_local })
+        DataFile { stem, kind, location, path, version, is_local }
     }
 
     /// What the configuration declares, or else what the name indicates.
@@ -206,6 +280,10 @@ impl<'a> Walker<'a> {
         let file = self.find_file(&path, location, folder.version.as_ref());
         folder.files.extend(file);
         Ok(())
+    }
+
+    fn matches_file(&self, file: &DataFile) -> bool {
+        self.matches_glob(&file.location, Glob::includes)
     }
 
     fn matches_glob(&self, location: &str, by: impl Fn(&Glob, &str) -> bool) -> bool {

@@ -5,6 +5,9 @@
 //!   This is DataFusion's issue 15812; `docs/decisions/upstream` says when the removal can go.
 //! - Intervals and times of 96 bits are bytes (`files/logical_types.rs`), without bounds. Both have the same encodings as bytes.
 //!
+//! In Delta tables, columns may have other names in the data files. Their footers get the names of the table, so that
+//! everything else finds columns, bounds and fields by those.
+//!
 //! Row groups are read within the decode budget.
 
 use std::ops::Range;
@@ -29,9 +32,10 @@ use parquet::file::metadata::{
 };
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type as ParquetType, TypePtr};
+use tidegate_delta::ColumnMapping;
 
 use crate::embedded::decode_budget::{DecodeBudget, DecodePermit, ReaderPause, with_permit};
-use crate::embedded::files::{WIDE_BYTES, is_read_as_bytes};
+use crate::embedded::files::{DeltaFiles, WIDE_BYTES, is_read_as_bytes};
 
 /// Creates readers that correct footers.
 #[derive(Debug)]
@@ -39,15 +43,21 @@ pub(super) struct ParquetFooterFactory {
     cached: CachedParquetFileReaderFactory,
     cache: Arc<FileMetadataCache>,
     decoding: Option<Decoding>,
+    delta: Option<Arc<DeltaFiles>>,
 }
 
 /// The decode budget, and the reader of the query.
 type Decoding = (Arc<DecodeBudget>, Arc<ReaderPause>);
 
 impl ParquetFooterFactory {
-    /// For files in `store`. Footers are cached in `cache`.
-    pub(super) fn new(store: Arc<dyn ObjectStore>, cache: Arc<FileMetadataCache>, decoding: Option<Decoding>) -> Self {
-        Self { cached: CachedParquetFileReaderFactory::new(store, cache.clone()), cache, decoding }
+    /// For files in `store`, those of the Delta table if `delta` is one. Footers are cached in `cache`.
+    pub(super) fn new(
+        store: Arc<dyn ObjectStore>,
+        cache: Arc<FileMetadataCache>,
+        decoding: Option<Decoding>,
+        delta: Option<Arc<DeltaFiles>>,
+    ) -> Self {
+        Self { cached: CachedParquetFileReaderFactory::new(store, cache.clone()), cache, decoding, delta }
     }
 }
 
@@ -61,8 +71,8 @@ impl ParquetFileReaderFactory for ParquetFooterFactory {
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
         let meta = file.object_meta.clone();
         let inner = self.cached.create_reader(partition_index, file, metadata_size_hint, metrics)?;
-        let (cache, decoding) = (self.cache.clone(), self.decoding.clone());
-        Ok(Box::new(FooterReader { inner, meta, cache, decoding, row_group: None }))
+        let (cache, decoding, delta) = (self.cache.clone(), self.decoding.clone(), self.delta.clone());
+        Ok(Box::new(FooterReader { inner, meta, cache, decoding, delta, row_group: None }))
     }
 }
 
@@ -71,6 +81,7 @@ struct FooterReader {
     meta: ObjectMeta,
     cache: Arc<FileMetadataCache>,
     decoding: Option<Decoding>,
+    delta: Option<Arc<DeltaFiles>>,
     /// Of the row group that was read last.
     row_group: Option<Arc<DecodePermit>>,
 }
@@ -97,6 +108,20 @@ impl FooterReader {
         if cached.is_some_and(|cached| cached.meta.e_tag != self.meta.e_tag) {
             self.cache.remove(&self.meta.location);
         }
+    }
+
+    /// The corrected footer of the file.
+    async fn read_footer(
+        &mut self,
+        options: Option<&ArrowReaderOptions>,
+    ) -> Result<Arc<ParquetMetaData>, ParquetError> {
+        self.forget_other_version();
+        let read = self.inner.get_metadata(options).await?;
+        let Some(corrected) = correct(&read)? else { return Ok(read) };
+        let footer = Arc::new(corrected);
+        let kept = Arc::new(CachedParquetMetaData::new(footer.clone()));
+        self.cache.put(&self.meta.location, CachedFileMetadataEntry::new(self.meta.clone(), kept));
+        Ok(footer)
     }
 }
 
@@ -125,13 +150,12 @@ impl AsyncFileReader for FooterReader {
         options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>, ParquetError>> {
         async move {
-            self.forget_other_version();
-            let read = self.inner.get_metadata(options).await?;
-            let Some(corrected) = correct(&read)? else { return Ok(read) };
-            let footer = Arc::new(corrected);
-            let kept = Arc::new(CachedParquetMetaData::new(footer.clone()));
-            self.cache.put(&self.meta.location, CachedFileMetadataEntry::new(self.meta.clone(), kept));
-            Ok(footer)
+            let footer = self.read_footer(options).await?;
+            // Not cached: a column gets another name without a new file.
+            match self.delta.as_ref().and_then(|delta| delta.mapping()) {
+                Some(mapping) => Ok(Arc::new(with_table_names(&footer, mapping)?)),
+                None => Ok(footer),
+            }
         }
         .boxed()
     }
@@ -221,4 +245,15 @@ fn type_with_bytes(node: &TypePtr, file: &FileMetaData) -> Result<TypePtr, Parqu
         }
         _ => Ok(node.clone()),
     }
+}
+
+/// The footer with the names of the table, without the types that the writer noted by its own names.
+fn with_table_names(footer: &ParquetMetaData, mapping: &ColumnMapping) -> Result<ParquetMetaData, ParquetError> {
+    let file = footer.file_metadata();
+    let columns = Arc::new(mapping.rename(file.schema_descr())?);
+    let (writer, orders) = (file.created_by().map(str::to_owned), file.column_orders().cloned());
+    let file = FileMetaData::new(file.version(), file.num_rows(), writer, None, columns, orders);
+    let builder = ParquetMetaDataBuilder::new(file).set_row_groups(footer.row_groups().to_vec());
+    let builder = builder.set_column_index(footer.column_index().cloned());
+    Ok(builder.set_offset_index(footer.offset_index().cloned()).build())
 }

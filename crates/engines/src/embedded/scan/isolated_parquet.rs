@@ -25,7 +25,8 @@ use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use object_store::ObjectStore;
 
-use super::read_failure::unreadable_error;
+use super::delta_types::TypeMismatch;
+use super::read_failure::{find_cause, unreadable_error};
 use crate::embedded::files::{READER_PANICKED, STORE_ERROR_PREFIX, catch_reader_panic, strip_error_kind};
 
 /// A [`ParquetSource`], also after DataFusion has changed it.
@@ -183,8 +184,11 @@ fn named<T, P>(outcome: Result<Result<T>, P>, location: &str) -> Result<T> {
     }
 }
 
-/// Names the file in an error of Parquet's reader. Errors of the store name it already.
+/// Names the file in an error of Parquet's reader, or about its types. Errors of the store name it already.
 fn name_file(error: DataFusionError, location: &str) -> DataFusionError {
+    if let Some(mismatch) = find_cause::<TypeMismatch>(&error) {
+        return unreadable_error(location, &mismatch.to_string());
+    }
     match parquet_reason(&error) {
         Some(reason) if !reason.contains(STORE_ERROR_PREFIX) => {
             let reason = format!("it is not a readable Parquet file: {}", strip_error_kind(&reason));

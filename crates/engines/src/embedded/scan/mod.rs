@@ -3,6 +3,7 @@
 
 mod column_values;
 mod csv_rows;
+mod delta_types;
 mod footer;
 mod isolated_parquet;
 mod json_column;

@@ -31,6 +31,7 @@ use datafusion::physical_expr_adapter::{
 use datafusion::physical_plan::PhysicalExpr;
 use uuid::Uuid;
 
+use super::delta_types::check_delta_types;
 use super::read_failure::ReadFailure;
 use crate::embedded::files::{ColumnCorrections, FileTable, UUID_BYTES, WIDE_BYTES};
 
@@ -63,6 +64,9 @@ impl PhysicalExprAdapterFactory for ParquetValues {
             }
         };
         let raw = Arc::new(Schema::new(logical.fields().iter().map(raw_field).collect::<Vec<_>>()));
+        if self.table.delta.is_some() {
+            check_delta_types(&raw, &physical)?;
+        }
         let inner = DefaultPhysicalExprAdapterFactory.create(raw.clone(), physical)?;
         Ok(Arc::new(ValueAdapter { inner, raw, converted, source: self.clone() }))
     }
@@ -161,9 +165,13 @@ impl ParquetValue {
         DataFusionError::External(Box::new(failure))
     }
 
-    /// Gives the column nanoseconds. Returns whether the table can be built again.
+    /// Gives the column nanoseconds, unless the log of a Delta table has its type. Returns whether the table can be built
+    /// again.
     fn correct_unit(&self, zone: &Option<Arc<str>>) -> bool {
         let ParquetValues { table, corrections } = &self.source;
+        if table.delta.is_some() {
+            return false;
+        }
         let finer = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
         let column = Arc::new(Field::new(&self.column, finer, true));
         for file in table.files.iter() {

@@ -12,6 +12,7 @@ use datafusion::datasource::TableType;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::listing::helpers::expr_applicable_for_cols;
 use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::physical_plan::parquet::ParquetRowSelection;
 use datafusion::datasource::physical_plan::{
     FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource, ParquetSource,
 };
@@ -71,6 +72,10 @@ impl FileTableProvider {
             if let Some(statistics) = &file.statistics {
                 partitioned = partitioned.with_statistics(statistics.clone());
             }
+            let delta = self.table.delta.as_ref();
+            if let Some(deletions) = delta.and_then(|delta| delta.deletions(&file.meta.location)) {
+                partitioned = partitioned.with_extension(ParquetRowSelection::new(deletions.remaining()));
+            }
             files.push(partitioned);
         }
         Ok(files)
@@ -89,7 +94,8 @@ impl FileTableProvider {
             return Ok(Arc::new(ReaderSource::new(self.table.clone(), &self.files)));
         }
         let decoding = session_reader(state).map(|reader| (self.files.engine().decode_budget().clone(), reader));
-        let footers = ParquetFooterFactory::new(self.store.clone(), self.footers.clone(), decoding);
+        let (store, delta) = (self.store.clone(), self.table.delta.clone());
+        let footers = ParquetFooterFactory::new(store, self.footers.clone(), decoding, delta);
         let source = ParquetSource::new(self.table.schema.clone())
             .with_table_parquet_options(state.default_table_options().parquet)
             .with_parquet_file_reader_factory(Arc::new(footers));

@@ -38,6 +38,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         "tidegate-engines",
         &[
             "tidegate-core",
+            "tidegate-delta",
             "tidegate-ingest-formats",
             "tidegate-journal-files",
             "tidegate-log-formats",
