@@ -163,7 +163,7 @@ fn value() -> impl Strategy<Value = Value> {
 /// Whether `read` is what a column of this type has of `written`.
 fn is_same(kind: &str, read: &str, written: &Value) -> bool {
     match kind {
-        "json" => read == written.to_string(),
+        "json" => read == format!("{written}"),
         "double" => read.parse::<f64>().ok() == written.to_string().parse::<f64>().ok(),
         // Zeros after the point are no digits of a whole number.
         decimal if decimal.starts_with("decimal") => {
@@ -172,7 +172,7 @@ fn is_same(kind: &str, read: &str, written: &Value) -> bool {
         }
         // Which types these have is tested where they are made.
         nested if nested.ends_with("[]") || nested.starts_with("struct") => true,
-        _ => written.as_str().map_or_else(|| read == written.to_string(), |text| read == text),
+        _ => written.as_str().map_or_else(|| read == format!("{written}"), |text| read == text),
     }
 }
 

@@ -17,10 +17,10 @@ use parquet::schema::parser::parse_message_type;
 
 use crate::support::{Folder, numbers, write_arrow, write_parquet};
 
-/// Writes a row group with the columns of `message`, each by one of `columns`.
 /// Writes one column.
 type WriteColumn<'c> = &'c dyn Fn(&mut SerializedRowGroupWriter<'_, fs::File>);
 
+/// Writes a row group with the columns of `message`, each by one of `columns`.
 fn write_columns(path: &Path, message: &str, columns: &[WriteColumn<'_>]) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let schema = Arc::new(parse_message_type(&format!("message schema {{ {message} }}")).unwrap());

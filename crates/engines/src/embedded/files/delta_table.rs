@@ -214,6 +214,7 @@ impl DeltaCandidate {
             estimated_rows: rows.or_else(rows_in_log),
             row_bytes: average(profiles.iter().filter_map(|(_, profile)| profile.as_ref()?.row_bytes)),
             batch_rows_max: batch_rows_max.max(1),
+            known_types: Default::default(),
             null_marker_columns: Default::default(),
             type_notes: Default::default(),
             comment: Some(format!("Delta table, version {}; {} files", version.number, table_files.len())),
@@ -232,7 +233,7 @@ impl DeltaCandidate {
 fn profile_of(file: &DataFile, probes: &HashMap<String, ProbeResult>) -> Result<Option<Arc<FileProfile>>, String> {
     let unreadable = |reason: &String| format!("its file {}: {reason}", file.location);
     file.version.as_ref().map_err(unreadable)?;
-    probes.get(&file.location).map(|probed| probed.as_ref().map_err(unreadable)).transpose().map(Option::cloned)
+    probes.get(&file.location).map(|probed| probed.as_ref().map(Arc::clone).map_err(unreadable)).transpose()
 }
 
 /// The columns of the files, then those of the partitions. Any may be null: other writers do not always keep to what they
