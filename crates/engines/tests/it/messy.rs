@@ -259,7 +259,7 @@ async fn a_column_never_has_the_name_of_another_while_files_are_replaced() {
 }
 
 #[tokio::test]
-async fn uuids_and_json_of_parquet_are_text() {
+async fn uuids_and_json_of_parquet_have_their_text() {
     use parquet::data_type::{ByteArray, ByteArrayType, FixedLenByteArray, FixedLenByteArrayType};
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
@@ -282,7 +282,7 @@ async fn uuids_and_json_of_parquet_are_text() {
     rows.close().unwrap();
     writer.close().unwrap();
     let node = folder.database();
-    assert_eq!(node.columns("t").await.unwrap(), "id text, doc text, kind text");
+    assert_eq!(node.columns("t").await.unwrap(), "id text, doc json, kind text");
     let uuid = "abababab-abab-abab-abab-abababababab";
     assert_eq!(node.rows("SELECT id, doc, kind FROM t").await, format!("{uuid}|{{\"a\": 1}}|RED\nnull|null|null"));
     assert_eq!(node.rows(&format!("SELECT kind FROM t WHERE id = '{uuid}'")).await, "RED");

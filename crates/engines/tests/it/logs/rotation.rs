@@ -34,7 +34,7 @@ async fn rotated_files_are_one_table_from_old_to_new() {
     folder.write("access.log.1.gz", compressed("gzip", numbered(20..30).as_bytes()).unwrap());
     folder.write("error.log", "2024/03/01 12:00:00 [error] 1#1: x\n");
     let node = folder.database();
-    assert_eq!(node.tables().await, "access: readable");
+    assert_eq!(node.tables().await, "access: readable\nerror: readable");
     assert_eq!(numbers_of(&node.rows("SELECT path FROM access").await), (0..40).collect::<Vec<_>>());
     assert_eq!(
         node.rows("SELECT entry_file, count(*), min(entry_offset) FROM access GROUP BY 1 ORDER BY 1").await,

@@ -60,8 +60,8 @@ async fn aggregates_are_computed_on_the_nodes() {
     let answer = network.rows(sql).await;
     assert_eq!(
         answer,
-        "a|2|13|6.5000000000000000000|2026-01-02T10:00:00|2|7.0|2\nb|1|2|2.0000000000000000000|2026-01-02T00:00:00|1|2.5|1\n\
-         c|1|20|20.0000000000000000000|2026-02-02T00:00:00|0|null|1",
+        "a|2|13|6.5000000000000000000|2026-01-02T10:00:00Z|2|7.0|2\nb|1|2|2.0000000000000000000|2026-01-02T00:00:00Z|1|2.5|1\n\
+         c|1|20|20.0000000000000000000|2026-02-02T00:00:00Z|0|null|1",
         "{plan}"
     );
     let statements = network.take_statements();
@@ -85,7 +85,7 @@ async fn groups_by_time_and_node_are_computed_on_the_nodes() {
     let plan = network.plan(sql).await.unwrap().explain().await.unwrap();
     assert_eq!(
         network.rows(sql).await,
-        "2026-01-01T00:00:00|bergen|1\n2026-01-02T00:00:00|bergen|5\n2026-02-01T00:00:00|milan|10\n2026-02-02T00:00:00|milan|20"
+        "2026-01-01T00:00:00Z|bergen|1\n2026-01-02T00:00:00Z|bergen|5\n2026-02-01T00:00:00Z|milan|10\n2026-02-02T00:00:00Z|milan|20"
     );
     for statement in network.take_statements() {
         assert!(statement.contains("GROUP BY"), "{statement}\n{plan}");
@@ -189,8 +189,8 @@ async fn parts_have_sizes_and_ranges_which_are_kept_while_a_node_is_away() {
     assert_eq!(
         first,
         format!(
-            "bergen Some({}) time 2026-01-01T00:00:00..2026-01-02T10:00:00 site a..b\n\
-             milan Some({}) time 2026-02-01T00:00:00..2026-02-02T00:00:00 site a..c",
+            "bergen Some({}) time 2026-01-01T00:00:00Z..2026-01-02T10:00:00Z site a..b\n\
+             milan Some({}) time 2026-02-01T00:00:00Z..2026-02-02T00:00:00Z site a..c",
             sizes[0], sizes[1]
         )
     );
