@@ -39,7 +39,7 @@ impl SqliteBatchBuilder {
         self.bytes
     }
 
-    /// Appends a row. The batch must not be used after an error.
+    /// Appends a row. After an error, only the rows before it can be taken.
     pub(super) fn push(&mut self, row: &Row<'_>, row_bytes_max: usize) -> Result<(), WorkError> {
         let mut row_bytes = 0;
         for (index, (name, values)) in self.columns.iter_mut().enumerate() {
@@ -56,8 +56,11 @@ impl SqliteBatchBuilder {
     }
 
     pub(super) fn take(&mut self) -> Result<RecordBatch, ArrowError> {
-        let arrays = self.columns.iter_mut().map(|(_, values)| values.take()).collect::<Result<Vec<_>, _>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
+        let rows = self.rows;
+        // A row with an error may have values in its first columns.
+        let arrays = self.columns.iter_mut().map(|(_, values)| Ok(values.take()?.slice(0, rows)));
+        let arrays = arrays.collect::<Result<Vec<_>, ArrowError>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
         (self.rows, self.bytes) = (0, 0);
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
     }
