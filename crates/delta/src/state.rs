@@ -58,7 +58,7 @@ fn open_file(path: &Path) -> std::io::Result<File> {
 struct Replay {
     protocol: Option<Protocol>,
     metadata: Option<Metadata>,
-    /// Files by their encoded path, with their position among all added files.
+    /// Files by their path, with their position among all added files.
     files: HashMap<String, (u64, Add)>,
     added: u64,
     removed: HashMap<String, i64>,
@@ -80,17 +80,18 @@ impl Replay {
             if remove.deletion_vector.is_some() {
                 return Err(DeltaError::UnsupportedFeature("deletionVectors".to_owned()));
             }
-            self.files.remove(&remove.path);
-            if let Some(path) = decode_path(&remove.path) {
+            let path = decode_path(&remove.path);
+            self.files.remove(path.as_ref().unwrap_or(&remove.path));
+            if let Some(path) = path {
                 self.removed.insert(path, remove.deletion_timestamp.unwrap_or_default());
             }
         }
         if let Some(add) = action.add {
-            if let Some(path) = decode_path(&add.path) {
-                self.removed.remove(&path);
-            }
+            // Writers encode the same path in different ways.
+            let path = decode_path(&add.path).unwrap_or_else(|| add.path.clone());
+            self.removed.remove(&path);
             self.added += 1;
-            self.files.insert(add.path.clone(), (self.added, add));
+            self.files.insert(path, (self.added, add));
         }
         Ok(())
     }

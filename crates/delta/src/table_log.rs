@@ -17,7 +17,7 @@ use super::column_mapping::{ColumnMapping, MappingMode};
 use super::deletion_vector::DeletedRows;
 use super::log_files::{LogListing, entry_path, list, log_folder};
 use super::log_reader::read_log;
-use super::partition::parse_value;
+use super::partition::{decode_path, parse_value};
 use super::schema::check_names;
 use super::schema_json::field_from_delta;
 use super::snapshot::{partition_texts, path_below_table};
@@ -151,11 +151,12 @@ impl VersionReplay {
     }
 }
 
-/// A file is another one if other rows of it are deleted.
+/// A file is another one if other rows of it are deleted. Writers encode the same path in different ways.
 fn file_key(path: &str, vector: Option<&DeletionVector>) -> String {
+    let path = decode_path(path).unwrap_or_else(|| path.to_owned());
     match vector {
         Some(vector) => format!("{path}\n{}\n{}", vector.path_or_inline_dv, vector.offset.unwrap_or_default()),
-        None => path.to_owned(),
+        None => path,
     }
 }
 

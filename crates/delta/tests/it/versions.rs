@@ -98,6 +98,14 @@ fn files_of_the_newest_version_are_found() {
 }
 
 #[test]
+fn a_file_is_removed_however_its_path_is_encoded() {
+    let mut log = Log::plain();
+    log.commit(&[add("city=Zürich/a.parquet"), add("b c.parquet")]);
+    log.commit(&[remove("city=Z%C3%BCrich/a.parquet"), remove("b%20c.parquet"), add("d.parquet")]);
+    assert_eq!(paths(&log.read().unwrap()), ["d.parquet"]);
+}
+
+#[test]
 fn a_log_without_a_version_is_no_table() {
     let folder = tempdir().unwrap();
     assert!(matches!(TableLog::list(folder.path()), Err(DeltaError::Corrupt { .. })));

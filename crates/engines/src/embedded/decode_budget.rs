@@ -36,6 +36,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(500);
 pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(20);
 /// Without a change for so long, queries may wait for each other.
 const STUCK_AFTER: Duration = Duration::from_secs(1);
+/// Whose turn it is waits so long for one other query that holds more than the budget.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Pauses and times become known at the next check.
 const CHECK_EVERY: Duration = Duration::from_millis(100);
 
@@ -160,9 +162,11 @@ impl DecodeBudget {
         let request = self.add_request(reader);
         let mut turn = pin!(self.turn.lock());
         let mut has_turn = None;
+        let mut turn_began = Instant::now();
         loop {
             let changed = self.changed.notified();
-            if let Some(permit) = self.try_admit(request.query, bytes, has_turn.is_some()) {
+            let has_waited = has_turn.is_some() && turn_began.elapsed() >= TURN_WAIT_MAX;
+            if let Some(permit) = self.try_admit(request.query, bytes, has_turn.is_some(), has_waited) {
                 return permit;
             }
             if has_turn.is_some() {
@@ -170,7 +174,7 @@ impl DecodeBudget {
             }
             // A query may become the only one, or get stuck, before it is its turn.
             tokio::select! {
-                guard = &mut turn, if has_turn.is_none() => has_turn = Some(guard),
+                guard = &mut turn, if has_turn.is_none() => (has_turn, turn_began) = (Some(guard), Instant::now()),
                 () = changed, if has_turn.is_some() => {}
                 () = tokio::time::sleep(CHECK_EVERY) => {}
             }
@@ -185,9 +189,17 @@ impl DecodeBudget {
         Request { budget: self, query }
     }
 
-    fn try_admit(self: &Arc<Self>, query: usize, bytes: usize, has_turn: bool) -> Option<Arc<DecodePermit>> {
+    fn try_admit(
+        self: &Arc<Self>,
+        query: usize,
+        bytes: usize,
+        has_turn: bool,
+        has_waited: bool,
+    ) -> Option<Arc<DecodePermit>> {
         let mut state = self.state.lock();
-        if !self.is_admissible(&state, query, bytes, has_turn) {
+        let is_admissible = self.is_admissible(&state, query, bytes, has_turn)
+            || has_waited && bytes <= self.bytes_max && state.is_held_by_one_other(query);
+        if !is_admissible {
             return None;
         }
         state.changed_at = Instant::now();
@@ -236,6 +248,12 @@ impl DecodeBudget {
 }
 
 impl State {
+    /// Whether only one query beside `query` has row groups: one that is larger than the budget, with a slow reader, must
+    /// not stop all others.
+    fn is_held_by_one_other(&self, query: usize) -> bool {
+        self.queries.iter().filter(|(key, decoding)| **key != query && decoding.row_groups > 0).count() <= 1
+    }
+
     fn held_bytes(&self, query: usize) -> HeldBytes {
         let mut held = HeldBytes::default();
         for (key, decoding) in &self.queries {

@@ -19,6 +19,12 @@ const ICEBERG_SUFFIX: &str = ".metadata.json";
 /// How many files are searched for one.
 const METADATA_FILES_MAX: usize = 10_000;
 
+/// Whether a file has a name of Iceberg's: `v3.metadata.json`, or `00003-….metadata.json`.
+fn is_iceberg_metadata(name: &str) -> bool {
+    let version = name.strip_suffix(ICEBERG_SUFFIX).map(|stem| stem.strip_prefix('v').unwrap_or(stem));
+    version.is_some_and(|version| version.starts_with(|first: char| first.is_ascii_digit()))
+}
+
 impl LakeFormat {
     /// The format of the table in `folder`, by the folders in it.
     pub(crate) fn detect(folder: &Path) -> Option<Self> {
@@ -30,8 +36,7 @@ impl LakeFormat {
         }
         let files = fs::read_dir(folder.join("metadata")).into_iter().flatten().take(METADATA_FILES_MAX).flatten();
         let mut names = files.map(|file| file.file_name());
-        let has_metadata = names.any(|name| name.to_string_lossy().ends_with(ICEBERG_SUFFIX));
-        has_metadata.then_some(Self::Iceberg)
+        names.any(|name| is_iceberg_metadata(&name.to_string_lossy())).then_some(Self::Iceberg)
     }
 
     /// Why tables of this format are not read. `None` if they are.
@@ -42,5 +47,17 @@ impl LakeFormat {
             Self::Iceberg => "Iceberg",
         };
         Some(format!("{name} tables are not read; export its rows as Parquet files into a folder of their own"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_iceberg_metadata;
+
+    #[test]
+    fn only_names_of_iceberg_count() {
+        assert!(is_iceberg_metadata("v3.metadata.json"));
+        assert!(is_iceberg_metadata("00003-5fba94ed-9794-4965-ba6e-6ee3c0d22af9.metadata.json"));
+        assert!(!is_iceberg_metadata("app.metadata.json") && !is_iceberg_metadata("1.json"));
     }
 }

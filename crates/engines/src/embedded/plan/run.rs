@@ -27,8 +27,10 @@ use crate::embedded::scan::{find_cause, is_retryable};
 /// Maximum number of bytes of a batch that is sent. Larger batches are split.
 const PIECE_BYTES_MAX: usize = 4 << 20;
 
-/// Maximum number of times that a statement restarts because of changed files or column corrections.
+/// Maximum number of times that a statement restarts because of changed files.
 const REPLANS_MAX: usize = 8;
+/// Maximum number of times that it restarts because of column corrections, each of which is new.
+const CORRECTIONS_MAX: usize = 64;
 
 /// Starts `plan`. It ends early when `job` is cancelled or the rows are dropped. Returns with the first rows, because
 /// the columns are final only then.
@@ -77,8 +79,10 @@ async fn run_with_retries(
     let mut planned_again = 0;
     loop {
         let Err(error) = run_once(&plan, &batches, &mut begun).await else { return Ok(()) };
-        let is_outdated = is_retryable(&error) || error.to_string().contains(CHANGED_WHILE_READ);
-        let may_plan_again = plan.source.is_some() && planned_again < REPLANS_MAX;
+        let is_corrected = is_retryable(&error);
+        let is_outdated = is_corrected || error.to_string().contains(CHANGED_WHILE_READ);
+        let replans_max = if is_corrected { CORRECTIONS_MAX } else { REPLANS_MAX };
+        let may_plan_again = plan.source.is_some() && planned_again < replans_max;
         if is_outdated && may_plan_again && !plan.cancellation.has_sent_rows() {
             planned_again += 1;
             report_step(&plan, QueryStep::Retried { reason: "its files changed, or a column was corrected" });

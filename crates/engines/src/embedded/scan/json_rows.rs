@@ -16,7 +16,7 @@ use crate::embedded::files::{
 /// The maximum size of a batch, unless a row is larger.
 const BATCH_BYTES_MAX: usize = 16 << 20;
 /// The size of the objects that are searched for further changes of the columns, after one that the table does not hold.
-const SEARCHED_BYTES_MAX: usize = 8 << 20;
+const SEARCHED_BYTES_MAX: usize = 64 << 20;
 
 /// Why the rows of a JSON file cannot be read.
 pub(super) enum JsonRowsError {
