@@ -136,6 +136,8 @@ enum ScanState {
 #[derive(Debug)]
 pub struct CsvScanner {
     characters: CsvCharacters,
+    /// By byte, whether it may have a meaning in a field without quotes.
+    is_special: [bool; 256],
     state: ScanState,
     /// The next byte of the record.
     position: usize,
@@ -153,7 +155,11 @@ impl CsvScanner {
     /// A scanner at the beginning of a record.
     pub fn new(characters: CsvCharacters) -> Self {
         let (state, field) = (ScanState::FieldStart, CsvField::EMPTY);
-        Self { characters, state, position: 0, field, fields: Vec::new(), fields_beyond: 0, defect: None }
+        let mut is_special = [false; 256];
+        for byte in [characters.delimiter, characters.line_break, characters.quote, b'\r'] {
+            is_special[usize::from(byte)] = true;
+        }
+        Self { characters, is_special, state, position: 0, field, fields: Vec::new(), fields_beyond: 0, defect: None }
     }
 
     /// The fields of the record, at most 65,536.
@@ -221,10 +227,9 @@ impl CsvScanner {
     /// is none.
     #[inline]
     fn scan_plain(&mut self, bytes: &[u8]) -> Option<bool> {
-        let CsvCharacters { delimiter, quote, line_break, quotes, .. } = self.characters;
+        let CsvCharacters { delimiter, line_break, quotes, .. } = self.characters;
         let rest = bytes.get(self.position..).unwrap_or_default();
-        let is_special = |byte: &u8| *byte == delimiter || *byte == line_break || *byte == quote || *byte == b'\r';
-        let Some(length) = rest.iter().position(is_special) else {
+        let Some(length) = rest.iter().position(|byte| self.is_special[usize::from(*byte)]) else {
             self.position = bytes.len();
             return None;
         };
