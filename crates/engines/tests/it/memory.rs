@@ -264,6 +264,19 @@ pub(crate) fn anonymous_bytes() -> usize {
     line.trim().trim_end_matches("kB").trim().parse::<usize>().unwrap() * 1_024
 }
 
+#[tokio::test]
+async fn nulls_among_the_values_of_a_dictionary_are_null() {
+    let folder = Folder::new();
+    let values: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("c")]));
+    let keys = Int8Array::from(vec![Some(0), Some(1), Some(2), None, Some(1)]);
+    let dictionary: ArrayRef = Arc::new(DictionaryArray::new(keys, values));
+    let rows = RecordBatch::try_from_iter_with_nullable([("d", dictionary, true)]).unwrap();
+    write_arrow(&folder.join("t.arrow"), &rows, false);
+    let node = folder.database();
+    assert_eq!(node.rows("SELECT count(d), count(*) FROM t").await, "2|5");
+    assert_eq!(node.rows("SELECT d FROM t").await, "a\nnull\nc\nnull\nnull");
+}
+
 /// A dictionary with one text is small, and its rows are not.
 #[tokio::test]
 async fn values_of_dictionaries_in_files_are_sent_in_short_batches() {

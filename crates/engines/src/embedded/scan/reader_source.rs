@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray as _, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -352,6 +352,11 @@ fn with_types(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Ar
     let columns = columns.map(|(column, field)| match column.data_type() {
         data_type if data_type == field.data_type() => Ok(column.clone()),
         DataType::FixedSizeBinary(_) => Ok(Arc::new(uuid_texts(column.as_fixed_size_binary())) as ArrayRef),
+        // Casting it would lose nulls among the values of the dictionary.
+        DataType::Dictionary(..) => {
+            let dictionary = column.as_any_dictionary();
+            take(&cast(dictionary.values(), field.data_type())?, dictionary.keys(), None)
+        }
         _ => cast(column, field.data_type()),
     });
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
