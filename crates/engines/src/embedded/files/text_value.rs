@@ -154,7 +154,6 @@ impl<'t> FloatText<'t> {
         let (is_negative, rest) = split_sign(text, origin);
         let digits = |bytes: &'t [u8]| bytes.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(bytes.len());
         let (whole, rest) = rest.split_at(digits(rest));
-        let has_point = rest.first() == Some(&b'.');
         let (fraction, rest) = match rest {
             [b'.', rest @ ..] => rest.split_at(digits(rest)),
             rest => (&rest[..0], rest),
@@ -164,8 +163,6 @@ impl<'t> FloatText<'t> {
         }
         let exponent = match rest {
             [] => 0,
-            // `12E5` is a code, whatever the other values are.
-            [b'E', b'0'..=b'9', ..] if !has_point && !is_negative && origin == TypeOrigin::Inferred => return None,
             [b'e' | b'E', exponent @ ..] => {
                 if exponent.len() > 6 {
                     return None;
