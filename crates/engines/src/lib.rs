@@ -4,6 +4,7 @@
 //! Each engine implements [`tidegate_query::Database`] and is independent of protocols. Only this crate and the crate
 //! of PostgreSQL's SQL depend on DataFusion.
 
+mod column_cast;
 pub mod embedded;
 mod federated;
 mod network;

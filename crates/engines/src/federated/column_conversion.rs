@@ -14,13 +14,14 @@ use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
     UnionArray,
 };
-use datafusion::arrow::compute::{CastOptions, cast_with_options};
+use datafusion::arrow::compute::CastOptions;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema, SchemaRef};
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{ExtensionType, declared_type_name, type_name};
 
 use super::member::Member;
 use super::push::MemberQueryBuilder;
+use crate::column_cast::cast_column;
 
 /// Characters of a description of a difference: names and types of another server may be of any length.
 const DIFFERENCE_CHARS_MAX: usize = 500;
@@ -164,7 +165,7 @@ fn convert_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef, Error> {
     };
     let cast = |column: &ArrayRef, to: &DataType| {
         let options = CastOptions { safe: false, ..CastOptions::default() };
-        cast_with_options(column, to, &options).map_err(|error| unfit(error.to_string()))
+        cast_column(column, to, &options).map_err(|error| unfit(error.to_string()))
     };
     if let Some(union) = column.as_any().downcast_ref::<UnionArray>() {
         let target = field.data_type();

@@ -1,4 +1,7 @@
 //! Where the records of CSV and their fields begin and end.
+//!
+//! The crate `csv-core` accepts what must be refused: it joins text after a closing quote, closes quotes that are open, and ends
+//! records at bare carriage returns.
 
 use std::borrow::Cow;
 

@@ -2,7 +2,7 @@
 
 use arrow::array::{Array, AsArray, Float64Array, Int64Array, RecordBatch, StringViewArray};
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::cast;
+use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Float64Type};
 use tidegate_core::{Error, ErrorKind};
 
@@ -166,7 +166,14 @@ fn text_views(array: &dyn Array) -> Result<StringViewArray, Error> {
         kind => is_text(kind),
     };
     if has_text {
-        let views = cast(array, &DataType::Utf8View).map_err(|error| Error::internal(format!("labels: {error}")))?;
+        let views = match array.as_any_dictionary_opt() {
+            // Casting it as a whole would make nulls among its values empty texts.
+            Some(dictionary) => {
+                cast(dictionary.values(), &DataType::Utf8View).and_then(|values| take(&values, dictionary.keys(), None))
+            }
+            None => cast(array, &DataType::Utf8View),
+        };
+        let views = views.map_err(|error| Error::internal(format!("labels: {error}")))?;
         return Ok(views.as_string_view().clone());
     }
     let encoded = EncodedColumn::new(array, &BooleanBuffer::new_set(array.len()));

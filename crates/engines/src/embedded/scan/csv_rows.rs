@@ -4,18 +4,16 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 
 use super::column_values::ColumnValues;
+use super::row_batches::{BATCH_BYTES_MAX, batch_of, batches_until_error};
 use crate::embedded::files::{
     CsvDialect, CsvError, CsvRecord, CsvRecords, FileTable, NumberFormat, TextTableOptions, TypeOrigin,
     field_count_error, is_null_marker,
 };
-
-/// The bytes of the records of a batch, except for the last one.
-const BATCH_BYTES_MAX: usize = 16 << 20;
 
 /// Why the rows of a CSV file cannot be read.
 pub(super) enum CsvRowsError {
@@ -49,7 +47,6 @@ pub(super) struct CsvRows<R> {
     schema: SchemaRef,
     batch_rows: usize,
     needs_header: bool,
-    is_over: bool,
 }
 
 impl<R: Read> CsvRows<R> {
@@ -85,8 +82,12 @@ impl<R: Read> CsvRows<R> {
             schema,
             batch_rows: batch_rows.max(1),
             needs_header: dialect.has_header,
-            is_over: false,
         }
+    }
+
+    /// The batches, until there are no more or one cannot be read.
+    pub(super) fn batches(mut self) -> impl Iterator<Item = Result<RecordBatch, CsvRowsError>> {
+        batches_until_error(move || self.read_batch())
     }
 
     fn read_batch(&mut self) -> Result<Option<RecordBatch>, CsvRowsError> {
@@ -109,22 +110,7 @@ impl<R: Read> CsvRows<R> {
             return Ok(None);
         }
         let columns = self.columns.iter_mut().map(|column| column.values.finish()).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options);
-        batch.map(Some).map_err(CsvRowsError::Batch)
-    }
-}
-
-impl<R: Read> Iterator for CsvRows<R> {
-    type Item = Result<RecordBatch, CsvRowsError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.is_over {
-            return None;
-        }
-        let batch = self.read_batch().transpose();
-        self.is_over = !matches!(batch, Some(Ok(_)));
-        batch
+        batch_of(&self.schema, columns, rows).map(Some).map_err(CsvRowsError::Batch)
     }
 }
 

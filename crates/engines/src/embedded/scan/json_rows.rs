@@ -3,18 +3,17 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::{FieldRef, Fields, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use tidegate_ingest_formats::{JsonCursor, JsonSyntaxError, NameIndex};
 
 use super::json_column::{CellDefect, JsonColumn};
+use super::row_batches::{BATCH_BYTES_MAX, batch_of, batches_until_error};
 use crate::embedded::files::{
     FileTable, JsonColumns, JsonDefect, JsonError, JsonRecord, JsonRecords, TextTableOptions, TypeOrigin,
 };
 
-/// The maximum size of a batch, unless a row is larger.
-const BATCH_BYTES_MAX: usize = 16 << 20;
 /// The size of the objects that are searched for further changes of the columns, after one that the table does not hold.
 const SEARCHED_BYTES_MAX: usize = 64 << 20;
 
@@ -56,7 +55,6 @@ pub(super) struct JsonRows<R> {
     location: String,
     schema: SchemaRef,
     batch_rows: usize,
-    is_over: bool,
 }
 
 impl<R: Read> JsonRows<R> {
@@ -81,8 +79,12 @@ impl<R: Read> JsonRows<R> {
             schema,
             batch_rows: batch_rows.min(BATCH_BYTES_MAX / width.max(1)).max(1),
             reader,
-            is_over: false,
         }
+    }
+
+    /// The batches, until there are no more or one cannot be read.
+    pub(super) fn batches(mut self) -> impl Iterator<Item = Result<RecordBatch, JsonRowsError>> {
+        batches_until_error(move || self.read_batch())
     }
 
     fn read_batch(&mut self) -> Result<Option<RecordBatch>, JsonRowsError> {
@@ -108,22 +110,7 @@ impl<R: Read> JsonRows<R> {
             return Ok(None);
         }
         let columns = self.reader.finish().map_err(JsonRowsError::Batch)?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options);
-        batch.map(Some).map_err(JsonRowsError::Batch)
-    }
-}
-
-impl<R: Read> Iterator for JsonRows<R> {
-    type Item = Result<RecordBatch, JsonRowsError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.is_over {
-            return None;
-        }
-        let batch = self.read_batch().transpose();
-        self.is_over = !matches!(batch, Some(Ok(_)));
-        batch
+        batch_of(&self.schema, columns, rows).map(Some).map_err(JsonRowsError::Batch)
     }
 }
 

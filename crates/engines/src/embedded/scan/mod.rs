@@ -13,6 +13,7 @@ mod parquet_values;
 mod provider;
 mod read_failure;
 mod reader_source;
+mod row_batches;
 
 pub(crate) use provider::{FileTableProvider, files_url};
 pub(crate) use read_failure::{ReadFailure, find_cause, is_retryable};

@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray as _, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::compute::{cast, take};
+use datafusion::arrow::compute::CastOptions;
 use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -37,6 +37,8 @@ use super::parquet_values::uuid_texts;
 use super::read_failure::{
     ReadContext, ReadFailure, explain_csv_error, explain_json_error, explain_read_error, unreadable_error,
 };
+use super::row_batches::BATCH_BYTES_MAX;
+use crate::column_cast::cast_column;
 use crate::embedded::files::CHANGED_WHILE_READ;
 use crate::embedded::files::{
     ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, IpcReader, JsonRecords,
@@ -44,9 +46,6 @@ use crate::embedded::files::{
     column_names, open_records, open_text, read_header, read_workbook, split_compression, without_dictionaries,
 };
 use crate::embedded::row_bytes::cut_rows;
-
-/// The bytes of the values of a batch from an Arrow file with dictionaries, unless a row has more.
-const PIECE_BYTES_MAX: u64 = 16 << 20;
 
 #[derive(Clone)]
 pub(crate) struct ReaderSource {
@@ -218,7 +217,7 @@ impl ReaderSource {
         let schema = Arc::new(self.table.schema.file_schema().project(self.columns())?);
         let rows = CsvRows::new(records, dialect, &self.table, &options, self.columns(), schema, self.batch_rows);
         let (source, location) = (self.clone(), location.to_owned());
-        Ok(Box::new(rows.map(move |batch| {
+        Ok(Box::new(rows.batches().map(move |batch| {
             batch.map_err(|error| source.with_context(&location, |context| explain_csv_error(&error, context)))
         })))
     }
@@ -249,7 +248,7 @@ impl ReaderSource {
             Box::new(starts.flat_map(move |start| {
                 let rows = batch.slice(start, batch_rows.min(batch.num_rows() - start));
                 match with_types(&rows, &views) {
-                    Ok(rows) => cut_rows(&rows, PIECE_BYTES_MAX).into_iter().map(Ok).collect::<Vec<_>>(),
+                    Ok(rows) => cut_rows(&rows, BATCH_BYTES_MAX as u64).into_iter().map(Ok).collect::<Vec<_>>(),
                     Err(error) => vec![Err(DataFusionError::from(error))],
                 }
             }))
@@ -307,7 +306,7 @@ impl ReaderSource {
         let schema = Arc::new(self.table.schema.file_schema().project(self.columns())?);
         let rows = JsonRows::new(records, &self.table, options, self.columns(), schema, location, self.batch_rows);
         let (source, location) = (self.clone(), location.to_owned());
-        Ok(Box::new(rows.map(move |batch| {
+        Ok(Box::new(rows.batches().map(move |batch| {
             batch.map_err(|error| source.with_context(&location, |context| explain_json_error(&error, context)))
         })))
     }
@@ -352,12 +351,7 @@ fn with_types(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Ar
     let columns = columns.map(|(column, field)| match column.data_type() {
         data_type if data_type == field.data_type() => Ok(column.clone()),
         DataType::FixedSizeBinary(_) => Ok(Arc::new(uuid_texts(column.as_fixed_size_binary())) as ArrayRef),
-        // Casting it would lose nulls among the values of the dictionary.
-        DataType::Dictionary(..) => {
-            let dictionary = column.as_any_dictionary();
-            take(&cast(dictionary.values(), field.data_type())?, dictionary.keys(), None)
-        }
-        _ => cast(column, field.data_type()),
+        _ => cast_column(column, field.data_type(), &CastOptions::default()),
     });
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(schema.clone(), columns.collect::<Result<_, _>>()?, &options)
