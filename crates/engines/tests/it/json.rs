@@ -145,6 +145,21 @@ async fn errors_have_their_line() {
     assert_eq!(node.refusal("SELECT count(*) FROM t").await, expected);
 }
 
+/// A member that an object lacks is a null, so that a few bytes can stand for many values.
+#[tokio::test]
+async fn the_lists_of_a_row_are_bounded_together() {
+    let wide: String = (0..200).map(|member| format!(",\"m{member}\":1")).collect();
+    let row = |item: &str, items: usize| {
+        let list = vec![item; items].join(",");
+        let keys: Vec<String> = (0..20).map(|key| format!("\"k{key}\":[{list}]")).collect();
+        format!("{{{}}}\n", keys.join(","))
+    };
+    let folder =
+        Folder::with(&[("t.ndjson", &format!("{}{}", row(&format!("{{{}}}", &wide[1..]), 1), row("{}", 6_000)))]);
+    let refusal = folder.database().refusal("SELECT * FROM t").await;
+    assert!(refusal.contains("line 2") && refusal.contains("the lists of the row take too much memory"), "{refusal}");
+}
+
 fn value() -> impl Strategy<Value = Value> {
     let scalar = prop_oneof![
         4 => any::<i64>().prop_map(|number| json!(number)),

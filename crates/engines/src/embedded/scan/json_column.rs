@@ -16,8 +16,8 @@ use crate::embedded::files::{JsonDefect, TypeOrigin, replace_null_type};
 
 /// The approximate memory of a value without its text.
 const VALUE_BYTES: usize = 16;
-/// The maximum memory of the items of a list column, without their texts.
-const ITEMS_BYTES_MAX: usize = 256 << 20;
+/// The maximum memory of the items of all lists of a row, without their texts.
+pub(super) const ITEMS_BYTES_MAX: usize = 256 << 20;
 
 /// Why a column takes no value.
 pub(super) enum CellDefect {
@@ -62,7 +62,8 @@ pub(super) enum AcceptedKinds {
 pub(super) struct ListColumn {
     item_field: FieldRef,
     item: Box<JsonColumn>,
-    items_max: usize,
+    /// The approximate memory of an item without its text.
+    item_bytes: usize,
     offsets: Vec<i32>,
     nulls: NullBufferBuilder,
 }
@@ -96,9 +97,10 @@ impl JsonColumn {
         }
     }
 
-    /// Appends the next value of `cursor`. After an error, the column is not complete.
+    /// Appends the next value of `cursor`. Its lists may have items of `room` bytes, which are taken from it. After an error, the
+    /// column is not complete.
     #[inline]
-    pub(super) fn append(&mut self, cursor: &mut JsonCursor<'_>) -> Result<(), CellDefect> {
+    pub(super) fn append(&mut self, cursor: &mut JsonCursor<'_>, room: &mut usize) -> Result<(), CellDefect> {
         match self {
             Self::Scalars(values, kinds) => return append_scalar(values, *kinds, cursor),
             Self::Documents(documents) => {
@@ -116,8 +118,8 @@ impl JsonColumn {
             return Ok(());
         }
         match (self, kind) {
-            (Self::List(list), JsonKind::Array) => list.append_items(cursor),
-            (Self::Struct(object), JsonKind::Object) => object.append_members(cursor),
+            (Self::List(list), JsonKind::Array) => list.append_items(cursor, room),
+            (Self::Struct(object), JsonKind::Object) => object.append_members(cursor, room),
             _ => Err(CellDefect::Misfit),
         }
     }
@@ -216,20 +218,18 @@ impl ListColumn {
         let column = JsonColumn::new(item, TypeOrigin::Inferred);
         Self {
             item_field: Arc::new(item.as_ref().clone().with_data_type(replace_null_type(item.data_type()))),
-            items_max: ITEMS_BYTES_MAX / column.width(),
+            item_bytes: column.width(),
             item: Box::new(column),
             offsets: vec![0],
             nulls: NullBufferBuilder::new(0),
         }
     }
 
-    fn append_items(&mut self, cursor: &mut JsonCursor<'_>) -> Result<(), CellDefect> {
+    fn append_items(&mut self, cursor: &mut JsonCursor<'_>, room: &mut usize) -> Result<(), CellDefect> {
         let mut is_first = true;
         while cursor.next_item(&mut is_first)? {
-            if self.item.len() >= self.items_max {
-                return Err(JsonDefect::TooManyItems.into());
-            }
-            self.item.append(cursor)?;
+            *room = room.checked_sub(self.item_bytes).ok_or(JsonDefect::TooManyItems)?;
+            self.item.append(cursor, room)?;
         }
         let end = i32::try_from(self.item.len()).map_err(|_| JsonDefect::TooManyItems)?;
         self.offsets.push(end);
@@ -255,7 +255,7 @@ impl StructColumn {
         }
     }
 
-    fn append_members(&mut self, cursor: &mut JsonCursor<'_>) -> Result<(), CellDefect> {
+    fn append_members(&mut self, cursor: &mut JsonCursor<'_>, room: &mut usize) -> Result<(), CellDefect> {
         let len = self.nulls.len();
         let (mut is_first, mut expected) = (true, 0);
         while let Some(name) = cursor.next_name(&mut is_first)? {
@@ -265,7 +265,7 @@ impl StructColumn {
             if member.len() > len {
                 return Err(JsonDefect::KeyTwice(self.names.name(position).to_owned()).into());
             }
-            member.append(cursor)?;
+            member.append(cursor, room)?;
         }
         self.members.iter_mut().filter(|member| member.len() == len).for_each(JsonColumn::append_null);
         self.nulls.append_non_null();

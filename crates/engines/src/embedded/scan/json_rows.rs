@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::{FieldRef, Fields, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use tidegate_ingest_formats::{JsonCursor, JsonSyntaxError, NameIndex};
 
-use super::json_column::{CellDefect, JsonColumn};
+use super::json_column::{CellDefect, ITEMS_BYTES_MAX, JsonColumn};
 use super::row_batches::{BATCH_BYTES_MAX, batch_of, batches_until_error};
 use crate::embedded::files::{
     FileTable, JsonColumns, JsonDefect, JsonError, JsonRecord, JsonRecords, TextTableOptions, TypeOrigin,
@@ -212,7 +212,7 @@ impl ObjectReader {
     fn append(&mut self, object: &str) -> Result<(), RowDefect> {
         self.objects += 1;
         let mut cursor = JsonCursor::new(object);
-        let (mut is_first, mut expected, mut found) = (true, 0, 0);
+        let (mut is_first, mut expected, mut found, mut room) = (true, 0, 0, ITEMS_BYTES_MAX);
         while let Some(name) = cursor.next_name(&mut is_first)? {
             let Some(position) = self.names.find(name, expected) else {
                 return Err(RowDefect::Misfit(name.to_owned()));
@@ -226,7 +226,7 @@ impl ObjectReader {
                 cursor.raw_value()?;
                 continue;
             };
-            match column.append(&mut cursor) {
+            match column.append(&mut cursor, &mut room) {
                 Ok(()) => found += 1,
                 Err(CellDefect::Json(defect)) => return Err(defect.into()),
                 Err(CellDefect::Misfit) => return Err(RowDefect::Misfit(self.names.name(position).to_owned())),
