@@ -34,6 +34,9 @@ auth:
 audit: {file: audit.jsonl}
 server: {tls: {certificate: tls/cert.pem, key: tls/key.pem";
 
+/// How often a request is sent again to get an open connection.
+const SENT_AGAIN_MAX: usize = 100;
+
 /// A node that speaks TLS.
 struct Node {
     server: Server,
@@ -101,7 +104,16 @@ impl Node {
             .header("mcp-name", params["name"].as_str().unwrap_or_default())
             .json(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}));
         let request = key.into_iter().fold(request, |request, key| request.bearer_auth(key));
-        let answer = request.send().await.unwrap();
+        let mut sent = request.try_clone().unwrap().send().await;
+        // A connection returns to the pool of its client a moment after the answer. Until then, a client whose certificate
+        // was revoked opens another one in vain.
+        for _ in 0..SENT_AGAIN_MAX {
+            let Err(error) = &sent else { break };
+            assert!(format!("{error:?}").contains("CertificateRevoked"), "{error:?}");
+            tokio::task::yield_now().await;
+            sent = request.try_clone().unwrap().send().await;
+        }
+        let answer = sent.unwrap();
         (answer.status(), answer.json().await.unwrap())
     }
 
