@@ -13,7 +13,7 @@ mod system;
 pub use embedded::{
     ColumnRange, ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, Inference, LogOptionProblem,
     LogTableOptions, NumberFormat, RaggedRows, RowSelect, SourceFile, SourceTable, SourceTables, TableSource,
-    TextEncoding, TextTableOptions, glob_folder,
+    TextEncoding, TextTableOptions, glob_folder, table_glob,
 };
 pub use federated::FederatedDatabase;
 pub use network::{HeldRows, HeldValues, NetworkDatabase, NetworkIngest, NetworkNode, NetworkOptions, PartialAnswers};

@@ -47,6 +47,7 @@ mod standard_stream;
 mod startup_checks;
 mod startup_help;
 mod system_functions;
+mod table_problems;
 mod terminal;
 
 /// The command line, for the binary and for its reference page. Not part of the stable interface.

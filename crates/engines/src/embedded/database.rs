@@ -173,8 +173,8 @@ impl FileDatabase {
         self.sessions.functions()
     }
 
-    /// The tables with options that have no file now, with a similar name if there is one, and those with a declared log
-    /// format that does not read their entries. Scans all folders.
+    /// The tables with options that have no file now, with a similar name if there is one, those with declared columns that
+    /// have no effect, and those with a declared log format that does not read their entries. Scans all folders.
     ///
     /// # Errors
     /// `Unavailable` if no folder can be read.
@@ -228,7 +228,8 @@ impl Database for FileDatabase {
     }
 
     async fn notes(&self) -> Result<Vec<String>, Error> {
-        Ok(self.files.rescan().await?.catalog.notes.clone())
+        let snapshot = self.files.rescan().await?;
+        Ok(snapshot.catalog.notes.iter().cloned().chain(snapshot.odd_columns()).collect())
     }
 
     /// Those of log files. Reads no file if none has the name of a log.

@@ -24,7 +24,7 @@ pub use database::FileDatabase;
 pub use engine::{Engine, EngineOptions};
 pub use files::{
     ColumnRange, ColumnType, FileLimits, Inference, LogOptionProblem, LogTableOptions, NumberFormat, RaggedRows,
-    SourceFile, SourceTable, SourceTables, TableSource, TextEncoding, TextTableOptions, glob_folder,
+    SourceFile, SourceTable, SourceTables, TableSource, TextEncoding, TextTableOptions, glob_folder, table_glob,
 };
 pub(crate) use plan::{
     CATALOG, EmbeddedPlan, QueryCancellation, SessionFactory, StatementScope, StatementSession, SystemCatalogs,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use tidegate_core::Principal;
-use tidegate_engines::FileLimits;
+use tidegate_engines::{FederatedDatabase, FileLimits};
 use tidegate_query::{Database, Freshness};
 use tidegate_testkit::wait::wait_until;
 
@@ -339,4 +339,42 @@ async fn a_scan_goes_on_when_its_callers_leave() {
         tokio::time::timeout(Duration::from_millis(20), node.columns("t1")).await.is_ok()
     })
     .await;
+}
+
+/// A late value corrects the type of a column for everybody who uses the table: a stored answer, a subscriber, a join.
+#[tokio::test]
+async fn a_corrected_type_is_that_of_every_reader() {
+    let rows = "1,b\n".repeat(3_000);
+    let folder = Folder::with(&[("t.csv", &format!("price,x\n9999,a\n19999,a\n{rows}unknown,c\n"))]);
+    settle(&folder.join("t.csv"), 1).await;
+    let (node, principal) = (folder.database(), Principal::anonymous());
+    let all = FederatedDatabase::new("all", [node.database.clone() as Arc<dyn Database>], &node.engine).unwrap();
+    let of_join = async || all.columns("db.t", &principal).await.unwrap()[0].type_name.clone();
+    let sql = "SELECT max(price) FROM t WHERE x = 'a'";
+    let state = async || {
+        let version = |table| node.database.version_tag(table, &principal);
+        (node.freshness(sql).await, version(Some("t")).await.unwrap(), version(None).await.unwrap())
+    };
+    let before = state().await;
+    assert!(matches!(before.0, Freshness::UntilChanged(_)));
+    assert_eq!(
+        (node.columns("t").await.unwrap(), of_join().await),
+        ("price bigint, x text".to_owned(), "bigint".to_owned())
+    );
+
+    assert_eq!(node.rows("SELECT price FROM t WHERE x = 'c'").await, "unknown");
+    let after = state().await;
+    assert!(matches!(after.0, Freshness::UntilChanged(_)) && after.0 != before.0, "stored answers are of the old type");
+    assert!(after.1 != before.1 && after.2 != before.2, "subscribers are notified");
+    assert_eq!(
+        (node.columns("t").await.unwrap(), of_join().await),
+        ("price text, x text".to_owned(), "text".to_owned())
+    );
+    assert_eq!(node.rows(sql).await, "9999", "all rows are compared as text");
+    assert!(node.freshness(sql).await == after.0, "the answer may be reused");
+
+    // The correction is that of the file, not of its name.
+    folder.write("t.csv", "price,x\n9999,a\n19999,a\n");
+    assert_eq!(node.rows(sql).await, "19999");
+    assert_eq!(node.columns("t").await.unwrap(), "price bigint, x text");
 }

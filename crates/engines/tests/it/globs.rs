@@ -30,7 +30,7 @@ async fn only_matching_files_are_tables() {
     assert_eq!(open(&folder, &["data/202[34]-0?.csv"]).rows("SELECT count(*) FROM \"2023-01\"").await, "2");
     assert_snapshot!(open(&folder, &["data/**/2024-0[13].csv"]).tables().await, @r"
     2024-01: 2 rows
-    sub: 1 rows
+    sub.2024-03: 1 rows
     ");
 }
 
@@ -54,7 +54,7 @@ async fn matching_folders_are_laid_out_as_usual() {
     sales: 3 rows
     ");
     assert_eq!(all.rows("SELECT year, count(*) FROM by GROUP BY year ORDER BY year").await, "2023|2\n2024|1");
-    assert_snapshot!(open(&folder, &["data/**/*.parquet"]).tables().await, @"deep.er: 3 rows");
+    assert_snapshot!(open(&folder, &["data/**/*.parquet"]).tables().await, @"deep.er.n: 3 rows");
     assert_snapshot!(open(&folder, &["data/s*"]).tables().await, @r"
     sales.2023: 2 rows
     sales.2024: 1 rows

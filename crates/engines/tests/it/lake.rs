@@ -326,7 +326,7 @@ async fn what_is_not_supported_is_refused_by_name() {
     lost: unreadable, its file lost/missing.parquet: the file no longer exists
     managed: unreadable, the table needs the Delta feature "catalogManaged", which is not supported
     outside: unreadable, the log has the file "../lost/x.parquet", which is not below the folder of the table
-    plain.metadata: 1 rows
+    plain.metadata.notes: 1 rows
     "#);
 }
 

@@ -1,7 +1,9 @@
 //! Which files make which table; folders, partitions, names.
 
 use insta::assert_snapshot;
+use tidegate_engines::TextTableOptions;
 
+use crate::messy::open_with_options;
 use crate::support::{Folder, TestNode, numbers, two_thread_options, write_parquet};
 
 const A: &str = "id,name\n1,a\n2,b\n";
@@ -20,17 +22,52 @@ async fn a_folder_of_files_that_fit_together_is_a_table() {
     ]);
     let node = folder.database();
     assert_snapshot!(node.tables().await, @r"
-    lookup: 1 rows
+    lookup.countries: 1 rows
     sales: 3 rows
     top: 2 rows
     ");
     assert_eq!(node.rows("SELECT * FROM sales").await, "1|a\n2|b\n3|c");
     let comments: Vec<_> = node.catalog().await.tables.iter().filter_map(|table| table.comment.clone()).collect();
     assert_snapshot!(comments.join("\n"), @r"
-    folder of 1 CSV files
+    CSV file
     folder of 2 CSV files
     CSV file
     ");
+}
+
+/// Another file can make the name of the folder that of the table, so statements may use both names before.
+#[tokio::test]
+async fn the_only_file_of_a_folder_keeps_its_name() {
+    let folder = Folder::with(&[
+        ("months/2024-01.csv", A),
+        ("out/part-00000.csv", A),
+        ("declared/x.csv", A),
+        ("outer/inner/deep.json", r#"[{"n": 1}]"#),
+        ("empty/none.csv", ""),
+    ]);
+    let one_table = TextTableOptions { one_table: Some(true), ..TextTableOptions::default() };
+    let node = open_with_options(vec![folder.path()], &[("declared", one_table)]);
+    assert_snapshot!(node.tables().await, @r"
+    declared: 2 rows
+    empty.none: unreadable, the file is empty
+    months.2024-01: 2 rows
+    out: 2 rows
+    outer.inner.deep: 1 rows
+    ");
+    for name in ["\"months.2024-01\"", "months.\"2024-01\"", "months", "Months", "db.months"] {
+        assert_eq!(node.rows(&format!("SELECT count(*) FROM {name}")).await, "2", "{name}");
+    }
+    assert_eq!(node.rows("SELECT n FROM \"outer.inner\"").await, "1");
+    assert_eq!(node.columns("months").await.unwrap(), "id bigint, name text");
+    let alone = TestNode::open(vec![folder.join("months")], two_thread_options());
+    assert_eq!(alone.tables().await, "2024-01: 2 rows");
+
+    folder.write("months/2024-02.csv", B);
+    assert_eq!(node.rows("SELECT count(*) FROM months").await, "3");
+    assert!(node.refusal("SELECT * FROM months.\"2024-01\"").await.contains("there is no table \"months.2024-01\""));
+    folder.write("months/2024-02.csv", "other\n1\n");
+    assert!(node.refusal("SELECT * FROM months").await.contains("there is no table \"months\""));
+    assert_eq!(node.rows("SELECT count(*) FROM months.\"2024-01\"").await, "2");
 }
 
 #[tokio::test]
@@ -186,6 +223,7 @@ async fn invalid_table_names_are_fixed_and_unique() {
         ("a.csv", A),
         ("a.json", r#"{"x": 1}"#),
         ("a/one.csv", A),
+        ("a/two.csv", B),
         ("b.csv.csv", A),
         ("c:d.csv", A),
         ("e\\f.csv", A),
@@ -193,7 +231,7 @@ async fn invalid_table_names_are_fixed_and_unique() {
     let node = folder.database();
     assert_snapshot!(node.tables().await, @r"
     a_csv: 2 rows
-    a_folder: 2 rows
+    a_folder: 3 rows
     a_json: 1 rows
     b_csv: 2 rows
     c_d: 2 rows

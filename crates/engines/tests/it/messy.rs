@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tidegate_core::Principal;
-use tidegate_engines::{Engine, FileDatabase, NumberFormat, RaggedRows, TextEncoding, TextTableOptions};
+use tidegate_engines::{ColumnType, Engine, FileDatabase, NumberFormat, RaggedRows, TextEncoding, TextTableOptions};
 use tidegate_ingest_formats::CsvQuotes;
 use tidegate_query::Database as _;
 
-use crate::support::{Folder, TEST_TIMEOUT, TestNode, no_delay_limits, two_thread_options};
+use crate::support::{Folder, TEST_TIMEOUT, TestNode, no_delay_limits, numbers, two_thread_options, write_parquet};
 
 fn messy_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/messy")
@@ -287,4 +287,54 @@ async fn uuids_and_json_of_parquet_have_their_text() {
     assert_eq!(node.rows("SELECT id, doc, kind FROM t").await, format!("{uuid}|{{\"a\": 1}}|RED\nnull|null|null"));
     assert_eq!(node.rows(&format!("SELECT kind FROM t WHERE id = '{uuid}'")).await, "RED");
     assert_eq!(node.rows("SELECT count(id), max(id) FROM t").await, format!("1|{uuid}"));
+}
+
+#[tokio::test]
+async fn notes_name_the_value_that_decided_a_type() {
+    let late = format!("n,amount\n{}3001,twelve\n", "1,1\n".repeat(3_000));
+    let folder = Folder::with(&[
+        ("a.csv", "c,d,e\n1,2024-01-01,1\n99999999999999999999,2024-01-01 10:00:00,1.5\n"),
+        ("b.json", r#"[{"v": 1, "w": 1}, {"v": "x", "w": 99999999999999999999}]"#),
+        ("late.csv", &late),
+        ("parts/1.csv", "v\n1\n"),
+        ("parts/2.csv", "v\nx\n"),
+    ]);
+    let node = folder.database();
+    let notes = async || node.database.notes().await.unwrap();
+    let at_first = [
+        "parts is one table: folder of 2 CSV files",
+        "a.c is decimal(38,0), because line 3 of a.csv has \"99999999999999999999\"",
+        "a.d is timestamp, because line 3 of a.csv has \"2024-01-01 10:00:00\"",
+        "b.v is text, because line 1 of b.json has \"x\"",
+        "b.w is decimal(38,0), because line 1 of b.json has 99999999999999999999",
+        "parts.v is text, because it is text in parts/2.csv and bigint in files before it",
+    ];
+    assert_eq!(notes().await, at_first);
+    assert_eq!(node.rows("SELECT count(amount) FROM late").await, "3001");
+    let note = "late.amount is text, because line 3002 of late.csv has \"twelve\"";
+    assert!(notes().await.iter().any(|line| line == note), "{:?}", notes().await);
+}
+
+#[tokio::test]
+async fn declared_columns_that_no_file_has_are_reported() {
+    let columns = |name: &str| TextTableOptions {
+        columns: [(name.to_owned(), ColumnType::Date)].into(),
+        ..TextTableOptions::default()
+    };
+    let folder = Folder::with(&[
+        ("a.csv", "id\n1\n"),
+        ("b.json", r#"[{"id": 1}]"#),
+        ("parts/1.json", r#"[{"id": 1}]"#),
+        ("parts/2.json", r#"[{"id": 2, "Foo": "2024-01-01"}]"#),
+    ]);
+    write_parquet(&folder.join("c.parquet"), &numbers(2), 10);
+    let options = ["a", "b", "c", "parts"].map(|name| (name, columns("Foo")));
+    let node = open_with_options(vec![folder.path()], &options);
+    let refusal = node.refusal("SELECT * FROM a").await;
+    assert!(refusal.contains("declares a type for \"Foo\", but the columns are id"), "{refusal}");
+    let note = "b.Foo is declared in the configuration, but no object that was looked at has this key";
+    assert_eq!(node.database.notes().await.unwrap().last().map(String::as_str), Some(note));
+    assert_eq!(node.rows("SELECT max(\"Foo\") FROM parts").await, "2024-01-01");
+    let problems = node.database.table_option_problems().await.unwrap();
+    assert_eq!(problems, ["c: columns (Foo) has no effect on Parquet files, which have types"]);
 }

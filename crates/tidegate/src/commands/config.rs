@@ -13,6 +13,7 @@ use crate::open_node::OpenNode;
 use crate::options::{GlobalOptions, LimitDefaults};
 use crate::output;
 use crate::startup_checks;
+use crate::table_problems::{database_notes, first_unreadable_tables};
 
 /// The largest file that is converted, in bytes.
 const IMPORTED_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -77,7 +78,7 @@ pub(super) async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result
         report.warnings.iter().try_for_each(|warning| output::print(format_args!("warning: {warning}\n")))?;
     }
     report.notes.iter().try_for_each(|note| output::print(format_args!("{note}\n")))?;
-    let warnings = match report.warnings.len() {
+    let warnings = match report.warnings.len() + print_table_problems(&open_node).await? {
         0 => String::new(),
         1 => "; 1 warning above".to_owned(),
         count => format!("; {count} warnings above"),
@@ -90,4 +91,18 @@ pub(super) async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result
     let (databases, tools) = (report.databases, report.tools);
     let file = file.display();
     output::print(format_args!("{file}: {databases} databases and {tools} tools, nothing wrong{warnings}\n"))
+}
+
+/// Prints which tables cannot be read, and how files were read. Returns the number of these tables, as far as they are named.
+async fn print_table_problems(open_node: &OpenNode) -> Result<usize, CommandError> {
+    let caller = open_node.local_caller(None)?;
+    let mut unreadable = 0;
+    for database in open_node.assembly.open_databases() {
+        let problems = first_unreadable_tables(&*database, &caller.principal).await;
+        unreadable += problems.len();
+        problems.iter().try_for_each(|problem| output::print(format_args!("warning: {problem}\n")))?;
+        let notes = database_notes(&*database).await;
+        notes.iter().try_for_each(|note| output::print(format_args!("{note}\n")))?;
+    }
+    Ok(unreadable)
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use clap::Args;
 use tidegate_auth::IssuerCheck;
 use tidegate_core::{Authenticator, CallTarget, Caller, Error, ErrorKind};
-use tidegate_query::{Database, TableStatus};
+use tidegate_query::Database;
 use tidegate_runtime::{Call, Outcome, ReplyEvent};
 use tidegate_sql::Statement;
 use tidegate_transport::tls::{CertificateValidity, TlsOptions, ValidityState};
@@ -21,6 +21,7 @@ use crate::options::{GlobalOptions, LimitDefaults};
 use crate::output;
 use crate::source::DatabaseSource;
 use crate::startup_checks;
+use crate::table_problems::{database_notes, unreadable_tables};
 
 /// A certificate that expires sooner is reported.
 const DAYS_MIN: u64 = 30;
@@ -117,14 +118,9 @@ async fn check_databases(open_node: &OpenNode, findings: &mut DoctorReport) -> R
             Ok(catalog) => {
                 findings.add_ok(format!("database {}: {} tables", database.name(), catalog.tables.len()));
                 // The tables of a federated database are checked in their own databases.
-                for table in catalog.tables.iter().filter(|_| database.kind() != "federated") {
-                    if let TableStatus::Unreadable(reason) = &table.status {
-                        findings.add_problem(format!(
-                            "table {}.{} cannot be read: {reason}",
-                            database.name(),
-                            table.name
-                        ));
-                    }
+                if database.kind() != "federated" {
+                    let unreadable = unreadable_tables(database.name(), &catalog);
+                    unreadable.iter().for_each(|problem| findings.add_problem(problem));
                 }
             }
             Err(error) if is_refused_by_node(&*database, &error) => findings.add_hint(format!(
@@ -137,9 +133,7 @@ async fn check_databases(open_node: &OpenNode, findings: &mut DoctorReport) -> R
         if database.kind() == "postgres" {
             check_first_statement(&*database, &caller, findings).await;
         }
-        for note in database.notes().await.unwrap_or_default() {
-            findings.add_hint(format!("database {}: {note}", database.name()));
-        }
+        database_notes(&*database).await.iter().for_each(|note| findings.add_hint(note));
     }
     Ok(())
 }

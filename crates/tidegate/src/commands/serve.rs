@@ -22,6 +22,7 @@ use crate::source::DatabaseSource;
 use crate::standard_stream::standard_error;
 use crate::startup_checks;
 use crate::startup_help::{self, StartupHelp};
+use crate::table_problems::{database_notes, first_unreadable_tables};
 
 /// Serve files and databases over Streamable HTTP
 #[derive(Debug, Args)]
@@ -176,18 +177,21 @@ impl ServeCommand {
     }
 }
 
-/// Logs which files were merged into one table, and which were skipped.
-async fn log_notes(open_node: &OpenNode) {
+/// Logs which tables cannot be read, which files were merged into one table, and which were skipped.
+async fn log_notes(open_node: &OpenNode) -> Result<(), CommandError> {
+    let caller = open_node.local_caller(None)?;
     for database in open_node.assembly.open_databases() {
-        let name = database.name();
-        // Calls report a database that does not answer.
-        for note in database.notes().await.unwrap_or_default() {
-            match note.starts_with("skipped") {
-                true => tracing::warn!("database {name}: {note}"),
-                false => tracing::info!("database {name}: {note}"),
+        for problem in first_unreadable_tables(&*database, &caller.principal).await {
+            tracing::warn!("{problem}");
+        }
+        for note in database_notes(&*database).await {
+            match note.contains(": skipped ") {
+                true => tracing::warn!("{note}"),
+                false => tracing::info!("{note}"),
             }
         }
     }
+    Ok(())
 }
 
 /// Serves `sources` until a signal arrives. `start_beside` starts what runs beside the calls until the token fires.
@@ -251,7 +255,7 @@ pub(crate) async fn serve(
         let help = if is_last { help } else { StartupHelp::None };
         startup_help::print_address(url, help, is_last.then_some(&open_node));
     }
-    log_notes(&open_node).await;
+    log_notes(&open_node).await?;
     let flight = async move {
         if let Some(flight) = flight {
             flight.wait().await;

@@ -127,7 +127,7 @@ async fn the_catalog_is_that_of_all_members() {
     all,crm.customers,,
     all,crm.mixed,,
     all,crm.visits,,
-    all,sales.2024,1,folder of 1 CSV files
+    all,sales.2024.names,1,CSV file
     all,sales.orders,5,CSV file
     ");
     assert_snapshot!(scene.call("get_schema", &[("database", "all"), ("table", "crm.customers"), ("format", "csv")]).await, @r"

@@ -167,7 +167,8 @@ impl DeltaCandidate {
 
     /// The table, or why it cannot be read.
     pub(crate) fn build(&self, probes: &HashMap<String, ProbeResult>, batch_rows_max: usize) -> NamedTable {
-        let request = NameRequest { name: self.name.clone(), suffix: "folder".to_owned(), location: self.name.clone() };
+        let (name, location) = (self.name.clone(), self.name.clone());
+        let request = NameRequest { name, suffix: "folder".to_owned(), location, folder: None };
         match self.build_table(probes, batch_rows_max) {
             Ok((table, files)) => (request, Ok(table), files),
             Err(reason) => (request, Err(reason), Vec::new()),

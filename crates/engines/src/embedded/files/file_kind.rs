@@ -1,6 +1,6 @@
 //! Format and compression of a file, from its name.
 
-use super::rotated_logs::is_log_name;
+use super::rotated_logs::{is_log_name, rotated_logs_glob};
 
 pub(crate) use datafusion::common::parsers::CompressionTypeVariant as Compression;
 
@@ -70,6 +70,16 @@ pub(crate) fn parse_file_name(file_name: &str) -> Option<(&str, FileKind)> {
     }
 }
 
+/// The glob for the files that are read like the one called `file_name`: `*.csv`, `*.csv.gz`, and `*.log*` for the rotated
+/// files of logs. `None` for files that are not tables.
+pub fn table_glob(file_name: &str) -> Option<String> {
+    let (stem, kind) = parse_file_name(file_name)?;
+    Some(match kind.format {
+        NamedFormat::Log => rotated_logs_glob(stem),
+        _ => format!("*{}", file_name.get(stem.len()..)?),
+    })
+}
+
 /// The kind of a file that the configuration declares as a log. `None` if it has a format that is no text.
 pub(crate) fn declared_log_kind(file_name: &str) -> Option<FileKind> {
     let (name, compression) = split_compression(file_name);
@@ -91,6 +101,23 @@ fn split_extension<'a, T: Copy>(name: &'a str, meanings: &[(T, &[&str])]) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn globs_match_files_of_one_kind() {
+        for (name, glob) in [
+            ("a.csv", "*.csv"),
+            ("a.b.TSV.Gz", "*.TSV.Gz"),
+            ("a.json", "*.json"),
+            ("app.log", "*.log*"),
+            ("app-20240101.log.gz", "*.log*"),
+            ("app.log.2.gz", "*.log*"),
+            ("error_log-20240301", "*_log*"),
+            ("syslog.1", "syslog*"),
+        ] {
+            assert_eq!(table_glob(name).as_deref(), Some(glob), "{name}");
+        }
+        assert_eq!(table_glob("README.md"), None);
+    }
 
     #[test]
     fn extensions_name_the_kind() {

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use tidegate_ingest_formats::{JsonCursor, JsonKind, NameIndex};
-use tidegate_query::ExtensionType;
+use tidegate_query::{ExtensionType, type_name};
 
 use super::json_records::{JsonDefect, JsonError, JsonRecord};
-use super::table_options::TextTableOptions;
+use super::table_options::{ColumnType, TextTableOptions};
 use super::text_value::{TypeOrigin, cut_value, infer_type, parse_float};
 use super::type_widening::BIG_INTEGER;
 
@@ -20,6 +20,9 @@ use super::type_widening::BIG_INTEGER;
 const DEPTH_MAX: usize = 16;
 /// The maximum number of members of an object that is no JSON.
 const MEMBERS_MAX: usize = 1_000;
+
+/// What is known of a declared column if no object of a file has it.
+pub(crate) const ABSENT_NOTE: &str = "declared in the configuration, but no object that was looked at has this key";
 
 /// What the values of a column have in common.
 #[derive(Debug, Clone, Default)]
@@ -232,7 +235,7 @@ pub(crate) struct JsonColumns {
 #[derive(Default)]
 struct LearnedColumn {
     values: JsonType,
-    /// Why it is text or JSON, if only some of its values are.
+    /// Why it does not have the type of its first values.
     note: Option<String>,
     /// The number of the last object that has it.
     last_row: u64,
@@ -302,18 +305,23 @@ impl JsonColumns {
                 None => column.values.field(name),
             }
         };
-        let absent = declared.iter().filter(|(name, _)| self.names.find(name, 0).is_none());
-        let absent = absent.map(|(name, declared)| Field::new(name, declared.data_type(), true));
+        let absent = self.absent().map(|(name, declared)| Field::new(name, declared.data_type(), true));
         self.columns.iter().enumerate().map(field).chain(absent).collect()
     }
 
-    /// Why columns are text or JSON, by name.
+    /// The declared columns that no object has.
+    fn absent(&self) -> impl Iterator<Item = (&String, &ColumnType)> {
+        self.options.columns.iter().filter(|(name, _)| self.names.find(name, 0).is_none())
+    }
+
+    /// Why columns do not have the type of their first values, by name, and which declared ones no object has.
     pub(crate) fn notes(&self) -> BTreeMap<String, String> {
         let columns = self.columns.iter().enumerate();
         let note = |(position, column): (usize, &LearnedColumn)| {
             Some((self.names.name(position).to_owned(), column.note.clone()?))
         };
-        columns.filter_map(note).collect()
+        let absent = self.absent().map(|(name, _)| (name.clone(), ABSENT_NOTE.to_owned()));
+        columns.filter_map(note).chain(absent).collect()
     }
 
     /// The columns that differ from `before`, with which this began, and their notes.
@@ -338,12 +346,13 @@ impl LearnedColumn {
         let found = JsonType::of_value(&mut JsonCursor::new(written), DEPTH_MAX)?;
         let is_inexact_number = matches!(found, Some(JsonType::Text)) && !written.starts_with('"');
         let is_odd = is_inexact_number || !matches!(self.values, JsonType::Unknown);
-        let was_text = matches!(self.values, JsonType::Text);
+        let was = std::mem::discriminant(&self.values);
         let merged = found.and_then(|found| std::mem::take(&mut self.values).merge(found));
         self.values = merged.unwrap_or(JsonType::Document);
+        let is_new = was != std::mem::discriminant(&self.values);
         let kind = match self.values {
-            JsonType::Document => "JSON",
-            JsonType::Text if is_odd && !was_text => "text",
+            JsonType::Document => "JSON".to_owned(),
+            JsonType::Text | JsonType::BigInteger if is_odd && is_new => type_name(&self.values.data_type()),
             _ => return Ok(()),
         };
         let value = cut_value(written).split_whitespace().collect::<Vec<_>>().join(" ");

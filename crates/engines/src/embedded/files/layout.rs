@@ -3,7 +3,8 @@
 //! - A file at the top of a path is a table.
 //! - A folder whose data files have one format is one table if probing shows that they have the same columns, or that
 //!   one file has the columns of all others. Otherwise, and if the formats differ, each file is a separate table
-//!   `folder.file`. The option `one_table` overrides this rule.
+//!   `folder.file`. So is the only file of a folder, unless it is called `part-…`; statements may also use the name of the
+//!   folder, because another file can make it that of the table. The option `one_table` overrides this rule.
 //! - A folder with subfolders named `key=value` is one table with all files below it, and the keys are columns. The
 //!   same applies to the top of a path with such folders, or with only files named `part-…`, as Spark and others write
 //!   them.
@@ -35,6 +36,8 @@ pub(crate) struct TableCandidate {
     pub(crate) origin: CandidateOrigin,
     /// The folders in which further files of the table may be.
     pub(crate) folders: Vec<PathVersion>,
+    /// The name of the folder that the table has alone.
+    pub(crate) folder_name: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +79,7 @@ impl Layout {
         }
         let is_one_output = root.files.len() > 1
             && root.folders.is_empty()
-            && root.files.iter().all(|file| file.stem.starts_with("part-"))
+            && root.files.iter().all(is_part)
             && common_kind(&root.files).is_some();
         if is_one_output {
             return self.add_folder(root, "");
@@ -116,7 +119,7 @@ impl Layout {
         {
             let files = folder.files.into_iter().map(|file| (file, Partitions::new())).collect();
             let (origin, folders) = (CandidateOrigin::Folder, folder.version.into_iter().collect());
-            self.candidates.push(TableCandidate { name, kind, files, origin, folders });
+            self.candidates.push(TableCandidate { name, kind, files, origin, folders, folder_name: None });
         } else {
             self.add_partitioned(&name, partitions, folder.version);
             folder.files.into_iter().for_each(|file| self.add_file(file, &inner_prefix));
@@ -144,7 +147,8 @@ impl Layout {
             return self.add_problem(name, "its files do not all have the same partition keys");
         }
         let origin = CandidateOrigin::Partitioned;
-        self.candidates.push(TableCandidate { name: name.to_owned(), kind, files, origin, folders });
+        let name = name.to_owned();
+        self.candidates.push(TableCandidate { name, kind, files, origin, folders, folder_name: None });
     }
 
     /// Adds the log files among `files` and removes them from `files`.
@@ -154,30 +158,43 @@ impl Layout {
             let (name, kind) = (format!("{prefix}{}", log.table), newest.kind);
             let files = log.files.into_iter().map(|file| (file, Partitions::new())).collect();
             let (origin, folders) = (CandidateOrigin::RotatedLog, folder.into_iter().cloned().collect());
-            self.candidates.push(TableCandidate { name, kind, files, origin, folders });
+            self.candidates.push(TableCandidate { name, kind, files, origin, folders, folder_name: None });
         }
     }
 
     /// Adds a table with this file only.
     pub(crate) fn add_file(&mut self, file: DataFile, prefix: &str) {
         let (name, kind) = (format!("{prefix}{}", file.stem), file.kind);
-        let files = vec![(file, Partitions::new())];
-        self.candidates.push(TableCandidate { name, kind, files, origin: CandidateOrigin::File, folders: Vec::new() });
+        let (files, origin) = (vec![(file, Partitions::new())], CandidateOrigin::File);
+        self.candidates.push(TableCandidate { name, kind, files, origin, folders: Vec::new(), folder_name: None });
     }
 }
 
 impl TableCandidate {
+    /// Whether there is one file, whose name says more than that of its folder.
+    pub(crate) fn is_named_file(&self) -> bool {
+        matches!(self.files.as_slice(), [(file, _)] if !is_part(file))
+    }
+
     /// Splits into one candidate for each file, with names `folder.file`.
     pub(crate) fn into_single_files(self) -> impl Iterator<Item = Self> {
-        let Self { name, kind, files, .. } = self;
+        let Self { name, kind, files, folders, .. } = self;
+        let is_alone = files.len() == 1;
         files.into_iter().map(move |(file, partitions)| Self {
             name: format!("{name}.{}", file.stem),
             kind,
             files: vec![(file, partitions)],
             origin: CandidateOrigin::File,
-            folders: Vec::new(),
+            // With a second file, the table may get the name of the folder.
+            folders: if is_alone { folders.clone() } else { Vec::new() },
+            folder_name: is_alone.then(|| name.clone()),
         })
     }
+}
+
+/// Whether it has a name that programs give to the parts of one table.
+fn is_part(file: &DataFile) -> bool {
+    file.stem.starts_with("part-")
 }
 
 fn take_partitions(folder: &mut DataFolder) -> Vec<DataFolder> {

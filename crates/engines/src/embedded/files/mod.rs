@@ -33,6 +33,7 @@ mod snapshot;
 mod source_tables;
 mod table;
 mod table_builder;
+mod table_descriptions;
 mod table_options;
 mod text_reader;
 mod text_value;
@@ -40,6 +41,7 @@ mod type_widening;
 mod walk;
 
 pub use encoding::TextEncoding;
+pub use file_kind::table_glob;
 pub use glob::glob_folder;
 pub use limits::FileLimits;
 pub use log_options::{LogOptionProblem, LogTableOptions};
@@ -77,6 +79,6 @@ pub(crate) use table_options::{CsvDialect, TableDeclarations, suggest_yaml};
 pub(crate) use text_reader::{ReadBudget, TextDecoding, open_decompressed, open_text, read_error_reason};
 pub(crate) use text_value::{
     TypeOrigin, cut_value, infer_type, parse_boolean, parse_date, parse_decimal, parse_float, parse_integer,
-    parse_timestamp, text_column_note,
+    parse_timestamp, type_note,
 };
 pub(crate) use type_widening::{CoercionMode, replace_null_type, wider};

@@ -14,6 +14,8 @@ pub(crate) struct NameRequest {
     pub(crate) suffix: String,
     /// The unique location. Its order decides remaining conflicts.
     pub(crate) location: String,
+    /// The name of the folder that the table has alone, which statements may use, too.
+    pub(crate) folder: Option<String>,
 }
 
 impl NameRequest {
@@ -130,6 +132,7 @@ mod tests {
                 name: (*name).to_owned(),
                 suffix: (*suffix).to_owned(),
                 location: format!("{index}"),
+                folder: None,
             })
             .collect();
         assign_names(&requests.iter().collect::<Vec<_>>())

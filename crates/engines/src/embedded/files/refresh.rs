@@ -103,7 +103,9 @@ impl FileSnapshots {
             return Ok(Vec::new());
         }
         let scan = self.walk().await?;
-        Ok(self.declarations.unused(scan.layout.files().map(|file| file.location.as_str())))
+        let mut problems = self.declarations.unused(scan.layout.files().map(|file| file.location.as_str()));
+        problems.extend(self.declarations.ineffective_columns(scan.layout.files()));
+        Ok(problems)
     }
 
     /// What is wrong with the declared formats of log files. Reads no file if none is declared.

@@ -46,6 +46,18 @@ pub(super) fn is_log_name(name: &str) -> bool {
     SYSTEM_LOG_NAMES.contains(&base_name.as_str()) || LOG_NAME_ENDINGS.iter().any(has_ending)
 }
 
+/// The glob for the files of the log called `name` and of those whose names end like it. Files of one log must match one
+/// glob, because each glob is a folder of its own.
+pub(super) fn rotated_logs_glob(name: &str) -> String {
+    let base_name = base_name(name);
+    let folded = base_name.to_ascii_lowercase();
+    let ending = LOG_NAME_ENDINGS.iter().find(|ending| folded.ends_with(**ending));
+    match ending.and_then(|ending| base_name.get(base_name.len() - ending.len()..)) {
+        Some(ending) => format!("*{ending}*"),
+        None => format!("{base_name}*"),
+    }
+}
+
 fn base_name(name: &str) -> String {
     group_rotated_logs([name]).pop().map_or_else(|| name.to_owned(), |log| log.base_name)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use object_store::path::Path as Location;
 use tidegate_core::{Error, ErrorKind, nearest_names};
-use tidegate_query::{Catalog, TableEntry, TableStatus};
+use tidegate_query::Catalog;
 
 use super::file_kind::NamedFormat;
 use super::file_version::FileIdentity;
@@ -18,7 +18,8 @@ use super::path_sandbox::PathSandbox;
 use super::probe::{ContentFormat, FileProfile};
 use super::skipped_files::SkippedFiles;
 use super::table::{ColumnCorrections, FileTable};
-use super::table_builder::{ProbedFile, build_table, count_narrow_files, to_location};
+use super::table_builder::{ProbedFile, build_table, to_location};
+use super::table_descriptions::{build_catalog, describe_odd_columns, with_comment};
 use super::table_options::TableDeclarations;
 use super::walk::{DataFile, FolderLink};
 
@@ -29,6 +30,8 @@ pub(crate) struct FileTablesSnapshot {
     tables: HashMap<String, Result<Arc<FileTable>, String>>,
     /// For each table name, the names that the table keeps or may get when files are added or removed.
     stable_names: HashMap<String, Vec<String>>,
+    /// The names of folders with one file, and those of their tables.
+    folders: Vec<(String, String)>,
     pub(crate) catalog: Arc<Catalog>,
     /// The only files that queries on this snapshot can open.
     pub(crate) store: FilesObjectStore,
@@ -43,7 +46,8 @@ impl FileTablesSnapshot {
         store: FilesObjectStore,
     ) -> Self {
         let stable_names = tables.keys().map(|name| (name.clone(), vec![name.clone()])).collect();
-        Self { tables, stable_names, catalog: Arc::new(catalog), store, links: Vec::new() }
+        let (folders, links) = Default::default();
+        Self { tables, stable_names, folders, catalog: Arc::new(catalog), store, links }
     }
 
     /// Whether `tables`, which are of this snapshot, are still as they were scanned. Reads only metadata.
@@ -52,7 +56,8 @@ impl FileTablesSnapshot {
         self.links.iter().all(leads_there) && tables.iter().all(|table| table.is_current())
     }
 
-    /// The table called `name` exactly, or else the only one whose name differs only in case.
+    /// The table called `name` exactly, or else the only one whose name differs only in case, or else the one of the folder
+    /// of this name, if it has one file.
     pub(crate) fn find(&self, name: &str) -> Option<(&str, &Result<Arc<FileTable>, String>)> {
         if let Some((name, table)) = self.tables.get_key_value(name) {
             return Some((name, table));
@@ -60,7 +65,13 @@ impl FileTablesSnapshot {
         let folded = name.to_lowercase();
         let mut alike = self.tables.iter().filter(|(other, _)| other.to_lowercase() == folded);
         match (alike.next(), alike.next()) {
-            (Some((name, table)), None) => Some((name, table)),
+            (Some((name, table)), None) => return Some((name, table)),
+            (Some(_), Some(_)) => return None,
+            (None, _) => {}
+        }
+        let mut of_folder = self.folders.iter().filter(|(folder, _)| folder.to_lowercase() == folded);
+        match (of_folder.next(), of_folder.next()) {
+            (Some((_, table)), None) => self.tables.get_key_value(table).map(|(name, table)| (name.as_str(), table)),
             _ => None,
         }
     }
@@ -95,6 +106,11 @@ impl FileTablesSnapshot {
     /// As [`FileTablesSnapshot::possible_names`], without names that depend on the order of other files.
     pub(crate) fn stable_names(&self, name: &str) -> Vec<&str> {
         self.stable_names.get(name).into_iter().flatten().map(String::as_str).collect()
+    }
+
+    /// The columns that do not have the type of their first values, for the administrator.
+    pub(crate) fn odd_columns(&self) -> Vec<String> {
+        describe_odd_columns(&self.tables)
     }
 
     fn no_such_table(&self, name: &str, database: &str) -> Error {
@@ -141,13 +157,15 @@ impl FileSnapshotBuilder {
         }
         all.extend(layout.delta.iter().map(|candidate| candidate.build(&self.probes, self.batch_rows)));
         for LayoutProblem { name, reason } in layout.problems {
-            let request = NameRequest { location: name.clone(), suffix: "folder".to_owned(), name };
+            let request = NameRequest { location: name.clone(), suffix: "folder".to_owned(), name, folder: None };
             all.push((request, Err(reason), Vec::new()));
         }
         let (mut files, mut by_name, mut stable_names) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut folders = Vec::new();
         let names = assign_names(&all.iter().map(|(request, ..)| request).collect::<Vec<_>>());
         for (name, (request, table, found)) in names.into_iter().zip(all) {
             stable_names.insert(name.clone(), request.stable_names());
+            folders.extend(request.folder.map(|folder| (folder, name.clone())));
             let table = table.map(|mut table| {
                 table.name.clone_from(&name);
                 let stored = |(file, probed): FileWithProfile| to_stored_file(file, probed.as_deref(), &table.format);
@@ -161,6 +179,7 @@ impl FileSnapshotBuilder {
             catalog: Arc::new(build_catalog(&by_name, notes)),
             tables: by_name,
             stable_names,
+            folders,
             links: layout.links,
             store: FilesObjectStore { sandbox, files: Arc::new(files), leases: Arc::default() },
         })
@@ -203,7 +222,8 @@ impl FileSnapshotBuilder {
         if is_folder && table.is_ok() {
             for (file, reason) in unreadable {
                 let name = format!("{}.{}", candidate.name, file.stem);
-                let request = NameRequest { name, suffix: extension(&file.location), location: file.location };
+                let request =
+                    NameRequest { name, suffix: extension(&file.location), location: file.location, folder: None };
                 all.push((request, Err(reason), Vec::new()));
             }
         }
@@ -216,7 +236,7 @@ impl FileSnapshotBuilder {
         let first = &candidate.files[0].0.location;
         let (suffix, location) =
             if is_folder { ("folder".to_owned(), candidate.name.clone()) } else { (extension(first), first.clone()) };
-        let request = NameRequest { name: candidate.name.clone(), suffix, location };
+        let request = NameRequest { name: candidate.name, suffix, location, folder: candidate.folder_name };
         all.push((request, table, readable.into_iter().map(|(file, _, probed)| (file, probed)).collect()));
     }
 
@@ -250,13 +270,13 @@ impl FileSnapshotBuilder {
             for (file, reason) in unreadable {
                 let name = file.location.replace('/', ".");
                 all.push((
-                    NameRequest { name, suffix: "file".to_owned(), location: file.location },
+                    NameRequest { name, suffix: "file".to_owned(), location: file.location, folder: None },
                     Err(reason),
                     Vec::new(),
                 ));
             }
         }
-        let request = NameRequest { name: candidate.name.clone(), suffix: "log".to_owned(), location };
+        let request = NameRequest { name: candidate.name, suffix: "log".to_owned(), location, folder: None };
         all.push((request, table, readable.into_iter().map(|(file, _, probed)| (file, probed)).collect()));
     }
 
@@ -272,7 +292,7 @@ impl FileSnapshotBuilder {
         for (sheet, probed) in sheets {
             let name = if sheets.len() == 1 { candidate.name.clone() } else { format!("{}_{sheet}", candidate.name) };
             let (suffix, location) = (extension(&file.location), file.location.clone());
-            let request = NameRequest { name: name.clone(), suffix, location };
+            let request = NameRequest { name: name.clone(), suffix, location, folder: None };
             let (table, files) = match probed {
                 Ok(probed) => {
                     let files = [(file.clone(), partitions.clone(), Some(probed.clone()))];
@@ -293,6 +313,7 @@ impl FileSnapshotBuilder {
                 Some(false) => candidate.origin = CandidateOrigin::SeparateFiles,
                 // Sheets of different workbooks are unrelated in general.
                 None if candidate.kind.format.is_workbook() => candidate.origin = CandidateOrigin::SeparateFiles,
+                None if candidate.is_named_file() => candidate.origin = CandidateOrigin::SeparateFiles,
                 None => {}
             }
         }
@@ -330,40 +351,6 @@ fn pick_files(candidate: &TableCandidate, max: usize) -> impl Iterator<Item = &D
     candidate.files.iter().enumerate().filter(move |(index, _)| pick(*index)).map(|(_, (file, _))| file)
 }
 
-fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool, read: &[ProbedFile]) -> FileTable {
-    let format = match &table.format {
-        ContentFormat::Csv(dialect) if dialect.characters.delimiter == b'\t' => "TSV",
-        ContentFormat::Csv(_) => "CSV",
-        ContentFormat::Json => "JSON",
-        ContentFormat::Parquet => "Parquet",
-        ContentFormat::ArrowFile | ContentFormat::ArrowStream => "Arrow",
-        ContentFormat::Sheet(..) => "workbook",
-        ContentFormat::Log(_) | ContentFormat::UnrecognizedLog(_) => "log",
-    };
-    let files = table.files.len();
-    let mut comment = match (is_folder, left_out, &table.format) {
-        (false, _, ContentFormat::Sheet(_, name)) => format!("sheet {name:?} of a workbook"),
-        (false, ..) => format!("{format} file"),
-        (true, 0, _) => format!("folder of {files} {format} files"),
-        (true, ..) => format!("folder of {files} {format} files; {left_out} more cannot be read and are left out"),
-    };
-    let missing = count_narrow_files(&table, read);
-    if missing > 0 {
-        comment += &format!("; {missing} of them lack columns, which are null there");
-    }
-    if let ContentFormat::Csv(dialect) = &table.format {
-        if !dialect.has_header {
-            comment += "; without a header line";
-        }
-        let encoding = dialect.decoding.encoding;
-        if encoding.is_guessed() {
-            comment += &format!("; guessed encoding: {}", encoding.name());
-        }
-    }
-    table.comment = Some(comment);
-    table
-}
-
 fn extension(location: &str) -> String {
     let file_name = location.rsplit('/').next().unwrap_or(location);
     let stem = super::file_kind::parse_file_name(file_name).map_or(file_name, |(stem, _)| stem);
@@ -382,17 +369,4 @@ fn to_stored_file(
         format => (!format.is_text()).then(|| FileIdentity::exact(version)),
     });
     Some((to_location(&file.location), PinnedFile { path: file.path, identity, may_be_renamed }))
-}
-
-fn build_catalog(tables: &HashMap<String, Result<Arc<FileTable>, String>>, notes: Vec<String>) -> Catalog {
-    let entry = |(name, table): (&String, &Result<Arc<FileTable>, String>)| {
-        let (rows, comment, status) = match table {
-            Ok(table) => (table.rows, table.comment.clone(), TableStatus::Readable),
-            Err(reason) => (None, None, TableStatus::Unreadable(reason.clone())),
-        };
-        TableEntry { name: name.clone(), rows, comment, status }
-    };
-    let mut entries: Vec<TableEntry> = tables.iter().map(entry).collect();
-    entries.sort_by(|a, b| a.name.cmp(&b.name));
-    Catalog { tables: entries, notes }
 }

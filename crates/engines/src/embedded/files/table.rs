@@ -39,7 +39,7 @@ pub(crate) struct FileTable {
     pub(crate) batch_rows_max: usize,
     /// Typed columns in which a text such as `N/A` means null.
     pub(crate) null_marker_columns: BTreeSet<String>,
-    /// Why columns are text or JSON, by name, if only some of their values are. It quotes a value.
+    /// Why columns do not have the type of their first values, by name. It quotes a value.
     pub(crate) type_notes: BTreeMap<String, String>,
     pub(crate) comment: Option<String>,
     /// What the log of a Delta table declares. `None` for all other tables.
@@ -121,7 +121,7 @@ pub(crate) struct ColumnCorrection {
     pub(crate) wider: Option<FieldRef>,
     /// Whether the column contains null markers such as `N/A`.
     pub(crate) has_markers: bool,
-    /// Why the column is text or JSON.
+    /// Why the column does not have the type of its first values.
     pub(crate) note: Option<String>,
 }
 

@@ -9,11 +9,11 @@ use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
 use datafusion::datasource::table_schema::TableSchema;
 use object_store::ObjectMeta;
 use object_store::path::Path as Location;
-use tidegate_query::ExtensionType;
+use tidegate_query::{ExtensionType, type_name};
 
 use super::file_kind::Compression;
 use super::file_version::{FileVersion, PathVersion};
-use super::json_types::merge_json_fields;
+use super::json_types::{ABSENT_NOTE, merge_json_fields};
 use super::layout::{CandidateOrigin, Partitions, TableCandidate};
 use super::partitions::{partition_column, partition_value};
 use super::probe::{ContentFormat, FileProfile};
@@ -118,16 +118,26 @@ fn merge_columns(
 ) -> Result<MergedFiles, String> {
     let mut united: Option<Fields> = None;
     let (mut null_marker_columns, mut type_notes) = (BTreeSet::new(), BTreeMap::new());
-    for probed in files.iter().filter_map(|(_, _, probed)| probed.as_ref()) {
+    let profiles = || files.iter().filter_map(|(file, _, probed)| Some((file, probed.as_ref()?)));
+    for (file, probed) in profiles() {
         null_marker_columns.extend(probed.null_marker_columns.iter().cloned());
         type_notes.extend(probed.type_notes.clone());
         let fields = probed.schema.fields();
         united = Some(match &united {
             None => fields.clone(),
-            Some(before) => merge_file_fields(format, before, fields)?,
+            Some(before) => {
+                let merged = merge_file_fields(format, before, fields)?;
+                if format.is_text() {
+                    note_other_types(before, fields, &merged, &file.location, &mut type_notes);
+                }
+                merged
+            }
         });
     }
     let probed = united.ok_or("none of its files can be read")?;
+    let is_absent_in =
+        |probed: &FileProfile, name: &str| probed.type_notes.get(name).is_some_and(|note| note == ABSENT_NOTE);
+    type_notes.retain(|name, note| note != ABSENT_NOTE || profiles().all(|(_, probed)| is_absent_in(probed, name)));
     let mut corrected = probed.clone();
     // Without corrections, files that were not probed need not be looked up.
     let files = if corrections.revision() > 0 { files } else { &[] };
@@ -151,6 +161,30 @@ fn merge_columns(
         type_notes.entry(column.name().clone()).or_insert_with(|| reason.to_owned());
     }
     Ok(MergedFiles { probed, corrected, null_marker_columns, type_notes })
+}
+
+/// Adds why columns of text files are text that are something else in the files before the one at `location`.
+fn note_other_types(
+    before: &Fields,
+    fields: &Fields,
+    merged: &Fields,
+    location: &str,
+    type_notes: &mut BTreeMap<String, String>,
+) {
+    for ((before, field), merged) in before.iter().zip(fields).zip(merged) {
+        let types = [before.data_type(), field.data_type()];
+        if *merged.data_type() != DataType::Utf8
+            || ExtensionType::from_field(merged).is_some()
+            || before.name() != field.name()
+            || types[0] == types[1]
+            || types.contains(&&DataType::Null)
+        {
+            continue;
+        }
+        let [before, found] = types.map(type_name);
+        let note = || format!("text, because it is {found} in {location} and {before} in files before it");
+        type_notes.entry(field.name().clone()).or_insert_with(note);
+    }
 }
 
 fn merge_file_fields(format: &ContentFormat, a: &Fields, b: &Fields) -> Result<Fields, String> {

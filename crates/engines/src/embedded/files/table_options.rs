@@ -1,6 +1,6 @@
 //! Options that the configuration declares for tables of CSV, JSON, sheets and logs, in place of detection.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
@@ -18,6 +18,7 @@ use super::rotated_logs::log_table_name;
 use super::table_builder::COMPRESSION_RATIO;
 use super::text_reader::TextDecoding;
 use super::type_widening::TEXT_TIMESTAMP;
+use super::walk::DataFile;
 
 /// The declared options of a table of CSV files or sheets. Everything that is not declared is detected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -213,6 +214,24 @@ impl TableDeclarations {
         unused.map(reason).collect()
     }
 
+    /// The declared columns that have no effect, because files of their format have types of their own.
+    pub(crate) fn ineffective_columns<'a>(&self, files: impl Iterator<Item = &'a DataFile>) -> BTreeSet<String> {
+        let problem = |file: &DataFile| {
+            let format = match file.kind.format {
+                NamedFormat::Parquet => "Parquet",
+                NamedFormat::Arrow => "Arrow",
+                NamedFormat::Log => "log",
+                NamedFormat::Csv | NamedFormat::Tsv | NamedFormat::Json | NamedFormat::JsonLines => return None,
+                NamedFormat::Xlsx | NamedFormat::Ods => return None,
+            };
+            let (name, options) = self.declaration(&table_name_for_file(&file.location))?;
+            let names = || options.columns.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let problem = || format!("{name}: columns ({}) has no effect on {format} files, which have types", names());
+            (!options.columns.is_empty()).then(problem)
+        };
+        files.filter_map(problem).collect()
+    }
+
     /// Whether a format of a log is declared.
     pub(crate) fn has_log_formats(&self) -> bool {
         self.0.values().any(|table| table.log.format().is_some())
@@ -246,8 +265,11 @@ impl TableDeclarations {
 
     /// The options of the table called `stem`, or of a folder that contains it.
     pub(crate) fn options_for_table(&self, stem: &str) -> Arc<TextTableOptions> {
-        let found = self.0.iter().rev().find(|(name, _)| is_table_or_folder(name, stem));
-        found.map(|(_, table)| table.clone()).unwrap_or_default()
+        self.declaration(stem).map(|(_, table)| table.clone()).unwrap_or_default()
+    }
+
+    fn declaration(&self, stem: &str) -> Option<(&String, &Arc<TextTableOptions>)> {
+        self.0.iter().rev().find(|(name, _)| is_table_or_folder(name, stem))
     }
 }
 

@@ -13,6 +13,7 @@ use std::fmt::Write;
 
 use chrono::{Datelike, NaiveDate};
 use datafusion::arrow::datatypes::DataType;
+use tidegate_query::type_name;
 
 use super::number_format::NumberFormat;
 use super::type_widening::{BIG_INTEGER, TEXT_INSTANT, TEXT_TIMESTAMP};
@@ -39,9 +40,17 @@ const EXACT_POWERS: [f64; 23] = [
 const SMALLEST_EXACT: f64 = 1e-290;
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
-/// Why a column whose other values have a type is text, for callers who may see all rows.
-pub(crate) fn text_column_note(value: &str, line: u64, location: &str) -> String {
-    format!("text, because line {line} of {location} has {:?}", cut_value(value))
+/// Why a column has the type `wide` and not that of its earlier values, for callers who may see all rows. The line is 0 if
+/// it is not known. `None` where nothing is odd: numbers with and without a fraction are often mixed.
+pub(crate) fn type_note(earlier: &DataType, wide: &DataType, value: &str, line: u64, location: &str) -> Option<String> {
+    if *earlier == DataType::Null || earlier == wide || (earlier, wide) == (&DataType::Int64, &DataType::Float64) {
+        return None;
+    }
+    let place = match line {
+        0 => format!("a row after the first ones of {location}"),
+        _ => format!("line {line} of {location}"),
+    };
+    Some(format!("{}, because {place} has {:?}", type_name(wide), cut_value(value)))
 }
 
 const VALUE_CHARACTERS_MAX: usize = 60;

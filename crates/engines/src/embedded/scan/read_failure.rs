@@ -13,7 +13,7 @@ use super::csv_rows::{CsvRowsError, Misfit};
 use super::json_rows::{JsonMisfit, JsonRowsError};
 use crate::embedded::files::{
     CoercionMode, ColumnCorrections, Compression, FileVersion, NumberFormat, TextTableOptions, cut_value, infer_type,
-    is_null_marker, read_error_reason, suggest_yaml, text_column_note, wider,
+    is_null_marker, read_error_reason, suggest_yaml, type_note, wider,
 };
 
 /// Why a file could not be read to its end, for callers.
@@ -87,14 +87,9 @@ pub(super) fn explain_csv_error(error: &CsvRowsError, context: &ReadContext<'_>)
         CsvRowsError::Batch(error) => context.unreadable(&error.to_string(), None),
         CsvRowsError::Misfit(Misfit { column, value, line }) => {
             let column = context.schema.fields().get(*column).map_or("", |field| field.name().as_str());
-            let written = format!("'{}'", cut_value(value));
-            let is_marker = is_null_marker(value) && context.options.null.is_none();
-            match is_marker {
-                true => context.null_marker_failure(column, &written),
-                false => {
-                    let note = text_column_note(value, *line, context.location);
-                    context.misfit_failure(column, &written, *line, &infer_type(value, context.numbers), note)
-                }
+            match is_null_marker(value) && context.options.null.is_none() {
+                true => context.null_marker_failure(column, value),
+                false => context.misfit_failure(column, value, *line),
             }
         }
     }
@@ -121,15 +116,16 @@ impl ReadContext<'_> {
         failure
     }
 
-    /// The failure of a value of the type `found`, which is `written` in a line, and does not fit its column.
-    fn misfit_failure(&self, column: &str, written: &str, line: u64, found: &DataType, note: String) -> ReadFailure {
+    /// The failure of a value that does not fit its column.
+    fn misfit_failure(&self, column: &str, value: &str, line: u64) -> ReadFailure {
         let expected = self.schema.field_with_name(column).map_or(DataType::Null, |field| field.data_type().clone());
-        let message = self.misfit_message(column, written, line);
-        let wide = wider(&expected, found, CoercionMode::ToText).unwrap_or(DataType::Utf8);
+        let message = self.misfit_message(column, &quoted(value), line);
+        let found = infer_type(value, self.numbers);
+        let wide = wider(&expected, &found, CoercionMode::ToText).unwrap_or(DataType::Utf8);
         let wide = if wide == expected { DataType::Utf8 } else { wide };
         match self.file {
             Some(file) if !self.is_declared(column) && expected != wide => {
-                let note = (wide == DataType::Utf8).then_some(note);
+                let note = type_note(&expected, &wide, value, line, self.location);
                 let field = Arc::new(Field::new(column, wide, true));
                 self.corrections.record_column(self.location, file, field, note);
                 self.corrected_failure(message, column)
@@ -178,8 +174,8 @@ impl ReadContext<'_> {
         format!("line {line} of the file {} has {written} in column {column:?}, which {origin}", self.location)
     }
 
-    fn null_marker_failure(&self, column: &str, written: &str) -> ReadFailure {
-        let message = format!("the file {} has {written} in column {column:?}", self.location);
+    fn null_marker_failure(&self, column: &str, value: &str) -> ReadFailure {
+        let message = format!("the file {} has {} in column {column:?}", self.location, quoted(value));
         if let Some(file) = self.file {
             self.corrections.record_null_marker(self.location, file, column);
         }
@@ -192,6 +188,11 @@ impl ReadContext<'_> {
         let hint = format!("The type of the column is corrected now; retry. To declare it, {option}");
         ReadFailure { message, hint: Some(hint), is_retryable: true }
     }
+}
+
+/// The beginning of a value of CSV, for a message.
+fn quoted(value: &str) -> String {
+    format!("'{}'", cut_value(value))
 }
 
 fn suggest_option(location: &str, option: &str) -> String {

@@ -96,3 +96,53 @@ fn export_compression_follows_the_extension() {
     let (code, _, text) = export("c.parquet.gz");
     assert_eq!(code, Some(2), "{text}");
 }
+
+/// In `config check`, which `init` runs, in `doctor`, and at the start of `serve`.
+#[test]
+fn odd_tables_are_reported_where_they_are_seen_first() {
+    let tables = "{orders: {columns: {Bar: date}}, events: {columns: {Foo: date}}, facts: {columns: {id: string}}}";
+    let configured =
+        ConfiguredFolder::new(&format!("databases:\n  - name: shop\n    files: shop\n    tables: {tables}\n"));
+    let write = |name: &str, text: &str| std::fs::write(configured.folder().join("shop").join(name), text).unwrap();
+    for number in 1..=6 {
+        write(&format!("broken{number}.parquet"), "no parquet");
+    }
+    write("facts.parquet", "neither");
+    write("events.ndjson", "{\"id\": 1}\n");
+    write("prices.csv", "id,price\n1,10\n2,unknown\n");
+    write("manual.pdf", "");
+    let unreadable = "table shop.broken1 cannot be read: it is not a readable Parquet file";
+    let notes = [
+        "database shop: skipped manual.pdf: document, not a table",
+        "database shop: events.Foo is declared in the configuration, but no object that was looked at has this key",
+        "database shop: prices.price is text, because line 3 of prices.csv has \"unknown\"",
+    ];
+    let more = "3 more tables of shop cannot be read; tidegate doctor lists them";
+    let ineffective = "database shop: tables: facts: columns (id) has no effect on Parquet files, which have types";
+
+    let check = configured.run(&["config", "check", "--log", "error"]);
+    for line in notes.iter().chain([&more, &ineffective, &unreadable]) {
+        assert!(check.stdout.contains(line), "{line}: {check:?}");
+    }
+    assert!(check.stdout.ends_with("nothing wrong; 7 warnings above\n"), "{check:?}");
+
+    let doctor = configured.run(&["doctor"]).stdout;
+    let orders = "table shop.orders cannot be read: the configuration declares a type for \"Bar\", but the columns are id, \
+                  customer, amount";
+    for line in notes.iter().chain([&orders, &ineffective, &unreadable]) {
+        assert!(doctor.contains(line), "{line}: {doctor}");
+    }
+    assert_eq!(doctor.matches(" cannot be read: ").count(), 8, "{doctor}");
+
+    let mut command = tidegate();
+    command.current_dir(configured.folder()).args(["serve", "--listen", "127.0.0.1:0", "--log", "info"]);
+    let mut server = Server::start(&mut command);
+    let [skipped, other_notes @ ..] = notes;
+    for words in [unreadable, more, skipped] {
+        let line = server.wait_for_log(words);
+        assert!(line.contains("WARN"), "{line}");
+    }
+    for words in other_notes {
+        server.wait_for_log(words);
+    }
+}

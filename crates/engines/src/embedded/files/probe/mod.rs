@@ -64,7 +64,7 @@ pub(crate) struct FileProfile {
     pub(crate) statistics: Option<Arc<Statistics>>,
     /// Typed columns in which a text such as `N/A` means null.
     pub(crate) null_marker_columns: BTreeSet<String>,
-    /// Why columns are text, by name, if only some of their values are.
+    /// Why columns do not have the type of their first values, by name.
     pub(crate) type_notes: BTreeMap<String, String>,
     /// The sheets of a workbook, by name. Then `format` and the columns are those of the first sheet.
     pub(crate) sheets: Vec<(String, Result<Arc<FileProfile>, String>)>,

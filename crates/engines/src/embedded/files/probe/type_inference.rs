@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use datafusion::arrow::datatypes::DataType;
 
 use super::super::number_format::{NumberFormat, is_null_marker};
-use super::super::text_value::{TypeOrigin, infer_type, parse_float, text_column_note};
+use super::super::text_value::{TypeOrigin, infer_type, parse_float, type_note};
 use super::super::type_widening::{CoercionMode, wider};
 
 #[derive(Debug)]
@@ -16,20 +16,28 @@ pub(super) struct ColumnTypes {
     null_marker_columns: BTreeSet<usize>,
     /// Positions of columns with integers that no float is equal to.
     inexact_columns: BTreeSet<usize>,
-    /// The value that made a column with a type text, and its line, by position.
-    misfits: BTreeMap<usize, (String, u64)>,
+    /// The last change of the type of a column, by position.
+    changes: BTreeMap<usize, TypeChange>,
     numbers: Option<NumberFormat>,
     accepts_null_markers: bool,
 }
 
+/// The value that did not have the type of the values before it, and its line, 0 if it is not known.
+#[derive(Debug)]
+struct TypeChange {
+    earlier: DataType,
+    value: String,
+    line: u64,
+}
+
 impl ColumnTypes {
     pub(super) fn new(columns: usize, numbers: Option<NumberFormat>, accepts_null_markers: bool) -> Self {
-        let (null_marker_columns, inexact_columns, misfits) = Default::default();
+        let (null_marker_columns, inexact_columns, changes) = Default::default();
         Self {
             types: vec![DataType::Null; columns],
             null_marker_columns,
             inexact_columns,
-            misfits,
+            changes,
             numbers,
             accepts_null_markers,
         }
@@ -58,19 +66,21 @@ impl ColumnTypes {
             if wide == DataType::Float64 && self.inexact_columns.contains(&position) {
                 wide = DataType::Utf8;
             }
-            if wide == DataType::Utf8 && *data_type != DataType::Null && line > 0 {
-                self.misfits.insert(position, (value.to_owned(), line));
+            if wide != *data_type {
+                let earlier = std::mem::replace(data_type, wide);
+                self.changes.insert(position, TypeChange { earlier, value: value.to_owned(), line });
             }
-            *data_type = wide;
         }
     }
 
-    /// Why columns are text, by name.
+    /// Why columns do not have the type of their first values, by name.
     pub(super) fn notes(&self, names: &[String], location: &str) -> impl Iterator<Item = (String, String)> {
-        let note = move |(position, (value, line)): (&usize, &(String, u64))| {
-            Some((names.get(*position)?.clone(), text_column_note(value, *line, location)))
+        let note = move |(position, change): (&usize, &TypeChange)| {
+            let data_type = self.types.get(*position)?;
+            let note = type_note(&change.earlier, data_type, &change.value, change.line, location)?;
+            Some((names.get(*position)?.clone(), note))
         };
-        self.misfits.iter().filter_map(note)
+        self.changes.iter().filter_map(note)
     }
 
     pub(super) fn typed_null_marker_columns<'a>(&self, names: &'a [String]) -> impl Iterator<Item = &'a String> {
