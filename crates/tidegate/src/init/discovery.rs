@@ -5,14 +5,12 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use tidegate_engines::table_glob;
+
 use super::data_source::{DataLocation, DataSource, path_text, with_unique_names};
 use crate::config::postgres_services;
 use crate::source::is_sqlite;
 
-/// JSON is missing, because most JSON files in a folder are settings of programs.
-const TABLE_EXTENSIONS: [&str; 10] =
-    ["csv", "tsv", "parquet", "ndjson", "jsonl", "arrow", "feather", "xlsx", "xls", "ods"];
-const COMPRESSED_EXTENSIONS: [&str; 2] = ["gz", "zst"];
 const SQLITE_EXTENSIONS: [&str; 4] = ["db", "db3", "sqlite", "sqlite3"];
 const COMPOSE_FILES: [&str; 4] = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
 /// Variables with a connection string, the usual one first.
@@ -24,6 +22,8 @@ const IGNORED_FOLDERS: [&str; 5] = ["node_modules", "target", "venv", "dist", "b
 /// Entries of one folder that are read.
 const ENTRIES_MAX: usize = 10_000;
 const SUBFOLDERS_MAX: usize = 200;
+/// Folders within a subfolder that are looked into, one in the other.
+const DEPTH_MAX: usize = 3;
 const COMPOSE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The databases that `folder` and the environment offer.
@@ -59,16 +59,18 @@ fn files_in(folder: &Path, base: &Path) -> Vec<DataSource> {
     let files: Vec<PathBuf> = entries(folder).into_iter().filter(|path| path.is_file()).collect();
     let relative = |path: &Path| path_text(path.strip_prefix(base).unwrap_or(path));
     let mut sources = Vec::new();
-    let tables: Vec<&PathBuf> = files.iter().filter(|path| table_extension(path).is_some()).collect();
-    let extensions: BTreeSet<String> = tables.iter().filter_map(|path| table_extension(path)).collect();
-    if !tables.is_empty() {
-        let description = match tables.len() {
+    let globs: Vec<String> = files.iter().filter_map(|path| file_glob(path)).collect();
+    let below = if folder == base { 0 } else { tables_below(folder, DEPTH_MAX, &mut { ENTRIES_MAX }) };
+    let tables = globs.len() + below;
+    if tables > 0 {
+        let description = match tables {
             1 => "1 file".to_owned(),
             count => format!("{count} files"),
         };
-        // Beside other files, such as settings of programs, only the tables are meant.
+        // The subfolders are databases of their own.
         let locations = if folder == base {
-            extensions.iter().map(|extension| format!("./*.{extension}")).collect()
+            let globs: BTreeSet<String> = globs.into_iter().map(|glob| format!("./{glob}")).collect();
+            globs.into_iter().collect()
         } else {
             vec![relative(folder)]
         };
@@ -88,16 +90,25 @@ fn has_extension(path: &Path, extensions: &[&str]) -> bool {
     extension.is_some_and(|extension| extensions.contains(&extension.as_str()))
 }
 
-/// The extension of a table, with that of its compression: `csv`, `csv.gz`. As it is written, because globs distinguish
-/// upper case.
-fn table_extension(path: &Path) -> Option<String> {
-    let written = |path: &Path| path.extension().and_then(|extension| extension.to_str()).map(str::to_owned);
-    if has_extension(path, &TABLE_EXTENSIONS) {
-        return written(path);
+/// The glob for the files that are read like this one, if it is a table.
+fn file_glob(path: &Path) -> Option<String> {
+    table_glob(path.file_name()?.to_str()?)
+}
+
+/// The number of tables in the folders below `folder`, as far as so many entries and so deep folders show it.
+fn tables_below(folder: &Path, depth: usize, entries_left: &mut usize) -> usize {
+    let Some(depth) = depth.checked_sub(1) else { return 0 };
+    let mut count = 0;
+    for inner in subfolders(folder) {
+        let found = entries(&inner);
+        *entries_left = entries_left.saturating_sub(found.len());
+        if *entries_left == 0 {
+            break;
+        }
+        count += found.iter().filter(|path| path.is_file() && file_glob(path).is_some()).count();
+        count += tables_below(&inner, depth, entries_left);
     }
-    let inner = Path::new(path.file_stem()?);
-    let is_table = has_extension(path, &COMPRESSED_EXTENSIONS) && has_extension(inner, &TABLE_EXTENSIONS);
-    is_table.then(|| Some(format!("{}.{}", written(inner)?, written(path)?))).flatten()
+    count
 }
 
 fn from_environment(variable: &dyn Fn(&str) -> Option<String>) -> Option<DataSource> {
@@ -163,10 +174,14 @@ mod tests {
 
     #[test]
     fn data_of_the_folder_is_found() {
-        let files: [(&str, &[u8]); 8] = [
+        let files: [(&str, &[u8]); 12] = [
             ("a.csv", b"x\n1\n"),
             ("b.csv.gz", b""),
-            ("package.json", b"{}"),
+            ("events.json", b"{}"),
+            ("app.log", b""),
+            ("app.log.1", b""),
+            ("old.xls", b""),
+            ("events/year=2024/a.parquet", b""),
             ("sales 2024/q1.parquet", b""),
             ("sales 2024/notes.md", b""),
             ("node_modules/x/data.csv", b""),
@@ -174,8 +189,9 @@ mod tests {
             ("other.db", b"something else"),
         ];
         insta::assert_snapshot!(check(&files, &[]), @r"
-        files: ./*.csv, ./*.csv.gz (2 files)
+        files: ./*.csv, ./*.csv.gz, ./*.json, ./*.log* (5 files)
         app: ./app.db (SQLite)
+        events: ./events (1 file)
         sales_2024: ./sales 2024 (1 file)
         ");
     }
