@@ -128,7 +128,7 @@ async fn quotes_that_enclose_no_value_are_an_error_with_the_option_that_reads_th
     let folder = Folder::with(&[("t.csv", &format!("a,b\n{rows}2,\"open\n{rows}"))]);
     let refusal = folder.database().refusal("SELECT count(*) FROM t").await;
     assert!(refusal.contains("line 5002: the quotes of a field are not closed until the end of the file"), "{refusal}");
-    assert!(refusal.contains("tables: {t: {quotes: lenient}}"), "{refusal}");
+    assert!(refusal.contains("tables: {t: {quotes: none}}"), "{refusal}");
 }
 
 #[tokio::test]

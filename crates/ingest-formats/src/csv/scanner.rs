@@ -18,12 +18,19 @@ pub struct CsvCharacters {
     pub line_break: u8,
     /// Where quotes may be.
     pub quotes: CsvQuotes,
+    /// Whether blanks at the beginning of a field, and behind its closing quote, are no part of it.
+    pub skips_blanks: bool,
 }
 
 impl CsvCharacters {
     /// Those of RFC 4180, with this delimiter and this quote.
     pub fn new(delimiter: u8, quote: u8) -> Self {
-        Self { delimiter, quote, escape: None, line_break: b'\n', quotes: CsvQuotes::Strict }
+        Self { delimiter, quote, escape: None, line_break: b'\n', quotes: CsvQuotes::Strict, skips_blanks: false }
+    }
+
+    /// Whether `byte` is a blank that is no part of a field where it stands.
+    fn is_skipped(&self, byte: u8) -> bool {
+        self.skips_blanks && matches!(byte, b' ' | b'\t') && byte != self.delimiter
     }
 }
 
@@ -34,8 +41,12 @@ pub enum CsvQuotes {
     Strict,
     /// In addition within a field that has no quotes around it, where they are characters like others: `5" pipe`.
     WithinFields,
-    /// Anywhere: text after a closing quote belongs to the field, and quotes may stay open until the end.
+    /// In addition before the end of a field: text after a closing quote belongs to the field, up to the next delimiter or
+    /// line break. If the field has line breaks within its quotes, such text is a defect, because one of the quotes is
+    /// probably that of another field.
     Anywhere,
+    /// Everywhere, as characters like others. They enclose nothing.
+    Characters,
 }
 
 /// What is wrong with the form of a record.
@@ -45,6 +56,8 @@ pub enum CsvDefect {
     QuoteWithinField,
     /// Text after the closing quote of a field.
     TextAfterQuote,
+    /// Text after the closing quote of a field that has line breaks within its quotes.
+    TextAfterQuotedLines,
     /// A carriage return that is neither part of a line break nor within quotes.
     BareReturn,
 }
@@ -59,6 +72,9 @@ impl CsvDefect {
             }
             Self::TextAfterQuote => {
                 "there is text after the closing quote of a field; a quote within quotes is doubled"
+            }
+            Self::TextAfterQuotedLines => {
+                "there is text after the closing quote of a field of several lines; one of its quotes may not be closed"
             }
             Self::BareReturn => "a carriage return without line feed is in a field that has no quotes around it",
         }
@@ -127,6 +143,8 @@ enum ScanState {
     Escape,
     /// After a quote within quotes: the end of the field, or the first of two.
     Quote,
+    /// After the closing quote and a skipped blank.
+    QuoteBlank,
     /// After the closing quote and a carriage return.
     QuoteReturn,
     /// After the closing quote and something that may not follow it, whose last character may be a carriage return.
@@ -159,9 +177,10 @@ impl CsvScanner {
     pub fn new(characters: CsvCharacters) -> Self {
         let (state, field) = (ScanState::FieldStart, CsvField::EMPTY);
         let mut is_special = [false; 256];
-        for byte in [characters.delimiter, characters.line_break, characters.quote, b'\r'] {
+        for byte in [characters.delimiter, characters.line_break, b'\r'] {
             is_special[usize::from(byte)] = true;
         }
+        is_special[usize::from(characters.quote)] |= characters.quotes != CsvQuotes::Characters;
         Self { characters, is_special, state, position: 0, field, fields: Vec::new(), fields_beyond: 0, defect: None }
     }
 
@@ -200,8 +219,9 @@ impl CsvScanner {
     pub fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
         while let Some(byte) = bytes.get(self.position).copied() {
             match self.state {
+                ScanState::FieldStart if self.characters.is_skipped(byte) => self.position += 1,
                 ScanState::FieldStart => {
-                    let is_quoted = byte == self.characters.quote;
+                    let is_quoted = byte == self.characters.quote && self.characters.quotes != CsvQuotes::Characters;
                     self.position += usize::from(is_quoted);
                     self.state = if is_quoted { ScanState::Quoted } else { ScanState::Plain };
                     self.field = CsvField { start: self.position, is_quoted, ..CsvField::EMPTY };
@@ -216,8 +236,8 @@ impl CsvScanner {
                     self.position += 1;
                     self.state = ScanState::Quoted;
                 }
-                ScanState::Quote | ScanState::QuoteReturn | ScanState::AfterQuote { .. } => {
-                    if self.scan_after_quote(byte) {
+                ScanState::Quote | ScanState::QuoteBlank | ScanState::QuoteReturn | ScanState::AfterQuote { .. } => {
+                    if self.scan_after_quote(bytes, byte) {
                         return Some(self.position);
                     }
                 }
@@ -287,33 +307,42 @@ impl CsvScanner {
         Some(())
     }
 
-    /// Scans one byte after a quote that may be the closing one. Returns whether it ends the record.
-    fn scan_after_quote(&mut self, byte: u8) -> bool {
+    /// Scans `byte` of `bytes`, which is after a quote that may be the closing one. Returns whether it ends the record.
+    fn scan_after_quote(&mut self, bytes: &[u8], byte: u8) -> bool {
         let CsvCharacters { delimiter, quote, line_break, .. } = self.characters;
+        let is_after_quote = matches!(self.state, ScanState::Quote | ScanState::QuoteBlank);
         self.position += 1;
         if self.state == ScanState::Quote && byte == quote {
             self.field.is_escaped = true;
             self.state = ScanState::Quoted;
         } else if byte == line_break || byte == delimiter {
             if self.state == ScanState::QuoteReturn && byte == delimiter {
-                self.add_text_after_quote(b'\r');
+                self.add_text_after_quote(bytes, b'\r');
             }
             self.end_field_after_quote(self.position - 1, byte == line_break);
             return byte == line_break;
-        } else if self.state == ScanState::Quote && byte == b'\r' {
+        } else if is_after_quote && byte == b'\r' {
             self.state = ScanState::QuoteReturn;
+        } else if is_after_quote && self.characters.is_skipped(byte) {
+            self.state = ScanState::QuoteBlank;
         } else {
-            self.add_text_after_quote(byte);
+            self.add_text_after_quote(bytes, byte);
         }
         false
     }
 
-    fn add_text_after_quote(&mut self, byte: u8) {
-        self.state = ScanState::AfterQuote { ends_in_return: byte == b'\r' };
-        match self.characters.quotes {
-            CsvQuotes::Anywhere => self.field.is_escaped = true,
-            CsvQuotes::Strict | CsvQuotes::WithinFields => self.add_defect(CsvDefect::TextAfterQuote),
+    fn add_text_after_quote(&mut self, bytes: &[u8], byte: u8) {
+        let CsvCharacters { line_break, quotes, .. } = self.characters;
+        if !matches!(self.state, ScanState::AfterQuote { .. }) {
+            let quoted = bytes.get(self.field.start..self.field.end).unwrap_or_default();
+            if memchr::memchr(line_break, quoted).is_some() {
+                self.add_defect(CsvDefect::TextAfterQuotedLines);
+            } else if quotes != CsvQuotes::Anywhere {
+                self.add_defect(CsvDefect::TextAfterQuote);
+            }
+            self.field.is_escaped = true;
         }
+        self.state = ScanState::AfterQuote { ends_in_return: byte == b'\r' };
     }
 
     fn add_defect(&mut self, defect: CsvDefect) {
@@ -336,11 +365,16 @@ impl CsvScanner {
                 self.end_field(length - usize::from(is_cut));
             }
             ScanState::Quoted | ScanState::Escape => self.end_field(length),
+            // As above.
             ScanState::QuoteReturn => {
-                self.add_text_after_quote(b'\r');
+                if self.characters.quotes == CsvQuotes::Strict {
+                    self.add_defect(CsvDefect::TextAfterQuote);
+                }
                 self.end_field_after_quote(length, false);
             }
-            ScanState::Quote | ScanState::AfterQuote { .. } => self.end_field_after_quote(length, false),
+            ScanState::Quote | ScanState::QuoteBlank | ScanState::AfterQuote { .. } => {
+                self.end_field_after_quote(length, false);
+            }
         }
     }
 
@@ -405,6 +439,22 @@ mod tests {
         }
         let text = "\"x\" y,\"b\"c\r\n\"p\"q\"r\",\"a\"\"b\"c\n\"open,\n";
         assert_eq!(fields(text, anywhere), [vec!["x y", "bc"], vec!["pq\"r\"", "a\"bc"], vec!["open,\n"]]);
+        // The first quote was not closed, or the second one not opened.
+        for characters in [strict, within, anywhere] {
+            assert_eq!(defect("\"a\nb,\"c\n", characters), Some(CsvDefect::TextAfterQuotedLines));
+        }
+        let none = CsvCharacters { quotes: CsvQuotes::Characters, ..strict };
+        assert_eq!(fields("\"a,b\"\n\"c\n", none), [vec!["\"a", "b\""], vec!["\"c"]]);
+    }
+
+    #[test]
+    fn blanks_around_quotes_are_skipped_if_declared() {
+        let skipping = CsvCharacters { skips_blanks: true, ..CsvCharacters::new(b',', b'"') };
+        let text = "1, \"x, y\" ,\t3 \r\n \"a\"\"b\" \r\n,  ";
+        assert_eq!(fields(text, skipping), [vec!["1", "x, y", "3 "], vec!["a\"b"], vec!["", ""]]);
+        assert_eq!(records("\"x\" y\n", skipping)[0].1, Some(CsvDefect::TextAfterQuote));
+        let tabs = CsvCharacters { delimiter: b'\t', ..skipping };
+        assert_eq!(fields("a\t\t \"b\"\t\n", tabs), [["a", "", "b", ""]]);
     }
 
     #[test]

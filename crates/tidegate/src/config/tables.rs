@@ -70,10 +70,8 @@ fn text_table(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>
         delimiter,
         quote,
         escape,
-        quotes: entry.quotes.map(|quotes| match quotes {
-            QuotesConfig::Strict => CsvQuotes::WithinFields,
-            QuotesConfig::Lenient => CsvQuotes::Anywhere,
-        }),
+        quotes: csv_quotes(entry, path, problems),
+        skips_blanks: entry.skip_blanks.unwrap_or_default(),
         has_header: entry.header,
         null: entry.null.clone().map(OneOrMany::into_vec),
         numbers,
@@ -92,6 +90,19 @@ fn text_table(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>
         columns,
         log,
     }
+}
+
+fn csv_quotes(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> Option<CsvQuotes> {
+    let quotes = entry.quotes?;
+    if quotes == QuotesConfig::None && (entry.quote.is_some() || entry.escape.is_some()) {
+        let message = "is none, so that quote and escape have no effect; remove them, or quotes";
+        problems.push(ConfigProblem::new(format!("{path}.quotes"), message));
+    }
+    Some(match quotes {
+        QuotesConfig::Strict => CsvQuotes::WithinFields,
+        QuotesConfig::Lenient => CsvQuotes::Anywhere,
+        QuotesConfig::None => CsvQuotes::Characters,
+    })
 }
 
 fn log_options(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> LogTableOptions {

@@ -5,8 +5,10 @@ use std::io::{self, Read};
 
 use tidegate_ingest_formats::{CsvCharacters, CsvDefect, CsvField, CsvQuotes, CsvScanner};
 
+use super::encoding::TextEncoding;
 use super::file_kind::Compression;
 use super::record_buffer::RecordBuffer;
+use super::table_options::suggest_yaml;
 use super::text_reader::{ReadBudget, read_error_reason};
 
 /// The records of a text. Empty lines are none, and neither are lines that begin with a comment character.
@@ -77,18 +79,23 @@ pub(crate) enum FormProblem {
     /// Its quotes.
     Defect {
         defect: CsvDefect,
-        /// Whether backslashes stand before quotes.
+        /// Whether backslashes stand before quotes, which nothing declares.
         has_escapes: bool,
     },
     /// The quotes of a field are not closed before the text ends.
     OpenQuotes {
-        /// Whether backslashes stand before quotes.
+        /// As above.
         has_escapes: bool,
     },
-    /// It is not UTF-8.
-    NoText,
+    /// It is not UTF-8, and probably in the encoding with this name.
+    NoText { probable: Option<&'static str> },
     /// It has another number of fields than there are columns.
-    FieldCount { expected: usize, found: usize, has_blank_before_quote: bool },
+    FieldCount {
+        expected: usize,
+        found: usize,
+        /// Whether quotes in it, or in the header, come after a blank.
+        has_blank_before_quote: bool,
+    },
 }
 
 impl CsvError {
@@ -101,7 +108,7 @@ impl CsvError {
                 FormProblem::OpenQuotes { .. } => {
                     format!("line {line}: the quotes of a field are not closed until the end of the file")
                 }
-                FormProblem::NoText => format!("it is not UTF-8 text: line {line}"),
+                FormProblem::NoText { .. } => format!("it is not UTF-8 text: line {line}"),
                 FormProblem::FieldCount { expected, found, has_blank_before_quote } => {
                     let blank = match has_blank_before_quote {
                         true => "; quotes after a blank do not enclose a field",
@@ -114,20 +121,48 @@ impl CsvError {
     }
 
     /// The option with which the file can be read.
-    pub(crate) fn option(&self) -> Option<&'static str> {
+    pub(crate) fn option(&self) -> Option<CsvAdvice> {
         let Self::Form { problem, .. } = self else { return None };
-        match problem {
+        let always = |option: &str| CsvAdvice { condition: "", option: option.to_owned() };
+        let without_quotes = CsvAdvice {
+            condition: "close the quotes; or, if no quotes in the file enclose values, ",
+            option: "quotes: none".to_owned(),
+        };
+        Some(match problem {
             FormProblem::Defect { has_escapes: true, .. } | FormProblem::OpenQuotes { has_escapes: true } => {
-                Some("escape: '\\'")
+                always("escape: '\\'")
             }
-            FormProblem::Defect { defect: CsvDefect::BareReturn, .. } => None,
-            FormProblem::Defect { .. } | FormProblem::OpenQuotes { .. } => Some("quotes: lenient"),
-            FormProblem::NoText => Some("encoding: latin-1"),
-            FormProblem::FieldCount { has_blank_before_quote: true, .. } => None,
-            FormProblem::FieldCount { expected, found, .. } => {
-                Some(if found < expected { "ragged: fill" } else { "ragged: trim" })
+            FormProblem::Defect { defect: CsvDefect::BareReturn, .. } => return None,
+            FormProblem::Defect { defect: CsvDefect::TextAfterQuotedLines, .. } | FormProblem::OpenQuotes { .. } => {
+                without_quotes
             }
-        }
+            FormProblem::Defect { .. } => always("quotes: lenient"),
+            FormProblem::NoText { probable } => CsvAdvice {
+                condition: "if the whole file is in this encoding, ",
+                option: format!("encoding: {}", (*probable)?.to_ascii_lowercase()),
+            },
+            FormProblem::FieldCount { has_blank_before_quote: true, .. } => always("skip_blanks: true"),
+            FormProblem::FieldCount { expected, found, .. } if found < expected => always("ragged: fill"),
+            FormProblem::FieldCount { .. } => {
+                CsvAdvice { condition: "to drop what is after the last column, ", option: "ragged: trim".to_owned() }
+            }
+        })
+    }
+}
+
+/// An option that reads a file.
+#[derive(Debug)]
+pub(crate) struct CsvAdvice {
+    /// When it does so, or what else it does; or nothing.
+    pub(crate) condition: &'static str,
+    /// The option, as it is written in the configuration.
+    pub(crate) option: String,
+}
+
+impl CsvAdvice {
+    /// What the operator can do about the file at `location`.
+    pub(crate) fn for_file(&self, location: &str) -> String {
+        format!("{}write {}", self.condition, suggest_yaml(location, &self.option))
     }
 }
 
@@ -164,14 +199,21 @@ impl<R: Read> CsvRecords<R> {
                 break line;
             }
         };
-        let has_escapes = || memchr::memmem::find(self.record(), b"\\\"").is_some();
         let form = |problem| CsvError::Form { line, problem };
         if let Some(defect) = self.scanner.defect() {
-            return Err(form(FormProblem::Defect { defect, has_escapes: has_escapes() }));
+            return Err(form(FormProblem::Defect { defect, has_escapes: self.has_escapes(self.record()) }));
         }
-        let text = std::str::from_utf8(self.record()).map_err(|_| form(FormProblem::NoText))?;
+        let text = std::str::from_utf8(self.record()).map_err(|_| {
+            let probable = TextEncoding::recognise(self.record()).ok().filter(|found| found.is_guessed());
+            form(FormProblem::NoText { probable: probable.map(TextEncoding::name) })
+        })?;
         let (fields, field_count) = (self.scanner.fields(), self.scanner.field_count());
         Ok(Some(CsvRecord { text, fields, field_count, characters: &self.characters, line }))
+    }
+
+    /// Whether backslashes stand before quotes in `record`, and no escape is declared.
+    fn has_escapes(&self, record: &[u8]) -> bool {
+        self.characters.escape.is_none() && memchr::memmem::find(record, b"\\\"").is_some()
     }
 
     fn record(&self) -> &[u8] {
@@ -207,8 +249,8 @@ impl<R: Read> CsvRecords<R> {
             if length == 0 {
                 return Ok(None);
             }
-            if self.scanner.is_in_quotes() && self.characters.quotes != CsvQuotes::Anywhere {
-                let has_escapes = memchr::memmem::find(rest, b"\\\"").is_some();
+            if self.scanner.is_in_quotes() {
+                let has_escapes = self.has_escapes(rest);
                 return Err(CsvError::Form { line: self.line, problem: FormProblem::OpenQuotes { has_escapes } });
             }
             self.scanner.end(length);
@@ -217,10 +259,14 @@ impl<R: Read> CsvRecords<R> {
     }
 }
 
-/// The error of a record with another number of fields than `expected`.
-pub(crate) fn field_count_error(record: &CsvRecord<'_>, expected: usize) -> CsvError {
-    let mut fields = record.fields();
-    let has_blank_before_quote = fields.any(|field| field.trim_start().starts_with('"') && !field.starts_with('"'));
+/// The error of a record with another number of fields than `expected`. `header` are the names of the columns as they stand
+/// in the file, if they are known.
+pub(crate) fn field_count_error(record: &CsvRecord<'_>, expected: usize, header: &[String]) -> CsvError {
+    let quote = char::from(record.characters.quote);
+    let has_blank =
+        |text: &str| text.starts_with([' ', '\t']) && text.trim_start_matches([' ', '\t']).starts_with(quote);
+    let has_blank_before_quote = record.characters.quotes != CsvQuotes::Characters
+        && (record.fields().any(|field| has_blank(&field)) || header.iter().any(|name| has_blank(name)));
     let problem = FormProblem::FieldCount { expected, found: record.len(), has_blank_before_quote };
     CsvError::Form { line: record.line, problem }
 }

@@ -80,7 +80,7 @@ fn count_names(names: &[String]) -> HashMap<&str, usize> {
 
 /// Converts `name` to a name that statements can use. Statements with a table name that looks like a path or a file are
 /// refused, so the characters that cause this become underscores.
-fn to_sql_name(name: &str) -> String {
+pub(crate) fn to_sql_name(name: &str) -> String {
     let mut name = name.replace(['/', '\\', ':', '\0'], "_");
     if name.chars().all(|character| character.is_alphanumeric() || matches!(character, '_' | '-' | ' ')) {
         return name;

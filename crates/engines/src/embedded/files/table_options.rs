@@ -12,6 +12,7 @@ use super::encoding::TextEncoding;
 use super::file_kind::{Compression, FileKind, NamedFormat, declared_log_kind, parse_file_name};
 use super::limits::FileLimits;
 use super::log_options::LogTableOptions;
+use super::names::to_sql_name;
 use super::number_format::NumberFormat;
 use super::ragged_rows::RaggedRows;
 use super::rotated_logs::log_table_name;
@@ -31,6 +32,8 @@ pub struct TextTableOptions {
     pub escape: Option<u8>,
     /// Where quotes may be. Default: [`CsvQuotes::WithinFields`].
     pub quotes: Option<CsvQuotes>,
+    /// Whether blanks at the beginning of a value, and behind its closing quote, are no part of it. Default: they are.
+    pub skips_blanks: bool,
     /// Whether the first line names the columns. If not, their names are `column_1`, `column_2`, …
     pub has_header: Option<bool>,
     /// The texts that mean null in columns of every type, in addition to the empty one. Default: common markers such as
@@ -160,6 +163,7 @@ impl CsvDialect {
         let characters = CsvCharacters {
             escape: options.escape,
             quotes: options.quotes.unwrap_or(CsvQuotes::WithinFields),
+            skips_blanks: options.skips_blanks,
             ..CsvCharacters::new(options.delimiter.unwrap_or(delimiter), options.quote.unwrap_or(b'"'))
         };
         Self {
@@ -259,8 +263,9 @@ impl TableDeclarations {
 
     /// The options of a sheet of the workbook at `location`: those of the table of the sheet, or else of the workbook.
     pub(crate) fn options_for_sheet(&self, location: &str, sheet: &str) -> Arc<TextTableOptions> {
-        let name = format!("{}_{sheet}", table_name_for_file(location));
-        self.0.get(&name).cloned().unwrap_or_else(|| self.options_for_file(location))
+        let name = table_name_for_sheet(location, sheet);
+        let declared = self.0.get(&name).or_else(|| self.0.get(&to_sql_name(&name)));
+        declared.cloned().unwrap_or_else(|| self.options_for_file(location))
     }
 
     /// The options of the table called `stem`, or of a folder that contains it.
@@ -293,11 +298,26 @@ fn table_name_for_file(location: &str) -> String {
     }
 }
 
+/// The name of the table of a sheet, if the workbook at `location` has several.
+fn table_name_for_sheet(location: &str, sheet: &str) -> String {
+    format!("{}_{sheet}", table_name_for_file(location))
+}
+
 /// Where the configuration declares `option` for the table of the file at `location`.
 pub(crate) fn suggest_yaml(location: &str, option: &str) -> String {
-    let name = table_name_for_file(location);
-    let is_plain = name.chars().all(|character| character.is_alphanumeric() || character == '_');
-    let name = if is_plain { name } else { format!("{name:?}") };
+    suggest_table_yaml(&table_name_for_file(location), option)
+}
+
+/// Where the configuration declares `option` for this sheet of the workbook at `location` alone.
+pub(crate) fn suggest_sheet_yaml(location: &str, sheet: &str, option: &str) -> String {
+    suggest_table_yaml(&table_name_for_sheet(location, sheet), option)
+}
+
+fn suggest_table_yaml(name: &str, option: &str) -> String {
+    let is_word = |character: char| character.is_alphanumeric() || character == '_';
+    // In YAML, `2024` is a number.
+    let is_plain = name.chars().all(is_word) && !name.starts_with(|first: char| first.is_numeric());
+    let name = if is_plain { name.to_owned() } else { format!("{name:?}") };
     format!("in tidegate.yaml, under its database, tables: {{{name}: {{{option}}}}}")
 }
 
@@ -337,6 +357,20 @@ mod tests {
         assert_eq!(null_texts("a/x.csv.gz"), Some("1".to_owned()));
         assert_eq!(null_texts("a/b/x.csv"), Some("2".to_owned()));
         assert_eq!(null_texts("ab.csv"), None);
+        let declarations = TableDeclarations::new([("b_Q1_2024".to_owned(), named("3"))].into());
+        assert_eq!(declarations.options_for_sheet("b.xlsx", "Q1/2024"), Arc::new(named("3")));
+        assert_eq!(declarations.options_for_sheet("b.xlsx", "Q2"), Arc::default());
+        assert_eq!(
+            suggest_sheet_yaml("2024.xlsx", "Q1", "skip: 2"),
+            "in tidegate.yaml, under its database, tables: {\"2024_Q1\": {skip: 2}}"
+        );
+    }
+
+    #[test]
+    fn declarations_without_a_table_are_reported() {
+        let declared = TextTableOptions::default;
+        let declarations =
+            TableDeclarations::new([("a", declared()), ("a.b", declared())].map(|(n, t)| (n.to_owned(), t)).into());
         let unused = |locations: &[&str]| declarations.unused(locations.iter().copied());
         assert_eq!(unused(&["a/x.csv", "a/b.csv"]), [""; 0]);
         assert_eq!(unused(&["a.xlsx"]), ["there is no table \"a.b\" yet, so its options have no effect"]);

@@ -99,7 +99,7 @@ impl<R: Read> CsvRows<R> {
             let Some(record) = self.records.next()? else { break };
             bytes += record.bytes();
             if !self.dialect.takes_fields(record.len(), self.width) {
-                return Err(field_count_error(&record, self.width).into());
+                return Err(field_count_error(&record, self.width, &[]).into());
             }
             for column in &mut self.columns {
                 column.append(&record)?;

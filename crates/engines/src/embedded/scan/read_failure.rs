@@ -83,7 +83,10 @@ pub(super) fn explain_read_error(error: &ArrowError, context: &ReadContext<'_>) 
 /// Explains an error of the rows of a CSV file, and records the column correction that follows from it.
 pub(super) fn explain_csv_error(error: &CsvRowsError, context: &ReadContext<'_>) -> ReadFailure {
     match error {
-        CsvRowsError::Csv(error) => context.unreadable(&error.reason(context.compression), error.option()),
+        CsvRowsError::Csv(error) => {
+            let advice = error.option().map(|advice| advice.for_file(context.location));
+            context.unreadable(&error.reason(context.compression), advice)
+        }
         CsvRowsError::Batch(error) => context.unreadable(&error.to_string(), None),
         CsvRowsError::Misfit(Misfit { column, value, line }) => {
             let column = context.schema.fields().get(*column).map_or("", |field| field.name().as_str());
@@ -109,11 +112,9 @@ pub(super) fn explain_json_error(error: &JsonRowsError, context: &ReadContext<'_
 }
 
 impl ReadContext<'_> {
-    fn unreadable(&self, reason: &str, option: Option<&str>) -> ReadFailure {
-        let mut failure = ReadFailure::new(format!("the file {} cannot be read: {reason}", self.location));
-        let option = option.or_else(|| reason.contains("declare the encoding").then_some("encoding: latin-1"));
-        failure.hint = option.map(|option| suggest_option(self.location, option));
-        failure
+    fn unreadable(&self, reason: &str, hint: Option<String>) -> ReadFailure {
+        let failure = ReadFailure::new(format!("the file {} cannot be read: {reason}", self.location));
+        ReadFailure { hint, ..failure }
     }
 
     /// The failure of a value that does not fit its column.

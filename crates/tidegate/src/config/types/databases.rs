@@ -201,9 +201,13 @@ pub(crate) struct TableConfig {
     /// Character within quotes that takes the meaning from a quote behind it: one character, such as a backslash. Default:
     /// none; a quote within quotes is doubled.
     pub(crate) escape: Option<String>,
-    /// How quotes are read that do not enclose a whole field. strict: text after a closing quote, and quotes that are never
-    /// closed, are an error. lenient: the text belongs to the field, and a field may end with the file. Default: strict.
+    /// How quotes are read. strict: they enclose whole fields; text after a closing quote is an error. lenient: such text
+    /// belongs to the field, unless the quotes enclose a line break. none: quotes are characters like others. Quotes that are
+    /// never closed are an error, except with none. Default: strict.
     pub(crate) quotes: Option<QuotesConfig>,
+    /// Whether blanks at the beginning of a field, and between its closing quote and the delimiter, are no part of it: 1, "x".
+    /// Default: false.
+    pub(crate) skip_blanks: Option<bool>,
     /// Whether the first line names the columns. Default: true, unless its values have the same types as the rows below
     /// it.
     pub(crate) header: Option<bool>,
@@ -279,15 +283,17 @@ pub(crate) enum InferConfig {
     Sample,
 }
 
-/// How quotes are read that do not enclose a whole field.
+/// How quotes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(crate) enum QuotesConfig {
-    /// They are an error.
+    /// They enclose whole fields.
     Strict,
     /// What follows a closing quote belongs to the field.
     Lenient,
+    /// They are characters like others.
+    None,
 }
 
 /// How rows with fewer or more values than columns are read.

@@ -12,13 +12,14 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use tidegate_ingest_formats::CsvQuotes;
 
 use super::super::csv_records::{CsvError, CsvRecords, FormProblem, field_count_error};
 use super::super::encoding::TextEncoding;
 use super::super::file_kind::Compression;
 use super::super::limits::FileLimits;
 use super::super::names::column_names;
-use super::super::ragged_rows::{detect_preamble, suggest_skip};
+use super::super::ragged_rows::{Preamble, count_lines_before_header, detect_preamble};
 use super::super::table_options::{CsvDialect, TextTableOptions, suggest_yaml};
 use super::super::text_reader::{ReadBudget, TextDecoding, open_text, read_beginning, read_error_reason};
 use super::type_inference::ColumnTypes;
@@ -78,7 +79,7 @@ pub(super) fn probe_csv(file: &CsvFile<'_>, limits: &FileLimits) -> Result<FileP
             break;
         };
         if !dialect.takes_fields(record.len(), header.len()) {
-            return Err(failed(&field_count_error(&record, header.len())));
+            return Err(failed(&field_count_error(&record, header.len(), &header)));
         }
         learn(&mut columns, &record.fields().collect::<Vec<_>>(), record.line);
     }
@@ -155,7 +156,8 @@ impl CsvFile<'_> {
             text = self.read_beginning_text(decoding)?;
         }
         let named = options.delimiter.or(delimiter);
-        let delimiter = named.unwrap_or_else(|| detect_delimiter(&text));
+        let quote = (options.quotes != Some(CsvQuotes::Characters)).then(|| options.quote.unwrap_or(b'"'));
+        let delimiter = named.unwrap_or_else(|| detect_delimiter(&text, quote));
         let mut dialect = CsvDialect { decoding, ..CsvDialect::new(delimiter, options) };
         if text.contains(&b'\r') && !text.contains(&b'\n') {
             dialect.characters.line_break = b'\r';
@@ -164,10 +166,16 @@ impl CsvFile<'_> {
         if options.skip.is_none()
             && options.comment.is_none()
             && options.ragged.is_none()
-            && let Some(lines) = detect_preamble(&text, dialect.characters, &candidates)
+            && let Some(Preamble { lines, is_padded }) = detect_preamble(&text, dialect.characters, &candidates)
+            && !(is_padded && options.has_header.is_some())
         {
-            let option = line(&format!("skip: {}", decoding.skip_lines + lines));
-            return Err(format!("the table starts after line {lines}; to skip the lines before it, write {option}"));
+            let lines = decoding.skip_lines + lines;
+            let option = line(&format!("skip: {lines}"));
+            let reason = format!("the table starts after line {lines}; to skip the lines before it, write {option}");
+            return Err(match is_padded {
+                true => format!("{reason}; if line 1 has the names of the columns, write {}", line("header: true")),
+                false => reason,
+            });
         }
         Ok(CsvBeginning { dialect, text })
     }
@@ -209,15 +217,20 @@ impl CsvFile<'_> {
     /// The reason of an error for the operator, with the option that fixes it, if there is one.
     fn error_reason(&self, error: &CsvError, beginning: &CsvBeginning) -> String {
         let reason = error.reason(self.compression);
-        let skip = match error {
+        let CsvDialect { characters, decoding, .. } = beginning.dialect;
+        let lines = match error {
             CsvError::Form { problem: FormProblem::FieldCount { .. }, .. } => {
-                suggest_skip(&beginning.text, beginning.dialect.characters)
+                count_lines_before_header(&beginning.text, characters)
             }
             _ => None,
         };
-        match skip.or_else(|| error.option().map(str::to_owned)) {
-            Some(option) => format!("{reason}; write {}", suggest_yaml(self.location, &option)),
-            None => reason,
+        match (lines, error.option()) {
+            (Some(lines), _) => {
+                let option = format!("skip: {}", decoding.skip_lines + lines);
+                format!("{reason}; write {}", suggest_yaml(self.location, &option))
+            }
+            (None, Some(advice)) => format!("{reason}; {}", advice.for_file(self.location)),
+            (None, None) => reason,
         }
     }
 }
@@ -236,11 +249,11 @@ fn excel_delimiter(text: &[u8]) -> Option<u8> {
     }
 }
 
-fn detect_delimiter(start: &[u8]) -> u8 {
+fn detect_delimiter(start: &[u8], quote: Option<u8>) -> u8 {
     let mut counts = [0_usize; DELIMITERS.len()];
     let mut in_quotes = false;
     for &byte in start {
-        in_quotes ^= byte == b'"';
+        in_quotes ^= Some(byte) == quote;
         if byte == b'\n' && !in_quotes {
             break;
         }
@@ -305,10 +318,12 @@ mod tests {
 
     #[test]
     fn detects_delimiter_in_first_line() {
-        assert_eq!(detect_delimiter(b"a,b;c,d\n1;2;3;4"), b',');
-        assert_eq!(detect_delimiter(b"a;\"b,c,d\";e\n"), b';');
-        assert_eq!(detect_delimiter(b"a|b\n"), b'|');
-        assert_eq!(detect_delimiter(b"only\n"), b',');
+        let detect = |text: &[u8]| detect_delimiter(text, Some(b'"'));
+        assert_eq!(detect(b"a,b;c,d\n1;2;3;4"), b',');
+        assert_eq!(detect(b"a;\"b,c,d\";e\n"), b';');
+        assert_eq!(detect(b"a|b\n"), b'|');
+        assert_eq!(detect(b"only\n"), b',');
+        assert_eq!(detect_delimiter(b"5\"|6\"|7\"\n8,9\n", None), b'|');
     }
 
     #[test]
