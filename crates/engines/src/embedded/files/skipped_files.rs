@@ -30,7 +30,7 @@ impl SkippedKind {
                 );
             }
             Self::DuckDb => "DuckDB database: not supported; export its tables as Parquet (COPY t TO 't.parquet')",
-            Self::OldWorkbook => "unsupported workbook format; save it as .xlsx, .ods or .csv",
+            Self::OldWorkbook => "unsupported workbook format; save it as .xlsx, .ods or .csv, without a password",
             Self::Columnar => "unsupported format; convert it to Parquet",
             Self::Archive => "archive, not read; unpack it",
             Self::Document => "document, not a table",

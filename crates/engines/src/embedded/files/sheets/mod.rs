@@ -5,17 +5,18 @@
 //! read at a time.
 
 mod columns;
+mod encrypted_workbook;
 mod workbook_size;
 
 use std::fs::File;
 use std::io::{BufReader, Seek};
 
-use calamine::{Data, Ods, Reader, SheetType, SheetVisible, Xlsx, open_workbook_from_rs};
+use calamine::{Data, Ods, OdsError, Reader, SheetType, SheetVisible, Xlsx, open_workbook_from_rs};
 use datafusion::arrow::array::RecordBatch;
 use parking_lot::Mutex;
 
 use super::file_kind::NamedFormat;
-use super::table_options::{TableDeclarations, TextTableOptions, suggest_yaml};
+use super::table_options::{TableDeclarations, TextTableOptions, suggest_sheet_yaml, suggest_yaml};
 
 /// Maximum number of unpacked bytes of a workbook.
 pub(super) const WORKBOOK_BYTES_MAX: u64 = 256 << 20;
@@ -48,15 +49,27 @@ pub(crate) fn read_workbook(
     only: Option<&str>,
 ) -> Result<Vec<(String, SheetRows)>, String> {
     let _turn = WORKBOOK_LOCK.lock();
+    match encrypted_workbook::compound_file_refusal(&mut file) {
+        Ok(None) => {}
+        Ok(Some(refusal)) => return Err(refusal.to_owned()),
+        Err(error) => return Err(super::path_sandbox::io_error_reason(&error)),
+    }
     workbook_size::check_workbook_size(&mut file, format)?;
     file.rewind().map_err(|error| super::path_sandbox::io_error_reason(&error))?;
     let grids = if format == NamedFormat::Ods { read_ods(file, only) } else { read_xlsx(file, only) }?;
+    let has_cells = |(_, grid): &(String, Result<SheetGrid, String>)| !matches!(grid, Ok(grid) if grid.rows.is_empty());
+    let grids: SheetGrids = grids.into_iter().filter(has_cells).collect();
+    let is_alone = only.is_none() && grids.len() == 1;
     let to_rows = |(name, grid): (String, Result<SheetGrid, String>)| {
         let options = table_declarations.options_for_sheet(location, &name);
-        let rows = grid.and_then(|grid| grid.into_batch(location, &options));
+        let suggest = |option: &str| match is_alone {
+            true => suggest_yaml(location, option),
+            false => suggest_sheet_yaml(location, &name, option),
+        };
+        let rows = grid.and_then(|grid| grid.into_batch(&options, suggest));
         (name, rows)
     };
-    Ok(grids.into_iter().filter(|(_, grid)| !matches!(grid, Ok(grid) if grid.rows.is_empty())).map(to_rows).collect())
+    Ok(grids.into_iter().map(to_rows).collect())
 }
 
 type SheetGrids = Vec<(String, Result<SheetGrid, String>)>;
@@ -68,7 +81,10 @@ fn read_xlsx(file: File, only: Option<&str>) -> Result<SheetGrids, String> {
 }
 
 fn read_ods(file: File, only: Option<&str>) -> Result<SheetGrids, String> {
-    let mut book: Ods<_> = open_workbook_from_rs(BufReader::new(file)).map_err(unreadable_message)?;
+    let mut book = open_workbook_from_rs::<Ods<_>, _>(BufReader::new(file)).map_err(|error| match error {
+        OdsError::Password => encrypted_workbook::ENCRYPTED.to_owned(),
+        other => unreadable_message(other),
+    })?;
     let names = visible_sheets(&book, only);
     let mut read_grid = |name: &str| {
         let range = book.worksheet_range(name).map_err(unreadable_message)?;
@@ -134,7 +150,8 @@ pub(super) fn unreadable_message(error: impl std::fmt::Display) -> String {
 }
 
 impl SheetGrid {
-    fn into_batch(mut self, location: &str, options: &TextTableOptions) -> SheetRows {
+    /// The table of the sheet. `suggest` writes where an option of it is declared.
+    fn into_batch(mut self, options: &TextTableOptions, suggest: impl Fn(&str) -> String) -> SheetRows {
         let skipped = options.skip.unwrap_or_default().saturating_sub(self.rows_above).min(self.rows.len());
         self.rows.drain(..skipped);
         let filled = |row: &Vec<Data>| row.iter().filter(|cell| **cell != Data::Empty).count();
@@ -143,10 +160,9 @@ impl SheetGrid {
         let begin = self.rows.iter().position(is_wide).unwrap_or_default();
         if options.skip.is_none() && begin > 0 && widest > 1 {
             let rows = self.rows_above + begin;
-            let option = suggest_yaml(location, &format!("skip: {rows}"));
+            let option = suggest(&format!("skip: {rows}"));
             return Err(format!("the table starts after row {rows}; to skip the rows before it, write {option}"));
         }
-        self.rows.drain(..begin);
         columns::build_sheet_batch(self.rows, options)
     }
 }
