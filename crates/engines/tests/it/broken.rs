@@ -252,7 +252,7 @@ async fn mismatched_row_is_reported_and_corrects_the_type() {
     let streamed = node();
     assert_snapshot!(streamed.refusal("SELECT id, name FROM late").await, @r#"
     unavailable: line 30002 of the file late.csv has 'unknown' in column "id", which was detected as bigint from the first rows
-    The type of the column is corrected now; retry. To declare it, write in tidegate.yaml, under its database, tables: {late: {columns: {"id": string}}}
+    The running program has corrected the column: retry. Where each call starts a program, write in tidegate.yaml, under its database, tables: {late: {columns: {"id": string}}}
     "#);
     assert_eq!(streamed.rows("SELECT name FROM late WHERE id = 'unknown'").await, "last");
 }

@@ -46,8 +46,8 @@ async fn a_late_key_after_rows_were_sent_is_an_error_that_names_it() {
     let node = folder.database();
     let refusal = node.refusal("SELECT a FROM t").await;
     let expected = "unavailable: line 50001 of the file t.ndjson has the key \"b\", which its first rows lack\n\
-                    The table has the column now; retry. To find all columns before the first query, write in tidegate.yaml, \
-                    under its database, tables: {t: {infer: full}}";
+                    The running program has corrected the column: retry. Where each call starts a program, write in \
+                    tidegate.yaml, under its database, tables: {t: {infer: full}}";
     assert_eq!(refusal, expected);
     assert_eq!(node.rows("SELECT sum(a), sum(b) FROM t").await, "50001|2");
 }

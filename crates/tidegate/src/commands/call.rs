@@ -47,6 +47,9 @@ impl CallCommand {
     }
 }
 
+/// How often a call is repeated because of columns whose types were corrected, each of which is new.
+const REPETITIONS_MAX: usize = 64;
+
 pub(super) struct ToolCaller {
     node: OpenNode,
     caller: Caller,
@@ -89,16 +92,29 @@ impl ToolCaller {
         printed?
     }
 
+    /// Calls `tool` and writes its answer to a file. If the type of a column was corrected after rows had been written, an
+    /// incomplete file is removed, and the call is repeated.
     pub(super) async fn call_and_write(
         self,
         tool: &str,
         arguments: Map<String, Value>,
         destination: &Destination,
     ) -> Result<WrittenFile, CommandError> {
-        let mut call = self.build_call(tool, arguments);
-        call.format = Some(destination.format());
-        let reply = self.node.node().registry().call(call)?;
-        let written = self.shutdown.run_until_forced(output::write_reply(reply, destination)).await;
+        let mut repetitions_left = REPETITIONS_MAX;
+        let written = loop {
+            let mut call = self.build_call(tool, arguments.clone());
+            call.format = Some(destination.format());
+            let reply = self.node.node().registry().call(call)?;
+            let written = self.shutdown.run_until_forced(output::write_reply(reply, destination)).await;
+            match &written {
+                Ok(Err(CommandError::Query(error)))
+                    if error.retry_after() == Some(Duration::ZERO) && repetitions_left > 0 =>
+                {
+                    repetitions_left -= 1;
+                }
+                _ => break written,
+            }
+        };
         self.node.close().await;
         written?
     }

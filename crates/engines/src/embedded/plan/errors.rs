@@ -1,5 +1,7 @@
 //! Converts DataFusion's errors: the error kind, a message without internals, and a hint.
 
+use std::time::Duration;
+
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Column, DataFusionError, SchemaError};
 use datafusion::execution::SessionState;
@@ -120,7 +122,8 @@ fn find_own_error(error: &DataFusionError) -> Option<Error> {
     }
     if let Some(failure) = find_cause::<ReadFailure>(error) {
         let error = Error::new(ErrorKind::Unavailable, failure.to_string());
-        return Some(failure.hint().into_iter().fold(error, Error::with_hint));
+        let error = failure.hint().into_iter().fold(error, Error::with_hint);
+        return Some(if failure.is_retryable() { error.with_retry_after(Duration::ZERO) } else { error });
     }
     // Parquet's reader keeps only the text of errors of the object store.
     let text = error.to_string();

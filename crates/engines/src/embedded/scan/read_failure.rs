@@ -33,12 +33,17 @@ impl ReadFailure {
 
     /// The failure of a file with a column whose type was corrected, so that the file can be read now.
     pub(super) fn corrected(message: String) -> Self {
-        let hint = Some("The type of the column is corrected now; retry.".to_owned());
+        let hint = Some("The running program has corrected the column: retry.".to_owned());
         Self { message, hint, is_retryable: true }
     }
 
     pub(crate) fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
+    }
+
+    /// Whether a column was corrected, so that the file can be read now.
+    pub(crate) fn is_retryable(&self) -> bool {
+        self.is_retryable
     }
 }
 
@@ -128,8 +133,9 @@ impl ReadContext<'_> {
             Some(file) if !self.is_declared(column) && expected != wide => {
                 let note = type_note(&expected, &wide, value, line, self.location);
                 let field = Arc::new(Field::new(column, wide, true));
+                let declared = declared_type_name(field.data_type());
                 self.corrections.record_column(self.location, file, field, note);
-                self.corrected_failure(message, column)
+                self.corrected_failure(message, &format!("columns: {{{column:?}: {declared}}}"))
             }
             _ => ReadFailure::new(message),
         }
@@ -150,16 +156,7 @@ impl ReadContext<'_> {
         for (field, note) in changes {
             self.corrections.record_column(self.location, file, field.clone(), note.clone());
         }
-        match is_new {
-            true => {
-                let option = suggest_option(self.location, "infer: full");
-                let hint = format!(
-                    "The table has the column now; retry. To find all columns before the first query, {option}"
-                );
-                ReadFailure { message, hint: Some(hint), is_retryable: true }
-            }
-            false => self.corrected_failure(message, column),
-        }
+        self.corrected_failure(message, "infer: full")
     }
 
     fn is_declared(&self, column: &str) -> bool {
@@ -180,13 +177,15 @@ impl ReadContext<'_> {
         if let Some(file) = self.file {
             self.corrections.record_null_marker(self.location, file, column);
         }
-        ReadFailure { is_retryable: self.file.is_some(), ..self.corrected_failure(message, column) }
+        ReadFailure { is_retryable: self.file.is_some(), ..self.corrected_failure(message, "infer: full") }
     }
 
-    /// The error for callers when a column was corrected after rows had been sent.
-    fn corrected_failure(&self, message: String, column: &str) -> ReadFailure {
-        let option = suggest_option(self.location, &format!("columns: {{{column:?}: string}}"));
-        let hint = format!("The type of the column is corrected now; retry. To declare it, {option}");
+    /// The error for callers when a column was corrected after rows had been sent. With `option`, a program that begins anew
+    /// for each statement reads the file, too.
+    fn corrected_failure(&self, message: String, option: &str) -> ReadFailure {
+        let option = suggest_option(self.location, option);
+        let hint =
+            format!("The running program has corrected the column: retry. Where each call starts a program, {option}");
         ReadFailure { message, hint: Some(hint), is_retryable: true }
     }
 }
@@ -194,6 +193,19 @@ impl ReadContext<'_> {
 /// The beginning of a value of CSV, for a message.
 fn quoted(value: &str) -> String {
     format!("'{}'", cut_value(value))
+}
+
+/// The name of the type in the configuration. Each value is a string.
+fn declared_type_name(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Int64 => "integer".to_owned(),
+        DataType::Float64 => "number".to_owned(),
+        DataType::Decimal128(precision, scale) => format!("'decimal({precision},{scale})'"),
+        DataType::Boolean => "boolean".to_owned(),
+        DataType::Date32 => "date".to_owned(),
+        DataType::Timestamp(_, None) => "timestamp".to_owned(),
+        _ => "string".to_owned(),
+    }
 }
 
 fn suggest_option(location: &str, option: &str) -> String {
