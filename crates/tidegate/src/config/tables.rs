@@ -46,7 +46,10 @@ fn text_table(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>
     let encoding = entry.encoding.as_ref().and_then(|name| {
         let encoding = TextEncoding::parse(name);
         if encoding.is_none() {
-            let message = format!("there is no encoding {name:?}; there are utf-8, latin-1, windows-1252, utf-16, …");
+            let message = format!(
+                "there is no encoding {name:?}; there are utf-8, latin-1, windows-1252, utf-16, …; convert files of other \
+                 encodings, such as those of DOS, to UTF-8"
+            );
             problems.push(ConfigProblem::new(format!("{path}.encoding"), message));
         }
         encoding

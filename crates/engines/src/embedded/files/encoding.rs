@@ -2,28 +2,91 @@
 //! during reading.
 //!
 //! Bytes beyond ASCII stand for different letters in different encodings. A detector that web browsers use guesses the one of
-//! a file that is not UTF-8; the catalog says what was guessed. If the guess gives control characters, the file is refused.
+//! a file that is not UTF-8; the catalog says what was guessed. The detector compares pairs of letters, and each two bytes are
+//! a character of Big5 or GBK: `5 µm`. So an encoding with characters of several bytes needs three of them in a row, which
+//! Western text seldom has. It knows no encoding of DOS; a file that looks like one is refused, and so is a file in which the
+//! guess gives control characters.
 
+use std::hash::{Hash, Hasher};
 use std::io::{self, BufRead, Read};
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use encoding_rs::{
+    DecoderResult, Encoding, ISO_8859_2, ISO_8859_4, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1250, WINDOWS_1252,
+    WINDOWS_1254, WINDOWS_1257, WINDOWS_1258,
+};
 
-/// The character encoding of a text file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// The character encoding of a text file. Where it comes from makes no difference to its text.
+#[derive(Debug, Clone, Copy)]
 pub struct TextEncoding {
     encoding: &'static Encoding,
-    /// Whether the encoding was guessed.
-    is_guessed: bool,
+    origin: EncodingOrigin,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EncodingOrigin {
+    /// It is declared, marked in the file, or proved by its bytes.
+    Known,
+    Guessed,
+    /// It was guessed from very few characters, or from some that words of its languages seldom have.
+    GuessedFromLittle,
+}
+
+impl PartialEq for TextEncoding {
+    fn eq(&self, other: &Self) -> bool {
+        self.encoding == other.encoding
+    }
+}
+
+impl Eq for TextEncoding {}
+
+impl Hash for TextEncoding {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.encoding.hash(state);
+    }
 }
 
 impl Default for TextEncoding {
     fn default() -> Self {
-        Self { encoding: UTF_8, is_guessed: false }
+        Self::known(UTF_8)
     }
 }
 
 const UTF_16_BYTES_MIN: usize = 8;
+/// A guess from fewer bytes beyond ASCII is reported as uncertain.
+const GUESSED_BYTES_MIN: usize = 4;
+/// Characters of several bytes are guessed only if so many bytes beyond ASCII are in a row. Latin text seldom has them.
+const WIDE_RUN_MIN: usize = 3;
+
+/// Why the encoding of a file cannot be detected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EncodingProblem {
+    /// It is not a text file.
+    NoText,
+    /// This byte at this position is not UTF-8, and the guess gives control characters.
+    Unknown { byte: u8, position: usize },
+    /// Words have this byte, which is a letter in encodings before Windows only.
+    OfDos { byte: u8 },
+}
+
+impl EncodingProblem {
+    /// The reason, for the operator. `declare` writes where an option is declared.
+    pub(crate) fn reason(self, declare: impl Fn(&str) -> String) -> String {
+        match self {
+            Self::NoText => "it is not a text file".to_owned(),
+            Self::Unknown { byte, position } => format!(
+                "it is not UTF-8 text, and byte {byte:#04x} at {position} does not identify its encoding; convert it to UTF-8, \
+                 or write its encoding {}",
+                declare("encoding: latin-1")
+            ),
+            Self::OfDos { byte } => format!(
+                "it is not UTF-8 text, and has the byte {byte:#04x} within words, as texts of DOS (cp437, cp850) and of old \
+                 Macs have it; convert it to UTF-8 (iconv -f CP850 -t UTF-8); or, if it is of a Mac, write {}",
+                declare("encoding: macintosh")
+            ),
+        }
+    }
+}
 
 impl TextEncoding {
     /// Parses a name such as `utf-8`, `latin-1`, `windows-1252`, `utf-16` or `shift_jis`.
@@ -37,7 +100,11 @@ impl TextEncoding {
             },
         };
         let encoding = Encoding::for_label_no_replacement(label.as_bytes())?;
-        Some(Self { encoding, is_guessed: false })
+        Some(Self::known(encoding))
+    }
+
+    fn known(encoding: &'static Encoding) -> Self {
+        Self { encoding, origin: EncodingOrigin::Known }
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -45,26 +112,42 @@ impl TextEncoding {
     }
 
     pub(crate) fn is_guessed(self) -> bool {
-        self.is_guessed
+        self.origin != EncodingOrigin::Known
     }
 
-    /// Detects the encoding of a text that begins with `sample`. The error is the reason why that is not possible.
-    pub(crate) fn recognise(sample: &[u8]) -> Result<Self, String> {
+    /// What was guessed, for the comment of the table.
+    pub(crate) fn note(self) -> Option<String> {
+        let name = self.name();
+        match self.origin {
+            EncodingOrigin::Known => None,
+            EncodingOrigin::Guessed => Some(format!("guessed encoding: {name}")),
+            EncodingOrigin::GuessedFromLittle => {
+                Some(format!("guessed encoding: {name}, which is uncertain; if characters are wrong, declare encoding"))
+            }
+        }
+    }
+
+    /// Detects the encoding of a text that begins with `sample`.
+    pub(crate) fn recognise(sample: &[u8]) -> Result<Self, EncodingProblem> {
         if let Some((encoding, _)) = Encoding::for_bom(sample) {
-            return Ok(Self { encoding, is_guessed: false });
+            return Ok(Self::known(encoding));
         }
         if sample.contains(&0) {
-            return detect_utf16(sample).ok_or_else(|| "it is not a text file".to_owned());
+            return detect_utf16(sample).ok_or(EncodingProblem::NoText);
         }
         match std::str::from_utf8(sample) {
             Ok(_) => Ok(Self::default()),
             // The sample may end within a character.
             Err(error) if error.error_len().is_none() => Ok(Self::default()),
-            Err(error) => guess_encoding(sample).ok_or_else(|| {
+            Err(error) => {
+                let high_bytes = HighBytes::count(sample);
+                if let Some(byte) = high_bytes.letter_of_dos() {
+                    return Err(EncodingProblem::OfDos { byte });
+                }
                 let position = error.valid_up_to();
                 let byte = sample.get(position).copied().unwrap_or_default();
-                format!("it is not UTF-8 text, and byte {byte:#04x} at {position} does not identify its encoding")
-            }),
+                guess_encoding(sample, &high_bytes).ok_or(EncodingProblem::Unknown { byte, position })
+            }
         }
     }
 
@@ -97,20 +180,86 @@ fn detect_utf16(sample: &[u8]) -> Option<TextEncoding> {
         () => return None,
     };
     let (_, has_errors) = encoding.decode_without_bom_handling(&sample[..half * 2]);
-    (!has_errors).then_some(TextEncoding { encoding, is_guessed: false })
+    (!has_errors).then_some(TextEncoding::known(encoding))
 }
 
-/// Guesses the encoding of a text that begins with `sample`. Nothing if it then has control characters.
-fn guess_encoding(sample: &[u8]) -> Option<TextEncoding> {
+/// The bytes beyond ASCII of a text.
+#[derive(Debug, Default)]
+struct HighBytes {
+    count: usize,
+    /// The most that are in a row.
+    longest_run: usize,
+    /// The number of those between two ASCII letters that are letters there only in encodings before Windows.
+    letters_of_dos: usize,
+    /// The first of them.
+    first_letter_of_dos: Option<u8>,
+    /// The number of those that are signs in Western text, and are beside no letter.
+    lone_signs: usize,
+    /// The number of such signs beside a letter. There they are letters of other encodings.
+    signs_in_words: usize,
+}
+
+impl HighBytes {
+    fn count(text: &[u8]) -> Self {
+        let (mut found, mut run) = (Self::default(), 0);
+        for (position, &byte) in text.iter().enumerate() {
+            run = if byte.is_ascii() { 0 } else { run + 1 };
+            if run == 0 {
+                continue;
+            }
+            found.count += 1;
+            found.longest_run = found.longest_run.max(run);
+            // In Windows, these are quotation marks and the like in all of Europe, or nothing.
+            let is_letter_of_dos = matches!(byte, 0x81 | 0x82 | 0x84 | 0x87..=0x89 | 0x8B | 0x90 | 0x93 | 0x94);
+            let before = position.checked_sub(1).and_then(|before| text.get(before)).copied().unwrap_or_default();
+            let after = text.get(position + 1).copied().unwrap_or_default();
+            let is_beside_letter = [before, after].iter().any(|beside| beside.is_ascii_alphabetic() || *beside >= 0xC0);
+            match byte {
+                0x80..0xC0 if is_beside_letter => found.signs_in_words += 1,
+                0xA0..0xC0 => found.lone_signs += 1,
+                _ => {}
+            }
+            if is_letter_of_dos && before.is_ascii_alphabetic() && after.is_ascii_alphabetic() {
+                found.letters_of_dos += 1;
+                found.first_letter_of_dos = found.first_letter_of_dos.or(Some(byte));
+            }
+        }
+        found
+    }
+
+    /// A byte that shows that the text is of DOS or of an old Mac, if it is.
+    fn letter_of_dos(&self) -> Option<u8> {
+        let is_of_dos = self.longest_run < WIDE_RUN_MIN && self.letters_of_dos * 4 >= self.count;
+        self.first_letter_of_dos.filter(|_| is_of_dos)
+    }
+}
+
+/// Whether it has Latin letters of other regions. The detector also finds them in signs of Western text: `£5`.
+fn is_other_latin(encoding: &'static Encoding) -> bool {
+    [WINDOWS_1250, WINDOWS_1254, WINDOWS_1257, WINDOWS_1258, ISO_8859_2, ISO_8859_4].contains(&encoding)
+}
+
+/// Guesses the encoding of a text that begins with `sample` and has these `high_bytes`. Nothing if it then has control
+/// characters.
+fn guess_encoding(sample: &[u8], high_bytes: &HighBytes) -> Option<TextEncoding> {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(sample, false);
-    let encoding = detector.guess(None, Utf8Detection::Deny);
+    let guessed = detector.guess(None, Utf8Detection::Deny);
+    let has_long_runs = high_bytes.longest_run >= WIDE_RUN_MIN;
+    let has_only_lone_signs = high_bytes.lone_signs > 0 && high_bytes.signs_in_words == 0;
+    let is_western = (!guessed.is_single_byte() && !has_long_runs) || (is_other_latin(guessed) && has_only_lone_signs);
+    let encoding = if is_western { WINDOWS_1252 } else { guessed };
+    let is_latin = encoding == WINDOWS_1252 || is_other_latin(encoding);
+    let origin = match high_bytes.count < GUESSED_BYTES_MIN || (is_latin && has_long_runs) {
+        true => EncodingOrigin::GuessedFromLittle,
+        false => EncodingOrigin::Guessed,
+    };
     // The sample may end within a character.
     let (text, _) = encoding.decode_without_bom_handling(sample);
     let whole = text.trim_end_matches('\u{fffd}');
     let is_strange =
         |character: char| character == '\u{fffd}' || character.is_control() && !matches!(character, '\t' | '\n' | '\r');
-    (!whole.contains(is_strange)).then_some(TextEncoding { encoding, is_guessed: true })
+    (!whole.contains(is_strange)).then_some(TextEncoding { encoding, origin })
 }
 
 const BUFFER_BYTES: usize = 16 << 10;
@@ -173,7 +322,7 @@ mod tests {
     use super::*;
 
     fn read(bytes: &[u8]) -> Result<String, String> {
-        let encoding = TextEncoding::recognise(bytes)?;
+        let encoding = TextEncoding::recognise(bytes).map_err(|problem| problem.reason(str::to_owned))?;
         let mut text = String::new();
         encoding.decode(bytes).read_to_string(&mut text).map_err(|error| error.to_string())?;
         Ok(text)
@@ -198,6 +347,33 @@ mod tests {
         let utf_16: Vec<u8> = "a;Zürich\r\n1;2".encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert_eq!(read(&utf_16), Ok("a;Zürich\r\n1;2".to_owned()));
         assert_eq!(read(&[b"\xFF\xFE", utf_16.as_slice()].concat()), Ok("a;Zürich\r\n1;2".to_owned()));
+    }
+
+    #[test]
+    fn few_bytes_beyond_ascii_are_western_and_reported() {
+        for text in ["id;t\n1;5 µm\n", "caf\u{e9} – 5 €", "Süß", "18 °C; 50 %\n", "naïve « é »", "£5 to ½ l"]
+        {
+            let (bytes, ..) = WINDOWS_1252.encode(text);
+            assert_eq!(read(&bytes), Ok(text.to_owned()));
+        }
+        let note = |text: &str| TextEncoding::recognise(&WINDOWS_1252.encode(text).0).unwrap().note().unwrap();
+        assert!(note("5 µm").ends_with("windows-1252, which is uncertain; if characters are wrong, declare encoding"));
+        assert_eq!(note("Süß, Köln, Zürich"), "guessed encoding: windows-1252");
+        // The detector takes it for windows-1250.
+        let (short, ..) = encoding_rs::SHIFT_JIS.encode("id,t\n1,東京\n");
+        assert!(TextEncoding::recognise(&short).unwrap().note().unwrap().contains("uncertain"));
+        assert_eq!(TextEncoding::default().note(), None);
+    }
+
+    #[test]
+    fn letters_of_dos_are_refused_and_not_taken_for_quotes() {
+        // `März`, `für` and `Zoë` of cp850.
+        for bytes in [&b"M\x84rz\n"[..], b"f\x81r;2 \xE1\n", b"Zo\x89s\n"] {
+            let reason = read(bytes).unwrap_err();
+            assert!(reason.contains("(iconv -f CP850 -t UTF-8)"), "{reason}");
+        }
+        let (quoted, ..) = WINDOWS_1252.encode("„Wort“ und ‚Teil‘ – “word”, l’été");
+        assert!(read(&quoted).unwrap().starts_with('„'));
     }
 
     #[test]

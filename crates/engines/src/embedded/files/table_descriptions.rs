@@ -69,9 +69,8 @@ pub(super) fn with_comment(mut table: FileTable, left_out: usize, is_folder: boo
         if !dialect.has_header {
             comment += "; without a header line";
         }
-        let encoding = dialect.decoding.encoding;
-        if encoding.is_guessed() {
-            comment += &format!("; guessed encoding: {}", encoding.name());
+        if let Some(note) = dialect.decoding.encoding.note() {
+            comment += &format!("; {note}");
         }
     }
     table.comment = Some(comment);

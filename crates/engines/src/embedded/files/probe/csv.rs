@@ -136,10 +136,7 @@ impl CsvFile<'_> {
         let encoding = match options.encoding {
             Some(encoding) => encoding,
             None => TextEncoding::recognise(&read_beginning((self.open)()?, self.compression, BEGINNING_BYTES)?)
-                .map_err(|reason| match reason.as_str() {
-                    "it is not a text file" => reason,
-                    _ => format!("{reason}; write {}", line("encoding: latin-1")),
-                })?,
+                .map_err(|problem| problem.reason(line))?,
         };
         let mut decoding = TextDecoding { encoding, skip_lines: options.skip.unwrap_or_default() };
         let mut text = self.read_beginning_text(decoding)?;
