@@ -21,6 +21,7 @@ mod elicitation;
 mod examples;
 mod export;
 mod federated;
+mod file_advice;
 mod handler_requests;
 mod handlers_tutorial;
 mod help;
