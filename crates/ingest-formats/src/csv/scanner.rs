@@ -41,9 +41,8 @@ pub enum CsvQuotes {
     Strict,
     /// In addition within a field that has no quotes around it, where they are characters like others: `5" pipe`.
     WithinFields,
-    /// In addition before the end of a field: text after a closing quote belongs to the field, up to the next delimiter or
-    /// line break. If the field has line breaks within its quotes, such text is a defect, because one of the quotes is
-    /// probably that of another field.
+    /// In addition before text, which belongs to the field up to the next delimiter or line break. If the quotes enclose a line
+    /// break, such text is a defect, because one of them is probably that of another field.
     Anywhere,
     /// Everywhere, as characters like others. They enclose nothing.
     Characters,
@@ -365,14 +364,11 @@ impl CsvScanner {
                 self.end_field(length - usize::from(is_cut));
             }
             ScanState::Quoted | ScanState::Escape => self.end_field(length),
-            // As above.
-            ScanState::QuoteReturn => {
-                if self.characters.quotes == CsvQuotes::Strict {
+            ScanState::Quote | ScanState::QuoteBlank | ScanState::QuoteReturn | ScanState::AfterQuote { .. } => {
+                // As above.
+                if self.state == ScanState::QuoteReturn && self.characters.quotes == CsvQuotes::Strict {
                     self.add_defect(CsvDefect::TextAfterQuote);
                 }
-                self.end_field_after_quote(length, false);
-            }
-            ScanState::Quote | ScanState::QuoteBlank | ScanState::AfterQuote { .. } => {
                 self.end_field_after_quote(length, false);
             }
         }
