@@ -301,7 +301,7 @@ async fn a_quote_that_is_never_closed_is_bounded() {
     folder.write("open.csv", format!("a,b\n1,\"x{}", "y\n".repeat(1 << 20)));
     let limits = FileLimits { row_bytes_max: 1 << 20, ..crate::support::no_delay_limits() };
     let node = TestNode::open_with(vec![folder.path()], two_thread_options(), limits);
-    assert_snapshot!(node.tables().await, @"open: unreadable, a row is longer than 1 MiB; check for an unclosed quote or bracket");
+    assert_snapshot!(node.tables().await, @"open: unreadable, line 2: the quotes of a field are not closed in as many bytes as a row may have; close the quotes; or, if no quotes in the file enclose values, write in tidegate.yaml, under its database, tables: {open: {quotes: none}}");
 }
 
 /// A line of millions of values is some kilobytes after compression.

@@ -86,6 +86,8 @@ pub(crate) enum FormProblem {
     OpenQuotes {
         /// As above.
         has_escapes: bool,
+        /// Whether the record has more bytes than it may have, so that the end was not read.
+        is_too_long: bool,
     },
     /// It is not UTF-8, and probably in the encoding with this name.
     NoText { probable: Option<&'static str> },
@@ -105,8 +107,12 @@ impl CsvError {
             Self::Read(error) => read_error_reason(error, compression),
             Self::Form { line, problem } => match problem {
                 FormProblem::Defect { defect, .. } => format!("line {line}: {}", defect.reason()),
-                FormProblem::OpenQuotes { .. } => {
-                    format!("line {line}: the quotes of a field are not closed until the end of the file")
+                FormProblem::OpenQuotes { is_too_long, .. } => {
+                    let end = match is_too_long {
+                        true => "in as many bytes as a row may have",
+                        false => "until the end of the file",
+                    };
+                    format!("line {line}: the quotes of a field are not closed {end}")
                 }
                 FormProblem::NoText { .. } => format!("it is not UTF-8 text: line {line}"),
                 FormProblem::FieldCount { expected, found, has_blank_before_quote } => {
@@ -129,7 +135,7 @@ impl CsvError {
             option: "quotes: none".to_owned(),
         };
         Some(match problem {
-            FormProblem::Defect { has_escapes: true, .. } | FormProblem::OpenQuotes { has_escapes: true } => {
+            FormProblem::Defect { has_escapes: true, .. } | FormProblem::OpenQuotes { has_escapes: true, .. } => {
                 always("escape: '\\'")
             }
             FormProblem::Defect { defect: CsvDefect::BareReturn, .. } => return None,
@@ -211,6 +217,12 @@ impl<R: Read> CsvRecords<R> {
         Ok(Some(CsvRecord { text, fields, field_count, characters: &self.characters, line }))
     }
 
+    /// The error of the record that was begun, which is all that is left.
+    fn open_quotes_error(&self, is_too_long: bool) -> CsvError {
+        let has_escapes = self.has_escapes(self.buffer.rest());
+        CsvError::Form { line: self.line, problem: FormProblem::OpenQuotes { has_escapes, is_too_long } }
+    }
+
     /// Whether backslashes stand before quotes in `record`, and no escape is declared.
     fn has_escapes(&self, record: &[u8]) -> bool {
         self.characters.escape.is_none() && memchr::memmem::find(record, b"\\\"").is_some()
@@ -242,16 +254,20 @@ impl<R: Read> CsvRecords<R> {
                 }
             }
             if !self.buffer.is_at_end() {
-                self.buffer.fill().map_err(CsvError::Read)?;
-                continue;
+                match self.buffer.fill() {
+                    Ok(()) => continue,
+                    Err(error) if error.kind() == io::ErrorKind::FileTooLarge && self.scanner.is_in_quotes() => {
+                        return Err(self.open_quotes_error(true));
+                    }
+                    Err(error) => return Err(CsvError::Read(error)),
+                }
             }
             let length = rest.len();
             if length == 0 {
                 return Ok(None);
             }
             if self.scanner.is_in_quotes() {
-                let has_escapes = self.has_escapes(rest);
-                return Err(CsvError::Form { line: self.line, problem: FormProblem::OpenQuotes { has_escapes } });
+                return Err(self.open_quotes_error(false));
             }
             self.scanner.end(length);
             return Ok(Some(length));

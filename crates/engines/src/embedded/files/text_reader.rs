@@ -39,6 +39,7 @@ impl ReadBudget {
         self.bytes_left.store(self.bytes_max, Ordering::Relaxed);
     }
 
+    /// The error is of the kind `FileTooLarge`.
     fn spend(&self, bytes: usize) -> io::Result<()> {
         let left = self.bytes_left.load(Ordering::Relaxed);
         self.bytes_left.store(left.saturating_sub(bytes), Ordering::Relaxed);
@@ -46,7 +47,8 @@ impl ReadBudget {
             return Ok(());
         }
         let mebibytes = self.bytes_max >> 20;
-        Err(io::Error::other(format!("a row is longer than {mebibytes} MiB; check for an unclosed quote or bracket")))
+        let message = format!("a row is longer than {mebibytes} MiB; check for an unclosed quote or bracket");
+        Err(io::Error::new(io::ErrorKind::FileTooLarge, message))
     }
 }
 
