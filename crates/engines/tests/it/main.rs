@@ -16,6 +16,7 @@
 //! - `policies`: row policies: what is visible, and that nothing reveals the rest.
 //! - `streams`: order, back-pressure, cancellation.
 //! - `messy`: irregular files, and files that are replaced while they are read.
+//! - `typed_text`: text files with numbers of another format, and with declared types.
 //! - `logs`: log files: formats, rotation, options.
 //! - `network`: tables of several nodes as one.
 //! - `memory`: limits of memory and disk.
@@ -58,5 +59,6 @@ mod sql;
 mod sql_page;
 mod streams;
 mod support;
+mod typed_text;
 mod upstream;
 mod wide;

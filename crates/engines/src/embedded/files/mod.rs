@@ -19,6 +19,7 @@ mod log_options;
 mod log_table;
 mod logical_types;
 mod names;
+mod number_evidence;
 mod number_format;
 mod partitions;
 mod path_sandbox;

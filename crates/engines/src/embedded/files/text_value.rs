@@ -46,11 +46,16 @@ pub(crate) fn type_note(earlier: &DataType, wide: &DataType, value: &str, line: 
     if *earlier == DataType::Null || earlier == wide || (earlier, wide) == (&DataType::Int64, &DataType::Float64) {
         return None;
     }
+    Some(type_reason(wide, value, line, location))
+}
+
+/// The type of a column, with the value of this line that decided it. The line is 0 if it is not known.
+pub(crate) fn type_reason(data_type: &DataType, value: &str, line: u64, location: &str) -> String {
     let place = match line {
         0 => format!("a row after the first ones of {location}"),
         _ => format!("line {line} of {location}"),
     };
-    Some(format!("{}, because {place} has {:?}", type_name(wide), cut_value(value)))
+    format!("{}, because {place} has {:?}", type_name(data_type), cut_value(value))
 }
 
 const VALUE_CHARACTERS_MAX: usize = 60;

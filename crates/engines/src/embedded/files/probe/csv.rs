@@ -102,7 +102,7 @@ pub(super) fn probe_csv(file: &CsvFile<'_>, limits: &FileLimits) -> Result<FileP
         sample.rows += 1;
     }
     let names = if dialect.has_header { header } else { vec![String::new(); header.len()] };
-    file.build_profile(dialect, &names, &columns, is_all.then_some(sample.rows), sample.row_bytes())
+    file.build_profile(dialect, &names, columns, is_all.then_some(sample.rows), sample.row_bytes())
 }
 
 /// The number of rows that were looked at, and of the bytes of their texts.
@@ -188,12 +188,14 @@ impl CsvFile<'_> {
         &self,
         dialect: CsvDialect,
         header: &[String],
-        columns: &ColumnTypes,
+        mut columns: ColumnTypes,
         rows: Option<u64>,
         row_bytes: Option<u64>,
     ) -> Result<FileProfile, String> {
         let names = column_names(header, dialect.has_header);
         self.options.check_columns(&names)?;
+        let notes = columns.finish(self.location);
+        let is_detected = |name: &String| !self.options.columns.contains_key(name);
         let as_declared = |(name, found): (&String, &DataType)| {
             self.options.columns.get(name).map_or_else(|| found.clone(), |column| column.data_type())
         };
@@ -203,9 +205,11 @@ impl CsvFile<'_> {
             rows,
             row_bytes,
             null_marker_columns: marked,
-            type_notes: columns
-                .notes(&names, self.location)
-                .filter(|(name, _)| !self.options.columns.contains_key(name))
+            type_notes: notes
+                .into_iter()
+                .filter_map(|(position, note)| {
+                    Some((names.get(position).filter(|name| is_detected(name))?.clone(), note))
+                })
                 .collect(),
             ..FileProfile::new(ContentFormat::Csv(dialect), text_schema(&names, &types))
         })

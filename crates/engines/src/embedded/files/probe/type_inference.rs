@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use datafusion::arrow::datatypes::DataType;
 
+use super::super::number_evidence::{NumberEvidence, review_separators};
 use super::super::number_format::{NumberFormat, is_null_marker};
 use super::super::text_value::{TypeOrigin, infer_type, parse_float, type_note};
 use super::super::type_widening::{CoercionMode, wider};
@@ -18,6 +19,8 @@ pub(super) struct ColumnTypes {
     inexact_columns: BTreeSet<usize>,
     /// The last change of the type of a column, by position.
     changes: BTreeMap<usize, TypeChange>,
+    /// The separators in the values, by position.
+    evidence: Vec<NumberEvidence>,
     numbers: Option<NumberFormat>,
     accepts_null_markers: bool,
 }
@@ -38,6 +41,7 @@ impl ColumnTypes {
             null_marker_columns,
             inexact_columns,
             changes,
+            evidence: vec![NumberEvidence::default(); columns],
             numbers,
             accepts_null_markers,
         }
@@ -45,11 +49,22 @@ impl ColumnTypes {
 
     /// Widens the type of the column at this position to hold `value` of this line, 0 if it is not known.
     pub(super) fn learn_value(&mut self, position: usize, value: &str, line: u64) {
-        if value.is_empty() || self.types.get(position) == Some(&DataType::Utf8) {
+        let (Some(data_type), Some(evidence)) = (self.types.get_mut(position), self.evidence.get_mut(position)) else {
+            return;
+        };
+        if value.is_empty() || *data_type == DataType::Utf8 && !evidence.is_open() {
         } else if self.accepts_null_markers && is_null_marker(value) {
             self.null_marker_columns.insert(position);
-        } else if let Some(data_type) = self.types.get_mut(position) {
+        } else {
             let mut found = infer_type(value, self.numbers);
+            match self.numbers {
+                Some(_) if evidence.is_open() => evidence.learn(value, &infer_type(value, None), line),
+                Some(_) => {}
+                None => evidence.learn(value, &found, line),
+            }
+            if *data_type == DataType::Utf8 {
+                return;
+            }
             // Among floats, `1e21` is one.
             if *data_type == DataType::Float64
                 && self.numbers.is_none()
@@ -73,14 +88,17 @@ impl ColumnTypes {
         }
     }
 
-    /// Why columns do not have the type of their first values, by name.
-    pub(super) fn notes(&self, names: &[String], location: &str) -> impl Iterator<Item = (String, String)> {
-        let note = move |(position, change): (&usize, &TypeChange)| {
+    /// Ends the inference: why columns do not have the type of their first values, by position. Columns with points that may be
+    /// between thousands are text from now on.
+    pub(super) fn finish(&mut self, location: &str) -> BTreeMap<usize, String> {
+        let note = |(position, change): (&usize, &TypeChange)| {
             let data_type = self.types.get(*position)?;
             let note = type_note(&change.earlier, data_type, &change.value, change.line, location)?;
-            Some((names.get(*position)?.clone(), note))
+            Some((*position, note))
         };
-        self.changes.iter().filter_map(note)
+        let mut notes: BTreeMap<usize, String> = self.changes.iter().filter_map(note).collect();
+        notes.extend(review_separators(&self.evidence, &mut self.types, self.numbers, location));
+        notes
     }
 
     pub(super) fn typed_null_marker_columns<'a>(&self, names: &'a [String]) -> impl Iterator<Item = &'a String> {
