@@ -11,6 +11,7 @@ mod calendar;
 mod changed_rows;
 mod counted_target;
 mod database;
+mod declared_type;
 mod distinct;
 mod executor;
 mod format;
@@ -40,6 +41,7 @@ pub use database::{
     Catalog, ColumnEntry, Database, Databases, Plan, QueryRows, TableEntry, TableStatus, TableStorage,
     compute_schema_version_tag,
 };
+pub use declared_type::DeclaredType;
 pub use distinct::check_extract;
 pub use executor::{Executor, compute_query_id};
 pub use format::{

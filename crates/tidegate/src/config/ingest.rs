@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Schema, TimeUnit};
+use arrow::datatypes::{Field, Schema};
 use tidegate_core::{AllowedNames, DatabaseTenants, Error};
 use tidegate_engines::Engine;
 use tidegate_ingest::delta::PartitionBy;
@@ -12,8 +12,8 @@ use tidegate_ingest::{RowTransform, SchemaEvolution, TableDeclaration};
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresIngest, PostgresIngestOptions, PostgresOptions};
 use tidegate_query::{
-    ColumnStamp, DeclaredTable, IngestMaintenance, IngestTable, IngestTarget, NodeMemory, PolicyPart, PolicyProblem,
-    REJECTS_SUFFIX,
+    ColumnStamp, DeclaredTable, DeclaredType, IngestMaintenance, IngestTable, IngestTarget, NodeMemory, PolicyPart,
+    PolicyProblem, REJECTS_SUFFIX,
 };
 use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions};
 use tidegate_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
@@ -26,9 +26,7 @@ use super::types::{Config, DatabaseConfig, EvolveConfig, TableConfig};
 use crate::ingest::{IngestFolders, OpenedTables, SelectTransform};
 use crate::node::NodeState;
 
-const TYPE_NAMES: &str = "boolean, integer (64 bits), int8 to int64, uint8 to uint64, float, double, decimal(P,S), string, binary, json, date, \
-                          time, timestamp, timestamp_ns and local_timestamp";
-const NOT_NULL: &str = " not null";
+const NOT_NULL: &str = "not null";
 const ATTRIBUTES: &str = "tenant, subject, or claims. and the name of a claim";
 
 /// Opens the ingest folders of `loaded`, by the names of their databases.
@@ -259,58 +257,19 @@ fn build_columns(table: &TableConfig, path: &str, problems: &mut Vec<ConfigProbl
         if fields.iter().any(|other| other.name().eq_ignore_ascii_case(name)) {
             problems.push(ConfigProblem::new(&path, "is the name of another column, apart from its case"));
         }
-        let (type_name, nullable) = match text.to_ascii_lowercase().strip_suffix(NOT_NULL) {
-            Some(type_name) => (type_name.trim().to_owned(), false),
-            None => (text.trim().to_ascii_lowercase(), true),
-        };
-        match parse_type(&type_name) {
-            Some(data_type) => fields.push(with_extension(Field::new(name, data_type, nullable), &type_name)),
+        let declared = DeclaredType::split_from(text).and_then(|(declared, rest)| match rest.trim() {
+            "" => Some(declared.field(name, true)),
+            rest => rest.eq_ignore_ascii_case(NOT_NULL).then(|| declared.field(name, false)),
+        });
+        match declared {
+            Some(field) => fields.push(field),
             None => {
-                problems.push(ConfigProblem::new(path, format!("there is no type {text:?}; there are {TYPE_NAMES}")));
+                let names = DeclaredType::ACCEPTED;
+                problems.push(ConfigProblem::new(path, format!("there is no type {text:?}; there are {names}")));
             }
         }
     }
     Arc::new(Schema::new(fields))
-}
-
-/// Columns of JSON have text, and the name of Arrow's extension.
-fn with_extension(field: Field, type_name: &str) -> Field {
-    match type_name {
-        "json" => field.with_metadata([("ARROW:extension:name".to_owned(), "arrow.json".to_owned())].into()),
-        _ => field,
-    }
-}
-
-fn parse_type(name: &str) -> Option<DataType> {
-    Some(match name {
-        "boolean" => DataType::Boolean,
-        "int8" => DataType::Int8,
-        "int16" => DataType::Int16,
-        "int32" => DataType::Int32,
-        "integer" | "int64" => DataType::Int64,
-        "uint8" => DataType::UInt8,
-        "uint16" => DataType::UInt16,
-        "uint32" => DataType::UInt32,
-        "uint64" => DataType::UInt64,
-        "float" => DataType::Float32,
-        "double" | "number" => DataType::Float64,
-        "string" | "text" | "json" => DataType::Utf8,
-        "binary" => DataType::Binary,
-        "date" => DataType::Date32,
-        "time" => DataType::Time64(TimeUnit::Microsecond),
-        "timestamp" => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-        "timestamp_ns" => DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
-        "local_timestamp" => DataType::Timestamp(TimeUnit::Microsecond, None),
-        other => return parse_decimal(other),
-    })
-}
-
-fn parse_decimal(name: &str) -> Option<DataType> {
-    let digits = name.strip_prefix("decimal(")?.strip_suffix(')')?;
-    let (precision, scale) = digits.split_once(',').unwrap_or((digits, "0"));
-    let (precision, scale) = (precision.trim().parse().ok()?, scale.trim().parse().ok()?);
-    let fits = (1..=DECIMAL128_MAX_PRECISION).contains(&precision) && (0..=precision as i8).contains(&scale);
-    fits.then_some(DataType::Decimal128(precision, scale))
 }
 
 fn parse_partition(text: &str) -> Option<PartitionBy> {
@@ -376,12 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_and_partitions_are_parsed() {
-        assert_eq!(parse_type("decimal(10, 2)"), Some(DataType::Decimal128(10, 2)));
-        assert_eq!(parse_type("decimal(18)"), Some(DataType::Decimal128(18, 0)));
-        for name in ["decimal(0,0)", "decimal(39,0)", "decimal(2,3)", "decimal(2", "varchar", ""] {
-            assert_eq!(parse_type(name), None, "{name}");
-        }
+    fn partitions_are_parsed() {
         assert_eq!(parse_partition("day(time)"), Some(PartitionBy::Day("time".to_owned())));
         assert_eq!(parse_partition("Month( time )"), Some(PartitionBy::Month("time".to_owned())));
         assert_eq!(parse_partition("device"), Some(PartitionBy::Column("device".to_owned())));

@@ -218,6 +218,30 @@ async fn a_new_configuration_declares_tables_without_a_restart() {
     assert_eq!(node.rows("plant", "SELECT count(*) FROM sensors").await, "2");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_have_the_types_that_postgresql_names() {
+    let node = DataNode::start(
+        "
+databases:
+  - name: plant
+    ingest: plant
+    tables:
+      typed:
+        columns: {a: bigint NOT NULL, b: smallint, c: double precision, d: 'numeric(10,2)', e: varchar, f: timestamptz,
+          g: timestamp with time zone, h: uuid, i: jsonb, j: bool, k: numeric, l: bytea, m: timestamp without time zone, n: real}
+",
+    );
+    let row = r#"[{"a": 1, "b": 2, "c": 0.5, "d": 12.5, "e": "x", "f": "2026-01-01T02:00:00+02:00", "g": null,
+                   "h": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "i": {"k": 1}, "j": true, "m": "2026-01-01T00:00:00"}]"#;
+    let stored = node.post_json("typed", row).await;
+    assert_eq!(stored["rows"], 1, "{stored}");
+    let values = node.rows("plant", "SELECT a, b, c, d, e, h, j, extract(hour FROM f) FROM typed").await;
+    assert_eq!(values, "1,2,0.5,12.50,x,a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11,true,0");
+    for row in [r#"[{"a": null}]"#, r#"[{"a": 1, "b": 40000}]"#, r#"[{"a": 1, "d": 0.001}]"#] {
+        assert_eq!(node.post_json("typed", row).await["status"], 400, "{row}");
+    }
+}
+
 #[test]
 fn invalid_declarations_are_named() {
     let configured = ConfiguredFolder::new(
