@@ -123,4 +123,6 @@ pub use schema::{
 };
 pub use severity::{NormalizedSeverity, SeverityNumberScale};
 pub use suggest::{SuggestedLogFormat, suggest_log_format};
-pub use time::{EntryTimeFormat, LogTimeZone, TimeContext, TimeFormatError, TimeZoneError};
+pub use time::{
+    EntryTimeFormat, LogTimeZone, TimeContext, TimeFormatError, TimeFormatParts, TimeZoneError, WrittenTime,
+};

@@ -3,6 +3,7 @@
 mod abbreviations;
 mod cursor;
 mod epoch;
+mod letters;
 mod lines;
 mod shapes;
 mod strftime;
@@ -15,7 +16,7 @@ use chrono::{DateTime, Datelike, NaiveDate};
 pub(crate) use cursor::Cursor;
 pub(crate) use epoch::time_from_number;
 pub(crate) use shapes::{FoundTimeForm, TIME_SHAPES, best_time_form, find_time_form};
-pub use strftime::{EntryTimeFormat, TimeFormatError};
+pub use strftime::{EntryTimeFormat, TimeFormatError, TimeFormatParts, WrittenTime};
 pub use zone::{LogTimeZone, TimeZoneError};
 
 const NANOSECONDS_PER_SECOND: i128 = 1_000_000_000;

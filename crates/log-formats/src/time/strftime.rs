@@ -1,17 +1,21 @@
-//! Declared forms of times, in the letters of strftime that chrono has.
+//! Declared forms of times, in the letters of strftime that chrono has, or in those of `letters.rs`.
 //!
 //! Where logs have more forms than chrono accepts, a part is read here: fractions of any length, abbreviations of zones,
 //! offsets such as `Z` and `+01`, days of the week in any language, and months with further letters.
 
-use chrono::Datelike;
 use chrono::format::{Fixed, Item, Numeric, ParseErrorKind, Parsed, StrftimeItems, parse_and_remainder};
+use chrono::{DateTime, Datelike, NaiveDateTime, NaiveTime, Utc};
 use thiserror::Error;
 
-use super::{CivilTime, Cursor, TimeResolver, ZoneInText, nanoseconds};
+use super::{CivilTime, Cursor, TimeResolver, ZoneInText, abbreviations, letters, nanoseconds, time_from_number};
 
 const FORMAT_BYTES_MAX: usize = 256;
+const YEAR_DIGITS: usize = 4;
 
-/// The form of the times in a group of a pattern.
+/// Digits of a fraction of a second that are read.
+const FRACTION_DIGITS: usize = 9;
+
+/// The form of times that is declared for a group of a pattern, or for a column of a text file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryTimeFormat(Form);
 
@@ -22,6 +26,24 @@ enum Form {
     /// A number since 1970, see [`super::time_from_number`].
     Epoch,
     Items(Vec<Item<'static>>),
+}
+
+/// What times of a form have beside a month and a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeFormatParts {
+    /// A year.
+    pub has_year: bool,
+    /// An offset from UTC, or the abbreviation of a zone.
+    pub has_zone: bool,
+}
+
+/// A time as a text has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrittenTime {
+    /// The date, and the time of day, which is midnight if there is none.
+    pub local: NaiveDateTime,
+    /// Seconds east of UTC, if the text has a zone.
+    pub offset_seconds: Option<i32>,
 }
 
 /// A form of times that cannot be understood.
@@ -42,13 +64,14 @@ impl EntryTimeFormat {
         Self(Form::Any)
     }
 
-    /// The form with the letters of strftime, such as `%d/%b/%Y:%H:%M:%S %z`, or one of the words `any` and `epoch`.
-    /// The fraction of a second is `%f` (its digits, also as `%L` and `%N`) or `%.f` (with the point). A form without a
-    /// year takes it from the reference of the [`super::TimeContext`].
+    /// The form with the letters of strftime, such as `%d/%b/%Y:%H:%M:%S %z`, with those of PostgreSQL's `to_char`, such as
+    /// `DD.MM.YYYY HH24:MI`, or one of the words `any` and `epoch`. The fraction of a second is `%f` (its digits, also as
+    /// `%L`, `%N`, `MS` and `US`) or `%.f` (with the point). A form without a year takes it from the reference of the
+    /// [`super::TimeContext`].
     ///
     /// # Errors
     ///
-    /// If a letter is unknown or the form has no date; with the position.
+    /// If a letter is unknown, or if the form has no date, or hours of half a day without AM or PM; with the position.
     pub fn parse(format: &str) -> Result<Self, TimeFormatError> {
         match format {
             "any" => return Ok(Self(Form::Any)),
@@ -59,8 +82,12 @@ impl EntryTimeFormat {
         if format.len() > FORMAT_BYTES_MAX {
             return Err(error(FORMAT_BYTES_MAX + 1, "is too long"));
         }
+        let translated = match format.contains('%') {
+            true => format.to_owned(),
+            false => letters::to_strftime(format).map_err(|(position, reason)| error(position, reason))?,
+        };
         let fractions = ["%L", "%N", "%3L", "%3N", "%6L", "%6N", "%9L", "%9N"];
-        let letters = format.split("%%").map(|part| {
+        let letters = translated.split("%%").map(|part| {
             let with_point = part.replace("%.3N", "%.f").replace("%.6N", "%.f").replace("%.9N", "%.f");
             fractions.iter().fold(with_point, |part, fraction| part.replace(fraction, "%f"))
         });
@@ -80,7 +107,79 @@ impl EntryTimeFormat {
             || has(&Numeric::Timestamp)
             || has(&Numeric::Ordinal)
             || (has_month && has(&Numeric::Day));
-        if has_date { Ok(Self(Form::Items(items))) } else { Err(error(1, "has no month and day")) }
+        let has_half_days = items.iter().any(|item| matches!(item, Item::Fixed(Fixed::UpperAmPm | Fixed::LowerAmPm)));
+        match has_date {
+            true if has(&Numeric::Hour12) && !has_half_days => {
+                Err(error(1, "has hours of half a day without AM or PM"))
+            }
+            true => Ok(Self(Form::Items(items))),
+            false => Err(error(1, "has no month and day")),
+        }
+    }
+
+    /// What its times have. Those of the form `any` may have nothing else.
+    #[must_use]
+    pub fn parts(&self) -> TimeFormatParts {
+        use Fixed::*;
+        let has = |is_part: fn(&Item<'_>) -> bool| match &self.0 {
+            Form::Any => false,
+            Form::Epoch => true,
+            Form::Items(items) => items.iter().any(is_part),
+        };
+        TimeFormatParts {
+            has_year: has(|item| {
+                matches!(
+                    item,
+                    Item::Numeric(Numeric::Year | Numeric::YearMod100 | Numeric::Timestamp, _)
+                        | Item::Fixed(RFC2822 | RFC3339)
+                )
+            }),
+            has_zone: has(|item| {
+                matches!(
+                    item,
+                    Item::Numeric(Numeric::Timestamp, _)
+                        | Item::Fixed(
+                            RFC2822
+                                | RFC3339
+                                | TimezoneName
+                                | TimezoneOffset
+                                | TimezoneOffsetColon
+                                | TimezoneOffsetDoubleColon
+                                | TimezoneOffsetTripleColon
+                        )
+                )
+            }),
+        }
+    }
+
+    /// The time that `text` has in this form, if the form has a year and no digit of the text is lost.
+    #[must_use]
+    pub fn read(&self, text: &str) -> Option<WrittenTime> {
+        let digits = |part: &str| part.bytes().take_while(u8::is_ascii_digit).count();
+        if text.split(['.', ',']).skip(1).any(|part| digits(part) > FRACTION_DIGITS) {
+            return None;
+        }
+        let utc = |time: DateTime<Utc>| WrittenTime { local: time.naive_utc(), offset_seconds: Some(0) };
+        let items = match &self.0 {
+            Form::Any => return None,
+            Form::Epoch => return time_from_number(text).map(DateTime::from_timestamp_nanos).map(utc),
+            Form::Items(items) => items,
+        };
+        let (parsed, zone) = read_items(items, text)?;
+        if let Some(seconds) = parsed.timestamp() {
+            return DateTime::from_timestamp(seconds, parsed.nanosecond().unwrap_or(0)).map(utc);
+        }
+        let part = |value: Option<u32>| value.unwrap_or(0);
+        let hour = part(parsed.hour_div_12()) * 12 + part(parsed.hour_mod_12());
+        let (minute, second, nanosecond) = (parsed.minute(), parsed.second(), parsed.nanosecond());
+        // There is no leap second: it would be another one.
+        let time = NaiveTime::from_hms_nano_opt(hour, part(minute), part(second), part(nanosecond))?;
+        let offset_seconds = match zone {
+            ZoneInText::Missing => None,
+            ZoneInText::Offset(seconds) => Some(seconds),
+            ZoneInText::Abbreviation(name) => Some(abbreviations::offset_seconds(name)?),
+        };
+        Some(WrittenTime { local: parsed.to_naive_date().ok()?.and_time(time), offset_seconds })
     }
 }
 
@@ -95,23 +194,26 @@ impl TimeResolver {
     pub(crate) fn formatted_time(&mut self, text: &str, format: &EntryTimeFormat) -> Option<i64> {
         let items = match &format.0 {
             Form::Any => return self.any_time(text),
-            Form::Epoch => return super::time_from_number(text),
+            Form::Epoch => return time_from_number(text),
             Form::Items(items) => items,
         };
-        let (mut rest, mut parsed, mut zone) = (text, Parsed::new(), ZoneInText::Missing);
-        for item in items {
-            rest = read_item(item, rest, &mut parsed, &mut zone)?;
-        }
-        if !rest.is_empty() {
-            return None;
-        }
+        let (parsed, zone) = read_items(items, text)?;
         if let Some(seconds) = parsed.timestamp() {
             return nanoseconds(seconds, parsed.nanosecond().unwrap_or(0));
         }
-        // `%#z` and `%+` are read by chrono.
-        let zone = parsed.offset().map_or(zone, ZoneInText::Offset);
         self.resolve(civil_time(&parsed)?, zone)
     }
+}
+
+/// The parts of a text that has this form.
+fn read_items<'t>(items: &[Item<'static>], text: &'t str) -> Option<(Parsed, ZoneInText<'t>)> {
+    let (mut rest, mut parsed, mut zone) = (text, Parsed::new(), ZoneInText::Missing);
+    for item in items {
+        rest = read_item(item, rest, &mut parsed, &mut zone)?;
+    }
+    // `%#z` and `%+` are read by chrono.
+    let zone = parsed.offset().map_or(zone, ZoneInText::Offset);
+    rest.is_empty().then_some((parsed, zone))
 }
 
 /// Reads one part of a time, and returns the text after it.
@@ -124,6 +226,11 @@ fn read_item<'a>(
     use Fixed::*;
     let mut cursor = Cursor::new(text.as_bytes());
     match item {
+        // Other lengths are those of other forms: `15.06.25` is not in the year 25.
+        Item::Numeric(Numeric::Year, _) => {
+            cursor.skip_blanks();
+            parsed.set_year(cursor.number(YEAR_DIGITS, YEAR_DIGITS)?).ok()?;
+        }
         Item::Numeric(Numeric::Nanosecond, _) => {
             parsed.set_nanosecond(i64::from(cursor.fraction_digits()?)).ok()?;
         }
@@ -206,10 +313,53 @@ mod tests {
     }
 
     #[test]
+    fn letters_of_postgresql_are_the_same_form() {
+        assert_eq!(EntryTimeFormat::parse("DD.MM.YYYY HH24:MI"), EntryTimeFormat::parse("%d.%m.%Y %H:%M"));
+        assert_eq!(time("DD.MM.YYYY HH:MI", "15.06.2025 17:30").as_deref(), Some("2025-06-15T17:30:00Z"));
+        assert_eq!(time("DD.MM.YYYY", "15.06.25"), None);
+        assert_eq!(time("DD.MM.YY", "15.06.25").as_deref(), Some("2025-06-15T00:00:00Z"));
+    }
+
+    #[test]
+    fn times_of_all_years_are_read_without_loss() {
+        let read = |format: &str, text: &str| {
+            let written = EntryTimeFormat::parse(format).expect("a format").read(text)?;
+            Some((written.local.to_string(), written.offset_seconds))
+        };
+        let expected = |text: &str, offset| Some((text.to_owned(), offset));
+        assert_eq!(read("DD.MM.YYYY", "31.12.9999"), expected("9999-12-31 00:00:00", None));
+        assert_eq!(read("DD.MM.YYYY HH:MI", "1.6.2025 17:30"), expected("2025-06-01 17:30:00", None));
+        assert_eq!(
+            read("%F %T%.f %z", "2025-06-01 12:00:00.5 +0200"),
+            expected("2025-06-01 12:00:00.500", Some(7_200))
+        );
+        assert_eq!(read("%F %T %Z", "2025-06-01 12:00:00 CET"), expected("2025-06-01 12:00:00", Some(3_600)));
+        assert_eq!(read("epoch", "1709294400"), expected("2024-03-01 12:00:00", Some(0)));
+        for (format, text) in [
+            ("DD.MM.YYYY", "31.02.2025"),
+            ("DD.MM.YYYY", "15.06.25"),
+            ("DD.MM.YYYY", "15.06.2025 10:00"),
+            ("%F %T", "2025-06-01 23:59:60"),
+            ("%F %T%.f", "2025-06-01 12:00:00.1234567891"),
+            ("%d.%m.", "15.06."),
+            ("any", "2025-06-01"),
+        ] {
+            assert_eq!(read(format, text), None, "{format} {text}");
+        }
+        let parts = |format: &str| EntryTimeFormat::parse(format).expect("a format").parts();
+        assert_eq!(parts("DD.MM.YYYY"), TimeFormatParts { has_year: true, has_zone: false });
+        assert_eq!(parts("DD.MM. TZH"), TimeFormatParts { has_year: false, has_zone: true });
+    }
+
+    #[test]
     fn errors_have_a_position() {
         let error = |format| EntryTimeFormat::parse(format).expect_err("an error").to_string();
         assert_eq!(error("%Y-%Q"), "the time format \"%Y-%Q\" has an unknown letter at character 4");
         assert_eq!(error("%H:%M"), "the time format \"%H:%M\" has no month and day at character 1");
+        assert_eq!(
+            error("DD.MM.YYYY HH12:MI"),
+            "the time format \"DD.MM.YYYY HH12:MI\" has hours of half a day without AM or PM at character 1"
+        );
         assert_eq!(error("%d %b %"), "the time format \"%d %b %\" ends with an incomplete letter at character 7");
     }
 }
