@@ -1,7 +1,7 @@
 //! Text files with numbers of another format, and with declared types.
 
 use tidegate_core::Principal;
-use tidegate_engines::{NumberFormat, TextTableOptions};
+use tidegate_engines::{ColumnType, NumberFormat, TextTableOptions};
 use tidegate_query::Database as _;
 
 use crate::messy::open_with_options;
@@ -32,4 +32,57 @@ async fn numbers_with_decimal_commas_are_text_with_the_option_that_reads_them() 
     assert!(node.database.type_notes().await.unwrap().is_empty());
     // Without a comma in the file, a point is decimal.
     assert_eq!(node.columns("points").await.unwrap(), "id bigint, pieces double");
+}
+
+fn declared(types: &[(&str, &str)]) -> TextTableOptions {
+    let types = types.iter().map(|(name, text)| ((*name).to_owned(), ColumnType::parse(text).unwrap()));
+    TextTableOptions { columns: types.collect(), ..TextTableOptions::default() }
+}
+
+#[tokio::test]
+async fn declared_dates_and_times_are_read_in_their_form() {
+    let text = "day;at;moment;n\n15.06.2025;15.06.2025 17:30;2025-06-15 17:30 +0200;007\n9.1.0999;;;\n\
+                31.12.9999;1.1.2000 00:00;1999-12-31 22:00 -0200;+5\n";
+    let folder = Folder::with(&[("t.csv", text)]);
+    let types = [
+        ("day", "date DD.MM.YYYY"),
+        ("at", "timestamp %d.%m.%Y %H:%M"),
+        ("moment", "timestamp with time zone YYYY-MM-DD HH24:MI TZH"),
+        ("n", "bigint"),
+    ];
+    let node = open_with_options(vec![folder.path()], &[("t", declared(&types))]);
+    assert_eq!(node.columns("t").await.unwrap(), "day date, at timestamp, moment timestamp with time zone, n bigint");
+    assert_eq!(
+        node.rows("SELECT * FROM t").await,
+        "2025-06-15|2025-06-15T17:30:00|2025-06-15T15:30:00Z|7\n0999-01-09|null|null|null\n\
+         9999-12-31|2000-01-01T00:00:00|2000-01-01T00:00:00Z|5"
+    );
+    assert_eq!(node.rows("SELECT max(day), max(at) FROM t WHERE n = 7").await, "2025-06-15|2025-06-15T17:30:00");
+}
+
+#[tokio::test]
+async fn a_value_without_the_declared_form_is_an_error_with_its_line() {
+    for (kind, value, name) in [
+        ("date DD.MM.YYYY", "15.06.25", "date"),
+        ("date DD.MM.YYYY", "2025-06-15", "date"),
+        ("date DD.MM.YYYY", "31.06.2025", "date"),
+        ("date DD.MM.YYYY HH:MI", "15.06.2025 10:00", "date"),
+        ("timestamp DD.MM.YYYY HH:MI:SS.US", "15.06.2025 10:00:00.1234567", "timestamp"),
+        ("timestamp DD.MM.YYYY HH:MI", "15.06.2025", "timestamp"),
+        ("timestamptz", "2025-06-15 10:00", "timestamp with time zone"),
+    ] {
+        let folder = Folder::with(&[("t.csv", &format!("id;v\n1;\n2;{value}\n"))]);
+        let node = open_with_options(vec![folder.path()], &[("t", declared(&[("v", kind)]))]);
+        let expected = format!(
+            "unavailable: line 3 of the file t.csv has '{value}' in column \"v\", which the configuration declares as {name}"
+        );
+        assert_eq!(node.refusal("SELECT max(v) FROM t").await, expected, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn strings_of_json_have_declared_forms() {
+    let folder = Folder::with(&[("t.json", "{\"day\":\"15.06.2025\"}\n{\"day\":null}\n")]);
+    let node = open_with_options(vec![folder.path()], &[("t", declared(&[("day", "date DD.MM.YYYY")]))]);
+    assert_eq!(node.rows("SELECT day FROM t").await, "2025-06-15\nnull");
 }

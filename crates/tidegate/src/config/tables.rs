@@ -58,14 +58,10 @@ fn text_table(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>
     let mut columns = BTreeMap::new();
     for (name, text) in &entry.columns.0 {
         match ColumnType::parse(text) {
-            Some(kind) => {
+            Ok(kind) => {
                 columns.insert(name.clone(), kind);
             }
-            None => {
-                let types = "string, integer, number, decimal(P,S), boolean, date, timestamp";
-                let message = format!("there is no type {text:?}; there are {types}");
-                problems.push(ConfigProblem::new(format!("{path}.columns.{name}"), message));
-            }
+            Err(message) => problems.push(ConfigProblem::new(format!("{path}.columns.{name}"), message)),
         }
     }
     let log = log_options(entry, path, problems);

@@ -1,6 +1,8 @@
 //! The files of a database as tables: walk the folders, lay out tables, probe files, merge their columns.
 
 mod arrow_ipc;
+mod column_type;
+mod column_values;
 mod csv_records;
 mod delta_table;
 mod encoding;
@@ -41,6 +43,7 @@ mod text_value;
 mod type_widening;
 mod walk;
 
+pub use column_type::ColumnType;
 pub use encoding::TextEncoding;
 pub use file_kind::table_glob;
 pub use glob::glob_folder;
@@ -49,9 +52,10 @@ pub use log_options::{LogOptionProblem, LogTableOptions};
 pub use number_format::NumberFormat;
 pub use ragged_rows::RaggedRows;
 pub use source_tables::{ColumnRange, SourceFile, SourceTable, SourceTables, TableSource};
-pub use table_options::{ColumnType, Inference, TextTableOptions};
+pub use table_options::{Inference, TextTableOptions};
 
 pub(crate) use arrow_ipc::IpcReader;
+pub(crate) use column_values::{ColumnValues, TextReading};
 pub(crate) use csv_records::{CsvError, CsvRecord, CsvRecords, field_count_error};
 pub(crate) use delta_table::DeltaFiles;
 pub(crate) use file_kind::{Compression, NamedFormat, split_compression};
@@ -78,8 +82,5 @@ pub(crate) use table::ColumnCorrection;
 pub(crate) use table::{ColumnCorrections, FileTable, TableFile};
 pub(crate) use table_options::{CsvDialect, TableDeclarations, suggest_yaml};
 pub(crate) use text_reader::{ReadBudget, TextDecoding, open_decompressed, open_text, read_error_reason};
-pub(crate) use text_value::{
-    TypeOrigin, cut_value, infer_type, parse_boolean, parse_date, parse_decimal, parse_float, parse_integer,
-    parse_timestamp, type_note,
-};
+pub(crate) use text_value::{cut_value, infer_type, type_note};
 pub(crate) use type_widening::{CoercionMode, replace_null_type, wider};

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
 use tidegate_core::misspelled_name;
 use tidegate_ingest_formats::{CsvCharacters, CsvQuotes};
 use tidegate_log_formats::SuggestedLogFormat;
 
+use super::column_type::ColumnType;
 use super::encoding::TextEncoding;
 use super::file_kind::{Compression, FileKind, NamedFormat, declared_log_kind, parse_file_name};
 use super::limits::FileLimits;
@@ -18,7 +18,6 @@ use super::ragged_rows::RaggedRows;
 use super::rotated_logs::log_table_name;
 use super::table_builder::COMPRESSION_RATIO;
 use super::text_reader::TextDecoding;
-use super::type_widening::TEXT_TIMESTAMP;
 use super::walk::DataFile;
 
 /// The declared options of a table of CSV files or sheets. Everything that is not declared is detected.
@@ -88,59 +87,6 @@ impl TextTableOptions {
             Some(Inference::Full) => usize::MAX,
             None if is_small => usize::MAX,
             None | Some(Inference::Sample) => limits.inferred_rows,
-        }
-    }
-}
-
-/// The declared type of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ColumnType {
-    /// Text.
-    String,
-    /// A 64-bit integer.
-    Integer,
-    /// A 64-bit floating-point number.
-    Number,
-    /// A decimal number with the given precision and scale.
-    Decimal(u8, i8),
-    /// `true` or `false`.
-    Boolean,
-    /// A calendar date.
-    Date,
-    /// A date with a time of day.
-    Timestamp,
-}
-
-impl ColumnType {
-    /// Parses `string`, `integer`, `number`, `boolean`, `date`, `timestamp` or `decimal(P,S)`.
-    pub fn parse(text: &str) -> Option<Self> {
-        Some(match text {
-            "string" => Self::String,
-            "integer" => Self::Integer,
-            "number" => Self::Number,
-            "boolean" => Self::Boolean,
-            "date" => Self::Date,
-            "timestamp" => Self::Timestamp,
-            _ => {
-                let (precision, scale) = text.strip_prefix("decimal(")?.strip_suffix(')')?.split_once(',')?;
-                let (precision, scale) = (precision.trim().parse().ok()?, scale.trim().parse().ok()?);
-                if !(1..=38).contains(&precision) || !(0..=precision).contains(&scale) {
-                    return None;
-                }
-                Self::Decimal(precision, i8::try_from(scale).ok()?)
-            }
-        })
-    }
-
-    pub(crate) fn data_type(self) -> DataType {
-        match self {
-            Self::String => DataType::Utf8,
-            Self::Integer => DataType::Int64,
-            Self::Number => DataType::Float64,
-            Self::Decimal(precision, scale) => DataType::Decimal128(precision, scale),
-            Self::Boolean => DataType::Boolean,
-            Self::Date => DataType::Date32,
-            Self::Timestamp => TEXT_TIMESTAMP,
         }
     }
 }
@@ -336,15 +282,6 @@ pub(super) fn suggested_log_options(suggested: &SuggestedLogFormat) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parses_column_types() {
-        assert_eq!(ColumnType::parse("decimal(10, 2)"), Some(ColumnType::Decimal(10, 2)));
-        assert_eq!(ColumnType::parse("date"), Some(ColumnType::Date));
-        for wrong in ["", "int", "decimal", "decimal(39,2)", "decimal(3,4)", "decimal(3,-1)", "decimal(3)"] {
-            assert_eq!(ColumnType::parse(wrong), None, "{wrong}");
-        }
-    }
 
     #[test]
     fn finds_options_by_file_or_folder_name() {

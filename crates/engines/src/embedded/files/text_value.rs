@@ -38,7 +38,7 @@ const EXACT_POWERS: [f64; 23] = [
 ];
 /// Below it, doubles have fewer digits.
 const SMALLEST_EXACT: f64 = 1e-290;
-const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
+pub(super) const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
 /// Why a column has the type `wide` and not that of its earlier values, for callers who may see all rows. The line is 0 if
 /// it is not known. `None` where nothing is odd: numbers with and without a fraction are often mixed.
@@ -308,7 +308,7 @@ pub(crate) fn parse_date(text: &str) -> Option<i32> {
 
 const DATE_BYTES: usize = 10;
 /// The days from 0000-12-31 to 1970-01-01.
-const DAYS_TO_1970: i32 = 719_163;
+pub(super) const DAYS_TO_1970: i32 = 719_163;
 
 fn read_date(bytes: &[u8]) -> Option<NaiveDate> {
     let [a, b, c, d, b'-', month @ .., b'-', e, f] = bytes.first_chunk::<DATE_BYTES>()? else { return None };
@@ -330,6 +330,13 @@ pub(crate) struct TextTime {
     pub(crate) microseconds: i64,
     /// Whether the text ends with an offset or `Z`.
     pub(crate) has_zone: bool,
+}
+
+impl TextTime {
+    /// Whether a column with or without a zone holds it. A time with an offset is that of UTC where the type is declared.
+    pub(crate) fn fits(self, has_zone: bool, origin: TypeOrigin) -> bool {
+        self.has_zone == has_zone || self.has_zone && origin == TypeOrigin::Declared
+    }
 }
 
 /// A time such as `2024-02-29 12:30:00.5`, `2024-02-29T12:30Z` or `2024-02-29 12:30:00 +02:00`.

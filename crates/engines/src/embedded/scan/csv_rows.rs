@@ -8,10 +8,9 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 
-use super::column_values::ColumnValues;
 use super::row_batches::{BATCH_BYTES_MAX, batch_of, batches_until_error};
 use crate::embedded::files::{
-    CsvDialect, CsvError, CsvRecord, CsvRecords, FileTable, NumberFormat, TextTableOptions, TypeOrigin,
+    ColumnValues, CsvDialect, CsvError, CsvRecord, CsvRecords, FileTable, TextReading, TextTableOptions,
     field_count_error, is_null_marker,
 };
 
@@ -63,16 +62,12 @@ impl<R: Read> CsvRows<R> {
         let column = |(position, field): (&usize, &Arc<Field>)| CsvColumn {
             position: *position,
             values: ColumnValues::new(field.data_type()),
-            origin: match options.columns.contains_key(field.name()) {
-                true => TypeOrigin::Declared,
-                false => TypeOrigin::Inferred,
-            },
+            reading: TextReading::new(options.columns.get(field.name()), field.data_type(), dialect.numbers),
             nulls: match (&dialect.nulls, field.data_type()) {
                 (Some(nulls), _) => NullTexts::Declared(nulls.clone()),
                 (None, DataType::Utf8) => NullTexts::Empty,
                 (None, _) => NullTexts::of_typed(field.name(), &table.null_marker_columns),
             },
-            numbers: dialect.numbers.filter(|_| field.data_type().is_numeric()),
         };
         Self {
             records,
@@ -119,10 +114,8 @@ struct CsvColumn {
     /// The position in the file.
     position: usize,
     values: ColumnValues,
-    origin: TypeOrigin,
+    reading: TextReading,
     nulls: NullTexts,
-    /// The format of the numbers, if it is not that of programs.
-    numbers: Option<NumberFormat>,
 }
 
 /// The texts that mean null beside the empty one.
@@ -154,11 +147,7 @@ impl CsvColumn {
             self.values.append_null();
             return Ok(());
         };
-        let appended = match self.numbers {
-            Some(format) => format.normalize(&text).and_then(|number| self.values.append(&number, self.origin)),
-            None => self.values.append(&text, self.origin),
-        };
-        appended.ok_or_else(|| {
+        self.values.append(&text, &self.reading).ok_or_else(|| {
             let (column, line) = (self.position, record.line);
             CsvRowsError::Misfit(Misfit { column, value: text.into_owned(), line })
         })

@@ -11,8 +11,7 @@ use datafusion::arrow::error::ArrowError;
 use tidegate_ingest_formats::{JsonCursor, JsonKind, JsonSyntaxError, NameIndex};
 use tidegate_query::ExtensionType;
 
-use super::column_values::ColumnValues;
-use crate::embedded::files::{JsonDefect, TypeOrigin, replace_null_type};
+use crate::embedded::files::{ColumnType, ColumnValues, JsonDefect, TextReading, replace_null_type};
 
 /// The approximate memory of a value without its text.
 const VALUE_BYTES: usize = 16;
@@ -42,7 +41,7 @@ impl From<JsonSyntaxError> for CellDefect {
 pub(super) enum JsonColumn {
     /// So many nulls. The type is not known.
     Untyped(usize),
-    Scalars(ColumnValues, AcceptedKinds),
+    Scalars(ColumnValues, AcceptedKinds, TextReading),
     /// Any values, as they are written.
     Documents(StringBuilder),
     List(ListColumn),
@@ -76,8 +75,8 @@ pub(super) struct StructColumn {
 }
 
 impl JsonColumn {
-    /// An empty column of `field`, whose type is `Null` at any depth where no value is known.
-    pub(super) fn new(field: &Field, origin: TypeOrigin) -> Self {
+    /// An empty column of `field`, whose type is `Null` at any depth where no value is known, or which has a `declared` type.
+    pub(super) fn new(field: &Field, declared: Option<&ColumnType>) -> Self {
         if ExtensionType::from_field(field) == Some(ExtensionType::Json) {
             return Self::Documents(StringBuilder::new());
         }
@@ -87,12 +86,12 @@ impl JsonColumn {
             DataType::Struct(members) => Self::Struct(StructColumn::new(members)),
             scalar => {
                 let kinds = match scalar {
-                    _ if origin == TypeOrigin::Declared => AcceptedKinds::Declared,
+                    _ if declared.is_some() => AcceptedKinds::Declared,
                     DataType::Boolean => AcceptedKinds::Booleans,
                     DataType::Utf8 => AcceptedKinds::Scalars,
                     _ => AcceptedKinds::Numbers,
                 };
-                Self::Scalars(ColumnValues::new(scalar), kinds)
+                Self::Scalars(ColumnValues::new(scalar), kinds, TextReading::new(declared, scalar, None))
             }
         }
     }
@@ -102,7 +101,7 @@ impl JsonColumn {
     #[inline]
     pub(super) fn append(&mut self, cursor: &mut JsonCursor<'_>, room: &mut usize) -> Result<(), CellDefect> {
         match self {
-            Self::Scalars(values, kinds) => return append_scalar(values, *kinds, cursor),
+            Self::Scalars(values, kinds, reading) => return append_scalar(values, *kinds, reading, cursor),
             Self::Documents(documents) => {
                 match cursor.raw_value()? {
                     "null" => documents.append_null(),
@@ -127,7 +126,7 @@ impl JsonColumn {
     pub(super) fn append_null(&mut self) {
         match self {
             Self::Untyped(count) => *count += 1,
-            Self::Scalars(values, _) => values.append_null(),
+            Self::Scalars(values, ..) => values.append_null(),
             Self::Documents(documents) => documents.append_null(),
             Self::List(list) => {
                 list.offsets.push(list.offsets.last().copied().unwrap_or_default());
@@ -144,7 +143,7 @@ impl JsonColumn {
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Untyped(count) => *count,
-            Self::Scalars(values, _) => values.len(),
+            Self::Scalars(values, ..) => values.len(),
             Self::Documents(documents) => documents.len(),
             Self::List(list) => list.nulls.len(),
             Self::Struct(object) => object.nulls.len(),
@@ -181,7 +180,7 @@ impl JsonColumn {
     pub(super) fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
         let values: ArrayRef = match self {
             Self::Untyped(count) => Arc::new(StringArray::new_null(std::mem::take(count))),
-            Self::Scalars(values, _) => values.finish(),
+            Self::Scalars(values, ..) => values.finish(),
             Self::Documents(documents) => Arc::new(documents.finish()),
             Self::List(list) => Arc::new(list.finish()?),
             Self::Struct(object) => Arc::new(object.finish()?),
@@ -194,20 +193,20 @@ impl JsonColumn {
 fn append_scalar(
     values: &mut ColumnValues,
     kinds: AcceptedKinds,
+    reading: &TextReading,
     cursor: &mut JsonCursor<'_>,
 ) -> Result<(), CellDefect> {
     use AcceptedKinds::{Booleans, Declared, Numbers, Scalars};
     let is_declared = kinds == Declared;
-    let origin = if is_declared { TypeOrigin::Declared } else { TypeOrigin::Inferred };
     let appended = match cursor.kind()? {
         JsonKind::Null => {
             values.append_null();
             return Ok(());
         }
-        JsonKind::Number if kinds != Booleans => values.append(cursor.number()?, origin),
-        JsonKind::Boolean(value) if kinds != Numbers => values.append(if value { "true" } else { "false" }, origin),
-        JsonKind::String if matches!(kinds, Scalars | Declared) => values.append(cursor.string()?, origin),
-        JsonKind::Array | JsonKind::Object if is_declared => values.append(cursor.raw_value()?, origin),
+        JsonKind::Number if kinds != Booleans => values.append(cursor.number()?, reading),
+        JsonKind::Boolean(value) if kinds != Numbers => values.append(if value { "true" } else { "false" }, reading),
+        JsonKind::String if matches!(kinds, Scalars | Declared) => values.append(cursor.string()?, reading),
+        JsonKind::Array | JsonKind::Object if is_declared => values.append(cursor.raw_value()?, reading),
         _ => None,
     };
     appended.ok_or(CellDefect::Misfit)
@@ -215,7 +214,7 @@ fn append_scalar(
 
 impl ListColumn {
     fn new(item: &FieldRef) -> Self {
-        let column = JsonColumn::new(item, TypeOrigin::Inferred);
+        let column = JsonColumn::new(item, None);
         Self {
             item_field: Arc::new(item.as_ref().clone().with_data_type(replace_null_type(item.data_type()))),
             item_bytes: column.width(),
@@ -250,7 +249,7 @@ impl StructColumn {
             fields: fields.iter().map(typed).collect(),
             // The names of members differ.
             names: NameIndex::new(fields.iter().map(|field| field.name().clone())).unwrap_or_default(),
-            members: fields.iter().map(|field| JsonColumn::new(field, TypeOrigin::Inferred)).collect(),
+            members: fields.iter().map(|field| JsonColumn::new(field, None)).collect(),
             nulls: NullBufferBuilder::new(0),
         }
     }

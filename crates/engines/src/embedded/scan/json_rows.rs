@@ -11,7 +11,7 @@ use tidegate_ingest_formats::{JsonCursor, JsonSyntaxError, NameIndex};
 use super::json_column::{CellDefect, ITEMS_BYTES_MAX, JsonColumn};
 use super::row_batches::{BATCH_BYTES_MAX, batch_of, batches_until_error};
 use crate::embedded::files::{
-    FileTable, JsonColumns, JsonDefect, JsonError, JsonRecord, JsonRecords, TextTableOptions, TypeOrigin,
+    FileTable, JsonColumns, JsonDefect, JsonError, JsonRecord, JsonRecords, TextTableOptions,
 };
 
 /// The size of the objects that are searched for further changes of the columns, after one that the table does not hold.
@@ -191,11 +191,7 @@ impl ObjectReader {
         for position in positions {
             if let (Some(key), Some(field)) = (keys.get_mut(*position), known_types.get(*position)) {
                 key.column = Some(values.len());
-                let origin = match options.columns.contains_key(field.name()) {
-                    true => TypeOrigin::Declared,
-                    false => TypeOrigin::Inferred,
-                };
-                values.push(JsonColumn::new(field, origin));
+                values.push(JsonColumn::new(field, options.columns.get(field.name())));
             }
         }
         Self {

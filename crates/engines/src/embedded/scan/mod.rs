@@ -1,7 +1,6 @@
 //! Scanning tables with DataFusion: a table provider over the files of a snapshot, and a source for all formats but
 //! Parquet.
 
-mod column_values;
 mod csv_rows;
 mod delta_types;
 mod footer;

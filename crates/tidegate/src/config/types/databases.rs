@@ -214,7 +214,7 @@ pub(crate) struct TableConfig {
     /// Text that means null in columns of every type, or a list of texts. An empty value is always null. Default: N/A,
     /// NULL, - and similar markers, in columns whose other values have a type.
     pub(crate) null: Option<OneOrMany>,
-    /// Decimal separator: one character. Default: a point.
+    /// Decimal separator of numbers in CSV files and in texts of sheets: one character. Default: a point.
     pub(crate) decimal: Option<String>,
     /// Separator between groups of three digits: one character. Default: none.
     pub(crate) thousands: Option<String>,
@@ -232,8 +232,9 @@ pub(crate) struct TableConfig {
     /// Which rows decide the types of CSV and JSON files. full: all, which reads a file once before the first answer. sample:
     /// the first rows; a later value that does not fit corrects the type. Default: full up to 8 MiB, else sample.
     pub(crate) infer: Option<InferConfig>,
-    /// Types of columns by name: string, integer, number, decimal(P,S), boolean, date or timestamp. Tables of an ingest
-    /// folder have more types, and not null after a type. Default: detected.
+    /// Types of columns by name: string, integer, number, decimal(P,S), boolean, date, timestamp or timestamptz, or the names that
+    /// PostgreSQL has for them. The last three may have a form: date DD.MM.YYYY. Tables of an ingest folder have more types, and
+    /// not null after a type. Default: detected.
     pub(crate) columns: ColumnTypes,
     /// Log files: the format of their lines: combined, common, nginx_error, apache_error, haproxy, cri, klog, syslog,
     /// logfmt, json, csvlog or jsonlog of PostgreSQL, or pattern. A file with a format is a log, whatever its name is.
@@ -242,7 +243,7 @@ pub(crate) struct TableConfig {
     /// Log files: a regular expression whose named groups become columns. It is the format pattern. Default: none.
     pub(crate) pattern: Option<String>,
     /// Log files: types of the groups of the pattern by name: text, integer, float, boolean, or time with its form as
-    /// strftime writes it: time %Y-%m-%d %H:%M:%S. Default: text; times if the group has the name of a time and its values
+    /// strftime or to_char write it: time %Y-%m-%d %H:%M:%S, time YYYY-MM-DD HH24:MI:SS. Default: text; times if the group has the name of a time and its values
     /// have one form of times.
     pub(crate) groups: BTreeMap<String, String>,
     /// Ingest: columns by whose values the files of the table are separated: a column, or hour(C), day(C) or month(C) of a

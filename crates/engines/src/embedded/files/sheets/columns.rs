@@ -8,12 +8,15 @@ use datafusion::arrow::array::{
     ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
     TimestampMicrosecondArray,
 };
-use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use tidegate_query::field_type_name;
 
+use super::super::column_type::ColumnType;
+use super::super::column_values::{ColumnValues, TextReading};
 use super::super::names::column_names;
-use super::super::number_format::is_null_marker;
+use super::super::number_format::{NumberFormat, is_null_marker};
 use super::super::table_options::TextTableOptions;
+use super::super::text_value::{TypeOrigin, cut_value, infer_type, parse_float, parse_integer};
 use super::super::type_widening::{CoercionMode, TEXT_TIMESTAMP, replace_null_type, wider};
 
 /// Beyond this, a float cannot represent every integer.
@@ -90,6 +93,21 @@ impl CellValue {
         })
     }
 
+    /// The type, where texts that are numbers in a declared format are numbers.
+    fn type_in(&self, numbers: Option<NumberFormat>) -> DataType {
+        match (self, numbers) {
+            (Self::Text(text), Some(format)) => {
+                let number = format.normalize(text);
+                let is_float = number.is_some_and(|number| parse_float(&number, TypeOrigin::Inferred).is_some());
+                match infer_type(text, numbers) {
+                    number @ (DataType::Int64 | DataType::Float64) if is_float => number,
+                    _ => DataType::Utf8,
+                }
+            }
+            _ => self.data_type(),
+        }
+    }
+
     /// Whether it is a year, which may name a column.
     fn is_year(&self) -> bool {
         matches!(self, Self::Integer(year) if (1800..2200).contains(year))
@@ -114,17 +132,24 @@ impl SheetColumn {
         let mut data_type = DataType::Null;
         for value in &values {
             if !matches!(value, CellValue::Text(text) if is_marker(text)) {
-                data_type = wider(&data_type, &value.data_type(), CoercionMode::ToText).unwrap_or(DataType::Utf8);
+                data_type =
+                    wider(&data_type, &value.type_in(options.numbers), CoercionMode::ToText).unwrap_or(DataType::Utf8);
             }
         }
         Self { values, data_type: replace_null_type(&data_type) }
     }
 
-    fn into_array(self) -> ArrayRef {
+    /// The values with their own type. `numbers` is the declared format of texts that are numbers.
+    fn into_array(self, numbers: Option<NumberFormat>) -> ArrayRef {
         let values = self.values.into_iter();
+        let written = |text: &str| numbers?.normalize(text);
         match self.data_type {
             DataType::Int64 => {
-                let number = |value| if let CellValue::Integer(number) = value { Some(number) } else { None };
+                let number = |value| match value {
+                    CellValue::Integer(number) => Some(number),
+                    CellValue::Text(text) => parse_integer(&written(&text)?, TypeOrigin::Inferred),
+                    _ => None,
+                };
                 Arc::new(values.map(number).collect::<Int64Array>())
             }
             DataType::Float64 => {
@@ -132,6 +157,7 @@ impl SheetColumn {
                 let number = |value| match value {
                     CellValue::Integer(number) => Some(number as f64),
                     CellValue::Number(number) => Some(number),
+                    CellValue::Text(text) => parse_float(&written(&text)?, TypeOrigin::Inferred),
                     _ => None,
                 };
                 Arc::new(values.map(number).collect::<Float64Array>())
@@ -160,13 +186,21 @@ impl SheetColumn {
     }
 }
 
-/// The table of `rows`. The first row names the columns unless its cells are values.
-pub(super) fn build_sheet_batch(rows: Vec<Vec<Data>>, options: &TextTableOptions) -> Result<RecordBatch, String> {
+/// The table of `rows`, which `rows_before` rows of the sheet precede. The first row names the columns unless its cells are
+/// values.
+pub(super) fn build_sheet_batch(
+    rows: Vec<Vec<Data>>,
+    rows_before: usize,
+    options: &TextTableOptions,
+) -> Result<RecordBatch, String> {
     let is_blank = |row: &Vec<Data>| row.iter().all(|cell| *cell == Data::Empty);
-    let mut rows = rows.into_iter().filter(|row| !is_blank(row));
-    let first: Vec<CellValue> = rows.next().unwrap_or_default().into_iter().map(CellValue::from_cell).collect();
+    let mut rows = (rows_before + 1..).zip(rows).filter(|(_, row)| !is_blank(row));
+    let (first_number, first) = rows.next().unwrap_or_default();
+    let first: Vec<CellValue> = first.into_iter().map(CellValue::from_cell).collect();
     let mut cells: Vec<Vec<CellValue>> = first.iter().map(|_| Vec::new()).collect();
-    for row in rows {
+    let mut row_numbers = Vec::new();
+    for (number, row) in rows {
+        row_numbers.push(number);
         cells.iter_mut().zip(row).for_each(|(column, cell)| column.push(CellValue::from_cell(cell)));
     }
     let has_header = options.has_header.unwrap_or_else(|| !is_row_of_values(&first));
@@ -174,10 +208,11 @@ pub(super) fn build_sheet_batch(rows: Vec<Vec<Data>>, options: &TextTableOptions
     let names = column_names(&header, has_header);
     if !has_header {
         cells.iter_mut().zip(first).for_each(|(column, value)| column.insert(0, value));
+        row_numbers.insert(0, first_number);
     }
     options.check_columns(&names)?;
     let columns = cells.into_iter().map(|values| SheetColumn::from_values(values, options)).collect();
-    build_batch(names, columns, options)
+    build_batch(names, columns, &row_numbers, options)
 }
 
 /// Whether the first row contains values and not names: most of its cells are neither text nor a year.
@@ -190,19 +225,17 @@ fn is_row_of_values(first: &[CellValue]) -> bool {
 fn build_batch(
     names: Vec<String>,
     columns: Vec<SheetColumn>,
+    row_numbers: &[usize],
     table_options: &TextTableOptions,
 ) -> Result<RecordBatch, String> {
     let rows = columns.first().map_or(0, |column| column.values.len());
     let (mut fields, mut arrays) = (Vec::new(), Vec::new());
     for (name, column) in names.into_iter().zip(columns) {
-        let array = match table_options.columns.get(&name).map(|kind| kind.data_type()) {
-            Some(data_type) if data_type != column.data_type => {
-                let texts: ArrayRef = Arc::new(column.values.iter().map(CellValue::text).collect::<StringArray>());
-                let options = CastOptions { safe: false, ..CastOptions::default() };
-                cast_with_options(&texts, &data_type, &options)
-                    .map_err(|error| format!("column {name:?} does not have the configured type: {error}"))?
+        let array = match table_options.columns.get(&name) {
+            Some(declared) if declared.data_type() != column.data_type => {
+                declared_array(&name, declared, &column.values, row_numbers, table_options)?
             }
-            _ => column.into_array(),
+            _ => column.into_array(table_options.numbers),
         };
         fields.push(Field::new(name, array.data_type().clone(), true));
         arrays.push(array);
@@ -212,12 +245,54 @@ fn build_batch(
         .map_err(|error| error.to_string())
 }
 
+/// The cells of a column with a declared type. Its form and the format of numbers are those of texts.
+fn declared_array(
+    name: &str,
+    declared: &ColumnType,
+    cells: &[CellValue],
+    row_numbers: &[usize],
+    options: &TextTableOptions,
+) -> Result<ArrayRef, String> {
+    let data_type = declared.data_type();
+    let is_marker = |text: &str| options.null.is_none() && data_type != DataType::Utf8 && is_null_marker(text);
+    let of_texts = TextReading::new(Some(declared), &data_type, options.numbers);
+    let of_others = TextReading::new(Some(declared.plain()), &data_type, None);
+    let mut values = ColumnValues::new(&data_type);
+    for (cell, row) in cells.iter().zip(row_numbers) {
+        let appended = match cell {
+            CellValue::Text(text) if !is_marker(text) => values.append(text, &of_texts),
+            CellValue::Null | CellValue::Text(_) => {
+                values.append_null();
+                continue;
+            }
+            CellValue::Number(number) if matches!(data_type, DataType::Decimal128(..)) => {
+                values.append(&displayed_number(*number), &of_others)
+            }
+            other => values.append(&other.text().unwrap_or_default(), &of_others),
+        };
+        if appended.is_none() {
+            let type_name = field_type_name(&Field::new(name, data_type, true));
+            let (value, text) = (cell.text().unwrap_or_default(), "which the configuration declares as");
+            return Err(format!("row {row} has '{}' in column {name:?}, {text} {type_name}", cut_value(&value)));
+        }
+    }
+    Ok(values.finish())
+}
+
+/// A number with the 15 digits that programs for sheets show: 0.1 + 0.2 is 0.3.
+fn displayed_number(number: f64) -> String {
+    format!("{number:.14e}").parse::<f64>().unwrap_or(number).to_string()
+}
+
 #[cfg(test)]
 mod tests {
+    use datafusion::arrow::array::AsArray as _;
+    use datafusion::arrow::compute::cast;
+
     use super::*;
 
     fn table(rows: Vec<Vec<Data>>) -> String {
-        let batch = build_sheet_batch(rows, &TextTableOptions::default()).unwrap();
+        let batch = build_sheet_batch(rows, 0, &TextTableOptions::default()).unwrap();
         let schema = batch.schema();
         let columns = schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type()));
         format!("{}: {} rows", columns.collect::<Vec<_>>().join(", "), batch.num_rows())
@@ -235,6 +310,35 @@ mod tests {
         assert_eq!(
             table(rows[1..].to_vec()),
             "column_1 Int64, column_2 Float64, column_3 Int64, column_4 Utf8: 2 rows"
+        );
+    }
+
+    #[test]
+    fn declared_types_and_numbers_read_the_texts_of_cells() {
+        let text = |text: &str| Data::String(text.to_owned());
+        let rows = vec![
+            vec![text("day"), text("price"), text("sum")],
+            vec![text("15.06.2025"), text("1.234,50"), Data::Float(0.1 + 0.2)],
+            vec![],
+            vec![Data::DateTimeIso("2025-06-16".to_owned()), Data::Float(12.5), text("n/a")],
+        ];
+        let types = [("day", "date DD.MM.YYYY"), ("sum", "decimal(5,2)")];
+        let types = types.map(|(name, text)| (name.to_owned(), ColumnType::parse(text).unwrap()));
+        let numbers = Some(NumberFormat { decimal: ',', thousands: Some('.') });
+        let options = TextTableOptions { columns: types.into(), numbers, ..TextTableOptions::default() };
+        let batch = build_sheet_batch(rows.clone(), 0, &options).unwrap();
+        let values = |column: usize| {
+            let texts = cast(batch.column(column), &DataType::Utf8).unwrap();
+            texts.as_string::<i32>().iter().map(|text| text.unwrap_or("null").to_owned()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(values(0), "2025-06-15 2025-06-16");
+        assert_eq!(values(1), "1234.5 12.5");
+        assert_eq!(values(2), "0.30 null");
+        let wrong = [("day".to_owned(), ColumnType::Date)];
+        let options = TextTableOptions { columns: wrong.into(), ..TextTableOptions::default() };
+        assert_eq!(
+            build_sheet_batch(rows, 3, &options).unwrap_err(),
+            "row 5 has '15.06.2025' in column \"day\", which the configuration declares as date"
         );
     }
 }

@@ -163,6 +163,6 @@ impl SheetGrid {
             let option = suggest(&format!("skip: {rows}"));
             return Err(format!("the table starts after row {rows}; to skip the rows before it, write {option}"));
         }
-        columns::build_sheet_batch(self.rows, options)
+        columns::build_sheet_batch(self.rows, self.rows_above + skipped, options)
     }
 }

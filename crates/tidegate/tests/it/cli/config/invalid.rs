@@ -113,7 +113,7 @@ const NAMES: &[(&str, &str)] = &[
     ),
     (
         "a table of CSV files",
-        "databases: [{name: s, files: shop, tables: {orders: {delimiter: ';;', quote: ä, columns: {id: int}}}}]\n",
+        "databases: [{name: s, files: shop, tables: {orders: {delimiter: ';;', quote: ä, columns: {id: whole}}}}]\n",
     ),
     ("globs", "databases: [{name: s, files: [shop/*.csv, nowhere/*.csv]}, {name: t, files: 'shop/**.csv'}]\n"),
     (
