@@ -6,11 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Schema};
 
 use super::number_format::NumberFormat;
-use super::table_options::suggest_yaml;
-use super::text_value::{infer_type, type_reason};
+use super::text_value::{infer_type, type_note, type_reason};
 
 const DECIMAL_COMMA: NumberFormat = NumberFormat { decimal: ',', thousands: Some('.') };
 const GROUPING_COMMA: NumberFormat = NumberFormat { decimal: '.', thousands: Some(',') };
@@ -24,7 +23,7 @@ pub(crate) struct NumberEvidence {
     fits_grouping_comma: bool,
     has_comma: bool,
     has_point: bool,
-    /// A value with a comma, or else with a point, and its line.
+    /// A value with a comma, or else with a point, and its line, which is 0 if it is not known.
     example: Option<(String, u64)>,
 }
 
@@ -63,7 +62,7 @@ impl NumberEvidence {
         self.fits_decimal_comma = self.fits_decimal_comma && is_number(DECIMAL_COMMA);
         self.fits_grouping_comma =
             self.fits_grouping_comma && if has_comma { is_number(GROUPING_COMMA) } else { *plain == DataType::Float64 };
-        if line > 0 && (self.example.is_none() || has_comma && !self.has_comma) {
+        if self.example.is_none() || has_comma && !self.has_comma {
             self.example = Some((value.to_owned(), line));
         }
         self.has_comma |= has_comma;
@@ -82,12 +81,13 @@ impl NumberEvidence {
 }
 
 /// Makes columns text whose points may be between thousands, and returns why columns are text, by their positions. `numbers` is
-/// the declared format.
+/// the declared format, and `suggest` says where to declare an option.
 pub(crate) fn review_separators(
     columns: &[NumberEvidence],
     types: &mut [DataType],
     numbers: Option<NumberFormat>,
     location: &str,
+    suggest: impl Fn(&str) -> String,
 ) -> BTreeMap<usize, String> {
     let any = |separators| columns.iter().any(|column| column.separators() == Some(separators));
     let has_decimal_comma = any(Separators::DecimalComma);
@@ -105,7 +105,7 @@ pub(crate) fn review_separators(
         .zip(types.iter())
         .any(|(column, data_type)| *data_type == DataType::Float64 && !column.fits_decimal_comma);
     let has_grouping_point = columns.iter().any(|column| is_meant(column) && column.has_point);
-    let write = |option: &str| format!("write {}", suggest_yaml(location, option));
+    let write = |option: &str| format!("write {}", suggest(option));
     let decimal_option = if has_grouping_point { "decimal: \",\", thousands: \".\"" } else { "decimal: \",\"" };
     let advice = match (has_decimal_comma, any(Separators::GroupingComma)) {
         // A table has one format of numbers.
@@ -138,8 +138,31 @@ pub(crate) fn review_separators(
     noted.filter_map(note).collect()
 }
 
+/// Why a late value gives a column of the type `earlier` the type `wide`, as [`type_note`]. If it makes whole numbers text, and no
+/// column has a decimal point, the note has the option for decimal commas.
+pub(crate) fn late_type_note(
+    value: &str,
+    line: u64,
+    location: &str,
+    (earlier, wide): (&DataType, &DataType),
+    schema: &Schema,
+    suggest: impl Fn(&str) -> String,
+) -> Option<String> {
+    let has_floats = schema.fields().iter().any(|field| *field.data_type() == DataType::Float64);
+    let mut notes = BTreeMap::new();
+    if (earlier, wide) == (&DataType::Int64, &DataType::Utf8) && !has_floats {
+        let mut evidence = NumberEvidence::default();
+        evidence.learn(value, &infer_type(value, None), line);
+        notes = review_separators(&[evidence], &mut [DataType::Utf8], None, location, suggest);
+    }
+    notes.remove(&0).or_else(|| type_note(earlier, wide, value, line, location))
+}
+
 #[cfg(test)]
 mod tests {
+    use datafusion::arrow::datatypes::Field;
+
+    use super::super::table_options::suggest_yaml;
     use super::*;
 
     fn review(columns: &[&[&str]], numbers: Option<NumberFormat>) -> (Vec<DataType>, BTreeMap<usize, String>) {
@@ -152,7 +175,7 @@ mod tests {
             types.push(if is_float { DataType::Float64 } else { DataType::Utf8 });
             evidence.push(column);
         }
-        let notes = review_separators(&evidence, &mut types, numbers, "t.csv");
+        let notes = review_separators(&evidence, &mut types, numbers, "t.csv", |option| suggest_yaml("t.csv", option));
         (types, notes)
     }
 
@@ -187,6 +210,19 @@ mod tests {
         assert_eq!(notes.len(), 2);
         let (types, _) = review(&[&["0.25"], &["12,5"]], None);
         assert_eq!(types, [DataType::Float64, DataType::Utf8]);
+    }
+
+    #[test]
+    fn a_late_comma_among_whole_numbers_has_the_option() {
+        let note = |value: &str, column: DataType| {
+            let schema = Schema::new(vec![Field::new("a", column.clone(), true), Field::new("b", DataType::Utf8, true)]);
+            let suggest = |option: &str| suggest_yaml("t.csv", option);
+            late_type_note(value, 7, "t.csv", (&column, &DataType::Utf8), &schema, suggest).unwrap()
+        };
+        let plain = "text, because line 7 of t.csv has";
+        assert!(note("12,5", DataType::Int64).ends_with("tables: {t: {decimal: \",\"}}"));
+        assert_eq!(note("12,5", DataType::Float64), format!("{plain} \"12,5\""));
+        assert_eq!(note("x", DataType::Int64), format!("{plain} \"x\""));
     }
 
     #[test]

@@ -51,11 +51,8 @@ pub(crate) fn type_note(earlier: &DataType, wide: &DataType, value: &str, line: 
 
 /// The type of a column, with the value of this line that decided it. The line is 0 if it is not known.
 pub(crate) fn type_reason(data_type: &DataType, value: &str, line: u64, location: &str) -> String {
-    let place = match line {
-        0 => format!("a row after the first ones of {location}"),
-        _ => format!("line {line} of {location}"),
-    };
-    format!("{}, because {place} has {:?}", type_name(data_type), cut_value(value))
+    let line = if line > 0 { format!("line {line} of ") } else { String::new() };
+    format!("{}, because {line}{location} has {:?}", type_name(data_type), cut_value(value))
 }
 
 const VALUE_CHARACTERS_MAX: usize = 60;

@@ -13,7 +13,7 @@ use super::csv_rows::{CsvRowsError, Misfit};
 use super::json_rows::{JsonMisfit, JsonRowsError};
 use crate::embedded::files::{
     CoercionMode, ColumnCorrections, Compression, FileVersion, NumberFormat, TextTableOptions, cut_value, infer_type,
-    is_null_marker, read_error_reason, suggest_yaml, type_note, wider,
+    is_null_marker, late_type_note, read_error_reason, suggest_yaml, wider,
 };
 
 /// Why a file could not be read to its end, for callers.
@@ -131,7 +131,9 @@ impl ReadContext<'_> {
         let wide = if wide == expected { DataType::Utf8 } else { wide };
         match self.file {
             Some(file) if !self.is_declared(column) && expected != wide => {
-                let note = type_note(&expected, &wide, value, line, self.location);
+                let suggest = |option: &str| suggest_yaml(self.location, option);
+                let types = (&expected, &wide);
+                let note = late_type_note(value, line, self.location, types, self.schema, suggest);
                 let field = Arc::new(Field::new(column, wide, true));
                 let declared = declared_type_name(field.data_type());
                 self.corrections.record_column(self.location, file, field, note);

@@ -20,7 +20,7 @@ use super::file_version::FileIdentity;
 use super::limits::FileLimits;
 use super::log_table::LogDialect;
 use super::path_sandbox::{PathSandbox, io_error_reason};
-use super::sheets::read_workbook;
+use super::sheets::{number_notes, read_workbook};
 use super::table_options::{CsvDialect, TableDeclarations};
 use super::walk::DataFile;
 
@@ -165,7 +165,9 @@ fn probe_workbook(
     for (name, rows) in read_workbook(file, format, location, table_declarations, None)? {
         let probed = rows.map(|rows| {
             let count = rows.num_rows() as u64;
+            let options = table_declarations.options_for_sheet(location, &name);
             Arc::new(FileProfile {
+                type_notes: number_notes(&rows, &options, location, &name),
                 rows: Some(count),
                 row_bytes: (rows.get_array_memory_size() as u64).checked_div(count),
                 identity: Some(identity),

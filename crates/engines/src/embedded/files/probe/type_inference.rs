@@ -6,6 +6,7 @@ use datafusion::arrow::datatypes::DataType;
 
 use super::super::number_evidence::{NumberEvidence, review_separators};
 use super::super::number_format::{NumberFormat, is_null_marker};
+use super::super::table_options::suggest_yaml;
 use super::super::text_value::{TypeOrigin, infer_type, parse_float, type_note};
 use super::super::type_widening::{CoercionMode, wider};
 
@@ -97,7 +98,8 @@ impl ColumnTypes {
             Some((*position, note))
         };
         let mut notes: BTreeMap<usize, String> = self.changes.iter().filter_map(note).collect();
-        notes.extend(review_separators(&self.evidence, &mut self.types, self.numbers, location));
+        let suggest = |option: &str| suggest_yaml(location, option);
+        notes.extend(review_separators(&self.evidence, &mut self.types, self.numbers, location, suggest));
         notes
     }
 

@@ -1,12 +1,13 @@
 //! Columns of a sheet: names from the first row, types from the cells.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use calamine::Data;
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 use datafusion::arrow::array::{
-    ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
-    TimestampMicrosecondArray,
+    ArrayRef, AsArray as _, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, RecordBatchOptions,
+    StringArray, TimestampMicrosecondArray,
 };
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use tidegate_query::field_type_name;
@@ -14,8 +15,9 @@ use tidegate_query::field_type_name;
 use super::super::column_type::ColumnType;
 use super::super::column_values::{ColumnValues, TextReading};
 use super::super::names::column_names;
+use super::super::number_evidence::{NumberEvidence, review_separators};
 use super::super::number_format::{NumberFormat, is_null_marker};
-use super::super::table_options::TextTableOptions;
+use super::super::table_options::{TextTableOptions, suggest_sheet_yaml};
 use super::super::text_value::{TypeOrigin, cut_value, infer_type, parse_float, parse_integer};
 use super::super::type_widening::{CoercionMode, TEXT_TIMESTAMP, replace_null_type, wider};
 
@@ -279,6 +281,32 @@ fn declared_array(
     Ok(values.finish())
 }
 
+/// Why columns of the sheet `sheet` are text whose cells are texts of numbers, by name.
+pub(in super::super) fn number_notes(
+    rows: &RecordBatch,
+    options: &TextTableOptions,
+    location: &str,
+    sheet: &str,
+) -> BTreeMap<String, String> {
+    let schema = rows.schema();
+    let mut evidence = vec![NumberEvidence::default(); rows.num_columns()];
+    let mut types = vec![DataType::Null; rows.num_columns()];
+    for (position, (evidence, data_type)) in evidence.iter_mut().zip(&mut types).enumerate() {
+        let is_detected = !options.columns.contains_key(schema.field(position).name());
+        let Some(texts) = rows.column(position).as_string_opt::<i32>().filter(|_| is_detected) else { continue };
+        *data_type = DataType::Utf8;
+        for text in texts.iter().flatten().filter(|text| options.null.is_some() || !is_null_marker(text)) {
+            evidence.learn(text, &infer_type(text, None), 0);
+            if !evidence.is_open() {
+                break;
+            }
+        }
+    }
+    let suggest = |option: &str| suggest_sheet_yaml(location, sheet, option);
+    let notes = review_separators(&evidence, &mut types, options.numbers, &format!("the sheet {sheet:?}"), suggest);
+    notes.into_iter().map(|(position, note)| (schema.field(position).name().clone(), note)).collect()
+}
+
 /// A number with the 15 digits that programs for sheets show: 0.1 + 0.2 is 0.3.
 fn displayed_number(number: f64) -> String {
     format!("{number:.14e}").parse::<f64>().unwrap_or(number).to_string()
@@ -286,7 +314,6 @@ fn displayed_number(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::AsArray as _;
     use datafusion::arrow::compute::cast;
 
     use super::*;
@@ -311,6 +338,21 @@ mod tests {
             table(rows[1..].to_vec()),
             "column_1 Int64, column_2 Float64, column_3 Int64, column_4 Utf8: 2 rows"
         );
+    }
+
+    #[test]
+    fn texts_of_numbers_have_a_note_with_the_option() {
+        let text = |text: &str| Data::String(text.to_owned());
+        let rows =
+            vec![vec![text("price"), text("note")], vec![text("12,5"), text("a")], vec![text("n/a"), text("1,5")]];
+        let options = TextTableOptions::default();
+        let batch = build_sheet_batch(rows, 0, &options).unwrap();
+        let notes = number_notes(&batch, &options, "budget.xlsx", "Plan");
+        assert_eq!(notes.len(), 1);
+        assert!(
+            notes["price"].starts_with("text, because the sheet \"Plan\" has \"12,5\"; for decimal commas, write ")
+        );
+        assert!(notes["price"].ends_with("tables: {budget_Plan: {decimal: \",\"}}"), "{notes:?}");
     }
 
     #[test]

@@ -8,6 +8,8 @@ mod columns;
 mod encrypted_workbook;
 mod workbook_size;
 
+pub(super) use columns::number_notes;
+
 use std::fs::File;
 use std::io::{BufReader, Seek};
 
