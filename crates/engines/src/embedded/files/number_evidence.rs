@@ -138,19 +138,18 @@ pub(crate) fn review_separators(
     noted.filter_map(note).collect()
 }
 
-/// Why a late value gives a column of the type `earlier` the type `wide`, as [`type_note`]. If it makes whole numbers text, and no
-/// column has a decimal point, the note has the option for decimal commas.
+/// Why a late value of a line of a file gives a column of the type `earlier` the type `wide`, as [`type_note`]. If it makes whole
+/// numbers text, no column has a decimal point, and no format of numbers is declared, the note has the option for decimal commas.
 pub(crate) fn late_type_note(
-    value: &str,
-    line: u64,
-    location: &str,
+    (value, line, location): (&str, u64, &str),
     (earlier, wide): (&DataType, &DataType),
+    numbers: Option<NumberFormat>,
     schema: &Schema,
     suggest: impl Fn(&str) -> String,
 ) -> Option<String> {
     let has_floats = schema.fields().iter().any(|field| *field.data_type() == DataType::Float64);
     let mut notes = BTreeMap::new();
-    if (earlier, wide) == (&DataType::Int64, &DataType::Utf8) && !has_floats {
+    if (earlier, wide) == (&DataType::Int64, &DataType::Utf8) && !has_floats && numbers.is_none() {
         let mut evidence = NumberEvidence::default();
         evidence.learn(value, &infer_type(value, None), line);
         notes = review_separators(&[evidence], &mut [DataType::Utf8], None, location, suggest);
@@ -215,9 +214,10 @@ mod tests {
     #[test]
     fn a_late_comma_among_whole_numbers_has_the_option() {
         let note = |value: &str, column: DataType| {
-            let schema = Schema::new(vec![Field::new("a", column.clone(), true), Field::new("b", DataType::Utf8, true)]);
+            let schema =
+                Schema::new(vec![Field::new("a", column.clone(), true), Field::new("b", DataType::Utf8, true)]);
             let suggest = |option: &str| suggest_yaml("t.csv", option);
-            late_type_note(value, 7, "t.csv", (&column, &DataType::Utf8), &schema, suggest).unwrap()
+            late_type_note((value, 7, "t.csv"), (&column, &DataType::Utf8), None, &schema, suggest).unwrap()
         };
         let plain = "text, because line 7 of t.csv has";
         assert!(note("12,5", DataType::Int64).ends_with("tables: {t: {decimal: \",\"}}"));

@@ -133,7 +133,7 @@ impl ReadContext<'_> {
             Some(file) if !self.is_declared(column) && expected != wide => {
                 let suggest = |option: &str| suggest_yaml(self.location, option);
                 let types = (&expected, &wide);
-                let note = late_type_note(value, line, self.location, types, self.schema, suggest);
+                let note = late_type_note((value, line, self.location), types, self.numbers, self.schema, suggest);
                 let field = Arc::new(Field::new(column, wide, true));
                 let declared = declared_type_name(field.data_type());
                 self.corrections.record_column(self.location, file, field, note);

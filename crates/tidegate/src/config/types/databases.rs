@@ -243,8 +243,8 @@ pub(crate) struct TableConfig {
     /// Log files: a regular expression whose named groups become columns. It is the format pattern. Default: none.
     pub(crate) pattern: Option<String>,
     /// Log files: types of the groups of the pattern by name: text, integer, float, boolean, or time with its form as
-    /// strftime or to_char write it: time %Y-%m-%d %H:%M:%S, time YYYY-MM-DD HH24:MI:SS. Default: text; times if the group has the name of a time and its values
-    /// have one form of times.
+    /// strftime or to_char write it: time %Y-%m-%d %H:%M:%S, time YYYY-MM-DD HH24:MI:SS. Default: text; times if the group
+    /// has the name of a time and its values have one form of times.
     pub(crate) groups: BTreeMap<String, String>,
     /// Ingest: columns by whose values the files of the table are separated: a column, or hour(C), day(C) or month(C) of a
     /// column of times. Default: none.
