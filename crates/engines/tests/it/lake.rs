@@ -3,8 +3,11 @@
 use std::fs;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
-use arrow::datatypes::Int8Type;
+use arrow::array::{
+    ArrayRef, DictionaryArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::datatypes::{DataType, Field, Fields, Int8Type};
 use insta::assert_snapshot;
 use parquet::data_type::Int96Type;
 use serde_json::{Value, json};
@@ -301,6 +304,40 @@ async fn times_of_96_bits_have_the_type_of_the_log() {
     log.commit(&[added("b.parquet")]);
     let refusal = node.refusal("SELECT v FROM times").await;
     assert!(refusal.contains("times with nanoseconds, but its type has microseconds"), "{refusal}");
+}
+
+/// Spark writes each member of a structure as one that may be null, whatever the table declares.
+#[tokio::test]
+async fn members_that_are_never_null_are_read_from_files_where_they_may_be() {
+    let folder = Folder::new();
+    let mut log = DeltaLog::new(&folder, "people");
+    let member = |name: &str, data_type: Value, nullable: bool| json!({"name": name, "type": data_type, "nullable": nullable, "metadata": {}});
+    let place = json!({
+        "type": "struct",
+        "fields": [member("city", json!("string"), false), member("zip", json!("integer"), false)],
+    });
+    let places = json!({"type": "array", "elementType": place, "containsNull": false});
+    let columns = json!({"type": "struct", "fields": [member("home", place, true), member("others", places, true)]});
+    let mut declared = metadata(&[], &[], "none");
+    declared["metaData"]["schemaString"] = columns.to_string().into();
+    log.commit(&[protocol(&[]), declared]);
+
+    let members =
+        Fields::from(vec![Field::new("city", DataType::Utf8, true), Field::new("zip", DataType::Int32, true)]);
+    let cities: ArrayRef = Arc::new(StringArray::from(vec![Some("Ulm"), None]));
+    let zips: ArrayRef = Arc::new(Int32Array::from(vec![Some(89_073), None]));
+    let homes = StructArray::new(members.clone(), vec![cities, zips], Some(NullBuffer::from(vec![true, false])));
+    let item = Arc::new(Field::new("element", DataType::Struct(members), true));
+    let others = ListArray::new(item, OffsetBuffer::from_lengths([1, 0]), Arc::new(homes.slice(0, 1)), None);
+    let columns: [(&str, ArrayRef); 2] = [("home", Arc::new(homes)), ("others", Arc::new(others))];
+    let action = log.add("a.parquet", &RecordBatch::try_from_iter(columns).unwrap());
+    log.commit(&[action]);
+    let node = folder.database();
+    assert_eq!(
+        node.rows("SELECT home['city'], home['zip'], others[1]['zip'] FROM people").await,
+        "Ulm|89073|89073\nnull|null|null"
+    );
+    assert_eq!(node.rows("SELECT count(*) FROM people WHERE home IS NULL").await, "1");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{Field, FieldRef, Schema};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::common::stats::Precision;
 use datafusion::common::{ScalarValue, Statistics};
 use datafusion::datasource::table_schema::TableSchema;
@@ -237,8 +237,8 @@ fn profile_of(file: &DataFile, probes: &HashMap<String, ProbeResult>) -> Result<
     probes.get(&file.location).map(|probed| probed.as_ref().map(Arc::clone).map_err(unreadable)).transpose()
 }
 
-/// The columns of the files, then those of the partitions. Any may be null: other writers do not always keep to what they
-/// declare.
+/// The columns of the files, then those of the partitions. Any may be null, and any member of them: other writers do not always
+/// keep to what they declare.
 fn table_schema(version: &TableVersion) -> TableSchema {
     let is_partition = |field: &&FieldRef| version.partition_columns.contains(field.name());
     let in_files = version.schema.fields().iter().filter(|field| !is_partition(field));
@@ -252,7 +252,25 @@ fn table_schema(version: &TableVersion) -> TableSchema {
 fn nullable(field: &FieldRef) -> FieldRef {
     let of_arrow = field.metadata().iter().filter(|(key, _)| key.starts_with("ARROW:"));
     let metadata = of_arrow.map(|(key, value)| (key.clone(), value.clone())).collect();
-    Arc::new(Field::new(field.name(), field.data_type().clone(), true).with_metadata(metadata))
+    Arc::new(Field::new(field.name(), with_nullable_members(field.data_type()), true).with_metadata(metadata))
+}
+
+/// Keys of maps, which are never null, stay as they are.
+fn with_nullable_members(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Struct(members) => DataType::Struct(members.iter().map(nullable).collect()),
+        DataType::List(item) => DataType::List(nullable(item)),
+        DataType::Map(entries, is_sorted) => match entries.data_type() {
+            DataType::Struct(members) => {
+                let member =
+                    |(index, member): (usize, &FieldRef)| if index == 0 { member.clone() } else { nullable(member) };
+                let members = DataType::Struct(members.iter().enumerate().map(member).collect());
+                DataType::Map(Arc::new(entries.as_ref().clone().with_data_type(members)), *is_sorted)
+            }
+            _ => data_type.clone(),
+        },
+        other => other.clone(),
+    }
 }
 
 fn partition_values(file: &VersionFile) -> Result<Vec<ScalarValue>, String> {
