@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, FixedSizeBinaryArray, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, FixedSizeBinaryArray, ListArray, RecordBatch, StringArray, StructArray};
+use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Schema};
 use bytes::Bytes;
 use parquet::data_type::{
@@ -193,6 +194,31 @@ async fn extension_types_of_arrow_are_json_and_uuids() {
         assert_eq!(node.columns(table).await.unwrap(), "j json, u text");
         let rows = node.rows(&format!("SELECT j->>'a', u FROM {table}")).await;
         assert_eq!(rows, "7|00112233-4455-6677-8899-aabbccddeeff\nnull|null");
+    }
+}
+
+#[tokio::test]
+async fn uuids_within_other_values_of_arrow_are_text() {
+    let folder = Folder::new();
+    let uuid = [("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned())];
+    let uuid = |name: &str| Field::new(name, DataType::FixedSizeBinary(16), true).with_metadata(uuid.clone().into());
+    let id: [u8; 16] = std::array::from_fn(|index| index as u8 * 17);
+    let ids = || FixedSizeBinaryArray::try_from_sparse_iter_with_size([Some(id), None].into_iter(), 16).unwrap();
+    let plain = Field::new("n", DataType::FixedSizeBinary(16), true);
+    let structure = StructArray::new(vec![uuid("u"), plain].into(), vec![Arc::new(ids()), Arc::new(ids())], None);
+    let list = ListArray::new(Arc::new(uuid("item")), OffsetBuffer::from_lengths([0, 2]), Arc::new(ids()), None);
+    let columns: [(&str, ArrayRef); 2] = [("s", Arc::new(structure)), ("l", Arc::new(list))];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    write_arrow(&folder.join("file.arrow"), &batch, false);
+    write_arrow(&folder.join("stream.arrows"), &batch, true);
+    write_parquet(&folder.join("parquet.parquet"), &batch, 5);
+    let node = folder.database();
+    for table in ["file", "stream", "parquet"] {
+        assert_eq!(node.columns(table).await.unwrap(), "s struct(u text, n bytea), l text[]", "{table}");
+        let rows = node.rows(&format!("SELECT s['u'], l[1] FROM {table}")).await;
+        let text = "00112233-4455-6677-8899-aabbccddeeff";
+        assert_eq!(rows, format!("{text}|null\nnull|{text}"), "{table}");
+        assert_eq!(node.rows(&format!("SELECT count(*) FROM {table} WHERE s['u'] = '{text}'")).await, "1", "{table}");
     }
 }
 

@@ -7,14 +7,13 @@
 //!
 //! The last two are read as bytes (`scan/footer.rs`) and become values in `scan/parquet_values.rs`.
 
-use std::slice::Iter;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, Schema, TimeUnit};
 use parquet::arrow::ARROW_SCHEMA_META_KEY;
 use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
 use parquet::file::metadata::FileMetaData;
-use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor, Type as ParquetType};
+use parquet::schema::types::{ColumnDescriptor, Type as ParquetType};
 use tidegate_query::ExtensionType;
 
 /// The bytes of a UUID.
@@ -22,31 +21,47 @@ pub(crate) const UUID_BYTES: i32 = 16;
 /// The bytes of an interval, and of a time of 96 bits.
 pub(crate) const WIDE_BYTES: i32 = 12;
 
-/// The columns of a table of a Parquet file, whose columns are `schema` for the Arrow library. Views are not changed.
+/// The columns of a table of a Parquet file, whose columns are `schema` for the Arrow library, without the metadata of the
+/// writer. Views are not changed.
 pub(crate) fn parquet_table_schema(schema: &Schema, footer: &FileMetaData) -> Schema {
+    // The library has as many leaves, in the same order.
     let mut leaves = footer.schema_descr().columns().iter();
     let column = |field: &FieldRef| {
         let is_json = leaves.as_slice().first().is_some_and(|leaf| leaf.path().parts().len() == 1 && is_json(leaf));
-        let data_type = table_type(field.data_type(), &DataType::Utf8View, &mut leaves, footer);
-        let field = field.as_ref().clone().with_data_type(data_type);
-        if is_json { ExtensionType::Json.annotate(field) } else { field }
+        let in_table = table_field(field, &DataType::Utf8View, &mut |data_type, text| match leaves.next() {
+            Some(leaf) => leaf_type(data_type, text, leaf, footer),
+            None => data_type.clone(),
+        });
+        as_column(field, in_table, is_json)
     };
     Schema::new(schema.fields().iter().map(column).collect::<Vec<_>>())
 }
 
-/// The type in a table of a column that the library reads as `data_type`. `leaves` begins with those of the column; the library
-/// has as many, in the same order.
-fn table_type(
-    data_type: &DataType,
-    text: &DataType,
-    leaves: &mut Iter<'_, ColumnDescPtr>,
-    footer: &FileMetaData,
-) -> DataType {
-    let mut member = |field: &FieldRef| {
-        let data_type = table_type(field.data_type(), &DataType::Utf8, leaves, footer);
-        Arc::new(field.as_ref().clone().with_data_type(data_type))
+/// The columns of a table of an Arrow file with the columns of `schema`, without the metadata of the writer. Views are not changed.
+pub(crate) fn arrow_table_schema(schema: &Schema) -> Schema {
+    let column = |field: &FieldRef| {
+        let in_table = table_field(field, &DataType::Utf8View, &mut |data_type, _| data_type.clone());
+        as_column(field, in_table, false)
     };
-    match data_type {
+    Schema::new(schema.fields().iter().map(column).collect::<Vec<_>>())
+}
+
+/// The column `in_table`, which is `field` in the file.
+fn as_column(field: &Field, in_table: Field, is_json: bool) -> Field {
+    let column = in_table.with_metadata(Default::default());
+    match is_json || ExtensionType::from_field(field) == Some(ExtensionType::Json) {
+        true => ExtensionType::Json.annotate(column),
+        false => column,
+    }
+}
+
+/// The type of a leaf in a table: that for the library, and the type of texts there.
+type LeafType<'t> = &'t mut dyn FnMut(&DataType, &DataType) -> DataType;
+
+/// The column or member of a table that is `field` for the library. UUIDs have the type `text`, and in other values `Utf8`.
+fn table_field(field: &Field, text: &DataType, leaf_type: LeafType<'_>) -> Field {
+    let mut member = |member: &FieldRef| Arc::new(table_field(member, &DataType::Utf8, leaf_type));
+    let data_type = match field.data_type() {
         DataType::Struct(members) => DataType::Struct(members.iter().map(member).collect()),
         DataType::List(item) => DataType::List(member(item)),
         DataType::LargeList(item) => DataType::LargeList(member(item)),
@@ -54,7 +69,11 @@ fn table_type(
         DataType::LargeListView(item) => DataType::LargeListView(member(item)),
         DataType::FixedSizeList(item, length) => DataType::FixedSizeList(member(item), *length),
         DataType::Map(entries, is_sorted) => DataType::Map(member(entries), *is_sorted),
-        _ => leaves.next().map_or_else(|| data_type.clone(), |leaf| leaf_type(data_type, text, leaf, footer)),
+        leaf => leaf_type(leaf, text),
+    };
+    match ExtensionType::from_field(field) {
+        Some(ExtensionType::Uuid) => Field::new(field.name(), text.clone(), field.is_nullable()),
+        _ => field.clone().with_data_type(data_type),
     }
 }
 
@@ -108,17 +127,4 @@ pub(crate) fn is_read_as_bytes(leaf: &ParquetType, footer: &FileMetaData) -> boo
 
 fn has_arrow_schema(footer: &FileMetaData) -> bool {
     footer.key_value_metadata().is_some_and(|pairs| pairs.iter().any(|pair| pair.key == ARROW_SCHEMA_META_KEY))
-}
-
-/// The columns of a table of an Arrow file with the columns of `schema`, without the metadata of the writer. Views are not changed.
-pub(crate) fn arrow_table_schema(schema: &Schema) -> Schema {
-    let column = |field: &FieldRef| {
-        let plain = field.as_ref().clone().with_metadata(Default::default());
-        match ExtensionType::from_field(field) {
-            Some(ExtensionType::Json) => ExtensionType::Json.annotate(plain),
-            Some(ExtensionType::Uuid) => plain.with_data_type(DataType::Utf8View),
-            _ => plain,
-        }
-    };
-    Schema::new(schema.fields().iter().map(column).collect::<Vec<Field>>())
 }

@@ -7,6 +7,7 @@ mod footer;
 mod isolated_parquet;
 mod json_column;
 mod json_rows;
+mod leaf_values;
 mod log_rows;
 mod parquet_values;
 mod provider;

@@ -10,10 +10,7 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeBinaryArray, FixedSizeListArray, GenericListArray, Int64Array,
-    IntervalMonthDayNanoArray, MapArray, OffsetSizeTrait, StringViewArray, StructArray,
-};
+use datafusion::arrow::array::{ArrayRef, AsArray as _, FixedSizeBinaryArray, Int64Array, IntervalMonthDayNanoArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
     DataType, Field, FieldRef, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit,
@@ -29,9 +26,9 @@ use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
 };
 use datafusion::physical_plan::PhysicalExpr;
-use uuid::Uuid;
 
 use super::delta_types::check_delta_types;
+use super::leaf_values::{convert_leaves, uuids_as_text};
 use super::read_failure::ReadFailure;
 use crate::embedded::files::{ColumnCorrections, FileTable, UUID_BYTES, WIDE_BYTES};
 
@@ -74,9 +71,16 @@ impl PhysicalExprAdapterFactory for ParquetValues {
 
 /// The type of a column with the bytes of the file instead of their values. `logical` is its type in the table.
 fn raw_type(logical: &DataType, physical: &DataType) -> DataType {
-    use DataType::{FixedSizeBinary, FixedSizeList, Interval, LargeList, List, Map, Struct, Timestamp, Utf8, Utf8View};
-    let member = |logical: &FieldRef, in_file: &Field| {
-        Arc::new(logical.as_ref().clone().with_data_type(raw_type(logical.data_type(), in_file.data_type())))
+    use DataType::{
+        FixedSizeBinary, FixedSizeList, Interval, LargeList, LargeListView, List, ListView, Map, Struct, Timestamp,
+        Utf8, Utf8View,
+    };
+    let member = |logical: &FieldRef, in_file: &FieldRef| {
+        let raw = raw_type(logical.data_type(), in_file.data_type());
+        match raw != *logical.data_type() && raw == *in_file.data_type() {
+            true => in_file.clone(),
+            false => Arc::new(logical.as_ref().clone().with_data_type(raw)),
+        }
     };
     match (logical, physical) {
         (Utf8View | Utf8, FixedSizeBinary(UUID_BYTES))
@@ -90,6 +94,8 @@ fn raw_type(logical: &DataType, physical: &DataType) -> DataType {
         }
         (List(item), List(in_file)) => List(member(item, in_file)),
         (LargeList(item), LargeList(in_file)) => LargeList(member(item, in_file)),
+        (ListView(item), ListView(in_file)) => ListView(member(item, in_file)),
+        (LargeListView(item), LargeListView(in_file)) => LargeListView(member(item, in_file)),
         (FixedSizeList(item, length), FixedSizeList(in_file, _)) => FixedSizeList(member(item, in_file), *length),
         (Map(entries, is_sorted), Map(in_file, _)) => Map(member(entries, in_file), *is_sorted),
         _ => logical.clone(),
@@ -238,59 +244,16 @@ impl From<ArrowError> for ValueError {
 
 /// The values of `bytes`, an array of the raw type of `data_type`.
 fn to_values(bytes: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ValueError> {
-    if bytes.data_type() == data_type {
-        return Ok(bytes.clone());
-    }
-    let of_members = |array: &ArrayRef, field: &FieldRef| to_values(array, field.data_type());
-    Ok(match data_type {
-        DataType::Utf8View => Arc::new(uuid_texts(bytes.as_fixed_size_binary())),
-        DataType::Utf8 => {
-            let texts: ArrayRef = Arc::new(uuid_texts(bytes.as_fixed_size_binary()));
-            cast(&texts, &DataType::Utf8)?
-        }
-        DataType::Interval(_) => Arc::new(intervals(bytes.as_fixed_size_binary())?),
-        DataType::Timestamp(unit, _) => {
-            let times: ArrayRef = Arc::new(times(bytes.as_fixed_size_binary(), *unit)?);
-            cast(&times, data_type)?
-        }
-        DataType::Struct(members) => {
-            let values = bytes.as_struct();
-            let columns = values.columns().iter().zip(members).map(|(column, member)| of_members(column, member));
-            let (columns, nulls) = (columns.collect::<Result<Vec<_>, _>>()?, values.nulls().cloned());
-            Arc::new(StructArray::try_new_with_length(members.clone(), columns, nulls, values.len())?)
-        }
-        DataType::List(item) => list_of_values::<i32>(bytes, item)?,
-        DataType::LargeList(item) => list_of_values::<i64>(bytes, item)?,
-        DataType::FixedSizeList(item, length) => {
-            let list = bytes.as_fixed_size_list();
-            let items = of_members(list.values(), item)?;
-            Arc::new(FixedSizeListArray::try_new(item.clone(), *length, items, list.nulls().cloned())?)
-        }
-        DataType::Map(entries, is_sorted) => {
-            let map = bytes.as_map();
-            let raw: ArrayRef = Arc::new(map.entries().clone());
-            let values = of_members(&raw, entries)?.as_struct().clone();
-            let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
-            Arc::new(MapArray::try_new(entries.clone(), offsets, values, nulls, *is_sorted)?)
-        }
-        other => cast(bytes, other)?,
+    convert_leaves(bytes, data_type, &|bytes, data_type| {
+        Ok(match (bytes.as_fixed_size_binary_opt(), data_type) {
+            (Some(bytes), DataType::Interval(_)) => Arc::new(intervals(bytes)?),
+            (Some(bytes), DataType::Timestamp(unit, _)) => {
+                let times: ArrayRef = Arc::new(times(bytes, *unit)?);
+                cast(&times, data_type)?
+            }
+            _ => uuids_as_text(bytes, data_type)?,
+        })
     })
-}
-
-fn list_of_values<O: OffsetSizeTrait>(bytes: &ArrayRef, item: &FieldRef) -> Result<ArrayRef, ValueError> {
-    let list = bytes.as_list::<O>();
-    let items = to_values(list.values(), item.data_type())?;
-    let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
-    Ok(Arc::new(GenericListArray::try_new(item.clone(), offsets, items, nulls)?))
-}
-
-/// The texts of UUIDs, which have 16 bytes.
-pub(super) fn uuid_texts(bytes: &FixedSizeBinaryArray) -> StringViewArray {
-    bytes.iter().map(|value| uuid_to_text(value?)).collect()
-}
-
-fn uuid_to_text(bytes: &[u8]) -> Option<String> {
-    Uuid::from_slice(bytes).ok().map(|uuid| uuid.to_string())
 }
 
 /// Intervals: three numbers without sign for months, days and milliseconds.
@@ -330,15 +293,4 @@ fn times(bytes: &FixedSizeBinaryArray, unit: TimeUnit) -> Result<Int64Array, Val
 
 fn read_word(bytes: &[u8], start: usize) -> Option<[u8; 4]> {
     bytes.get(start..)?.first_chunk().copied()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_become_the_text_that_postgresql_writes() {
-        let bytes: Vec<u8> = (0..16).map(|byte| byte * 17).collect();
-        assert_eq!(uuid_to_text(&bytes).unwrap(), "00112233-4455-6677-8899-aabbccddeeff");
-    }
 }

@@ -14,9 +14,8 @@ use std::io::Seek;
 use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray as _, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::compute::CastOptions;
-use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
@@ -32,13 +31,12 @@ use object_store::{GetOptions, GetResultPayload, ObjectStore};
 
 use super::csv_rows::CsvRows;
 use super::json_rows::JsonRows;
+use super::leaf_values::{convert_leaves, uuids_as_text};
 use super::log_rows::{LogFile, LogRows};
-use super::parquet_values::uuid_texts;
 use super::read_failure::{
     ReadContext, ReadFailure, explain_csv_error, explain_json_error, explain_read_error, unreadable_error,
 };
 use super::row_batches::BATCH_BYTES_MAX;
-use crate::column_cast::cast_column;
 use crate::embedded::files::CHANGED_WHILE_READ;
 use crate::embedded::files::{
     ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, IpcReader, JsonRecords,
@@ -348,11 +346,8 @@ impl ReaderSource {
 /// The batch with the types of `schema`, in which UUIDs are text.
 fn with_types(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let columns = batch.columns().iter().zip(schema.fields());
-    let columns = columns.map(|(column, field)| match column.data_type() {
-        data_type if data_type == field.data_type() => Ok(column.clone()),
-        DataType::FixedSizeBinary(_) => Ok(Arc::new(uuid_texts(column.as_fixed_size_binary())) as ArrayRef),
-        _ => cast_column(column, field.data_type(), &CastOptions::default()),
-    });
+    let columns =
+        columns.map(|(column, field)| convert_leaves::<ArrowError>(column, field.data_type(), &uuids_as_text));
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(schema.clone(), columns.collect::<Result<_, _>>()?, &options)
 }

@@ -34,9 +34,10 @@ pub(super) fn probe_parquet(file: File) -> Result<FileProfile, String> {
     let file_metadata = metadata.file_metadata();
     let schema = parquet_to_arrow_schema(file_metadata.schema_descr(), file_metadata.key_value_metadata())
         .map_err(|error| format!("its schema cannot be read: {}", strip_error_kind(&error.to_string())))?;
-    // DataFusion reads text from Parquet as views. The metadata of the writer is not used.
-    let in_file = without_metadata(&transform_schema_to_view(&schema));
-    let schema = Arc::new(parquet_table_schema(&without_dictionaries(&in_file), file_metadata));
+    // DataFusion reads text from Parquet as views. Of the metadata of the writer, only extension types are used.
+    let views = transform_schema_to_view(&schema);
+    let schema = Arc::new(parquet_table_schema(&without_dictionaries(&views), file_metadata));
+    let in_file = without_metadata(&views);
     check_names(&schema)?;
     let statistics = match schema.fields().len() <= STATISTICS_COLUMNS_MAX {
         true => parquet_statistics(&file, &metadata, &in_file, &schema).map(Arc::new),
