@@ -68,5 +68,6 @@ pub use options::{
     RejectMode, UnknownColumns,
 };
 pub use parquet_body::{ParquetBody, parquet_schema};
+pub use parquet_pages::decompressed_parquet_bytes;
 pub use parquet_statistics::exact_parquet_columns;
 pub use rows::{DecodedRows, RowCounts};

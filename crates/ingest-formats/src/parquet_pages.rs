@@ -152,6 +152,26 @@ fn check_chunk<R: ChunkReader>(
     Ok(pages)
 }
 
+/// The bytes that the library makes at once of the pages in `bytes`, as their headers claim: of the largest with values, and of
+/// the largest dictionary. Stored pages are read where they are. What follows a damaged header is not counted.
+#[must_use]
+pub fn decompressed_parquet_bytes(bytes: &[u8]) -> u64 {
+    let (mut rest, mut largest, mut dictionary) = (bytes, 0, 0);
+    while !rest.is_empty() {
+        let mut reader = CompactReader::new(rest);
+        let Some(header) = PageHeader::read(&mut reader) else { break };
+        let is_decompressed = header.uncompressed > header.compressed;
+        let bytes = if is_decompressed { header.uncompressed.unsigned_abs() } else { 0 };
+        let most = if header.is_dictionary { &mut dictionary } else { &mut largest };
+        *most = bytes.max(*most);
+        if reader.advance(header.compressed.unsigned_abs()).is_none() {
+            break;
+        }
+        rest = reader.rest();
+    }
+    largest + dictionary
+}
+
 /// The bytes of a value when it is read. Texts are read as views of their page.
 pub(crate) fn fixed_bytes(column: &ColumnChunkMetaData) -> u64 {
     match column.column_type() {
@@ -315,6 +335,19 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Option<i64> {
         PageHeader::read(&mut CompactReader::new(bytes)).map(|header| header.uncompressed)
+    }
+
+    #[test]
+    fn pages_are_counted_until_a_damaged_one() {
+        // Of 8 bytes from 2, and of 4 stored bytes.
+        let (page, stored): (&[u8], &[u8]) = (&[0x15, 0, 0x15, 16, 0x15, 4, 0, 1, 2], &[0x15, 0, 0x15, 8, 0x15, 8, 0]);
+        assert_eq!(decompressed_parquet_bytes(page), 8);
+        assert_eq!(decompressed_parquet_bytes(&[page, stored, &[1, 2, 3, 4], page].concat()), 8);
+        assert_eq!(decompressed_parquet_bytes(&[stored, &[1, 2, 3, 4]].concat()), 0);
+        let dictionary = [0x15, 4, 0x15, 20, 0x15, 2, 0x4C, 0x15, 0, 0, 0, 9];
+        assert_eq!(decompressed_parquet_bytes(&[page, &dictionary].concat()), 18);
+        assert_eq!(decompressed_parquet_bytes(&[page, &[0xFF]].concat()), 8);
+        assert_eq!(decompressed_parquet_bytes(&[0x15, 0, 0x15, 16, 0x15, 3, 0]), 8);
     }
 
     #[test]

@@ -4,14 +4,17 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, FixedSizeBinaryArray, ListArray, RecordBatch, StringArray, StructArray};
+use arrow::array::{ArrayRef, FixedSizeBinaryArray, Int64Array, ListArray, RecordBatch, StringArray, StructArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Schema};
 use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{
     ByteArray, ByteArrayType, DataType as ParquetType, FixedLenByteArray, FixedLenByteArrayType, Int96, Int96Type,
 };
 use parquet::file::metadata::{ParquetMetaDataReader, ParquetMetaDataWriter};
+use parquet::file::properties::WriterProperties;
 use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
@@ -220,6 +223,25 @@ async fn uuids_within_other_values_of_arrow_are_text() {
         assert_eq!(rows, format!("{text}|null\nnull|{text}"), "{table}");
         assert_eq!(node.rows(&format!("SELECT count(*) FROM {table} WHERE s['u'] = '{text}'")).await, "1", "{table}");
     }
+}
+
+/// A few bytes of a file may be a page of gigabytes.
+#[tokio::test]
+async fn pages_that_a_query_has_no_memory_for_are_refused_by_name() {
+    let folder = Folder::with(&[("other.csv", "x\n1\n")]);
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["a".repeat(130 << 20)]));
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![7]));
+    let batch = RecordBatch::try_from_iter([("id", ids), ("t", texts)]).unwrap();
+    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+    let file = fs::File::create(folder.join("large.parquet")).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let node = folder.database();
+    assert_eq!(node.rows("SELECT count(*), max(id) FROM large").await, "1|7");
+    let refusal = node.refusal("SELECT t FROM large").await;
+    assert!(refusal.contains("the file large.parquet cannot be read: column \"t\" has pages of 1363148"), "{refusal}");
+    assert_eq!(node.rows("SELECT id FROM large").await, "7");
 }
 
 /// The rows 0 to 4, with a footer that says of both columns what `statistics` says.

@@ -8,7 +8,7 @@
 //! In Delta tables, columns may have other names in the data files. Their footers get the names of the table, so that
 //! everything else finds columns, bounds and fields by those.
 //!
-//! Row groups are read within the decode budget.
+//! Row groups are read within the decode budget. Columns with pages that a query has no memory for are refused.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,10 +32,30 @@ use parquet::file::metadata::{
 };
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type as ParquetType, TypePtr};
+use thiserror::Error;
 use tidegate_delta::ColumnMapping;
+use tidegate_ingest_formats::decompressed_parquet_bytes;
 
 use crate::embedded::decode_budget::{DecodeBudget, DecodePermit, ReaderPause, with_permit};
 use crate::embedded::files::{DeltaFiles, WIDE_BYTES, is_read_as_bytes};
+
+/// However little memory a query has, the pages of a column may have so many bytes. Some writers make one page of all values of a
+/// row group, and some end a page at 100 MB.
+const PAGE_BYTES_MIN: u64 = 128 << 20;
+/// The part of the memory of a query that pages of a column may have: their values are copied.
+const MEMORY_SHARE: u64 = 2;
+
+/// A column whose pages take more memory than a query may have.
+#[derive(Debug, Error)]
+#[error(
+    "{column} has pages of {bytes} bytes after decompression, and the memory of a query has room for {bytes_max} bytes of \
+     them; select other columns, write smaller pages, or give queries more memory"
+)]
+pub(super) struct PagesTooLarge {
+    column: String,
+    bytes: u64,
+    bytes_max: u64,
+}
 
 /// Creates readers that correct footers.
 #[derive(Debug)]
@@ -44,20 +64,25 @@ pub(super) struct ParquetFooterFactory {
     cache: Arc<FileMetadataCache>,
     decoding: Option<Decoding>,
     delta: Option<Arc<DeltaFiles>>,
+    page_bytes_max: u64,
 }
 
 /// The decode budget, and the reader of the query.
 type Decoding = (Arc<DecodeBudget>, Arc<ReaderPause>);
 
 impl ParquetFooterFactory {
-    /// For files in `store`, those of the Delta table if `delta` is one. Footers are cached in `cache`.
+    /// For files in `store`, those of the Delta table if `delta` is one, and queries with so much memory. Footers are cached in
+    /// `cache`.
     pub(super) fn new(
         store: Arc<dyn ObjectStore>,
         cache: Arc<FileMetadataCache>,
         decoding: Option<Decoding>,
         delta: Option<Arc<DeltaFiles>>,
+        query_memory_bytes: usize,
     ) -> Self {
-        Self { cached: CachedParquetFileReaderFactory::new(store, cache.clone()), cache, decoding, delta }
+        let page_bytes_max = (query_memory_bytes as u64 / MEMORY_SHARE).max(PAGE_BYTES_MIN);
+        let cached = CachedParquetFileReaderFactory::new(store, cache.clone());
+        Self { cached, cache, decoding, delta, page_bytes_max }
     }
 }
 
@@ -72,7 +97,9 @@ impl ParquetFileReaderFactory for ParquetFooterFactory {
         let meta = file.object_meta.clone();
         let inner = self.cached.create_reader(partition_index, file, metadata_size_hint, metrics)?;
         let (cache, decoding, delta) = (self.cache.clone(), self.decoding.clone(), self.delta.clone());
-        Ok(Box::new(FooterReader { inner, meta, cache, decoding, delta, row_group: None }))
+        let page_bytes_max = self.page_bytes_max;
+        let (footer, row_group) = (None, None);
+        Ok(Box::new(FooterReader { inner, meta, cache, decoding, delta, page_bytes_max, footer, row_group }))
     }
 }
 
@@ -82,6 +109,9 @@ struct FooterReader {
     cache: Arc<FileMetadataCache>,
     decoding: Option<Decoding>,
     delta: Option<Arc<DeltaFiles>>,
+    page_bytes_max: u64,
+    /// As it was read last.
+    footer: Option<Arc<ParquetMetaData>>,
     /// Of the row group that was read last.
     row_group: Option<Arc<DecodePermit>>,
 }
@@ -123,6 +153,31 @@ impl FooterReader {
         self.cache.put(&self.meta.location, CachedFileMetadataEntry::new(self.meta.clone(), kept));
         Ok(footer)
     }
+
+    /// Refuses the pages in the parts `read` of the file, whose positions are `ranges`, if they do not fit into memory.
+    fn check_pages(&self, ranges: &[Range<u64>], read: &[Bytes]) -> Result<(), ParquetError> {
+        for (range, bytes) in ranges.iter().zip(read) {
+            let decompressed = decompressed_parquet_bytes(bytes);
+            if decompressed > self.page_bytes_max {
+                let (column, bytes_max) = (self.describe_column_at(range.start), self.page_bytes_max);
+                let too_large = PagesTooLarge { column, bytes: decompressed, bytes_max };
+                return Err(ParquetError::External(Box::new(too_large)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The column whose bytes are at `position`.
+    fn describe_column_at(&self, position: u64) -> String {
+        let is_there = |column: &&ColumnChunkMetaData| {
+            let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+            let end = start.saturating_add(column.compressed_size());
+            i64::try_from(position).is_ok_and(|position| (start..end).contains(&position))
+        };
+        let mut columns = self.footer.iter().flat_map(|footer| footer.row_groups()).flat_map(RowGroupMetaData::columns);
+        let path = columns.find(is_there).map(|column| column.column_path().string());
+        path.map_or_else(|| "a column".to_owned(), |path| format!("column {path:?}"))
+    }
 }
 
 impl AsyncFileReader for FooterReader {
@@ -134,11 +189,17 @@ impl AsyncFileReader for FooterReader {
         async move {
             // The columns of a row group are read together, when all rows of the last one are decoded.
             self.end_row_group();
-            let Some((budget, reader)) = &self.decoding else { return self.inner.get_byte_ranges(ranges).await };
-            let lengths =
-                ranges.iter().map(|range| usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0));
-            let permit = budget.acquire(lengths, reader).await;
-            let read = self.inner.get_byte_ranges(ranges).await?;
+            let permit = match &self.decoding {
+                Some((budget, reader)) => {
+                    let lengths =
+                        ranges.iter().map(|range| usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0));
+                    Some(budget.acquire(lengths, reader).await)
+                }
+                None => None,
+            };
+            let read = self.inner.get_byte_ranges(ranges.clone()).await?;
+            self.check_pages(&ranges, &read)?;
+            let Some(permit) = permit else { return Ok(read) };
             self.row_group = Some(permit.clone());
             Ok(read.into_iter().map(|bytes| with_permit(bytes, permit.clone())).collect())
         }
@@ -152,10 +213,12 @@ impl AsyncFileReader for FooterReader {
         async move {
             let footer = self.read_footer(options).await?;
             // Not cached: a column gets another name without a new file.
-            match self.delta.as_ref().and_then(|delta| delta.mapping()) {
-                Some(mapping) => Ok(Arc::new(with_table_names(&footer, mapping)?)),
-                None => Ok(footer),
-            }
+            let footer = match self.delta.as_ref().and_then(|delta| delta.mapping()) {
+                Some(mapping) => Arc::new(with_table_names(&footer, mapping)?),
+                None => footer,
+            };
+            self.footer = Some(footer.clone());
+            Ok(footer)
         }
         .boxed()
     }

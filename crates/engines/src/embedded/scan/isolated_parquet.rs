@@ -26,6 +26,7 @@ use futures::{FutureExt, StreamExt};
 use object_store::ObjectStore;
 
 use super::delta_types::TypeMismatch;
+use super::footer::PagesTooLarge;
 use super::read_failure::{find_cause, unreadable_error};
 use crate::embedded::files::{READER_PANICKED, STORE_ERROR_PREFIX, catch_reader_panic, strip_error_kind};
 
@@ -184,10 +185,12 @@ fn named<T, P>(outcome: Result<Result<T>, P>, location: &str) -> Result<T> {
     }
 }
 
-/// Names the file in an error of Parquet's reader, or about its types. Errors of the store name it already.
+/// Names the file in an error of Parquet's reader, or about its types or pages. Errors of the store name it already.
 fn name_file(error: DataFusionError, location: &str) -> DataFusionError {
-    if let Some(mismatch) = find_cause::<TypeMismatch>(&error) {
-        return unreadable_error(location, &mismatch.to_string());
+    let of_type = find_cause::<TypeMismatch>(&error).map(ToString::to_string);
+    let reason = of_type.or_else(|| find_cause::<PagesTooLarge>(&error).map(ToString::to_string));
+    if let Some(reason) = reason {
+        return unreadable_error(location, &reason);
     }
     match parquet_reason(&error) {
         Some(reason) if !reason.contains(STORE_ERROR_PREFIX) => {

@@ -95,7 +95,8 @@ impl FileTableProvider {
         }
         let decoding = session_reader(state).map(|reader| (self.files.engine().decode_budget().clone(), reader));
         let (store, delta) = (self.store.clone(), self.table.delta.clone());
-        let footers = ParquetFooterFactory::new(store, self.footers.clone(), decoding, delta);
+        let memory_bytes = self.files.engine().options().query_memory_bytes;
+        let footers = ParquetFooterFactory::new(store, self.footers.clone(), decoding, delta, memory_bytes);
         let source = ParquetSource::new(self.table.schema.clone())
             .with_table_parquet_options(state.default_table_options().parquet)
             .with_parquet_file_reader_factory(Arc::new(footers));
