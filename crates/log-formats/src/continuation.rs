@@ -2,7 +2,7 @@
 
 use crate::format::LogFormat;
 use crate::parse::cri::LineHead;
-use crate::parse::{apache_error, klog, logfmt, nginx_error, postgres_csv, syslog};
+use crate::parse::{apache_error, klog, logfmt, nginx_error, postgres_csv, postgres_text, syslog};
 
 /// Beginnings of lines of stack traces.
 const TRACE_BEGINNINGS: [&[u8]; 7] = [
@@ -56,6 +56,7 @@ impl LineKind {
             LogFormat::Logfmt => logfmt::begins_with_pair(line),
             LogFormat::Json | LogFormat::PostgresJson => line.trim_ascii_start().starts_with(b"{"),
             LogFormat::PostgresCsv => postgres_csv::begins_entry(line),
+            LogFormat::PostgresText => postgres_text::begins_entry(line),
             LogFormat::Pattern(pattern) => pattern.matches(line),
         };
         if is_head { Self::Head } else { Self::of_trace(line).unwrap_or(Self::Other) }
@@ -75,6 +76,11 @@ impl LineKind {
 pub(crate) fn joins_other_lines(format: &LogFormat) -> bool {
     matches!(
         format,
-        LogFormat::NginxError | LogFormat::Klog | LogFormat::Syslog | LogFormat::Logfmt | LogFormat::Pattern(_)
+        LogFormat::NginxError
+            | LogFormat::Klog
+            | LogFormat::Syslog
+            | LogFormat::Logfmt
+            | LogFormat::PostgresText
+            | LogFormat::Pattern(_)
     )
 }

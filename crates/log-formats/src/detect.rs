@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use crate::column::EntryColumnRole;
 use crate::entry::{EntryValue, ParsedEntry, Slot};
 use crate::format::LogFormat;
-use crate::parse::postgres_csv;
+use crate::parse::{postgres_csv, postgres_text};
 use crate::reader::{EndOfInput, LogFileReader};
 use crate::roles::is_usual_message_name;
 use crate::schema::EntrySchema;
@@ -57,6 +57,7 @@ pub fn detect_log_format(sample: &[u8], file_name: &str) -> Option<DetectedLogFo
     let candidates = [
         (LogFormat::PostgresCsv, 0.0),
         (LogFormat::PostgresJson, 0.0),
+        (LogFormat::PostgresText, 0.0),
         (LogFormat::Json, 0.0),
         (LogFormat::NginxError, 0.0),
         (LogFormat::ApacheError, 0.0),
@@ -136,6 +137,7 @@ impl Evidence {
             LogFormat::PostgresJson => {
                 entry.text.starts_with("{\"timestamp\":\"") && entry.text.contains("\"error_severity\":\"")
             }
+            LogFormat::PostgresText => entry.text().lines().next().is_some_and(postgres_text::is_usual),
             _ => false,
         };
         if !entry.fits() && !is_postgres {
@@ -149,7 +151,7 @@ impl Evidence {
         self.usual += usize::from(match format {
             LogFormat::Syslog => is_usual_syslog(entry),
             LogFormat::Haproxy => text_of(entry, "client_ip").is_some(),
-            LogFormat::PostgresCsv | LogFormat::PostgresJson => is_postgres,
+            LogFormat::PostgresCsv | LogFormat::PostgresJson | LogFormat::PostgresText => is_postgres,
             LogFormat::Json | LogFormat::Logfmt => entry.time().is_some() || entry.schema.time_column().is_none(),
             _ => true,
         });
@@ -203,7 +205,7 @@ fn confidence(format: &LogFormat, sample: &[u8], is_log_name: bool) -> f64 {
             // Rows of data may have a time too; a severity, a message or the name of the file distinguishes logs.
             (roles + if is_log_name { 0.2 } else { 0.0 }).min(GENERAL_CERTAINTY_MAX)
         }
-        LogFormat::PostgresCsv | LogFormat::PostgresJson => 1.0,
+        LogFormat::PostgresCsv | LogFormat::PostgresJson | LogFormat::PostgresText => 1.0,
         _ => 0.9 + if is_log_name { 0.1 } else { 0.0 },
     };
     (share * certainty).min(1.0)

@@ -34,12 +34,14 @@ pub enum LogFormat {
     PostgresCsv,
     /// `jsonlog` of PostgreSQL 15 and later.
     PostgresJson,
+    /// The log of PostgreSQL in text, as it goes to `stderr`.
+    PostgresText,
     /// A regular expression with named groups.
     Pattern(Arc<LinePattern>),
 }
 
 /// The names of all formats, as the configuration writes them.
-pub const LOG_FORMAT_NAMES: [&str; 13] = [
+pub const LOG_FORMAT_NAMES: [&str; 14] = [
     "common",
     "combined",
     "nginx_error",
@@ -52,6 +54,7 @@ pub const LOG_FORMAT_NAMES: [&str; 13] = [
     "json",
     "csvlog",
     "jsonlog",
+    "postgresql",
     "pattern",
 ];
 
@@ -70,6 +73,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("ndjson", "json"),
     ("postgres_csv", "csvlog"),
     ("postgres_json", "jsonlog"),
+    ("postgres", "postgresql"),
+    ("stderr", "postgresql"),
 ];
 
 /// A name that is no format, or not one alone.
@@ -112,6 +117,7 @@ impl LogFormat {
             "json" => Self::Json,
             "csvlog" => Self::PostgresCsv,
             "jsonlog" => Self::PostgresJson,
+            "postgresql" => Self::PostgresText,
             "pattern" => return Err(LogFormatNameError::PatternMissing),
             _ => {
                 let candidates = LOG_FORMAT_NAMES.into_iter().chain(ALIASES.iter().map(|(alias, _)| *alias));
@@ -139,6 +145,7 @@ impl LogFormat {
             Self::Json => "json",
             Self::PostgresCsv => "csvlog",
             Self::PostgresJson => "jsonlog",
+            Self::PostgresText => "postgresql",
             Self::Pattern(_) => "pattern",
         }
     }
@@ -152,7 +159,7 @@ impl LogFormat {
 
     /// Whether entries have members beside the fixed columns of the format.
     pub(crate) fn has_members(&self) -> bool {
-        !matches!(self, Self::ApacheError | Self::Cri | Self::Klog | Self::Pattern(_))
+        !matches!(self, Self::ApacheError | Self::Cri | Self::Klog | Self::PostgresText | Self::Pattern(_))
     }
 }
 
@@ -174,7 +181,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "unknown log format \"combned\"; did you mean \"combined\"?; the formats are common, combined, nginx_error, \
-             apache_error, haproxy, cri, klog, syslog, logfmt, json, csvlog, jsonlog, pattern"
+             apache_error, haproxy, cri, klog, syslog, logfmt, json, csvlog, jsonlog, postgresql, pattern"
         );
         assert!(LogFormat::from_name("pattern").expect_err("incomplete").to_string().contains("regular expression"));
     }

@@ -13,16 +13,19 @@
 //!
 //! - A line begins an entry if it has the beginning of the format: any line of an access log or of HAProxy; a priority or
 //!   a time in syslog; a time and a level in nginx's error log; `[` in Apache's; a level and a date in klog; `key=` in
-//!   logfmt; `{` in JSON; a time, a user, a database and a process ID in csvlog; a match of the pattern.
+//!   logfmt; `{` in JSON; a time, a user, a database and a process ID in csvlog; a time in PostgreSQL's text, unless the label
+//!   after it is one as `DETAIL`; a match of the pattern.
 //! - A line of a stack trace continues the entry before it: one that begins with white space, `Caused by`,
 //!   `Suppressed:`, `...` or the sentences with which Python chains exceptions. `Traceback` does too, and with it the
 //!   first line after its indented lines.
-//! - In syslog, logfmt, klog, nginx's error log and patterns, any other line continues an entry that began properly.
-//!   Elsewhere it is an entry of its own, which does not fit.
+//! - In syslog, logfmt, klog, nginx's error log, PostgreSQL's text and patterns, any other line continues an entry that began
+//!   properly. Elsewhere it is an entry of its own, which does not fit.
 //! - In a log of a container (`cri`), the rule for stack traces applies to the text of its program. A part of a line (`P`)
 //!   continues until a line is complete (`F`). A line of the other stream begins an entry.
 //! - In csvlog, lines belong to the entry until its quotes are closed. A line that is the beginning of an entry ends
 //!   one whose quotes a crash left open.
+//! - In PostgreSQL's text, the lines `DETAIL`, `HINT`, `QUERY`, `CONTEXT`, `STATEMENT`, `LOCATION` and `BACKTRACE` are columns of
+//!   the entry before them, if they have the same process ID; else they are part of its text.
 //! - Blank lines belong to the entry before them, but not to its text.
 //! - The message of an entry of several lines in syslog, klog, nginx's error log and `cri`, and in a pattern whose message
 //!   ends with the line, includes the further lines. In other formats they are in the text of the entry only.
@@ -55,6 +58,7 @@
 //! | `klog` | `time`, `level`, `thread_id`, `file`, `line`, `message` |
 //! | `syslog` | `time`, `host`, `app`, `process_id`, `message_id`, `facility`, `severity`, `pri`, `message`. Members: structured data as `id.name` |
 //! | `csvlog`, `jsonlog` | those of PostgreSQL, with its names. Members: columns and keys of later versions |
+//! | `postgresql` | `log_time`, `user_name`, `database_name`, `process_id`, `error_severity`, `message`, `detail`, `hint`, `internal_query`, `context`, `query`, `location`, `backtrace` |
 //! | `logfmt`, `json` | Members only. Nested objects of JSON are members such as `a.b`, to a depth of five |
 //! | `pattern` | the named groups |
 //!

@@ -11,6 +11,7 @@ pub(crate) mod logfmt;
 pub(crate) mod nginx_error;
 pub(crate) mod postgres_csv;
 pub(crate) mod postgres_json;
+pub(crate) mod postgres_text;
 pub(crate) mod quoted;
 pub(crate) mod scanner;
 pub(crate) mod structured_data;
@@ -59,6 +60,7 @@ pub(crate) fn fixed_columns(format: &LogFormat) -> &'static [FixedColumn] {
         LogFormat::Syslog => syslog::COLUMNS,
         LogFormat::PostgresCsv => postgres_csv::COLUMNS,
         LogFormat::PostgresJson => postgres_json::COLUMNS,
+        LogFormat::PostgresText => postgres_text::COLUMNS,
         LogFormat::Logfmt | LogFormat::Json | LogFormat::Pattern(_) => &[],
     }
 }
@@ -78,6 +80,7 @@ pub(crate) fn overlapping_columns(format: &LogFormat) -> &'static [(&'static str
         | LogFormat::Klog
         | LogFormat::Logfmt
         | LogFormat::Json
+        | LogFormat::PostgresText
         | LogFormat::Pattern(_) => &[],
     }
 }
@@ -102,6 +105,7 @@ pub(crate) fn parse_entry(
         LogFormat::Json => json::parse(text.first_line, fields),
         LogFormat::PostgresCsv => postgres_csv::parse(text.whole, times, fields),
         LogFormat::PostgresJson => postgres_json::parse(text.first_line, times, fields),
+        LogFormat::PostgresText => postgres_text::parse(text, times, fields),
         LogFormat::Pattern(pattern) => pattern.parse(text, times, fields),
     }
 }

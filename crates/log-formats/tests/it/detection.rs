@@ -29,6 +29,7 @@ fn logs_of_each_format() {
         (include_str!("data/kubernetes-klog.log"), "kubelet.log", "klog"),
         (include_str!("data/postgresql-15.csv"), "postgresql-2024-03-01_000000.csv", "csvlog"),
         (include_str!("data/postgresql-15.json"), "postgresql-2024-03-01_000000.json", "jsonlog"),
+        (include_str!("data/postgresql-15.log"), "postgresql-15-main.log", "postgresql"),
     ];
     for (text, name, expected) in table {
         assert_eq!(detected(text, name), Some(expected), "{name}");

@@ -3,6 +3,7 @@
 use super::fixture::{context_in, entries, format, read, rendered, schema_of};
 
 const CSV: &[u8] = include_bytes!("data/postgresql-15.csv");
+const TEXT: &[u8] = include_bytes!("data/postgresql-15.log");
 const JSON: &[u8] = include_bytes!("data/postgresql-15.json");
 
 #[test]
@@ -29,6 +30,58 @@ fn jsonlog_agrees_with_csvlog() {
     let csv = view("csvlog", CSV);
     assert_eq!(view("jsonlog", JSON), csv);
     assert!(csv.iter().all(|(time, severity, _, fits)| time.is_some() && severity.is_some() && *fits));
+}
+
+/// The text names no state, and has the position within the message.
+#[test]
+fn text_agrees_with_csvlog() {
+    let view = |format_name: &str, bytes: &[u8]| {
+        let schema = schema_of(format(format_name), bytes);
+        let columns = ["process_id", "detail", "hint", "context", "query"]
+            .map(|name| schema.columns().iter().position(|column| column.name == name).expect("the column"));
+        read(schema, context_in("Europe/Berlin"), bytes, |entry| {
+            let values = columns.map(|column| format!("{:?}", entry.value(column)));
+            let message = entry.message().map(|message| message.trim_end_matches(" at character 25").to_owned());
+            (entry.time(), entry.severity(), message, values, entry.fits())
+        })
+    };
+    assert_eq!(view("postgresql", TEXT), view("csvlog", CSV));
+}
+
+#[test]
+fn prefixes_of_text() {
+    let table = [
+        (
+            "2024-03-09 23:59:00.123 UTC [1234] app@shop ERROR:  no\n2024-03-09 23:59:00.123 UTC [1234] app@shop STATEMENT:  \n\tselect\n\t\t1\n",
+            r#"log_time=2024-03-09T23:59:00.123Z user_name="app" database_name="shop" process_id=1234 error_severity="ERROR" message="no" query="\nselect\n\t1" normalized_severity="error""#,
+        ),
+        (
+            "2024-03-09 23:59:00 UTC:10.0.0.1(54321):app@shop:[77]:LOG:  duration: 1 ms\n",
+            r#"log_time=2024-03-09T23:59:00Z user_name="app" database_name="shop" process_id=77 error_severity="LOG" message="duration: 1 ms" normalized_severity="info""#,
+        ),
+        (
+            "2024-03-09 23:59:00 UTC [77-3] user=app,db=shop,client=10.0.0.1 WARNUNG:  voll\n",
+            r#"log_time=2024-03-09T23:59:00Z user_name="app" database_name="shop" process_id=77 error_severity="WARNUNG" message="voll""#,
+        ),
+    ];
+    for (text, expected) in table {
+        assert_eq!(entries("postgresql", text), [expected]);
+    }
+}
+
+#[test]
+fn lines_of_another_process_are_no_detail() {
+    let line = |process: u32, label: &str| format!("2024-03-09 23:59:00 UTC [{process}] {label}:  x\n");
+    let text = [line(1, "ERROR"), line(2, "DETAIL"), line(1, "HINT"), line(2, "LOG")].concat();
+    assert_eq!(
+        entries("postgresql", &text),
+        [
+            r#"log_time=2024-03-09T23:59:00Z process_id=1 error_severity="ERROR" message="x\n2024-03-09 23:59:00 UTC [2] DETAIL:  x" hint="x" normalized_severity="error""#,
+            r#"log_time=2024-03-09T23:59:00Z process_id=2 error_severity="LOG" message="x" normalized_severity="info""#,
+        ]
+    );
+    let misfit = r#"parse_error="expected a level and two blanks, such as LOG: at byte 24""#;
+    assert_eq!(entries("postgresql", "2024-03-09 23:59:00 UTC archived\n"), [misfit]);
 }
 
 /// A line with this many columns, as versions 12 to 18 and a later one write it.

@@ -20,7 +20,7 @@ fn format_of(name: &str) -> LogFormat {
 }
 
 /// Parts of lines, from which files are made that come near to the formats.
-const PARTS: [&str; 47] = [
+const PARTS: [&str; 49] = [
     "127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\" 200 2326",
     " \"-\" \"agent\"",
     "www:80 ",
@@ -49,6 +49,8 @@ const PARTS: [&str; 47] = [
     "\\ud83d",
     "\"x\":1e9}",
     "2024-03-01 12:00:00.123 CET,\"u\",\"d\",7,",
+    "2024-03-01 12:00:00.123 CET [7] u@d LOG:  text",
+    "2024-03-01 12:00:00.123 CET [7] u@d STATEMENT:  ",
     ",,,,,,,,,,,,,,,,,,,,,,",
     "\"\"",
     "\"",

@@ -112,6 +112,13 @@ fn lines_per_second() {
             n % 60
         )
     });
+    measure(format("postgresql"), |n| {
+        format!(
+            "2024-03-01 12:{:02}:{:02}.123 UTC [{n}] app@shop LOG:  duration: 0.257 ms  statement: select {n}\n",
+            minute(n),
+            n % 60
+        )
+    });
     let pattern = r"^(?<time>\S+ \S+) \[(?<level>\w+)\] (?<pid__int>\d+)#\d+: (?<message>.*)";
     let pattern = LinePattern::new(pattern, &[]).expect("a pattern");
     measure(LogFormat::Pattern(Arc::new(pattern)), |n| {

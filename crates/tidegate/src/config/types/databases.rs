@@ -237,8 +237,8 @@ pub(crate) struct TableConfig {
     /// not null after a type. Default: detected.
     pub(crate) columns: ColumnTypes,
     /// Log files: the format of their lines: combined, common, nginx_error, apache_error, haproxy, cri, klog, syslog,
-    /// logfmt, json, csvlog or jsonlog of PostgreSQL, or pattern. A file with a format is a log, whatever its name is.
-    /// Default: detected in files with the name of a log.
+    /// logfmt, json, csvlog, jsonlog or postgresql (text) of PostgreSQL, or pattern. A file with a format is a log, whatever
+    /// its name is. Default: detected in files with the name of a log.
     pub(crate) format: Option<String>,
     /// Log files: a regular expression whose named groups become columns. It is the format pattern. Default: none.
     pub(crate) pattern: Option<String>,

@@ -52,7 +52,7 @@ fn reports_invalid_log_options() {
     let wrong = configured("{orders: {format: combned, time_zone: Europe/Berln}, odd: {format: json, delimiter: ','}}");
     insta::assert_snapshot!(wrong.usage_error(&["config", "check"]), @r#"
     error: the configuration cannot be used
-    tidegate.yaml:4:23: databases[0].tables.orders.format: unknown log format "combned"; did you mean "combined"?; the formats are common, combined, nginx_error, apache_error, haproxy, cri, klog, syslog, logfmt, json, csvlog, jsonlog, pattern
+    tidegate.yaml:4:23: databases[0].tables.orders.format: unknown log format "combned"; did you mean "combined"?; the formats are common, combined, nginx_error, apache_error, haproxy, cri, klog, syslog, logfmt, json, csvlog, jsonlog, postgresql, pattern
     tidegate.yaml:4:40: databases[0].tables.orders.time_zone: unknown time zone "Europe/Berln"; did you mean "Europe/Berlin"?; write a name of the IANA database such as Europe/Berlin, or an offset such as +02:00
     tidegate.yaml:4:66: databases[0].tables.odd: has options of a log (format, pattern, groups, time_zone) and options of CSV files or sheets; write only those of one kind
     "#);
