@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, FixedSizeBinaryArray, Int64Array, ListArray, RecordBatch, StringArray, StructArray};
 use arrow::buffer::OffsetBuffer;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, Fields, Schema};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{
-    ByteArray, ByteArrayType, DataType as ParquetType, FixedLenByteArray, FixedLenByteArrayType, Int96, Int96Type,
+    ByteArray, ByteArrayType, DataType as ParquetType, FixedLenByteArray, FixedLenByteArrayType, Int32Type, Int96,
+    Int96Type,
 };
 use parquet::file::metadata::{ParquetMetaDataReader, ParquetMetaDataWriter};
 use parquet::file::properties::WriterProperties;
@@ -223,6 +224,38 @@ async fn uuids_within_other_values_of_arrow_are_text() {
         assert_eq!(rows, format!("{text}|null\nnull|{text}"), "{table}");
         assert_eq!(node.rows(&format!("SELECT count(*) FROM {table} WHERE s['u'] = '{text}'")).await, "1", "{table}");
     }
+}
+
+/// They have no values in the file, and must not move other columns.
+#[tokio::test]
+async fn groups_without_fields_are_no_columns() {
+    let folder = Folder::new();
+    let write = |value: i32| {
+        move |group: &mut SerializedRowGroupWriter<'_, fs::File>| {
+            write_next::<Int32Type>(group, &[value], &[1], None);
+        }
+    };
+    let message = "optional group e {} optional int32 a; optional group n { optional group m {} } optional int32 b;";
+    write_columns(&folder.join("t.parquet"), message, &[&write(1), &write(2)]);
+    let node = folder.database();
+    assert_eq!(node.columns("t").await.unwrap(), "a integer, b integer");
+    assert_eq!(node.rows("SELECT * FROM t").await, "1|2");
+    assert_eq!(node.rows("SELECT b FROM t WHERE b > 1").await, "2");
+    assert_eq!(node.rows("SELECT min(a), max(b) FROM t").await, "1|2");
+}
+
+#[tokio::test]
+async fn structures_of_arrow_without_members_are_json() {
+    let folder = Folder::new();
+    let empty = StructArray::new_empty_fields(3, Some(vec![true, false, true].into()));
+    let item = Arc::new(Field::new("item", DataType::Struct(Fields::empty()), true));
+    let list = ListArray::new(item, OffsetBuffer::from_lengths([2, 1, 0]), Arc::new(empty.clone()), None);
+    let columns: [(&str, ArrayRef); 2] = [("e", Arc::new(empty)), ("l", Arc::new(list))];
+    write_arrow(&folder.join("t.arrow"), &RecordBatch::try_from_iter(columns).unwrap(), false);
+    let node = folder.database();
+    assert_eq!(node.columns("t").await.unwrap(), "e json, l json[]");
+    assert_eq!(node.rows("SELECT e, l[1], l[2] FROM t").await, "{}|{}|null\nnull|{}|null\n{}|null|null");
+    assert_eq!(node.rows("SELECT e::text, count(*) FROM t GROUP BY e::text ORDER BY 2").await, "null|1\n{}|2");
 }
 
 /// A few bytes of a file may be a page of gigabytes.

@@ -1,6 +1,7 @@
 //! Logical types: what the values of a column in a Parquet or Arrow file are, beyond the type that the Arrow library reads.
 //!
 //! - UUIDs are bytes for the library. In a table they are text.
+//! - Structures without members, which DataFusion cannot group by, are the JSON `{}`.
 //! - JSON is text for the library. In a table its column has the type `json`.
 //! - Intervals of Parquet have months, days and milliseconds. The library reads either months or the rest.
 //! - Times of 96 bits (INT96), as Spark and Impala write them: the library wraps around outside of the years 1677 to 2262.
@@ -32,7 +33,7 @@ pub(crate) fn parquet_table_schema(schema: &Schema, footer: &FileMetaData) -> Sc
             Some(leaf) => leaf_type(data_type, text, leaf, footer),
             None => data_type.clone(),
         });
-        as_column(field, in_table, is_json)
+        as_column(in_table, is_json)
     };
     Schema::new(schema.fields().iter().map(column).collect::<Vec<_>>())
 }
@@ -41,18 +42,16 @@ pub(crate) fn parquet_table_schema(schema: &Schema, footer: &FileMetaData) -> Sc
 pub(crate) fn arrow_table_schema(schema: &Schema) -> Schema {
     let column = |field: &FieldRef| {
         let in_table = table_field(field, &DataType::Utf8View, &mut |data_type, _| data_type.clone());
-        as_column(field, in_table, false)
+        as_column(in_table, false)
     };
     Schema::new(schema.fields().iter().map(column).collect::<Vec<_>>())
 }
 
-/// The column `in_table`, which is `field` in the file.
-fn as_column(field: &Field, in_table: Field, is_json: bool) -> Field {
-    let column = in_table.with_metadata(Default::default());
-    match is_json || ExtensionType::from_field(field) == Some(ExtensionType::Json) {
-        true => ExtensionType::Json.annotate(column),
-        false => column,
-    }
+/// `field` without the metadata of the writer.
+fn as_column(field: Field, is_json: bool) -> Field {
+    let is_json = is_json || ExtensionType::from_field(&field) == Some(ExtensionType::Json);
+    let column = field.with_metadata(Default::default());
+    if is_json { ExtensionType::Json.annotate(column) } else { column }
 }
 
 /// The type of a leaf in a table: that for the library, and the type of texts there.
@@ -62,6 +61,9 @@ type LeafType<'t> = &'t mut dyn FnMut(&DataType, &DataType) -> DataType;
 fn table_field(field: &Field, text: &DataType, leaf_type: LeafType<'_>) -> Field {
     let mut member = |member: &FieldRef| Arc::new(table_field(member, &DataType::Utf8, leaf_type));
     let data_type = match field.data_type() {
+        DataType::Struct(members) if members.is_empty() => {
+            return ExtensionType::Json.annotate(Field::new(field.name(), text.clone(), field.is_nullable()));
+        }
         DataType::Struct(members) => DataType::Struct(members.iter().map(member).collect()),
         DataType::List(item) => DataType::List(member(item)),
         DataType::LargeList(item) => DataType::LargeList(member(item)),

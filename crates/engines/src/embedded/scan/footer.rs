@@ -3,6 +3,7 @@
 //! - Columns of floating-point numbers have no bounds. Writers omit NaN from them (parquet-format, `ColumnOrder`), but PostgreSQL
 //!   sorts NaN above all numbers. With the bounds, parts of a file with NaN would be skipped for `d > 1` or for the largest values.
 //!   This is DataFusion's issue 15812; `docs/decisions/upstream` says when the removal can go.
+//! - Groups without fields are no columns (`files/empty_groups.rs`).
 //! - Intervals and times of 96 bits are bytes (`files/logical_types.rs`), without bounds. Both have the same encodings as bytes.
 //!
 //! In Delta tables, columns may have other names in the data files. Their footers get the names of the table, so that
@@ -37,7 +38,7 @@ use tidegate_delta::ColumnMapping;
 use tidegate_ingest_formats::decompressed_parquet_bytes;
 
 use crate::embedded::decode_budget::{DecodeBudget, DecodePermit, ReaderPause, with_permit};
-use crate::embedded::files::{DeltaFiles, WIDE_BYTES, is_read_as_bytes};
+use crate::embedded::files::{DeltaFiles, WIDE_BYTES, is_read_as_bytes, without_empty_groups};
 
 /// However little memory a query has, the pages of a column may have so many bytes. Some writers make one page of all values of a
 /// row group, and some end a page at 100 MB.
@@ -226,6 +227,8 @@ impl AsyncFileReader for FooterReader {
 
 /// The footer that is read instead of `footer`, unless it is the same.
 fn correct(footer: &ParquetMetaData) -> Result<Option<ParquetMetaData>, ParquetError> {
+    let without_groups = without_empty_groups(footer);
+    let footer = without_groups.as_ref().unwrap_or(footer);
     let file = footer.file_metadata();
     let leaves = file.schema_descr().columns();
     let is_bytes: Vec<bool> = leaves.iter().map(|leaf| is_read_as_bytes(leaf.self_type(), file)).collect();
@@ -233,7 +236,7 @@ fn correct(footer: &ParquetMetaData) -> Result<Option<ParquetMetaData>, ParquetE
     let is_unbounded: Vec<bool> =
         leaves.iter().zip(is_bytes).map(|(leaf, is_bytes)| is_bytes || is_floating(leaf)).collect();
     if !has_bytes && !has_bounds(footer, &is_unbounded) {
-        return Ok(None);
+        return Ok(without_groups);
     }
     let column = |(column, is_unbounded): (&ColumnChunkMetaData, &bool)| match is_unbounded {
         // Otherwise the reader would load the page index and use its bounds.

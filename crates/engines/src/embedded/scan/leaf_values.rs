@@ -1,4 +1,4 @@
-//! Other values in the leaves of columns, however they are nested; and UUIDs as texts.
+//! Other values in the leaves of columns, however they are nested; and what are texts in a table.
 
 use std::sync::Arc;
 
@@ -99,12 +99,17 @@ fn used_items<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>) -> (usize, usize) {
     (start, position(offsets.last()).saturating_sub(start))
 }
 
-/// `column` as `data_type`; UUIDs become text in PostgreSQL's notation.
-pub(super) fn uuids_as_text(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+/// `column` as `data_type`; as text, UUIDs have PostgreSQL's notation, and structures without members are JSON.
+pub(super) fn leaf_as_text(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     match (column.data_type(), data_type) {
         (DataType::FixedSizeBinary(UUID_BYTES), DataType::Utf8View | DataType::Utf8) => {
             let text = |value: &[u8]| Uuid::from_slice(value).ok().map(|uuid| uuid.to_string());
             let texts = column.as_fixed_size_binary().iter().map(|value| text(value?));
+            let texts: ArrayRef = Arc::new(texts.collect::<StringViewArray>());
+            cast(&texts, data_type)
+        }
+        (DataType::Struct(_), DataType::Utf8View | DataType::Utf8) => {
+            let texts = (0..column.len()).map(|row| column.is_valid(row).then_some("{}"));
             let texts: ArrayRef = Arc::new(texts.collect::<StringViewArray>());
             cast(&texts, data_type)
         }
@@ -129,7 +134,7 @@ mod tests {
         let lists = ListArray::new(item(ids.data_type()), offsets, Arc::new(ids), None);
         let rows: ArrayRef = Arc::new(lists.slice(1, 2));
         let to = DataType::List(item(&DataType::Utf8));
-        let texts = convert_leaves::<ArrowError>(&rows, &to, &uuids_as_text).unwrap();
+        let texts = convert_leaves::<ArrowError>(&rows, &to, &leaf_as_text).unwrap();
         assert_eq!(texts.as_list::<i32>().value_length(0), 0);
         let text = "00112233-4455-6677-8899-aabbccddeeff";
         assert_eq!(texts.as_list::<i32>().value(1).as_string::<i32>(), &StringArray::from(vec![text, text]));

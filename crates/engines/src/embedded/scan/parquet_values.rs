@@ -28,7 +28,7 @@ use datafusion::physical_expr_adapter::{
 use datafusion::physical_plan::PhysicalExpr;
 
 use super::delta_types::check_delta_types;
-use super::leaf_values::{convert_leaves, uuids_as_text};
+use super::leaf_values::{convert_leaves, leaf_as_text};
 use super::read_failure::ReadFailure;
 use crate::embedded::files::{ColumnCorrections, FileTable, UUID_BYTES, WIDE_BYTES};
 
@@ -251,7 +251,7 @@ fn to_values(bytes: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ValueEr
                 let times: ArrayRef = Arc::new(times(bytes, *unit)?);
                 cast(&times, data_type)?
             }
-            _ => uuids_as_text(bytes, data_type)?,
+            _ => leaf_as_text(bytes, data_type)?,
         })
     })
 }

@@ -31,7 +31,7 @@ use object_store::{GetOptions, GetResultPayload, ObjectStore};
 
 use super::csv_rows::CsvRows;
 use super::json_rows::JsonRows;
-use super::leaf_values::{convert_leaves, uuids_as_text};
+use super::leaf_values::{convert_leaves, leaf_as_text};
 use super::log_rows::{LogFile, LogRows};
 use super::read_failure::{
     ReadContext, ReadFailure, explain_csv_error, explain_json_error, explain_read_error, unreadable_error,
@@ -343,11 +343,10 @@ impl ReaderSource {
     }
 }
 
-/// The batch with the types of `schema`, in which UUIDs are text.
+/// The batch with the types of `schema`, in which UUIDs and structures without members are text.
 fn with_types(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let columns = batch.columns().iter().zip(schema.fields());
-    let columns =
-        columns.map(|(column, field)| convert_leaves::<ArrowError>(column, field.data_type(), &uuids_as_text));
+    let columns = columns.map(|(column, field)| convert_leaves::<ArrowError>(column, field.data_type(), &leaf_as_text));
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(schema.clone(), columns.collect::<Result<_, _>>()?, &options)
 }

@@ -10,11 +10,12 @@ use datafusion::common::{ColumnStatistics, Statistics};
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::parquet::transform_schema_to_view;
 use parquet::arrow::parquet_to_arrow_schema;
-use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{FileMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{ChunkReader as _, Length as _};
 use tidegate_ingest_formats::exact_parquet_columns;
 
 use super::super::arrow_ipc::IpcReader;
+use super::super::empty_groups::without_empty_groups;
 use super::super::logical_types::{arrow_table_schema, parquet_table_schema};
 use super::{ContentFormat, FileProfile};
 
@@ -30,10 +31,12 @@ pub(super) fn probe_parquet(file: File) -> Result<FileProfile, String> {
         .with_page_index_policy(PageIndexPolicy::Skip)
         .parse_and_finish(&file)
         .map_err(|error| unreadable(&error.to_string()))?;
+    let metadata = without_empty_groups(&metadata).unwrap_or(metadata);
     let rows = count_rows(&metadata).map_err(|reason| unreadable(&reason))?;
     let file_metadata = metadata.file_metadata();
     let schema = parquet_to_arrow_schema(file_metadata.schema_descr(), file_metadata.key_value_metadata())
         .map_err(|error| format!("its schema cannot be read: {}", strip_error_kind(&error.to_string())))?;
+    check_groups(&schema, file_metadata)?;
     // DataFusion reads text from Parquet as views. Of the metadata of the writer, only extension types are used.
     let views = transform_schema_to_view(&schema);
     let schema = Arc::new(parquet_table_schema(&without_dictionaries(&views), file_metadata));
@@ -50,6 +53,17 @@ pub(super) fn probe_parquet(file: File) -> Result<FileProfile, String> {
         statistics,
         ..FileProfile::new(ContentFormat::Parquet, schema)
     })
+}
+
+/// The library omits a map whose values are groups without fields, and columns are found by their position.
+fn check_groups(schema: &Schema, footer: &FileMetaData) -> Result<(), String> {
+    let mut columns = footer.schema_descr().root_schema().get_fields().iter();
+    match columns.find(|column| schema.column_with_name(column.name()).is_none()) {
+        Some(column) => {
+            Err(format!("its column {:?} has a group without fields, which is not supported", column.name()))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The number of rows, which a footer has twice.
