@@ -168,12 +168,17 @@ pub(super) fn is_unrecognized(files: &[ProbedFile]) -> bool {
 }
 
 /// How the log at `location` whose files have no known format can be read: by what was suggested for the newest one.
-pub(super) fn suggest_declaration(location: &str, files: &[ProbedFile]) -> String {
+fn suggest_declaration(location: &str, files: &[ProbedFile]) -> String {
+    suggest_yaml(location, suggested_options(files))
+}
+
+/// The options that read the files of a log of no known format.
+pub(super) fn suggested_options(files: &[ProbedFile]) -> &str {
     let suggested = files.iter().rev().find_map(|(_, _, probed)| match &probed.as_ref()?.format {
         ContentFormat::UnrecognizedLog(options) => Some(&**options),
         _ => None,
     });
-    suggest_yaml(location, suggested.unwrap_or("pattern: '^(?<message>.*)$'"))
+    suggested.unwrap_or("pattern: '^(?<message>.*)$'")
 }
 
 /// The column with the names of files, if the files have no column with its name.

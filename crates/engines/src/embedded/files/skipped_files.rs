@@ -4,8 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 
+use super::table_options::suggest_yaml;
+
 const NOTES_MAX: usize = 20;
 const NAMES_LISTED_MAX: usize = 3;
+/// How many forms of logs have a note with the options that read them.
+const LOG_FORMS_MAX: usize = 8;
 const OPENED_MAX: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,14 +71,43 @@ struct SkippedGroup {
     names: BTreeSet<String>,
 }
 
+impl SkippedGroup {
+    fn add(&mut self, location: &str) {
+        self.count += 1;
+        self.names.insert(location.to_owned());
+        if self.names.len() > NAMES_LISTED_MAX {
+            self.names.pop_last();
+        }
+    }
+
+    fn list_names(&self) -> String {
+        let more = match self.count - self.names.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        self.names.iter().map(String::as_str).collect::<Vec<_>>().join(", ") + &more
+    }
+}
+
+/// Logs of no known format that the same options read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct UnrecognizedLogs {
+    options: String,
+    /// Where the options are declared for the first of them.
+    declaration: String,
+    logs: usize,
+    files: SkippedGroup,
+}
+
 /// The files that are not tables, grouped by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SkippedFiles {
     by_kind: BTreeMap<SkippedKind, SkippedGroup>,
     opened: usize,
-    logs: usize,
-    /// How the first logs of no known format can be read.
-    log_declarations: BTreeMap<String, String>,
+    /// The first forms of logs of no known format.
+    log_forms: Vec<UnrecognizedLogs>,
+    /// The files of logs of other forms.
+    more_logs: SkippedGroup,
 }
 
 impl SkippedFiles {
@@ -94,23 +127,28 @@ impl SkippedFiles {
         self.count(kind, location);
     }
 
-    /// Counts the log whose files are at `locations` and have no known format. `declaration` would read it.
-    pub(crate) fn add_unrecognized_log(&mut self, locations: BTreeSet<String>, declaration: &str) {
-        self.logs += 1;
-        let names = list_names(locations.iter().take(NAMES_LISTED_MAX), locations.len());
-        self.log_declarations.insert(names, format!("unknown log format; declare one: {declaration}"));
-        if self.log_declarations.len() > NAMES_LISTED_MAX {
-            self.log_declarations.pop_last();
+    /// Counts the log whose files are at `locations`, the last of which is `location`, and have no known format. `options` would
+    /// read it.
+    pub(crate) fn add_unrecognized_log(&mut self, locations: &BTreeSet<String>, location: &str, options: &str) {
+        let known = self.log_forms.iter().position(|form| form.options == options);
+        if known.is_none() && self.log_forms.len() < LOG_FORMS_MAX {
+            let (options, declaration) = (options.to_owned(), suggest_yaml(location, options));
+            self.log_forms.push(UnrecognizedLogs { options, declaration, logs: 0, files: SkippedGroup::default() });
         }
+        let form = known.unwrap_or(self.log_forms.len().saturating_sub(1));
+        let form = self.log_forms.get_mut(form).filter(|form| form.options == options);
+        let files = match form {
+            Some(form) => {
+                form.logs += 1;
+                &mut form.files
+            }
+            None => &mut self.more_logs,
+        };
+        locations.iter().for_each(|location| files.add(location));
     }
 
     fn count(&mut self, kind: SkippedKind, location: &str) {
-        let files = self.by_kind.entry(kind).or_default();
-        files.count += 1;
-        files.names.insert(location.to_owned());
-        if files.names.len() > NAMES_LISTED_MAX {
-            files.names.pop_last();
-        }
+        self.by_kind.entry(kind).or_default().add(location);
     }
 
     /// Detects the kind of a file with an unknown extension by its first bytes.
@@ -143,22 +181,19 @@ impl SkippedFiles {
     fn lines(&self) -> impl Iterator<Item = String> {
         let of_kinds = self.by_kind.iter().map(|(kind, files)| {
             let first = files.names.first().map(String::as_str).unwrap_or_default();
-            format!("skipped {}: {}", list_names(files.names.iter(), files.count), kind.describe(first))
+            format!("skipped {}: {}", files.list_names(), kind.describe(first))
         });
-        let of_logs = self.log_declarations.iter().map(|(names, advice)| format!("skipped {names}: {advice}"));
-        let more_logs = self.logs - self.log_declarations.len();
-        let more = (more_logs > 0).then(|| format!("skipped {more_logs} more logs: unknown log format"));
+        let of_logs = self.log_forms.iter().map(|form| {
+            let others = if form.logs > 1 { ", and the others with the same options" } else { "" };
+            let (names, declaration) = (form.files.list_names(), &form.declaration);
+            format!("skipped {names}: unknown log format; declare one{others}: {declaration}")
+        });
+        let more = (self.more_logs.count > 0).then(|| {
+            let names = self.more_logs.list_names();
+            format!("skipped {names}: unknown log format; declare the logs above, and what reads these is shown")
+        });
         of_kinds.chain(of_logs).chain(more)
     }
-}
-
-/// The names, and how many more of `count` there are.
-fn list_names<'a>(names: impl ExactSizeIterator<Item = &'a String>, count: usize) -> String {
-    let more = match count - names.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    names.map(String::as_str).collect::<Vec<_>>().join(", ") + &more
 }
 
 #[cfg(test)]
@@ -176,6 +211,33 @@ mod tests {
         assert!(lines[0].starts_with("skipped shop.sqlite: SQLite database: serve it"), "{lines:?}");
         assert!(lines[1].contains("save it as .xlsx"), "{lines:?}");
         assert_eq!(lines[2], "skipped a.pdf, b.docx, d.txt and 1 more: document, not a table");
+    }
+
+    #[test]
+    fn logs_are_noted_by_their_form() {
+        let mut skipped = SkippedFiles::default();
+        let mut add = |name: String, options: &str| {
+            skipped.add_unrecognized_log(&BTreeSet::from([format!("{name}.log")]), &format!("{name}.log"), options);
+        };
+        for number in 1..=5 {
+            add(format!("a{number}"), "pattern: x");
+        }
+        for number in 10..20 {
+            add(format!("b{number}"), &format!("pattern: {number}"));
+        }
+        add("a6".to_owned(), "pattern: x");
+        let lines: Vec<String> = skipped.lines().collect();
+        assert_eq!(lines.len(), LOG_FORMS_MAX + 1);
+        assert_eq!(
+            lines[0],
+            "skipped a1.log, a2.log, a3.log and 3 more: unknown log format; declare one, and the others with the same \
+             options: in tidegate.yaml, under its database, tables: {a1: {pattern: x}}"
+        );
+        assert!(
+            lines[1].starts_with("skipped b10.log: unknown log format; declare one: in tidegate.yaml"),
+            "{lines:?}"
+        );
+        assert!(lines[8].starts_with("skipped b17.log, b18.log, b19.log: unknown log format; declare the logs above"));
     }
 
     #[test]

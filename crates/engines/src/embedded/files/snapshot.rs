@@ -1,6 +1,6 @@
 //! The tables of a database at one moment, built from a layout; immutable.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use object_store::path::Path as Location;
@@ -12,7 +12,7 @@ use super::file_version::FileIdentity;
 use super::files_object_store::{FilesObjectStore, PinnedFile};
 use super::layout::{CandidateOrigin, Layout, LayoutProblem, Partitions, TableCandidate};
 use super::limits::FileLimits;
-use super::log_table::{LogDialect, build_log_table, describe_log, is_unrecognized, suggest_declaration};
+use super::log_table::{LogDialect, build_log_table, describe_log, is_unrecognized, suggested_options};
 use super::names::{NameRequest, assign_names};
 use super::path_sandbox::PathSandbox;
 use super::probe::{ContentFormat, FileProfile};
@@ -245,8 +245,8 @@ impl FileSnapshotBuilder {
         let (readable, unreadable) = self.probed_files(&candidate);
         let location = candidate.files.last().map(|(file, _)| file.location.clone()).unwrap_or_default();
         if candidate.origin == CandidateOrigin::RotatedLog && is_unrecognized(&readable) {
-            let locations = candidate.files.iter().map(|(file, _)| file.location.clone());
-            return skipped.add_unrecognized_log(locations.collect(), &suggest_declaration(&location, &readable));
+            let locations: BTreeSet<String> = candidate.files.iter().map(|(file, _)| file.location.clone()).collect();
+            return skipped.add_unrecognized_log(&locations, &location, suggested_options(&readable));
         }
         let declared = self.declarations.options_for_log(&location);
         if candidate.origin == CandidateOrigin::RotatedLog
