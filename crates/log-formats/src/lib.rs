@@ -126,7 +126,7 @@ pub use schema::{
     OTHER_FIELDS, PARSE_ERROR,
 };
 pub use severity::{NormalizedSeverity, SeverityNumberScale};
-pub use suggest::{SuggestedLogFormat, suggest_log_format};
+pub use suggest::{OtherTime, SuggestedLogFormat, suggest_log_format};
 pub use time::{
     EntryTimeFormat, LogTimeZone, TimeContext, TimeFormatError, TimeFormatParts, TimeZoneError, WrittenTime,
 };

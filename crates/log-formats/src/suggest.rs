@@ -37,7 +37,18 @@ pub enum SuggestedLogFormat {
         expression: String,
         /// The type of the group `time` as the configuration declares it, if its form is not one of the usual.
         time: Option<String>,
+        /// Another type that is as probable.
+        other_time: Option<OtherTime>,
     },
+}
+
+/// Times of a log that have two readings, such as `03/04/24`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherTime {
+    /// The last time of the sample.
+    pub example: String,
+    /// The type by which it is another time, as the configuration declares it.
+    pub declaration: String,
 }
 
 /// Suggests how to read a log of no known format from its first bytes: each entry of them has a time, if the lines have one,
@@ -53,7 +64,11 @@ pub fn suggest_log_format(sample: &[u8], context: &TimeContext) -> SuggestedLogF
     let begins_entry = |line: &&str| line.bytes().next().is_some_and(|first| !first.is_ascii_whitespace());
     let lines: Vec<&str> = text.lines().filter(begins_entry).take(LINES_MAX).collect();
     let with_time = TimedLines::find(&lines).and_then(|timed| timed.suggest(sample, context));
-    with_time.unwrap_or_else(|| SuggestedLogFormat::Pattern { expression: MESSAGE_ONLY.to_owned(), time: None })
+    with_time.unwrap_or_else(|| SuggestedLogFormat::Pattern {
+        expression: MESSAGE_ONLY.to_owned(),
+        time: None,
+        other_time: None,
+    })
 }
 
 /// How a format reads a sample.
@@ -124,8 +139,12 @@ impl<'a> TimedLines<'a> {
 
     fn suggest(&self, sample: &[u8], context: &TimeContext) -> Option<SuggestedLogFormat> {
         let shape = TIME_SHAPES.get(self.shape)?;
-        let form = best_time_form(shape.forms, &self.times, context)?.form;
-        let time = (form != "any").then(|| format!("time {form}"));
+        let found = best_time_form(shape.forms, &self.times, context)?;
+        let time = (found.form != "any").then(|| format!("time {}", found.form));
+        let other_time = found
+            .other
+            .zip(self.times.last())
+            .map(|(form, example)| OtherTime { example: (*example).to_owned(), declaration: format!("time {form}") });
         let head = format!("^{}(?<time>{})", self.prefix, shape.expression());
         let read = |tail: &str| {
             let expression = format!("{head}{tail}");
@@ -139,7 +158,7 @@ impl<'a> TimedLines<'a> {
         let with_severity = self.severity_tail().and_then(|tail| read(&tail));
         let with_severity = with_severity.filter(|(_, other)| other.fitting == counts.fitting);
         let expression = with_severity.map_or(plain, |(expression, _)| expression);
-        Some(SuggestedLogFormat::Pattern { expression, time })
+        Some(SuggestedLogFormat::Pattern { expression, time, other_time })
     }
 
     /// The regular expression of what is after the time, if a word of all lines is their severity.

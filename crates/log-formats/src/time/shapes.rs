@@ -25,6 +25,10 @@ pub(crate) const TIME_SHAPES: &[TimeShape] = &[
         expression: r"(?:[A-Z][a-z]{2},? )?[A-Z][a-z]{2} {1,2}\d{1,2} (?:(?:19|20)\d\d )?<clock>(?: (?:19|20)\d\d)?",
         forms: ANY,
     },
+    // Milliseconds may follow a colon, with or without their zeros.
+    TimeShape { expression: r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{1,3}", forms: &["%Y-%m-%d %H:%M:%S:%3f"] },
+    TimeShape { expression: r"\d{8}-\d{1,2}:\d{1,2}:\d{1,2}:\d{1,3}", forms: &["%Y%m%d-%H:%M:%S:%3f"] },
+    TimeShape { expression: r"\d{8}-<clock>", forms: &["%Y%m%d-%H:%M:%S%.f"] },
     TimeShape {
         expression: r"\d{4}[-/.]\d\d[-/.]\d\d[T _]<clock>(?:Z| ?[+-]\d\d:?\d\d| (?:UTC|GMT|CEST|CET|[ECMP][SD]T))?",
         forms: ANY,
@@ -79,7 +83,9 @@ impl TimeShape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FoundTimeForm {
     pub(crate) form: &'static str,
-    /// Whether no other form of times, which is as probable, reads other times.
+    /// A form that is as probable, and by which the values are other times.
+    pub(crate) other: Option<&'static str>,
+    /// Whether there is no such form, and the values have a time of day.
     pub(crate) is_certain: bool,
 }
 
@@ -101,8 +107,8 @@ pub(crate) fn best_time_form<T: AsRef<str>>(
     let rated = forms.into_iter().filter_map(|form| Some((*form, TimeFormRating::of(form, values, context)?)));
     let rated: Vec<(&'static str, TimeFormRating)> = rated.collect();
     let (form, best) = rated.iter().min_by_key(|(_, rating)| (rating.end, rating.steps_back))?;
-    let is_other = |(_, rating): &(&str, TimeFormRating)| rating.end == best.end && rating.last != best.last;
-    Some(FoundTimeForm { form, is_certain: !rated.iter().any(is_other) })
+    let other = rated.iter().find(|(_, rating)| rating.end == best.end && rating.last != best.last);
+    Some(FoundTimeForm { form, other: other.map(|(form, _)| *form), is_certain: other.is_none() })
 }
 
 /// How probable it is that times have a form.

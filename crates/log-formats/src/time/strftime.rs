@@ -11,6 +11,7 @@ use super::{CivilTime, Cursor, TimeResolver, ZoneInText, abbreviations, letters,
 
 const FORMAT_BYTES_MAX: usize = 256;
 const YEAR_DIGITS: usize = 4;
+const NANOSECONDS_PER_MILLISECOND: i64 = 1_000_000;
 
 /// Digits of a fraction of a second that are read.
 const FRACTION_DIGITS: usize = 9;
@@ -66,8 +67,8 @@ impl EntryTimeFormat {
 
     /// The form with the letters of strftime, such as `%d/%b/%Y:%H:%M:%S %z`, with those of PostgreSQL's `to_char`, such as
     /// `DD.MM.YYYY HH24:MI`, or one of the words `any` and `epoch`. The fraction of a second is `%f` (its digits, also as
-    /// `%L`, `%N`, `MS` and `US`) or `%.f` (with the point). A form without a year takes it from the reference of the
-    /// [`super::TimeContext`].
+    /// `%L`, `%N`, `MS` and `US`) or `%.f` (with the point). `%3f` is a number of milliseconds, which may have no zeros before it:
+    /// as `:44`, it is 44. A form without a year takes it from the reference of the [`super::TimeContext`].
     ///
     /// # Errors
     ///
@@ -246,6 +247,9 @@ fn read_item<'a>(
             skip_letters(&mut cursor);
         }
         Item::Fixed(ShortWeekdayName | LongWeekdayName) => skip_letters(&mut cursor),
+        Item::Fixed(Internal(_)) if StrftimeItems::new("%3f").next().as_ref() == Some(item) => {
+            parsed.set_nanosecond(cursor.number(1, 3)? * NANOSECONDS_PER_MILLISECOND).ok()?;
+        }
         _ => return parse_and_remainder(parsed, text, std::iter::once(item)).ok(),
     }
     text.get(cursor.position()..)
@@ -304,6 +308,8 @@ mod tests {
             ("%c", "Fri Mar  1 12:00:00 2024", "2024-03-01T12:00:00Z"),
             ("100%% %F", "100% 2024-03-01", "2024-03-01T00:00:00Z"),
             ("epoch", "1709294400000", "2024-03-01T12:00:00Z"),
+            ("%Y%m%d-%H:%M:%S:%3f", "20240301-9:5:7:44", "2024-03-01T09:05:07.044Z"),
+            ("%Y%m%d-%H:%M:%S:%3f", "20240301-09:05:07:440", "2024-03-01T09:05:07.440Z"),
         ];
         for (format, text, expected) in table {
             assert_eq!(time(format, text).as_deref(), Some(expected), "{format} {text}");

@@ -13,7 +13,7 @@ use super::fixture::{context, read, rendered};
 fn suggested(text: &str) -> (LogFormat, String) {
     match suggest_log_format(text.as_bytes(), &context()) {
         SuggestedLogFormat::Json => (LogFormat::Json, "json".to_owned()),
-        SuggestedLogFormat::Pattern { expression, time } => {
+        SuggestedLogFormat::Pattern { expression, time, .. } => {
             let declared = time.map(|time| {
                 let (name, form) = time.split_once(' ').expect("a type with a form");
                 let group_type = PatternGroupType::from_name(name, Some(form)).expect("a type");
@@ -86,6 +86,14 @@ fn unknown_logs_are_read_by_their_suggestion() {
             "7|2024-03-01 12:00:00|INFO|started\n12|2024-03-01 12:00:01|WARN|slow\n",
             r#"field_1="7" time=2024-03-01T12:00:00Z message="INFO|started""#,
         ),
+        (
+            "20171223-22:15:29:606|Step_LSC|30002312|onStand 3579\n20171224-0:7:20:44|Step_LSC|30002312|x\n",
+            r#"time=2017-12-23T22:15:29.606Z message="Step_LSC|30002312|onStand 3579""#,
+        ),
+        (
+            "2024-03-01 12:00:00:044 INFO started\n2024-03-01 12:00:01:100 WARN slow\n",
+            r#"time=2024-03-01T12:00:00.044Z level="INFO" message="started" normalized_severity="info""#,
+        ),
         ("Dear diary,\ntoday was fine.\n", r#"message="Dear diary,""#),
         ("12:00:01 started\n12:00:02 done\n", r#"message="12:00:01 started""#),
         ("{\"a\":1}\n{\"a\":2}\n", "a=1"),
@@ -108,4 +116,25 @@ fn a_suggestion_is_readable() {
         expression,
         r"^(?<time>(?:\d{6}|\d{8}) (?:\d\d:\d\d:\d\d(?:[.,]\d+)?|\d{6}))\s*(?<field_1>\S+)\s+(?<level>\w+)\s*(?<message>.*)$"
     );
+}
+
+/// Day and month are known from a day after the 12th, or from the time at which the file was written: 10 March 2024.
+#[test]
+fn dates_with_two_readings_are_no_guess() {
+    let reading = |first: &str, last: &str| {
+        let text = format!("{first} 12:00:00 INFO a\n{last} 12:00:01 INFO b\n");
+        match suggest_log_format(text.as_bytes(), &context()) {
+            SuggestedLogFormat::Pattern { time, other_time, .. } => {
+                (time.unwrap_or_default(), other_time.map(|other| (other.example, other.declaration)))
+            }
+            SuggestedLogFormat::Json => panic!("{text}"),
+        }
+    };
+    let month_first = "time %m/%d/%Y %H:%M:%S%.f".to_owned();
+    let day_first = "time %d/%m/%Y %H:%M:%S%.f".to_owned();
+    assert_eq!(reading("03/04/2023", "13/04/2023"), (day_first.clone(), None));
+    assert_eq!(reading("04/03/2023", "04/13/2023"), (month_first.clone(), None));
+    assert_eq!(reading("09/03/2024", "10/03/2024"), (day_first.clone(), None));
+    let other = Some(("04/05/2023 12:00:01".to_owned(), day_first));
+    assert_eq!(reading("03/05/2023", "04/05/2023"), (month_first, other));
 }

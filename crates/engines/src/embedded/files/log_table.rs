@@ -13,12 +13,11 @@ use tidegate_log_formats::{
 use super::file_kind::{Compression, split_compression};
 use super::layout::TableCandidate;
 use super::log_options::LogTableOptions;
-use super::probe::ContentFormat;
+use super::probe::{ContentFormat, SuggestedOptions};
 use super::table::{FileTable, RecentRows, TableFile};
 use super::table_builder::{
     COMPRESSION_RATIO, ProbedFile, average, build_partitions, object_meta, path_versions, version_of,
 };
-use super::table_options::suggest_yaml;
 
 /// The column with the name of the file that an entry is in.
 const ENTRY_FILE: &str = "entry_file";
@@ -169,16 +168,17 @@ pub(super) fn is_unrecognized(files: &[ProbedFile]) -> bool {
 
 /// How the log at `location` whose files have no known format can be read: by what was suggested for the newest one.
 fn suggest_declaration(location: &str, files: &[ProbedFile]) -> String {
-    suggest_yaml(location, suggested_options(files))
+    suggested_options(files).declare(location, "")
 }
 
 /// The options that read the files of a log of no known format.
-pub(super) fn suggested_options(files: &[ProbedFile]) -> &str {
+pub(super) fn suggested_options(files: &[ProbedFile]) -> Arc<SuggestedOptions> {
     let suggested = files.iter().rev().find_map(|(_, _, probed)| match &probed.as_ref()?.format {
-        ContentFormat::UnrecognizedLog(options) => Some(&**options),
+        ContentFormat::UnrecognizedLog(suggested) => Some(suggested.clone()),
         _ => None,
     });
-    suggested.unwrap_or("pattern: '^(?<message>.*)$'")
+    let any_text = || SuggestedOptions { options: "pattern: '^(?<message>.*)$'".to_owned(), doubt: None };
+    suggested.unwrap_or_else(|| Arc::new(any_text()))
 }
 
 /// The column with the names of files, if the files have no column with its name.
@@ -210,5 +210,5 @@ pub(super) fn describe_log(dialect: &LogDialect, candidate_files: usize, left_ou
 /// Why the file of `candidate` is no table although its name is that of a log.
 fn unrecognized_reason(candidate: &TableCandidate, files: &[ProbedFile]) -> String {
     let location = candidate.files.last().map(|(file, _)| file.location.as_str()).unwrap_or_default();
-    format!("its lines have no known log format; declare one: {}", suggest_declaration(location, files))
+    format!("its lines have no known log format; {}", suggest_declaration(location, files))
 }

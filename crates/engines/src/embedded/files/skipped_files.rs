@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 
-use super::table_options::suggest_yaml;
+use super::probe::SuggestedOptions;
 
 const NOTES_MAX: usize = 20;
 const NAMES_LISTED_MAX: usize = 3;
@@ -92,9 +92,9 @@ impl SkippedGroup {
 /// Logs of no known format that the same options read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct UnrecognizedLogs {
-    options: String,
-    /// Where the options are declared for the first of them.
-    declaration: String,
+    suggested: SuggestedOptions,
+    /// A file of the first of them.
+    location: String,
     logs: usize,
     files: SkippedGroup,
 }
@@ -127,17 +127,20 @@ impl SkippedFiles {
         self.count(kind, location);
     }
 
-    /// Counts the log whose files are at `locations`, the last of which is `location`, and have no known format. `options` would
-    /// read it.
-    pub(crate) fn add_unrecognized_log(&mut self, locations: &BTreeSet<String>, location: &str, options: &str) {
-        let known = self.log_forms.iter().position(|form| form.options == options);
-        if known.is_none() && self.log_forms.len() < LOG_FORMS_MAX {
-            let (options, declaration) = (options.to_owned(), suggest_yaml(location, options));
-            self.log_forms.push(UnrecognizedLogs { options, declaration, logs: 0, files: SkippedGroup::default() });
+    /// Counts the log whose files are at `locations`, the last of which is `location`, and have no known format. The options
+    /// `suggested` would read it.
+    pub(crate) fn add_unrecognized_log(
+        &mut self,
+        locations: &BTreeSet<String>,
+        location: &str,
+        suggested: &SuggestedOptions,
+    ) {
+        let is_same = |form: &UnrecognizedLogs| form.suggested.options == suggested.options;
+        if self.log_forms.len() < LOG_FORMS_MAX && !self.log_forms.iter().any(is_same) {
+            let (suggested, location) = (suggested.clone(), location.to_owned());
+            self.log_forms.push(UnrecognizedLogs { suggested, location, logs: 0, files: SkippedGroup::default() });
         }
-        let form = known.unwrap_or(self.log_forms.len().saturating_sub(1));
-        let form = self.log_forms.get_mut(form).filter(|form| form.options == options);
-        let files = match form {
+        let files = match self.log_forms.iter_mut().find(|form| is_same(form)) {
             Some(form) => {
                 form.logs += 1;
                 &mut form.files
@@ -185,8 +188,8 @@ impl SkippedFiles {
         });
         let of_logs = self.log_forms.iter().map(|form| {
             let others = if form.logs > 1 { ", and the others with the same options" } else { "" };
-            let (names, declaration) = (form.files.list_names(), &form.declaration);
-            format!("skipped {names}: unknown log format; declare one{others}: {declaration}")
+            let (names, advice) = (form.files.list_names(), form.suggested.declare(&form.location, others));
+            format!("skipped {names}: unknown log format; {advice}")
         });
         let more = (self.more_logs.count > 0).then(|| {
             let names = self.more_logs.list_names();
@@ -217,7 +220,8 @@ mod tests {
     fn logs_are_noted_by_their_form() {
         let mut skipped = SkippedFiles::default();
         let mut add = |name: String, options: &str| {
-            skipped.add_unrecognized_log(&BTreeSet::from([format!("{name}.log")]), &format!("{name}.log"), options);
+            let suggested = SuggestedOptions { options: options.to_owned(), doubt: None };
+            skipped.add_unrecognized_log(&BTreeSet::from([format!("{name}.log")]), &format!("{name}.log"), &suggested);
         };
         for number in 1..=5 {
             add(format!("a{number}"), "pattern: x");

@@ -246,7 +246,7 @@ impl FileSnapshotBuilder {
         let location = candidate.files.last().map(|(file, _)| file.location.clone()).unwrap_or_default();
         if candidate.origin == CandidateOrigin::RotatedLog && is_unrecognized(&readable) {
             let locations: BTreeSet<String> = candidate.files.iter().map(|(file, _)| file.location.clone()).collect();
-            return skipped.add_unrecognized_log(&locations, &location, suggested_options(&readable));
+            return skipped.add_unrecognized_log(&locations, &location, &suggested_options(&readable));
         }
         let declared = self.declarations.options_for_log(&location);
         if candidate.origin == CandidateOrigin::RotatedLog

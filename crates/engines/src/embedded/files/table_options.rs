@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tidegate_core::misspelled_name;
 use tidegate_ingest_formats::{CsvCharacters, CsvQuotes};
-use tidegate_log_formats::SuggestedLogFormat;
+use tidegate_log_formats::{OtherTime, SuggestedLogFormat};
 
 use super::column_type::ColumnType;
 use super::encoding::TextEncoding;
@@ -14,6 +14,7 @@ use super::limits::FileLimits;
 use super::log_options::LogTableOptions;
 use super::names::to_sql_name;
 use super::number_format::NumberFormat;
+use super::probe::SuggestedOptions;
 use super::ragged_rows::RaggedRows;
 use super::rotated_logs::log_table_name;
 use super::table_builder::COMPRESSION_RATIO;
@@ -268,15 +269,22 @@ fn suggest_table_yaml(name: &str, option: &str) -> String {
 }
 
 /// The options that declare a suggested format of a log.
-pub(super) fn suggested_log_options(suggested: &SuggestedLogFormat) -> String {
+pub(super) fn suggested_log_options(suggested: &SuggestedLogFormat) -> SuggestedOptions {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
-    match suggested {
-        SuggestedLogFormat::Json => "format: json".to_owned(),
-        SuggestedLogFormat::Pattern { expression, time: None } => format!("pattern: {}", quoted(expression)),
-        SuggestedLogFormat::Pattern { expression, time: Some(time) } => {
-            format!("pattern: {}, groups: {{time: {}}}", quoted(expression), quoted(time))
+    let (options, other_time) = match suggested {
+        SuggestedLogFormat::Json => ("format: json".to_owned(), None),
+        SuggestedLogFormat::Pattern { expression, time: None, other_time } => {
+            (format!("pattern: {}", quoted(expression)), other_time.as_ref())
         }
-    }
+        SuggestedLogFormat::Pattern { expression, time: Some(time), other_time } => {
+            let groups = format!("groups: {{time: {}}}", quoted(time));
+            (format!("pattern: {}, {groups}", quoted(expression)), other_time.as_ref())
+        }
+    };
+    let doubt = other_time.map(|OtherTime { example, declaration }| {
+        format!("the time {example:?} has two readings: if this one is wrong, declare {}", quoted(declaration))
+    });
+    SuggestedOptions { options, doubt }
 }
 
 #[cfg(test)]

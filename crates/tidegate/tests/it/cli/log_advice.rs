@@ -51,7 +51,7 @@ fn the_suggested_declaration_reads_an_unknown_log() {
     for (log, time, message) in table {
         let configured = folder(log, "");
         let doctor = configured.run(&["doctor"]).stdout;
-        let advice = doctor.lines().find(|line| line.contains("skipped app.log: unknown log format; declare one: "));
+        let advice = doctor.lines().find(|line| line.contains("skipped app.log: unknown log format; "));
         let (_, declaration) = advice.and_then(|line| line.split_once("under its database, ")).expect(&doctor);
         configured.write(&configuration(declaration));
         assert_eq!(warnings(&configured), "", "{declaration}");

@@ -33,8 +33,8 @@ pub(super) fn probe_log(
     let context = TimeContext::new(options.time_zone(), modified);
     let detected = || detect_log_format(&sample, file_name).map(|detected| detected.format);
     let Some(format) = options.format().cloned().or_else(detected) else {
-        let suggested = suggested_log_options(&suggest_log_format(&sample, &context));
-        return Ok(FileProfile::new(ContentFormat::UnrecognizedLog(suggested.into()), Arc::new(Schema::empty())));
+        let suggested = Arc::new(suggested_log_options(&suggest_log_format(&sample, &context)));
+        return Ok(FileProfile::new(ContentFormat::UnrecognizedLog(suggested), Arc::new(Schema::empty())));
     };
     let schema = Arc::new(EntrySchema::infer(format, &[sample.as_slice()], &context));
     let mut reader = LogFileReader::new(schema.clone(), context);

@@ -21,7 +21,7 @@ use super::limits::FileLimits;
 use super::log_table::LogDialect;
 use super::path_sandbox::{PathSandbox, io_error_reason};
 use super::sheets::{number_notes, read_workbook};
-use super::table_options::{CsvDialect, TableDeclarations};
+use super::table_options::{CsvDialect, TableDeclarations, suggest_yaml};
 use super::walk::DataFile;
 
 pub(crate) use columnar::{strip_error_kind, without_dictionaries};
@@ -42,7 +42,24 @@ pub(crate) enum ContentFormat {
     /// Entries of a log.
     Log(LogDialect),
     /// A file with the name of a log, whose format is unknown, with the options that would read it.
-    UnrecognizedLog(Arc<str>),
+    UnrecognizedLog(Arc<SuggestedOptions>),
+}
+
+/// Options that read a log of no known format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SuggestedOptions {
+    /// As the configuration has them.
+    pub(crate) options: String,
+    /// What is not certain.
+    pub(crate) doubt: Option<String>,
+}
+
+impl SuggestedOptions {
+    /// Where they are declared for the log whose file is at `location`, and for `others`.
+    pub(crate) fn declare(&self, location: &str, others: &str) -> String {
+        let doubt = self.doubt.as_ref().map(|doubt| format!("{doubt}; ")).unwrap_or_default();
+        format!("{doubt}declare one{others}: {}", suggest_yaml(location, &self.options))
+    }
 }
 
 impl ContentFormat {
