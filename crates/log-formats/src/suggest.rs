@@ -37,7 +37,7 @@ pub enum SuggestedLogFormat {
         expression: String,
         /// The type of the group `time` as the configuration declares it, if its form is not one of the usual.
         time: Option<String>,
-        /// Another type that is as probable.
+        /// Other types that may be meant.
         other_time: Option<OtherTime>,
     },
 }
@@ -47,8 +47,8 @@ pub enum SuggestedLogFormat {
 pub struct OtherTime {
     /// The last time of the sample.
     pub example: String,
-    /// The type by which it is another time, as the configuration declares it.
-    pub declaration: String,
+    /// The types by which it is another time, as the configuration declares them.
+    pub declarations: Vec<String>,
 }
 
 /// Suggests how to read a log of no known format from its first bytes: each entry of them has a time, if the lines have one,
@@ -141,10 +141,11 @@ impl<'a> TimedLines<'a> {
         let shape = TIME_SHAPES.get(self.shape)?;
         let found = best_time_form(shape.forms, &self.times, context)?;
         let time = (found.form != "any").then(|| format!("time {}", found.form));
-        let other_time = found
-            .other
-            .zip(self.times.last())
-            .map(|(form, example)| OtherTime { example: (*example).to_owned(), declaration: format!("time {form}") });
+        let example = self.times.last().filter(|_| !found.others.is_empty());
+        let other_time = example.map(|example| OtherTime {
+            example: (*example).to_owned(),
+            declarations: found.others.iter().map(|form| format!("time {form}")).collect(),
+        });
         let head = format!("^{}(?<time>{})", self.prefix, shape.expression());
         let read = |tail: &str| {
             let expression = format!("{head}{tail}");
@@ -155,7 +156,8 @@ impl<'a> TimedLines<'a> {
         };
         let (plain, counts) = read(MESSAGE_AFTER_TIME)?;
         // Lines that the pattern does not match would continue other entries.
-        let with_severity = self.severity_tail().and_then(|tail| read(&tail));
+        let with_severity =
+            self.severity_tail().or_else(|| self.delimited_severity_tail()).and_then(|tail| read(&tail));
         let with_severity = with_severity.filter(|(_, other)| other.fitting == counts.fitting);
         let expression = with_severity.map_or(plain, |(expression, _)| expression);
         Some(SuggestedLogFormat::Pattern { expression, time, other_time })
@@ -185,6 +187,24 @@ impl<'a> TimedLines<'a> {
         let end = if trail.is_empty() { String::new() } else { format!(r"\s*{}", regex::escape(trail)) };
         // Writing into memory cannot fail.
         let _ = write!(tail, r"{}(?<level>\w+){end}\s*(?<message>.*)$", regex::escape(lead));
+        Some(tail)
+    }
+
+    /// The same of lines whose values are separated by `|` and not by blanks.
+    fn delimited_severity_tail(&self) -> Option<String> {
+        let values: Vec<Vec<&str>> =
+            self.tails.iter().map(|tail| tail.split('|').take(SEVERITY_WORDS_MAX).map(str::trim).collect()).collect();
+        let is_severity = |line: &Vec<&str>, index: usize| {
+            line.get(index).is_some_and(|value| NormalizedSeverity::from_word(value).is_some())
+        };
+        let index = (1..SEVERITY_WORDS_MAX).find(|index| values.iter().all(|line| is_severity(line, *index)))?;
+        let (mut tail, mut groups) = (r"\s*\|".to_owned(), self.prefix_groups);
+        for _ in 1..index {
+            groups += 1;
+            // Writing into memory cannot fail.
+            let _ = write!(tail, r"\s*(?<field_{groups}>[^|]*?)\s*\|");
+        }
+        tail.push_str(r"\s*(?<level>\w+)\s*(?:\|\s*(?<message>.*))?$");
         Some(tail)
     }
 }

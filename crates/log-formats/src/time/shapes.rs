@@ -80,12 +80,12 @@ impl TimeShape {
 }
 
 /// A form that reads all values of a sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundTimeForm {
     pub(crate) form: &'static str,
-    /// A form that is as probable, and by which the values are other times.
-    pub(crate) other: Option<&'static str>,
-    /// Whether there is no such form, and the values have a time of day.
+    /// Forms that may be meant too, and by which the values are other times.
+    pub(crate) others: Vec<&'static str>,
+    /// Whether there are none, and the values have a time of day.
     pub(crate) is_certain: bool,
 }
 
@@ -97,8 +97,8 @@ pub(crate) fn find_time_form<T: AsRef<str>>(values: &[T], context: &TimeContext)
     best_time_form(of_shapes, values, context).or_else(of_dates)
 }
 
-/// Of the forms that read all `values`, the one by which the log ends when its file was last written, and by which times
-/// grow; else the first.
+/// Of the forms that read all `values`, the one by which the log ends when its file was last written, by which times grow, and
+/// by which the least time passes; else the first.
 pub(crate) fn best_time_form<T: AsRef<str>>(
     forms: impl IntoIterator<Item = &'static &'static str>,
     values: &[T],
@@ -106,9 +106,10 @@ pub(crate) fn best_time_form<T: AsRef<str>>(
 ) -> Option<FoundTimeForm> {
     let rated = forms.into_iter().filter_map(|form| Some((*form, TimeFormRating::of(form, values, context)?)));
     let rated: Vec<(&'static str, TimeFormRating)> = rated.collect();
-    let (form, best) = rated.iter().min_by_key(|(_, rating)| (rating.end, rating.steps_back))?;
-    let other = rated.iter().find(|(_, rating)| rating.end == best.end && rating.last != best.last);
-    Some(FoundTimeForm { form, other: other.map(|(form, _)| *form), is_certain: other.is_none() })
+    let (form, best) = rated.iter().min_by_key(|(_, rating)| (rating.end, rating.steps_back, rating.span))?;
+    let others = rated.iter().filter(|(_, rating)| rating.end == best.end && rating.last != best.last);
+    let others: Vec<&'static str> = others.map(|(form, _)| *form).collect();
+    Some(FoundTimeForm { form, is_certain: others.is_empty(), others })
 }
 
 /// How probable it is that times have a form.
@@ -118,6 +119,8 @@ struct TimeFormRating {
     steps_back: usize,
     /// The last time.
     last: i64,
+    /// From the first to the last time.
+    span: u64,
 }
 
 impl TimeFormRating {
@@ -125,10 +128,11 @@ impl TimeFormRating {
     fn of<T: AsRef<str>>(form: &str, values: &[T], context: &TimeContext) -> Option<Self> {
         let format = EntryTimeFormat::parse(form).ok()?;
         let mut times = TimeResolver::new(context.clone());
-        let (mut last, mut steps_back): (Option<i64>, usize) = (None, 0);
+        let (mut first, mut last, mut steps_back): (Option<i64>, Option<i64>, usize) = (None, None, 0);
         for value in values {
             let time = times.formatted_time(value.as_ref().trim(), &format)?;
             steps_back += usize::from(last.is_some_and(|last| time < last));
+            first = first.or(Some(time));
             last = Some(time);
         }
         let last = last?;
@@ -140,7 +144,7 @@ impl TimeFormRating {
         } else {
             EndOfTimes::Near
         };
-        Some(Self { end, steps_back, last })
+        Some(Self { end, steps_back, last, span: last.abs_diff(first?) })
     }
 }
 

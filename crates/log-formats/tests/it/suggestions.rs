@@ -84,7 +84,7 @@ fn unknown_logs_are_read_by_their_suggestion() {
         // Values that are attached to the time, and lines without one.
         (
             "7|2024-03-01 12:00:00|INFO|started\n12|2024-03-01 12:00:01|WARN|slow\n",
-            r#"field_1="7" time=2024-03-01T12:00:00Z message="INFO|started""#,
+            r#"field_1="7" time=2024-03-01T12:00:00Z level="INFO" message="started" normalized_severity="info""#,
         ),
         (
             "20171223-22:15:29:606|Step_LSC|30002312|onStand 3579\n20171224-0:7:20:44|Step_LSC|30002312|x\n",
@@ -125,7 +125,7 @@ fn dates_with_two_readings_are_no_guess() {
         let text = format!("{first} 12:00:00 INFO a\n{last} 12:00:01 INFO b\n");
         match suggest_log_format(text.as_bytes(), &context()) {
             SuggestedLogFormat::Pattern { time, other_time, .. } => {
-                (time.unwrap_or_default(), other_time.map(|other| (other.example, other.declaration)))
+                (time.unwrap_or_default(), other_time.map(|other| (other.example, other.declarations)))
             }
             SuggestedLogFormat::Json => panic!("{text}"),
         }
@@ -135,6 +135,9 @@ fn dates_with_two_readings_are_no_guess() {
     assert_eq!(reading("03/04/2023", "13/04/2023"), (day_first.clone(), None));
     assert_eq!(reading("04/03/2023", "04/13/2023"), (month_first.clone(), None));
     assert_eq!(reading("09/03/2024", "10/03/2024"), (day_first.clone(), None));
-    let other = Some(("04/05/2023 12:00:01".to_owned(), day_first));
-    assert_eq!(reading("03/05/2023", "04/05/2023"), (month_first, other));
+    let other = Some(("04/05/2023 12:00:01".to_owned(), vec![month_first]));
+    assert_eq!(reading("03/05/2023", "04/05/2023"), (day_first, other));
+    let (time, others) = reading("03/04/23", "04/04/23");
+    assert_eq!(time, "time %d/%m/%y %H:%M:%S%.f");
+    assert_eq!(others.unwrap().1, ["time %y/%m/%d %H:%M:%S%.f", "time %m/%d/%y %H:%M:%S%.f"]);
 }

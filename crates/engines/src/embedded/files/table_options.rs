@@ -281,8 +281,9 @@ pub(super) fn suggested_log_options(suggested: &SuggestedLogFormat) -> Suggested
             (format!("pattern: {}, {groups}", quoted(expression)), other_time.as_ref())
         }
     };
-    let doubt = other_time.map(|OtherTime { example, declaration }| {
-        format!("the time {example:?} has two readings: if this one is wrong, declare {}", quoted(declaration))
+    let doubt = other_time.map(|OtherTime { example, declarations }| {
+        let others = declarations.iter().map(|declaration| quoted(declaration)).collect::<Vec<_>>().join(" or ");
+        format!("the time {example:?} has other readings: if this one is wrong, declare {others}")
     });
     SuggestedOptions { options, doubt }
 }

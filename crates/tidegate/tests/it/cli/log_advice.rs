@@ -35,6 +35,7 @@ fn the_suggested_declaration_reads_an_unknown_log() {
         ("081109 203615 148 INFO dfs: a\n081109 203807 222 WARN dfs: b\n", Some("2008-11-09T20:36:15Z"), "dfs: a"),
         ("17/06/09 20:10:40 INFO exec: a\n17/06/09 20:10:41 ERROR exec: b\n", Some("2017-06-09T20:10:40Z"), "exec: a"),
         ("03-17 16:13:38.811 1702 2395 D Win: a\n03-17 16:13:38.819 1702 8671 W P: b\n", None, "Win: a"),
+        ("2024-03-09 12:00:00|INFO|a\n2024-03-09 12:00:01|WARN|b\n", Some("2024-03-09T12:00:00Z"), "a"),
         (
             "- 1117838570 2005.06.03 R02 RAS KERNEL INFO a\n- 1117838573 2005.06.03 R02 RAS APP FATAL b\n",
             Some("2005-06-03T22:42:50Z"),
