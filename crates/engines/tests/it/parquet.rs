@@ -15,7 +15,7 @@ use parquet::data_type::{
     Int96Type,
 };
 use parquet::file::metadata::{ParquetMetaDataReader, ParquetMetaDataWriter};
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
@@ -265,7 +265,12 @@ async fn pages_that_a_query_has_no_memory_for_are_refused_by_name() {
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["a".repeat(130 << 20)]));
     let ids: ArrayRef = Arc::new(Int64Array::from(vec![7]));
     let batch = RecordBatch::try_from_iter([("id", ids), ("t", texts)]).unwrap();
-    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+    // Without copies of the text in a dictionary and as bounds.
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_dictionary_enabled(false)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .build();
     let file = fs::File::create(folder.join("large.parquet")).unwrap();
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
     writer.write(&batch).unwrap();
