@@ -55,6 +55,9 @@ impl ExprPlanner for OperatorPlanner {
     }
 
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        if let Some(literal) = number::plan_literal(&expr) {
+            return Ok(PlannerResult::Planned(literal));
+        }
         let (Ok(left_type), Ok(right_type)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(expr));
         };

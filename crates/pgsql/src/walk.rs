@@ -72,6 +72,7 @@ impl VisitorMut for DynamicVisitorMut<'_> {
         post_visit_select(&mut Select),
         pre_visit_relation(&mut ObjectName),
         pre_visit_table_factor(&mut TableFactor),
+        post_visit_table_factor(&mut TableFactor),
         pre_visit_expr(&mut Expr),
         post_visit_expr(&mut Expr)
     );

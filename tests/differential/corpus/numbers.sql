@@ -82,6 +82,12 @@ SELECT sum(distance), sum(distance::bigint) FROM flights;
 -- fails
 SELECT 2147483647 + 1 AS overflow;
 -- fails
+SELECT x + 1 FROM (VALUES (2147483647)) v(x);
+-- fails
+SELECT i * 2 AS twice FROM t_types WHERE id = 4;
+-- fails
+SELECT 50000 * 50000 AS overflow;
+-- fails
 SELECT max(distance * distance * distance) AS cube FROM flights;
 -- fails
 SELECT 9223372036854775807 + 1;
@@ -89,6 +95,33 @@ SELECT 9223372036854775807 + 1;
 SELECT -(-2147483648)::int AS overflow;
 -- fails
 SELECT 32767::smallint + 1::smallint AS overflow;
+
+-- A literal is an integer, a bigint or a numeric, the first that holds it, and so is what is computed from it.
+SELECT sum(CASE WHEN distance > 1000 THEN 1 ELSE 0 END) / count(*) AS share FROM flights;
+SELECT origin, sum(CASE WHEN arr_delay > 0 THEN 1 ELSE 0 END) / 7 AS weeks, sum(1) / 7 AS together FROM flights GROUP BY origin ORDER BY origin;
+SELECT sum(x) / 2 AS half, avg(x) AS mean, sum(x) * 1.5 AS more FROM (VALUES (1), (2), (4)) v(x);
+SELECT sum(x) / 2 AS half FROM (VALUES (1), (2), (3000000000)) v(x);
+SELECT sum(n) / 2 AS half FROM (SELECT 1 AS n UNION ALL SELECT 2 UNION ALL SELECT 4) u;
+SELECT sum(n) / 2 AS half FROM (SELECT 1 AS n UNION ALL SELECT 2::bigint UNION ALL SELECT 4) u;
+SELECT sum(coalesce(dep_delay, 0)) / 7 AS a, sum(greatest(dep_delay, 0)) / 7 AS b, sum(nullif(distance, 0)) / 7 AS c FROM flights;
+SELECT sum(g) / 2 AS a, sum(g::bigint) / 2 AS b FROM generate_series(1, 4) g;
+SELECT sum(g) / 4 AS half FROM generate_series(1, 3000000000, 1000000000) g;
+SELECT sum(distance * 2) / 7 AS a, sum(distance + 1::bigint) / 7 AS b, sum(-1) / 7 AS c, sum(dep_delay - '1') / 7 AS d FROM flights;
+SELECT sum(sum(1)) OVER (ORDER BY origin) / 7 AS running FROM flights GROUP BY origin ORDER BY 1;
+SELECT sum(1) FILTER (WHERE dest = 'LAX') / 7 AS a, sum(DISTINCT 3) / 2 AS b, sum((SELECT 3)) / 2 AS c FROM flights;
+WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 6) SELECT sum(n) / 2 AS half FROM t;
+SELECT pg_typeof(1) AS a, pg_typeof(-2147483648) AS b, pg_typeof(2147483647) AS c, pg_typeof(9223372036854775807) AS d,
+  pg_typeof(9223372036854775808) AS e, pg_typeof(sum(1)) AS f, pg_typeof(sum(3000000000)) AS g;
+SELECT pg_typeof(a) AS a, pg_typeof(b) AS b, pg_typeof(c) AS c FROM (VALUES (1, 1, 1), (2, 3000000000, 1.5)) v(a, b, c);
+SELECT pg_typeof(1 + 1) AS a, pg_typeof(1 + 3000000000) AS b, pg_typeof(~1) AS c, pg_typeof(1 << 2) AS d, pg_typeof(2 ^ 2) AS e,
+  pg_typeof(ARRAY[1, 2]) AS f, pg_typeof(ARRAY[1, 3000000000]) AS g, pg_typeof(coalesce(NULL, 1)) AS h;
+SELECT 1 << 33 AS a, 1::bigint << 33 AS b, 2147483647 >> 1 AS c, -8 >> 1 AS d, ~7 AS e, 6 & 3 AS f, 6 | 3 AS g, 6 # 3 AS h;
+SELECT round(12345.678, 1) AS a, round(12345.678, -2) AS b, trunc(12345.678, 2) AS c, round(5, 1) AS d, round(sum(1.25), 1) AS e FROM flights;
+SELECT array_agg(x ORDER BY x) AS a, json_agg(x ORDER BY x) AS b FROM (VALUES (1), (2)) v(x);
+SELECT count(1) AS a, count(DISTINCT 1) AS b, count(NULL) AS c FROM flights;
+SELECT bi, bi IN (1, 5, 100) AS a, bi BETWEEN 1 AND 100 AS b, bi = 10 AS c, si = 7 AS d, si < 40000 AS e FROM t_types ORDER BY id;
+SELECT id, lag(bi, 1, 0) OVER (ORDER BY id) AS a, lag(i, 1, 0) OVER (ORDER BY id) AS b FROM t_types ORDER BY id LIMIT 5;
+SELECT id, sum(1) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS n FROM t_types ORDER BY 1 LIMIT 4 OFFSET 2;
 
 -- numeric
 SELECT 0.1 + 0.2 AS exact, 0.1::float8 + 0.2::float8 AS float, 0.1::real + 0.2::real AS real;

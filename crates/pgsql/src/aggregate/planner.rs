@@ -9,11 +9,12 @@ use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::regr::{regr_sxx_udaf, regr_syy_udaf};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawWindowExpr};
+use datafusion::logical_expr::utils::COUNT_STAR_EXPANSION;
 use datafusion::logical_expr::{AggregateUDF, Case, Expr, WindowFunctionDefinition, lit, when};
 use datafusion::scalar::ScalarValue;
 
 use super::{lag_lead, ordered, string_agg, sum, to_aggregate_expr, to_window_expr};
-use crate::number::plan_average;
+use crate::number::{integer_value, plan_average};
 
 #[derive(Debug)]
 pub(crate) struct AggregatePlanner;
@@ -28,6 +29,11 @@ impl ExprPlanner for AggregatePlanner {
             }
             "count" if call.args.len() > 1 => {
                 plan_err!("count takes one argument; count several columns as one row: count(DISTINCT (a, b))")
+            }
+            // Of this constant, DataFusion needs no column.
+            "count" if !call.distinct && call.args.first().is_some_and(|value| integer_value(value).is_some()) => {
+                let args = vec![lit(COUNT_STAR_EXPANSION)];
+                Ok(PlannerResult::Original(RawAggregateExpr { args, ..call }))
             }
             "regr_count" => {
                 let expr = to_aggregate_expr(&call);
@@ -159,8 +165,8 @@ fn plan_bool_aggregate(name: &str, call: &RawWindowExpr) -> Expr {
 fn check_positive(name: &str, argument: Option<&Expr>) -> Result<()> {
     let is_negative = match argument {
         Some(Expr::Negative(_)) => true,
-        Some(Expr::Literal(ScalarValue::Int64(Some(value)), _)) => *value <= 0,
-        _ => false,
+        Some(argument) => integer_value(argument).is_some_and(|value| value <= 0),
+        None => false,
     };
     if is_negative { plan_err!("argument of {name} must be greater than zero") } else { Ok(()) }
 }

@@ -102,9 +102,6 @@ impl<'s> TypeScope<'_, 's> {
             Expr::Alias(alias) => self.type_name(&alias.expr),
             Expr::Negative(operand) => self.type_name(operand),
             Expr::Literal(ScalarValue::Null | ScalarValue::Utf8(_), _) => Ok(UNKNOWN.to_owned()),
-            Expr::Literal(ScalarValue::Int64(Some(value)), _) => {
-                Ok(if i32::try_from(*value).is_ok() { "integer" } else { "bigint" }.to_owned())
-            }
             Expr::Column(column) => {
                 for input in &self.inputs {
                     if let Some(index) = input.schema().maybe_index_of_column(column) {
@@ -238,7 +235,7 @@ impl<'s> TypeScope<'_, 's> {
             LogicalPlan::Values(values) => {
                 let nothing = TypeScope { inputs: Vec::new(), steps: self.steps };
                 let cells = values.values.iter().filter_map(|row| row.get(index));
-                let types = cells.map(|cell| nothing.type_name(without_cast(cell))).collect::<Result<Vec<_>>>()?;
+                let types = cells.map(|cell| nothing.type_name(cell)).collect::<Result<Vec<_>>>()?;
                 common_type_name(&types).map_or_else(of_schema, Ok)
             }
             LogicalPlan::Union(union) => {
@@ -254,19 +251,6 @@ impl<'s> TypeScope<'_, 's> {
 /// Replaces the unknown type with text.
 fn unknown_as_text(name: String) -> Result<String> {
     Ok(if name == UNKNOWN { "text".to_owned() } else { name })
-}
-
-/// Strips the cast that gives all rows of VALUES one type.
-fn without_cast(cell: &Expr) -> &Expr {
-    match cell {
-        Expr::Cast(cast) if matches!(*cast.expr, Expr::Literal(ScalarValue::Int64(_) | ScalarValue::Null, _)) => {
-            match cast.field.data_type() {
-                DataType::Int64 => &cast.expr,
-                _ => cell,
-            }
-        }
-        _ => cell,
-    }
 }
 
 fn rank(name: &str) -> Option<usize> {

@@ -51,8 +51,9 @@ pub(crate) fn parse_number(text: &str, data_type: &DataType) -> Result<ScalarVal
     if data_type.is_floating() {
         return Ok(ScalarValue::Float64(Some(parse_float(text, data_type)?)));
     }
-    let value = parse_integer(text, data_type)?;
-    Ok(ScalarValue::Int64(Some(value)))
+    let value = ScalarValue::Int64(Some(parse_integer(text, data_type)?));
+    // PostgreSQL has no other types of fewer bits.
+    if matches!(data_type, DataType::Int16 | DataType::Int32) { value.cast_to(data_type) } else { Ok(value) }
 }
 
 /// Converts a numeric to the nearest double; other values stay unchanged.

@@ -9,6 +9,7 @@ mod division;
 mod estimated_range;
 mod float;
 mod integer;
+mod integer_literal;
 mod literal;
 mod numeric_comparison;
 mod operator;
@@ -30,6 +31,7 @@ use crate::data_type::number_type_name;
 pub(crate) use bits::rewrite_bits;
 pub(crate) use division::plan_average;
 pub(crate) use estimated_range::hide_ranges;
+pub(crate) use integer_literal::{integer_value, mark_literals, plan_literal, widen_literals};
 pub(crate) use literal::{
     invalid_input_error, numeric_literal, parse_decimal, parse_float, parse_integer, write_float,
 };

@@ -9,7 +9,7 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::FunctionArg::Unnamed;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, FunctionArgExpr, FunctionArguments, UnaryOperator};
 
-use super::{division, float, literal};
+use super::{division, float, integer_value, literal};
 use crate::data_type::{is_text, number_type_name};
 use crate::operands::Operands;
 use crate::syntax::{self, binary, call, is_named, negative, nested, number, take};
@@ -95,7 +95,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         let power = float::functions().into_iter().find(|function| function.name() == "power");
         return Ok(power.map(|power: ScalarUDF| power.call(vec![(*left).clone(), (*right).clone()])));
     }
-    if let Some(shifted) = shifted_literal(operands).or_else(|| plan_shift(operands)) {
+    if let Some(shifted) = plan_shift(operands) {
         return Ok(Some(shifted));
     }
     let Some(operator) = operands.comparison().or_else(|| arithmetic_operator(op)) else { return Ok(None) };
@@ -128,18 +128,6 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     Ok(Some(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right)))))
 }
 
-/// Shifts a literal of PostgreSQL's type integer, which has 32 bits, by the distance modulo 32.
-fn shifted_literal(operands: &Operands<'_>) -> Option<Expr> {
-    let (value, distance) = (integer_literal(operands.left)?, integer_literal(operands.right)?);
-    let distance = distance.cast_unsigned();
-    let shifted = match operands.op {
-        BinaryOperator::PGBitwiseShiftLeft => value.wrapping_shl(distance),
-        BinaryOperator::PGBitwiseShiftRight => value.wrapping_shr(distance),
-        _ => return None,
-    };
-    Some(Expr::Literal(ScalarValue::Int64(Some(i64::from(shifted))), None))
-}
-
 /// Plans a shift, whose result has the type of the left operand.
 fn plan_shift(operands: &Operands<'_>) -> Option<Expr> {
     let Operands { left, right, left_type, right_type, .. } = operands;
@@ -153,14 +141,6 @@ fn plan_shift(operands: &Operands<'_>) -> Option<Expr> {
     }
     let distance = Expr::Cast(Cast::new(Box::new((*right).clone()), left_type.clone()));
     Some(Expr::BinaryExpr(BinaryExpr::new(Box::new((*left).clone()), op, Box::new(distance))))
-}
-
-fn integer_literal(operand: &Expr) -> Option<i32> {
-    match operand {
-        Expr::Literal(ScalarValue::Int64(Some(value)), _) => i32::try_from(*value).ok(),
-        Expr::Negative(operand) => integer_literal(operand)?.checked_neg(),
-        _ => None,
-    }
 }
 
 /// Converts a string literal beside a number to a number; refuses any other text.
@@ -204,6 +184,7 @@ pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Trans
     let needs_type = |literal: &&Expr| match literal {
         Expr::Literal(ScalarValue::Decimal128(..), _) => data_type.is_floating(),
         Expr::Literal(ScalarValue::Utf8(Some(_)), _) => data_type.is_numeric(),
+        Expr::Literal(ScalarValue::Int32(Some(_)), _) => data_type == DataType::Int64,
         _ => false,
     };
     if !literals.iter().any(needs_type) {
@@ -215,6 +196,9 @@ pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Trans
         }
         Expr::Literal(value @ ScalarValue::Decimal128(..), metadata) if data_type.is_floating() => {
             Ok(Expr::Literal(literal::to_double(value), metadata))
+        }
+        Expr::Literal(ScalarValue::Int32(Some(value)), metadata) if data_type == DataType::Int64 => {
+            Ok(Expr::Literal(ScalarValue::Int64(Some(i64::from(value))), metadata))
         }
         other => Ok(other),
     };
@@ -234,9 +218,8 @@ pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Trans
 
 /// Converts an integer literal to a numeric with as many digits as it has.
 fn shorten_integer_literal(operand: Expr) -> Expr {
-    let Expr::Literal(ScalarValue::Int64(Some(value)), metadata) = &operand else { return operand };
-    match literal::numeric_literal(&value.to_string()) {
-        Some(numeric) => Expr::Literal(numeric, metadata.clone()),
+    match integer_value(&operand).and_then(|value| literal::numeric_literal(&value.to_string())) {
+        Some(numeric) => Expr::Literal(numeric, None),
         None => operand,
     }
 }

@@ -57,7 +57,8 @@ pub fn rewrite(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()
         unsupported::check_records(&query.body)?;
         aliases::name_columns(query);
     }
-    rewrite_expressions(statement)
+    rewrite_expressions(statement)?;
+    number::mark_literals(statement)
 }
 
 /// Rewrites expressions, inner ones first.

@@ -1,12 +1,12 @@
 //! Set-returning functions in FROM: their lists become rows.
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Column, DFSchema, Result, ScalarValue, plan_err};
+use datafusion::common::{Column, DFSchema, Result, plan_err};
 use datafusion::common::{NullHandling, UnnestOptions};
 use datafusion::functions::core::expr_fn::{coalesce, get_field, greatest};
 use datafusion::functions_nested::expr_fn::{array_length, gen_series, make_array};
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::sql::sqlparser::ast::{
     self, FunctionArg, Ident, TableAlias, TableFactor, TableSample, TableSampleKind,
 };
@@ -15,6 +15,7 @@ use super::query_forms::ROWS_FROM;
 use super::{multiset_operations, rewrite_expressions, row_subquery, sample, whole_row};
 use crate::array;
 use crate::json::column_value;
+use crate::number::integer_value;
 use crate::set_returning::{find_set_returning, is_record_function, list_function};
 use crate::syntax::{argument_value, call, folded, quoted};
 
@@ -236,20 +237,20 @@ impl TableFunctionCall {
             return Ok(None);
         }
         let mut values = Vec::new();
+        let mut is_bigint = false;
         for argument in &self.args {
-            let value = match context.sql_to_expr(argument.clone(), &DFSchema::empty())? {
-                Expr::Negative(inner) => match *inner {
-                    Expr::Literal(ScalarValue::Int64(Some(value)), _) => value.checked_neg(),
-                    _ => None,
-                },
-                Expr::Literal(ScalarValue::Int64(value), _) => value,
-                _ => None,
+            let literal = context.sql_to_expr(argument.clone(), &DFSchema::empty())?;
+            let value = match &literal {
+                Expr::Negative(inner) => integer_value(inner).and_then(i64::checked_neg),
+                other => integer_value(other),
             };
             let Some(value) = value else { return Ok(None) };
+            is_bigint |= literal.get_type(&DFSchema::empty())? == DataType::Int64;
             values.push(lit(value));
         }
         let source = context.context_provider().get_table_function_source(&self.function, values)?;
         let output = Expr::Column(Column::new(Some(self.function.clone()), "value"));
+        let output = if is_bigint { output } else { cast(output, DataType::Int32) };
         let outputs = self.rename_outputs(vec![(self.own_name(true), output)])?;
         LogicalPlanBuilder::scan(self.function.as_str(), source, None)?.project(outputs)?.build().map(Some)
     }

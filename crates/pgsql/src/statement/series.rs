@@ -7,8 +7,8 @@ use datafusion::arrow::array::{
     Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, ListBuilder, PrimitiveBuilder,
 };
 use datafusion::arrow::datatypes::{
-    DataType, Decimal128Type, Field, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
-    TimestampMicrosecondType,
+    DataType, Decimal128Type, Field, Int32Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    IntervalUnit, TimeUnit, TimestampMicrosecondType,
 };
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
@@ -27,6 +27,7 @@ pub(super) fn series_function() -> ScalarUDF {
         |call| {
             let columns = call.arrays()?;
             match columns[0].data_type() {
+                DataType::Int32 => numbers::<Int32Type>(&columns, 1),
                 DataType::Int64 => numbers::<Int64Type>(&columns, 1),
                 DataType::Decimal128(_, scale) => {
                     numbers::<Decimal128Type>(&columns, 10_i128.pow(u32::from(scale.unsigned_abs())))
@@ -55,7 +56,11 @@ fn coerce_types(types: &[DataType]) -> Result<Vec<DataType>> {
         return if types.len() == 3 { Ok(of_times(None)) } else { zero_step_error() };
     }
     if types.iter().all(|kind| kind.is_integer() || is_text(kind)) {
-        return Ok(vec![DataType::Int64; types.len()]);
+        let is_narrow = |kind: &DataType| {
+            matches!(kind, DataType::Int8 | DataType::UInt8 | DataType::Int16 | DataType::UInt16 | DataType::Int32)
+        };
+        let is_integer = types.iter().any(is_narrow) && types.iter().all(|kind| is_narrow(kind) || is_text(kind));
+        return Ok(vec![if is_integer { DataType::Int32 } else { DataType::Int64 }; types.len()]);
     }
     let scale = types.iter().map(|kind| if let DataType::Decimal128(_, scale) = kind { *scale } else { 0 }).max();
     if types.iter().all(|kind| kind.is_integer() || is_text(kind) || matches!(kind, DataType::Decimal128(..))) {

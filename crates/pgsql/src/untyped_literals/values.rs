@@ -109,7 +109,7 @@ fn type_key(value: &Expr) -> String {
         Expr::Cast { data_type, .. } => format!("::{data_type}"),
         Expr::TypedString(typed) => format!("::{}", typed.data_type),
         Expr::Value(value) => match &value.value {
-            Value::Number(number, _) if number.contains(['.', 'e', 'E']) => number.clone(),
+            Value::Number(number, _) if number.parse::<i32>().is_err() => number.clone(),
             Value::Number(..) => "integer".to_owned(),
             Value::Boolean(_) => "boolean".to_owned(),
             other => other.to_string(),
