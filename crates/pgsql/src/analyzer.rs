@@ -11,15 +11,20 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
-use crate::{aggregate, array, cast, catalog, correlated, in_list, json, number, statement, time, untyped_literals};
+use crate::{
+    aggregate, array, cast, catalog, correlated, in_list, json, number, statement, subquery_order, time,
+    untyped_literals,
+};
 
 /// Returns DataFusion's analyzer rules, and the rules of this crate before and after them.
 ///
-/// Before DataFusion's rules, subqueries become joins and windows get suitable types. After them, casts and arithmetic
+/// Before DataFusion's rules, orders of subqueries are required where they matter, subqueries become joins and windows get
+/// suitable types. After them, casts and arithmetic
 /// get PostgreSQL's semantics.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
         Arc::new(catalog::ResolveTypeNames),
+        Arc::new(subquery_order::KeepSubqueryOrder),
         Arc::new(statement::RewriteLimit),
         Arc::new(aggregate::AdaptWindows),
         Arc::new(correlated::DecorrelateSubqueries),

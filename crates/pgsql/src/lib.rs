@@ -40,6 +40,7 @@ mod outer_join;
 mod registry;
 mod set_returning;
 mod statement;
+mod subquery_order;
 mod syntax;
 mod text;
 mod time;

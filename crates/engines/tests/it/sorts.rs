@@ -66,6 +66,27 @@ async fn sorts_with_little_memory_spill_and_give_the_same_rows() {
     }
 }
 
+/// A statement without ORDER BY returns the rows of a sorted subquery in its order.
+#[tokio::test]
+async fn the_output_keeps_the_order_of_a_subquery() {
+    let folder = Folder::new();
+    write_parquet(&folder.join("t.parquet"), &keys(20_000), 1_000);
+    let node = folder.database_with(memory(1 << 30));
+    for (unordered, ordered) in [
+        ("SELECT * FROM (SELECT * FROM t ORDER BY key) s", "SELECT * FROM t ORDER BY key"),
+        (
+            "SELECT id % 10 AS d FROM (SELECT id FROM t ORDER BY number, key DESC) s WHERE id % 3 = 0",
+            "SELECT id % 10 AS d FROM t WHERE id % 3 = 0 ORDER BY number, key DESC",
+        ),
+        (
+            "WITH s AS (SELECT id, key FROM t ORDER BY key LIMIT 500) SELECT id FROM s",
+            "SELECT id FROM t ORDER BY key LIMIT 500",
+        ),
+    ] {
+        assert!(node.rows(unordered).await == node.rows(ordered).await, "{unordered}");
+    }
+}
+
 #[tokio::test]
 async fn rows_of_many_kilobytes_are_sorted() {
     let folder = Folder::new();

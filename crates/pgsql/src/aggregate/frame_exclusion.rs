@@ -28,7 +28,7 @@ enum Exclusion {
 }
 
 /// Whether `expression` is the mark of an exclusion.
-pub(super) fn is_exclusion_mark(expression: &Expr) -> bool {
+pub(crate) fn is_exclusion_mark(expression: &Expr) -> bool {
     matches!(expression, Expr::Literal(ScalarValue::Utf8(Some(text)), _) if text.starts_with(EXCLUSION_MARK))
 }
 

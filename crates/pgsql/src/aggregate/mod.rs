@@ -36,6 +36,7 @@ use datafusion::logical_expr::{AggregateUDF, Case, Expr};
 use datafusion::sql::sqlparser::ast;
 
 pub(crate) use cast_names::{disambiguate_casts, named_cast_function};
+pub(crate) use frame_exclusion::is_exclusion_mark;
 pub(crate) use planner::AggregatePlanner;
 pub use tdigest::{PART_DIGEST, merged_percentile, part_digest};
 pub(crate) use window_types::AdaptWindows;

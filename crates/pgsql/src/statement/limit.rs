@@ -90,6 +90,11 @@ fn is_subquery(expression: &Expr) -> bool {
     matches!(expression, Expr::ScalarSubquery(_))
 }
 
+/// Whether `fetch` is the number of rows of FETCH … WITH TIES.
+pub(crate) fn is_limit_with_ties(fetch: &Expr) -> bool {
+    number_with_ties(fetch).is_some()
+}
+
 fn number_with_ties(fetch: &Expr) -> Option<&Expr> {
     match fetch {
         Expr::ScalarFunction(function) if function.name() == WITH_TIES => function.args.first(),

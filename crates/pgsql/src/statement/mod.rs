@@ -28,7 +28,7 @@ mod whole_row;
 
 pub use aliases::output_schema;
 pub use columns::TableColumns;
-pub(crate) use limit::RewriteLimit;
+pub(crate) use limit::{RewriteLimit, is_limit_with_ties};
 pub use query_forms::ROWS_FROM;
 
 use crate::syntax::{break_on_error, into_result};

@@ -114,6 +114,14 @@ pub(crate) fn compare(expression: Expr, schema: &DFSchema) -> Result<Transformed
             aggregate.params.args = lengths.collect::<Result<_>>()?;
             Ok(Transformed::yes(Expr::AggregateFunction(aggregate)))
         }
+        // An aggregate of distinct values can be ordered only by these values.
+        Expr::AggregateFunction(mut aggregate)
+            if !aggregate.params.distinct
+                && aggregate.params.order_by.iter().any(|by| is_interval(&by.expr, schema)) =>
+        {
+            aggregate.params.order_by = order_by_length(aggregate.params.order_by, schema)?;
+            Ok(Transformed::yes(Expr::AggregateFunction(aggregate)))
+        }
         Expr::InSubquery(subquery) if is_interval(&subquery.expr, schema) => {
             plan_err!("an interval IN (SELECT …) is not supported; write EXISTS (SELECT 1 FROM … WHERE x = y) instead")
         }

@@ -268,6 +268,8 @@ fn session_config(database: &str, options: &EngineOptions) -> SessionConfig {
     settings.sql_parser.enable_ident_normalization = false;
     // In PostgreSQL, `0.1` is a numeric, so that `0.1 + 0.2 = 0.3`.
     settings.sql_parser.parse_float_as_decimal = true;
+    // An analyzer rule of the crate `pgsql` drops the sorts on which nothing depends.
+    settings.sql_parser.enable_subquery_sort_elimination = false;
     // `timestamptz` is stored in UTC, and so is the time zone of the session.
     settings.execution.time_zone = Some("UTC".to_owned());
     config

@@ -1,0 +1,41 @@
+-- Subqueries in FROM keep their order: aggregates, windows without ORDER BY, limits and the output see it.
+
+SELECT array_agg(carrier) AS a FROM (SELECT carrier FROM airlines ORDER BY carrier DESC) s;
+SELECT string_agg(carrier, ',') AS a, array_agg(n) AS b FROM (SELECT carrier, length(name) AS n FROM airlines ORDER BY n, carrier) s;
+SELECT json_agg(carrier) AS a, jsonb_agg(s) AS b, json_object_agg(carrier, name) AS c FROM (SELECT carrier, name FROM airlines ORDER BY name DESC) s;
+SELECT array_agg(name) AS a FROM (SELECT name FROM airlines ORDER BY carrier DESC) s;
+SELECT array_agg(name) AS a FROM (SELECT name FROM airlines ORDER BY length(name) DESC, lower(carrier)) s;
+SELECT array_agg(b) AS a FROM (SELECT carrier, name FROM airlines ORDER BY carrier DESC) s(a, b);
+SELECT array_agg(upper(name)) AS a FROM (SELECT * FROM (SELECT name, carrier FROM airlines ORDER BY carrier DESC) s WHERE carrier > 'C') t;
+SELECT dept, array_agg(name) AS names, string_agg(name, '/') AS joined FROM (SELECT * FROM employees ORDER BY salary DESC NULLS LAST, id) s GROUP BY dept ORDER BY dept;
+SELECT dept, array_agg(name) FILTER (WHERE id < 20) AS some, array_agg(name ORDER BY id) AS by_id, array_agg(DISTINCT id % 3) AS d, sum(id) AS n
+FROM (SELECT * FROM employees ORDER BY hired DESC, id) s GROUP BY ROLLUP (dept) ORDER BY dept NULLS FIRST;
+SELECT array_agg(x) AS a, array_agg(y) AS b FROM (SELECT id AS x, -id AS y FROM employees ORDER BY id % 5, id DESC LIMIT 7) s;
+WITH s AS (SELECT carrier, name FROM airlines ORDER BY name) SELECT string_agg(carrier, ' ') AS a, (SELECT array_agg(name) FROM s) AS b FROM s;
+SELECT ARRAY(SELECT x FROM (SELECT id AS x FROM employees ORDER BY id DESC) s WHERE x < 9) AS a;
+SELECT (SELECT string_agg(o, ',') FROM (SELECT order_id::text AS o FROM orders WHERE orders.customer_id = c.customer_id ORDER BY order_id DESC) s) AS orders
+FROM customers c ORDER BY customer_id LIMIT 5;
+SELECT array_agg(iv) AS a FROM (SELECT iv FROM t_types WHERE id < 12 ORDER BY iv::interval, id) s;
+SELECT array_agg(id) AS a FROM (SELECT id, ARRAY[i, si] AS k FROM t_types ORDER BY k DESC, id) s;
+SELECT array_agg(x) AS a FROM (SELECT DISTINCT dest AS x FROM flights WHERE carrier = 'AS' OR carrier = 'HA' ORDER BY dest DESC) s;
+SELECT array_agg(x) AS a FROM (SELECT count(*) AS n, origin AS x FROM flights GROUP BY origin ORDER BY count(*)) s;
+
+SELECT id, row_number() OVER () AS n, lag(id) OVER () AS before, lead(id, 2, 0) OVER () AS after, ntile(3) OVER () AS third
+FROM (SELECT id FROM employees ORDER BY salary DESC NULLS LAST, id) s ORDER BY n;
+SELECT id, first_value(id) OVER () AS first, last_value(id) OVER () AS last, nth_value(id, 2) OVER () AS second, rank() OVER () AS rank, count(*) OVER () AS n
+FROM (SELECT id FROM employees ORDER BY salary DESC NULLS LAST, id) s ORDER BY id;
+SELECT id, array_agg(id) OVER (ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS near, sum(id) OVER (ROWS UNBOUNDED PRECEDING) AS total
+FROM (SELECT id FROM employees WHERE id < 9 ORDER BY -id) s ORDER BY id;
+SELECT x FROM (SELECT id AS x, row_number() OVER () AS n FROM (SELECT id FROM employees ORDER BY name, id) s) t WHERE n <= 3 ORDER BY x;
+SELECT array_agg(id) AS a FROM (SELECT id, row_number() OVER () AS n FROM (SELECT id FROM employees ORDER BY name, id) s) t;
+
+SELECT id FROM (SELECT id FROM employees ORDER BY salary DESC NULLS LAST, id) s LIMIT 3;
+SELECT name FROM (SELECT name FROM employees ORDER BY salary DESC NULLS LAST, id) s OFFSET 2 LIMIT 3;
+SELECT * FROM (SELECT * FROM (SELECT carrier, name FROM airlines ORDER BY name DESC) s WHERE carrier > 'B') t LIMIT 4;
+WITH s AS (SELECT id, dept FROM employees ORDER BY id DESC) SELECT dept FROM s LIMIT 3;
+SELECT (SELECT id FROM (SELECT id FROM employees ORDER BY id DESC) s LIMIT 1) AS last, (SELECT id FROM (SELECT id FROM employees ORDER BY id) s LIMIT 1) AS first;
+SELECT count(*) AS n, sum(x) AS total FROM (SELECT id AS x FROM (SELECT id FROM employees ORDER BY id DESC) s LIMIT 4) t;
+SELECT count(*) AS n FROM (SELECT id FROM employees ORDER BY id DESC) s;
+SELECT max(a.id) AS a, count(*) AS n FROM (SELECT id FROM employees ORDER BY name) a JOIN (SELECT id FROM employees ORDER BY id DESC LIMIT 5) b USING (id);
+-- fails
+SELECT id FROM (SELECT id FROM employees ORDER BY id) s FETCH FIRST 2 ROWS WITH TIES;
