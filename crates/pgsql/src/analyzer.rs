@@ -24,6 +24,7 @@ use crate::{
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
         Arc::new(catalog::ResolveTypeNames),
+        Arc::new(correlated::MoveOuterAggregates),
         Arc::new(subquery_order::KeepSubqueryOrder),
         Arc::new(statement::RewriteLimit),
         Arc::new(aggregate::AdaptWindows),

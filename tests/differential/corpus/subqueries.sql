@@ -39,3 +39,31 @@ SELECT count(*) AS n FROM (SELECT id FROM employees ORDER BY id DESC) s;
 SELECT max(a.id) AS a, count(*) AS n FROM (SELECT id FROM employees ORDER BY name) a JOIN (SELECT id FROM employees ORDER BY id DESC LIMIT 5) b USING (id);
 -- fails
 SELECT id FROM (SELECT id FROM employees ORDER BY id) s FETCH FIRST 2 ROWS WITH TIES;
+
+-- An aggregate belongs to the innermost query that has one of its columns.
+
+SELECT (SELECT count(e.id)) AS n FROM employees e;
+SELECT (SELECT count(id)) AS n, (SELECT avg(salary) FROM (VALUES (1)) v) AS a FROM employees;
+SELECT (SELECT count(*) FILTER (WHERE e.id > 5)) AS n, count(*) AS all_rows FROM employees e;
+SELECT (SELECT sum(e.id) + count(*) FROM airlines) AS n FROM employees e;
+SELECT (SELECT string_agg(e.dept, ',' ORDER BY e.id) FROM airlines LIMIT 1) AS a, (SELECT count(DISTINCT e.dept)) AS d FROM employees e WHERE id < 9;
+SELECT dept, (SELECT sum(e.id)) AS total, max(id) AS last, (SELECT count(*) FROM employees i WHERE i.dept = e.dept) AS n FROM employees e GROUP BY dept ORDER BY dept;
+SELECT dept, (SELECT min(e.id) + max(i.id) FROM employees i) AS n FROM employees e GROUP BY dept ORDER BY dept;
+SELECT dept FROM employees e GROUP BY dept HAVING (SELECT max(e.id) > 38) ORDER BY dept;
+SELECT dept, (SELECT 'many' FROM (VALUES (1)) v HAVING count(e.id) > 9) AS size FROM employees e GROUP BY dept ORDER BY dept;
+SELECT dept, (SELECT grouping(e.dept)) AS g, (SELECT count(e.id)) AS n FROM employees e GROUP BY ROLLUP (dept) ORDER BY g, dept;
+SELECT (SELECT (SELECT count(e.id))) AS n FROM employees e;
+SELECT x, (SELECT (SELECT max(i.id + v.x)) FROM employees i) AS n FROM (VALUES (1), (2)) v(x) ORDER BY x;
+SELECT (SELECT m FROM (SELECT max(e.id) AS m) s) AS n FROM employees e;
+SELECT 1 AS one, EXISTS (SELECT 1 FROM (VALUES (1)) v HAVING max(e.id) > 39) AS any_high FROM employees e;
+SELECT id, (SELECT max(e.id) OVER ()) AS own FROM employees e ORDER BY id LIMIT 2;
+-- fails
+SELECT e.id, (SELECT count(e.id)) AS n FROM employees e;
+-- fails
+SELECT (SELECT max(e.id) FROM airlines) AS n FROM employees e;
+-- fails
+SELECT id FROM employees e WHERE id = (SELECT max(e.id) FROM (VALUES (1)) v);
+-- fails
+SELECT s.m FROM employees e, LATERAL (SELECT max(e.id) AS m) s;
+-- fails
+SELECT dept, (SELECT e.id) AS n FROM employees e GROUP BY dept;

@@ -8,6 +8,7 @@
 mod domain;
 mod membership;
 mod nullable;
+mod outer_aggregates;
 mod subquery_value;
 mod value_rewriter;
 
@@ -23,6 +24,7 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use domain::Domain;
 use membership::Position;
+pub(crate) use outer_aggregates::MoveOuterAggregates;
 use value_rewriter::ValueRewriter;
 
 use crate::json::WHOLE_ROW;
