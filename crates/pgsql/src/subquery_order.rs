@@ -44,9 +44,9 @@ impl AnalyzerRule for KeepSubqueryOrder {
         if !has_order {
             return Ok(plan);
         }
-        let keeper = OrderKeeper { count: Cell::new(0) };
-        let plan = plan.transform_up_with_subqueries(|node| keeper.require_order(node)).data()?;
-        drop_sorts(keeper.order_output(plan)?, true).data()
+        let rewriter = OrderRewriter { count: Cell::new(0) };
+        let plan = plan.transform_up_with_subqueries(|node| rewriter.require_order(node)).data()?;
+        drop_sorts(rewriter.order_output(plan)?, true).data()
     }
 }
 
@@ -63,11 +63,11 @@ impl OrderedRows {
 }
 
 /// Requires orders, and numbers the columns that carry their keys.
-struct OrderKeeper {
+struct OrderRewriter {
     count: Cell<usize>,
 }
 
-impl OrderKeeper {
+impl OrderRewriter {
     fn next_name(&self) -> String {
         self.count.set(self.count.get() + 1);
         format!("order\u{1}{}", self.count.get())

@@ -1,6 +1,6 @@
 //! `pg_typeof`: the type that an expression has in PostgreSQL.
 //!
-//! It is derived from the plan and not from the values, because integers are wider here than in PostgreSQL.
+//! It is derived from the plan and not from the values, because some integers are wider here than in PostgreSQL.
 
 use std::cell::Cell;
 
