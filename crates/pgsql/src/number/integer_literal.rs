@@ -107,7 +107,7 @@ impl VisitorMut for LiteralMarker {
                 }
             }
             // A sign belongs to the literal.
-            Expr::UnaryOp { op: UnaryOperator::Minus, expr } if is_marked(expr) => {
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr } if is_marked_number(expr) => {
                 unmark(expr);
                 mark(expression);
             }
@@ -170,8 +170,14 @@ fn mark(expression: &mut Expr) {
     *expression = binary(literal, BinaryOperator::Custom(OPERATOR.to_owned()), Expr::value(Value::Null));
 }
 
-fn is_marked(expression: &Expr) -> bool {
-    matches!(expression, Expr::BinaryOp { op: BinaryOperator::Custom(operator), .. } if operator == OPERATOR)
+/// Whether `expression` is a marked literal without a sign.
+fn is_marked_number(expression: &Expr) -> bool {
+    match expression {
+        Expr::BinaryOp { left, op: BinaryOperator::Custom(operator), .. } => {
+            operator == OPERATOR && matches!(left.as_ref(), Expr::Value(_))
+        }
+        _ => false,
+    }
 }
 
 /// Removes the mark of a number of rows or of a column, which the planner reads itself.
