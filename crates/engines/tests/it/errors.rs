@@ -98,7 +98,7 @@ async fn unknown_columns_get_the_columns_of_the_table() {
 #[tokio::test]
 async fn mistyped_expressions_say_what_does_not_fit() {
     let (_folder, node) = database();
-    assert_snapshot!(node.refusal("SELECT dest + 1 FROM flights").await, @"invalid_arguments: operator does not exist: text + bigint; cast the text to a number, for instance x::numeric, or the number to text");
+    assert_snapshot!(node.refusal("SELECT dest + 1 FROM flights").await, @"invalid_arguments: operator does not exist: text + integer; cast the text to a number, for instance x::numeric, or the number to text");
     assert_snapshot!(node.refusal("SELECT sum(dest) FROM flights").await, @"invalid_arguments: function sum(text) does not exist; cast the argument to a number, for instance sum(x::numeric)");
     assert_snapshot!(node.refusal("SELECT * FROM flights WHERE delay > 'late'").await, @r#"
     invalid_arguments: invalid input syntax for type bigint: "late"
