@@ -4,14 +4,15 @@
 //! distinct values of the outer columns that the plan uses. It is joined at the leaves of the plan. Each operator above
 //! also returns the columns of the domain, and processes the rows of each outer value separately.
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, JoinType, NullEquality, NullHandling, Result, ScalarValue, UnnestOptions};
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::FieldRef;
+use datafusion::common::{Column, DFSchema, NullHandling, Result, TableReference, UnnestOptions, plan_err};
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::WindowFunction;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprFunctionExt, FetchType, Join, Limit, LogicalPlan, LogicalPlanBuilder, Projection,
-    SkipType, SortExpr, Subquery, Values, cast, lit, when,
+    Distinct, DistinctOn, Expr, ExprFunctionExt, FetchType, Limit, LogicalPlan, LogicalPlanBuilder, Projection,
+    SkipType, SortExpr, Union, Values, Window, cast, lit, when,
 };
 
 /// The outer columns that a plan uses, and the table that has them.
@@ -28,85 +29,126 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// Evaluates `plan` for each row of the domain; `None` if that is not supported.
-    pub(super) fn push(&self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    /// Evaluates `plan` for each row of the domain, or refuses what is not supported.
+    pub(super) fn push(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
         if !self.is_used_by(plan)? {
             if matches!(plan, LogicalPlan::EmptyRelation(empty) if empty.produce_one_row) {
-                return Ok(Some(self.table.clone()));
+                return Ok(self.table.clone());
             }
-            return LogicalPlanBuilder::from(self.table.clone()).cross_join(plan.clone())?.build().map(Some);
+            return LogicalPlanBuilder::from(self.table.clone()).cross_join(plan.clone())?.build();
         }
         match plan {
             LogicalPlan::Projection(projection) => self.push_projection(projection),
             LogicalPlan::Filter(filter) => {
-                let Some(input) = self.push(&filter.input)? else { return Ok(None) };
                 let predicate = self.replace_outer_columns(filter.predicate.clone(), filter.input.schema())?;
-                LogicalPlanBuilder::from(input).filter(predicate)?.build().map(Some)
+                LogicalPlanBuilder::from(self.push(&filter.input)?).filter(predicate)?.build()
             }
             LogicalPlan::SubqueryAlias(alias) => {
-                let Some(input) = self.push(&alias.input)? else { return Ok(None) };
                 let inner = alias.input.schema().columns();
                 let named = inner.into_iter().zip(alias.schema.iter()).map(|(column, (qualifier, field))| {
                     Expr::Column(column).alias_qualified(qualifier.cloned(), field.name())
                 });
                 let output: Vec<Expr> = self.carried_columns().chain(named).collect();
-                LogicalPlanBuilder::from(input).project(output)?.build().map(Some)
+                LogicalPlanBuilder::from(self.push(&alias.input)?).project(output)?.build()
             }
             // An order without a limit has no effect.
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.push(&sort.input),
             LogicalPlan::Limit(limit) => self.push_limit(limit),
             LogicalPlan::Aggregate(aggregate) => self.push_aggregate(aggregate),
             LogicalPlan::Distinct(Distinct::All(input)) => {
-                let Some(input) = self.push(input)? else { return Ok(None) };
-                LogicalPlanBuilder::from(input).distinct()?.build().map(Some)
+                LogicalPlanBuilder::from(self.push(input)?).distinct()?.build()
             }
-            LogicalPlan::Window(window) => {
-                let Some(input) = self.push(&window.input)? else { return Ok(None) };
-                let fields = window.schema.iter().skip(window.input.schema().fields().len());
-                let mut expressions = Vec::new();
-                for (expression, (_, field)) in window.window_expr.iter().zip(fields) {
-                    let Some(divided) = self.partition_window(expression.clone(), window.input.schema())? else {
-                        return Ok(None);
-                    };
-                    expressions.push(divided.alias(field.name()));
-                }
-                LogicalPlanBuilder::from(input).window(expressions)?.build().map(Some)
-            }
+            LogicalPlan::Distinct(Distinct::On(distinct)) => self.push_distinct_on(distinct),
+            LogicalPlan::Window(window) => self.push_window(window),
             LogicalPlan::Unnest(unnest) if unnest.struct_type_columns.is_empty() => {
-                let Some(input) = self.push(&unnest.input)? else { return Ok(None) };
                 let mut options: UnnestOptions = unnest.options.clone();
                 if self.keeps_rows {
                     options.null_handling = NullHandling::PreserveAndExpandEmpty;
                 }
                 let columns = unnest.exec_columns.clone();
-                LogicalPlanBuilder::from(input).unnest_columns_with_options(columns, options)?.build().map(Some)
+                let input = LogicalPlanBuilder::from(self.push(&unnest.input)?);
+                input.unnest_columns_with_options(columns, options)?.build()
             }
             LogicalPlan::Join(join) => self.push_join(join),
+            LogicalPlan::Union(union) => self.push_union(union),
             LogicalPlan::Values(values) => self.push_values(values),
             LogicalPlan::Subquery(subquery) => self.push(&subquery.subquery),
-            _ => Ok(None),
+            LogicalPlan::RecursiveQuery(_) => self.refuse("WITH RECURSIVE"),
+            _ => self.refuse("a relation of this kind"),
         }
     }
 
-    fn carried_columns(&self) -> impl Iterator<Item = Expr> + '_ {
+    /// Refuses a subquery with `clause`, in words of the statement.
+    pub(super) fn refuse<T>(&self, clause: &str) -> Result<T> {
+        // Generated names contain a character that no statement can contain.
+        let named = self.columns.iter().map(|(column, _)| column).find(|column| !column.name.contains('\u{1}'));
+        let column = named.map_or_else(|| "columns".to_owned(), Column::flat_name);
+        plan_err!(
+            "a subquery with {clause} is not supported where it uses {column} of an outer query; write it as a query in \
+             FROM without that column, and join it"
+        )
+    }
+
+    pub(super) fn carried_columns(&self) -> impl Iterator<Item = Expr> + '_ {
         self.carried.iter().cloned().map(Expr::Column)
     }
 
-    fn push_projection(&self, projection: &Projection) -> Result<Option<LogicalPlan>> {
-        let Some(input) = self.push(&projection.input)? else { return Ok(None) };
-        let mut output: Vec<Expr> = self.carried_columns().collect();
-        for (expression, (qualifier, field)) in projection.expr.iter().zip(projection.schema.iter()) {
-            let replaced = self.replace_outer_columns(expression.clone(), projection.input.schema())?;
-            let keeps_name = replaced == *expression;
-            let named = replaced.unalias().alias_qualified(qualifier.cloned(), field.name());
-            output.push(if keeps_name { expression.clone() } else { named });
+    fn push_projection(&self, projection: &Projection) -> Result<LogicalPlan> {
+        let named = self.replace_outputs(&projection.expr, projection.schema.iter(), projection.input.schema())?;
+        let output: Vec<Expr> = self.carried_columns().chain(named).collect();
+        LogicalPlanBuilder::from(self.push(&projection.input)?).project(output)?.build()
+    }
+
+    /// Replaces the outer columns in `expressions`, over rows of `inner`. Their names, those of `outputs`, stay.
+    pub(super) fn replace_outputs<'a>(
+        &self,
+        expressions: &[Expr],
+        outputs: impl Iterator<Item = (Option<&'a TableReference>, &'a FieldRef)>,
+        inner: &DFSchema,
+    ) -> Result<Vec<Expr>> {
+        let mut named = Vec::new();
+        for (expression, (qualifier, field)) in expressions.iter().zip(outputs) {
+            let replaced = self.replace_outer_columns(expression.clone(), inner)?;
+            named.push(match replaced == *expression {
+                true => replaced,
+                false => replaced.unalias().alias_qualified(qualifier.cloned(), field.name()),
+            });
         }
-        LogicalPlanBuilder::from(input).project(output)?.build().map(Some)
+        Ok(named)
+    }
+
+    fn push_distinct_on(&self, distinct: &DistinctOn) -> Result<LogicalPlan> {
+        let inner = distinct.input.schema();
+        let replace = |expression: &Expr| self.replace_outer_columns(expression.clone(), inner);
+        let keys = distinct.on_expr.iter().map(replace).collect::<Result<Vec<_>>>()?;
+        let outputs = self.replace_outputs(&distinct.select_expr, distinct.schema.iter(), inner)?;
+        let mut order: Vec<SortExpr> = self.carried_columns().map(|column| column.sort(true, false)).collect();
+        for key in distinct.sort_expr.iter().flatten() {
+            order.push(SortExpr::new(replace(&key.expr)?, key.asc, key.nulls_first));
+        }
+        let order = distinct.sort_expr.is_some().then_some(order);
+        let keys = self.carried_columns().chain(keys).collect();
+        let outputs = self.carried_columns().chain(outputs).collect();
+        LogicalPlanBuilder::from(self.push(&distinct.input)?).distinct_on(keys, outputs, order)?.build()
+    }
+
+    fn push_union(&self, union: &Union) -> Result<LogicalPlan> {
+        let mut inputs = Vec::new();
+        for input in &union.inputs {
+            let pushed = self.push(input)?;
+            let columns: Vec<Column> = self.carried.iter().cloned().chain(input.schema().columns()).collect();
+            let is_in_order = pushed.schema().columns() == columns;
+            inputs.push(Arc::new(match is_in_order {
+                true => pushed,
+                false => LogicalPlanBuilder::from(pushed).project(columns.into_iter().map(Expr::Column))?.build()?,
+            }));
+        }
+        Union::try_new_with_loose_types(inputs).map(LogicalPlan::Union)
     }
 
     /// Joins the domain with row numbers, and selects the values by number. A union of the rows would not work:
     /// DataFusion would treat rows with constants as sorted.
-    fn push_values(&self, values: &Values) -> Result<Option<LogicalPlan>> {
+    pub(super) fn push_values(&self, values: &Values) -> Result<LogicalPlan> {
         let number = format!("row\u{1}{}", self.number);
         let rows = (0_i64..).zip(&values.values).map(|(row, _)| vec![lit(row)]).collect();
         let rows = LogicalPlanBuilder::values(rows)?;
@@ -117,11 +159,11 @@ impl Domain {
         for (index, field) in values.schema.fields().iter().enumerate() {
             let mut chosen = Vec::new();
             for row in &values.values {
-                let Some(value) = row.get(index) else { return Ok(None) };
-                let value = self.replace_outer_columns(value.clone(), &values.schema)?;
+                let Some(value) = row.get(index) else { return self.refuse("VALUES") };
+                let value = self.replace_outer_columns(value.clone(), &DFSchema::empty())?;
                 chosen.push(cast(value.unalias(), field.data_type().clone()));
             }
-            let Some(last) = chosen.pop() else { return Ok(None) };
+            let Some(last) = chosen.pop() else { return self.refuse("VALUES") };
             let mut chosen = (0_i64..).zip(chosen);
             let value = match chosen.next() {
                 None => last,
@@ -135,14 +177,14 @@ impl Domain {
             };
             output.push(value.alias(field.name()));
         }
-        LogicalPlanBuilder::from(self.table.clone()).cross_join(rows)?.project(output)?.build().map(Some)
+        LogicalPlanBuilder::from(self.table.clone()).cross_join(rows)?.project(output)?.build()
     }
 
     /// Limits the rows of each outer value by their row number.
-    fn push_limit(&self, limit: &Limit) -> Result<Option<LogicalPlan>> {
+    fn push_limit(&self, limit: &Limit) -> Result<LogicalPlan> {
         let (SkipType::Literal(skip), FetchType::Literal(fetch)) = (limit.get_skip_type()?, limit.get_fetch_type()?)
         else {
-            return Ok(None);
+            return self.refuse("LIMIT or OFFSET that is not a number");
         };
         let limited = |input: &LogicalPlan| {
             let limit = Limit { skip: limit.skip.clone(), fetch: limit.fetch.clone(), input: input.clone().into() };
@@ -162,7 +204,7 @@ impl Domain {
             LogicalPlan::Sort(sort) => (&sort.input, sort.expr.clone()),
             _ => (&limit.input, Vec::new()),
         };
-        let Some(input) = self.push(source)? else { return Ok(None) };
+        let input = self.push(source)?;
         let mut keys = Vec::new();
         for key in order {
             let expression = self.replace_outer_columns(key.expr.clone(), source.schema())?;
@@ -185,191 +227,27 @@ impl Domain {
             .filter(chosen)?
             .project(output)?
             .build()
-            .map(Some)
     }
 
-    fn push_aggregate(&self, aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
-        if aggregate.group_expr.iter().any(|expression| matches!(expression, Expr::GroupingSet(_))) {
-            return Ok(None);
+    fn push_window(&self, window: &Window) -> Result<LogicalPlan> {
+        let inner = window.input.schema();
+        let fields = window.schema.iter().skip(inner.fields().len());
+        let mut expressions = Vec::new();
+        for (expression, (_, field)) in window.window_expr.iter().zip(fields) {
+            expressions.push(self.partition_window(expression.clone(), inner)?.alias(field.name()));
         }
-        let Some(input) = self.push(&aggregate.input)? else { return Ok(None) };
-        let inner = aggregate.input.schema();
-        let named = |expression: &Expr, index: usize| -> Result<Expr> {
-            let (qualifier, field) = aggregate.schema.qualified_field(index);
-            let replaced = self.replace_outer_columns(expression.clone(), inner)?;
-            let keeps_name = replaced == *expression;
-            let named = replaced.unalias().alias_qualified(qualifier.cloned(), field.name());
-            Ok(if keeps_name { expression.clone() } else { named })
-        };
-        let mut groups: Vec<Expr> = self.carried_columns().collect();
-        let count = aggregate.group_expr.len();
-        for (index, expression) in aggregate.group_expr.iter().enumerate() {
-            groups.push(named(expression, index)?);
-        }
-        let mut values = Vec::new();
-        for (index, expression) in aggregate.aggr_expr.iter().enumerate() {
-            values.push(named(expression, count + index)?);
-        }
-        let grouped = LogicalPlanBuilder::from(input).aggregate(groups, values)?.build()?;
-        if count > 0 { Ok(Some(grouped)) } else { self.with_empty_groups(aggregate, grouped).map(Some) }
-    }
-
-    /// Adds a row to `grouped` for each outer value without rows, because an aggregate without GROUP BY always has one.
-    fn with_empty_groups(&self, aggregate: &Aggregate, grouped: LogicalPlan) -> Result<LogicalPlan> {
-        let marker = format!("is there\u{1}{}", self.number);
-        let inner_name = |column: &Column| format!("{}\u{1}inner {}", column.name, self.number);
-        let mut output: Vec<Expr> =
-            self.carried.iter().map(|column| Expr::Column(column.clone()).alias(inner_name(column))).collect();
-        output.push(lit(true).alias(&marker));
-        output.extend(aggregate.schema.columns().into_iter().map(Expr::Column));
-        let grouped = LogicalPlanBuilder::from(grouped).project(output)?.build()?;
-        let inner: Vec<Column> =
-            self.carried.iter().map(|column| Column::new_unqualified(inner_name(column))).collect();
-        let joined = self.join_on_keys(self.table.clone(), grouped, (self.carried.clone(), inner), JoinType::Left)?;
-        let mut output: Vec<Expr> = self.carried_columns().collect();
-        for (expression, (qualifier, field)) in aggregate.aggr_expr.iter().zip(aggregate.schema.iter()) {
-            let of_none = match expression.clone().unalias() {
-                Expr::AggregateFunction(function) => function.func.default_value(field.data_type())?,
-                _ => ScalarValue::try_from(field.data_type())?,
-            };
-            let value = Expr::Column(Column::new(qualifier.cloned(), field.name()));
-            let is_none = Expr::Column(Column::new_unqualified(&marker)).is_null();
-            let value = when(is_none, lit(of_none)).otherwise(value)?;
-            output.push(value.alias_qualified(qualifier.cloned(), field.name()));
-        }
-        LogicalPlanBuilder::from(joined).project(output)?.build()
-    }
-
-    /// Joins `left` with `right` on equal `keys`; NULL equals NULL.
-    pub(super) fn join_on_keys(
-        &self,
-        left: LogicalPlan,
-        right: LogicalPlan,
-        keys: (Vec<Column>, Vec<Column>),
-        join_type: JoinType,
-    ) -> Result<LogicalPlan> {
-        let left = LogicalPlanBuilder::from(left);
-        if keys.0.is_empty() {
-            return left.join_on(right, join_type, [lit(true)])?.build();
-        }
-        left.join_detailed(right, join_type, keys, None, NullEquality::NullEqualsNull)?.build()
-    }
-
-    /// Evaluates a join of which only one side uses the domain. The other side and the condition take its columns from
-    /// there.
-    fn push_join(&self, join: &Join) -> Result<Option<LogicalPlan>> {
-        let is_lateral = matches!(join.right.as_ref(), LogicalPlan::Subquery(_));
-        if !matches!(join.join_type, JoinType::Inner | JoinType::Left)
-            || is_lateral
-            || (self.is_used_by(&join.right)? && join.join_type == JoinType::Left)
-        {
-            return Ok(None);
-        }
-        let (first, second) = if self.is_used_by(&join.right)? {
-            if self.is_used_by(&join.left)? {
-                return Ok(None);
-            }
-            (&join.right, &join.left)
-        } else {
-            (&join.left, &join.right)
-        };
-        let Some(pushed) = self.push(first)? else { return Ok(None) };
-        let mut conditions = Vec::new();
-        for (left, right) in &join.on {
-            conditions.push(left.clone().eq(right.clone()));
-        }
-        conditions.extend(join.filter.clone());
-        if join.null_equality == NullEquality::NullEqualsNull && !join.on.is_empty() {
-            return Ok(None);
-        }
-        let schema = merge_schema(&[&join.left, &join.right]);
-        let conditions = conditions
-            .into_iter()
-            .map(|condition| self.replace_outer_columns(condition, &schema))
-            .collect::<Result<Vec<_>>>()?;
-        LogicalPlanBuilder::from(pushed).join_on(second.as_ref().clone(), join.join_type, conditions)?.build().map(Some)
+        LogicalPlanBuilder::from(self.push(&window.input)?).window(expressions)?.build()
     }
 
     /// Partitions a window by the domain's columns.
-    fn partition_window(&self, expression: Expr, schema: &DFSchema) -> Result<Option<Expr>> {
-        Ok(match self.replace_outer_columns(expression, schema)?.unalias() {
+    fn partition_window(&self, expression: Expr, schema: &DFSchema) -> Result<Expr> {
+        match self.replace_outer_columns(expression, schema)?.unalias() {
             Expr::WindowFunction(function) => {
                 let WindowFunction { fun, mut params } = *function;
                 params.partition_by.extend(self.carried_columns());
-                Some(Expr::from(WindowFunction { fun, params }))
+                Ok(Expr::from(WindowFunction { fun, params }))
             }
-            _ => None,
-        })
-    }
-
-    /// Whether `plan` uses columns of the domain.
-    fn is_used_by(&self, plan: &LogicalPlan) -> Result<bool> {
-        let mut used = false;
-        plan.apply_with_subqueries(|node| {
-            node.apply_expressions(|expression| {
-                expression.apply(|expression| {
-                    used |=
-                        matches!(expression, Expr::OuterReferenceColumn(_, column) if self.domain_column(column).is_some());
-                    Ok(TreeNodeRecursion::Continue)
-                })
-            })?;
-            Ok(if used { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        Ok(used)
-    }
-
-    fn domain_column(&self, column: &Column) -> Option<&Column> {
-        self.columns.iter().find(|(outer, _)| outer == column).map(|(_, name)| name)
-    }
-
-    /// Replaces the outer query's columns in `expression`, over rows of `schema`, with the domain's columns.
-    fn replace_outer_columns(&self, expression: Expr, schema: &DFSchema) -> Result<Expr> {
-        expression
-            .transform_down(|expression| {
-                Ok(match expression {
-                    Expr::OuterReferenceColumn(_, ref column) => match self.domain_column(column) {
-                        Some(name) => Transformed::yes(Expr::Column(name.clone())),
-                        None => Transformed::no(expression),
-                    },
-                    Expr::ScalarSubquery(subquery) => {
-                        Transformed::yes(Expr::ScalarSubquery(self.rewrite_subquery(subquery, schema)?))
-                    }
-                    Expr::Exists(mut exists) => {
-                        exists.subquery = self.rewrite_subquery(exists.subquery, schema)?;
-                        Transformed::yes(Expr::Exists(exists))
-                    }
-                    Expr::InSubquery(mut contained) => {
-                        contained.subquery = self.rewrite_subquery(contained.subquery, schema)?;
-                        Transformed::yes(Expr::InSubquery(contained))
-                    }
-                    Expr::SetComparison(mut comparison) => {
-                        comparison.subquery = self.rewrite_subquery(comparison.subquery, schema)?;
-                        Transformed::yes(Expr::SetComparison(comparison))
-                    }
-                    other => Transformed::no(other),
-                })
-            })
-            .data()
-    }
-
-    /// Rewrites a subquery of an inner query, whose outer columns now belong to the next outer query.
-    fn rewrite_subquery(&self, subquery: Subquery, schema: &DFSchema) -> Result<Subquery> {
-        let plan = subquery.subquery.as_ref().clone().transform_up_with_subqueries(|node| {
-            node.map_expressions(|expression| {
-                expression.transform_up(|expression| {
-                    Ok(match expression {
-                        Expr::OuterReferenceColumn(ref field, ref column) if !schema.has_column(column) => {
-                            match self.domain_column(column) {
-                                Some(name) => Transformed::yes(Expr::OuterReferenceColumn(field.clone(), name.clone())),
-                                None => Transformed::no(expression),
-                            }
-                        }
-                        other => Transformed::no(other),
-                    })
-                })
-            })
-        });
-        let plan = plan.data()?;
-        Ok(Subquery { outer_ref_columns: plan.all_out_ref_exprs(), subquery: plan.into(), spans: subquery.spans })
+            _ => self.refuse("a window function of this kind"),
+        }
     }
 }

@@ -9,7 +9,8 @@ use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, lit, when};
 
-use super::{is_volatile, outer_columns};
+use super::is_volatile;
+use super::outer_columns::{outer_columns, subquery_of};
 
 /// Where in a node an expression is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,8 +88,7 @@ pub(super) fn join_membership(
     Ok(Some((joined, result)))
 }
 
-fn has_subquery(expression: &Expr) -> Result<bool> {
-    expression.exists(|part| {
-        Ok(matches!(part, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_)))
-    })
+/// Whether `expression` has a subquery.
+pub(super) fn has_subquery(expression: &Expr) -> Result<bool> {
+    expression.exists(|part| Ok(subquery_of(part).is_some()))
 }

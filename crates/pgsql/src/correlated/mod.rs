@@ -1,30 +1,38 @@
 //! Turns correlated subqueries that DataFusion does not plan into joins.
 //!
-//! DataFusion plans subqueries whose outer columns occur in a filter without a limit, window or similar above it. All
-//! other subqueries are evaluated for all outer values at once ([`Domain`]) and joined.
+//! DataFusion plans subqueries whose outer columns occur in a filter without an aggregate, limit, window or similar above
+//! it; a scalar subquery may have an aggregate. All other subqueries are evaluated for all outer values at once
+//! ([`Domain`]) and joined, or refused.
 //!
-//! DataFusion's issues 6140, 16137, 21201, 23022 and 25347; `docs/decisions/upstream` says when the module can go.
+//! DataFusion's issues 6140, 16137, 21201, 23022, 24960, 25347 and 25519; `docs/decisions/upstream` says when the module
+//! can go.
 
 mod domain;
+mod grouping;
+mod joins;
 mod membership;
 mod nullable;
 mod outer_aggregates;
+mod outer_columns;
+mod simple;
 mod subquery_value;
 mod value_rewriter;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, JoinType, Result};
+use datafusion::common::{Column, JoinType, Result, TableReference, plan_err};
 use datafusion::logical_expr::{
-    Expr, Join, LogicalPlan, LogicalPlanBuilder, Operator, SubqueryAlias, binary_expr, lit, utils,
+    Distinct, DistinctOn, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, RecursiveQuery, SortExpr,
+    SubqueryAlias, Values, binary_expr, lit, utils,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use domain::Domain;
-use membership::Position;
+use membership::{Position, has_subquery};
 pub(crate) use outer_aggregates::MoveOuterAggregates;
+use outer_columns::{is_lateral, outer_columns, subquery_of};
 use value_rewriter::ValueRewriter;
 
 use crate::json::WHOLE_ROW;
@@ -40,7 +48,7 @@ impl AnalyzerRule for DecorrelateSubqueries {
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         let plan = nullable::make_subqueries_nullable(plan)?;
-        let rewriter = SubqueryRewriter { count: Cell::new(0) };
+        let rewriter = SubqueryRewriter { count: Cell::new(0), recursive: RefCell::new(Vec::new()) };
         plan.transform_down_with_subqueries(|node| rewriter.rewrite(node)).data()
     }
 }
@@ -51,6 +59,8 @@ type JoinKeys = (Vec<Column>, Vec<Column>);
 /// Rewrites nodes, and numbers the generated names.
 struct SubqueryRewriter {
     count: Cell<usize>,
+    /// The names of the recursive queries that were visited.
+    recursive: RefCell<Vec<String>>,
 }
 
 impl SubqueryRewriter {
@@ -61,9 +71,21 @@ impl SubqueryRewriter {
 
     fn rewrite(&self, node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let rewritten = match &node {
-            LogicalPlan::Join(join) => self.rewrite_lateral(join)?,
-            LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Sort(_) => {
-                self.rewrite_subquery_values(&node)?
+            LogicalPlan::Join(join) => match self.rewrite_lateral(join)? {
+                Some(rewritten) => Some(rewritten),
+                None => self.rewrite_join_condition(join)?,
+            },
+            LogicalPlan::Projection(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::Aggregate(_)
+            | LogicalPlan::Window(_)
+            | LogicalPlan::Sort(_) => self.rewrite_subquery_values(&node)?,
+            LogicalPlan::Distinct(Distinct::On(distinct)) => self.rewrite_distinct_on(distinct)?,
+            LogicalPlan::Values(values) => self.rewrite_values(values)?,
+            LogicalPlan::RecursiveQuery(query) => {
+                check_recursion(query)?;
+                self.recursive.borrow_mut().push(query.name.clone());
+                None
             }
             _ => None,
         };
@@ -72,12 +94,7 @@ impl SubqueryRewriter {
 
     /// Rewrites a join whose right side uses columns of its left side.
     fn rewrite_lateral(&self, join: &Join) -> Result<Option<LogicalPlan>> {
-        let is_subquery = match join.right.as_ref() {
-            LogicalPlan::Subquery(_) => true,
-            LogicalPlan::SubqueryAlias(alias) => matches!(alias.input.as_ref(), LogicalPlan::Subquery(_)),
-            _ => false,
-        };
-        if !is_subquery || !join.on.is_empty() || !matches!(join.join_type, JoinType::Inner | JoinType::Left) {
+        if !is_lateral(join) || !join.on.is_empty() || !matches!(join.join_type, JoinType::Inner | JoinType::Left) {
             return Ok(None);
         }
         if !outer_columns(&join.right)?.iter().any(|column| join.left.schema().has_column(column)) {
@@ -93,13 +110,13 @@ impl SubqueryRewriter {
             let table = join.left.as_ref().clone();
             let domain =
                 Domain { table, columns: same, carried: columns, number: self.next_number(), keeps_rows: is_left };
-            let Some(mut rows) = domain.push(&join.right)? else { return Ok(None) };
+            let mut rows = domain.push(&join.right)?;
             if let Some(filter) = &join.filter {
                 rows = LogicalPlanBuilder::from(rows).filter(filter.clone())?.build()?;
             }
             return LogicalPlanBuilder::from(rows).project(output)?.build().map(Some);
         }
-        let Some((rows, keys)) = self.push_domain(&join.left, &join.right)? else { return Ok(None) };
+        let (rows, keys) = self.push_domain(&join.left, &join.right)?;
         let left = LogicalPlanBuilder::from(join.left.as_ref().clone());
         let mut conditions = key_conditions(keys);
         conditions.extend(join.filter.clone());
@@ -107,16 +124,25 @@ impl SubqueryRewriter {
     }
 
     /// Evaluates `plan` for each value of the columns of `outer` that it uses. Returns the join keys with it.
-    fn push_domain(&self, outer: &LogicalPlan, plan: &LogicalPlan) -> Result<Option<(LogicalPlan, JoinKeys)>> {
-        if is_volatile(outer)? {
-            return Ok(None);
-        }
+    fn push_domain(&self, outer: &LogicalPlan, plan: &LogicalPlan) -> Result<(LogicalPlan, JoinKeys)> {
         let number = self.next_number();
         let mut used: Vec<Column> = Vec::new();
         for column in outer_columns(plan)? {
             if outer.schema().has_column(&column) && !used.contains(&column) {
                 used.push(column);
             }
+        }
+        if !used.is_empty() && is_volatile(outer)? {
+            return plan_err!(
+                "a subquery that uses columns of rows with random values is not supported here; use it in a query in \
+                 FROM whose rows have no random values yet"
+            );
+        }
+        if !used.is_empty() && scans_rows_of(outer, &self.recursive.borrow())? {
+            return plan_err!(
+                "a subquery or LATERAL that uses columns of a recursive query is not supported here; join its tables in \
+                 FROM of the recursive part"
+            );
         }
         let carried: Vec<Column> =
             (0..used.len()).map(|index| Column::new_unqualified(format!("outer\u{1}{number} {index}"))).collect();
@@ -128,29 +154,40 @@ impl SubqueryRewriter {
             LogicalPlanBuilder::from(outer.clone()).project(named)?.distinct()?.build()?
         };
         let domain = Domain { table, columns, carried: carried.clone(), number, keeps_rows: false };
-        Ok(domain.push(plan)?.map(|rows| (rows, (used, carried))))
+        Ok((domain.push(plan)?, (used, carried)))
     }
 
     /// Rewrites a node with subqueries in its expressions.
     fn rewrite_subquery_values(&self, node: &LogicalPlan) -> Result<Option<LogicalPlan>> {
-        let [input] = node.inputs()[..] else { return Ok(None) };
         let in_filter = matches!(node, LogicalPlan::Filter(_));
+        let separated = separate_conditions(node)?;
+        let node = separated.as_ref().unwrap_or(node);
+        let [input] = node.inputs()[..] else { return Ok(None) };
         // These nodes return the columns of their input.
         let keeps_columns = in_filter || matches!(node, LogicalPlan::Sort(_));
         // The number of leading expressions in which DataFusion supports no subqueries.
         let refused = match node {
-            LogicalPlan::Sort(_) => usize::MAX,
+            LogicalPlan::Sort(_) | LogicalPlan::Window(_) => usize::MAX,
             LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.len(),
             _ => 0,
         };
         let position = if in_filter { Position::Condition } else { Position::Output };
         let mut values = ValueRewriter::new(self, input);
         let mut expressions = Vec::new();
-        let names: Vec<_> =
-            node.schema().iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone())).collect();
-        for (index, expression) in node.expressions().into_iter().enumerate() {
+        let own = node.expressions();
+        // A window's columns come after those of its input, and aggregates after the columns of grouping sets.
+        let others = node.schema().fields().len().saturating_sub(own.len());
+        let names = node.schema().iter().skip(others);
+        let names: Vec<_> = names.map(|(qualifier, field)| (qualifier.cloned(), field.clone())).collect();
+        for (index, expression) in own.into_iter().enumerate() {
             let count = values.count;
             let replaced = values.replace(expression, position, index < refused)?;
+            if values.count > count && matches!(replaced, Expr::GroupingSet(_)) {
+                return plan_err!(
+                    "a subquery in GROUPING SETS, ROLLUP or CUBE is not supported; compute it in a query in FROM, and \
+                     group by its column"
+                );
+            }
             expressions.push(match names.get(index) {
                 Some((qualifier, field)) if values.count > count && !keeps_columns => {
                     replaced.unalias().alias_qualified(qualifier.clone(), field.name())
@@ -169,6 +206,84 @@ impl SubqueryRewriter {
         let output: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
         LogicalPlanBuilder::from(node).project(output)?.build().map(Some)
     }
+
+    /// Rewrites DISTINCT ON with subqueries in its expressions.
+    fn rewrite_distinct_on(&self, distinct: &DistinctOn) -> Result<Option<LogicalPlan>> {
+        let mut values = ValueRewriter::new(self, &distinct.input);
+        let mut replace = |expression: &Expr| values.replace(expression.clone(), Position::Output, true);
+        let keys = distinct.on_expr.iter().map(&mut replace).collect::<Result<Vec<_>>>()?;
+        let mut outputs = Vec::new();
+        for (expression, (qualifier, field)) in distinct.select_expr.iter().zip(distinct.schema.iter()) {
+            outputs.push(replace(expression)?.unalias().alias_qualified(qualifier.cloned(), field.name()));
+        }
+        let mut order = Vec::new();
+        for key in distinct.sort_expr.iter().flatten() {
+            order.push(SortExpr::new(replace(&key.expr)?, key.asc, key.nulls_first));
+        }
+        if values.count == 0 {
+            return Ok(None);
+        }
+        let order = distinct.sort_expr.is_some().then_some(order);
+        LogicalPlanBuilder::from(values.joined).distinct_on(keys, outputs, order)?.build().map(Some)
+    }
+
+    /// Rewrites VALUES with subqueries as a query of its rows.
+    fn rewrite_values(&self, values: &Values) -> Result<Option<LogicalPlan>> {
+        let mut found = false;
+        for value in values.values.iter().flatten() {
+            found |= has_subquery(value)?;
+        }
+        if !found {
+            return Ok(None);
+        }
+        let table = LogicalPlanBuilder::empty(true).build()?;
+        let number = self.next_number();
+        let domain = Domain { table, columns: Vec::new(), carried: Vec::new(), number, keeps_rows: false };
+        let rows = domain.push_values(values)?;
+        Ok(Some(self.rewrite_subquery_values(&rows)?.unwrap_or(rows)))
+    }
+}
+
+/// Splits a filter: its conditions without subqueries are applied first, so that fewer rows have values for subqueries.
+/// `None` for another node, or if there is nothing to split.
+fn separate_conditions(node: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let LogicalPlan::Filter(filter) = node else { return Ok(None) };
+    let conditions = utils::split_conjunction(&filter.predicate).into_iter();
+    let (late, early): (Vec<&Expr>, Vec<&Expr>) =
+        conditions.partition(|condition| condition.contains_outer() || has_subquery(condition).unwrap_or(true));
+    let conjunction = |conditions: Vec<&Expr>| utils::conjunction(conditions.into_iter().cloned());
+    let (Some(late), Some(early)) = (conjunction(late), conjunction(early)) else { return Ok(None) };
+    let early = Filter::try_new(early, filter.input.clone()).map(LogicalPlan::Filter)?;
+    Filter::try_new(late, early.into()).map(LogicalPlan::Filter).map(Some)
+}
+
+/// Refuses a recursive query that uses itself in a subquery, as PostgreSQL does.
+fn check_recursion(query: &RecursiveQuery) -> Result<()> {
+    query.recursive_term.apply_with_subqueries(|node| {
+        node.apply_expressions(|expression| {
+            expression.apply(|part| {
+                if let Some(subquery) = subquery_of(part)
+                    && scans_rows_of(&subquery.subquery, std::slice::from_ref(&query.name))?
+                {
+                    return plan_err!(
+                        "recursive reference to query \"{}\" must not appear within a subquery; join it in FROM",
+                        query.name
+                    );
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(())
+}
+
+/// Whether `plan` scans the latest rows of one of the recursive queries `names`, or a table of that name.
+fn scans_rows_of(plan: &LogicalPlan, names: &[String]) -> Result<bool> {
+    plan.exists(|node| {
+        let LogicalPlan::TableScan(scan) = node else { return Ok(false) };
+        let TableReference::Bare { table } = &scan.table_name else { return Ok(false) };
+        Ok(names.iter().any(|name| name.eq_ignore_ascii_case(table)))
+    })
 }
 
 /// `plan` without the node that lets it use columns of outer queries.
@@ -232,22 +347,6 @@ fn is_null_of_null(expression: &Expr) -> bool {
     }
 }
 
-/// Returns the columns of outer queries that `plan` and its own subqueries use.
-fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
-    let mut columns = Vec::new();
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expression| {
-            expression.apply(|expression| {
-                if let Expr::OuterReferenceColumn(_, column) = expression {
-                    columns.push(column.clone());
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    })?;
-    Ok(columns)
-}
-
 /// Whether `plan` can return other rows at each evaluation.
 fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     let mut volatile = false;
@@ -256,83 +355,4 @@ fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
         Ok(if volatile { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(volatile)
-}
-
-/// Whether DataFusion plans the subquery `plan`: its outer columns are all in `schema` and occur only in filters, below
-/// projections and at most one aggregate. Below an aggregate they must be in equalities.
-fn is_simple(plan: &LogicalPlan, schema: &DFSchema) -> Result<bool> {
-    let mut simple = true;
-    let mut kinds_above = NodesAbove::default();
-    let mut node = plan;
-    if outer_columns(plan)?.is_empty() {
-        return Ok(true);
-    }
-    loop {
-        let own: Vec<Expr> = node.expressions();
-        let usage = |expression: &Expr| -> Result<bool> {
-            expression.exists(|inner| Ok(matches!(inner, Expr::OuterReferenceColumn(..))))
-        };
-        let nests = |expression: &Expr| -> Result<bool> {
-            let is_nested = |inner: &Expr| match inner {
-                Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
-                Expr::Exists(exists) => !exists.subquery.outer_ref_columns.is_empty(),
-                Expr::InSubquery(contained) => !contained.subquery.outer_ref_columns.is_empty(),
-                Expr::SetComparison(_) => true,
-                _ => false,
-            };
-            expression.exists(|inner| Ok(is_nested(inner)))
-        };
-        for expression in &own {
-            if nests(expression)? {
-                simple = false;
-            }
-            if usage(expression)? {
-                simple &= match node {
-                    LogicalPlan::Filter(filter) => {
-                        !kinds_above.has_other
-                            && utils::split_conjunction(&filter.predicate).into_iter().all(|part| {
-                                !usage(part).unwrap_or(true) || !kinds_above.has_aggregate || is_equality(part)
-                            })
-                    }
-                    _ => false,
-                };
-            }
-        }
-        match node {
-            LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Filter(_) => {}
-            LogicalPlan::Subquery(_) => {}
-            LogicalPlan::Aggregate(aggregate) => {
-                kinds_above.has_other |= !aggregate.group_expr.is_empty() || kinds_above.has_aggregate;
-                kinds_above.has_aggregate = true;
-            }
-            _ => kinds_above.has_other = true,
-        }
-        match node.inputs()[..] {
-            [input] if simple => node = input,
-            [] => return Ok(simple),
-            _ => break,
-        }
-    }
-    // If a node has several inputs, none of them may use outer columns.
-    let rest_uses = node.inputs().iter().any(|input| !input.all_out_ref_exprs().is_empty());
-    let outside = plan
-        .all_out_ref_exprs()
-        .iter()
-        .any(|reference| matches!(reference, Expr::OuterReferenceColumn(_, column) if !schema.has_column(column)));
-    Ok(simple && !rest_uses && !outside)
-}
-
-/// Whether `expression` compares an outer column with a value of the subquery's rows.
-fn is_equality(expression: &Expr) -> bool {
-    let Expr::BinaryExpr(binary) = expression else { return false };
-    let is_outer = |side: &Expr| matches!(side, Expr::OuterReferenceColumn(..));
-    let is_own = |side: &Expr| !side.exists(|part| Ok(is_outer(part))).unwrap_or(true) && side.any_column_refs();
-    binary.op == Operator::Eq
-        && ((is_outer(&binary.left) && is_own(&binary.right)) || (is_outer(&binary.right) && is_own(&binary.left)))
-}
-
-#[derive(Default)]
-struct NodesAbove {
-    has_aggregate: bool,
-    has_other: bool,
 }

@@ -3,14 +3,15 @@
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Column, DFSchema, Result, exec_err};
+use datafusion::common::{Column, DFSchema, Result, exec_err, internal_err};
 use datafusion::functions_aggregate::expr_fn::{bool_and, bool_or, count, first_value};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::logical_plan::Subquery;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator, ScalarUDF, binary_expr, lit, when};
 
 use super::membership::Position;
-use super::{is_simple, outer_columns};
+use super::outer_columns::outer_columns;
+use super::simple::{RowOfNone, is_simple};
 use crate::function::{ColumnarFunction, first_type, keep_types};
 
 /// A plan of one row, and the expression over its columns that replaces the subquery.
@@ -26,11 +27,14 @@ pub(super) fn needs_rewrite(expression: &Expr, position: Position, schema: &DFSc
         Expr::ScalarSubquery(subquery) => {
             let plan = subquery.subquery.as_ref();
             let is_correlated = !outer_columns(plan)?.is_empty();
-            is_correlated && !(is_simple(plan, schema)? && is_aggregate(plan))
+            is_correlated && !(is_simple(plan, schema, RowOfNone::Kept)? && is_aggregate(plan))
         }
-        Expr::Exists(exists) => position == Position::Output || !is_simple(&exists.subquery.subquery, schema)?,
+        Expr::Exists(exists) => {
+            position == Position::Output || !is_simple(&exists.subquery.subquery, schema, RowOfNone::Lost)?
+        }
         Expr::InSubquery(contained) => {
-            !position.allows_join(contained, schema)? || !is_simple(&contained.subquery.subquery, schema)?
+            !position.allows_join(contained, schema)?
+                || !is_simple(&contained.subquery.subquery, schema, RowOfNone::Lost)?
         }
         Expr::SetComparison(_) => true,
         _ => false,
@@ -57,9 +61,9 @@ pub(super) fn is_aggregate(plan: &LogicalPlan) -> bool {
 }
 
 /// Plans the subquery `expression`, over rows of `outer`. `number` makes names unique.
-pub(super) fn plan_subquery(expression: &Expr, outer: &DFSchema, number: usize) -> Result<Option<SubqueryValue>> {
+pub(super) fn plan_subquery(expression: &Expr, outer: &DFSchema, number: usize) -> Result<SubqueryValue> {
     match expression {
-        Expr::ScalarSubquery(subquery) => plan_scalar(subquery, number).map(Some),
+        Expr::ScalarSubquery(subquery) => plan_scalar(subquery, number),
         Expr::Exists(exists) => {
             let name = format!("rows\u{1}{number}");
             let none: Vec<Expr> = Vec::new();
@@ -67,18 +71,18 @@ pub(super) fn plan_subquery(expression: &Expr, outer: &DFSchema, number: usize) 
             let plan = plan.aggregate(none, vec![count(lit(1_i64)).alias(&name)])?.build()?;
             let rows = Expr::Column(Column::new_unqualified(name));
             let expression = if exists.negated { rows.eq(lit(0_i64)) } else { rows.gt(lit(0_i64)) };
-            Ok(Some(SubqueryValue { plan, expression }))
+            Ok(SubqueryValue { plan, expression })
         }
         Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
             let operand = to_outer_references(expr, outer)?;
             let value = plan_quantified(&operand, Operator::Eq, subquery, SetQuantifier::Any, number)?;
             let expression = if *negated { Expr::Not(Box::new(value.expression)) } else { value.expression };
-            Ok(Some(SubqueryValue { expression, ..value }))
+            Ok(SubqueryValue { expression, ..value })
         }
         Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
-            plan_quantified(&to_outer_references(expr, outer)?, *op, subquery, *quantifier, number).map(Some)
+            plan_quantified(&to_outer_references(expr, outer)?, *op, subquery, *quantifier, number)
         }
-        _ => Ok(None),
+        other => internal_err!("{other} is not a subquery"),
     }
 }
 

@@ -5,7 +5,8 @@ use datafusion::common::{JoinType, Result, plan_err};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator, Projection};
 
 use super::membership::{self, Position};
-use super::{SubqueryRewriter, key_conditions, outer_columns, subquery_value};
+use super::outer_columns::outer_columns;
+use super::{SubqueryRewriter, is_volatile, key_conditions, subquery_value};
 
 /// Replaces the subqueries in the expressions of one node.
 pub(super) struct ValueRewriter<'a> {
@@ -55,25 +56,9 @@ impl<'a> ValueRewriter<'a> {
             if !must_rewrite && !subquery_value::needs_rewrite(&expression, at, self.input.schema())? {
                 return self.keep(expression);
             }
-            match self.value_of(&expression)? {
-                Some(value) => Ok(Transformed::new(value, true, TreeNodeRecursion::Jump)),
-                None => self.leave(expression, at),
-            }
+            Ok(Transformed::new(self.value_of(&expression)?, true, TreeNodeRecursion::Jump))
         });
         replaced.data()
-    }
-
-    /// `expression`, whose subquery is left to DataFusion, unless its join would be wrong at `position`.
-    fn leave(&self, expression: Expr, position: Position) -> Result<Transformed<Expr>> {
-        if let Expr::InSubquery(contained) = &expression
-            && !position.allows_join(contained, self.input.schema())?
-        {
-            return plan_err!(
-                "IN and NOT IN with a subquery are not supported here for rows with random values; \
-                 write EXISTS or NOT EXISTS in WHERE"
-            );
-        }
-        Ok(Transformed::no(expression))
     }
 
     /// `expression`, whose subquery, if it is one, becomes DataFusion's join.
@@ -92,24 +77,28 @@ impl<'a> ValueRewriter<'a> {
         Ok(Transformed::yes(expression))
     }
 
-    /// The value of the subquery `expression` over the joined rows; `None` if that is not supported.
-    fn value_of(&mut self, expression: &Expr) -> Result<Option<Expr>> {
+    /// The value of the subquery `expression` over the joined rows.
+    pub(super) fn value_of(&mut self, expression: &Expr) -> Result<Expr> {
         let number = self.rewriter.next_number();
-        if let Expr::InSubquery(contained) = expression
-            && let Some((joined, value)) = membership::join_membership(&self.joined, contained, number)?
-        {
-            self.joined = joined;
-            self.count += 1;
-            return Ok(Some(value));
+        if let Expr::InSubquery(contained) = expression {
+            if let Some((joined, value)) = membership::join_membership(&self.joined, contained, number)? {
+                self.joined = joined;
+                self.count += 1;
+                return Ok(value);
+            }
+            if is_volatile(&self.joined)? {
+                return plan_err!(
+                    "IN and NOT IN with a subquery are not supported here for rows with random values; \
+                     write EXISTS or NOT EXISTS in WHERE"
+                );
+            }
         }
-        let Some(value) = subquery_value::plan_subquery(expression, self.input.schema(), number)? else {
-            return Ok(None);
-        };
-        let Some((rows, keys)) = self.rewriter.push_domain(&self.joined, &value.plan)? else { return Ok(None) };
+        let value = subquery_value::plan_subquery(expression, self.input.schema(), number)?;
+        let (rows, keys) = self.rewriter.push_domain(&self.joined, &value.plan)?;
         let left = LogicalPlanBuilder::from(self.joined.clone());
         self.joined = left.join_on(rows, JoinType::Left, key_conditions(keys))?.build()?;
         self.count += 1;
-        Ok(Some(value.expression))
+        Ok(value.expression)
     }
 }
 

@@ -1,41 +1,40 @@
-//! Rewrites HAVING: its names refer to columns of FROM, and without GROUP BY all rows are one group.
+//! Rewrites HAVING, whose names refer to columns of FROM, and groups of all rows: HAVING without GROUP BY, `GROUP BY ()`.
 
-use datafusion::common::{Result, plan_err};
-use datafusion::sql::sqlparser::ast::{
-    Expr, Function, GroupByExpr, OrderByExpr, Select, SelectItem, TableFactor, Visit,
-};
 use std::collections::HashSet;
 
-use super::columns::{NameScope, qualifier_of};
-use super::parse;
-use crate::aggregate::is_aggregate;
-use crate::syntax::factors;
-use crate::walk::{any_expression, for_each_expression};
+use datafusion::common::{Result, plan_err};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Select, SelectItem};
 
-/// Rewrites HAVING of `select`.
-pub(super) fn rewrite(select: &mut Select, order_by: &[OrderByExpr], scope: &mut NameScope<'_>) -> Result<()> {
-    if select.having.is_none() {
-        return Ok(());
+use super::columns::{NameScope, qualifier_of};
+use crate::syntax::{binary, call, factors, nested, number};
+use crate::walk::for_each_expression;
+
+/// Rewrites HAVING of `select`, and GROUP BY of no columns.
+pub(super) fn rewrite(select: &mut Select, scope: &mut NameScope<'_>) -> Result<()> {
+    if select.having.is_some() {
+        qualify(select, scope)?;
     }
-    qualify(select, scope)?;
-    let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(groups, _) if groups.is_empty());
-    let has_aggregates =
-        has_aggregate(&select.projection) || has_aggregate(&select.having) || order_by.iter().any(has_aggregate);
-    if is_grouped || has_aggregates {
-        return Ok(());
+    let GroupByExpr::Expressions(groups, _) = &mut select.group_by else { return Ok(()) };
+    let count = groups.len();
+    groups.retain(|group| !is_of_no_columns(group));
+    if groups.is_empty() && (count > 0 || select.having.is_some()) {
+        // The planner makes a group of all rows only for aggregates.
+        let has_group = binary(call("count", vec![number(1)]), BinaryOperator::GtEq, number(0));
+        select.having = Some(match select.having.take() {
+            Some(condition) => binary(nested(condition), BinaryOperator::And, has_group),
+            None => has_group,
+        });
     }
-    let mut outer = parse::parse_query("SELECT 1 FROM (SELECT count(*) AS rows_of_group FROM t) AS groups")?;
-    parse::change_select(&mut outer, |of_groups| {
-        if let Some(TableFactor::Derived { subquery, .. }) = of_groups.from.first_mut().map(|from| &mut from.relation) {
-            parse::change_select(subquery, |inner| {
-                inner.from = std::mem::take(&mut select.from);
-                inner.selection = select.selection.take();
-            });
-        }
-        select.from = std::mem::take(&mut of_groups.from);
-        select.selection = select.having.take();
-    });
     Ok(())
+}
+
+/// Whether `group` is `()`, or a list of only that grouping set.
+fn is_of_no_columns(group: &Expr) -> bool {
+    match group {
+        Expr::Tuple(columns) => columns.is_empty(),
+        Expr::GroupingSets(sets) => matches!(sets.as_slice(), [set] if set.is_empty()),
+        _ => false,
+    }
 }
 
 /// Qualifies names of columns that are also names of output columns, and refuses names that are only output columns.
@@ -81,12 +80,4 @@ fn qualify(select: &mut Select, scope: &mut NameScope<'_>) -> Result<()> {
         ),
         None => Ok(()),
     }
-}
-
-/// Whether `part` contains a call of an aggregate that is not a window function.
-fn has_aggregate(part: &impl Visit) -> bool {
-    any_expression(part, |expression| match expression {
-        Expr::Function(Function { name, over: None, .. }) => is_aggregate(&name.to_string().to_lowercase()),
-        _ => false,
-    })
 }

@@ -67,7 +67,7 @@ impl JoinRewriter<'_> {
                 }
                 SetExpr::Select(select) => {
                     self.rewrite_select(select, order_by)?;
-                    having::rewrite(select, order_by, &mut self.scope)?;
+                    having::rewrite(select, &mut self.scope)?;
                 }
                 _ => {}
             }

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use datafusion::common::{Result, not_impl_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Fetch, Function, FunctionArg, FunctionArguments, GroupByExpr, Ident, LimitClause, ObjectName, OrderByExpr,
-    Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, VisitorMut,
+    Expr, Fetch, Function, FunctionArg, FunctionArguments, Ident, LimitClause, ObjectName, OrderByExpr, Query, Select,
+    SelectItem, SetExpr, TableAlias, TableFactor, VisitorMut,
 };
 
 use super::{limit, multiset_operations, parse, row_subquery, unsupported, whole_row};
@@ -64,12 +64,6 @@ fn rewrite_select(select: &mut Select, order_by: &mut [OrderByExpr]) -> Result<(
     whole_row::name_whole_rows(select, order_by, unsupported::has_outer_join(select));
     unsupported::check_counts(select)?;
     crate::aggregate::disambiguate_casts(select, order_by);
-    if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
-        && matches!(expressions.as_slice(), [Expr::Tuple(none)] if none.is_empty())
-    {
-        // Aggregates without GROUP BY have one group of all rows.
-        expressions.clear();
-    }
     Ok(())
 }
 

@@ -42,6 +42,11 @@ pub(crate) fn to_core_error(error: &DataFusionError, database: &str) -> Error {
     }
     let invalid = |text: &str| Error::new(ErrorKind::InvalidArguments, clean_message(text, database));
     match error.find_root() {
+        DataFusionError::Plan(text) | DataFusionError::NotImplemented(text) | DataFusionError::Internal(text)
+            if UNPLANNED.iter().any(|part| text.contains(part)) =>
+        {
+            unplanned_error(text)
+        }
         DataFusionError::SchemaError(error, _) => schema_error(error, database),
         DataFusionError::Plan(text) if text.starts_with(SANITY_CHECK_PREFIX) => {
             tracing::error!(plan = text, "DataFusion's sanity check rejected a plan");
@@ -112,8 +117,32 @@ const ADVICE: &[(&str, &str)] = &[
     ("Field ", "Write the value itself in place of a field of a row."),
     ("Failed to unify argument types", "Cast the values to one type: x::text."),
     ("Inconsistent data type across values list", "Cast the values of a column to one type: '2013-01-01'::date."),
-    ("Correlated scalar subquery", "Put the subquery into SELECT of a query in FROM, and use its column."),
 ];
+
+/// Parts of DataFusion's errors for expressions where it has no plan for them. The texts contain its syntax trees.
+const UNPLANNED: &[&str] = &[
+    "Physical plan does not support",
+    "OuterReferenceColumn(",
+    "Correlated scalar subquery",
+    "subquery can only be used in",
+    "Correlated column is not allowed",
+    "undecorrelated",
+];
+
+fn unplanned_error(text: &str) -> Error {
+    tracing::info!(reason = text, "DataFusion has no plan for an expression");
+    let is_subquery = ["ubquer", "Exists(", "OuterReferenceColumn(", "SetComparison(", "Correlated", "undecorrelated"]
+        .iter()
+        .any(|part| text.contains(part));
+    if is_subquery {
+        return Error::new(ErrorKind::InvalidArguments, "a subquery is not supported at its place in the statement")
+            .with_hint(
+                "Put the subquery into SELECT of a query in FROM, and use its column; or join its tables in FROM.",
+            );
+    }
+    Error::new(ErrorKind::InvalidArguments, "an expression is not supported at its place in the statement")
+        .with_hint("Compute the expression in SELECT of a query in FROM, and use its column.")
+}
 
 /// An error of this server's readers or of other databases, at any depth of the chain of causes.
 fn find_own_error(error: &DataFusionError) -> Option<Error> {
@@ -265,9 +294,22 @@ fn clean_message(text: &str, database: &str) -> String {
     for noise in ERROR_PREFIXES {
         text = text.replace(noise, "");
     }
+    let text = without_outer_references(&text);
     let text = extract_coercion_error(without_syntax_tree(&text));
     let text = text.trim_end_matches(['.', '\n', ' ']);
     use_sql_type_names(&without_signatures(text).unwrap_or_else(|| text.to_owned()))
+}
+
+/// Replaces `outer_ref(t.x)`, DataFusion's name of a column of an outer query, with `t.x`.
+fn without_outer_references(text: &str) -> String {
+    let mut parts = text.split("outer_ref(");
+    let mut replaced = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (column, rest) = part.split_once(')').unwrap_or((part, ""));
+        replaced.push_str(column);
+        replaced.push_str(rest);
+    }
+    replaced
 }
 
 /// Removes a syntax tree in Rust's debug format: `Substring { expr: Identifier(Ident { …`.
@@ -330,6 +372,7 @@ mod tests {
         assert_eq!(clean_message(text, "sales"), "Cannot coerce text + bigint of t");
         assert_eq!(clean_message("Straße ünd Int64", "x"), "Straße ünd bigint");
         assert_eq!(clean_message("currently only count(Int64(1)) of Utf8", "x"), "currently only count(1) of text");
+        assert_eq!(clean_message("abs(outer_ref(t.x)) + outer_ref(t.y)", "x"), "abs(t.x) + t.y");
         let tree = "not valid Substring { expr: Ident { span: Span(Location(1,15)) } }";
         assert_eq!(clean_message(tree, "x"), "not valid");
         let signatures = "Function 'sum' failed to match any signature, errors: Function 'sum' requires Int64, but \
