@@ -240,6 +240,16 @@ INSERT INTO arrays VALUES
 (5, '{3,1,2,1}', '{b,a,NULL,b}', '{0.1,0.2}'), (6, '{5}', '{"",x}', '{NaN,1}'), (7, '{1,NULL,3}', '{"with,comma","with \"quote\""}', '{-1,0,1}'),
 (8, '{10,20,30,40,50}', '{z,ä,Z}', '{100}');
 
+-- For correlated subqueries: keys without a match, duplicates and NULL on both sides, and a table without rows.
+
+CREATE TABLE outers (k integer, v integer, s text);
+INSERT INTO outers VALUES (1, 10, 'a'), (2, 20, 'b'), (3, NULL, 'c'), (NULL, 40, NULL), (5, 50, 'e'), (5, 51, 'a');
+CREATE TABLE inners (k integer, v integer, s text);
+INSERT INTO inners VALUES (1, 10, 'a'), (1, 11, 'x'), (2, NULL, 'b'), (NULL, 40, 'c'), (5, 0, NULL), (7, -1, 'e');
+CREATE TABLE fews (k integer, v integer);
+INSERT INTO fews VALUES (2, 20), (3, 30), (3, NULL), (NULL, 1);
+CREATE TABLE nones (k integer, v integer, s text);
+
 -- Views called `…_csv` become CSV files, whose types the engine finds by itself.
 
 CREATE VIEW airports_csv AS SELECT * FROM airports;

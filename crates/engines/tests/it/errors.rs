@@ -203,3 +203,21 @@ async fn membership_in_rows_that_depend_on_random_rows_is_refused() {
     assert_eq!(crate::support::lines(&batches.unwrap()), "1\n2");
     assert_snapshot!(node.refusal(&format!("SELECT id, {found} AS found FROM {rows}")).await, @"invalid_arguments: IN and NOT IN with a subquery are not supported here for rows with random values; write EXISTS or NOT EXISTS in WHERE");
 }
+
+#[tokio::test]
+async fn subqueries_without_a_plan_are_refused_in_words_of_the_statement() {
+    let (_folder, node) = database();
+    let recursive = |part: &str| {
+        format!("WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE {part}) SELECT n FROM t")
+    };
+    let inside = recursive("n < (SELECT max(n) + 1 FROM t)");
+    assert_snapshot!(node.refusal(&inside).await, @r#"invalid_arguments: recursive reference to query "t" must not appear within a subquery; join it in FROM"#);
+    let uses = recursive("n < 5 AND EXISTS (SELECT 1 FROM planes p WHERE p.seats > t.n LIMIT 1)");
+    assert_snapshot!(node.refusal(&uses).await, @"invalid_arguments: a subquery or LATERAL that uses columns of a recursive query is not supported here; join its tables in FROM of the recursive part");
+    let sets = "SELECT id, (SELECT count(*) FROM (SELECT 1 FROM planes p WHERE p.tailNum = f.dest GROUP BY \
+                GROUPING SETS ((), ())) q) AS n FROM flights f";
+    assert_snapshot!(node.refusal(sets).await, @"invalid_arguments: a subquery with several empty grouping sets is not supported where it uses f.dest of an outer query; write it as a query in FROM without that column, and join it");
+    let of_both = "SELECT f.id FROM flights f LEFT JOIN planes p ON EXISTS (SELECT 1 FROM planes q WHERE \
+                   q.tailNum = f.tailNum AND q.seats = p.seats)";
+    assert_snapshot!(node.refusal(of_both).await, @"invalid_arguments: a subquery in ON of an outer join is not supported where it uses columns of both tables; join the tables in a query in FROM, and use the subquery there");
+}

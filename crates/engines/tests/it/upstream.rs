@@ -64,6 +64,19 @@ async fn answers_are_wrong() {
             "b|10\nb|11",
         ),
         (
+            "pgsql/src/correlated, EXISTS over an aggregate",
+            "SELECT x FROM (VALUES (1), (2)) AS t (x) WHERE EXISTS (SELECT count(*) FROM (VALUES (1)) AS u (k) WHERE k = x)",
+            "1",
+            "1\n2",
+        ),
+        (
+            "pgsql/src/correlated, EXISTS over grouping sets",
+            "SELECT x FROM (VALUES (1), (2)) AS t (x)
+             WHERE EXISTS (SELECT 1 FROM (VALUES (1)) AS u (k) WHERE k = x GROUP BY ROLLUP (k))",
+            "1",
+            "1\n2",
+        ),
+        (
             "pgsql/src/correlated/nullable.rs",
             "SELECT (SELECT 1 AS one FROM (VALUES (1)) AS t (x) WHERE x > 5) IS NULL",
             "false",

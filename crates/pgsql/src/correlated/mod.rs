@@ -168,6 +168,9 @@ impl SubqueryRewriter {
         // The number of leading expressions in which DataFusion supports no subqueries.
         let refused = match node {
             LogicalPlan::Sort(_) | LogicalPlan::Window(_) => usize::MAX,
+            LogicalPlan::Aggregate(aggregate) if matches!(aggregate.group_expr[..], [Expr::GroupingSet(_)]) => {
+                usize::MAX
+            }
             LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.len(),
             _ => 0,
         };
