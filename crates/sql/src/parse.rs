@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast;
+use sqlparser::ast::{self, Visit, Visitor};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use tidegate_core::{Error, ErrorKind};
@@ -17,6 +17,8 @@ use crate::token_policy;
 pub(crate) const TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// The recursion limit of the parser. The nesting check comes first, with a better message.
 const RECURSION_MAX: usize = 300;
+/// The longest expression that an error names as the cause.
+const PART_BYTES_MAX: usize = 200;
 
 pub(crate) fn parse_statement(sql: &str, dialect: SqlDialect) -> Result<ast::Statement, Error> {
     if sql.len() > TEXT_BYTES_MAX {
@@ -202,28 +204,31 @@ fn parse_tokens<T>(
 /// unchanged, so the printed text may mean something else; then the text comes from a parse that keeps the escapes.
 pub(crate) fn render_canonical_text(ast: &ast::Statement, sql: &str, dialect: SqlDialect) -> Result<String, Error> {
     match dialect {
-        SqlDialect::DataFusion => print_checked(ast, dialect).or_else(|error| {
-            let verbatim = print_verbatim(sql, dialect).ok_or(error)?;
-            if parses_back_to(&verbatim, ast, dialect) { Ok(verbatim) } else { Err(unprintable_error()) }
-        }),
+        SqlDialect::DataFusion => {
+            let verbatim = || print_verbatim(sql, dialect).filter(|text| parses_back_to(text, ast, dialect));
+            print_ast(ast, dialect).or_else(verbatim).ok_or_else(|| unprintable_error(ast, dialect))
+        }
         SqlDialect::Postgres | SqlDialect::Sqlite => canonicalize_tokens(ast, sql, dialect),
     }
 }
 
 pub(crate) fn print_checked(ast: &ast::Statement, dialect: SqlDialect) -> Result<String, Error> {
-    let text = ast.to_string();
     match dialect {
-        SqlDialect::DataFusion if parses_back_to(&text, ast, dialect) => Ok(text),
-        SqlDialect::DataFusion => Err(unprintable_error()),
-        SqlDialect::Postgres | SqlDialect::Sqlite => canonicalize_tokens(ast, &text, dialect),
+        SqlDialect::DataFusion => print_ast(ast, dialect).ok_or_else(|| unprintable_error(ast, dialect)),
+        SqlDialect::Postgres | SqlDialect::Sqlite => canonicalize_tokens(ast, &ast.to_string(), dialect),
     }
+}
+
+/// The text of `ast`, if it parses back to it.
+fn print_ast(ast: &ast::Statement, dialect: SqlDialect) -> Option<String> {
+    Some(ast.to_string()).filter(|text| parses_back_to(text, ast, dialect))
 }
 
 /// Renders the canonical tokens of `sql`, if they parse back to `ast`.
 fn canonicalize_tokens(ast: &ast::Statement, sql: &str, dialect: SqlDialect) -> Result<String, Error> {
     let tokens = tokenize(sql, dialect, EscapeHandling::Resolved)?;
     let text = canonical_tokens::join_tokens(&canonical_tokens::canonicalize(sql, tokens, dialect)?);
-    if parses_back_to(&text, ast, dialect) { Ok(text) } else { Err(unprintable_error()) }
+    if parses_back_to(&text, ast, dialect) { Ok(text) } else { Err(unprintable_error(ast, dialect)) }
 }
 
 fn print_verbatim(sql: &str, dialect: SqlDialect) -> Option<String> {
@@ -239,10 +244,40 @@ fn parses_back_to(text: &str, ast: &ast::Statement, dialect: SqlDialect) -> bool
         .is_ok_and(|parsed| parsed.as_ref() == Some(ast))
 }
 
-fn unprintable_error() -> Error {
-    Error::new(ErrorKind::InvalidArguments, "the statement cannot be rewritten without changing its meaning").with_hint(
-        "The cause is a name or string with quotes and backslashes side by side; pass such strings as parameters ($1).",
+/// The error for `ast`, whose printed text does not parse back to it.
+fn unprintable_error(ast: &ast::Statement, dialect: SqlDialect) -> Error {
+    let mut parts = UnprintableParts { dialect };
+    let message = match ast.visit(&mut parts) {
+        ControlFlow::Break(part) => format!("{part} is not supported in this statement"),
+        ControlFlow::Continue(()) => "a form of this statement is not supported".to_owned(),
+    };
+    Error::new(ErrorKind::InvalidArguments, message).with_hint(
+        "Pass strings with quotes and backslashes side by side as parameters ($1); write other forms in another way.",
     )
+}
+
+/// Finds the innermost expression whose printed text does not parse back to it.
+struct UnprintableParts {
+    dialect: SqlDialect,
+}
+
+impl Visitor for UnprintableParts {
+    type Break = String;
+
+    fn post_visit_expr(&mut self, expression: &ast::Expr) -> ControlFlow<String> {
+        let text = expression.to_string();
+        // A longer text would name no part, and take long to parse. Placeholders have numbers of the whole statement.
+        if text.len() > PART_BYTES_MAX || text.contains(['$', '?']) {
+            return ControlFlow::Continue(());
+        }
+        let parsed = tokenize_for_parser(&text, self.dialect)
+            .and_then(|tokens| parse_tokens(tokens, |parser| parser.parse_expr(), &text, self.dialect));
+        if parsed.is_ok_and(|parsed| parsed == *expression) {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(text)
+        }
+    }
 }
 
 fn syntax_error(error: ParserError, sql: &str) -> Error {

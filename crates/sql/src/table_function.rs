@@ -14,7 +14,7 @@ impl Statement {
     /// changes or the statement was not parsed.
     ///
     /// # Errors
-    /// `InvalidArguments` when the statement cannot be rewritten without changing its meaning.
+    /// `InvalidArguments` when the changed statement cannot be printed so that it means the same.
     pub fn with_wrapped_arguments(&self, name: &str, wrapper: &str, count: usize) -> Result<Option<Self>, Error> {
         let Some(mut ast) = self.ast().cloned() else { return Ok(None) };
         let calls = (0..count).map(|index| parse::parse_expression(&format!("{wrapper}({index})"), self.dialect()));

@@ -22,7 +22,7 @@ impl Statement {
     /// Unqualified tables stay. `None` when nothing changes or the statement was not parsed.
     ///
     /// # Errors
-    /// `InvalidArguments` when the statement cannot be rewritten without changing its meaning.
+    /// `InvalidArguments` when the changed statement cannot be printed so that it means the same.
     pub fn with_tables_redirected(
         &self,
         locate: &dyn Fn(&str, &str) -> Option<TableLocation>,

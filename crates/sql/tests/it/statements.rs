@@ -213,6 +213,14 @@ fn tables_and_functions_are_known() {
 }
 
 #[test]
+fn a_form_that_cannot_be_printed_is_named() {
+    let Err(error) = parse(r"SELECT U&'x!0061' UESCAPE '!', '\'''") else { panic!("it is printed now") };
+    let text = error.to_string();
+    assert!(text.contains("is not supported in this statement"), "{text}");
+    assert!(text.contains("parameters ($1)"), "{text}");
+}
+
+#[test]
 fn deep_and_long_sql_is_an_error_and_no_overflow() {
     let deep = [
         format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000)),
