@@ -211,9 +211,9 @@ async fn subqueries_without_a_plan_are_refused_in_words_of_the_statement() {
         format!("WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE {part}) SELECT n FROM t")
     };
     let inside = recursive("n < (SELECT max(n) + 1 FROM t)");
-    assert_snapshot!(node.refusal(&inside).await, @r#"invalid_arguments: recursive reference to query "t" must not appear within a subquery; join it in FROM"#);
+    assert_snapshot!(node.refusal(&inside).await, @r#"invalid_arguments: recursive reference to query "t" must not appear within a subquery; join it in FROM instead"#);
     let uses = recursive("n < 5 AND EXISTS (SELECT 1 FROM planes p WHERE p.seats > t.n LIMIT 1)");
-    assert_snapshot!(node.refusal(&uses).await, @"invalid_arguments: a subquery or LATERAL that uses columns of a recursive query is not supported here; join its tables in FROM of the recursive part");
+    assert_snapshot!(node.refusal(&uses).await, @"invalid_arguments: a subquery or LATERAL that uses columns of a recursive query is not supported here; join its tables in FROM of the recursive part instead");
     let sets = "SELECT id, (SELECT count(*) FROM (SELECT 1 FROM planes p WHERE p.tailNum = f.dest GROUP BY \
                 GROUPING SETS ((), ())) q) AS n FROM flights f";
     assert_snapshot!(node.refusal(sets).await, @"invalid_arguments: a subquery with several empty grouping sets is not supported where it uses f.dest of an outer query; write it as a query in FROM without that column, and join it");

@@ -141,7 +141,7 @@ impl SubqueryRewriter {
         if !used.is_empty() && scans_rows_of(outer, &self.recursive.borrow())? {
             return plan_err!(
                 "a subquery or LATERAL that uses columns of a recursive query is not supported here; join its tables in \
-                 FROM of the recursive part"
+                 FROM of the recursive part instead"
             );
         }
         let carried: Vec<Column> =
@@ -188,7 +188,7 @@ impl SubqueryRewriter {
             if values.count > count && matches!(replaced, Expr::GroupingSet(_)) {
                 return plan_err!(
                     "a subquery in GROUPING SETS, ROLLUP or CUBE is not supported; compute it in a query in FROM, and \
-                     group by its column"
+                     use its column instead"
                 );
             }
             expressions.push(match names.get(index) {
@@ -269,7 +269,7 @@ fn check_recursion(query: &RecursiveQuery) -> Result<()> {
                     && scans_rows_of(&subquery.subquery, std::slice::from_ref(&query.name))?
                 {
                     return plan_err!(
-                        "recursive reference to query \"{}\" must not appear within a subquery; join it in FROM",
+                        "recursive reference to query \"{}\" must not appear within a subquery; join it in FROM instead",
                         query.name
                     );
                 }
@@ -317,7 +317,7 @@ fn equal_or_both_null(left: Expr, right: Expr) -> Expr {
     binary_expr(left, Operator::IsNotDistinctFrom, right)
 }
 
-/// Whether `plan` unnests values of a single outer row and, if `is_left`, does nothing else.
+/// Whether `plan` computes or unnests values of a single outer row and, if `is_left`, only unnests.
 fn makes_rows_of_each(plan: &LogicalPlan, is_left: bool) -> Result<bool> {
     let mut unnests = false;
     let mut only = true;
@@ -336,7 +336,7 @@ fn makes_rows_of_each(plan: &LogicalPlan, is_left: bool) -> Result<bool> {
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    Ok(only && unnests)
+    Ok(only && (unnests || !is_left))
 }
 
 /// Whether `expression` is NULL if the columns that it uses are NULL.

@@ -56,7 +56,7 @@ fn subquery_of_mut(expression: &mut Expr) -> Option<&mut Subquery> {
 }
 
 /// Returns the join that `node` is, if its right side is a query that may use columns of the left side.
-pub(super) fn as_lateral_join(node: &LogicalPlan) -> Option<&Join> {
+fn as_lateral_join(node: &LogicalPlan) -> Option<&Join> {
     let LogicalPlan::Join(join) = node else { return None };
     is_lateral(join).then_some(join)
 }
