@@ -367,3 +367,36 @@ SELECT make_time(dep_time / 100 % 24, dep_time % 100, 0) AS left_at, sched_dep_t
 WHERE carrier = 'HA' ORDER BY time_hour, flight;
 SELECT EXTRACT(MONTH FROM time_hour) IN (12, 1, 2) AS winter, ROUND(AVG(dep_delay), 2) AS delay FROM flights GROUP BY 1 ORDER BY 1;
 SELECT dest, max(time_hour)::date AS last_seen FROM flights GROUP BY dest HAVING max(time_hour) < timestamptz '2013-10-01Z' ORDER BY dest;
+
+-- Offsets: an argument of make_timestamptz counts to the east, a zone after AT TIME ZONE to the west
+SELECT make_timestamptz(2020, 1, 1, 0, 0, 0, z) FROM unnest(ARRAY['+02:00', '+2', '-2:30:15', '+15:59:59', '+0230', '-0230', '+2:3',
+  '+ 2', '+123', 'EST5EDT', 'msk', 'EST5', '<+02>-2', 'UTC', 'Europe/Berlin']) z;
+SELECT timestamp '2020-01-01' AT TIME ZONE z FROM unnest(ARRAY['+02:00', '-02:30:15', '+16', '24', '+25', '+167:59:59', 'ABC5', 'ABC-5:30',
+  '<+05>5', 'EST5EDT', 'UTC+3', 'GMT-3', 'z', 'zulu']) z;
+SELECT timestamptz '2020-01-01 00:00 +15:59:59', timestamptz '2020-01-01 00:00 +230', timestamptz '2020-01-01 00:00 -02:30:15';
+-- fails
+SELECT make_timestamptz(2020, 1, 1, 0, 0, 0, '+16');
+-- fails
+SELECT make_timestamptz(2020, 1, 1, 0, 0, 0, '+02:60');
+-- fails
+SELECT make_timestamptz(2020, 1, 1, 0, 0, 0, '0230');
+-- fails
+SELECT timestamp '2020-01-01' AT TIME ZONE '+168';
+
+-- An abbreviation whose offset has changed means the offset of the time
+SELECT t, t AT TIME ZONE 'MSK' AS msk, t AT TIME ZONE 'MSD' AS msd, t AT TIME ZONE 'VET' AS vet, t AT TIME ZONE 'NOVST' AS novst
+FROM unnest(ARRAY['1925-08-01', '1980-07-01', '2005-07-01', '2010-07-01', '2011-03-27 02:30', '2011-03-27 03:00', '2012-07-01',
+  '2014-10-26 01:30', '2014-10-26 02:00', '2020-01-01']::timestamp[]) t;
+SELECT t, t AT TIME ZONE 'MSK' AS msk, t AT TIME ZONE 'MSD' AS msd, t AT TIME ZONE 'ULAT' AS ulat
+FROM unnest(ARRAY['1925-08-01 00:00+00', '1980-07-01 00:00+00', '2011-03-26 22:59+00', '2011-03-26 23:00+00', '2012-07-01 00:00+00',
+  '2014-10-25 21:59+00', '2014-10-25 22:00+00', '2020-01-01 00:00+00']::timestamptz[]) t;
+SELECT timestamptz '2012-01-01 00:00 MSK', timestamptz '2020-01-01 00:00 MSK', timestamptz '1980-07-01 00:00 MSK';
+
+-- Local times before standard time, which differ from UTC by seconds
+SELECT z, timestamptz '1850-01-01 00:00+00' AT TIME ZONE z AS local, timestamp '1850-01-01' AT TIME ZONE z AS instant
+FROM unnest(ARRAY['Europe/Berlin', 'Europe/London', 'America/New_York', 'Asia/Tokyo', 'Europe/Moscow', 'Asia/Kolkata', 'Australia/Sydney',
+  'America/Sao_Paulo', 'UTC', 'Africa/Monrovia']) z;
+SELECT t AT TIME ZONE 'Europe/Berlin' AS berlin FROM unnest(ARRAY['0001-01-01', '1893-03-31 23:59:59', '1893-04-01 00:00',
+  '1893-04-01 00:06:31', '1893-04-01 00:06:32']::timestamp[]) t;
+SELECT t AT TIME ZONE 'America/New_York' AS new_york FROM unnest(ARRAY['1883-11-18 11:59:59', '1883-11-18 12:00', '1883-11-18 12:01',
+  '1883-11-18 12:03:57', '1883-11-18 12:03:58']::timestamp[]) t;

@@ -47,3 +47,9 @@ pub(super) const NAMED: &[(&str, &str)] = &[
     ("vet", "America/Caracas"), ("vlast", "Asia/Vladivostok"), ("vlat", "Asia/Vladivostok"),
     ("volt", "Europe/Volgograd"), ("yakst", "Asia/Yakutsk"), ("yakt", "Asia/Yakutsk"), ("yekt", "Asia/Yekaterinburg"),
 ];
+
+/// The abbreviations of [`NAMED`] that their zone still uses: each offset that it had with this name, and the second since
+/// 1970 from which the name means it. Before the first one it means the first. The other names occur no longer in the
+/// database of zones, so they mean the whole zone.
+pub(super) const MOVED: &[(&str, &[(i64, i32)])] =
+    &[("msk", &[(-1_589_860_800, 10_800), (1_301_180_400, 14_400), (1_414_274_400, 10_800)])];

@@ -99,7 +99,7 @@ fn moments(args: &TimeArguments) -> Result<ArrayRef> {
         let local = calendar::timestamp(days_from_date(year, month, day)?, micros_from_time(hour, minute, second)?)?;
         let Some(zones) = &zones else { return Ok(Some(local)) };
         let Some(zone) = zones.get(row) else { return Ok(None) };
-        calendar::checked_timestamp(TimeZoneSpec::find(zone)?.instant(local)).map(Some)
+        calendar::checked_timestamp(TimeZoneSpec::find_or_offset(zone)?.instant(local)).map(Some)
     })
 }
 

@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 
 use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeZone};
 use chrono_tz::{TZ_VARIANTS, Tz};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DataFusionError, Result, exec_err};
 
-use super::abbreviations::{FIXED, NAMED};
+use super::abbreviations::{FIXED, MOVED, NAMED};
 use super::calendar::{DAY, HOUR, SECOND};
 
 /// A time zone.
@@ -16,7 +16,12 @@ pub(crate) enum TimeZoneSpec {
     /// So many seconds east of UTC.
     Fixed(i32),
     Named(Tz),
+    /// An abbreviation that a zone has used for several offsets: each with the second from which it has it.
+    Moved(Tz, &'static [(i64, i32)]),
 }
+
+/// The last hour of an offset that is written as a number.
+const OFFSET_HOURS_MAX: i64 = 15;
 
 impl TimeZoneSpec {
     /// Returns the zone that `name` means after `AT TIME ZONE`: an abbreviation, a name, or a POSIX offset, whose sign
@@ -29,13 +34,29 @@ impl TimeZoneSpec {
             .ok_or_else(|| DataFusionError::Execution(format!("time zone \"{name}\" not recognized")))
     }
 
+    /// Returns the zone that `name` means as an argument of `make_timestamptz`. A number counts to the east there.
+    pub(crate) fn find_or_offset(name: &str) -> Result<Self> {
+        if name.starts_with(|first: char| first.is_ascii_digit()) {
+            return exec_err!("invalid input syntax for type numeric time zone: \"{name}\"; write a sign before it");
+        }
+        match parse_offset(name) {
+            Some(offset) => offset.map(Self::Fixed),
+            None => Self::find(name),
+        }
+    }
+
     /// Returns the zone with a lower-case abbreviation.
     pub(crate) fn abbreviation(lower: &str) -> Option<Self> {
         if let Ok(position) = FIXED.binary_search_by_key(&lower, |(name, _)| name) {
             return Some(Self::Fixed(FIXED[position].1));
         }
         let position = NAMED.binary_search_by_key(&lower, |(name, _)| name).ok()?;
-        Self::named(&NAMED[position].1.to_ascii_lowercase())
+        let zone = Self::named(&NAMED[position].1.to_ascii_lowercase())?;
+        let moved = MOVED.iter().find(|(name, _)| *name == lower);
+        match (zone, moved) {
+            (Self::Named(tz), Some((_, offsets))) => Some(Self::Moved(tz, offsets)),
+            (zone, _) => Some(zone),
+        }
     }
 
     /// Returns the zone of the IANA database with a lower-case name.
@@ -50,6 +71,11 @@ impl TimeZoneSpec {
         match self {
             Self::Fixed(seconds) => seconds,
             Self::Named(tz) => tz.offset_from_utc_datetime(&to_naive(instant)).fix().local_minus_utc(),
+            Self::Moved(_, offsets) => {
+                let second = instant.div_euclid(SECOND);
+                let latest = offsets.iter().rfind(|(from, _)| *from <= second).or_else(|| offsets.first());
+                latest.map_or(0, |(_, offset)| *offset)
+            }
         }
     }
 
@@ -68,6 +94,8 @@ impl TimeZoneSpec {
         let tz = match self {
             Self::Fixed(seconds) => return seconds,
             Self::Named(tz) => tz,
+            // The zone itself decides when it is.
+            Self::Moved(tz, _) => return self.offset_at(Self::Named(tz).instant(local)),
         };
         let offset = |local: i64| match tz.offset_from_local_datetime(&to_naive(local)) {
             MappedLocalTime::Single(offset) => Some(offset.fix().local_minus_utc()),
@@ -104,8 +132,32 @@ fn parse_posix(text: &str) -> Option<TimeZoneSpec> {
     if parts.next().is_some() || hours > 167 || minutes > 59 || seconds > 59 {
         return None;
     }
-    // Further from UTC than any clock is.
-    (hours <= 24).then_some(TimeZoneSpec::Fixed(sign * (hours * 3_600 + minutes * 60 + seconds)))
+    Some(TimeZoneSpec::Fixed(sign * (hours * 3_600 + minutes * 60 + seconds)))
+}
+
+/// Parses seconds east of UTC after a sign: `+02`, `+0230`, `+02:30`, `-02:30:15`. `None` if the text is no such number; an
+/// error if no clock is so far from UTC.
+pub(super) fn parse_offset(text: &str) -> Option<Result<i32>> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits.trim_start()),
+        None => (1, text.strip_prefix('+')?.trim_start()),
+    };
+    let number = |part: &str| {
+        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| part.parse().unwrap_or(i64::MAX))
+    };
+    let parts = digits.split(':').map(number).collect::<Option<Vec<i64>>>()?;
+    let (hours, minutes, seconds) = match parts.as_slice() {
+        [hours] if digits.len() <= 2 => (*hours, 0, 0),
+        [number] => (number / 100, number % 100, 0),
+        [hours, minutes] => (*hours, *minutes, 0),
+        [hours, minutes, seconds] => (*hours, *minutes, *seconds),
+        _ => return None,
+    };
+    if hours > OFFSET_HOURS_MAX || minutes > 59 || seconds > 59 {
+        return Some(exec_err!("numeric time zone \"{text}\" out of range; it must be less than 16 hours"));
+    }
+    Some(Ok(sign * (hours * 3_600 + minutes * 60 + seconds) as i32))
 }
 
 #[cfg(test)]
@@ -123,9 +175,60 @@ mod tests {
     }
 
     #[test]
+    fn abbreviations_have_the_offsets_that_their_zones_had_with_them() {
+        use chrono_tz::OffsetName;
+        for (name, zone) in NAMED {
+            let Some(TimeZoneSpec::Named(tz)) = TimeZoneSpec::named(&zone.to_ascii_lowercase()) else { continue };
+            let spec = TimeZoneSpec::abbreviation(name).unwrap();
+            // Days from 1850 to 2050.
+            for instant in (-43_830..29_220).map(|day| day * DAY) {
+                let offset = tz.offset_from_utc_datetime(&to_naive(instant));
+                if offset.abbreviation().is_some_and(|used| used.eq_ignore_ascii_case(name)) {
+                    assert!(matches!(spec, TimeZoneSpec::Moved(..)), "{name}");
+                    assert_eq!(spec.offset_at(instant), offset.fix().local_minus_utc(), "{name} {instant}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_abbreviation_means_what_it_meant_at_the_time() {
+        let zone = TimeZoneSpec::find("MSK").unwrap();
+        let at = |year: i64, month: i64, day: i64, time: i64| days(year, month, day) * DAY + time;
+        for (year, hours) in [(1850, 3), (1980, 3), (2010, 3), (2012, 4), (2020, 3)] {
+            assert_eq!(zone.instant(at(year, 7, 1, 0)), at(year, 7, 1, -hours * HOUR), "{year}");
+            assert_eq!(zone.local(at(year, 7, 1, 0)), at(year, 7, 1, hours * HOUR), "{year}");
+        }
+        assert_eq!(zone.instant(at(2011, 3, 27, 5 * HOUR / 2)), at(2011, 3, 26, 45 * HOUR / 2));
+        assert_eq!(zone.instant(at(2014, 10, 26, 3 * HOUR / 2)), at(2014, 10, 25, 45 * HOUR / 2));
+    }
+
+    #[test]
+    fn numbers_of_make_timestamptz_count_to_the_east() {
+        let offset = |name: &str| TimeZoneSpec::find_or_offset(name).ok();
+        for (name, seconds) in [
+            ("+02:00", 7_200),
+            ("+2", 7_200),
+            ("-2:30:15", -9_015),
+            ("+0230", 9_000),
+            ("+123", 4_980),
+            ("+15:59:59", 57_599),
+            ("EST5", -18_000),
+            ("<+02>-2", 7_200),
+        ] {
+            assert_eq!(offset(name), Some(TimeZoneSpec::Fixed(seconds)), "{name}");
+        }
+        for name in ["+16", "+02:60", "+12345", "2", "0230", "", "nowhere"] {
+            assert_eq!(offset(name), None, "{name}");
+        }
+    }
+
+    #[test]
     fn posix_offsets_count_to_the_west() {
         assert_eq!(TimeZoneSpec::find("+03").unwrap(), TimeZoneSpec::Fixed(-10_800));
         assert_eq!(TimeZoneSpec::find("UTC+5").unwrap(), TimeZoneSpec::Fixed(-18_000));
+        assert_eq!(TimeZoneSpec::find("+167:59:59").unwrap(), TimeZoneSpec::Fixed(-604_799));
+        assert!(TimeZoneSpec::find("+168").is_err());
         assert_eq!(TimeZoneSpec::find("<x>3:30").unwrap(), TimeZoneSpec::Fixed(-12_600));
         assert!(TimeZoneSpec::find("Mars/Olympus").is_err());
     }

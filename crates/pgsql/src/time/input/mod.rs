@@ -34,7 +34,7 @@ pub(crate) fn parse_time(text: &str) -> Result<i64> {
     }
     match read("time", text)? {
         ParsedInput::Moment(ParsedMoment { time: Some(time), zone, day })
-            if day.is_some() || !matches!(zone, Some(TimeZoneSpec::Named(_))) =>
+            if day.is_some() || !matches!(zone, Some(TimeZoneSpec::Named(_) | TimeZoneSpec::Moved(..))) =>
         {
             if time < DAY {
                 return Ok(time);

@@ -4,7 +4,7 @@ use datafusion::common::{DataFusionError, Result};
 
 use super::tokens::{TimeToken, find_month, tokenize};
 use crate::time::calendar::{self, HOUR, JULIAN_EPOCH, MINUTE, SECOND, field_out_of_range, invalid_input_error};
-use crate::time::zone::TimeZoneSpec;
+use crate::time::zone::{TimeZoneSpec, parse_offset};
 
 /// The value of a text.
 pub(super) enum ParsedInput {
@@ -103,7 +103,7 @@ fn decode_tokens(tokens: &[TimeToken]) -> Result<ParsedMoment, ParseFault> {
             TimeToken::Time(text) => fields.set_time(parse_day_time(text)?)?,
             TimeToken::Date(text) => fields.date(text)?,
             TimeToken::Number(text) => fields.number(text)?,
-            TimeToken::Signed(text) => fields.set_zone(TimeZoneSpec::Fixed(parse_offset(text)?))?,
+            TimeToken::Signed(text) => fields.set_zone(offset_zone(text)?)?,
             TimeToken::Word(word) => fields.word(word)?,
         }
     }
@@ -350,20 +350,7 @@ pub(super) fn parse_compact_time(text: &str) -> Option<i64> {
     if is_compact { parse_compact_clock(text).ok().filter(|time| *time < 24 * HOUR) } else { None }
 }
 
-/// Reads seconds east of UTC: `+02`, `+0230`, `+02:30`, `-02:30:15`.
-fn parse_offset(text: &str) -> Result<i32, ParseFault> {
-    let (sign, digits) = text.split_at(1);
-    let parts: Vec<i64> = digits.split(':').map(integer).collect::<Result<_, _>>()?;
-    let (hours, minutes, seconds) = match parts.as_slice() {
-        [hours] if digits.len() <= 2 => (*hours, 0, 0),
-        [number] if digits.len() <= 4 => (number / 100, number % 100, 0),
-        [hours, minutes] => (*hours, *minutes, 0),
-        [hours, minutes, seconds] => (*hours, *minutes, *seconds),
-        _ => return Err(ParseFault::Syntax),
-    };
-    if hours > 15 || minutes > 59 || seconds > 59 {
-        return Err(ParseFault::Range);
-    }
-    let seconds = (hours * 3_600 + minutes * 60 + seconds) as i32;
-    Ok(if sign == "-" { -seconds } else { seconds })
+fn offset_zone(text: &str) -> Result<TimeZoneSpec, ParseFault> {
+    let offset = parse_offset(text).ok_or(ParseFault::Syntax)?;
+    offset.map(TimeZoneSpec::Fixed).map_err(|_| ParseFault::Range)
 }
