@@ -309,3 +309,16 @@ SELECT a.id, b.id AS other FROM t_types a JOIN t_types b ON a.bi = b.d ORDER BY 
 SELECT a.id, a.bi, b.id AS other, b.d FROM t_types a JOIN t_types b ON a.bi = b.d ORDER BY 1, 3;
 SELECT a.id, a.bi, b.id AS other, b.d FROM t_types a LEFT JOIN t_types b ON a.i = b.d::int ORDER BY 1, 3;
 SELECT a.id, a.d, b.id AS other FROM t_types a, t_types b WHERE a.d::int = b.i AND a.bi = b.d ORDER BY 1, 3;
+
+-- Trigonometry in degrees
+SELECT a, sind(a), cosd(a), tand(a), cotd(a) FROM unnest(ARRAY[0, 30, 45, 60, 90, 120, 135, 150, 180, 210, 225, 240, 270, 300, 315, 330, 360, 450,
+  720, -30, -45, -60, -90, -180, -270, 29.99999, 75, 89.9999, 0.00001]::float8[]) a;
+SELECT a, asind(a), acosd(a), atand(a), atan2d(a, 1), atan2d(1, a) FROM unnest(ARRAY[0, 0.3, 0.5, 0.7, 0.9, 1, -0.3, -0.5, -0.7, -1]::float8[]) a;
+SELECT id, atand(d), atan2d(d, 1), atan2d(d, -1) FROM floats ORDER BY id;
+SELECT id, sind(d), cosd(d), tand(d), cotd(d) FROM floats WHERE id NOT IN (2, 3, 8, 9) ORDER BY id;
+-- fails
+SELECT sind('Infinity'::float8);
+-- fails
+SELECT cotd('-Infinity'::float8);
+-- fails
+SELECT asind(1.1::float8);

@@ -8,6 +8,7 @@ use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
+use super::degrees;
 use crate::function::{ColumnarFunction, FunctionCall, try_map, try_zip};
 
 const DOMAIN: &str = "input is out of range";
@@ -46,17 +47,17 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         unary!("asinh", |x| Ok(x.asinh())),
         unary!("acosh", |x| if x < 1.0 { exec_err!("{DOMAIN}") } else { Ok(x.acosh()) }),
         unary!("atanh", |x| apply_within_unit_range(x, f64::atanh)),
-        unary!("sind", |x| apply_to_finite(x, |x| sine_of_degrees(x, 0))),
-        unary!("cosd", |x| apply_to_finite(x, |x| sine_of_degrees(x, 1))),
-        unary!("tand", |x| apply_to_finite(x, |x| sine_of_degrees(x, 0) / sine_of_degrees(x, 1))),
-        unary!("cotd", |x| apply_to_finite(x, |x| sine_of_degrees(x, 1) / sine_of_degrees(x, 0))),
-        unary!("asind", |x| apply_within_unit_range(x, |x| exact_angle(x.asin()))),
-        unary!("acosd", |x| apply_within_unit_range(x, |x| exact_angle(x.acos()))),
-        unary!("atand", |x| Ok(exact_angle(x.atan()))),
+        unary!("sind", |x| apply_to_finite(x, degrees::sine)),
+        unary!("cosd", |x| apply_to_finite(x, degrees::cosine)),
+        unary!("tand", |x| apply_to_finite(x, degrees::tangent)),
+        unary!("cotd", |x| apply_to_finite(x, degrees::cotangent)),
+        unary!("asind", |x| apply_within_unit_range(x, degrees::arcsine)),
+        unary!("acosd", |x| apply_within_unit_range(x, degrees::arccosine)),
+        unary!("atand", |x| Ok(degrees::arctangent(x.atan()))),
         binary!("power", power),
         binary!("pow", power),
         binary!("atan2", |y, x| Ok(y.atan2(x))),
-        binary!("atan2d", |y, x| Ok(exact_angle(y.atan2(x)))),
+        binary!("atan2d", |y, x| Ok(degrees::arctangent(y.atan2(x)))),
         ColumnarFunction::new(
             "log",
             |types| coerce("log", types, 1..=2),
@@ -131,24 +132,4 @@ fn power(x: f64, y: f64) -> Result<f64> {
     }
     let result = x.powf(y);
     if y.is_finite() { in_range(x, result) } else { Ok(result) }
-}
-
-/// Computes the sine of an angle in degrees, or its cosine for `shift` 1. The result is exact if it is a simple fraction.
-fn sine_of_degrees(degrees: f64, shift: u8) -> f64 {
-    let turned = (degrees + 90.0 * f64::from(shift)).rem_euclid(360.0);
-    let (sign, folded) = if turned >= 180.0 { (-1.0, turned - 180.0) } else { (1.0, turned) };
-    let folded = if folded > 90.0 { 180.0 - folded } else { folded };
-    let sine = match folded {
-        0.0 => 0.0,
-        30.0 => 0.5,
-        90.0 => 1.0,
-        other => other.to_radians().sin(),
-    };
-    sign * sine
-}
-
-/// Converts `radians` to degrees, without the rounding errors of whole degrees.
-fn exact_angle(radians: f64) -> f64 {
-    let degrees = radians.to_degrees();
-    if (degrees - degrees.round()).abs() < 1e-12 { degrees.round() } else { degrees }
 }

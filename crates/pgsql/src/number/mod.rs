@@ -5,6 +5,7 @@
 
 mod arithmetic;
 mod bits;
+mod degrees;
 mod division;
 mod estimated_range;
 mod float;
