@@ -322,3 +322,14 @@ SELECT sind('Infinity'::float8);
 SELECT cotd('-Infinity'::float8);
 -- fails
 SELECT asind(1.1::float8);
+
+-- A text beside a real is a real; several values of IN are an array of one type
+SELECT id, r = '0.1' AS eq, r < '0.1' AS lt, r <> '0.3' AS ne, '0.3' >= r AS ge, r IS DISTINCT FROM '0.1' AS other FROM floats ORDER BY id;
+SELECT id, r IN ('0.1') AS one, r IN ('0.1', '0.3') AS texts, r IN (0.1) AS numeric, r IN (0.1, 0.3) AS numerics, r IN ('0.1', 0.3) AS both,
+  r IN ('0.1', 0.3::float8) AS doubles, r NOT IN (0.1, 0.3) AS none, r BETWEEN '0.1' AND '0.3' AS texts_between, r BETWEEN 0.1 AND 0.3 AS between
+FROM floats ORDER BY id;
+SELECT id, r + '0.1' AS sum, r * '0.1' AS product, nullif(r, '0.1') AS other, CASE r WHEN '0.1' THEN 'tenth' END AS named FROM floats
+WHERE id IN (4, 10, 11, 20, 24) ORDER BY id;
+SELECT '0.0e5'::float8, '0e5'::real, '16777217'::real::float8, '7.038531e-26'::real;
+-- fails
+SELECT '1e-46'::real;

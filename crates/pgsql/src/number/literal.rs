@@ -1,6 +1,7 @@
 //! Numbers that are written as text.
 
 use std::fmt::Write;
+use std::num::ParseFloatError;
 
 use arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, Result, exec_err};
@@ -49,24 +50,41 @@ pub(crate) fn parse_number(text: &str, data_type: &DataType) -> Result<ScalarVal
         return numeric_literal(text).ok_or_else(|| invalid_input_error(text, data_type));
     }
     if data_type.is_floating() {
-        return Ok(ScalarValue::Float64(Some(parse_float(text, data_type)?)));
+        return Ok(float_scalar(parse_float(text, data_type)?, data_type));
     }
     let value = ScalarValue::Int64(Some(parse_integer(text, data_type)?));
     // PostgreSQL has no other types of fewer bits.
     if matches!(data_type, DataType::Int16 | DataType::Int32) { value.cast_to(data_type) } else { Ok(value) }
 }
 
-/// Converts a numeric to the nearest double; other values stay unchanged.
-pub(crate) fn to_double(value: ScalarValue) -> ScalarValue {
+fn float_scalar(value: f64, data_type: &DataType) -> ScalarValue {
+    if is_real(data_type) { ScalarValue::Float32(Some(value as f32)) } else { ScalarValue::Float64(Some(value)) }
+}
+
+/// Whether `data_type` is `real`, or a narrower floating-point number.
+fn is_real(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Float16 | DataType::Float32)
+}
+
+/// Converts a numeric to the nearest number of a floating-point type; other values stay unchanged.
+pub(crate) fn to_float(value: ScalarValue, data_type: &DataType) -> ScalarValue {
     match &value {
+        ScalarValue::Decimal128(None, ..) if is_real(data_type) => ScalarValue::Float32(None),
         ScalarValue::Decimal128(None, ..) => ScalarValue::Float64(None),
-        // Parses the digits, so that the result is the double that a literal of the same digits has.
-        ScalarValue::Decimal128(Some(units), _, scale) => match format!("{units}e-{scale}").parse() {
-            Ok(double) => ScalarValue::Float64(Some(double)),
-            Err(_) => value,
-        },
+        // Parses the digits, so that the result is the number that a literal of the same digits has.
+        ScalarValue::Decimal128(Some(units), _, scale) => {
+            match parse_nearest(&format!("{units}e-{scale}"), data_type) {
+                Ok(nearest) => float_scalar(nearest, data_type),
+                Err(_) => value,
+            }
+        }
         _ => value,
     }
+}
+
+/// Parses the digits of a number as the nearest one of a floating-point type, which is not always that of the nearest double.
+fn parse_nearest(digits: &str, data_type: &DataType) -> Result<f64, ParseFloatError> {
+    if is_real(data_type) { digits.parse::<f32>().map(f64::from) } else { digits.parse() }
 }
 
 /// Returns PostgreSQL's error for a text that is not a value of a type.
@@ -107,19 +125,11 @@ pub(crate) fn parse_float(text: &str, data_type: &DataType) -> Result<f64> {
     {
         return Err(invalid_input_error(text, data_type));
     }
-    let value: f64 = written.parse().map_err(|_| invalid_input_error(text, data_type))?;
+    let value = parse_nearest(written, data_type).map_err(|_| invalid_input_error(text, data_type))?;
     // Overflow to infinity and underflow to zero are out of range.
-    #[allow(clippy::cast_possible_truncation, reason = "the next lines check what is lost")]
-    let is_lost = !is_special
-        && match data_type {
-            DataType::Float32 => (value as f32).is_infinite() || (value != 0.0 && value as f32 == 0.0),
-            _ => {
-                value.is_infinite()
-                    || (value == 0.0
-                        && unsigned.bytes().any(|byte| (b'1'..=b'9').contains(&byte))
-                        && !unsigned.starts_with("0e"))
-            }
-        };
+    let mantissa = unsigned.split('e').next().unwrap_or_default();
+    let has_digit = mantissa.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
+    let is_lost = !is_special && (value.is_infinite() || (value == 0.0 && has_digit));
     if is_lost {
         return exec_err!("\"{text}\" is out of range for type {}", number_type_name(data_type));
     }

@@ -168,7 +168,7 @@ fn number_from_text(text: &Expr, number: &DataType, operator: Operator, is_right
 /// Converts a numeric to a double.
 fn double_operand(operand: Expr) -> Expr {
     match operand {
-        Expr::Literal(value, metadata) => Expr::Literal(literal::to_double(value), metadata),
+        Expr::Literal(value, metadata) => Expr::Literal(literal::to_float(value, &DataType::Float64), metadata),
         other => Expr::Cast(Cast::new(Box::new(other), DataType::Float64)),
     }
 }
@@ -190,12 +190,16 @@ pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Trans
     if !literals.iter().any(needs_type) {
         return Ok(Transformed::no(expression));
     }
+    let (of_texts, of_numerics) = match &expression {
+        Expr::InList(list) => literal_types(&data_type, &list.list, schema)?,
+        _ => (data_type.clone(), DataType::Float64),
+    };
     let typed = |operand: Expr| match operand {
         Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) => {
-            Ok(Expr::Literal(literal::parse_number(&text, &data_type)?, metadata))
+            Ok(Expr::Literal(literal::parse_number(&text, &of_texts)?, metadata))
         }
         Expr::Literal(value @ ScalarValue::Decimal128(..), metadata) if data_type.is_floating() => {
-            Ok(Expr::Literal(literal::to_double(value), metadata))
+            Ok(Expr::Literal(literal::to_float(value, &of_numerics), metadata))
         }
         Expr::Literal(ScalarValue::Int32(Some(value)), metadata) if data_type == DataType::Int64 => {
             Ok(Expr::Literal(ScalarValue::Int64(Some(i64::from(value))), metadata))
@@ -214,6 +218,18 @@ pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Trans
         }
         other => other,
     }))
+}
+
+/// Returns the types that texts and numerics have in the list of `IN` after an operand of type `data_type`. Several values
+/// without columns are an array in PostgreSQL, whose elements have one type.
+fn literal_types(data_type: &DataType, list: &[Expr], schema: &DFSchema) -> Result<(DataType, DataType)> {
+    let constants: Vec<&Expr> = list.iter().filter(|value| !value.any_column_refs()).collect();
+    if constants.len() < 2 || *data_type != DataType::Float32 {
+        return Ok((data_type.clone(), DataType::Float64));
+    }
+    let types = constants.iter().map(|value| value.get_type(schema)).collect::<Result<Vec<_>>>()?;
+    let element = if types.contains(&DataType::Float64) { DataType::Float64 } else { DataType::Float32 };
+    Ok((element.clone(), element))
 }
 
 /// Converts an integer literal to a numeric with as many digits as it has.
