@@ -77,3 +77,15 @@ SELECT a.x FROM (SELECT sum(i)::bigint AS x FROM t_types) a WHERE 1 < (SELECT ma
 SELECT a.x FROM (SELECT count(*) AS x FROM t_types) a WHERE 1 < (SELECT max(2) FROM t_types WHERE id > 0);
 SELECT a.b, a.x FROM (SELECT b, count(*) AS x FROM t_types GROUP BY ROLLUP (b)) a WHERE 1 < (SELECT max(2) FROM t_types
 WHERE id < 0) ORDER BY 1, 2;
+
+-- A numeric and a double are compared as doubles
+SELECT id, n1 IN (SELECT d1 FROM nums) AS in_doubles, n1 IN (SELECT d FROM floats WHERE d < 1e10) AS among_floats,
+  n1 NOT IN (SELECT d1 FROM nums WHERE d1 IS NOT NULL) AS none, d1 IN (SELECT n1 FROM nums) AS in_numerics,
+  n1 = ANY (SELECT d1 FROM nums) AS is_any, n1 >= ALL (SELECT d1 FROM nums WHERE d1 < 1e15) AS is_largest FROM nums ORDER BY id;
+SELECT id FROM nums WHERE n1 IN (SELECT d FROM floats) ORDER BY id;
+SELECT id FROM nums WHERE n1 NOT IN (SELECT d FROM floats WHERE d IS NOT NULL) ORDER BY id;
+SELECT id FROM t_types WHERE n IN (SELECT r FROM floats) ORDER BY id;
+SELECT id FROM t_types WHERE d IN (SELECT n FROM t_types) ORDER BY id;
+SELECT id, n1 IN (d1, d2) AS columns, n1 IN (0.000001::float8, 2.5::float8) AS doubles, n1 BETWEEN d2 AND d1 AS between FROM nums ORDER BY id;
+SELECT a.id, b.id FROM nums a JOIN (SELECT id, d1 AS n1 FROM nums) b USING (n1) WHERE a.id IN (8, 12, 15, 18) ORDER BY 1, 2;
+SELECT a.id, b.id FROM t_types a JOIN floats b ON a.n = b.d ORDER BY 1, 2;

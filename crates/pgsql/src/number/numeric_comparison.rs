@@ -1,22 +1,29 @@
-//! Comparisons of numerics whose common type has more digits than a `Decimal128`.
+//! Comparisons of numerics whose common type has more digits than a `Decimal128`, and of numerics with doubles.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::{Between, Cast, InList};
+use datafusion::logical_expr::expr::{Between, Cast, InList, InSubquery, SetComparison};
+use datafusion::logical_expr::expr_schema::cast_subquery;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 
 use super::division::digits;
+use super::literal::to_float;
 
 /// The digits of a `Decimal128`.
 const NARROW_DIGITS: i16 = 38;
 /// The digits of a `Decimal256`.
 const WIDE_DIGITS: i16 = 76;
 
-/// Returns the type that compares values of `types` exactly; `None` if a `Decimal128` or an integer holds them all.
+/// Returns the type that compares values of `types` as PostgreSQL does: a double if there is a floating-point number, else
+/// one that holds them all exactly. `None` if a `Decimal128` or an integer does, or if none is a numeric.
 fn wide_type(types: &[DataType]) -> Option<DataType> {
     if !types.iter().any(DataType::is_decimal) {
         return None;
+    }
+    if types.iter().any(DataType::is_floating) {
+        let is_number = |data_type: &DataType| data_type.is_numeric() || data_type.is_null();
+        return types.iter().all(is_number).then_some(DataType::Float64);
     }
     let (mut before, mut after) = (0, 0);
     for data_type in types.iter().filter(|data_type| !data_type.is_null()) {
@@ -30,10 +37,15 @@ fn wide_type(types: &[DataType]) -> Option<DataType> {
 }
 
 fn widen_operand(operand: Box<Expr>, wide: &DataType) -> Box<Expr> {
-    Box::new(Expr::Cast(Cast::new(operand, wide.clone())))
+    match *operand {
+        Expr::Literal(value, metadata) if wide.is_floating() => {
+            Box::new(Expr::Literal(to_float(value, wide), metadata))
+        }
+        other => Box::new(Expr::Cast(Cast::new(Box::new(other), wide.clone()))),
+    }
 }
 
-/// Converts the operands of a comparison of numerics to one exact type, if no `Decimal128` holds both.
+/// Converts the operands of a comparison of numerics to one type, if DataFusion would choose another.
 pub(crate) fn compare_exactly(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let operands: Vec<&Expr> = match &expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
@@ -41,9 +53,15 @@ pub(crate) fn compare_exactly(expression: Expr, schema: &DFSchema) -> Result<Tra
         }
         Expr::Between(Between { expr, low, high, .. }) => vec![expr, low, high],
         Expr::InList(InList { expr, list, .. }) => std::iter::once(expr.as_ref()).chain(list).collect(),
+        Expr::InSubquery(InSubquery { expr, .. }) | Expr::SetComparison(SetComparison { expr, .. }) => vec![expr],
         _ => return Ok(Transformed::no(expression)),
     };
-    let types = operands.iter().map(|operand| operand.get_type(schema)).collect::<Result<Vec<_>>>()?;
+    let mut types = operands.iter().map(|operand| operand.get_type(schema)).collect::<Result<Vec<_>>>()?;
+    if let Expr::InSubquery(InSubquery { subquery, .. }) | Expr::SetComparison(SetComparison { subquery, .. }) =
+        &expression
+    {
+        types.push(subquery.subquery.schema().field(0).data_type().clone());
+    }
     let Some(wide) = wide_type(&types) else { return Ok(Transformed::no(expression)) };
     Ok(Transformed::yes(match expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
@@ -58,6 +76,13 @@ pub(crate) fn compare_exactly(expression: Expr, schema: &DFSchema) -> Result<Tra
         Expr::InList(InList { expr, list, negated }) => {
             let list = list.into_iter().map(|value| *widen_operand(Box::new(value), &wide)).collect();
             Expr::InList(InList { expr: widen_operand(expr, &wide), list, negated })
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+            Expr::InSubquery(InSubquery::new(widen_operand(expr, &wide), cast_subquery(subquery, &wide)?, negated))
+        }
+        Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
+            let subquery = cast_subquery(subquery, &wide)?;
+            Expr::SetComparison(SetComparison::new(widen_operand(expr, &wide), subquery, op, quantifier))
         }
         other => other,
     }))
