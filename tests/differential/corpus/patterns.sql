@@ -230,3 +230,14 @@ ORDER BY n DESC, family NULLS LAST;
 SELECT CASE WHEN name ~* '\y(intl|international)\y' THEN 'international'
   WHEN name ~* '\y(rgnl|regional)\y' THEN 'regional' ELSE 'other' END AS kind, count(*) AS n
 FROM airports GROUP BY 1 ORDER BY 1;
+
+-- References to empty groups, and to groups that have matched nothing
+SELECT 'a' ~ '()*\1', '' ~ '()*\1', 'a' ~ '()+\1', 'a' ~ '$()|^\1', 'ab' ~ '$()|^\1', 'a' ~ '.. ()|\1', 'a' ~ '^()\1$', '' ~ '()\1', 'x' ~ '(a)|b\1',
+  'b' ~ '(a)|b\1', 'b' ~ '(a)?b\1', 'b' ~ '(a)*b\1', 'aba' ~ '(a)*b\1', '' ~ '(a)*\1', '' ~ '(a*)*\1', 'a' ~ '(a*)*\1', 'a' ~ '^(a*)*\1$',
+  'aa' ~ '^(a*)*\1$', 'ab' ~ '^()*(ab)\1$', 'a' ~ '^(){2}\1a$', 'a' ~ '^()?\1a$', 'aa' ~ '^(a|)\1$', '' ~ '^(a|)\1$', 'a' ~ '(^)\1a';
+SELECT regexp_match('a', '()*\1'), regexp_match('a', '$()|^\1'), regexp_match('abc', '()*\1(b)'), regexp_match('aXbX', '(.)()*\2b'),
+  regexp_match('b', '(a*)*b'), regexp_match('b', '(a)*b'), regexp_match('ab', '(a*)*b'), regexp_match('b', '(|a)*b'), regexp_match('abab', '(z)*?b'),
+  regexp_match('b', '()*?\1b'), regexp_match('aab', '(a|)*?\1b'), regexp_match('', '(a|){0,2}?\1'), regexp_match('ab', '(a|b())*$');
+SELECT regexp_replace('abc', '()*\1', 'x'), regexp_replace('abc', '$()|^\1', 'x', 'g'), regexp_replace('abc', '()*\1', 'x', 'g');
+SELECT s, s ~ '(x)|a\1' AS one, s ~ '(b)$|\1' AS two, s ~ 'a\1|()x|$' AS three, regexp_match(s, '(b)|a\1') AS groups
+FROM unnest(ARRAY['', 'a', 'b', 'ab', 'aab', 'ax', 'aabb']) s ORDER BY s;

@@ -109,16 +109,15 @@ impl Dissection<'_> {
     }
 
     fn iterate(&mut self, part: &RegexPart, min: u32, max: Option<u32>, start: usize, end: usize) -> Result<bool> {
-        if min == 0 && start == end {
-            return Ok(true);
-        }
-        let min = min.max(1) as usize;
-        let max = max.map_or(end - start, |max| (end - start).min(max as usize)).max(min);
-        if part.prefers_shorter() {
-            self.iterate_shortest_first(part, min, max, start, end)
+        let least = min.max(1) as usize;
+        let most = max.map_or(end - start, |max| (end - start).min(max as usize)).max(least);
+        let is_found = if part.prefers_shorter() {
+            self.iterate_shortest_first(part, least, most, start, end)?
         } else {
-            self.iterate_longest_first(part, min, max, start, end)
-        }
+            self.iterate_longest_first(part, least, most, start, end)?
+        };
+        // No iteration matches an empty text too, but one is preferred, because it captures.
+        Ok(is_found || (min == 0 && start == end))
     }
 
     /// Checks the iterations after `verified`, and returns the first one that does not match.

@@ -133,14 +133,22 @@ impl PgRegex {
         self.steps.reset();
         let needs_groups = self.has_backreferences || (with_groups && self.root.captures());
         let mut from = start;
+        // Where the shortest match ends that has been tried without its references.
+        let mut tried: Option<usize> = None;
         while let Some(candidate) = self.candidates.find_at(text, from) {
             let begin = candidate.start();
             if let Some(found) = self.match_at(text, begin, needs_groups)? {
                 return Ok(Some(found));
             }
-            match text[begin..].chars().next() {
-                Some(character) => from = begin + character.len_utf8(),
-                None => return Ok(None),
+            let Some(character) = text[begin..].chars().next() else { return Ok(None) };
+            from = begin + character.len_utf8();
+            if self.has_backreferences {
+                let end = self.root.automaton.shortest(text, begin, begin, text.len(), &self.steps)?;
+                tried = [tried.filter(|tried| begin <= *tried), end].into_iter().flatten().min();
+                // PostgreSQL does not try the end of the text after a match that failed before it.
+                if from == text.len() && tried == Some(begin) {
+                    return Ok(None);
+                }
             }
         }
         Ok(None)
