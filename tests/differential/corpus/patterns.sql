@@ -239,5 +239,5 @@ SELECT regexp_match('a', '()*\1'), regexp_match('a', '$()|^\1'), regexp_match('a
   regexp_match('b', '(a*)*b'), regexp_match('b', '(a)*b'), regexp_match('ab', '(a*)*b'), regexp_match('b', '(|a)*b'), regexp_match('abab', '(z)*?b'),
   regexp_match('b', '()*?\1b'), regexp_match('aab', '(a|)*?\1b'), regexp_match('', '(a|){0,2}?\1'), regexp_match('ab', '(a|b())*$');
 SELECT regexp_replace('abc', '()*\1', 'x'), regexp_replace('abc', '$()|^\1', 'x', 'g'), regexp_replace('abc', '()*\1', 'x', 'g');
-SELECT s, s ~ '(x)|a\1' AS one, s ~ '(b)$|\1' AS two, s ~ 'a\1|()x|$' AS three, regexp_match(s, '(b)|a\1') AS groups
+SELECT s, s ~ '(x)|a\1' AS one, s ~ '(b)$|\1' AS two, s ~ '()q|a\1|$' AS three, regexp_match(s, '(b)|a\1') AS groups
 FROM unnest(ARRAY['', 'a', 'b', 'ab', 'aab', 'ax', 'aabb']) s ORDER BY s;
