@@ -133,10 +133,14 @@ impl PgRegex {
         self.steps.reset();
         let needs_groups = self.has_backreferences || (with_groups && self.root.captures());
         let mut from = start;
-        // Where the shortest match ends that has been tried without its references.
+        // Where the shortest match without its references ends, after some have failed.
         let mut tried: Option<usize> = None;
         while let Some(candidate) = self.candidates.find_at(text, from) {
             let begin = candidate.start();
+            // PostgreSQL searches again behind that end, but not at the end of the text.
+            if tried.is_some_and(|tried| begin > tried && text[tried..].chars().nth(1).is_none()) {
+                return Ok(None);
+            }
             if let Some(found) = self.match_at(text, begin, needs_groups)? {
                 return Ok(Some(found));
             }
@@ -145,10 +149,6 @@ impl PgRegex {
             if self.has_backreferences {
                 let end = self.root.automaton.shortest(text, begin, begin, text.len(), &self.steps)?;
                 tried = [tried.filter(|tried| begin <= *tried), end].into_iter().flatten().min();
-                // PostgreSQL does not try the end of the text after a match that failed before it.
-                if from == text.len() && tried == Some(begin) {
-                    return Ok(None);
-                }
             }
         }
         Ok(None)
