@@ -333,3 +333,38 @@ WHERE id IN (4, 10, 11, 20, 24) ORDER BY id;
 SELECT '0.0e5'::float8, '0e5'::real, '16777217'::real::float8, '7.038531e-26'::real;
 -- fails
 SELECT '1e-46'::real;
+
+-- width_bucket of numerics is exact, and of doubles compares with the bounds
+SELECT width_bucket(0.29, 0, 1, 100), width_bucket(0.29::float8, 0, 1, 100), width_bucket(0.57, 0, 1, 100), width_bucket(0.71, 1, 0, 100),
+  width_bucket(9007199254740992.5, 0, 18014398509481985, 2), width_bucket(5.35, 0.024, 10.06, 5), width_bucket(0::float8, -1e100, 1, 10),
+  width_bucket(1::float8, 1e100, 0, 10), width_bucket(0.5::float8, 0, 1, 2147483647), width_bucket('Infinity'::float8, 0, 1, 5);
+SELECT x, width_bucket(x::float8, 10, 100, 9) AS up, width_bucket(x::float8, 100, 10, 9) AS down, width_bucket(x::numeric, 10, 100, 9) AS exact_up,
+  width_bucket(x::numeric, 100, 10, 9) AS exact_down FROM generate_series(0, 110, 10) x ORDER BY x;
+SELECT id, width_bucket(n1, -10.5, 10.5, 7) AS exact, width_bucket(d1, -10.5, 10.5, 7) AS double, width_bucket(i1, -10, 10, 7) AS whole FROM nums ORDER BY id;
+SELECT id, width_bucket(d, ARRAY[-1, 0, 0.3, 1e10, 'NaN']::float8[]) AS bucket FROM floats ORDER BY id;
+-- fails
+SELECT width_bucket(1::float8, 0, 1, 2147483647);
+-- fails
+SELECT width_bucket(0.5, 0, 1, 0);
+
+-- to_char of doubles has the digits that they have for certain, and the pattern no more
+SELECT to_char(1e15::float8, '9999999999999999.9999'), to_char(1234567890123456.78::float8, '99999999999999999.9999'),
+  to_char(123.456::float8, 'FM999.000000000000000000'), to_char(123.456::float8, '999.000000000000000000'),
+  to_char(-123.456::float8, '999.99999999999999999999MI'), to_char(-123.456::float8, '999.99999999999999999999PR'),
+  to_char(-123.456::float8, '999.99999999999999999999S'), to_char(1e14::float8, '999999999999999.99S'),
+  to_char(-1e16::float8, '99999999999999999MI'), to_char(0.1234567890123456789::float8, '0.99999999999999999999'),
+  to_char(1234567.891::real, '9999999.999'), to_char(12345678::real, '999999999999.99MI'), to_char(0.12345678::real, '0.99999999999S'),
+  to_char(123456789.12345678::float8, 'FM999999999.99999999999'), to_char(12.5::float8, '99V99999999999999999');
+SELECT to_char('Infinity'::float8, '999'), to_char('Infinity'::float8, '999999999'), to_char('-Infinity'::float8, '9999999999.99'),
+  to_char('NaN'::float8, '9999D9'), to_char('NaN'::float8, '99'), to_char('-Infinity'::float8, 'FM9999999999'),
+  to_char('Infinity'::float8, 'S9999999999'), to_char('Infinity'::real, '9.99EEEE'), to_char('NaN'::real, '9.99EEEE');
+SELECT id, to_char(d, '9999999999999999D9999') AS one, to_char(d, 'FM999999999999999990.099999S') AS two, to_char(r, 'SG9999999D999999') AS three,
+  to_char(d, '9.999EEEE') AS four FROM floats WHERE id NOT IN (8, 9) ORDER BY id;
+
+-- to_number: a sign behind the digits, where the pattern has more of them
+SELECT t, to_number(t, '9.999MI') AS mi, to_number(t, '9.999PL') AS pl, to_number(t, '9.999SG') AS sg, to_number(t, '9.999S') AS s, to_number(t, '9.999') AS none
+FROM unnest(ARRAY['5.01-', '5.01+', '-5.01', '5.01', '5-', '.5-']) t ORDER BY t;
+SELECT to_number('5.01-', 'FM9.999999MI'), to_number('5 -', '999MI'), to_number('5x-', '999MI'), to_number('5,5-', '9,99MI'), to_number('$5-', 'L99MI'),
+  to_number('12th-', '99thMI'), to_number('12-', '999thMI'), to_number('1-2', '9-9'), to_number('-1-2', '999'), to_number('5-5', '999MI'), to_number('<5.01>', '99.999PR');
+-- fails
+SELECT to_number('501', '9.99');

@@ -400,3 +400,24 @@ SELECT t AT TIME ZONE 'Europe/Berlin' AS berlin FROM unnest(ARRAY['0001-01-01', 
   '1893-04-01 00:06:31', '1893-04-01 00:06:32']::timestamp[]) t;
 SELECT t AT TIME ZONE 'America/New_York' AS new_york FROM unnest(ARRAY['1883-11-18 11:59:59', '1883-11-18 12:00', '1883-11-18 12:01',
   '1883-11-18 12:03:57', '1883-11-18 12:03:58']::timestamp[]) t;
+
+-- FF1 to FF6 round the instant, whose microseconds PostgreSQL counts from 2000
+SELECT t, to_timestamp(t, 'YYYY-MM-DD HH24:MI:SS.FF1') AS ff1, to_timestamp(t, 'YYYY-MM-DD HH24:MI:SS.FF2') AS ff2, to_timestamp(t, 'YYYY-MM-DD HH24:MI:SS.FF3') AS ff3,
+  to_timestamp(t, 'YYYY-MM-DD HH24:MI:SS.FF4') AS ff4, to_timestamp(t, 'YYYY-MM-DD HH24:MI:SS.FF5') AS ff5, to_timestamp(t, 'YYYY-MM-DD HH24:MI:SS.FF6') AS ff6
+FROM unnest(ARRAY['2018-11-02 12:34:56', '2018-11-02 12:34:56.1', '2018-11-02 12:34:56.12', '2018-11-02 12:34:56.123', '2018-11-02 12:34:56.1234',
+  '2018-11-02 12:34:56.123456', '2005-12-31 23:59:59.95', '1985-01-01 00:00:00.15', '1985-01-01 00:00:00.25', '1965-01-01 00:00:00.15']) t;
+SELECT t, t::timestamp(1) AS one, t::timestamp(3) AS three, t::timestamptz(2) AS two FROM unnest(ARRAY['2018-11-02 12:34:56.123456',
+  '2005-12-31 23:59:59.95', '1985-01-01 00:00:00.15', '1985-01-01 00:00:00.0005', '1965-01-01 00:00:00.15']::timestamp[]) t;
+SELECT to_date('2005-12-31 23:59:59.99', 'YYYY-MM-DD HH24:MI:SS.FF1'), to_timestamp('12:34:56.15678', 'HH24:MI:SS.FF2 MI');
+-- fails
+SELECT to_timestamp('12:34:56.1234567', 'HH24:MI:SS.US');
+
+-- Years with a comma, and Roman months
+SELECT to_timestamp('1,582nd VIII 21', 'Y,YYYth FMRM DD'), to_date('1,582', 'Y,YYY'), to_date('1,58', 'Y,YYY'), to_date('12,582 3', 'Y,YYY MM'),
+  to_date('1,5821', 'Y,YYY'), to_date('1,58212', 'Y,YYYMM'), to_date('1,582nd12', 'Y,YYYthMM'), to_date('2nd 2020', 'DDth YYYY');
+SELECT m, to_date(m || ' 2020', 'RM YYYY'), to_date('2020' || lower(m) || '21', 'YYYYRMDD'), to_date('2020 ' || m, 'YYYY rm')
+FROM unnest(ARRAY['I', 'II', 'III', 'IV', 'V', 'VI', 'VII', 'VIII', 'IX', 'X', 'XI', 'XII', 'IIII', 'IIX']) m ORDER BY m;
+-- fails
+SELECT to_date('1582', 'Y,YYY');
+-- fails
+SELECT to_date('2020 abc', 'YYYY RM');

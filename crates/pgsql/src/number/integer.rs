@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Decimal128Array, Int32Array, Int64Array, StringArray};
-use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Float64Type, Int64Type};
-use datafusion::common::{Result, exec_err, plan_err};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Decimal128Type, Decimal256Type, FieldRef, Float64Type, Int64Type, i256,
+};
+use datafusion::common::{Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
 use super::{NUMERIC_UNITS_MAX, out_of_range_error};
@@ -139,38 +141,61 @@ fn format_size(bytes: i64) -> String {
     format!("{} {unit}", (halves + halves.signum()) / 2)
 }
 
-fn width_bucket(x: f64, low: f64, high: f64, count: i64) -> Result<i32> {
+/// Returns the bucket of a value outside of the bounds; `None` for one between them.
+fn outer_bucket<T: PartialOrd>(x: &T, low: &T, high: &T, count: i64) -> Result<Option<i32>> {
     let Some(count) = i32::try_from(count).ok().filter(|count| *count > 0) else {
         return exec_err!("count must be greater than zero");
     };
+    if low == high {
+        return exec_err!("lower bound cannot equal upper bound");
+    }
+    let (is_before, is_after) = if low < high { (x < low, x >= high) } else { (x > low, x <= high) };
+    if is_before {
+        return Ok(Some(0));
+    }
+    if !is_after {
+        return Ok(None);
+    }
+    count.checked_add(1).map(Some).ok_or_else(|| out_of_range_error(&DataType::Int32))
+}
+
+fn width_bucket(x: f64, low: f64, high: f64, count: i64) -> Result<i32> {
     if x.is_nan() || low.is_nan() || high.is_nan() {
         return exec_err!("operand, lower bound, and upper bound cannot be NaN");
     }
     if !low.is_finite() || !high.is_finite() {
         return exec_err!("lower and upper bounds must be finite");
     }
-    #[allow(clippy::float_cmp, reason = "exactly equal bounds hold no bucket")]
-    if low == high {
-        return exec_err!("lower bound cannot equal upper bound");
+    if let Some(bucket) = outer_bucket(&x, &low, &high, count)? {
+        return Ok(bucket);
     }
-    let (from_start, width) = if low < high { (x - low, high - low) } else { (low - x, low - high) };
-    if from_start < 0.0 {
-        return Ok(0);
+    // Halves, because the width of the largest bounds is no double.
+    let part = (x / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
+    // In 0..=count, since the quotient is at most 1.
+    let bucket = (count as f64 * part).floor() as i64;
+    i32::try_from(bucket.min(count - 1) + 1).map_err(|_| out_of_range_error(&DataType::Int32))
+}
+
+/// Computes the bucket of numerics, which are integers of one scale.
+fn numeric_bucket(x: i256, low: i256, high: i256, count: i64) -> Result<i32> {
+    if let Some(bucket) = outer_bucket(&x, &low, &high, count)? {
+        return Ok(bucket);
     }
-    if from_start >= width {
-        return count.checked_add(1).ok_or_else(|| out_of_range_error(&DataType::Int32));
-    }
-    // In 0..count, since the quotient is below 1.
-    #[allow(clippy::cast_possible_truncation, reason = "checked above")]
-    let bucket = (f64::from(count) * (from_start / width)).floor() as i32;
-    Ok(bucket.min(count - 1) + 1)
+    let overflow = || exec_datafusion_err!("numeric field overflow; cast an argument to double precision");
+    let (from_start, width) = (x.checked_sub(low), high.checked_sub(low));
+    let (from_start, width) = from_start.zip(width).ok_or_else(overflow)?;
+    let bucket = i256::from(count).checked_mul(from_start).and_then(|scaled| scaled.checked_div(width));
+    let bucket = bucket.and_then(|bucket| bucket.to_i128()).ok_or_else(overflow)?;
+    i32::try_from(bucket + 1).map_err(|_| out_of_range_error(&DataType::Int32))
 }
 
 /// Counts the sorted `thresholds` that are not above `x`.
 fn bucket_among(x: f64, thresholds: &ArrayRef) -> Result<i32> {
     let values = arrow::compute::cast(thresholds, &DataType::Float64)?;
     let values = values.as_primitive::<Float64Type>();
-    let below = values.iter().flatten().filter(|threshold| *threshold <= x).count();
+    // NaN is above all numbers.
+    let is_reached = |threshold: &f64| x.is_nan() || *threshold <= x;
+    let below = values.iter().flatten().filter(is_reached).count();
     Ok(i32::try_from(below).unwrap_or(i32::MAX))
 }
 
@@ -178,8 +203,17 @@ fn bucket_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let is_number = |data_type: &DataType| data_type.is_numeric() || data_type.is_null();
     match types {
         [x, list @ DataType::List(_)] if is_number(x) => Ok(vec![DataType::Float64, list.clone()]),
-        [x, low, high, count] if [x, low, high, count].into_iter().all(is_number) => {
-            Ok(vec![DataType::Float64, DataType::Float64, DataType::Float64, DataType::Int64])
+        [values @ .., count] if values.len() == 3 && types.iter().all(is_number) && !count.is_floating() => {
+            let is_numeric = values.iter().any(DataType::is_decimal) && !values.iter().any(DataType::is_floating);
+            let scale = |data_type: &DataType| match data_type {
+                DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => *scale,
+                _ => 0,
+            };
+            let common = match values.iter().map(scale).max() {
+                Some(scale) if is_numeric => DataType::Decimal256(76, scale.max(0)),
+                _ => DataType::Float64,
+            };
+            Ok(vec![common.clone(), common.clone(), common, DataType::Int64])
         }
         _ => plan_err!("width_bucket takes (number, low, high, count) or (number, array of thresholds)"),
     }
@@ -196,16 +230,25 @@ fn width_buckets(call: &FunctionCall<'_>) -> Result<ArrayRef> {
             };
             pairs.map(bucket).collect::<Result<Int32Array>>()?
         }
-        [x, low, high, count] => {
-            let [x, low, high] = [x, low, high].map(|array| array.as_primitive::<Float64Type>());
-            let bounds = low.iter().zip(high).zip(count.as_primitive::<Int64Type>());
-            let bucket = |(x, ((low, high), count))| {
-                let all = Option::zip(Option::zip(x, low), Option::zip(high, count));
-                all.map(|((x, low), (high, count))| width_bucket(x, low, high, count)).transpose()
-            };
-            x.iter().zip(bounds).map(bucket).collect::<Result<Int32Array>>()?
+        [x, low, high, count] if x.data_type().is_floating() => {
+            buckets_between::<Float64Type>([x, low, high], count, width_bucket)?
         }
+        [x, low, high, count] => buckets_between::<Decimal256Type>([x, low, high], count, numeric_bucket)?,
         _ => return plan_err!("width_bucket takes two or four arguments"),
     };
     Ok(Arc::new(buckets))
+}
+
+fn buckets_between<P: ArrowPrimitiveType>(
+    values: [&ArrayRef; 3],
+    counts: &ArrayRef,
+    bucket: fn(P::Native, P::Native, P::Native, i64) -> Result<i32>,
+) -> Result<Int32Array> {
+    let [x, low, high] = values.map(|array| array.as_primitive::<P>());
+    let bounds = low.iter().zip(high).zip(counts.as_primitive::<Int64Type>());
+    let bucket = |(x, ((low, high), count))| {
+        let all = Option::zip(Option::zip(x, low), Option::zip(high, count));
+        all.map(|((x, low), (high, count))| bucket(x, low, high, count)).transpose()
+    };
+    x.iter().zip(bounds).map(bucket).collect()
 }

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarUDF};
 use super::arguments::{TimeArguments, TimeColumn, map, zip};
 use super::calendar::{DAY, checked_timestamp, timestamp};
 use super::function::{function, undefined_function_error};
-use super::input::{build_interval, round_to_digits};
+use super::input::{build_interval, round_moment, round_to_digits};
 use super::kind::TimeKind;
 use super::{interval, output};
 use crate::data_type::{DATE, INTERVAL, TIME, TIMESTAMP, timestamptz};
@@ -74,7 +74,7 @@ fn moments(args: &TimeArguments) -> Result<ArrayRef> {
         return args.collect_micros(zip(values, args.times(1)?, |day, time| timestamp(day.div_euclid(DAY), time)));
     }
     let digits = digits(args)?;
-    args.collect_micros(map(values, |value| checked_timestamp(round_to_digits(value, digits)?)))
+    args.collect_micros(map(values, |value| checked_timestamp(round_moment(value, digits)?)))
 }
 
 /// Returns the number of digits of seconds.

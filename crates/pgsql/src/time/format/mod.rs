@@ -20,6 +20,7 @@ use datafusion::logical_expr::ScalarUDF;
 use super::arguments::{TextValues, TimeArguments, TimeColumn, map};
 use super::calendar::{self, DAY};
 use super::function::{function, function_with_constant_args, undefined_function_error};
+use super::input::round_moment;
 use super::interval;
 use super::kind::TimeKind;
 use crate::data_type::{DATE, timestamptz};
@@ -38,7 +39,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
             |args| {
                 let instant = read_times(args)?;
                 args.collect::<Date32Type>(|row| {
-                    instant(row)?.map(|instant| calendar::checked_date(instant.div_euclid(DAY))).transpose()
+                    instant(row)?.map(|(instant, _)| calendar::checked_date(instant.div_euclid(DAY))).transpose()
                 })
             },
         ),
@@ -147,7 +148,9 @@ fn to_timestamp(args: &TimeArguments) -> Result<ArrayRef> {
     /// Seconds from 1970 to 2000, from which PostgreSQL counts.
     const SECONDS_TO_2000: f64 = 946_684_800.0;
     if args.len() > 1 {
-        return args.collect_micros(read_times(args)?);
+        let instant = read_times(args)?;
+        let rounded = |(instant, digits)| calendar::checked_timestamp(round_moment(instant, digits)?);
+        return args.collect_micros(|row| instant(row)?.map(rounded).transpose());
     }
     args.collect_micros(map(args.floats(0)?, |seconds| {
         let micros = ((seconds - SECONDS_TO_2000) * 1e6).round_ties_even();
@@ -158,8 +161,8 @@ fn to_timestamp(args: &TimeArguments) -> Result<ArrayRef> {
     }))
 }
 
-/// Reads the text of each row by its pattern.
-fn read_times(args: &TimeArguments) -> Result<impl Fn(usize) -> Result<Option<i64>>> {
+/// Reads the text of each row by its pattern, as an instant and its digits after the point.
+fn read_times(args: &TimeArguments) -> Result<impl Fn(usize) -> Result<Option<(i64, u32)>>> {
     let (texts, patterns) = (args.texts(0)?, CompiledPatterns::new(args.texts(1)?));
     Ok(move |row| match (texts.get(row), patterns.get(row, compile_time_pattern)?) {
         (Some(text), Some(nodes)) => read_time::read_time(text, &nodes).map(Some),

@@ -42,13 +42,14 @@ impl NumberValues {
 
     /// Writes the number of a row; false where it is null.
     pub(super) fn write(&self, row: usize, pattern: &NumberPattern, out: &mut String) -> Result<bool> {
-        let (digits, is_negative) = match self {
+        let (digits, is_negative, after) = match self {
             Self::Decimals { values, scale } => {
                 let values = values.as_primitive::<Decimal128Type>();
                 if values.is_null(row) {
                     return Ok(false);
                 }
-                decimal_digits(values.value(row), *scale, pattern)?
+                let (digits, is_negative) = decimal_digits(values.value(row), *scale, pattern)?;
+                (digits, is_negative, pattern.after)
             }
             Self::Floats { values, digits } => {
                 let values = values.as_primitive::<Float64Type>();
@@ -63,9 +64,9 @@ impl NumberValues {
             out.push_str(&digits);
         } else if let Some(is_upper) = pattern.roman {
             write_roman(&digits, is_negative, is_upper, pattern, out);
-        } else if pattern.has_shift {
-            let shifted = NumberPattern { before: pattern.before + pattern.shift, ..pattern.clone() };
-            write_number::write_number(&digits, is_negative, &shifted, out);
+        } else if pattern.has_shift || after != pattern.after {
+            let before = pattern.before + pattern.shift;
+            write_number::write_number(&digits, is_negative, &NumberPattern { before, after, ..pattern.clone() }, out);
         } else {
             write_number::write_number(&digits, is_negative, pattern, out);
         }
@@ -155,22 +156,33 @@ fn scientific(digits: &str, scale: usize, after: usize) -> String {
     format!("{}e{sign}{:02}", with_point(&mantissa, after), exponent.abs())
 }
 
-fn float_digits(value: f64, precision: usize, pattern: &NumberPattern) -> Result<(String, bool)> {
+/// Returns the digits of a number, whether it is negative, and how many digits after the point the pattern has then: no more
+/// than the type has for certain.
+fn float_digits(value: f64, precision: usize, pattern: &NumberPattern) -> Result<(String, bool, usize)> {
+    let is_negative = value.is_sign_negative() && !value.is_nan();
     if !value.is_finite() {
-        return exec_err!("to_char() does not write {value}; select it without a pattern");
+        if pattern.roman.is_some() {
+            return exec_err!("to_char() does not write {value} as Roman numerals; select it without a pattern");
+        }
+        if pattern.has_exponent {
+            let marks = format!("{}.{}", "#".repeat(pattern.before), "#".repeat(pattern.after + 4));
+            return Ok((marks, false, pattern.after));
+        }
+        let word = if value.is_nan() { "NaN" } else { "Infinity" };
+        return Ok((word.to_owned(), is_negative, pattern.after.min(precision.saturating_sub(word.len()))));
     }
-    let is_negative = value.is_sign_negative();
     if pattern.has_exponent {
         let written = format!("{:.*e}", pattern.after, value.abs());
         let (mantissa, exponent) = written.split_once('e').unwrap_or((&written, "0"));
         let exponent: i32 = exponent.parse().unwrap_or(0);
         let sign = if exponent < 0 { '-' } else { '+' };
-        return Ok((format!("{mantissa}e{sign}{:02}", exponent.abs()), is_negative && value != 0.0));
+        let digits = format!("{mantissa}e{sign}{:02}", exponent.abs());
+        return Ok((digits, is_negative && value != 0.0, pattern.after));
     }
     let shifted = value.abs() * 10_f64.powi(i32::try_from(pattern.shift).unwrap_or(0));
     let whole = format!("{shifted:.0}").len();
     let after = digits_after_point(pattern).min(precision.saturating_sub(whole));
-    Ok((format!("{shifted:.after$}"), is_negative))
+    Ok((format!("{shifted:.after$}"), is_negative, after))
 }
 
 /// Converts the digits that were read to a number with `scale` digits after the point.
@@ -179,6 +191,9 @@ pub(super) fn parse_decimal(text: &str, pattern: &NumberPattern, scale: i8) -> R
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
     if whole.is_empty() && fraction.is_empty() {
         return exec_err!("invalid input syntax for type numeric: \"{text}\"");
+    }
+    if whole.trim_start_matches('0').len() > pattern.before + pattern.shift {
+        return exec_err!("numeric field overflow: \"{text}\" has more digits before the point than the pattern");
     }
     // `V` defines how many of the digits are after the point.
     let positions = usize::from(scale.unsigned_abs()).saturating_sub(pattern.shift);

@@ -27,6 +27,8 @@ pub(super) struct ParsedFields {
     pub(super) minute: i64,
     pub(super) second: i64,
     pub(super) micros: i64,
+    /// The digits that `FF1` to `FF6` have.
+    pub(super) fraction_digits: Option<u32>,
     pub(super) seconds_of_day: Option<i64>,
     pub(super) is_12_hours: bool,
     pub(super) is_afternoon: Option<bool>,

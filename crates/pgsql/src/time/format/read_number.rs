@@ -143,8 +143,7 @@ impl NumberReader<'_> {
             self.at += 1;
         } else if !is_read
             && !pattern.has_locale_sign
-            && !pattern.has_plus
-            && !pattern.has_minus
+            && (pattern.has_plus || pattern.has_minus)
             && matches!(current, '-' | '+')
         {
             self.sign = Some(current);

@@ -7,8 +7,8 @@ use super::read_fields::ParsedFields;
 use super::write_time::ROMAN_MONTHS;
 use crate::time::calendar::{DAY_NAMES, MONTH_NAMES};
 
-/// Reads `text` by a pattern, as an instant in UTC.
-pub(super) fn read_time(text: &str, nodes: &[PatternNode<TimeField>]) -> Result<i64> {
+/// Reads `text` by a pattern, as an instant in UTC. Also returns the number of digits to which `to_timestamp` rounds it.
+pub(super) fn read_time(text: &str, nodes: &[PatternNode<TimeField>]) -> Result<(i64, u32)> {
     let mut reader =
         TimeReader { nodes, rest: text, before: None, skipped: 0, is_exact: false, read: ParsedFields::default() };
     for position in 0..nodes.len() {
@@ -17,7 +17,7 @@ pub(super) fn read_time(text: &str, nodes: &[PatternNode<TimeField>]) -> Result<
         }
         reader.node(position)?;
     }
-    reader.read.instant(text)
+    Ok((reader.read.instant(text)?, reader.read.fraction_digits.unwrap_or(6)))
 }
 
 struct TimeReader<'a> {
@@ -116,10 +116,7 @@ impl TimeReader<'_> {
         }
         self.before = available[..used].chars().last();
         self.rest = &text[used..];
-        if node.ordinal != OrdinalSuffix::None {
-            self.skip();
-            self.skip();
-        }
+        self.skip_ordinal(node);
         Ok((value, used))
     }
 
@@ -168,6 +165,7 @@ impl TimeReader<'_> {
             TimeField::Fraction(digits) => {
                 let (value, length) = of(digits as usize, self)?;
                 self.read.micros += scaled(value, length, 6);
+                self.read.fraction_digits = Some(digits);
             }
             TimeField::Microseconds => {
                 let (value, length) = of(6, self)?;
@@ -248,10 +246,8 @@ impl TimeReader<'_> {
             TimeField::Century => self.read.century = Some(of(2, self)?.0),
             TimeField::Julian => self.read.julian = Some(of(1.max(self.digits()), self)?.0),
             TimeField::GroupedYear => {
-                let (thousands, _) = of(1, self)?;
-                self.skip();
-                let (rest, _) = of(3, self)?;
-                self.read.set_year(thousands * 1_000 + rest, 4)?;
+                let year = self.grouped_year(node)?;
+                self.read.set_year(year, 4)?;
             }
             TimeField::Year(digits) | TimeField::IsoYear(digits) => {
                 self.read.set_iso(matches!(node.field, TimeField::IsoYear(_)))?;
@@ -262,6 +258,30 @@ impl TimeReader<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Reads a year with a comma before its last three digits.
+    fn grouped_year(&mut self, node: &FieldNode<TimeField>) -> Result<i64> {
+        let text = self.rest;
+        let parts = text.trim_start().split_once(',').and_then(|(thousands, rest)| {
+            let length = rest.bytes().take(3).take_while(u8::is_ascii_digit).count();
+            let (last, behind) = rest.split_at(length);
+            Some((thousands.parse::<i32>().ok()?, last.parse::<i64>().ok()?, last, behind))
+        });
+        let Some((thousands, year, last, behind)) = parts else {
+            return exec_err!("invalid value \"{}\" for Y,YYY; write a comma, as in 1,582", first(text));
+        };
+        self.before = last.chars().last();
+        self.rest = behind;
+        self.skip_ordinal(node);
+        Ok(i64::from(thousands) * 1_000 + year)
+    }
+
+    fn skip_ordinal(&mut self, node: &FieldNode<TimeField>) {
+        if node.ordinal != OrdinalSuffix::None {
+            self.skip();
+            self.skip();
+        }
     }
 
     /// Returns the number of digits that follow.

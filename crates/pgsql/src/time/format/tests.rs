@@ -67,11 +67,15 @@ fn times_are_read() {
         ("2013-01-05 07:00 -05:00", "YYYY-MM-DD HH24:MI TZH:TZM", "2013-01-05 12:00"),
         ("2013/01/05", "YYYY-MM-DD", "2013-01-05"),
         ("20130105T0708", "YYYYMMDD\"T\"HH24MI", "2013-01-05 07:08"),
+        ("1,582nd VIII 21", "Y,YYYth FMRM DD", "1582-08-21"),
+        ("1,58212", "Y,YYYMM", "1582-12-01"),
     ] {
-        let read = read_time::read_time(text, &pattern::parse_time_pattern(pattern)).unwrap();
+        let (read, _) = read_time::read_time(text, &pattern::parse_time_pattern(pattern)).unwrap();
         assert_eq!(read, input::parse_timestamp(expected).unwrap(), "{text} {pattern}");
     }
-    for (text, pattern) in [("2013-13-01", "YYYY-MM-DD"), ("x", "YYYY"), ("13 PM", "HH PM"), ("UTC", "TZ")] {
+    for (text, pattern) in
+        [("2013-13-01", "YYYY-MM-DD"), ("x", "YYYY"), ("13 PM", "HH PM"), ("UTC", "TZ"), ("1582", "Y,YYY")]
+    {
         assert!(read_time::read_time(text, &pattern::parse_time_pattern(pattern)).is_err(), "{text} {pattern}");
     }
 }

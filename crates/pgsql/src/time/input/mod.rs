@@ -140,6 +140,16 @@ pub(crate) fn round_to_digits(micros: i64, digits: u32) -> Result<i64> {
     Ok(shifted / unit * unit)
 }
 
+/// Rounds a moment to `digits` digits of a second. PostgreSQL counts from 2000, so halves before it are rounded down.
+pub(crate) fn round_moment(micros: i64, digits: u32) -> Result<i64> {
+    const TO_2000: i64 = 946_684_800 * 1_000_000;
+    if digits >= 6 {
+        return Ok(micros);
+    }
+    let since_2000 = micros.checked_sub(TO_2000).ok_or_else(|| out_of_range_error("timestamp"))?;
+    Ok(round_to_digits(since_2000, digits)? + TO_2000)
+}
+
 /// Returns an interval of whole units; PostgreSQL's microseconds become nanoseconds.
 pub(crate) fn build_interval(months: i64, days: i64, micros: i64) -> Result<IntervalMonthDayNano> {
     let parts = (i32::try_from(months), i32::try_from(days), micros.checked_mul(1_000));
