@@ -146,3 +146,12 @@ WHERE id < 6 ORDER BY id;
 SELECT id, lag(i1, 1, i2) OVER (ORDER BY id) AS a, lag(NULL::int, 1, i2) OVER (ORDER BY id) AS b FROM nums WHERE id < 12
 ORDER BY id;
 SELECT d * 2 AS a, d > 1.25 AS b FROM (VALUES ('1.25'), (2.5), (100)) v(d) ORDER BY 1;
+
+-- A numeric beside a double is a double
+SELECT id, coalesce(n1, d1) AS first, greatest(n1, d2) AS largest, least(d1, n2) AS least, nullif(n1, d1) AS other,
+  CASE WHEN id < 10 THEN n1 ELSE d1 END AS chosen, ARRAY[n1, d1] AS both FROM nums ORDER BY id;
+SELECT coalesce(0.1234567890123456789, 1::float8) AS digits, coalesce(NULL, 1.5, 1e-20::float8) AS second, greatest(1.5, 1e30::float8) AS large,
+  CASE WHEN false THEN 1.5 ELSE 1e-20::float8 END AS small, ARRAY[1.5, 1e-20::float8] AS list;
+SELECT n1 AS x FROM nums WHERE id < 5 UNION ALL SELECT d FROM floats WHERE id > 6 ORDER BY 1;
+SELECT 1.5 AS x UNION SELECT 1e-20::float8 UNION SELECT 1.5::float8 UNION SELECT 2::real ORDER BY x;
+SELECT id, coalesce(n, r) AS real FROM t_types WHERE id NOT IN (4, 5) ORDER BY id;

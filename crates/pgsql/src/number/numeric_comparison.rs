@@ -36,7 +36,8 @@ fn wide_type(types: &[DataType]) -> Option<DataType> {
         .then(|| DataType::Decimal256(u8::try_from(precision.min(WIDE_DIGITS)).unwrap_or(76), after))
 }
 
-fn widen_operand(operand: Box<Expr>, wide: &DataType) -> Box<Expr> {
+/// Converts an operand to a wider type of numbers. A literal becomes the number that its digits mean.
+pub(crate) fn widen_operand(operand: Box<Expr>, wide: &DataType) -> Box<Expr> {
     match *operand {
         Expr::Literal(value, metadata) if wide.is_floating() => {
             Box::new(Expr::Literal(to_float(value, wide), metadata))

@@ -9,6 +9,7 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::FunctionArg::Unnamed;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, FunctionArgExpr, FunctionArguments, UnaryOperator};
 
+use super::numeric_comparison::widen_operand;
 use super::{division, float, integer_value, literal};
 use crate::data_type::{is_text, number_type_name};
 use crate::operands::Operands;
@@ -112,8 +113,8 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         (left, right)
     };
     let (left, right) = match (left_type.is_floating(), right_type.is_floating()) {
-        (true, false) if right_type.is_decimal() => (left, double_operand(right)),
-        (false, true) if left_type.is_decimal() => (double_operand(left), right),
+        (true, false) if right_type.is_decimal() => (left, *widen_operand(Box::new(right), &DataType::Float64)),
+        (false, true) if left_type.is_decimal() => (*widen_operand(Box::new(left), &DataType::Float64), right),
         _ => (left, right),
     };
     if operator == Operator::Divide && division::is_numeric_division(left_type, right_type) {
@@ -162,14 +163,6 @@ fn number_from_text(text: &Expr, number: &DataType, operator: Operator, is_right
                  number to text"
             )
         }
-    }
-}
-
-/// Converts a numeric to a double.
-fn double_operand(operand: Expr) -> Expr {
-    match operand {
-        Expr::Literal(value, metadata) => Expr::Literal(literal::to_float(value, &DataType::Float64), metadata),
-        other => Expr::Cast(Cast::new(Box::new(other), DataType::Float64)),
     }
 }
 

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
-use super::{is_untyped, literal_target, type_literal};
+use super::{becomes_float, is_untyped, literal_target, type_operand};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let signature = Signature::user_defined(Volatility::Immutable);
@@ -40,7 +40,10 @@ pub(super) fn resolve_choice(call: ScalarFunction, schema: &DFSchema) -> Result<
     let types = types.collect::<Result<Vec<_>>>()?;
     let common = choice.literal_target(&types)?;
     let args = match common {
-        Some(common) => call.args.into_iter().map(|arg| type_literal(arg, &common)).collect::<Result<_>>()?,
+        Some(common) => {
+            let typed = |arg| type_operand(arg, &common, schema).map(|typed| typed.data);
+            call.args.into_iter().map(typed).collect::<Result<_>>()?
+        }
         None => call.args,
     };
     if types.iter().any(|data_type| matches!(data_type, DataType::Interval(_))) {
@@ -95,7 +98,9 @@ impl ScalarUDFImpl for ChoiceFunction {
         let types: Vec<DataType> = types.map(|(_, field)| field.data_type().clone()).collect();
         let common = self.literal_target(&types)?;
         let fields = args.arg_fields.iter().enumerate().map(|(position, field)| match &common {
-            Some(common) if is_literal(position) => Arc::new(Field::clone(field).with_data_type(common.clone())),
+            Some(common) if is_literal(position) || becomes_float(field.data_type(), common) => {
+                Arc::new(Field::clone(field).with_data_type(common.clone()))
+            }
             _ => field.clone(),
         });
         let fields = fields_with_udf(&fields.collect::<Vec<_>>(), self.inner.as_ref())?;

@@ -1,5 +1,5 @@
 //! Gives untyped string literals the type of the values beside them: in VALUES, CASE, ARRAY, UNION,
-//! `coalesce` and the like.
+//! `coalesce` and the like. Numerics beside floating-point numbers become such numbers.
 
 mod choice;
 mod plan;
@@ -7,9 +7,10 @@ mod values;
 
 use arrow::array::StringArray;
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, plan_err};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
-use datafusion::logical_expr::{Expr, ScalarUDF};
+use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF};
 use datafusion::scalar::ScalarValue;
 
 use crate::data_type::{is_text_or_dictionary, postgres_type_name};
@@ -38,6 +39,23 @@ fn type_literal(literal: Expr, data_type: &DataType) -> Result<Expr> {
         }
         other => Ok(other),
     }
+}
+
+/// Converts a value to the common type of the values beside it, if it is an untyped literal, or a numeric beside
+/// floating-point numbers. Other expressions are unchanged.
+fn type_operand(operand: Expr, common: &DataType, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if is_untyped(&operand) {
+        return type_literal(operand, common).map(Transformed::yes);
+    }
+    if becomes_float(&operand.get_type(schema)?, common) {
+        return Ok(Transformed::yes(*number::widen_operand(Box::new(operand), common)));
+    }
+    Ok(Transformed::no(operand))
+}
+
+/// Whether a numeric is converted to the floating-point type `common`. DataFusion prefers the numeric.
+fn becomes_float(data_type: &DataType, common: &DataType) -> bool {
+    data_type.is_decimal() && common.is_floating()
 }
 
 /// Parses `text` as a value of the type `data_type`. A numeric has the digits that it is written with.
@@ -78,6 +96,11 @@ fn common_type(construct: &str, types: &[DataType]) -> Result<Option<DataType>> 
             postgres_type_name(left),
             postgres_type_name(right)
         );
+    }
+    if types.iter().any(DataType::is_decimal) && types.iter().any(DataType::is_floating) {
+        let is_double = types.contains(&DataType::Float64);
+        let float = if is_double { DataType::Float64 } else { DataType::Float32 };
+        return Ok(types.iter().all(DataType::is_numeric).then_some(float));
     }
     Ok(type_union_resolution(&types))
 }

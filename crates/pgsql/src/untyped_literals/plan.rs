@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result, exec_err};
+use datafusion::common::{Column, DFSchema, Result, exec_err};
 use datafusion::logical_expr::{Case, Expr, ExprSchemable, LogicalPlan, Projection, Union};
 
-use super::{choice, is_untyped, literal_target, type_literal, values};
+use super::{becomes_float, choice, is_untyped, literal_target, type_literal, type_operand, values};
 use crate::data_type::is_text_or_dictionary;
+use crate::number;
 
 /// Types the literals of `expression` if its operands must have a common type.
 pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -36,10 +38,9 @@ fn type_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let types = types.collect::<Result<Vec<_>>>()?;
     if let Some(common) = literal_target("CASE", &types)? {
         for result in case.when_then_expr.iter_mut().map(|(_, then)| then).chain(&mut case.else_expr) {
-            if is_untyped(result) {
-                **result = type_literal(std::mem::take(result.as_mut()), &common)?;
-                is_changed = true;
-            }
+            let typed = type_operand(std::mem::take(result.as_mut()), &common, schema)?;
+            is_changed |= typed.transformed;
+            **result = typed.data;
         }
     }
     Ok(Transformed::new_transformed(Expr::Case(case), is_changed))
@@ -54,7 +55,10 @@ pub(crate) fn plan_array(elements: Vec<Expr>, schema: &DFSchema) -> Result<Vec<E
     let types = elements.iter().filter(|element| !is_untyped(element)).map(|element| element.get_type(schema));
     let Ok(types) = types.collect::<Result<Vec<_>>>() else { return Ok(elements) };
     match literal_target("ARRAY", &types)? {
-        Some(common) => elements.into_iter().map(|element| type_literal(element, &common)).collect(),
+        Some(common) => {
+            let typed = |element| type_operand(element, &common, schema).map(|typed| typed.data);
+            elements.into_iter().map(typed).collect()
+        }
         None => Ok(elements),
     }
 }
@@ -88,6 +92,11 @@ pub(crate) fn type_union(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> 
         let typed = inputs.iter().filter(|input| !is_literal(input, column));
         let types: Vec<_> = typed.map(|input| input.schema().field(column).data_type().clone()).collect();
         let Some(common) = literal_target("UNION", &types)? else { continue };
+        for input in inputs.iter_mut().filter(|input| becomes_float(input.schema().field(column).data_type(), &common))
+        {
+            *input = Arc::new(widen_column(input, column, &common)?);
+            is_changed = true;
+        }
         for input in inputs.iter_mut().filter(|input| is_literal(input, column)) {
             let projection = Arc::unwrap_or_clone(input.clone());
             let LogicalPlan::Projection(Projection { mut expr, input: below, .. }) = projection else { continue };
@@ -108,6 +117,18 @@ pub(crate) fn type_union(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> 
         return Ok(Transformed::no(LogicalPlan::Union(Union { inputs, schema })));
     }
     Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+}
+
+/// Converts a column of numerics to the floating-point type `common`.
+fn widen_column(plan: &Arc<LogicalPlan>, column: usize, common: &DataType) -> Result<LogicalPlan> {
+    let output = plan.schema().iter().enumerate().map(|(position, (qualifier, field))| {
+        let value = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+        if position != column {
+            return value;
+        }
+        number::widen_operand(Box::new(value), common).alias_qualified(qualifier.cloned(), field.name())
+    });
+    Ok(LogicalPlan::Projection(Projection::try_new(output.collect(), plan.clone())?))
 }
 
 /// Whether a column of `plan` is an untyped literal.
