@@ -80,6 +80,7 @@ fn check_rounding(node: &LogicalPlan) -> Result<()> {
 
 fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     untyped_literals::type_literals(expression, schema)?
+        .transform_data(|expression| cast::convert_arrays(expression, schema))?
         .transform_data(|expression| number::type_literals(expression, schema))?
         .transform_data(|expression| number::widen_literals(expression, schema))?
         .transform_data(|expression| number::compare_exactly(expression, schema))

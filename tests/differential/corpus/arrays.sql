@@ -210,3 +210,17 @@ SELECT x, n FROM unnest(ARRAY[[1, 2], [3, 4]]) WITH ORDINALITY AS t (x, n) ORDER
 SELECT id, ARRAY(SELECT u FROM unnest(ia) AS u ORDER BY u DESC NULLS LAST LIMIT 2) AS largest FROM arrays ORDER BY id;
 SELECT id, ARRAY(SELECT u FROM unnest(ia) AS u GROUP BY u ORDER BY count(*) DESC, u) AS common FROM arrays ORDER BY id;
 SELECT ARRAY(SELECT unnest(ia) AS x ORDER BY x DESC) FROM arrays ORDER BY id;
+
+-- Casts convert the elements, and keep the dimensions
+SELECT ARRAY[[1, 2], [3, 4]]::text[] AS texts, ARRAY[[1.5, 2], [3, 4.25]]::text[][] AS numerics, '{{1,2},{3,4}}'::int[]::text[] AS literal,
+  ARRAY[[true, NULL]]::text[] AS booleans, ARRAY[[date '2020-01-01']]::text[] AS dates, ARRAY[interval '1 day', NULL]::text[] AS intervals,
+  ARRAY[1.5::float8, 'NaN']::text[] AS doubles, ARRAY[[1, 2]]::varchar[] AS varchars, (ARRAY[[1, 2], [3, 4]]::text[])[2][1] AS element;
+SELECT ARRAY[1.6, 2.5, -2.5]::int[] AS numerics, ARRAY[1.6::float8, 2.5, -2.5]::int[] AS doubles, ARRAY[[1.6, 2.5]]::int[] AS nested,
+  ARRAY[['1', '2'], ['3', '4']]::int[] AS texts, ARRAY[['t', 'f']]::bool[] AS booleans, ARRAY[timestamp '2020-01-01 01:00']::date[] AS days,
+  ARRAY['2020-01-01']::date[] AS dates, ARRAY[[1, 2]]::float8[]::text[] AS twice, ARRAY[1, 2]::text[][] AS more;
+SELECT id, ia::text[] AS texts, da::int[] AS whole, da::text[] AS doubles, ta::varchar[] AS varchars FROM arrays
+WHERE NOT coalesce('NaN' = ANY (da) OR 'Infinity' = ANY (da) OR '-Infinity' = ANY (da), false) ORDER BY id;
+-- fails
+SELECT ARRAY['1.5', 'x']::float8[];
+-- fails
+SELECT ARRAY[99999]::smallint[];

@@ -12,7 +12,9 @@ pub(crate) fn rewrite_literals(expression: &mut Expr) -> Result<()> {
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, array: false, .. } => {
             if element_of(data_type).is_some() {
                 type_literal(expr, data_type);
-            } else if matches!(data_type, DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_)) {
+            }
+            if matches!(innermost_of(data_type), DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_))
+            {
                 write_numbers(expr);
             }
         }
@@ -31,6 +33,11 @@ fn element_of(data_type: &DataType) -> Option<&DataType> {
     }
 }
 
+/// Returns the type of the elements of the innermost arrays, or the type itself.
+fn innermost_of(data_type: &DataType) -> &DataType {
+    element_of(data_type).map_or(data_type, innermost_of)
+}
+
 fn array_of(element: DataType) -> DataType {
     DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(element), None))
 }
@@ -47,10 +54,7 @@ fn type_literal(literal: &mut Expr, data_type: &mut DataType) {
             if let Value::SingleQuotedString(text) = &value.value
                 && let Some(dimensions) = written_dimensions(text)
             {
-                let mut element = data_type.clone();
-                while let Some(inner) = element_of(&element) {
-                    element = inner.clone();
-                }
+                let element = innermost_of(data_type).clone();
                 *data_type = (0..dimensions.max(1)).fold(element, |element, _| array_of(element));
             }
         }
@@ -65,6 +69,8 @@ fn write_numbers(array: &mut Expr) {
         Expr::Array(Array { elem, .. }) => {
             if let Some(texts) = elem.iter().map(number_text).collect::<Option<Vec<_>>>() {
                 *elem = texts.into_iter().map(string).collect();
+            } else {
+                elem.iter_mut().for_each(write_numbers);
             }
         }
         _ => {}

@@ -1,8 +1,11 @@
 //! A cast, as a function.
 
-use arrow::array::{ArrayRef, AsArray, Int64Array};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Decimal128Type, Float64Type};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Float64Type};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{
@@ -12,6 +15,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::{from_text, to_text};
 use crate::data_type::is_text;
+use crate::list::{as_list, item_type};
 use crate::number::{convert_integers_exactly, has_unconstrained_scale, out_of_range_error, round_half_away_from_zero};
 use crate::time;
 
@@ -71,6 +75,9 @@ pub(crate) fn name_conversions(condition: Expr) -> Result<Transformed<Expr>> {
 /// Converts `values` to the type `to`.
 fn convert_values(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let from = values.data_type();
+    if let (Some(_), DataType::List(item)) = (item_type(from), to) {
+        return convert_elements(values, item);
+    }
     if is_text(to) {
         return Ok(cast(&to_text::format_values(values)?, to)?);
     }
@@ -99,6 +106,23 @@ fn convert_values(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
         }
     };
     convert_integers_exactly(&integers, to)
+}
+
+/// Converts the elements of arrays to the type of `item`.
+fn convert_elements(values: &ArrayRef, item: &FieldRef) -> Result<ArrayRef> {
+    let list = as_list(values)?;
+    // Of a slice, only its own elements may be parsed.
+    let range =
+        list.offsets().first().copied().unwrap_or(0) as usize..list.offsets().last().copied().unwrap_or(0) as usize;
+    let elements = list.values().slice(range.start, range.len());
+    let (from, to) = (elements.data_type(), item.data_type());
+    let elements = if item_type(to).is_some() || needs_postgres_cast(from, to)? {
+        convert_values(&elements, to)?
+    } else {
+        cast_with_options(&elements, to, &CastOptions { safe: false, ..CastOptions::default() })?
+    };
+    let offsets = OffsetBuffer::from_lengths(list.offsets().lengths());
+    Ok(Arc::new(ListArray::try_new(item.clone(), offsets, elements, list.nulls().cloned())?))
 }
 
 /// Rounds `value` to the nearest integer, ties to even.
