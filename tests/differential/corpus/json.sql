@@ -368,3 +368,14 @@ SELECT jsonb_set_lax('{"a": 1}', '{a}', NULL, true, 'return_target') AS a, jsonb
 -- fails
 SELECT json_object('{{a,b,c}}');
 SELECT jsonb_set_lax('{"a": 1}', '{a}', NULL, true, 'raise_exception');
+
+-- Subscripts are integers or texts, and mean what they mean in a path
+SELECT (jsonb '[1,"2",null]')['1'] AS text, (jsonb '[1,"2",null]')[1] AS number, (jsonb '[1,"2",null]')['1.5'] AS fraction, (jsonb '{"a":1,"1":2}')['a'] AS key,
+  (jsonb '{"a":1,"1":2}')['1'] AS text_key, (jsonb '{"a":1,"1":2}')[1] AS number_key, (jsonb '[1,"2",null]')['a'] AS name, (jsonb '[1,"2",null]')['-1'] AS last,
+  (jsonb '[1]')[NULL] AS none, (jsonb '[1,2]')[' 1'] AS blank, (jsonb '[1,2]')['+1'] AS plus, (jsonb '[1,2]')['01'] AS zero, (jsonb '[1,2]')['1 '] AS behind;
+SELECT (jsonb '[1,"2",[3,{"x":5}]]')['2']['1']['x'] AS texts, (jsonb '[1,"2",[3,{"x":5}]]')[2][1]['x'] AS mixed, (jsonb '[1,"2",[3,{"x":5}]]')['2'][1]['x'] AS both,
+  (jsonb '5')[0] AS scalar, (jsonb '5')['0'] AS scalar_text, jsonb '5' -> 0 AS member, (jsonb '{"a":{"b":[10,20]}}')['a']['b']['1'] AS deep;
+SELECT id, (j::jsonb)['a'] AS a, (j::jsonb)[1] AS one, (j::jsonb)['1'] AS text_one, (j::jsonb)[0][1] AS nested, (j::jsonb)['a']['b'][2]['c'] AS deep FROM jsons ORDER BY id;
+SELECT id, (j::jsonb)[id - 20] AS by_number, (j::jsonb)[(id - 20)::text] AS by_text FROM jsons WHERE id >= 20 ORDER BY id;
+-- fails
+SELECT (jsonb '[1,2]')[1.5];

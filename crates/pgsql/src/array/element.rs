@@ -29,8 +29,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 fn subscript_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let Some((array, subscripts)) = types.split_first() else { return plan_err!("a subscript needs an array") };
     if json_kind(array).is_some() {
-        let indexes = subscripts.iter().map(|_| DataType::Int64);
-        return Ok([vec![array.clone()], indexes.collect()].concat());
+        return json::subscript_types(types);
     }
     let Some(item) = item_type(array) else {
         return plan_err!("cannot subscript type {array} because it does not support subscripting");

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringArray};
-use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type};
+use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, StringArray};
+use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
 use super::document::{check_argument, check_count, into_array, json_and_jsonb, kind_from_flag};
 use super::reader::{JsonReader, JsonToken};
 use super::text_path::{PathStep, as_text, find_step};
-use crate::data_type::is_text_or_null;
+use crate::data_type::{is_text_or_null, postgres_type_name};
 use crate::function::{ArgumentColumn, BoundedTexts, ColumnarFunction, FunctionCall, field_kind, text_type};
 use crate::json_type::JsonKind;
 use crate::list::text_lists;
@@ -40,6 +40,21 @@ pub(super) fn at_path(is_text: bool) -> ScalarUDF {
     } else {
         ColumnarFunction::new("json_at_path", path_types, document_type, |call| get_at_path(call, false))
     }
+}
+
+/// Returns the function of `document[key]`. Its keys mean what they mean in the path of `#>`.
+pub(super) fn subscript() -> ScalarUDF {
+    ColumnarFunction::new("json_subscript", subscript_types, document_type, elements_at)
+}
+
+/// Coerces the arguments of a subscript of a document.
+pub(crate) fn subscript_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    let Some((document, keys)) = types.split_first() else { return plan_err!("a subscript needs a document") };
+    if let Some(key) = keys.iter().find(|key| !key.is_integer() && !is_text_or_null(key)) {
+        let key = postgres_type_name(key);
+        return plan_err!("subscript type {key} is not supported; a jsonb subscript is an integer or a text");
+    }
+    Ok([vec![document.clone()], vec![DataType::Utf8; keys.len()]].concat())
 }
 
 fn document_type(fields: &[FieldRef]) -> Result<DataType> {
@@ -151,7 +166,16 @@ fn get_at_path(call: &FunctionCall<'_>, is_text: bool) -> Result<ArrayRef> {
 }
 
 fn extract<const IS_BINARY: bool, const IS_TEXT: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
-    let documents = call.documents(0, kind_from_flag::<IS_BINARY>())?;
+    follow_keys(call, &call.documents(0, kind_from_flag::<IS_BINARY>())?, IS_TEXT)
+}
+
+/// Computes `document[1]['key']`.
+pub(crate) fn elements_at(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    follow_keys(call, &call.texts(0)?, false)
+}
+
+/// Returns the value of each document at the path of the other arguments.
+fn follow_keys(call: &FunctionCall<'_>, documents: &ArgumentColumn<StringArray>, is_text: bool) -> Result<ArrayRef> {
     let keys =
         (1..call.args.len()).map(|index| call.texts(index)).collect::<Result<Vec<ArgumentColumn<StringArray>>>>()?;
     let mut values = BoundedTexts::new(call.rows);
@@ -160,9 +184,9 @@ fn extract<const IS_BINARY: bool, const IS_TEXT: bool>(call: &FunctionCall<'_>) 
             Some(document) => follow_path(document, keys.iter().map(|key| key.get(row)))?,
             None => None,
         };
-        push(&mut values, value, IS_TEXT)?;
+        push(&mut values, value, is_text)?;
     }
-    into_array(values, result_kind(call, IS_TEXT))
+    into_array(values, result_kind(call, is_text))
 }
 
 /// Returns the value at `path`; `None` if a key is NULL.
@@ -176,23 +200,4 @@ fn follow_path<'d, 'k>(document: &'d str, path: impl Iterator<Item = Option<&'k 
         }
     }
     Ok(Some(value.trim_matches([' ', '\t', '\n', '\r'])))
-}
-
-/// Computes `document[1][2]`.
-pub(crate) fn elements_at(call: &FunctionCall<'_>) -> Result<ArrayRef> {
-    let documents = call.texts(0)?;
-    let indexes = (1..call.args.len()).map(|index| call.array(index)).collect::<Result<Vec<_>>>()?;
-    let mut values = BoundedTexts::new(call.rows);
-    for row in 0..call.rows {
-        let mut value = documents.get(row);
-        for index in &indexes {
-            let index = index.as_primitive::<Int64Type>();
-            value = match value.filter(|_| index.is_valid(row)) {
-                Some(document) => find_step(document, &PathStep::Index(index.value(row)))?,
-                None => None,
-            };
-        }
-        values.push(value)?;
-    }
-    into_array(values, crate::json_type::json_kind(call.returns))
 }

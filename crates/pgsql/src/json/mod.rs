@@ -24,7 +24,7 @@ mod whole_row;
 
 use datafusion::logical_expr::ScalarUDF;
 
-pub(crate) use get::elements_at;
+pub(crate) use get::{elements_at, subscript_types};
 pub(crate) use input::{numbers, parse_json_texts};
 pub(crate) use operator::{plan_field_access, plan_operator};
 pub(crate) use plan::{convert_expression, group_by_document_keys, order_documents, show_json_as_text};

@@ -126,5 +126,5 @@ pub(crate) fn plan_field_access(access: &RawFieldAccessExpr, schema: &DFSchema) 
         GetFieldAccess::ListIndex { key } => key.as_ref().clone(),
         GetFieldAccess::ListRange { .. } => return plan_err!("jsonb subscript does not support slices"),
     };
-    Ok(Some(call(get::member(false), vec![access.expr.clone(), key])))
+    Ok(Some(call(get::subscript(), vec![access.expr.clone(), key])))
 }
