@@ -228,3 +228,11 @@ SELECT -id AS i, i::text AS d FROM t_types GROUP BY -id, i::text ORDER BY 1, 2;
 SELECT -id AS i, q.i::text AS d FROM t_types q GROUP BY ROLLUP (-id, q.i::text) ORDER BY i, d;
 SELECT max(id) AS i, i::bigint::text AS d FROM t_types GROUP BY i::bigint::text ORDER BY i DESC LIMIT 3;
 SELECT * FROM (SELECT -id AS i, count(*) AS n FROM t_types GROUP BY -id, i::bigint ORDER BY 1 LIMIT 2) q ORDER BY 1;
+
+-- The variance of one infinity or NaN is NaN, as it is of several
+SELECT var_pop('Infinity'::float8), stddev_pop('Infinity'::real), var_samp('Infinity'::float8), stddev_samp('NaN'::float8), var_pop('NaN'::real),
+  stddev_pop('NaN'::float8), variance('-Infinity'::float8), var_pop(-1.5::float8), stddev_pop(0::real);
+SELECT id, var_pop(d) AS var_pop, stddev_pop(r) AS stddev_pop, var_samp(d) AS var_samp FROM floats GROUP BY id ORDER BY id;
+SELECT var_pop(d), stddev_samp(d), var_samp(r), stddev_pop(r) FROM floats WHERE id BETWEEN 10 AND 20;
+SELECT var_pop(d), stddev_samp(d), var_samp(r), stddev_pop(r) FROM floats WHERE id IN (2, 10, 11);
+SELECT var_pop(d), stddev_samp(d) FROM floats WHERE id = 20;

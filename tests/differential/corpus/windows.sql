@@ -244,3 +244,8 @@ SELECT t, count(*) OVER (ORDER BY t DESC RANGE BETWEEN interval '90 minutes' PRE
 
 SELECT id, max(i) OVER (ORDER BY t || v, id) AS x FROM t_types ORDER BY id;
 SELECT id, count(*) OVER (PARTITION BY t || v ORDER BY v || t, id) AS x FROM t_types ORDER BY id;
+
+-- An infinity or NaN leaves the frame, and with it its effect
+SELECT id, var_pop(d) OVER w AS var_pop, var_samp(d) OVER w AS var_samp, stddev_pop(r) OVER w AS stddev_pop, stddev(r) OVER w AS stddev FROM floats
+WHERE id NOT IN (8, 9) WINDOW w AS (ORDER BY id ROWS 2 PRECEDING) ORDER BY id;
+SELECT id, var_pop(d1) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 2 FOLLOWING) AS var_pop, stddev(d2) OVER (ORDER BY id) AS stddev FROM nums ORDER BY id;

@@ -1,7 +1,8 @@
 //! Variance and standard deviation: an exact numeric for integers and numerics; DataFusion's for floating-point
-//! numbers.
+//! numbers, except over all rows and over windows.
 
 mod accumulator;
+mod doubles;
 mod moments;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use datafusion::logical_expr::{
 };
 
 use self::accumulator::{GroupMoments, RowMoments};
+use self::doubles::{QueuedDoubles, RowDoubles};
 use self::moments::{Scales, VarianceKind};
 use crate::data_type::postgres_type_name;
 use crate::number::numeric_with_free_scale;
@@ -128,15 +130,15 @@ impl AggregateUDFImpl for VarianceFunction {
         if is_exact(args.return_field.data_type()) {
             Ok(Box::new(RowMoments::new(self.measure, Self::scales(&args)?, args.return_field.data_type().clone())))
         } else {
-            self.inner.accumulator(args)
+            Ok(Box::new(RowDoubles::new(self.measure)))
         }
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        if is_exact(args.return_field.data_type()) {
+        if args.is_distinct || is_exact(args.return_field.data_type()) {
             self.accumulator(args)
         } else {
-            self.inner.create_sliding_accumulator(args)
+            Ok(Box::new(QueuedDoubles::new(self.measure)))
         }
     }
 
