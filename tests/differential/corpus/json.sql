@@ -379,3 +379,11 @@ SELECT id, (j::jsonb)['a'] AS a, (j::jsonb)[1] AS one, (j::jsonb)['1'] AS text_o
 SELECT id, (j::jsonb)[id - 20] AS by_number, (j::jsonb)[(id - 20)::text] AS by_text FROM jsons WHERE id >= 20 ORDER BY id;
 -- fails
 SELECT (jsonb '[1,2]')[1.5];
+
+-- The row of a table has the names of its columns, whatever its alias calls them
+SELECT row_to_json(a) FROM airlines AS a(x, y) ORDER BY x;
+SELECT to_jsonb(a) AS row, a.x FROM airlines AS a(x) ORDER BY a.x;
+SELECT row_to_json(a) FROM (SELECT carrier, name FROM airlines) AS a(x, y) ORDER BY x;
+SELECT row_to_json(a.*) FROM airlines AS a(x, y) ORDER BY a.y DESC;
+WITH a(x, y) AS (SELECT * FROM airlines) SELECT row_to_json(b) FROM a AS b(z) ORDER BY z;
+SELECT row_to_json(i) FROM generate_series(1, 2) WITH ORDINALITY AS i(a, b) ORDER BY a;

@@ -31,7 +31,9 @@ impl RelationPlanner for FromPlanner {
     ) -> Result<RelationPlanning> {
         if let Some((alias, is_beside_wildcard)) = whole_row::take_mark(&mut relation) {
             let is_value = is_value_function(&relation);
-            let plan = whole_row::with_row(context.plan(relation)?, &alias.name.value, is_value, is_beside_wildcard)?;
+            let names = if alias.columns.is_empty() { None } else { original_names(&relation, context)? };
+            let (plan, name) = (context.plan(relation)?, &alias.name.value);
+            let plan = whole_row::with_row(plan, names, name, is_value, is_beside_wildcard)?;
             let alias = TableAlias { columns: Vec::new(), ..alias };
             return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, Some(alias)))));
         }
@@ -69,6 +71,18 @@ impl RelationPlanner for FromPlanner {
         let alias = TableAlias { name: alias, columns: Vec::new(), explicit: true, at: None };
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, Some(alias)))))
     }
+}
+
+/// Returns the names that the columns of a table have without its alias, which are those of its row too. `None` if it is not a
+/// table of the catalog, whose alias names the columns of the row.
+fn original_names(relation: &TableFactor, context: &mut dyn RelationPlannerContext) -> Result<Option<Vec<String>>> {
+    let mut plain = relation.clone();
+    let TableFactor::Table { alias: Some(alias), args: None, .. } = &mut plain else { return Ok(None) };
+    alias.columns.clear();
+    let plan = context.plan(plain)?;
+    let LogicalPlan::SubqueryAlias(aliased) = &plan else { return Ok(None) };
+    let is_table = matches!(*aliased.input, LogicalPlan::TableScan(_));
+    Ok(is_table.then(|| plan.schema().columns().into_iter().map(|column| column.name).collect()))
 }
 
 /// Whether `relation` is a function that returns plain values.

@@ -250,15 +250,22 @@ pub(super) fn take_mark(relation: &mut TableFactor) -> Option<(TableAlias, bool)
     Some((alias.clone(), is_beside_wildcard))
 }
 
-/// Adds the row of the table to `plan`. The row of a function that returns plain values is the value.
-pub(super) fn with_row(plan: LogicalPlan, name: &str, is_value: bool, is_beside_wildcard: bool) -> Result<LogicalPlan> {
+/// Adds the row of the table to `plan`. The row of a function that returns plain values is the value. The fields of the row
+/// have the names of the columns, or `names`.
+pub(super) fn with_row(
+    plan: LogicalPlan,
+    names: Option<Vec<String>>,
+    name: &str,
+    is_value: bool,
+    is_beside_wildcard: bool,
+) -> Result<LogicalPlan> {
     let columns = plan.schema().columns();
     let mut output: Vec<PlannedExpr> = columns.iter().cloned().map(PlannedExpr::Column).collect();
     let row = match output.as_slice() {
         [only] if is_value => only.clone(),
         values => {
-            let names = columns.iter().map(|column| visible_name(&column.name).to_owned()).collect();
-            whole_row(names, values.to_vec())
+            let own = || columns.iter().map(|column| visible_name(&column.name).to_owned()).collect();
+            whole_row(names.unwrap_or_else(own), values.to_vec())
         }
     };
     output.push(row.clone().alias(row_column(name)));
