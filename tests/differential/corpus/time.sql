@@ -421,3 +421,10 @@ FROM unnest(ARRAY['I', 'II', 'III', 'IV', 'V', 'VI', 'VII', 'VIII', 'IX', 'X', '
 SELECT to_date('1582', 'Y,YYY');
 -- fails
 SELECT to_date('2020 abc', 'YYYY RM');
+
+-- The rules of a zone go on
+SELECT z, timestamptz '2150-07-01 00:00+00' AT TIME ZONE z AS july, timestamptz '2150-01-01 00:00+00' AT TIME ZONE z AS january,
+  timestamp '2500-07-01' AT TIME ZONE z AS instant FROM unnest(ARRAY['Africa/Casablanca', 'Africa/Cairo', 'Australia/Sydney', 'America/Santiago',
+  'Europe/Dublin', 'America/New_York', 'Asia/Jerusalem', 'Europe/London', 'America/Sao_Paulo', 'Asia/Tehran', 'Europe/Berlin']) z;
+SELECT t AT TIME ZONE 'America/New_York' AS new_york FROM unnest(ARRAY['2100-03-14 06:59+00', '2100-03-14 07:00+00', '2100-11-07 05:59+00',
+  '2100-11-07 06:00+00', '2400-03-12 06:59+00', '2400-03-12 07:00+00', '9999-12-31 23:00+00']::timestamptz[]) t;

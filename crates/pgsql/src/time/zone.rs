@@ -8,7 +8,7 @@ use chrono_tz::{TZ_VARIANTS, Tz};
 use datafusion::common::{DataFusionError, Result, exec_err};
 
 use super::abbreviations::{FIXED, MOVED, NAMED};
-use super::calendar::{DAY, HOUR, SECOND};
+use super::calendar::{DAY, HOUR, SECOND, date_from_days, days, is_date, weekday};
 
 /// A time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(crate) enum TimeZoneSpec {
 
 /// The last hour of an offset that is written as a number.
 const OFFSET_HOURS_MAX: i64 = 15;
+/// The last year whose changes of clocks the database of zones lists.
+const LAST_LISTED_YEAR: i64 = 2_099;
 
 impl TimeZoneSpec {
     /// Returns the zone that `name` means after `AT TIME ZONE`: an abbreviation, a name, or a POSIX offset, whose sign
@@ -70,7 +72,7 @@ impl TimeZoneSpec {
     pub(crate) fn offset_at(self, instant: i64) -> i32 {
         match self {
             Self::Fixed(seconds) => seconds,
-            Self::Named(tz) => tz.offset_from_utc_datetime(&to_naive(instant)).fix().local_minus_utc(),
+            Self::Named(tz) => tz.offset_from_utc_datetime(&to_listed_year(tz, instant)).fix().local_minus_utc(),
             Self::Moved(_, offsets) => {
                 let second = instant.div_euclid(SECOND);
                 let latest = offsets.iter().rfind(|(from, _)| *from <= second).or_else(|| offsets.first());
@@ -97,7 +99,7 @@ impl TimeZoneSpec {
             // The zone itself decides when it is.
             Self::Moved(tz, _) => return self.offset_at(Self::Named(tz).instant(local)),
         };
-        let offset = |local: i64| match tz.offset_from_local_datetime(&to_naive(local)) {
+        let offset = |local: i64| match tz.offset_from_local_datetime(&to_listed_year(tz, local)) {
             MappedLocalTime::Single(offset) => Some(offset.fix().local_minus_utc()),
             MappedLocalTime::Ambiguous(_, later) => Some(later.fix().local_minus_utc()),
             MappedLocalTime::None => None,
@@ -105,6 +107,22 @@ impl TimeZoneSpec {
         let before = [0, HOUR, 3 * HOUR, DAY + HOUR];
         before.iter().find_map(|before| offset(local - before)).unwrap_or_default()
     }
+}
+
+/// Returns a time at which a zone has the same offset, in a year that the database lists. The rules of the last one go on: a
+/// year of as many days that begins on the same day of the week has the same changes.
+fn to_listed_year(tz: Tz, micros: i64) -> NaiveDateTime {
+    let (year, ..) = date_from_days(micros.div_euclid(DAY));
+    let last = |month: i64| to_naive(days(LAST_LISTED_YEAR, month, 15) * DAY);
+    if year <= LAST_LISTED_YEAR
+        || tz.offset_from_utc_datetime(&last(1)).fix() == tz.offset_from_utc_datetime(&last(7)).fix()
+    {
+        return to_naive(micros);
+    }
+    let form = |year: i64| (weekday(days(year, 1, 1)), is_date(year, 2, 29));
+    let listed = (LAST_LISTED_YEAR - 27..=LAST_LISTED_YEAR).rev().find(|listed| form(*listed) == form(year));
+    let first_day = days(listed.unwrap_or(LAST_LISTED_YEAR), 1, 1);
+    to_naive(micros - (days(year, 1, 1) - first_day) * DAY)
 }
 
 /// Converts to a time of chrono. Times outside of its range become the nearest one.
@@ -163,7 +181,6 @@ pub(super) fn parse_offset(text: &str) -> Option<Result<i32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::calendar::days;
 
     #[test]
     fn abbreviations_are_sorted() {
@@ -231,6 +248,24 @@ mod tests {
         assert!(TimeZoneSpec::find("+168").is_err());
         assert_eq!(TimeZoneSpec::find("<x>3:30").unwrap(), TimeZoneSpec::Fixed(-12_600));
         assert!(TimeZoneSpec::find("Mars/Olympus").is_err());
+    }
+
+    #[test]
+    fn rules_go_on_after_the_last_listed_year() {
+        let zone = TimeZoneSpec::find("America/New_York").unwrap();
+        let at = |year: i64, month: i64, day: i64, time: i64| days(year, month, day) * DAY + time;
+        for (instant, hours) in [
+            (at(2100, 3, 14, 7 * HOUR - 1), -5),
+            (at(2100, 3, 14, 7 * HOUR), -4),
+            (at(2100, 11, 7, 6 * HOUR - 1), -4),
+            (at(2100, 11, 7, 6 * HOUR), -5),
+            (at(2400, 3, 12, 7 * HOUR), -4),
+            (at(9999, 12, 31, 23 * HOUR), -5),
+        ] {
+            assert_eq!(zone.offset_at(instant), hours * 3_600, "{instant}");
+        }
+        assert_eq!(zone.instant(at(2500, 7, 1, 0)), at(2500, 7, 1, 4 * HOUR));
+        assert_eq!(TimeZoneSpec::find("Africa/Casablanca").unwrap().offset_at(at(2150, 7, 1, 0)), 3_600);
     }
 
     #[test]
