@@ -416,7 +416,8 @@ SELECT to_timestamp('12:34:56.1234567', 'HH24:MI:SS.US');
 SELECT to_timestamp('1,582nd VIII 21', 'Y,YYYth FMRM DD'), to_date('1,582', 'Y,YYY'), to_date('1,58', 'Y,YYY'), to_date('12,582 3', 'Y,YYY MM'),
   to_date('1,5821', 'Y,YYY'), to_date('1,58212', 'Y,YYYMM'), to_date('1,582nd12', 'Y,YYYthMM'), to_date('2nd 2020', 'DDth YYYY');
 SELECT m, to_date(m || ' 2020', 'RM YYYY'), to_date('2020' || lower(m) || '21', 'YYYYRMDD'), to_date('2020 ' || m, 'YYYY rm')
-FROM unnest(ARRAY['I', 'II', 'III', 'IV', 'V', 'VI', 'VII', 'VIII', 'IX', 'X', 'XI', 'XII', 'IIII', 'IIX']) m ORDER BY m;
+FROM unnest(ARRAY['I', 'II', 'III', 'IV', 'V', 'VI', 'VII', 'VIII', 'IX', 'X', 'XI', 'XII']) m ORDER BY m;
+SELECT to_date('2020 IIII', 'YYYY RM'), to_date('2020 IIX', 'YYYY RM');
 -- fails
 SELECT to_date('1582', 'Y,YYY');
 -- fails
