@@ -15,7 +15,8 @@ use datafusion::logical_expr::{
 
 use crate::function::call;
 
-const NAME: &str = "value_of_row*";
+/// The name of the function. The `*` keeps callers from writing it.
+pub(crate) const VALUE_OF_ROW: &str = "value_of_row*";
 
 /// Makes the values of a list that depend on columns no constants.
 pub(crate) fn keep_values_of_rows(expression: Expr) -> Result<Transformed<Expr>> {
@@ -25,14 +26,19 @@ pub(crate) fn keep_values_of_rows(expression: Expr) -> Result<Transformed<Expr>>
     let is_changed = !list.iter().all(is_constant);
     let list = list.into_iter().map(|value| match is_constant(&value) {
         true => value,
-        false => call(ScalarUDF::new_from_impl(ValueOfRow::new()), vec![value]),
+        false => call(function(), vec![value]),
     });
     let list = Expr::InList(InList { expr, list: list.collect(), negated });
     Ok(Transformed::new_transformed(list, is_changed))
 }
 
+/// Returns the function, which statements also call to make an expression another one with the same values.
+pub(crate) fn function() -> ScalarUDF {
+    ScalarUDF::new_from_impl(ValueOfRow::new())
+}
+
 fn is_value_of_row(value: &Expr) -> bool {
-    matches!(value, Expr::ScalarFunction(function) if function.func.name() == NAME)
+    matches!(value, Expr::ScalarFunction(function) if function.func.name() == VALUE_OF_ROW)
 }
 
 /// Its argument, as an array.
@@ -49,7 +55,7 @@ impl ValueOfRow {
 
 impl ScalarUDFImpl for ValueOfRow {
     fn name(&self) -> &str {
-        NAME
+        VALUE_OF_ROW
     }
 
     fn signature(&self) -> &Signature {

@@ -9,7 +9,7 @@ use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, WindowUDF};
 
 use crate::set_returning::SET_RETURNING;
-use crate::{aggregate, array, cast, catalog, json, number, statement, text, time, untyped_literals};
+use crate::{aggregate, array, cast, catalog, in_list, json, number, statement, text, time, untyped_literals};
 
 /// DataFusion functions that are not offered: PostgreSQL has the name with another meaning, or no query needs them.
 const EXCLUDED_FUNCTIONS: &str = "\
@@ -20,8 +20,8 @@ const EXCLUDED_FUNCTIONS: &str = "\
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     let ours = [time::functions(), text::functions(), json::functions(), array::functions(), number::functions()];
     let ours = ours.into_iter().flatten().chain(cast::functions()).chain(statement::functions());
-    let ours =
-        ours.chain(untyped_literals::functions()).chain(catalog::functions()).chain([aggregate::named_cast_function()]);
+    let ours = ours.chain(untyped_literals::functions()).chain(catalog::functions());
+    let ours = ours.chain([aggregate::named_cast_function(), in_list::function()]);
     let ours = ours.map(Arc::new);
     merge_functions(SessionStateDefaults::default_scalar_functions(), ours, |function| {
         (function.name().to_owned(), function.aliases().to_vec())

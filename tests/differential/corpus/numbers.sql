@@ -341,7 +341,7 @@ SELECT width_bucket(0.29, 0, 1, 100), width_bucket(0.29::float8, 0, 1, 100), wid
 SELECT x, width_bucket(x::float8, 10, 100, 9) AS up, width_bucket(x::float8, 100, 10, 9) AS down, width_bucket(x::numeric, 10, 100, 9) AS exact_up,
   width_bucket(x::numeric, 100, 10, 9) AS exact_down FROM generate_series(0, 110, 10) x ORDER BY x;
 SELECT id, width_bucket(n1, -10.5, 10.5, 7) AS exact, width_bucket(d1, -10.5, 10.5, 7) AS double, width_bucket(i1, -10, 10, 7) AS whole FROM nums ORDER BY id;
-SELECT id, width_bucket(d, ARRAY[-1, 0, 0.3, 1e10, 'NaN']::float8[]) AS bucket FROM floats ORDER BY id;
+SELECT id, width_bucket(d, '{-1,0,0.3,1e10,NaN}'::float8[]) AS bucket FROM floats ORDER BY id;
 -- fails
 SELECT width_bucket(1::float8, 0, 1, 2147483647);
 -- fails

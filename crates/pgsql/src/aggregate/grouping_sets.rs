@@ -1,30 +1,90 @@
-//! The number of grouping sets, and ROLLUP and CUBE of several columns at once: `ROLLUP (a, (b, c))`.
+//! The number of grouping sets, ROLLUP and CUBE of several columns at once: `ROLLUP (a, (b, c))`, and several columns of one
+//! expression.
 
 use std::ops::ControlFlow;
 
 use datafusion::common::{Result, plan_err};
-use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Select, Statement, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Select, SelectItem, Statement, Value, VisitorMut};
 
-use crate::syntax::{break_on_error, into_result};
+use crate::in_list;
+use crate::syntax::{break_on_error, call, into_result, take};
 use crate::walk::{Stop, walk_mut};
 
 /// The most elements of a CUBE, and the most grouping sets, as in PostgreSQL. Each row is grouped once for each set.
 const CUBE_MAX: usize = 12;
 const SETS_MAX: usize = 1 << CUBE_MAX;
 
-/// Refuses GROUP BY with too many grouping sets, before they are listed.
-pub(super) fn check_statement(statement: &mut Statement) -> Result<()> {
-    into_result(walk_mut(statement, &mut SetCounter))
+/// Refuses GROUP BY with too many grouping sets, before they are listed, and separates columns of one expression.
+pub(super) fn rewrite_statement(statement: &mut Statement) -> Result<()> {
+    into_result(walk_mut(statement, &mut SetRewriter))
 }
 
-struct SetCounter;
+struct SetRewriter;
 
-impl VisitorMut for SetCounter {
+impl VisitorMut for SetRewriter {
     type Break = Stop;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        separate_columns(select);
         let GroupByExpr::Expressions(groups, _) = &select.group_by else { return ControlFlow::Continue(()) };
         break_on_error(check_groups(groups))
+    }
+}
+
+/// Makes the expressions of output columns different that are equal and grouped apart, because each is NULL in the sets
+/// without it: `SELECT a AS x, a AS y … GROUP BY x, ROLLUP (y)`.
+fn separate_columns(select: &mut Select) {
+    let GroupByExpr::Expressions(groups, _) = &select.group_by else { return };
+    if !groups.iter().any(|group| matches!(group, Expr::Cube(_) | Expr::Rollup(_) | Expr::GroupingSets(_))) {
+        return;
+    }
+    let elements = groups.iter().flat_map(|group| match group {
+        Expr::Cube(listed) | Expr::Rollup(listed) | Expr::GroupingSets(listed) => {
+            listed.iter().flatten().collect::<Vec<_>>()
+        }
+        plain => vec![plain],
+    });
+    let (mut seen, mut repeated): (Vec<(Option<usize>, Expr)>, Vec<usize>) = (Vec::new(), Vec::new());
+    for element in elements {
+        let output = find_output(element, &select.projection);
+        let expression = match output.and_then(|position| select.projection.get(position)) {
+            Some(SelectItem::ExprWithAlias { expr, .. } | SelectItem::UnnamedExpr(expr)) => expr,
+            _ => element,
+        };
+        let is_known = seen.iter().any(|(other, _)| output.is_some() && *other == output);
+        if !is_known && seen.iter().any(|(_, other)| other == expression) {
+            repeated.extend(output);
+        }
+        seen.push((output, expression.clone()));
+    }
+    for position in repeated {
+        if let Some(SelectItem::ExprWithAlias { expr, .. }) = select.projection.get_mut(position) {
+            *expr = call(in_list::VALUE_OF_ROW, vec![take(expr)]);
+        }
+    }
+}
+
+/// Returns the position of the output column that an element of GROUP BY refers to: by its alias, its number, or its
+/// expression.
+fn find_output(element: &Expr, projection: &[SelectItem]) -> Option<usize> {
+    let by_alias = |name: &str| {
+        let is_named =
+            |item: &SelectItem| matches!(item, SelectItem::ExprWithAlias { alias, .. } if alias.value == name);
+        projection.iter().position(is_named)
+    };
+    let by_expression = || {
+        projection.iter().position(|item| match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => expr == element,
+            _ => false,
+        })
+    };
+    match element {
+        Expr::Identifier(name) => by_alias(&name.value).or_else(by_expression),
+        Expr::Value(value) => match &value.value {
+            Value::Number(number, _) => number.to_string().parse::<usize>().ok()?.checked_sub(1),
+            _ => None,
+        },
+        _ => by_expression(),
     }
 }
 

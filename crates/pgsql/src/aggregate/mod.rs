@@ -72,7 +72,7 @@ pub(crate) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
 
 /// Counts grouping sets, and resolves references to named windows and column numbers, before expressions are rewritten.
 pub(crate) fn rewrite_statement(statement: &mut ast::Statement) -> Result<()> {
-    grouping_sets::check_statement(statement)?;
+    grouping_sets::rewrite_statement(statement)?;
     named_window::resolve_windows(statement)
 }
 
