@@ -37,13 +37,16 @@ fn wide_type(types: &[DataType]) -> Option<DataType> {
 }
 
 /// Converts an operand to a wider type of numbers. A literal becomes the number that its digits mean.
-pub(crate) fn widen_operand(operand: Box<Expr>, wide: &DataType) -> Box<Expr> {
-    match *operand {
-        Expr::Literal(value, metadata) if wide.is_floating() => {
-            Box::new(Expr::Literal(to_float(value, wide), metadata))
-        }
-        other => Box::new(Expr::Cast(Cast::new(Box::new(other), wide.clone()))),
+pub(crate) fn widen_operand(operand: Expr, wide: &DataType) -> Expr {
+    match operand {
+        Expr::Literal(value, metadata) if wide.is_floating() => Expr::Literal(to_float(value, wide), metadata),
+        other => Expr::Cast(Cast::new(Box::new(other), wide.clone())),
     }
+}
+
+fn widen_box(mut operand: Box<Expr>, wide: &DataType) -> Box<Expr> {
+    *operand = widen_operand(std::mem::take(operand.as_mut()), wide);
+    operand
 }
 
 /// Converts the operands of a comparison of numerics to one type, if DataFusion would choose another.
@@ -66,24 +69,24 @@ pub(crate) fn compare_exactly(expression: Expr, schema: &DFSchema) -> Result<Tra
     let Some(wide) = wide_type(&types) else { return Ok(Transformed::no(expression)) };
     Ok(Transformed::yes(match expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            Expr::BinaryExpr(BinaryExpr { left: widen_operand(left, &wide), op, right: widen_operand(right, &wide) })
+            Expr::BinaryExpr(BinaryExpr { left: widen_box(left, &wide), op, right: widen_box(right, &wide) })
         }
         Expr::Between(Between { expr, negated, low, high }) => Expr::Between(Between {
-            expr: widen_operand(expr, &wide),
+            expr: widen_box(expr, &wide),
             negated,
-            low: widen_operand(low, &wide),
-            high: widen_operand(high, &wide),
+            low: widen_box(low, &wide),
+            high: widen_box(high, &wide),
         }),
         Expr::InList(InList { expr, list, negated }) => {
-            let list = list.into_iter().map(|value| *widen_operand(Box::new(value), &wide)).collect();
-            Expr::InList(InList { expr: widen_operand(expr, &wide), list, negated })
+            let list = list.into_iter().map(|value| widen_operand(value, &wide)).collect();
+            Expr::InList(InList { expr: widen_box(expr, &wide), list, negated })
         }
         Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
-            Expr::InSubquery(InSubquery::new(widen_operand(expr, &wide), cast_subquery(subquery, &wide)?, negated))
+            Expr::InSubquery(InSubquery::new(widen_box(expr, &wide), cast_subquery(subquery, &wide)?, negated))
         }
         Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
             let subquery = cast_subquery(subquery, &wide)?;
-            Expr::SetComparison(SetComparison::new(widen_operand(expr, &wide), subquery, op, quantifier))
+            Expr::SetComparison(SetComparison::new(widen_box(expr, &wide), subquery, op, quantifier))
         }
         other => other,
     }))
@@ -114,7 +117,7 @@ pub(crate) fn coerce_comparison_operands(expression: Expr, schema: &DFSchema) ->
         DataType::Decimal128(precision, after)
     };
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expression else { return Ok(Transformed::no(expression)) };
-    let (left, right) = (widen_operand(left, &common), widen_operand(right, &common));
+    let (left, right) = (widen_box(left, &common), widen_box(right, &common));
     Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
 }
 
@@ -124,8 +127,8 @@ pub(crate) fn compare_join_keys(node: LogicalPlan) -> Result<LogicalPlan> {
     for (left, right) in &mut join.on {
         let types = [left.get_type(join.left.schema())?, right.get_type(join.right.schema())?];
         if let Some(wide) = wide_type(&types) {
-            *left = *widen_operand(Box::new(std::mem::take(left)), &wide);
-            *right = *widen_operand(Box::new(std::mem::take(right)), &wide);
+            *left = widen_operand(std::mem::take(left), &wide);
+            *right = widen_operand(std::mem::take(right), &wide);
         }
     }
     Ok(LogicalPlan::Join(join))

@@ -113,8 +113,8 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         (left, right)
     };
     let (left, right) = match (left_type.is_floating(), right_type.is_floating()) {
-        (true, false) if right_type.is_decimal() => (left, *widen_operand(Box::new(right), &DataType::Float64)),
-        (false, true) if left_type.is_decimal() => (*widen_operand(Box::new(left), &DataType::Float64), right),
+        (true, false) if right_type.is_decimal() => (left, widen_operand(right, &DataType::Float64)),
+        (false, true) if left_type.is_decimal() => (widen_operand(left, &DataType::Float64), right),
         _ => (left, right),
     };
     if operator == Operator::Divide && division::is_numeric_division(left_type, right_type) {

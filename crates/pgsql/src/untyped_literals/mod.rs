@@ -48,7 +48,7 @@ fn type_operand(operand: Expr, common: &DataType, schema: &DFSchema) -> Result<T
         return type_literal(operand, common).map(Transformed::yes);
     }
     if becomes_float(&operand.get_type(schema)?, common) {
-        return Ok(Transformed::yes(*number::widen_operand(Box::new(operand), common)));
+        return Ok(Transformed::yes(number::widen_operand(operand, common)));
     }
     Ok(Transformed::no(operand))
 }

@@ -126,7 +126,7 @@ fn widen_column(plan: &Arc<LogicalPlan>, column: usize, common: &DataType) -> Re
         if position != column {
             return value;
         }
-        number::widen_operand(Box::new(value), common).alias_qualified(qualifier.cloned(), field.name())
+        number::widen_operand(value, common).alias_qualified(qualifier.cloned(), field.name())
     });
     Ok(LogicalPlan::Projection(Projection::try_new(output.collect(), plan.clone())?))
 }
