@@ -17,7 +17,7 @@ const WIDE_DIGITS: i16 = 76;
 
 /// Returns the type that compares values of `types` as PostgreSQL does: a double if there is a floating-point number, else
 /// one that holds them all exactly. `None` if a `Decimal128` or an integer does, or if none is a numeric.
-fn wide_type(types: &[DataType]) -> Option<DataType> {
+pub(crate) fn wide_type(types: &[DataType]) -> Option<DataType> {
     if !types.iter().any(DataType::is_decimal) {
         return None;
     }

@@ -69,7 +69,10 @@ fn choose_interval(choice: &ChoiceFunction, args: Vec<Expr>) -> Result<Expr> {
 
 impl ChoiceFunction {
     fn literal_target(&self, types: &[DataType]) -> Result<Option<DataType>> {
-        literal_target(&self.name().to_uppercase(), types)
+        let common = literal_target(&self.name().to_uppercase(), types)?;
+        // `nullif` compares its arguments, a numeric and a real as doubles.
+        let is_compared = self.name() == "nullif" && types.iter().any(DataType::is_decimal);
+        Ok(if is_compared && common == Some(DataType::Float32) { Some(DataType::Float64) } else { common })
     }
 }
 

@@ -32,6 +32,15 @@ fn type_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
             **when = type_literal(std::mem::take(when.as_mut()), &compared)?;
             is_changed = true;
         }
+        let whens = case.when_then_expr.iter().map(|(when, _)| when.get_type(schema));
+        let types = std::iter::once(Ok(compared)).chain(whens).collect::<Result<Vec<_>>>()?;
+        if let Some(wide) = number::wide_type(&types) {
+            let whens = case.when_then_expr.iter_mut().map(|(when, _)| when);
+            for compared in std::iter::once(operand).chain(whens) {
+                **compared = number::widen_operand(std::mem::take(compared.as_mut()), &wide);
+            }
+            is_changed = true;
+        }
     }
     let results = || case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
     let types = results().filter(|result| !is_untyped(result)).map(|result| result.get_type(schema));
