@@ -11,8 +11,9 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use tidegate_ingest_formats::{JsonCursor, JsonKind, NameIndex};
 use tidegate_query::{ExtensionType, type_name};
 
+use super::column_type::ColumnType;
 use super::json_records::{JsonDefect, JsonError, JsonRecord};
-use super::table_options::{ColumnType, TextTableOptions};
+use super::table_options::TextTableOptions;
 use super::text_value::{TypeOrigin, cut_value, infer_type, parse_float};
 use super::type_widening::BIG_INTEGER;
 
