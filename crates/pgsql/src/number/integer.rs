@@ -239,10 +239,13 @@ fn width_buckets(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(buckets))
 }
 
+/// The number of the bucket of a value between two bounds with this many buckets.
+type Bucket<T> = fn(T, T, T, i64) -> Result<i32>;
+
 fn buckets_between<P: ArrowPrimitiveType>(
     values: [&ArrayRef; 3],
     counts: &ArrayRef,
-    bucket: fn(P::Native, P::Native, P::Native, i64) -> Result<i32>,
+    bucket: Bucket<P::Native>,
 ) -> Result<Int32Array> {
     let [x, low, high] = values.map(|array| array.as_primitive::<P>());
     let bounds = low.iter().zip(high).zip(counts.as_primitive::<Int64Type>());
