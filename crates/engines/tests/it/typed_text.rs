@@ -21,15 +21,15 @@ async fn numbers_with_decimal_commas_are_text_with_the_option_that_reads_them() 
     let option = "tables: {t: {decimal: \",\", thousands: \".\"}}";
     assert!(comments[0].starts_with("text, because line 2 of t.csv has \"12,5\"; "), "{comments:?}");
     assert!(comments.len() == 3 && comments.iter().all(|comment| comment.ends_with(option)), "{comments:?}");
-    let notes = node.database.type_notes().await.unwrap();
-    assert!(notes[0].starts_with("the column \"pieces\" of the table t is text, because"), "{notes:?}");
+    let notes = node.database.notes().await.unwrap();
+    assert!(notes[0].starts_with("t.pieces is text, because"), "{notes:?}");
     assert_eq!(notes.len(), 3);
     // The option does what the note says.
     let options = TextTableOptions { numbers: Some(GERMAN), ..TextTableOptions::default() };
     let node = open_with_options(vec![folder.path()], &[("t", options)]);
     assert_eq!(node.columns("t").await.unwrap(), "id bigint, price double, pieces bigint, share double");
     assert_eq!(node.rows("SELECT price, pieces, share FROM t").await, "12.5|1000|1.25\n1234.5|2500|null\n7.0|3000|3.0");
-    assert!(node.database.type_notes().await.unwrap().is_empty());
+    assert!(node.database.notes().await.unwrap().is_empty());
     // Without a comma in the file, a point is decimal.
     assert_eq!(node.columns("points").await.unwrap(), "id bigint, pieces double");
 }
