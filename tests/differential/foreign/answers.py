@@ -179,7 +179,7 @@ def class_of_arrow(of: pa.DataType) -> str:
 
 def from_arrow(table: pa.Table) -> Answer:
     columns = [[value for chunk in column.chunks for value in values_of(chunk)] for column in table.columns]
-    rows = [list(row) for row in zip(*columns, strict=True)] if columns else []
+    rows = [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in range(table.num_rows)]
     return Answer(table.column_names, [class_of_arrow(field.type) for field in table.schema], rows)
 
 

@@ -58,6 +58,8 @@ class DatabasesNode(Node):
             problem = json.loads(answer)
         except ValueError:
             return NodeError("internal", repr(answer[:200]))
+        if not isinstance(problem, dict):
+            return NodeError("internal", repr(problem))
         kind = problem.get("type", "").rpartition("/")[2]
         message = problem.get("detail") or str(problem)
         if kind == "internal":
@@ -77,7 +79,7 @@ class DatabasesNode(Node):
         if status != 200:
             return self.problem(answer)
         try:
-            last = json.loads(answer.splitlines()[-1])
-        except (ValueError, IndexError):
+            error = json.loads(answer.splitlines()[-1])["error"]
+        except (ValueError, IndexError, KeyError, TypeError):
             return None
-        return self.problem(json.dumps(last.get("error", last)).encode()) if "error" in last or "type" in last else None
+        return NodeError("failed", error) if isinstance(error, str) else self.problem(json.dumps(error).encode())

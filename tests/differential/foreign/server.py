@@ -1,5 +1,6 @@
 """A connection to the PostgreSQL server of TIDEGATE_TEST_POSTGRES, which returns values as the texts of its protocol."""
 
+import contextlib
 import os
 import re
 from pathlib import Path
@@ -40,6 +41,16 @@ class Server:
     @property
     def is_in_transaction(self) -> bool:
         return self.connection.transaction_status in (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR)
+
+    @contextlib.contextmanager
+    def undone(self):
+        """What the block does in the server is undone afterwards, whether it is in a transaction of the script or not."""
+        is_nested = self.is_in_transaction
+        self.run("SAVEPOINT undone" if is_nested else "BEGIN")
+        try:
+            yield
+        finally:
+            self.run("ROLLBACK TO undone; RELEASE undone" if is_nested else "ROLLBACK")
 
     def run(self, sql: str, rows: bytes | None = None):
         """The result of a statement. Of a COPY, `rows` is what it copies; a file that it names is sent from here."""
@@ -85,7 +96,7 @@ class Server:
         if oid not in self.types:
             if self.connection.transaction_status == pq.TransactionStatus.INERROR:
                 raise ServerError("the transaction has failed")
-            sql = f"SELECT typname, typtype, typbasetype, CASE WHEN typcategory = 'A' THEN typelem ELSE 0 END FROM pg_type WHERE oid = {oid}"
+            sql = f"SELECT typname, typtype, typbasetype, CASE WHEN left(typname, 1) = '_' THEN typelem ELSE 0 END FROM pg_type WHERE oid = {oid}"
             ((name, kind, base, element),) = self.rows(sql)
             if kind == "d":
                 self.types[oid] = self.type_of(int(base))

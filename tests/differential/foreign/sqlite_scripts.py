@@ -2,8 +2,8 @@
 
     sqlite_scripts.py FOLDER [--seed N] [--statements N] [--write-docs] [--output FILE]
 
-FOLDER has `select1.test` to `select5.test` and the folder `random`: the folder `test` of the repository `gregrahn/sqllogictest`, or of another copy. All
-queries of the five are asked, and of `random` a choice by the seed. SQLite's own library makes the tables.
+FOLDER has `select1.test` to `select5.test` and the folder `random`: the folder `test` of the repository `gregrahn/sqllogictest`, or of another copy. The seed
+chooses `--statements` of each of the five, and as many of `random`. SQLite's own library makes the tables.
 """
 
 import argparse
@@ -28,9 +28,10 @@ from outcomes import INTERNAL_WORDS, Judged, apply_known, report, write_document
 ENGINE = "postgresql"
 GROUPS = ("select1", "select2", "select3", "select4", "select5")
 TYPES = {"INTEGER": pa.int64(), "REAL": pa.float64(), "FLOAT": pa.float64()}
-STATEMENTS_OF_RANDOM = 1_000
+STATEMENTS_OF_GROUP = 1_000
 # Of one file, so that many files have a part.
 STATEMENTS_OF_FILE = 25
+PROGRESS_STATEMENTS = 500
 
 
 @dataclass
@@ -130,9 +131,11 @@ def judge(query: Query, ours: pa.Table | NodeError) -> Judged:
 
 
 def chosen(folder: Path, seed: int, statements: int) -> list[LogicTest]:
-    """The tests of the five scripts, and by the seed of `random`."""
+    """The tests, with the queries that the seed chooses."""
     tests = [read_test(name, path) for name in GROUPS if (path := folder / f"{name}.test").is_file()]
     choice = random.Random(seed)
+    for test in tests:
+        test.queries = choice.sample(test.queries, min(len(test.queries), statements))
     kinds = sorted(path for path in (folder / "random").glob("*") if path.is_dir())
     for kind in kinds:
         files = sorted(kind.glob("*.test"))
@@ -155,10 +158,11 @@ def ask(tests: list[LogicTest], scratch: Path) -> list[Judged]:
         with DatabasesNode(scratch, names) as node:
             for number, (name, query) in enumerate(rest, 1):
                 judged.append(judge(query, node.ask(name, query.sql)))
+                if number % PROGRESS_STATEMENTS == 0:
+                    print(f"{len(judged)} asked: {Counter(one.outcome for one in judged)}", file=sys.stderr, flush=True)
                 if node.process.poll() is not None or node.killed:
                     break
         rest = rest[number:]
-        print(f"{len(judged)} asked: {Counter(one.outcome for one in judged)}", file=sys.stderr, flush=True)
     return judged
 
 
@@ -166,7 +170,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=os.environ.get("TIDEGATE_SQLITE_TESTS"))
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--statements", type=int, default=STATEMENTS_OF_RANDOM, help="of the folder `random`")
+    parser.add_argument("--statements", type=int, default=STATEMENTS_OF_GROUP, help="of each of the five, and of the folder `random`")
     parser.add_argument("--write-docs", action="store_true", help="write the counts to docs/reference/sql.md")
     parser.add_argument("--output", type=Path, help="write what is not equal to this file, as JSON lines")
     options = parser.parse_args()

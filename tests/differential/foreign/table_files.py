@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from answers import Interval, from_postgres
+from answers import Answer, Interval, from_postgres
 from server import Server, ServerError
 
 ROWS_MAX = 200_000
+# Of the rows of a table `t`: backwards, and shuffled.
+SEQUENCES = ("row_number() OVER () DESC", "md5(t::text)")
 NUMERIC_DIGITS_MAX = 38
 # The relations that a statement can name without a schema.
 RELATIONS = """SELECT relname, oid FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm') AND pg_table_is_visible(oid)
@@ -81,18 +83,23 @@ class TableFiles:
         return file
 
     def present_file(self, name: str) -> TableFile:
-        is_guarded = self.server.is_in_transaction
-        if is_guarded:
-            self.server.run("SAVEPOINT table_files")
         try:
-            return self.export(name)
+            with self.server.undone():
+                return self.export(name)
         except (ServerError, Unrepresentable) as error:
-            if is_guarded:
-                self.server.run("ROLLBACK TO table_files")
             return TableFile(None, reason=f"{name}: {error}")
-        finally:
-            if is_guarded:
-                self.server.run("RELEASE table_files")
+
+    def answer_over(self, sequence: str, sql: str, names: list[str]) -> Answer:
+        """PostgreSQL's answer over the same rows in another sequence, one of SEQUENCES: copies hide the tables."""
+        with self.server.undone():
+            ((path,),) = self.server.rows("SELECT current_setting('search_path')")
+            self.server.run("CREATE SCHEMA sequenced")
+            for name in names:
+                quoted = '"' + name.replace('"', '""') + '"'
+                self.server.run(f"CREATE TABLE sequenced.{quoted} AS SELECT t.* FROM {quoted} t ORDER BY {sequence}")
+            # Temporary tables are found first unless the path says otherwise.
+            self.server.run(f"SET LOCAL search_path = sequenced, pg_temp, {path}")
+            return self.server.answer(sql)
 
     def export(self, name: str) -> TableFile:
         quoted = '"' + name.replace('"', '""') + '"'
