@@ -1,6 +1,7 @@
-//! What the statement policy says of PostgreSQL statements, for `tests/differential/foreign/policy_oracle.py`: each line of the input is a
-//! statement as a JSON string, each line of the output an object with the text that the database would receive, and the tables and
-//! functions of the statement; or with the refusal.
+//! What the statement policy says of PostgreSQL statements, for `tests/differential/foreign/policy_oracle.py`.
+//!
+//! Each line of the input is a statement as a JSON string. Each line of the output is an object with the text that the
+//! database would receive, and with the tables and functions of the statement; or with the refusal.
 
 #![allow(clippy::print_stdout, reason = "the output is for another program")]
 

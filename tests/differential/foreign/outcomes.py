@@ -87,7 +87,7 @@ def table_of(judged: list[Judged]) -> str:
     shown = [name for name in OUTCOMES if total[name]]
     lines = [f"| area | {' | '.join(shown)} |", f"|---|{'---:|' * len(shown)}"]
     for area, counts in [*areas.items(), ("**all**", total)]:
-        lines.append(f"| {area if '*' in area else f'`{area}`'} | {' | '.join(str(counts[name]) for name in shown)} |")
+        lines.append(f"| {area} | {' | '.join(str(counts[name]) for name in shown)} |")
     return "\n".join(lines)
 
 
