@@ -1,12 +1,18 @@
-//! Converts arguments that models often write with the wrong JSON type, where only one value can be meant.
+//! Converts arguments that models often write in another form, where only one value can be meant.
 
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Number, Value};
 
-use crate::json_schema::{JsonSchema, Violation};
+use crate::json_schema::{JsonSchema, Violation, schema_types};
 
 impl JsonSchema {
-    /// Like [`JsonSchema::check`]. If `arguments` violate the schema, its top-level members are converted first: `"2"` where
-    /// a number is expected, `"true"` where a boolean is, and a single item where a list is.
+    /// Like [`JsonSchema::check`]. If `arguments` violate the schema, what only one value can be meant by is converted
+    /// first:
+    /// - top-level members: `"2"` where a number is expected, `"true"` where a boolean is, the JSON text of a list or an
+    ///   object where one is, and a single item where a list is;
+    /// - members at any level that are `null` where the schema refuses null, or an empty text where it lists other texts:
+    ///   they count as absent.
     ///
     /// # Errors
     /// All violations that remain.
@@ -17,26 +23,79 @@ impl JsonSchema {
         if let (Some(members), Some(properties)) = (arguments.as_object_mut(), self.json()["properties"].as_object()) {
             coerce_members(members, properties);
         }
+        self.remove_refused_blanks(arguments);
         self.check(arguments)
     }
+
+    /// The schema decides, not the form of the value: null stays where it is a value, as in the rows of a table.
+    fn remove_refused_blanks(&self, arguments: &mut Value) {
+        loop {
+            let mut refused = Vec::new();
+            self.validator().iter_errors(&*arguments).for_each(|error| collect_blanks(&error, &mut refused));
+            let removed = refused.iter().filter(|pointer| remove_blank_member(arguments, pointer)).count();
+            // Without the member, another alternative of the schema may refuse the next one.
+            if removed == 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// Adds the paths of the blank values that `error`, or an alternative in it, refuses.
+fn collect_blanks(error: &ValidationError<'_>, paths: &mut Vec<String>) {
+    match error.kind() {
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }
+            if !error.instance().is_null() =>
+        {
+            context.iter().flatten().for_each(|inner| collect_blanks(inner, paths));
+        }
+        ValidationErrorKind::Enum { .. } if error.instance().as_str() == Some("") => {
+            paths.push(error.instance_path().as_str().to_owned());
+        }
+        _ if error.instance().is_null() => paths.push(error.instance_path().as_str().to_owned()),
+        _ => {}
+    }
+}
+
+/// Removes the member at `pointer`, unless that is an item of a list.
+fn remove_blank_member(arguments: &mut Value, pointer: &str) -> bool {
+    let Some((parent, name)) = pointer.rsplit_once('/') else { return false };
+    let Some(Value::Object(members)) = arguments.pointer_mut(parent) else { return false };
+    members.shift_remove(&name.replace("~1", "/").replace("~0", "~")).is_some()
 }
 
 fn coerce_members(members: &mut Map<String, Value>, properties: &Map<String, Value>) {
     for (name, value) in members {
-        let Some(expected) = properties.get(name).and_then(|property| property["type"].as_str()) else { continue };
-        let converted = match (expected, &*value) {
-            ("integer", Value::String(text)) => text.parse::<i64>().ok().map(Value::from),
-            ("number", Value::String(text)) => text.parse::<Number>().ok().map(Value::Number),
-            ("boolean", Value::String(text)) => text.parse::<bool>().ok().map(Value::Bool),
-            // A list in quotes is not one item.
-            ("array", Value::String(text)) if text.trim_start().starts_with('[') => None,
-            ("array", Value::String(_) | Value::Object(_)) => Some(Value::Array(vec![value.clone()])),
-            _ => None,
-        };
-        if let Some(converted) = converted {
+        let expected = properties.get(name).map(schema_types).unwrap_or_default();
+        if let Some(converted) = convert(value, &expected) {
             *value = converted;
         }
     }
+}
+
+/// The only value of one of the `expected` types that `value` can mean, if it has none of them.
+fn convert(value: &Value, expected: &[&str]) -> Option<Value> {
+    let expects = |name: &str| expected.contains(&name);
+    match value {
+        Value::String(text) if !expects("string") => {
+            let json = || json_text(text).filter(|json| expects(if json.is_array() { "array" } else { "object" }));
+            let integer = || text.parse::<i64>().ok().filter(|_| expects("integer")).map(Value::from);
+            let number = || text.parse::<Number>().ok().filter(|_| expects("number")).map(Value::Number);
+            let boolean = || text.parse::<bool>().ok().filter(|_| expects("boolean")).map(Value::Bool);
+            json().or_else(integer).or_else(number).or_else(boolean).or_else(|| {
+                // A list in quotes is not one item.
+                (expects("array") && !text.trim_start().starts_with('[')).then(|| Value::Array(vec![value.clone()]))
+            })
+        }
+        Value::Object(_) if expects("array") && !expects("object") => Some(Value::Array(vec![value.clone()])),
+        _ => None,
+    }
+}
+
+/// The list or the object that `text` is the JSON of.
+pub fn json_text(text: &str) -> Option<Value> {
+    let begins_as_json = text.trim_start().starts_with(['[', '{']);
+    begins_as_json.then(|| serde_json::from_str(text).ok()).flatten()
 }
 
 #[cfg(test)]
@@ -53,17 +112,66 @@ mod tests {
                 "share": {"type": "number"},
                 "all": {"type": "boolean"},
                 "select": {"type": "array"},
-                "name": {"type": ["string", "array"]},
+                "name": {"anyOf": [{"type": "string"}, {"type": "array"}]},
+                "labels": {"type": "object"},
             },
         }))
         .unwrap();
-        let mut arguments = json!({"limit": "2", "share": "0.5", "all": "true", "select": "carrier", "name": "3"});
+        let mut arguments = json!({"limit": "2", "share": "0.5", "all": "true", "select": "carrier", "name": "[3]"});
         schema.coerce_and_check(&mut arguments).unwrap();
-        assert_eq!(arguments, json!({"limit": 2, "share": 0.5, "all": true, "select": ["carrier"], "name": "3"}));
-        let wrong = json!({"limit": "2.5", "share": "half", "all": "yes", "select": 3});
+        assert_eq!(arguments, json!({"limit": 2, "share": 0.5, "all": true, "select": ["carrier"], "name": "[3]"}));
+        let wrong = json!({"limit": "2.5", "share": "half", "all": "yes", "select": 3, "labels": "[1]"});
         let violations = schema.coerce_and_check(&mut wrong.clone()).unwrap_err();
-        assert_eq!(violations.len(), 4, "{violations:?}");
-        assert!(schema.coerce_and_check(&mut json!({"select": "[\"carrier\", \"dest\"]"})).is_err());
+        assert_eq!(violations.len(), 5, "{violations:?}");
         assert_eq!(schema.coerce_and_check(&mut json!({"limit": "0"})).unwrap_err().len(), 1);
+        let mut json = json!({"select": " [\"carrier\", {\"column\": \"dest\"}]", "labels": "{\"a\": 1}"});
+        schema.coerce_and_check(&mut json).unwrap();
+        assert_eq!(json, json!({"select": ["carrier", {"column": "dest"}], "labels": {"a": 1}}));
+        assert!(schema.coerce_and_check(&mut json!({"select": "[\"carrier\", \"dest\""})).is_err());
+    }
+
+    #[test]
+    fn null_counts_as_absent_where_the_schema_refuses_it() {
+        let schema = JsonSchema::object(json!({
+            "type": "object",
+            "properties": {
+                "table": {"type": "string"},
+                "format": {"type": "string", "enum": ["csv", "json"]},
+                "after": {"anyOf": [{"type": "string"}, {"type": "number"}]},
+                "note": {"type": ["string", "null"]},
+                "shared": {"$ref": "#/$defs/shared"},
+                "rows": {"type": "array", "items": {"type": "object"}},
+                "filter": {"anyOf": [
+                    {"type": "object", "properties": {"a/b": {"type": "integer"}, "c": {"type": "integer"}}},
+                    {"type": "string"},
+                ]},
+            },
+            "required": ["table"],
+            "additionalProperties": false,
+            "$defs": {"shared": {"type": "object", "properties": {"deep": {"type": "integer"}}}},
+        }))
+        .unwrap();
+        let mut arguments = json!({
+            "table": "t", "format": null, "after": null, "note": null, "shared": {"deep": null, "other": null},
+            "rows": [{"a": null}], "filter": {"a/b": null, "c": null, "d": null},
+        });
+        schema.coerce_and_check(&mut arguments).unwrap();
+        assert_eq!(
+            arguments,
+            json!({
+                "table": "t", "note": null, "shared": {"other": null}, "rows": [{"a": null}], "filter": {"d": null},
+            })
+        );
+        let mut arguments = json!({"table": "t", "format": "", "rows": null});
+        schema.coerce_and_check(&mut arguments).unwrap();
+        assert_eq!(arguments, json!({"table": "t"}));
+        let violations = |mut arguments: Value| {
+            let violations = schema.coerce_and_check(&mut arguments).unwrap_err();
+            violations.iter().map(|v| format!("{}: {}", v.path, v.message)).collect::<Vec<_>>().join("\n")
+        };
+        // A null that is required is missing; an item of a list is no member.
+        assert_eq!(violations(json!({"table": null})), "table: is required");
+        assert_eq!(violations(json!({"table": "t", "rows": [null]})), "rows[0]: null is not of type \"object\"");
+        assert!(violations(json!({"table": "t", "colour": null})).starts_with("colour: is unknown"));
     }
 }

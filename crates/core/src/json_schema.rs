@@ -82,6 +82,10 @@ impl JsonSchema {
         &self.json
     }
 
+    pub(crate) fn validator(&self) -> &jsonschema::Validator {
+        &self.validator
+    }
+
     /// Validates `value`.
     ///
     /// # Errors
@@ -102,6 +106,21 @@ impl fmt::Debug for JsonSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.json.fmt(f)
     }
+}
+
+/// The types that a schema admits, if it names them itself or in alternatives; else none.
+pub fn schema_types(schema: &Value) -> Vec<&str> {
+    match (&schema["type"], &schema["anyOf"]) {
+        (Value::String(name), _) => vec![name.as_str()],
+        (Value::Array(names), _) => names.iter().filter_map(Value::as_str).collect(),
+        (_, Value::Array(alternatives)) => alternatives.iter().flat_map(schema_types).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The description of a schema, which may be that of its first alternative; empty without one.
+pub fn schema_description(schema: &Value) -> &str {
+    schema["description"].as_str().or_else(|| schema["anyOf"][0]["description"].as_str()).unwrap_or_default()
 }
 
 fn is_bounded(json: &Value, depth_left: usize, nodes: &mut usize) -> bool {

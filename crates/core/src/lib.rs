@@ -29,6 +29,7 @@ mod stored_results;
 mod uri_template;
 
 pub use access::{Access, Acl, DatabaseTenants, IpNetwork, PrincipalRule, RowPolicyFingerprinter};
+pub use argument_coercion::json_text;
 pub use authenticator::{
     AllowAll, AuthenticationError, Authenticator, ClientCertificate, Credentials, is_bearer_token,
 };
@@ -44,7 +45,7 @@ pub use digest::{HmacSigner, SIGNATURE_BYTES};
 pub use error::{Error, ErrorKind};
 pub use grants::{AllowedNames, Grants};
 pub use input::{ClientCapabilities, InputAnswer, InputAnswers, InputRequest, InputRequestKind, ProvidedAnswer};
-pub use json_schema::{JsonSchema, JsonSchemaError, Violation, unknown_name};
+pub use json_schema::{JsonSchema, JsonSchemaError, Violation, schema_description, schema_types, unknown_name};
 pub use limits::{
     Budget, CallLimits, DailyLimits, LevelLimits, LimitLevel, LimitMeasure, Limits, RateLimit, ShareCounter,
     tenant_share, tenant_share_of_bytes,

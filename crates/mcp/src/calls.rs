@@ -37,7 +37,7 @@ struct CompleteParams {
     reference: ReferenceParams,
     argument: ArgumentParams,
     #[serde(default)]
-    context: ContextParams,
+    context: Option<ContextParams>,
 }
 
 #[derive(Deserialize)]
@@ -61,10 +61,10 @@ struct ArgumentParams {
     value: String,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize)]
 struct ContextParams {
     #[serde(default)]
-    arguments: BTreeMap<String, String>,
+    arguments: Option<BTreeMap<String, String>>,
 }
 
 impl McpService {
@@ -130,7 +130,7 @@ impl McpService {
             },
             argument: params.argument.name,
             value: params.argument.value,
-            context: params.context.arguments,
+            context: params.context.and_then(|context| context.arguments).unwrap_or_default(),
         };
         let reply = self.registry().call(request.to_call(CallTarget::Completion(completion)));
         let reply = reply.map_err(|error| request.to_rpc_error(&error))?;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{Delivery, OutputFormat, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
@@ -21,9 +21,14 @@ pub(crate) fn parse_arguments<T: DeserializeOwned>(job: &Job) -> Result<T, Error
     })
 }
 
+/// A text that counts as absent if it is empty, as models send it for what they leave out.
+pub(crate) fn non_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.filter(|text| !text.is_empty()))
+}
+
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct OutputArguments {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "non_empty")]
     pub(crate) format: Option<String>,
     #[serde(default)]
     pub(crate) extract: Option<String>,
@@ -46,6 +51,7 @@ impl OutputArguments {
 
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct PagingArguments {
+    #[serde(default, deserialize_with = "non_empty")]
     pub(crate) cursor: Option<String>,
     pub(crate) delivery: Option<String>,
     /// Set where the answer is a list.

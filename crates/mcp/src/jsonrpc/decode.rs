@@ -92,7 +92,8 @@ pub struct DecodeError {
     pub error: Box<RpcError>,
 }
 
-/// The members of any message. Distinguishes missing members from `null`.
+/// The members of any message. Distinguishes missing members from `null`, except for the params, which clients also send
+/// as `null`.
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct RawMessage<'a> {
@@ -102,7 +103,7 @@ struct RawMessage<'a> {
     id: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     method: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default)]
     params: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     result: Option<&'a RawValue>,

@@ -1,6 +1,6 @@
 //! The message that each text is decoded to, and the errors for all other texts.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tidegate_mcp::{BATCH_MESSAGES_MAX, DecodeError, IncomingMessage, decode};
 
 fn check(bytes: impl AsRef<[u8]>) -> String {
@@ -85,7 +85,6 @@ fn json_that_is_no_message_is_an_invalid_request() {
         r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":null}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":null}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":"x"}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"ping"}"#,
         r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
@@ -113,8 +112,6 @@ fn json_that_is_no_message_is_an_invalid_request() {
         -32600 for id 1: Invalid request: the method must be a string
     {"jsonrpc":"2.0","id":1,"method":"ping","params":[]}
         -32600 for id 1: Invalid request: the params must be an object
-    {"jsonrpc":"2.0","id":1,"method":"ping","params":null}
-        -32600 for id 1: Invalid request: the params must be an object
     {"jsonrpc":"2.0","id":1,"method":"ping","params":"x"}
         -32600 for id 1: Invalid request: the params must be an object
     {"jsonrpc":"2.0","id":1,"method":"ping","method":"ping"}
@@ -124,6 +121,15 @@ fn json_that_is_no_message_is_an_invalid_request() {
     {"jsonrpc":"2.0","method":"notifications/x","params":[]}
         -32600 for id null: Invalid request: the params must be an object
     "#);
+}
+
+#[test]
+fn params_that_are_null_are_missing() {
+    let decoded = decode(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}"#).unwrap();
+    let IncomingMessage::Request(request) = decoded else { panic!("no request") };
+    assert_eq!(request.params::<Value>().ok(), Some(json!({})));
+    let decoded = decode(br#"{"jsonrpc":"2.0","method":"notifications/initialized","params":null}"#);
+    assert!(matches!(decoded, Ok(IncomingMessage::Notification(_))), "{decoded:?}");
 }
 
 #[test]

@@ -25,8 +25,9 @@ impl QuerySpec {
     /// `InvalidArguments` with every violation.
     pub fn from_json(arguments: &Map<String, Value>) -> Result<Self, Error> {
         let mut reader = SpecReader::default();
+        let arguments = &without_blanks(arguments);
         reader.reject_unknown_keys("", arguments, &KEYS);
-        let limit = arguments.get("limit").filter(|value| !value.is_null());
+        let limit = arguments.get("limit");
         let spec = Self {
             database: reader.read_optional_text(arguments, "", "database"),
             table: reader.read_required_text(arguments, "", "table"),
@@ -88,7 +89,6 @@ impl SpecReader {
 
     fn read_optional_text(&mut self, object: &Map<String, Value>, path: &str, key: &str) -> Option<String> {
         match object.get(key)? {
-            Value::Null => None,
             Value::String(text) if !text.is_empty() => Some(text.clone()),
             other => self.expected(&child_path(path, key), "a name", other),
         }
@@ -96,7 +96,7 @@ impl SpecReader {
 
     fn read_bool(&mut self, object: &Map<String, Value>, path: &str, key: &str) -> bool {
         match object.get(key) {
-            None | Some(Value::Null) => false,
+            None => false,
             Some(Value::Bool(truth)) => *truth,
             Some(other) => self.expected(&child_path(path, key), "true or false", other).unwrap_or_default(),
         }
@@ -116,7 +116,7 @@ impl SpecReader {
         all: &[T],
         name: fn(T) -> &'static str,
     ) -> Option<T> {
-        let value = object.get(key).filter(|value| !value.is_null())?;
+        let value = object.get(key)?;
         let expected = value.as_str().map(str::to_lowercase);
         all.iter().copied().find(|choice| Some(name(*choice)) == expected.as_deref()).or_else(|| {
             let choices: Vec<&str> = all.iter().map(|choice| name(*choice)).collect();
@@ -130,7 +130,7 @@ impl SpecReader {
     }
 
     fn read_offset(&mut self, arguments: &Map<String, Value>) -> u64 {
-        let Some(value) = arguments.get("offset").filter(|value| !value.is_null()) else { return 0 };
+        let Some(value) = arguments.get("offset") else { return 0 };
         let offset = value.as_u64().filter(|offset| i64::try_from(*offset).is_ok());
         offset.or_else(|| self.expected("offset", "a whole number from 0", value)).unwrap_or_default()
     }
@@ -142,7 +142,7 @@ impl SpecReader {
         item: fn(&mut Self, &str, &Value) -> Option<T>,
     ) -> Vec<T> {
         let items = match object.get(key) {
-            None | Some(Value::Null) => return Vec::new(),
+            None => return Vec::new(),
             Some(Value::Array(items)) => items.as_slice(),
             // A single item is accepted, because models often leave out the brackets.
             Some(single) => std::slice::from_ref(single),
@@ -270,6 +270,26 @@ impl SpecReader {
             }
             other => self.expected(path, "\"column\" or \"-column\"", other),
         }
+    }
+}
+
+/// `object` without members that are null, at all levels, because models write null for what they leave out, and without
+/// an empty `format` or `cursor`. The value of a condition stays: null there is answered with the operators for it.
+fn without_blanks(object: &Map<String, Value>) -> Map<String, Value> {
+    let is_blank = |key: &str, value: &Value| match value {
+        Value::Null => key != "value",
+        Value::String(text) => text.is_empty() && ["format", "cursor"].contains(&key),
+        _ => false,
+    };
+    let kept = object.iter().filter(|(key, value)| !is_blank(key, value));
+    kept.map(|(key, value)| (key.clone(), without_inner_blanks(value))).collect()
+}
+
+pub(super) fn without_inner_blanks(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => Value::Object(without_blanks(object)),
+        Value::Array(items) => items.iter().map(without_inner_blanks).collect(),
+        other => other.clone(),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Parses conditions from JSON.
 
 use serde_json::{Map, Value};
+use tidegate_core::json_text;
 use tidegate_sql::Parameter;
 
 use super::condition::{Arity, Comparison, ComparisonOperator, Operand, QueryCondition};
-use super::read::{SpecReader, child_path, shorten_value};
+use super::read::{SpecReader, child_path, shorten_value, without_inner_blanks};
 
 const CONDITIONS_MAX: usize = 100;
 const DEPTH_MAX: usize = 20;
@@ -13,7 +14,6 @@ const VALUES_MAX: usize = 900;
 impl SpecReader {
     pub(super) fn read_optional_condition(&mut self, object: &Map<String, Value>, key: &str) -> Option<QueryCondition> {
         match object.get(key)? {
-            Value::Null => None,
             // An empty condition matches everything.
             Value::Object(empty) if empty.is_empty() => None,
             Value::Array(empty) if empty.is_empty() => None,
@@ -35,9 +35,15 @@ impl SpecReader {
             return None;
         }
         match value {
-            Value::String(expression) if !expression.trim().is_empty() => {
-                Some(QueryCondition::Expression(expression.clone()))
-            }
+            Value::String(expression) if !expression.trim().is_empty() => match json_text(expression) {
+                // Models also send the condition as its JSON text.
+                Some(condition) => self.read_condition(path, &without_inner_blanks(&condition), depth_left - 1),
+                // No expression begins so; a list may, as in `['a', 'b'] = tags`.
+                None if expression.trim_start().starts_with('{') => {
+                    self.expected(path, "{column, op, value} or a SQL expression, not a part of JSON", value)
+                }
+                None => Some(QueryCondition::Expression(expression.clone())),
+            },
             Value::Array(items) => self.read_conditions(path, items, depth_left).map(QueryCondition::And),
             Value::Object(object) => self.read_condition_object(path, object, depth_left),
             other => self.expected(path, "{column, op, value} or a SQL expression", other),

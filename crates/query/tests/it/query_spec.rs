@@ -273,6 +273,33 @@ fn reports_all_violations_with_paths() {
     );
 }
 
+#[tokio::test]
+async fn null_is_absent_and_a_condition_may_be_its_text() {
+    let condition = json!({"column": "carrier", "value": "UA"});
+    let plain = json!({
+        "table": "flights", "select": [{"function": "count"}], "where": condition, "order_by": [{"column": "count"}],
+    });
+    let expected = check(plain.clone()).await;
+    assert!(expected.starts_with("SELECT count(*)"), "{expected}");
+    let with_nulls = json!({
+        "table": "flights", "database": null, "distinct": null, "joins": null, "group_by": null, "having": null,
+        "select": [{"function": "count", "column": null, "as": null}], "limit": null, "format": "", "cursor": "",
+        "where": {"column": "carrier", "op": null, "value": "UA", "and": null},
+        "order_by": [{"column": "count", "direction": null}],
+    });
+    assert_eq!(check(with_nulls).await, expected);
+    for text in [condition.to_string(), json!([condition]).to_string(), format!(" {condition}")] {
+        let mut question = plain.clone();
+        question["where"] = text.into();
+        assert_eq!(check(question).await, expected);
+    }
+    // A part of JSON is neither a condition nor an expression.
+    let refused = check(json!({"table": "flights", "where": "{\"column\": \"carrier\""})).await;
+    assert!(refused.contains("- where: expected {column, op, value} or a SQL expression, not a part"), "{refused}");
+    let compared = check(json!({"table": "flights", "where": {"column": "carrier", "value": null}})).await;
+    assert!(compared.contains("for null use is_null or is_not_null"), "{compared}");
+}
+
 #[test]
 fn conditions_have_bounds() {
     let deep = (0..100).fold(json!({"column": "a", "value": 1}), |inner, _| json!({"not": inner}));

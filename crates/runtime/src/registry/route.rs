@@ -52,6 +52,8 @@ pub(crate) fn route(snapshot: &Snapshot, call: &mut Call) -> Result<Route, Error
         }
         CallTarget::Prompt(name) => {
             let prompt = snapshot.prompt(name, caller)?;
+            // Texts are never null, so null counts as absent, as for tools.
+            call.arguments.retain(|_, value| !value.is_null());
             check_prompt_arguments(prompt, call)?;
             Ok(Route::to_handler(&prompt.handler, prompt.limits, TemplateVariables::new()))
         }

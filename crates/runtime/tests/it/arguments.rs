@@ -73,6 +73,26 @@ async fn values_of_the_wrong_type_are_converted_if_only_one_value_can_be_meant()
 }
 
 #[tokio::test]
+async fn null_counts_as_absent_and_the_text_of_json_as_json() {
+    insta::assert_snapshot!(check("orders", json!({"customer": 7, "order_by": null})).await, @r#"
+    text {"customer":7}
+    done {}
+    "#);
+    insta::assert_snapshot!(check("orders", json!({"customer": 7, "order_by": [{"direction": null}]})).await, @r#"
+    text {"customer":7,"order_by":[{}]}
+    done {}
+    "#);
+    insta::assert_snapshot!(check("orders", json!({"customer": 7, "order_by": "[{\"direction\": \"asc\"}]"})).await, @r#"
+    text {"customer":7,"order_by":[{"direction":"asc"}]}
+    done {}
+    "#);
+    insta::assert_snapshot!(check("orders", json!({"customer": null})).await, @r#"
+    refused invalid_arguments: the arguments of tool "orders" are wrong:
+    - customer: is required
+    "#);
+}
+
+#[tokio::test]
 async fn a_tool_without_arguments_takes_none() {
     insta::assert_snapshot!(check("flights", json!({"year": 2013, "month": 1})).await, @r#"
     refused invalid_arguments: the arguments of tool "flights" are wrong:

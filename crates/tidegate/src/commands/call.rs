@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Map, Value};
 use tidegate_client::fetch::Destination;
-use tidegate_core::{AnswerFormat, CallTarget, Caller, Error};
+use tidegate_core::{AnswerFormat, CallTarget, Caller, Error, schema_types};
 use tidegate_runtime::{Call as CoreCall, Chunk, Outcome, ReplyEvent};
 
 use crate::command_error::CommandError;
@@ -68,10 +68,9 @@ impl ToolCaller {
         let snapshot = self.node.node().registry().snapshot();
         let tool = snapshot.tool(tool, &self.caller).ok();
         let is_text = |key: &str, json: &Value| {
-            let kind = tool.map(|tool| &tool.call_schema().json()["properties"][key]["type"]);
-            let takes_text = |kinds: &Vec<Value>| kinds.iter().any(|kind| kind == "string");
-            kind.is_some_and(|kind| {
-                kind == "string" || (kind.as_array().is_some_and(takes_text) && !json.is_array() && !json.is_object())
+            let kinds = tool.map(|tool| schema_types(&tool.call_schema().json()["properties"][key]));
+            kinds.is_some_and(|kinds| {
+                kinds.contains(&"string") && (kinds.len() == 1 || (!json.is_array() && !json.is_object()))
             })
         };
         let typed = |key: &str, value: String| match serde_json::from_str(&value) {

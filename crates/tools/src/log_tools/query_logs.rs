@@ -18,7 +18,7 @@ use super::facets::{SERIES_MAX, VALUES_DEFAULT, facet_requests, facets_json, his
 use super::pattern_changes::ComparedWindows;
 use super::scan::{SCAN_ROWS_MAX, ScanInput, ScanOutcome, run_scan};
 use super::search::{LogSearch, SearchArguments, reject, violation, with_search_arguments};
-use crate::arguments::parse_arguments;
+use crate::arguments::{non_empty, parse_arguments};
 use crate::json_answer::send_json;
 use crate::time_arguments::now_nanos;
 use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
@@ -68,6 +68,7 @@ struct Arguments {
     direction: Option<String>,
     limit: Option<usize>,
     columns: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "non_empty")]
     cursor: Option<String>,
     #[serde(default)]
     facets: Vec<String>,

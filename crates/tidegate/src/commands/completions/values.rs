@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter as _};
 use futures::future::join_all;
+use tidegate_core::schema_description;
 use tidegate_query::{Database, REJECTS_SUFFIX};
 use tokio::time::timeout;
 
@@ -153,10 +154,7 @@ async fn tool_arguments(spec: NodeSpec<'_>, options: &TypedOptions, typed: &str)
                 let Ok(tool) = snapshot.tool(tool, &caller) else { return Vec::new() };
                 let schema = tool.input_schema.json();
                 let properties = schema["properties"].as_object().into_iter().flatten();
-                let keys = properties.map(|(key, property)| {
-                    let description = property["description"].as_str().unwrap_or_default();
-                    describe(&format!("{key}="), description)
-                });
+                let keys = properties.map(|(key, property)| describe(&format!("{key}="), schema_description(property)));
                 keys.collect()
             })
             .await
