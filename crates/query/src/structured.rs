@@ -89,7 +89,9 @@ fn value_schema(kind: &DataType) -> Value {
         DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
             json!({"type": ["number", "null"]})
         }
-        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => json!({"type": ["array", "null"]}),
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
+            json!({"type": ["array", "null"], "items": {}})
+        }
         DataType::Struct(_) => json!({"type": ["object", "null"]}),
         DataType::Dictionary(_, values) => value_schema(values),
         kind if kind.is_temporal() => json!({"type": ["string", "null"]}),
@@ -115,5 +117,11 @@ fn union_schema(members: &UnionFields) -> Value {
         };
         names.extend(of_member.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>());
     }
-    json!({"type": names})
+    // A list without items is refused by some clients.
+    let is_list = names.iter().any(|name| name == "array");
+    let mut schema = json!({"type": names});
+    if is_list {
+        schema["items"] = json!({});
+    }
+    schema
 }

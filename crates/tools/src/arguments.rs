@@ -117,7 +117,7 @@ pub(crate) const OUTPUT_ARGUMENTS: [&str; 2] = ["format", "extract"];
 pub(crate) fn output_properties() -> Map<String, Value> {
     let formats = OutputFormat::ALL.map(OutputFormat::name);
     Map::from_iter([
-        ("format".to_owned(), json!({"enum": formats})),
+        ("format".to_owned(), json!({"type": "string", "enum": formats})),
         ("extract".to_owned(), json!({"type": "string", "description": "Only the unique values of this column"})),
     ])
 }
@@ -132,7 +132,7 @@ pub(crate) const PAGING_ARGUMENTS: [&str; 3] = ["delivery", "cursor", "no_cache"
 pub(crate) fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
     let described = "The next page: the cursor of an answer, with the same arguments";
     let schemas = [
-        json!({"enum": Delivery::ALL.map(Delivery::name)}),
+        json!({"type": "string", "enum": Delivery::ALL.map(Delivery::name)}),
         json!({"type": "string", "description": described}),
         json!({"type": "boolean"}),
     ];

@@ -54,6 +54,21 @@ pub(crate) fn built_in_schema(schema: Value) -> JsonSchema {
     JsonSchema::object(schema).expect("a built-in schema is valid")
 }
 
+/// The schema of a value of one of `types`, with `description` unless it is empty. It is in the first alternative, because
+/// some clients refuse it beside them, as they refuse a list of types.
+pub(crate) fn any_of(types: &[&str], description: &str) -> Value {
+    let mut alternatives: Vec<Value> = types.iter().map(|name| json!({"type": name})).collect();
+    if let (Some(first), false) = (alternatives.first_mut(), description.is_empty()) {
+        first["description"] = description.into();
+    }
+    json!({"anyOf": alternatives})
+}
+
+/// The schema of a list of values of parameters.
+pub(crate) fn values_schema() -> Value {
+    json!({"type": "array", "items": any_of(&["string", "number", "boolean", "null"], "")})
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct InputSchemaBuilder {
     properties: Map<String, Value>,
@@ -80,7 +95,7 @@ impl InputSchemaBuilder {
     }
 
     pub(crate) fn with_paging(self) -> Self {
-        self.with("delivery", json!({"enum": Delivery::ALL.map(Delivery::name)}))
+        self.with("delivery", json!({"type": "string", "enum": Delivery::ALL.map(Delivery::name)}))
             .with("cursor", json!({"type": "string"}))
             .with("no_cache", json!({"type": "boolean"}))
     }

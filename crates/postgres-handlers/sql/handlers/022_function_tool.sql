@@ -29,8 +29,9 @@ BEGIN
         WHEN 'real'::regtype THEN '{"type": "number"}'
         WHEN 'double precision'::regtype THEN '{"type": "number"}'
         WHEN 'numeric'::regtype THEN '{"type": "number"}'
-        WHEN 'uuid'::regtype THEN '{"type": "string", "format": "uuid"}'
-        WHEN 'date'::regtype THEN '{"type": "string", "format": "date"}'
+        -- Clients of Gemini refuse tools with other formats than "date-time".
+        WHEN 'uuid'::regtype THEN '{"type": "string", "description": "UUID"}'
+        WHEN 'date'::regtype THEN '{"type": "string", "description": "YYYY-MM-DD"}'
         WHEN 'timestamptz'::regtype THEN '{"type": "string", "format": "date-time"}'
         ELSE '{"type": "string"}'
     END::jsonb;

@@ -34,7 +34,7 @@ SELECT pg_temp.same(jsonb_path_query_first(pg_temp.ask('tools/list'),
     "two": {"type": "object", "properties": {"x": {"type": "integer", "minimum": -2147483648, "maximum": 2147483647},
         "y": {"type": "string"}}},
     "p": {"type": "integer", "minimum": -2147483648, "maximum": 2147483647}, "j": {}, "d": {"type": "string",
-        "format": "date"}, "n": {"type": "number"}}', 'of all sorts of types');
+        "description": "YYYY-MM-DD"}, "n": {"type": "number"}}', 'of all sorts of types');
 SELECT pg_temp.same(pg_temp.call('add', '{"a": 1}') #> '{result,structuredContent}', '{"result": 11}',
     'what is not given keeps its default');
 SELECT pg_temp.same(pg_temp.call('add', '{"a": 1, "b": 2}') #> '{result,structuredContent}', '{"result": 3}',

@@ -22,29 +22,38 @@ impl QuerySpec {
             "{{table, type?, on: [{{left, right}}] or SQL expression, as?}}. type: {}",
             JoinKind::ALL.map(JoinKind::name).join(" ")
         );
+        // No list of types, and nothing beside alternatives: some clients refuse either.
+        let column = json!({"anyOf": [{"type": "string"}, {"type": "object"}]});
         json!({
             "type": "object",
             "properties": {
                 "database": {"type": "string"},
                 "table": {"type": "string"},
-                "select": {"type": "array", "items": {"type": ["string", "object"]}, "description": select},
+                "select": {"type": "array", "items": column, "description": select},
                 "distinct": {"type": "boolean"},
-                "where": {"type": ["object", "string", "array"], "description": condition},
+                "where": Self::condition_schema(&condition),
                 "joins": {"type": "array", "items": {"type": "object"}, "description": joins},
-                "group_by": {"type": "array", "items": {"type": ["string", "object"]}, "description": "Columns or {expression, as}"},
-                "having": {"type": ["object", "string", "array"], "description": "Like where, on names of select"},
-                "order_by": {"type": "array", "items": {"type": ["string", "object"]}, "description": "\"column\", or \"-column\" for descending"},
+                "group_by": {"type": "array", "items": column, "description": "Columns or {expression, as}"},
+                "having": Self::condition_schema("Like where, on names of select"),
+                "order_by": {"type": "array", "items": column, "description": "\"column\", or \"-column\" for descending"},
                 "limit": {"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT},
                 "offset": {"type": "integer"},
-                "format": {"enum": OutputFormat::ALL.map(OutputFormat::name)},
+                "format": {"type": "string", "enum": OutputFormat::ALL.map(OutputFormat::name)},
                 "extract": {"type": "string", "description": "Only the unique values of this column, sorted"},
-                "delivery": {"enum": Delivery::ALL.map(Delivery::name), "description": "blocks: stored, with a preview"},
+                "delivery": {"type": "string", "enum": Delivery::ALL.map(Delivery::name), "description": "blocks: stored, with a preview"},
                 "cursor": {"type": "string", "description": "For the next page"},
                 "no_cache": {"type": "boolean"},
-                "mode": {"enum": AnswerMode::ALL.map(AnswerMode::name), "default": AnswerMode::default().name()},
+                "mode": {"type": "string", "enum": AnswerMode::ALL.map(AnswerMode::name), "default": AnswerMode::default().name()},
             },
             "required": ["table"],
             "additionalProperties": false,
         })
+    }
+
+    /// The JSON Schema of a condition, in all its forms.
+    pub fn condition_schema(description: &str) -> Value {
+        let condition = json!({"anyOf": [{"type": "object"}, {"type": "string"}]});
+        let list = json!({"type": "array", "items": condition});
+        json!({"anyOf": [{"type": "object", "description": description}, {"type": "string"}, list]})
     }
 }

@@ -331,7 +331,7 @@ async fn the_largest_question_passes() {
 fn the_schema_is_short_and_agrees_with_what_is_read() {
     let schema = QuerySpec::schema();
     let text = schema.to_string();
-    assert!(text.len() < 1_750, "{}", text.len());
+    assert!(text.len() < 1_950, "{}", text.len());
     insta::assert_snapshot!(serde_json::to_string_pretty(&schema).unwrap());
 
     // Each key of the schema is read, and no other.

@@ -74,6 +74,7 @@ mod terminal;
 mod tls;
 mod token_server;
 mod tokens;
+mod tool_schemas;
 mod tools;
 
 use std::path::Path;

@@ -21,7 +21,10 @@ const INDEXED_COLUMNS: &str = "dev.tidegate/indexed_columns";
 const TABLES_MAX: usize = 100;
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
-    let table = json!({"type": ["string", "array"], "items": {"type": "string"}, "description": "One or several"});
+    let table = json!({"anyOf": [
+        {"type": "string", "description": "One or several"},
+        {"type": "array", "items": {"type": "string"}},
+    ]});
     let samples = json!({
         "type": "integer", "minimum": 0, "maximum": SAMPLES_MAX, "description": "Example values per column",
     });

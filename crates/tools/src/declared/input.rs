@@ -61,7 +61,7 @@ impl ScalarType {
             Self::Integer => json!({"type": "integer"}),
             Self::Number => json!({"type": "number"}),
             Self::Boolean => json!({"type": "boolean"}),
-            Self::Date => json!({"type": "string", "format": "date", "pattern": r"^\d{4}-\d{2}-\d{2}$"}),
+            Self::Date => json!({"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"}),
             Self::Timestamp => {
                 json!({"type": "string", "format": "date-time", "pattern": r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$"})
             }
@@ -110,7 +110,7 @@ impl DeclaredInput {
             InputKind::List(scalar) => {
                 json!({"type": "array", "items": scalar.schema(), "minItems": 1, "maxItems": LIST_VALUES_MAX})
             }
-            InputKind::Identifier(allowed) => json!({"enum": allowed}),
+            InputKind::Identifier(allowed) => json!({"type": "string", "enum": allowed}),
         };
         if let Some(members) = schema.as_object_mut() {
             members.extend(self.constraints.clone());

@@ -20,7 +20,7 @@ use super::oversized::describe_oversized;
 use super::request::FunctionRequest;
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, any_of, node_handler, read_only_tool, values_schema};
 
 /// The number of rows when a request has no limit.
 const LIMIT_DEFAULT: usize = 100;
@@ -37,16 +37,16 @@ pub(crate) fn tool(node: &Arc<ToolContext>, functions: &Arc<dyn FunctionSource>)
         "Rows of a function. Use list_functions before it. sql on the same tables can also join and aggregate.",
         InputSchemaBuilder::new()
             .with_required("function", json!({"type": "string"}))
-            .with("columns", json!({"type": "array", "items": {}}))
+            .with("columns", json!({"type": "array", "items": {"type": "string"}}))
             .with(
                 "conditions",
-                json!({"type": "array", "items": {}, "description":
+                json!({"type": "array", "items": values_schema(), "description":
                     "[column, operator, value], all of them: [[\"name\", \"match\", \"nginx*|post*\"], \
                      [\"memory_bytes\", \">\", 1000000]]"}),
             )
             .with(
                 "sort",
-                json!({"type": "array", "items": {}, "description":
+                json!({"type": "array", "items": any_of(&["string", "object"], ""), "description":
                     "[{\"column\": \"cpu_percent\", \"direction\": \"desc\"}]"}),
             )
             .with("limit", json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX}))

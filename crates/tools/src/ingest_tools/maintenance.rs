@@ -73,7 +73,7 @@ fn maintain_tool(context: &Arc<MaintenanceContext>) -> Tool {
         "Maintain tables that take rows",
         "Move waiting rows to files (flush), join small files (compact), or compare files with what was written (verify).",
         InputSchemaBuilder::new()
-            .with_required("action", json!({"enum": ["flush", "compact", "verify"]}))
+            .with_required("action", json!({"type": "string", "enum": ["flush", "compact", "verify"]}))
             .with_database()
             .with("table", json!({"type": "string"})),
         hints,

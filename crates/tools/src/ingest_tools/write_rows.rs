@@ -90,11 +90,11 @@ fn all_arguments() -> JsonSchema {
         .with("rows", rows_schema())
         .with("key", key_schema())
         .with("create", json!({"type": "boolean"}))
-        .with("on_reject", json!({"enum": ["all", "row"]}))
+        .with("on_reject", json!({"type": "string", "enum": ["all", "row"]}))
         .with("delimiter", json!({"type": "string"}))
         .with("null", json!({"type": "string"}))
         .with("header", json!({"type": "boolean"}))
-        .with("binary", json!({"enum": ["base64", "hex"]}));
+        .with("binary", json!({"type": "string", "enum": ["base64", "hex"]}));
     built_in_schema(arguments.into())
 }
 

@@ -27,7 +27,9 @@ const SAMPLED_ROWS_MAX: u64 = 20_000;
 const EXAMPLE_CHARACTERS_MAX: usize = 80;
 
 pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
-    let schema = InputSchemaBuilder::new().with("source", json!({"type": ["string", "array"]})).with_output_arguments();
+    let schema = InputSchemaBuilder::new()
+        .with("source", json!({"type": "array", "items": {"type": "string"}}))
+        .with_output_arguments();
     let context = context.clone();
     read_only_tool(
         "list_logs_fields",

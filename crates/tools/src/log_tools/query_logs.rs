@@ -34,7 +34,10 @@ const ENTRIES_BUDGET_TENTHS: usize = 8;
 
 pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
     let schema = with_search_arguments(InputSchemaBuilder::new())
-        .with("direction", json!({"enum": ["backward", "forward"], "description": "backward (default): newest first"}))
+        .with(
+            "direction",
+            json!({"type": "string", "enum": ["backward", "forward"], "description": "backward (default): newest first"}),
+        )
         .with("limit", json!({"type": "integer", "minimum": 0, "maximum": PAGE_ENTRIES_MAX, "default": LIMIT_DEFAULT}))
         .with("columns", json!({"type": "array", "items": {"type": "string"}}))
         .with(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, Violation, nearest_names};
-use tidegate_query::StableHasher;
+use tidegate_query::{QuerySpec, StableHasher};
 use tidegate_runtime::Job;
 use tidegate_telemetry::logs::{
     FieldSelections, LogCondition, QueryNode, SearchColumns, TextQuery, TimeRange, TimeRangeError,
@@ -17,7 +17,7 @@ use super::covered_time::{CoveredEntries, covered_entries};
 use super::statement::parse_conditions;
 use crate::log_sources::{ResolvedSource, SourceSet, no_sources_error, unknown_source_message};
 use crate::time_arguments::{TimeArgument, now_nanos};
-use crate::tool_definition::InputSchemaBuilder;
+use crate::tool_definition::{InputSchemaBuilder, any_of};
 
 /// The maximum number of sources in one call.
 const SOURCES_MAX: usize = 16;
@@ -74,12 +74,9 @@ pub(crate) struct LogSearch {
 /// Adds the common arguments to a schema.
 pub(crate) fn with_search_arguments(schema: InputSchemaBuilder) -> InputSchemaBuilder {
     schema
-        .with("source", json!({"type": ["string", "array"], "description": "One or several; default: the only one"}))
-        .with(
-            "after",
-            json!({"type": ["string", "number"], "description": "-15m, today, RFC 3339, epoch; default: all"}),
-        )
-        .with("before", json!({"type": ["string", "number"]}))
+        .with("source", json!({"type": "array", "items": {"type": "string"}, "description": "Default: the only one"}))
+        .with("after", any_of(&["string", "number"], "-15m, today, RFC 3339, epoch; default: all"))
+        .with("before", any_of(&["string", "number"], ""))
         .with(
             "query",
             json!({"type": "string", "description": "Full text: timeout \"a phrase\" | or !not field:value wild*"}),
@@ -90,7 +87,7 @@ pub(crate) fn with_search_arguments(schema: InputSchemaBuilder) -> InputSchemaBu
         )
         .with("case_sensitive", json!({"type": "boolean"}))
         .with("selections", json!({"type": "object", "description": "{field: [values]}; - for missing"}))
-        .with("conditions", json!({"type": ["object", "string", "array"], "description": "Like where of query"}))
+        .with("conditions", QuerySpec::condition_schema("Like where of query"))
 }
 
 /// Fails with all `violations`, if there are any.

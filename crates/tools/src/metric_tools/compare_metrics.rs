@@ -18,7 +18,7 @@ use crate::arguments::parse_arguments;
 use crate::json_answer::send_json;
 use crate::metric_sources::{MetricSourceKind, PrometheusMetrics, SampleOrder, TableMetrics};
 use crate::time_arguments::{now_nanos, read_time};
-use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, any_of, read_only_tool};
 
 /// The window, if the call names none.
 const WINDOW_NS: i64 = 900_000_000_000;
@@ -37,7 +37,7 @@ const SERVER_SERIES: i64 = 200;
 
 pub(super) fn tool(context: &Arc<MetricContext>) -> Tool {
     let context = context.clone();
-    let time = || json!({"type": ["string", "number"]});
+    let time = || any_of(&["string", "number"], "");
     let schema = with_source_and_time(InputSchemaBuilder::new())
         .with("baseline_after", time())
         .with("baseline_before", time())

@@ -15,7 +15,7 @@ use tidegate_runtime::{SnapshotBuilder, Tool};
 use crate::metric_sources::MetricSources;
 use crate::time_arguments::read_time;
 use crate::tool_context::ToolContext;
-use crate::tool_definition::InputSchemaBuilder;
+use crate::tool_definition::{InputSchemaBuilder, any_of};
 
 /// What the metric tools need: the node and its sources.
 pub(crate) struct MetricContext {
@@ -49,11 +49,10 @@ pub fn register_metric_tools(
 
 /// Adds the arguments that all tools have.
 fn with_source_and_time(builder: InputSchemaBuilder) -> InputSchemaBuilder {
-    let time = |description: &str| json!({"type": ["string", "number"], "description": description});
     builder
         .with("source", json!({"type": "string"}))
-        .with("after", time("-1h, RFC 3339, a date or epoch"))
-        .with("before", json!({"type": ["string", "number"]}))
+        .with("after", any_of(&["string", "number"], "-1h, RFC 3339, a date or epoch"))
+        .with("before", any_of(&["string", "number"], ""))
 }
 
 fn labels_schema() -> Value {

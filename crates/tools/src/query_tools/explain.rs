@@ -12,7 +12,7 @@ use tidegate_sql::Statement;
 
 use crate::arguments::parse_arguments;
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, built_in_schema, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, built_in_schema, read_only_tool, values_schema};
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
@@ -22,7 +22,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
         InputSchemaBuilder::new()
             .with_database()
             .with("sql", json!({"type": "string"}))
-            .with("parameters", json!({"type": "array"}))
+            .with("parameters", values_schema())
             .with("query", json!({"type": "object", "description": "The arguments of query"})),
         Arc::new(Explain { node: node.clone(), spec: Arc::new(built_in_schema(QuerySpec::schema())) }),
     )

@@ -11,11 +11,13 @@ use tidegate_sql::{Parameter, SqlDialect, Statement};
 
 use crate::arguments::{OutputArguments, PagingArguments, parse_arguments};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool, values_schema};
 
 const MAX_ROWS_DEFAULT: u64 = 1_000;
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
+    let mut parameters = values_schema();
+    parameters["description"] = "Values of $1, $2, …".into();
     read_only_tool(
         "sql",
         "Run SQL",
@@ -25,10 +27,10 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
         InputSchemaBuilder::new()
             .with_database()
             .with_required("sql", json!({"type": "string"}))
-            .with("parameters", json!({"type": "array", "description": "Values of $1, $2, …"}))
+            .with("parameters", parameters)
             .with("max_rows", json!({"type": "integer", "minimum": 1, "default": MAX_ROWS_DEFAULT}))
             .with_output_arguments()
-            .with("mode", json!({"enum": AnswerMode::ALL.map(AnswerMode::name)}))
+            .with("mode", json!({"type": "string", "enum": AnswerMode::ALL.map(AnswerMode::name)}))
             .with_paging(),
         node_handler(node, handle),
     )

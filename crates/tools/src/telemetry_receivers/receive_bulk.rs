@@ -50,7 +50,7 @@ pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
     let context = context.clone();
     let schema = InputSchemaBuilder::new()
         .with("index", json!({"type": "string", "description": "The index of actions that name none"}))
-        .with("probe", json!({"enum": ["info", "license", "health"]}));
+        .with("probe", json!({"type": "string", "enum": ["info", "license", "health"]}));
     built_in_tool(
         "receive_bulk",
         "Receive documents",

@@ -23,7 +23,8 @@ const BODY_TYPES: RequestBodyTypes =
 
 pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
     let context = context.clone();
-    let schema = InputSchemaBuilder::new().with_required("signal", json!({"enum": ["logs", "metrics", "traces"]}));
+    let schema = InputSchemaBuilder::new()
+        .with_required("signal", json!({"type": "string", "enum": ["logs", "metrics", "traces"]}));
     built_in_tool(
         "receive_otlp",
         "Receive OpenTelemetry",

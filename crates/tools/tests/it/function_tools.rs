@@ -145,7 +145,7 @@ async fn all_problems_are_reported_at_once() {
     let registry = registry(Some(Arc::new(shop())));
     let arguments = json!({
         "function": "orders",
-        "columns": ["custmer", 7, "note"],
+        "columns": ["custmer", "note"],
         "sort": ["id", {"column": "id", "direction": "down"}],
         "conditions": [
             ["customer", "like", "a"],
@@ -154,14 +154,13 @@ async fn all_problems_are_reported_at_once() {
             ["customer", "<", null],
             ["id", "match", "1*"],
             ["customer", "match", "|"],
-            "id = 1"
+            ["id = 1"]
         ],
         "parameters": {"region": "east", "regoin": "north"}
     });
     insta::assert_snapshot!(call_tool(&registry, "execute_function", arguments).await, @r#"
-    invalid_arguments: the request for "orders" has 12 problems:
+    invalid_arguments: the request for "orders" has 11 problems:
     columns[0]: column "custmer" is unknown; did you mean "customer"?
-    columns[1]: must be the name of a column
     sort[1].direction: expected one of asc, desc, got "down"
     conditions[0][1]: unknown operator "like"; valid are =, !=, <, <=, >, >=, match, not match
     conditions[1][2]: must be a number, as column "id" has the type integer
@@ -172,6 +171,12 @@ async fn all_problems_are_reported_at_once() {
     conditions[6]: must be a list of three: [column, operator, value]
     parameters.region: must be "north" or "south"
     parameters.regoin: is unknown; did you mean "region"?
+    "#);
+    let mistyped = json!({"function": "orders", "columns": [7], "conditions": ["id = 1"]});
+    insta::assert_snapshot!(call_tool(&registry, "execute_function", mistyped).await, @r#"
+    invalid_arguments: the arguments of tool "execute_function" are wrong:
+    - columns[0]: 7 is not of type "string"
+    - conditions[0]: "id = 1" is not of type "array"
     "#);
     let sorted = json!({"function": "orders", "sort": ["note"], "columns": vec!["id"; 101]});
     insta::assert_snapshot!(call_tool(&registry, "execute_function", sorted).await, @r#"

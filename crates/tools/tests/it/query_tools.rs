@@ -73,11 +73,16 @@ async fn sql_errors_suggest_fixes() {
     Give exactly one value for each placeholder, in their order.
     ");
     let arguments = json!({"sql": "SELECT id FROM orders WHERE id IN ($1, $2)", "parameters": [[1], {"a": 1}]});
-    insta::assert_snapshot!(sql(arguments).await, @"
-    invalid_arguments: the parameters of the statement are wrong:
-    - parameters[0]: an array cannot be a parameter; expected a string, a number, true, false or null
-    - parameters[1]: an object cannot be a parameter; expected a string, a number, true, false or null
-    ");
+    insta::assert_snapshot!(sql(arguments).await, @r#"
+    invalid_arguments: the arguments of tool "sql" are wrong:
+    - parameters[0]: [1] is not of type "string", "number", "boolean" or "null"
+    - parameters[1]: {"a":1} is not of type "string", "number", "boolean" or "null"
+    "#);
+    let text = json!({"sql": "SELECT id FROM orders WHERE id IN ($1, $2)", "parameters": "[1, 2", "format": ""});
+    insta::assert_snapshot!(sql(text).await, @r#"
+    invalid_arguments: the arguments of tool "sql" are wrong:
+    - parameters: "[1, 2" is not of type "array"
+    "#);
     insta::assert_snapshot!(sql(json!({"sql": "SELECT 1", "max_rows": 0, "mode": "fast"})).await, @r#"
     invalid_arguments: the arguments of tool "sql" are wrong:
     - max_rows: 0 is less than the minimum of 1

@@ -1,6 +1,7 @@
 //! `docs/reference/tools.md`, from the lists of a server with the demo data.
 
 use serde_json::{Value, json};
+use tidegate_core::{schema_description, schema_types};
 
 use super::super::cli::server::Server;
 use super::super::cli::tidegate;
@@ -13,7 +14,7 @@ A server offers these built-in entries. [Tools of your own](declared-entries.md)
 the built-in entries. Descriptions are those that a model receives. [Answers](answers.md) describes `format`,
 `extract` and the limits of an answer. [Stored results](stored-results.md) describes `delivery` and `cursor`.
 
-A server with sources of logs and metrics, such as that of the demo, has seven more tools, which [Logs](logs.md) and [Metric sources](metric-sources.md) describe. The list of the other ten tools costs a model fewer than 1,300 tokens (`o200k_base`, `cl100k_base`). It leaves out the parameters that are marked *unlisted*, because models
+A server with sources of logs and metrics, such as that of the demo, has seven more tools, which [Logs](logs.md) and [Metric sources](metric-sources.md) describe. The list of the other ten tools costs a model fewer than 1,450 tokens (`o200k_base`, `cl100k_base`). It leaves out the parameters that are marked *unlisted*, because models
 seldom need them; calls may have them. With `advanced: true` in `tidegate.yaml`, lists have all parameters. A number, `true` or `false` may be written as text, a list or an object
 as its JSON text, and a single item stands for a list of one. `null` counts as absent, except where it is a value, and so does an empty `format` or `cursor`.
 
@@ -76,7 +77,7 @@ const PARAMETERS: [(&str, &str); 19] = [
 
 /// The meaning of a parameter.
 fn meaning(tool: &str, name: &str, parameter: &Value) -> String {
-    let described = text(&parameter["description"]);
+    let described = schema_description(parameter);
     if !described.is_empty() {
         return plain(described);
     }
@@ -110,10 +111,7 @@ fn type_name(schema: &Value) -> String {
     if let Some(values) = schema["enum"].as_array() {
         return values.iter().map(|value| code(text(value))).collect::<Vec<_>>().join(", ");
     }
-    let names = match &schema["type"] {
-        Value::Array(names) => names.iter().map(text).collect::<Vec<_>>().join(" or "),
-        name => text(name).to_owned(),
-    };
+    let names = schema_types(schema).join(" or ");
     match (&schema["minimum"], &schema["maximum"]) {
         (Value::Null, _) => names,
         (minimum, Value::Null) => format!("{names} from {minimum}"),
