@@ -11,7 +11,7 @@ use arc_swap::ArcSwapOption;
 use axum::extract::State;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde_json::{Value, json};
 use tidegate_core::{AuthenticationError, is_scope};
 
 /// The well-known path of the metadata, before the path of the resource.
@@ -50,9 +50,27 @@ impl ProtectedResource {
         Ok(Self { resource, authorization_servers, scopes, metadata })
     }
 
-    fn to_json(&self) -> serde_json::Value {
+    /// The URLs of the resource and of the endpoints below it that clients may request tokens for: those of `toolsets`,
+    /// and their transports.
+    pub fn endpoint_urls(resource: &str, toolsets: impl IntoIterator<Item = String>) -> Vec<String> {
+        let roots = std::iter::once(String::new()).chain(toolsets.into_iter().map(|name| format!("/{name}")));
+        let below = roots.flat_map(|root| ["", "/sse", "/ws"].map(|transport| format!("{root}{transport}")));
+        below.map(|below| endpoint_url(resource, &below)).collect()
+    }
+
+    /// The document at the metadata path with `suffix`: about the resource, or about an endpoint below it. `None` if
+    /// `suffix` is none of its paths.
+    fn document_at(&self, suffix: &str) -> Option<Value> {
+        let suffix = suffix.trim_end_matches('/');
+        let uri = parse_address(&self.resource)?;
+        let below = if suffix.is_empty() { suffix } else { suffix.strip_prefix(uri.path().trim_end_matches('/'))? };
+        // Which toolsets exist is not revealed.
+        is_endpoint_below(below).then(|| self.to_json(&endpoint_url(&self.resource, below)))
+    }
+
+    fn to_json(&self, resource: &str) -> Value {
         let mut document = json!({
-            "resource": self.resource,
+            "resource": resource,
             "authorization_servers": self.authorization_servers,
             "bearer_methods_supported": ["header"],
         });
@@ -60,6 +78,23 @@ impl ProtectedResource {
             document["scopes_supported"] = json!(self.scopes);
         }
         document
+    }
+}
+
+/// The URL of the endpoint at the path `below` that of `resource`.
+fn endpoint_url(resource: &str, below: &str) -> String {
+    if below.is_empty() { resource.to_owned() } else { format!("{}{below}", resource.trim_end_matches('/')) }
+}
+
+/// Whether `below` is a path below that of the resource at which there may be an endpoint: none, that of a toolset or of
+/// a transport, or both.
+fn is_endpoint_below(below: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    let is_name = |name: &str| !name.is_empty() && name.bytes().all(is_plain);
+    match below.split('/').collect::<Vec<_>>().as_slice() {
+        [""] => true,
+        ["", name] | ["", name, "sse" | "ws"] => is_name(name),
+        _ => false,
     }
 }
 
@@ -159,12 +194,15 @@ impl SharedProtectedResource {
     }
 }
 
-/// The same at each path, so that it does not reveal which paths exist.
-pub(super) async fn metadata(State(published): State<SharedProtectedResource>, method: Method) -> Response {
+/// The document of the path's own resource, which clients compare with the URL that they use.
+pub(super) async fn metadata(State(published): State<SharedProtectedResource>, uri: Uri, method: Method) -> Response {
     const METHODS: &str = "GET, HEAD, OPTIONS";
     let Some(resource) = published.0.load_full() else { return StatusCode::NOT_FOUND.into_response() };
+    let document = resource.document_at(uri.path().strip_prefix(WELL_KNOWN).unwrap_or_default());
     let (status, body) = match method {
-        Method::GET | Method::HEAD => (StatusCode::OK, resource.to_json().to_string()),
+        // Pages of other origins can read the status, too, and then request the document of the whole server.
+        Method::GET | Method::HEAD if document.is_none() => (StatusCode::NOT_FOUND, "{}".to_owned()),
+        Method::GET | Method::HEAD => (StatusCode::OK, document.unwrap_or_default().to_string()),
         Method::OPTIONS => (StatusCode::NO_CONTENT, String::new()),
         _ => (StatusCode::METHOD_NOT_ALLOWED, String::new()),
     };
@@ -215,6 +253,18 @@ mod tests {
         invalid resource "data.example.com": expected an https URL such as https://data.example.com/mcp
         invalid resource "/mcp": expected an https URL such as https://data.example.com/mcp
         "#);
+    }
+
+    #[test]
+    fn endpoints_below_a_resource_have_urls() {
+        let urls = ProtectedResource::endpoint_urls("https://a.example/mcp", ["sales".to_owned()]);
+        let below = ["", "/sse", "/ws", "/sales", "/sales/sse", "/sales/ws"];
+        assert_eq!(urls, below.map(|below| format!("https://a.example/mcp{below}")));
+        let resource = ProtectedResource::new("https://a.example", vec![], vec![]).unwrap();
+        let named = |suffix: &str| resource.document_at(suffix).map(|document| document["resource"].clone());
+        assert_eq!(named("/"), Some("https://a.example".into()));
+        assert_eq!(named("/sales"), Some("https://a.example/sales".into()));
+        assert_eq!(named("/sales/more"), None);
     }
 
     #[test]

@@ -9,6 +9,8 @@ use tidegate_auth::{
     CertificateName, CertificateRule, IntrospectionOptions, ProxyOptions, TokenKey, TokenOptions, parse_trusted_network,
 };
 use tidegate_core::{ImpliedScopes, SCOPE_CLAIMS, nearest_names};
+use tidegate_tools::DISCOVER_TOOLSET;
+use tidegate_transport::http::ProtectedResource;
 
 use crate::config::LoadedConfig;
 use crate::config::problem::{ConfigProblem, parse_items};
@@ -23,7 +25,8 @@ pub(super) fn parse_tokens(
 ) -> Option<TokenOptions> {
     let key = parse_token_key(entry, loaded, problems)?;
     let algorithms = parse_items(&entry.algorithms, "auth.tokens.algorithms", problems, |name| name.parse());
-    let mut options = TokenOptions::new(key, entry.issuer.clone(), entry.audience.clone().into_vec(), algorithms);
+    let audiences = accepted_audiences(entry, &loaded.config);
+    let mut options = TokenOptions::new(key, entry.issuer.clone(), audiences, algorithms);
     if let Some(leeway) = entry.leeway {
         // A part of a second counts as a whole one.
         options.leeway_seconds = u32::try_from(leeway.0.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX);
@@ -31,6 +34,18 @@ pub(super) fn parse_tokens(
     options.tenant_claim.clone_from(&entry.tenant_claim);
     options.implied_scopes = parse_implied_scopes(entry, &loaded.config, problems);
     Some(options)
+}
+
+/// The configured audiences. With the URL of the whole server, those of its toolsets are accepted, too: a client that
+/// connects to a toolset requests its token for that URL.
+fn accepted_audiences(entry: &TokensConfig, config: &Config) -> Vec<String> {
+    let mut audiences = entry.audience.clone().into_vec();
+    let auth = config.auth();
+    if let Some(oauth) = auth.oauth.as_ref().filter(|oauth| audiences.contains(&oauth.resource)) {
+        let toolsets = config.toolsets.keys().cloned().chain([DISCOVER_TOOLSET.to_owned()]);
+        audiences.extend(ProtectedResource::endpoint_urls(&oauth.resource, toolsets));
+    }
+    audiences
 }
 
 /// The key that tokens are checked with; exactly one must be configured.

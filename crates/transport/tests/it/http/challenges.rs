@@ -108,15 +108,29 @@ async fn challenge_points_to_public_metadata() {
     let mut connection = server.connect().await;
     let well_known = "/.well-known/oauth-protected-resource";
     let page = [("Origin", "https://page.example"), ("Host", "data.example.com")];
-    let mut read = Vec::new();
-    for path in ["", "/mcp", "/mcp/sales", "/mcp/no-such-toolset"] {
+    let mut document = Value::Null;
+    for (path, resource) in [
+        ("/mcp/sales", Some("/mcp/sales")),
+        ("/mcp/no-such-toolset", Some("/mcp/no-such-toolset")),
+        ("/mcp/sse", Some("/mcp/sse")),
+        ("/mcp/sales/ws", Some("/mcp/sales/ws")),
+        ("/mcp/sales/", Some("/mcp/sales")),
+        ("/mcp/sales/more", None),
+        ("/mcp/a%20b", None),
+        ("/mcpx", None),
+        ("/rest", None),
+        ("/mcp", Some("/mcp")),
+        ("", Some("/mcp")),
+    ] {
         let answer = connection.ask(&request("GET", &format!("{well_known}{path}"), &page, b"")).await;
-        assert_eq!((answer.head.status, answer.header("access-control-allow-origin")), (200, Some("*")));
+        let status = if resource.is_some() { 200 } else { 404 };
+        assert_eq!((answer.head.status, answer.header("access-control-allow-origin")), (status, Some("*")), "{path}");
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
-        read.push(answer.message());
+        document = answer.message();
+        let expected = resource.map(|resource| json!(format!("https://data.example.com{resource}")));
+        assert_eq!(document.get("resource"), expected.as_ref(), "{path}");
     }
-    assert!(read.iter().all(|document| *document == read[0]));
-    insta::assert_json_snapshot!(read[0], @r#"
+    insta::assert_json_snapshot!(document, @r#"
     {
       "resource": "https://data.example.com/mcp",
       "authorization_servers": [
