@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{FromRequest as _, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use tidegate_core::Caller;
 use tidegate_mcp::{FeedPosition, NotificationFeed, RpcError};
 use tokio_util::sync::CancellationToken;
 
+use super::browser_page;
 use super::caller::{AuthenticatedRequest, HttpCallerResolver};
 use super::listen::{ListenEvent, ListenerRevalidator};
 use super::replay::{parse_event_id, replay_body};
@@ -25,10 +26,13 @@ use super::state::HttpState;
 /// Prefix of the event ids in the notification stream of a session. Streams of calls are numbered from 1.
 const LISTENER_ID_PREFIX: &str = "0-";
 
-pub(super) async fn get(
-    State(http_state): State<Arc<HttpState>>,
-    AuthenticatedRequest { caller, credentials, request }: AuthenticatedRequest,
-) -> Result<Response, Refusal> {
+/// Answers a browser with a page, before the caller is known: a person has no credentials there.
+pub(super) async fn get(State(http_state): State<Arc<HttpState>>, request: Request) -> Result<Response, Refusal> {
+    if browser_page::is_requested(request.headers()) {
+        return Ok(browser_page::endpoint_page(&http_state.reloadable_options()));
+    }
+    let AuthenticatedRequest { caller, credentials, request } =
+        AuthenticatedRequest::from_request(request, &http_state).await?;
     require_mcp(&http_state, None)?;
     let headers = request.headers();
     require_event_stream(headers)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use tidegate_core::{CallOrigin, ErrorKind, TransportKind};
 use tidegate_mcp::RpcError;
 
@@ -19,7 +19,7 @@ use super::response::refusal;
 use super::results::link_parameter;
 use super::security_headers::add_security_headers;
 use super::state::{HttpOptions, HttpState, PeerAddress};
-use super::{body, cors};
+use super::{body, browser_page, cors};
 use crate::tls::TlsPeer;
 
 /// Admits requests with an allowed `Host` and `Origin`; answers 403 to others, and 404 at paths of disabled endpoints.
@@ -66,7 +66,7 @@ async fn respond_to_origin<F: Future<Output = Response>>(
 ) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
     let mut response = if !is_enabled(request.uri().path(), options) {
-        StatusCode::NOT_FOUND.into_response()
+        browser_page::not_found(request.headers(), options)
     } else if cors::is_preflight(request.method(), request.headers()) {
         cors::preflight_response(request.headers())
     } else {

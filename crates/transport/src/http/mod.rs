@@ -6,6 +6,7 @@
 mod answer;
 mod authorization;
 mod body;
+mod browser_page;
 mod caller;
 mod connections;
 mod cors;

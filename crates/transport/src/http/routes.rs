@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::Method;
+use axum::http::{HeaderMap, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any as on_any, get as on_get, post as on_post};
@@ -16,7 +16,7 @@ use super::host_check::check_host;
 use super::protected_resource::{WELL_KNOWN, metadata};
 use super::state::{HttpOptions, HttpState};
 use super::transfer_encoding::check_transfer_encoding;
-use super::{data, get, health, http_sse, post, rest, results, telemetry, web_socket};
+use super::{browser_page, data, get, health, http_sse, post, rest, results, telemetry, web_socket};
 use crate::metrics::Metrics;
 
 /// The endpoint of the whole server.
@@ -62,13 +62,25 @@ async fn post_message(http_state: Arc<HttpState>, request: Request) -> Response 
     }
 }
 
+/// The routes of our own server, which has a page for browsers at all other paths. In a host application, those are its
+/// own.
+pub(super) fn build_app(http_state: Arc<HttpState>) -> Router {
+    build_routes(http_state.clone()).fallback(move |headers: HeaderMap| {
+        let options = http_state.reloadable_options();
+        async move { browser_page::not_found(&headers, &options) }
+    })
+}
+
 /// The routes, for requests that passed [`check_request`].
-pub(super) fn build_routes(http_state: Arc<HttpState>) -> Router {
+fn build_routes(http_state: Arc<HttpState>) -> Router {
     let mcp = || on_post(post::post).get(get::get).delete(get::delete);
     // Paths of disabled endpoints are refused before, because a reload can enable them.
     let mut routes = Router::new()
         .route(MCP, mcp())
         .route("/mcp/{toolset}", mcp())
+        // People write addresses with a slash at the end.
+        .route("/mcp/", mcp())
+        .route("/mcp/{toolset}/", mcp())
         .route("/mcp/sse", on_get(http_sse::open))
         .route("/mcp/{toolset}/sse", on_get(http_sse::open))
         .route("/mcp/messages/{session}", on_post(http_sse::post))

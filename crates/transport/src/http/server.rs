@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connections::{Connections, OpenConnection, ResponseBody};
-use super::routes::{answer_request, build_routes, check_request};
+use super::routes::{answer_request, build_app, check_request};
 use super::state::{HttpConnectionPermit, HttpOptions, HttpState, PeerAddress};
 use super::write_timeout::WriteTimeoutStream;
 use crate::metrics::Metrics;
@@ -146,7 +146,7 @@ async fn run(listeners: Vec<(TcpListener, Arc<HttpState>)>, first: Arc<HttpState
     for (listener, http_state) in listeners {
         let acceptor = Acceptor {
             listener,
-            app: build_routes(http_state.clone()),
+            app: build_app(http_state.clone()),
             http_state,
             limit: limit.clone(),
             connections: connections.clone(),

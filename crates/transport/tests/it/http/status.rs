@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
 
+use super::identity::revocable_key;
 use super::request::Post;
 use super::{Server, wire};
 use tidegate_testkit::schema::check_response;
+use tidegate_transport::http::HttpOptions;
 
 #[tokio::test]
 async fn modern_errors_have_http_statuses() {
@@ -140,16 +142,47 @@ async fn batches_exist_in_2025_03_26() {
 }
 
 #[tokio::test]
+async fn a_slash_at_the_end_changes_nothing() {
+    let server = Server::start().await;
+    let post = Post::modern("tools/list", json!({}));
+    let headers: Vec<_> = post.headers().collect();
+    let mut connection = server.connect().await;
+    let mut summaries = Vec::new();
+    for path in ["/mcp", "/mcp/", "/mcp/no-such-toolset", "/mcp/no-such-toolset/"] {
+        summaries.push(connection.ask(&wire::request("POST", path, &headers, &post.body)).await.summary());
+    }
+    assert_eq!((summaries[0].as_str(), &summaries[0]), ("200", &summaries[1]));
+    assert_eq!(summaries[2], summaries[3]);
+}
+
+#[tokio::test]
+async fn browsers_receive_a_page_that_says_where_to_go() {
+    let (_, options) = revocable_key();
+    let server = Server::with(HttpOptions { has_sse: false, ..options }).await;
+    let mut connection = server.connect().await;
+    let browser = [("Accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8")];
+    for (path, status) in
+        [("/mcp", 200), ("/mcp/", 200), ("/mcp/sales", 200), ("/", 404), ("/mcp/sse", 404), ("/favicon.ico", 404)]
+    {
+        let answer = connection.ask(&wire::request("GET", path, &browser, b"")).await;
+        assert_eq!((answer.head.status, answer.header("content-type")), (status, Some("text/html; charset=utf-8")));
+        assert!(answer.text().contains("<code>/mcp</code>") && answer.text().contains("\"/rest/\""), "{path}");
+        assert_eq!(answer.text().contains("nothing at this path"), status == 404, "{path}");
+        assert!(answer.header("content-security-policy").is_some(), "{path}");
+    }
+    // Clients of MCP accept events, and everything else is as for callers without credentials.
+    let events = [("Accept", "text/event-stream, text/html")];
+    assert_eq!(connection.ask(&wire::request("GET", "/mcp", &events, b"")).await.head.status, 401);
+    assert_eq!(connection.ask(&wire::request("GET", "/nothing", &[], b"")).await.text(), "");
+}
+
+#[tokio::test]
 async fn other_methods_and_paths_do_not_exist() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
-    for (method, path, status) in [
-        ("PUT", "/mcp", 405),
-        ("PATCH", "/mcp", 405),
-        ("GET", "/", 404),
-        ("POST", "/mcp/", 404),
-        ("POST", "/health", 405),
-    ] {
+    for (method, path, status) in
+        [("PUT", "/mcp", 405), ("PATCH", "/mcp", 405), ("GET", "/", 404), ("POST", "/health", 405)]
+    {
         let answer = connection.ask(&wire::request(method, path, &[], b"")).await;
         assert_eq!(answer.head.status, status, "{method} {path}");
     }
