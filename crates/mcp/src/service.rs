@@ -128,7 +128,7 @@ impl McpService {
             wire::encode_server_capabilities(envelope.dialect),
             envelope.server_info
         );
-        members.push_str(&self.instructions_member());
+        members.push_str(&self.instructions_member(caller));
         let message = envelope.respond(&members, None);
         let client_capabilities = envelope.dialect.usable_capabilities(parse_client_capabilities(&params.capabilities));
         Ok((McpSession::new(revision, client_capabilities, in_flight, self.registry.watch()), message))
@@ -202,7 +202,7 @@ impl McpService {
             "tasks/get" if is_modern => Box::pin(self.get_task(&request)).await?,
             "tasks/update" if is_modern => self.update_task(&request)?,
             "tasks/cancel" if is_modern => self.cancel_task(&request)?,
-            "server/discover" if is_modern => self.discover(&request.envelope),
+            "server/discover" if is_modern => self.discover(&request),
             "resources/subscribe" if !is_modern => Box::pin(self.subscribe(&request)).await?,
             "resources/unsubscribe" if !is_modern => self.unsubscribe(&request)?,
             "ping" if !is_modern => request.envelope.respond("", None),
@@ -217,17 +217,18 @@ impl McpService {
         admitted.map_err(|error| RpcError::from_error(&error, None, revision.dialect()))
     }
 
-    fn instructions_member(&self) -> String {
-        let encoded = self.description.load();
-        let instructions = encoded.description.instructions.as_ref();
+    fn instructions_member(&self, caller: &Caller) -> String {
+        let (encoded, snapshot) = (self.description.load(), self.registry.snapshot_for(caller));
+        let instructions = encoded.description.instructions_for(snapshot.tools(caller));
         instructions.map(|text| format!(",\"instructions\":{}", json!(text))).unwrap_or_default()
     }
 
-    fn discover(&self, envelope: &ResponseEnvelope) -> ResponseMessage {
+    fn discover(&self, request: &InFlightRequest<'_>) -> ResponseMessage {
+        let envelope = &request.envelope;
         let versions: Vec<&str> = Revision::ALL.iter().rev().map(|revision| revision.name()).collect();
         let capabilities = wire::encode_server_capabilities(envelope.dialect);
         let mut members = format!("\"supportedVersions\":{},\"capabilities\":{capabilities}", json!(versions));
-        members.push_str(&self.instructions_member());
+        members.push_str(&self.instructions_member(request.caller()));
         envelope.respond(&members, Some(self.registry.snapshot().cache_hint()))
     }
 

@@ -30,9 +30,14 @@ pub struct ServerDescription {
     pub title: Option<String>,
     /// The version of the software.
     pub version: String,
-    /// Short instructions for models.
+    /// Short instructions for models. `{changing_tools}` stands for a sentence about what the caller can change.
     pub instructions: Option<String>,
 }
+
+/// The place of the sentence in [`ServerDescription::instructions`].
+const CHANGING_TOOLS: &str = "{changing_tools}";
+/// The maximum number of tools that the sentence names.
+const NAMED_TOOLS_MAX: usize = 12;
 
 impl ServerDescription {
     /// This description with the name and version of `server_name`, as far as it has them.
@@ -42,6 +47,20 @@ impl ServerDescription {
         let title = self.title.clone().filter(|title| name.is_none() || !title.eq_ignore_ascii_case(&self.name));
         let (name, version) = (name.unwrap_or(self.name.clone()), version.unwrap_or(self.version.clone()));
         Self { name, title, version, ..self.clone() }
+    }
+
+    /// The instructions for a caller with `tools`.
+    pub(crate) fn instructions_for<'a>(&self, tools: impl Iterator<Item = &'a Arc<Tool>>) -> Option<String> {
+        let instructions = self.instructions.as_ref()?;
+        let is_read_only = |tool: &Tool| tool.annotations.as_ref().and_then(|hints| hints.read_only) == Some(true);
+        let names: Vec<&str> = tools.filter(|tool| !is_read_only(tool)).map(|tool| tool.name.as_str()).collect();
+        let named = names.iter().take(NAMED_TOOLS_MAX).copied().collect::<Vec<_>>().join(", ");
+        let sentence = match names.len() {
+            0 => "Nothing can be changed.".to_owned(),
+            1..=NAMED_TOOLS_MAX => format!("Only these tools can change anything: {named}."),
+            count => format!("Only these tools can change anything: {named} and {} more.", count - NAMED_TOOLS_MAX),
+        };
+        Some(instructions.replace(CHANGING_TOOLS, &sentence))
     }
 
     /// The name, title and version as JSON text.

@@ -49,9 +49,10 @@ use tidegate_core::AllowedNames;
 use tidegate_runtime::{Snapshot, SnapshotBuilder};
 pub use tool_context::{NodeIdentity, ToolContext};
 
-/// The instructions that the server sends to a model during initialization.
+/// The instructions that the server sends to a model during initialization. `{changing_tools}` becomes a sentence about
+/// what the caller can change.
 pub const INSTRUCTIONS: &str = "\
-Tidegate answers questions about data that stays where it is. Everything is a table; nothing can be changed.
+Tidegate answers questions about data that stays where it is. Everything is a table. {changing_tools}
 1. Discover: list_databases, then list_tables (pattern finds names).
 2. Look: get_schema gives exact column names and types; samples=3 shows what values look like.
 3. Ask: query for one question put together from parts (no SQL needed), sql for anything else. \

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 use tidegate_core::{CallOrigin, Caller, Principal, TransportKind};
-use tidegate_mcp::{InFlightRequests, ResponseMessage, Revision};
+use tidegate_mcp::{InFlightRequests, ResponseMessage, Revision, ServerDescription};
+use tidegate_runtime::SnapshotBuilder;
 
 use crate::client::{Client, message, request};
 use tidegate_testkit::host::Host;
@@ -51,6 +52,26 @@ fn negotiates_known_revision_or_newest_legacy() {
 fn a_handshake_without_a_version_is_refused() {
     insta::assert_snapshot!(check(json!({})), @"error -32602: the params of initialize are wrong: missing field `protocolVersion` at line 1 column 2");
     insta::assert_snapshot!(check(json!({"protocolVersion": 20251125})), @"error -32602: the params of initialize are wrong: invalid type: integer `20251125`, expected a string at line 1 column 27");
+}
+
+#[test]
+fn instructions_name_the_tools_with_which_the_caller_can_change_something() {
+    let host = Host::new();
+    let instructions = Some("Look. {changing_tools} Ask.".to_owned());
+    host.service.set_description(ServerDescription { instructions, ..host.service.description() });
+    let read = || {
+        let request = request(&message(1, "initialize", json!({"protocolVersion": "2025-11-25"})));
+        let initialized = host.service.initialize(&request, &local(), Arc::default()).now_or_never().unwrap();
+        let (_, answer) = initialized.unwrap();
+        let answer: Value = serde_json::from_slice(&answer.bytes).unwrap();
+        answer["result"]["instructions"].as_str().unwrap().to_owned()
+    };
+    // Those that only read are not among them.
+    let text = read();
+    assert!(text.starts_with("Look. Only these tools can change anything: ") && text.ends_with(". Ask."), "{text}");
+    assert!(text.contains("script") && text.contains("listing") && !text.contains("decorated"), "{text}");
+    host.service.registry().swap(SnapshotBuilder::new().build());
+    assert_eq!(read(), "Look. Nothing can be changed. Ask.");
 }
 
 #[test]
