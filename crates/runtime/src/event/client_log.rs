@@ -29,7 +29,7 @@ impl Subscriber for ClientLogSubscriber {
                     || json!({"message": "the call waits for other calls to end"}),
                 );
             }
-            Event::CallEnded { job, outcome } => job.log_for_client(LogLevel::Info, CALL, || {
+            Event::CallEnded { job, outcome } => job.log_for_client(stage_level(job), CALL, || {
                 json!({
                     "message": "the call ended", "outcome": outcome, "rows": job.rows(), "bytes": job.bytes(),
                     "elapsed_ms": job.elapsed().as_millis() as u64,
@@ -46,18 +46,27 @@ impl Subscriber for ClientLogSubscriber {
     }
 }
 
+/// The level of the stages that each call has. A client that requests `info` wants them; libraries that request `debug`
+/// with each call, such as FastMCP, show their user what is above it.
+fn stage_level(job: &Job) -> LogLevel {
+    match job.log_level() {
+        Some(LogLevel::Info) => LogLevel::Info,
+        _ => LogLevel::Debug,
+    }
+}
+
 fn log_step(job: &Job, step: QueryStep<'_>) {
     match step {
         QueryStep::Planning { database } => job.log_for_client(LogLevel::Debug, QUERY, || {
             with_database(json!({"message": "the query is planned"}), job, database)
         }),
-        QueryStep::Running { database } => job.log_for_client(LogLevel::Info, QUERY, || {
+        QueryStep::Running { database } => job.log_for_client(stage_level(job), QUERY, || {
             with_database(json!({"message": "the query runs"}), job, database)
         }),
         QueryStep::Cached => {
-            job.log_for_client(LogLevel::Info, QUERY, || json!({"message": "an earlier answer is still valid"}));
+            job.log_for_client(stage_level(job), QUERY, || json!({"message": "an earlier answer is still valid"}));
         }
-        QueryStep::MemberRunning { member } => job.log_for_client(LogLevel::Info, QUERY, || {
+        QueryStep::MemberRunning { member } => job.log_for_client(stage_level(job), QUERY, || {
             with_names(json!({"message": "a member database is queried"}), job, "member", || member.into())
         }),
         QueryStep::Retried { reason } => job.log_for_client(LogLevel::Notice, QUERY, || {

@@ -87,11 +87,12 @@ async fn clients_receive_the_stages_of_their_calls() {
         let join = json!({"database": "both", "sql": JOIN});
         let stages: [&[&str]; 4] = [
             &["debug query ", "the query is planned", "\"database\":\"both\""],
-            &["info query ", "the query runs"],
-            &["info query ", "a member database is queried", "\"member\":\"left\""],
-            &["info query ", "a member database is queried", "\"member\":\"right\""],
+            &[" query ", "the query runs"],
+            &[" query ", "a member database is queried", "\"member\":\"left\""],
+            &[" query ", "a member database is queried", "\"member\":\"right\""],
         ];
-        client.messages(Some("debug"), "sql", join.clone(), &stages).await;
+        let debug = client.messages(Some("debug"), "sql", join.clone(), &stages).await;
+        assert!(debug.iter().all(|message| message.starts_with("debug ")), "{way:?}: {debug:?}");
         let info = client.messages(Some("info"), "sql", join.clone(), &stages[1..]).await;
         assert!(info.iter().all(|message| message.starts_with("info ")), "{way:?}: {info:?}");
         assert_eq!(client.messages(Some("error"), "sql", join.clone(), &[]).await, [""; 0], "{way:?}");
@@ -102,7 +103,7 @@ async fn clients_receive_the_stages_of_their_calls() {
         client.messages(Some("warning"), "sql", partial, &[expected]).await;
 
         // The owner chose the database and the statement of a declared tool: neither is in its messages.
-        let runs: &[&str] = &["info query ", "the query runs"];
+        let runs: &[&str] = &["debug query ", "the query runs"];
         let declared = client.messages(Some("debug"), "declared", json!({}), &[runs]).await;
         let reveals = |message: &String| message.contains("left") || message.contains("secret-word");
         assert!(!declared.iter().any(reveals), "{way:?}: {declared:?}");
