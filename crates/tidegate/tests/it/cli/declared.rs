@@ -38,6 +38,8 @@ fn declared_tool_binds_arguments() {
     ");
     insta::assert_snapshot!(ask(&[r#"customers=["Ann","Bob"]"#, "by=amount", "extract=id"]), @"[1,2,3]");
     insta::assert_snapshot!(ask(&[r#"customers=["' OR 1=1 --"]"#]), @"[]");
+    // Null counts as absent, and so does an empty text where only others are listed.
+    insta::assert_snapshot!(ask(&[r#"customers=["Bob"]"#, "at_least=null", "by=", "format=", "cursor="]), @r#"[{"id":2,"customer":"Bob","amount":7.0}]"#);
     insta::assert_snapshot!(ask(&["customers=[]", "at_least=lots", "by=customer"]), @r#"
     error: the arguments of tool "orders_of" are wrong:
     - customers: [] has less than 1 item
