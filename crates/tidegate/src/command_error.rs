@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use tidegate_client::fetch::FetchError;
-use tidegate_core::Error;
+use tidegate_core::{Error, ErrorKind};
 
+use crate::argument_secrets::mask_secrets;
 use crate::config::ConfigError;
 use crate::standard_stream::standard_error;
 
@@ -36,6 +37,14 @@ pub enum CommandError {
 }
 
 impl CommandError {
+    /// Why a component is unavailable, such as the user and the host of a database. The caller of a command may read it.
+    fn detail(&self) -> Option<&str> {
+        match self {
+            Self::Query(error) if error.kind() == ErrorKind::Unavailable => error.detail(),
+            _ => None,
+        }
+    }
+
     /// Prints the error to standard error and returns the exit code.
     pub fn report(self) -> ExitCode {
         let code = match &self {
@@ -44,9 +53,15 @@ impl CommandError {
             Self::Usage(_) | Self::Configuration(_) => EXIT_USAGE,
             Self::Query(_) | Self::Other(_) => EXIT_FAILED,
         };
+        // An error may quote an argument, which may contain a password.
+        let text = self.to_string();
+        let text = mask_secrets(&text);
         let mut errors = standard_error();
         // Nothing can be done if standard error is closed.
-        let _ = errors.write_styled(LABEL, "error:").and_then(|()| writeln!(errors, " {self}"));
+        let _ = errors.write_styled(LABEL, "error:").and_then(|()| writeln!(errors, " {text}"));
+        if let Some(detail) = self.detail() {
+            let _ = writeln!(errors, "{}", mask_secrets(detail));
+        }
         ExitCode::from(code)
     }
 }

@@ -17,6 +17,7 @@
 //! # let _: Arc<tidegate::mcp::McpService> = node.service().clone();
 //! ```
 
+mod argument_secrets;
 mod bearer;
 mod client;
 mod command_error;

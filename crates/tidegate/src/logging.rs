@@ -18,16 +18,15 @@ use crate::standard_stream::{log_stream, standard_error};
 
 /// Requested traces contain only the messages of Tidegate's crates: those of libraries may contain secrets.
 const TRACED_CALLS: &str = "[call{trace=true}]=trace";
+/// What commands log by default: warnings, except those about an error that the command itself reports.
+const COMMAND_LOG: &str = "warn,tidegate_postgres::opener=error,tidegate_runtime::event=error";
 const CRATE_PREFIX: &str = "tidegate";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// Starts the log. `level_default` applies if no level is configured. The lines of a server are written by a thread of
-/// their own; those of other commands at once, between what the command itself writes.
-pub(crate) fn start(
-    options: &LogOptions,
-    level_default: &str,
-    is_server: bool,
-) -> Result<Option<LogWriter>, CommandError> {
+/// Starts the log. The lines of a server are written by a thread of their own; those of other commands at once, between what
+/// the command itself writes.
+pub(crate) fn start(options: &LogOptions, is_server: bool) -> Result<Option<LogWriter>, CommandError> {
+    let level_default = if is_server { "info" } else { COMMAND_LOG };
     let filter = build_filter(options.level.as_deref().unwrap_or(level_default)).map_err(CommandError::Usage)?;
     let colours = options.format == LogFormat::Text
         && standard_error().is_terminal()

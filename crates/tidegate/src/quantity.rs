@@ -49,6 +49,16 @@ pub(crate) fn to_usize(bytes: u64) -> Result<usize, String> {
     usize::try_from(bytes).map_err(|_| "more than this machine can address".to_owned())
 }
 
+/// A point in time, as tools read it. A relative one, such as `-15m`, is no option of the command.
+pub(crate) fn moment(text: &str) -> Result<String, String> {
+    match text.strip_prefix('-') {
+        Some(rest) if !rest.starts_with(|first: char| first.is_ascii_digit()) => {
+            Err("a time is written as -15m, today or 2026-03-01T12:00:00Z".to_owned())
+        }
+        _ => Ok(text.to_owned()),
+    }
+}
+
 /// A duration: `500ms`, `60s`, `5m`, `1h`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     duration_or_none(text).and_then(|duration| match duration {

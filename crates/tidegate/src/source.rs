@@ -1,16 +1,18 @@
-//! Databases as arguments of the command line: `PATH`, `postgres://…`, or one of them after `name=`.
+//! Databases as arguments of the command line: a path or a connection string of PostgreSQL, or one of them after `name=`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, JournalTable, SystemDatabase, glob_folder};
-use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
+use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget, is_connection_string};
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
+use crate::argument_secrets::mask_secrets;
 use crate::command_error::CommandError;
 
 /// Name of a database without a name whose path has no name either (`/`).
@@ -42,11 +44,12 @@ impl std::fmt::Debug for SourceLocation {
 }
 
 impl SourceLocation {
-    fn parse(text: &str) -> Self {
-        match text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            true => Self::Postgres(text.to_owned()),
-            false => Self::Path(text.into()),
+    fn parse(text: &str) -> Result<Self, String> {
+        if is_connection_string(text) {
+            return Ok(Self::Postgres(text.to_owned()));
         }
+        check_path(text)?;
+        Ok(Self::Path(text.into()))
     }
 
     /// The location as in messages, without a password.
@@ -59,15 +62,20 @@ impl SourceLocation {
 }
 
 impl DatabaseSource {
-    /// Parses `PATH`, `postgres://…`, or one of them after `name=`. Text before `=` is a name unless it is a path.
+    /// Parses `PATH`, a connection string of PostgreSQL, or one of them after `name=`. Text before `=` is a name unless it
+    /// is a path.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some((name, location)) if !name.contains(['/', '\\', '.']) => match (name.trim(), location) {
+        let named = text.split_once('=').filter(|(name, _)| !name.contains(['/', '\\', '.']));
+        match named.filter(|_| !is_connection_string(text)) {
+            Some((name, location)) => match (name.trim(), location) {
                 ("", _) => Err("the name before = is empty".to_owned()),
                 (_, "") => Err("the path after = is empty".to_owned()),
-                (name, location) => Ok(Self { name: Some(name.to_owned()), location: SourceLocation::parse(location) }),
+                (name, location) => {
+                    check_path(text)?;
+                    Ok(Self { name: Some(name.to_owned()), location: SourceLocation::parse(location)? })
+                }
             },
-            _ => Ok(Self { name: None, location: SourceLocation::parse(text) }),
+            None => Ok(Self { name: None, location: SourceLocation::parse(text)? }),
         }
     }
 
@@ -102,7 +110,7 @@ impl DatabaseSource {
                 let name = if whole.is_dir() { whole.file_name() } else { whole.file_stem() };
                 Ok(name.map_or_else(|| DEFAULT_DATABASE_NAME.to_owned(), |name| name.to_string_lossy().into_owned()))
             }
-            SourceLocation::Postgres(text) => Ok(parse_target(text)?.database().to_owned()),
+            SourceLocation::Postgres(text) => postgres_database(text),
         }
     }
 
@@ -129,6 +137,31 @@ impl DatabaseSource {
             }
         })
     }
+}
+
+/// Checks that `text` is no address of another kind, and no connection string of another driver.
+pub(crate) fn check_path(text: &str) -> Result<(), String> {
+    let is_scheme =
+        |scheme: &str| !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c));
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme).filter(|scheme| is_scheme(scheme));
+    match scheme.map(str::to_ascii_lowercase).as_deref() {
+        _ if Path::new(text).exists() => Ok(()),
+        Some("file" | "sqlite" | "sqlite3") => Err("a path is written without a scheme, such as ./app.db".to_owned()),
+        Some(scheme) => Err(format!(
+            "addresses with {scheme}:// cannot be opened; write a path, or postgres://USER@HOST:PORT/DATABASE"
+        )),
+        None if text.contains([';', '&', ' ']) && matches!(mask_secrets(text), Cow::Owned(_)) => Err(
+            "it is a connection string of another driver; write it as postgres://USER@HOST:PORT/DATABASE, and put the \
+             password into PGPASSWORD or .pgpass"
+                .to_owned(),
+        ),
+        None => Ok(()),
+    }
+}
+
+/// The name of the database of a connection string.
+pub(crate) fn postgres_database(text: &str) -> Result<String, CommandError> {
+    Ok(parse_target(text)?.database().to_owned())
 }
 
 fn parse_target(text: &str) -> Result<ConnectTarget, CommandError> {
@@ -220,6 +253,19 @@ mod tests {
         let named = format!("shop={postgres}");
         assert_eq!(parsed(&named).name.as_deref(), Some("shop"));
         assert!(!format!("{:?}", parsed(postgres)).contains("secret"));
+        for text in ["host=db dbname=shop password=secret", "postgresql+asyncpg://ann:secret@db/shop", "dbname=shop"] {
+            assert_eq!(
+                parsed(text),
+                DatabaseSource { name: None, location: SourceLocation::Postgres(text.into()) },
+                "{text}"
+            );
+            assert_eq!(parsed(&format!("crm={text}")).name.as_deref(), Some("crm"), "{text}");
+        }
+        for text in
+            ["mysql://ann:secret@db/shop", "Server=db;Password=secret", "sqlite:///app.db", "a=file:///tmp/a.csv"]
+        {
+            assert!(!DatabaseSource::parse(text).unwrap_err().contains("secret"), "{text}");
+        }
         assert!(DatabaseSource::parse("=data").is_err());
         assert!(DatabaseSource::parse("shop=").is_err());
     }

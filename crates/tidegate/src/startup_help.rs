@@ -1,7 +1,10 @@
 //! The address that a server prints when it listens, and how to connect a client.
 
+use std::borrow::Cow;
+
 use serde_json::json;
 
+use crate::argument_secrets::mask_secrets;
 use crate::open_node::OpenNode;
 use crate::output;
 use crate::source::{self, DatabaseSource};
@@ -56,8 +59,16 @@ pub(crate) fn print_stdio_help(sources: &[DatabaseSource], open_node: &OpenNode)
     let arguments = source::stdio_arguments(file, sources);
     let program = std::env::current_exe().unwrap_or_else(|_| "tidegate".into());
     let servers = json!({"mcpServers": {"tidegate": {"command": program, "args": arguments}}});
+    let servers = format!("{servers:#}");
+    let servers = mask_secrets(&servers);
+    let password = match &servers {
+        Cow::Borrowed(_) => "",
+        Cow::Owned(_) => {
+            "leave the password (***) out of args: put it into PGPASSWORD in env of the entry, or into .pgpass\n"
+        }
+    };
     output::print_note(format_args!(
-        "waiting for an MCP client on standard input; clients start this themselves with\n\n{servers:#}\n{}",
+        "waiting for an MCP client on standard input; clients start this themselves with\n\n{servers}\n{password}{}",
         explain_join(open_node)
     ));
 }

@@ -6,6 +6,7 @@
 //! <https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING>
 
 use std::error::Error as _;
+use std::path::Path;
 
 use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
@@ -13,18 +14,57 @@ use tokio_postgres::config::Host;
 
 use super::keyword::{self, ConnectionStringError, KeywordValue, SettingOrigin};
 
-const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
+const JDBC: &str = "jdbc:";
+const SCHEMES: [&str; 2] = ["postgresql", "postgres"];
+/// Keywords that are enough for a connection string, if no path follows them.
+const SUFFICIENT_KEYWORDS: [&str; 5] = ["dbname", "host", "password", "service", "user"];
+
+/// Whether `text` is meant as a connection string of PostgreSQL, and not as a path or a path after a name (`host=./data`).
+/// Another driver may have its form, such as `postgresql+asyncpg://` or `jdbc:postgresql://`; to parse it shows what is wrong.
+pub fn is_connection_string(text: &str) -> bool {
+    find_scheme(text.trim_ascii()).is_some() || is_keyword_list(text)
+}
+
+/// The scheme of a URI of PostgreSQL, without its colon, such as `postgresql`, `postgresql+asyncpg` or `jdbc:postgresql`.
+fn find_scheme(uri: &str) -> Option<&str> {
+    let jdbc = uri.get(..JDBC.len()).filter(|start| start.eq_ignore_ascii_case(JDBC)).map_or(0, str::len);
+    let scheme = &uri[..jdbc + uri[jdbc..].find(':')?];
+    let name = scheme[jdbc..].split('+').next().unwrap_or_default();
+    SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(name)).then_some(scheme)
+}
+
+/// Whether `text` begins with a keyword and has another one, or a value that is no path.
+fn is_keyword_list(text: &str) -> bool {
+    let word_before = |end: usize| text[..end].trim_end_matches(is_blank).rsplit(is_blank).next().unwrap_or_default();
+    let Some((first, value)) = text.split_once('=') else { return false };
+    let first = first.trim_matches(is_blank);
+    if keyword::find(first).is_none() {
+        return false;
+    }
+    let keywords = text.match_indices('=').filter(|(at, _)| keyword::find(word_before(*at)).is_some()).count();
+    let is_path = || value.contains(['/', '*', '?', '[']) || Path::new(value).exists();
+    keywords > 1 || (SUFFICIENT_KEYWORDS.contains(&first) && !is_path())
+}
 
 pub(super) fn parse(text: &str) -> Result<Vec<KeywordValue>, ConnectionStringError> {
     // A URI contains no blanks. In a keyword string, the last character may be an escaped blank.
     let uri = text.trim_ascii();
-    if let Some(rest) = SCHEMES.iter().find_map(|scheme| uri.strip_prefix(scheme)) {
-        return ConnectionString(uri).parse_uri(rest);
+    if let Some(scheme) = find_scheme(uri) {
+        let text = ConnectionString(uri);
+        if scheme.contains(':') {
+            return Err(ConnectionStringError::new(
+                "the connection string is one of JDBC; write it as postgresql://USER@HOST:PORT/DATABASE, and put the \
+                 password into PGPASSWORD or .pgpass",
+            ));
+        }
+        // The name of a driver in the scheme, as in postgresql+asyncpg, means nothing to the server.
+        let rest = uri[scheme.len()..].strip_prefix("://");
+        return text.parse_uri(rest.ok_or_else(|| text.foreign_uri())?);
     }
     let is_scheme = |scheme: &str| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.:".contains(&byte));
     let text = ConnectionString(text);
     if text.0.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme)) {
-        return Err(text.malformed("a URI that does not begin with postgresql:// or postgres://", text.0));
+        return Err(text.foreign_uri());
     }
     text.parse_keywords()
 }
@@ -43,8 +83,8 @@ impl<'a> ConnectionString<'a> {
                 self.malformed("an @ among hosts and database; write it as %40 in a name or password", location)
             );
         }
-        let scheme = self.0.len() - rest.len();
-        let mut pairs = self.parse_location(&self.0[..scheme + user + location.len()], location)?;
+        let known_to_driver = format!("postgresql://{}", &rest[..user + location.len()]);
+        let mut pairs = self.parse_location(&known_to_driver, location)?;
         for parameter in parameters.split('&').filter(|_| !parameters.is_empty()) {
             let pair = self.parse_parameter(parameter, &pairs)?;
             pairs.push(pair);
@@ -65,7 +105,7 @@ impl<'a> ConnectionString<'a> {
     }
 
     /// Parses the part of a URI before its parameters. `location` is its part with hosts, ports and database.
-    fn parse_location(&self, uri: &'a str, location: &'a str) -> Result<Vec<KeywordValue>, ConnectionStringError> {
+    fn parse_location(&self, uri: &str, location: &'a str) -> Result<Vec<KeywordValue>, ConnectionStringError> {
         let names = location.split('/').next().unwrap_or_default();
         if names.contains("[]") {
             // The driver reads it as a missing name, which means this machine.
@@ -169,6 +209,10 @@ impl<'a> ConnectionString<'a> {
             ConnectionStringError::unknown_keyword(&SettingOrigin::ConnectionString, name, self.position(at), is_secret)
         };
         Ok(KeywordValue { keyword: keyword::find(name).ok_or_else(unknown)?, value })
+    }
+
+    fn foreign_uri(&self) -> ConnectionStringError {
+        self.malformed("a URI that does not begin with postgresql:// or postgres://", self.0)
     }
 
     fn malformed(&self, problem: &str, at: &'a str) -> ConnectionStringError {

@@ -72,6 +72,9 @@ impl ConnectionStringError {
     /// `origin` has the unknown keyword `name` at the character `position`. If the name may be part of a password, the
     /// error has only its position.
     pub(super) fn unknown_keyword(origin: &SettingOrigin, name: &str, position: usize, is_secret: bool) -> Self {
+        if let Some((name, instead)) = FOREIGN_KEYWORDS.iter().find(|(foreign, _)| *foreign == name) {
+            return Self(format!("{origin} has the keyword {name}, which is one of another driver; {instead}"));
+        }
         let subject = if is_secret { format!("at character {position}") } else { format!("{name:?}") };
         let usable = KEYWORDS.iter().filter(|keyword| !matches!(keyword.support, Rejected));
         let nearest = tidegate_core::nearest_names(name, usable.map(|keyword| keyword.name)).into_iter().next();
@@ -83,6 +86,26 @@ impl ConnectionStringError {
 pub(super) fn find(name: &str) -> Option<&'static Keyword> {
     KEYWORDS.iter().find(|keyword| keyword.name == name)
 }
+
+const SCHEMA_ADVICE: &str =
+    "write options=-csearch_path%3DNAME in a URI, or schemas: [NAME] of the database in tidegate.yaml";
+const POOL_ADVICE: &str = "leave it out: the pool is one of Tidegate, with its own settings in tidegate.yaml";
+
+/// Keywords of other drivers, and what has their effect here.
+const FOREIGN_KEYWORDS: [(&str, &str); 12] = [
+    ("currentSchema", SCHEMA_ADVICE),
+    ("schema", SCHEMA_ADVICE),
+    ("search_path", SCHEMA_ADVICE),
+    ("pgbouncer", "write pgbouncer: true of the database in tidegate.yaml"),
+    ("connection_limit", POOL_ADVICE),
+    ("pool_timeout", POOL_ADVICE),
+    ("pool_size", POOL_ADVICE),
+    ("prepareThreshold", "leave it out"),
+    ("prepared_statement_cache_size", "leave it out"),
+    ("ApplicationName", "write application_name"),
+    ("loginTimeout", "write connect_timeout"),
+    ("ssl", "write sslmode=require, or another mode of sslmode"),
+];
 
 const fn keyword(name: &'static str, variable: &'static str, support: Support) -> Keyword {
     Keyword { name, variable, support }

@@ -28,7 +28,7 @@ pub(crate) struct CallCommand {
 
     /// Folder, file, SQLite file or postgres:// address to query, named after it, or NAME; may be repeated [default:
     /// the current folder]
-    #[arg(long = "path", value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse, num_args = 1..)]
+    #[arg(long = "path", value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
     paths: Vec<DatabaseSource>,
 }
 

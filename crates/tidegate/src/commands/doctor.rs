@@ -127,7 +127,10 @@ async fn check_databases(open_node: &OpenNode, findings: &mut DoctorReport) -> R
                 "database {}: the user of this process has no rights at its nodes ({error}); auth.local gives it roles",
                 database.name()
             )),
-            Err(error) => findings.add_problem(format!("database {} does not answer: {error}", database.name())),
+            Err(error) => {
+                let reason = error.detail().map_or_else(|| error.to_string(), str::to_owned);
+                findings.add_problem(format!("database {} does not answer: {reason}", database.name()));
+            }
         }
         check_nodes(&*database, &caller, findings).await;
         if database.kind() == "postgres" {

@@ -12,9 +12,9 @@ use tidegate_telemetry::logs::CodeScale;
 use super::call::ToolCaller;
 use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
-use crate::output;
 use crate::source::DatabaseSource;
 use crate::standard_stream::{StandardStream, standard_output};
+use crate::{output, quantity};
 
 /// How often new entries are read with `-f`.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
@@ -35,11 +35,11 @@ pub(crate) struct LogsCommand {
     query: Option<String>,
 
     /// Only entries from this time on: -15m, today, 2026-03-01T12:00:00Z
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true, value_parser = quantity::moment)]
     after: Option<String>,
 
     /// Only entries before this time
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true, value_parser = quantity::moment)]
     before: Option<String>,
 
     /// The maximum number of entries

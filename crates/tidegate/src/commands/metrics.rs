@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use super::call::ToolCaller;
 use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
-use crate::output;
 use crate::standard_stream::standard_output;
+use crate::{output, quantity};
 
 /// The number of points of a line.
 const POINTS: usize = 60;
@@ -31,11 +31,11 @@ pub(crate) struct MetricsCommand {
     source: Option<String>,
 
     /// The start of the window: -6h, today, 2026-03-01T12:00:00Z [default: an hour before its end]
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true, value_parser = quantity::moment)]
     after: Option<String>,
 
     /// The end of the window [default: now]
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true, value_parser = quantity::moment)]
     before: Option<String>,
 
     /// Only series with this label: method=GET; may be repeated

@@ -33,6 +33,7 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 use tidegate_core::escape_control_characters;
 
+use crate::argument_secrets::mask_secrets;
 use crate::command_error::CommandError;
 use crate::log_writer::LogWriter;
 use crate::logging;
@@ -73,7 +74,7 @@ impl Cli {
         let parsed = Self::try_parse_from(arguments);
         let mut cli = parsed.map_err(|error| exit_or_convert(&error, has_control_characters))?;
         let is_server = cli.command.is_server();
-        cli.log_writer = logging::start(&cli.options.log, if is_server { "info" } else { "warn" }, is_server)?;
+        cli.log_writer = logging::start(&cli.options.log, is_server)?;
         Ok(cli)
     }
 
@@ -86,9 +87,11 @@ impl Cli {
     }
 }
 
-/// Exits as clap does, with its colours. An error that may quote control characters is reported as those of commands are.
+/// Exits as clap does, with its colours. An error that may quote control characters, or quotes a password, is reported as
+/// those of commands are.
 fn exit_or_convert(error: &clap::Error, has_control_characters: bool) -> CommandError {
-    if !has_control_characters || !error.use_stderr() {
+    let has_secrets = || matches!(mask_secrets(&error.to_string()), Cow::Owned(_));
+    if !error.use_stderr() || !(has_control_characters || has_secrets()) {
         error.exit();
     }
     usage_error(error)

@@ -6,10 +6,11 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use tidegate_engines::table_glob;
+use tidegate_postgres::connect::is_connection_string;
 
 use super::data_source::{DataLocation, DataSource, path_text, with_unique_names};
 use crate::config::postgres_services;
-use crate::source::is_sqlite;
+use crate::source::{is_sqlite, postgres_database};
 
 const SQLITE_EXTENSIONS: [&str; 4] = ["db", "db3", "sqlite", "sqlite3"];
 const COMPOSE_FILES: [&str; 4] = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
@@ -112,27 +113,18 @@ fn tables_below(folder: &Path, depth: usize, entries_left: &mut usize) -> usize 
 }
 
 fn from_environment(variable: &dyn Fn(&str) -> Option<String>) -> Option<DataSource> {
-    let is_postgres = |text: &String| text.starts_with("postgres://") || text.starts_with("postgresql://");
-    if let Some((name, text)) =
-        URL_VARIABLES.iter().find_map(|name| variable(name).filter(is_postgres).map(|text| (name, text)))
-    {
+    let connection_string = |name: &str| variable(name).filter(|text| is_connection_string(text));
+    if let Some((name, text)) = URL_VARIABLES.iter().find_map(|name| connection_string(name).map(|text| (name, text))) {
+        // The check of the file reports what is wrong in it.
+        let database = postgres_database(&text).unwrap_or_else(|_| "postgres".to_owned());
         let location = DataLocation::Postgres(format!("${{{name}}}"));
-        return Some(DataSource::new(database_of_url(&text), location, "PostgreSQL, from the environment"));
+        return Some(DataSource::new(&database, location, "PostgreSQL, from the environment"));
     }
     let set = LIBPQ_VARIABLES.iter().find(|name| variable(name).is_some_and(|value| !value.is_empty()))?;
     let name = variable("PGDATABASE").unwrap_or_else(|| "postgres".to_owned());
     // An empty connection string: all parts come from the variables.
     let location = DataLocation::Postgres("postgres://".to_owned());
     Some(DataSource::new(&name, location, format!("PostgreSQL, from {set}")))
-}
-
-/// The name of the database in a connection string, without its parameters.
-fn database_of_url(text: &str) -> &str {
-    let path = text.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
-    match path.split(['?', '#']).next() {
-        Some(name) if !name.is_empty() => name,
-        _ => "postgres",
-    }
 }
 
 fn from_compose(path: &Path, name: &str) -> Vec<DataSource> {

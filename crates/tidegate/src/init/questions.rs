@@ -1,11 +1,15 @@
 //! The questions of `tidegate init`, asked on one stream and answered on another.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
+use tidegate_postgres::connect::is_connection_string;
+
 use super::data_source::{DataLocation, DataSource, path_text, with_unique_names};
+use crate::argument_secrets::mask_secrets;
 use crate::client::McpClient;
-use crate::source::is_sqlite;
+use crate::source::{check_path, is_sqlite, postgres_database};
 
 /// The callers that a server is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,9 +164,10 @@ fn parse_sources(answer: &str, found: &[DataSource]) -> Result<Vec<DataSource>, 
 
 /// A path that exists, or a connection string without a password.
 pub(crate) fn parse_source(text: &str) -> Result<DataSource, String> {
-    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+    if is_connection_string(text) {
         return parse_postgres(text);
     }
+    check_path(text)?;
     let path = Path::new(text);
     if !path.exists() {
         return Err(format!("{text} does not exist"));
@@ -178,18 +183,15 @@ pub(crate) fn parse_source(text: &str) -> Result<DataSource, String> {
 }
 
 fn parse_postgres(text: &str) -> Result<DataSource, String> {
-    let rest = text.split_once("://").map_or("", |(_, rest)| rest);
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let in_authority = authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'));
-    if in_authority || text.contains("password=") {
+    if matches!(mask_secrets(text), Cow::Owned(_)) {
         return Err(
             "the address contains a password, which would stand in the file. Put the address into the variable \
                     DATABASE_URL, or the password into .pgpass"
                 .to_owned(),
         );
     }
-    let name = path.split(['?', '#']).next().filter(|name| !name.is_empty()).unwrap_or("postgres");
-    Ok(DataSource::new(name, DataLocation::Postgres(text.to_owned()), "PostgreSQL"))
+    let name = postgres_database(text).map_err(|error| error.to_string())?;
+    Ok(DataSource::new(&name, DataLocation::Postgres(text.to_owned()), "PostgreSQL"))
 }
 
 #[cfg(test)]
@@ -238,9 +240,16 @@ mod tests {
 
     #[test]
     fn passwords_are_refused() {
-        for text in ["postgres://ann:secret@db/shop", "postgres://db/shop?password=secret"] {
+        for text in [
+            "postgres://ann:secret@db/shop",
+            "postgres://db/shop?password=secret",
+            "host=db dbname=shop password=secret",
+            "postgresql+asyncpg://ann:secret@db/shop",
+        ] {
             assert!(parse_source(text).unwrap_err().contains("DATABASE_URL"), "{text}");
         }
+        assert!(!parse_source("mysql://ann:secret@db/shop").unwrap_err().contains("secret"));
         assert_eq!(parse_source("postgres://ann@db:5433/shop?sslmode=require").unwrap().name, "shop");
+        assert_eq!(parse_source("host=db dbname=shop user=ann").unwrap().name, "shop");
     }
 }

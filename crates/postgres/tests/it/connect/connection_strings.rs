@@ -1,5 +1,7 @@
 //! Valid connection strings, and the errors for invalid ones.
 
+use tidegate_postgres::connect::is_connection_string;
+
 use super::environment_fixture::EnvironmentFixture;
 
 fn check(texts: &[&str]) -> String {
@@ -35,6 +37,8 @@ fn parses_uris() {
         "postgresql://h?sslmode=require&channel_binding=require",
         "postgresql://h?hostaddr=10.0.0.7",
         "postgresql://h?",
+        "postgresql+asyncpg://reader:s3cret@h:5433/shop",
+        "POSTGRES://h/shop",
     ]), @r#"
     postgres://
     => postgres at localhost:5432/ann as ann
@@ -109,6 +113,12 @@ fn parses_uris() {
       address: Some(10.0.0.7) }
     postgresql://h?
     => postgres at h:5432/ann as ann
+    postgresql+asyncpg://reader:s3cret@h:5433/shop
+    => postgres at h:5433/shop as reader
+      password: Some(_)
+      password_source: "the password is from the connection string" }]
+    POSTGRES://h/shop
+    => postgres at h:5432/shop as ann
     "#);
 }
 
@@ -261,6 +271,7 @@ fn malformed_strings_are_rejected() {
     insta::assert_snapshot!(check(&[
         "mysql://h/shop",
         "jdbc:postgresql://h/shop",
+        "postgres:/reader:s3cret@h/shop",
         "shop",
         "host",
         "host=h dbname",
@@ -301,6 +312,8 @@ fn malformed_strings_are_rejected() {
         "postgres://h/shop?sslmode",
         "postgres://h/shop?sslmode=a=b",
         "postgres://h/shop?sslmod=require",
+        "postgres://reader:s3cret@h/shop?currentSchema=sales",
+        "postgresql+asyncpg://h/shop?ssl=require",
         "postgres://h/sh%zzop",
         "postgres://h/sh%0",
         "postgres://h/sh%00op",
@@ -309,6 +322,8 @@ fn malformed_strings_are_rejected() {
     mysql://h/shop
     => error: the connection string cannot be read: a URI that does not begin with postgresql:// or postgres://, at character 1
     jdbc:postgresql://h/shop
+    => error: the connection string is one of JDBC; write it as postgresql://USER@HOST:PORT/DATABASE, and put the password into PGPASSWORD or .pgpass
+    postgres:/reader:s3cret@h/shop
     => error: the connection string cannot be read: a URI that does not begin with postgresql:// or postgres://, at character 1
     shop
     => error: the connection string cannot be read: a keyword without =, at character 1
@@ -325,7 +340,7 @@ fn malformed_strings_are_rejected() {
     host=h sslmod=require
     => error: the connection string has an unknown keyword "sslmod"; did you mean sslmode?
     host=h pgbouncer=true
-    => error: the connection string has an unknown keyword "pgbouncer"; did you mean gssencmode?
+    => error: the connection string has the keyword pgbouncer, which is one of another driver; write pgbouncer: true of the database in tidegate.yaml
     host=h pasword=s3cret
     => error: the connection string has an unknown keyword "pasword"; did you mean password?
     host=h password=s3cret phrase=more
@@ -390,6 +405,10 @@ fn malformed_strings_are_rejected() {
     => error: the connection string cannot be read: a second = in a parameter; write it as %3D in a value, at character 19
     postgres://h/shop?sslmod=require
     => error: the connection string has an unknown keyword "sslmod"; did you mean sslmode?
+    postgres://reader:s3cret@h/shop?currentSchema=sales
+    => error: the connection string has the keyword currentSchema, which is one of another driver; write options=-csearch_path%3DNAME in a URI, or schemas: [NAME] of the database in tidegate.yaml
+    postgresql+asyncpg://h/shop?ssl=require
+    => error: the connection string has the keyword ssl, which is one of another driver; write sslmode=require, or another mode of sslmode
     postgres://h/sh%zzop
     => error: the connection string cannot be read: a % without two hexadecimal digits, at character 16
     postgres://h/sh%0
@@ -399,4 +418,26 @@ fn malformed_strings_are_rejected() {
     postgres://h/sh%ffop
     => error: the connection string cannot be read: invalid utf-8 sequence of 1 bytes from index 2, at character 12
     "#);
+}
+
+#[test]
+fn connection_strings_are_no_paths() {
+    for text in [
+        "postgres://h/shop",
+        "postgresql+psycopg2://reader:s3cret@h/shop",
+        "jdbc:postgresql:shop?user=reader&password=s3cret",
+        "Postgres:/reader:s3cret@h/shop",
+        "host=localhost dbname=shop user=reader password=s3cret",
+        "host = localhost  port = 5433",
+        "host=/run/postgresql dbname=shop",
+        "dbname=shop",
+        "service=shop",
+        "password=s3cret",
+    ] {
+        assert!(is_connection_string(text), "{text}");
+    }
+    for text in ["./data", "shop=./data", "host=./data", "host=*.csv", "port=ports", "postgres", "=", "mysql://h/shop"]
+    {
+        assert!(!is_connection_string(text), "{text}");
+    }
 }

@@ -1,5 +1,7 @@
 //! The `mcpServers` of a client: databases are found in the arguments and variables of database servers.
 
+use tidegate_postgres::connect::is_connection_string;
+
 use super::super::yaml_tree::YamlNode;
 use super::draft::ConfigDraft;
 use super::toolbox::database;
@@ -40,7 +42,7 @@ pub(super) fn convert(root: &YamlNode, draft: &mut ConfigDraft) {
 
 /// The kind and the target of a database that `text` names.
 fn target_of(text: &str) -> Option<(&'static str, &str)> {
-    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+    if is_connection_string(text) {
         return Some(("postgres", text));
     }
     let file = text.strip_prefix("sqlite://").unwrap_or(text);

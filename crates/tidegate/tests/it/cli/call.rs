@@ -14,6 +14,13 @@ fn any_tool_can_be_called() {
 }
 
 #[test]
+fn arguments_may_follow_a_path() {
+    let shop = Shop::new();
+    let ran = run(&["call", "list_tables", "--path", &shop.argument(), "pattern=ord*", "format=csv"]);
+    assert_eq!(ran.lines(), ["database,name,rows,comment", "shop,orders,3,CSV file"], "{ran:?}");
+}
+
+#[test]
 fn parses_json_argument_values() {
     let folder = Shop::new();
     let arguments = ["call", "query", "table=orders", r#"select=["id"]"#, "limit=1", "extract=id"];

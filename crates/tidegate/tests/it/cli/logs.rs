@@ -328,6 +328,19 @@ fn the_command_prints_entries_and_facets() {
 }
 
 #[test]
+fn a_relative_time_is_no_option() {
+    let configured = folder(SOURCE);
+    let all = configured.run(&["logs", "app"]);
+    let ran = configured.run(&["logs", "app", "--after", "-36500d", "--before", "-0s", "-n", "50"]);
+    assert_eq!((ran.code, &ran.stdout), (Some(0), &all.stdout), "{ran:?}");
+    let ran = configured.run(&["logs", "app", "--after", "-15m"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
+    let ran = configured.run(&["logs", "--after", "--follow"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("a time is written as -15m, today or 2026-03-01T12:00:00Z"), "{ran:?}");
+}
+
+#[test]
 fn the_same_questions_over_files_and_sqlite_agree() {
     let configured = folder(
         "databases: [{name: shop, files: shop}, {name: lite, sqlite: lite.db}]

@@ -109,3 +109,49 @@ fn extract_prints_the_unique_values() {
     let ran = run(&["query", "SELECT * FROM orders", "--extract", "custom", &shop.argument()]);
     assert!(ran.code == Some(1) && ran.stderr.contains("customer"), "{ran:?}");
 }
+
+#[test]
+fn connection_strings_are_recognized_and_no_message_has_a_password() {
+    let shop = Shop::new();
+    for (text, part) in [
+        ("host=127.0.0.1 port=1 dbname=shop user=ann password=s3cret", "as ann: connection refused"),
+        ("postgresql+asyncpg://ann:s3cret@127.0.0.1:1/shop", "as ann: connection refused"),
+        ("shop=host=127.0.0.1 port=1 user=ann password=s3cret", "database shop cannot be reached"),
+        (
+            "jdbc:postgresql://127.0.0.1/shop?user=ann&password=s3cret",
+            "write it as postgresql://USER@HOST:PORT/DATABASE",
+        ),
+        ("postgres://ann:s3cret@db/shop?currentSchema=sales", "schemas: [NAME]"),
+        ("postgres:/ann:s3cret@db/shop", "does not begin with postgresql:// or postgres://"),
+        ("mysql://ann:s3cret@db/shop", "write a path, or postgres://USER@HOST:PORT/DATABASE"),
+        ("Server=db;Database=shop;User Id=ann;Password=s3cret", "connection string of another driver"),
+    ] {
+        let commands: [&[&str]; 8] = [
+            &["query", "SELECT 1", text],
+            &["call", "list_tables", "--path", text, "database=shop"],
+            &["export", "SELECT 1", "-o", "out.csv", text],
+            &["doctor", text],
+            &["init", "--yes", "--config", "new.yaml", text],
+            &["call", "list_tables", text],
+            &["serve", "--listen", text],
+            &[text],
+        ];
+        for (index, arguments) in commands.into_iter().enumerate() {
+            let ran = run_in(&shop.path(), arguments);
+            assert_ne!(ran.code, Some(0), "{ran:?}");
+            assert!(!format!("{}{}", ran.stdout, ran.stderr).contains("s3cret"), "{ran:?}");
+            assert!(index > 0 || ran.stderr.contains(part), "{ran:?}");
+        }
+    }
+}
+
+#[test]
+fn unreachable_database_is_one_error_with_its_reason() {
+    let shop = Shop::new();
+    let ran = run_in(&shop.path(), &["query", "SELECT 1", "postgres://ann@127.0.0.1:1/shop"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    insta::assert_snapshot!(ran.stderr, @"
+    error: the database shop cannot be reached: connection refused
+    cannot connect to postgres at 127.0.0.1:1/shop as ann: connection refused
+    ");
+}

@@ -22,10 +22,10 @@ impl TwoDatabases {
         Self { paths: [shop.argument(), file.display().to_string()], _shop: shop }
     }
 
-    /// The output of a command with these databases.
+    /// The output of a command with these databases, each one after `path_flag`.
     fn run(&self, arguments: &[&str], path_flag: &[&str]) -> String {
-        let paths = self.paths.each_ref().map(String::as_str);
-        let ran = run(&[arguments, path_flag, &paths].concat());
+        let paths = self.paths.iter().flat_map(move |path| path_flag.iter().copied().chain([path.as_str()]));
+        let ran = run(&arguments.iter().copied().chain(paths).collect::<Vec<_>>());
         format!("{}{}", ran.stdout, ran.stderr).replace('\r', "")
     }
 
