@@ -9,8 +9,10 @@ pub mod bridge;
 pub mod fetch;
 mod http_client;
 mod refusal;
+mod tls;
 pub mod upload;
 
 pub use address::AddressError;
 pub use bearer_token::{BearerToken, BearerTokenError};
 pub use refusal::{ServerMessage, ServerRefusal};
+pub use tls::{AuthoritiesError, TrustedAuthorities};

@@ -1,9 +1,10 @@
-//! The bearer token of a command: from the command line, a file or the environment.
+//! What a command needs to reach a server: its bearer token, from the command line, a file or the environment, and the
+//! authorities that it trusts.
 
 use std::fmt;
 use std::path::Path;
 
-use tidegate_client::BearerToken;
+use tidegate_client::{BearerToken, TrustedAuthorities};
 
 use crate::command_error::CommandError;
 
@@ -24,6 +25,11 @@ impl fmt::Debug for SecretArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
+}
+
+/// The authorities in the file that `--ca` names.
+pub(crate) fn parse_authorities(file: &str) -> Result<TrustedAuthorities, String> {
+    TrustedAuthorities::read(Path::new(file)).map_err(|error| error.to_string())
 }
 
 /// The token of the flag, else of the file, else of the environment.

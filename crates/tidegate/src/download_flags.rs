@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use tidegate_client::TrustedAuthorities;
 use tidegate_client::fetch::{
     Destination, DownloadEvent, DownloadProgressBar, FetchOptions, ResultAddress, ResultServer,
 };
@@ -45,6 +46,10 @@ pub(crate) struct DownloadFlags {
     /// File that contains the bearer token
     #[arg(long, value_name = "FILE")]
     bearer_file: Option<PathBuf>,
+
+    /// File with the certificate of the server's authority, or its own [default: those of the system]
+    #[arg(long, value_name = "FILE", value_parser = bearer::parse_authorities)]
+    ca: Option<TrustedAuthorities>,
 
     /// Blocks that are fetched at the same time [default: 4]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(1..=32))]
@@ -112,6 +117,7 @@ impl DownloadFlags {
             tracing::warn!(%server, "rows and token are sent unencrypted; use https");
         }
         let options = FetchOptions { bearer, accept_incomplete: self.partial, ..FetchOptions::default() };
+        let options = FetchOptions { authorities: self.ca.clone(), ..options };
         Ok(FetchOptions { parallel: self.parallel.map_or(options.parallel, usize::from), ..options })
     }
 
@@ -119,6 +125,7 @@ impl DownloadFlags {
         let flags = [
             ("--bearer", self.bearer.is_some()),
             ("--bearer-file", self.bearer_file.is_some()),
+            ("--ca", self.ca.is_some()),
             ("--parallel", self.parallel.is_some()),
             ("--partial", self.partial),
         ];

@@ -16,6 +16,8 @@ use crate::refusal::{ServerMessage, ServerRefusal};
 pub(super) enum BridgeError {
     #[error("the server could not be reached within {waited:?}: {reason}; the call was not sent")]
     Unreachable { waited: Duration, reason: String },
+    #[error("{reason}; the call was not sent")]
+    Tls { reason: String },
     #[error("the connection was lost while the call was under way ({reason}); it may have run")]
     ConnectionLost { reason: String },
     #[error(transparent)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::address::ServerAddress;
 use crate::bearer_token::BearerToken;
+use crate::tls::TrustedAuthorities;
 use tidegate_core::Backoff;
 
 /// A call that waits 5 s for a server must notice within that time that it is reachable again.
@@ -19,6 +20,8 @@ pub struct BridgeOptions {
     pub address: ServerAddress,
     /// The token that authenticates the caller.
     pub bearer: Option<BearerToken>,
+    /// The authorities that may sign the certificate of the server; `None` for those of the system.
+    pub authorities: Option<TrustedAuthorities>,
     /// Maximum size of a message of the client in bytes; longer ones are refused.
     pub message_bytes_max: usize,
     /// Maximum size of a message of the server in bytes. A longer one fails its call, and ends a WebSocket connection.
@@ -40,6 +43,7 @@ impl BridgeOptions {
         Self {
             address,
             bearer: None,
+            authorities: None,
             message_bytes_max: 4 * 1024 * 1024,
             server_message_bytes_max: 64 * 1024 * 1024,
             wait_within: Duration::from_secs(5),

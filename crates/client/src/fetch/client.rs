@@ -15,6 +15,7 @@ use crate::fetch::error::FetchError;
 use crate::fetch::progress::DownloadEvent;
 use crate::http_client::{http_client, read_refusal};
 use crate::refusal::{ServerMessage, ServerRefusal, sanitize};
+use crate::tls::permanent_tls_error;
 
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Attempts at a server that has never responded. Its address is then more likely wrong than the server is unavailable.
@@ -37,7 +38,7 @@ impl ResultClient {
         credential: ResultCredential,
         options: FetchOptions,
     ) -> Result<Self, FetchError> {
-        let http = http_client(options.connect_timeout, IDLE_TIMEOUT)
+        let http = http_client(options.connect_timeout, IDLE_TIMEOUT, options.authorities.as_ref())
             .map_err(|error| FetchError::Internal(innermost_cause(&error)))?;
         Ok(Self { http, credential, options, subject, has_answered: AtomicBool::new(false) })
     }
@@ -113,9 +114,7 @@ impl ResultClient {
     async fn send(&self, request: RequestBuilder, within: Duration) -> Result<Response, RequestFailure> {
         let response = match tokio::time::timeout(within, request.send()).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => {
-                return Err(RequestFailure::from_connection(innermost_cause(&error), !error.is_connect()));
-            }
+            Ok(Err(error)) => return Err(self.connection_failure(&error)),
             Err(_) => return Err(read_timeout_failure(within)),
         };
         self.has_answered.store(true, Ordering::Relaxed);
@@ -123,6 +122,13 @@ impl ResultClient {
             return Ok(response);
         }
         Err(self.read_error_response(response).await)
+    }
+
+    fn connection_failure(&self, error: &reqwest::Error) -> RequestFailure {
+        match permanent_tls_error(error).filter(|_| error.is_connect()) {
+            Some(reason) => RequestFailure::Permanent(FetchError::Tls { subject: self.subject.clone(), reason }),
+            None => RequestFailure::from_connection(innermost_cause(error), !error.is_connect()),
+        }
     }
 
     /// The failure for a response with another status, with the message of the server.

@@ -44,6 +44,8 @@ pub enum FetchError {
     RequestRejected { subject: String, status: u16, message: ServerMessage },
     #[error("{subject} could not be reached: {reason}; given up after {attempts} attempts")]
     Unreachable { subject: String, attempts: u32, reason: String },
+    #[error("{subject}: {reason}")]
+    Tls { subject: String, reason: String },
     #[error("{subject}: {reason}; the query may still be running on the server and was not sent again")]
     ResponseLost { subject: String, reason: String },
     #[error("{subject}: this is not a valid response of a server with stored results: {what}")]

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::bearer_token::BearerToken;
+use crate::tls::TrustedAuthorities;
 
 pub use address::{ResultAddress, ResultServer};
 pub use destination::{Destination, FORMATS, UnfinishedFile, parse_format};
@@ -42,6 +43,8 @@ pub use transport_control::{TransportChange, control_transports};
 pub struct FetchOptions {
     /// Bearer token of the caller. It is not sent to a result with a link, for which the link is sufficient.
     pub bearer: Option<BearerToken>,
+    /// The authorities that may sign the certificate of the server; `None` for those of the system.
+    pub authorities: Option<TrustedAuthorities>,
     /// Number of blocks that are fetched at the same time.
     pub parallel: usize,
     /// Whether the rows of an incomplete result are accepted.
@@ -69,6 +72,7 @@ impl Default for FetchOptions {
     fn default() -> Self {
         Self {
             bearer: None,
+            authorities: None,
             parallel: 4,
             accept_incomplete: false,
             attempts_max: 10,

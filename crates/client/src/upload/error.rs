@@ -20,6 +20,8 @@ pub enum UploadError {
     Refused { message: String, reasons: Vec<RowReason>, hint: Option<String> },
     #[error("{subject}: {reason}; given up after {attempts} attempts")]
     Unreachable { subject: String, attempts: u32, reason: String },
+    #[error("{subject}: {reason}")]
+    Tls { subject: String, reason: String },
     #[error("{subject}: this is not a valid response of a server that takes rows: {what}")]
     InvalidResponse { subject: String, what: String },
     #[error("the file cannot be read: {0}")]

@@ -14,6 +14,7 @@ mod sender;
 use std::time::Duration;
 
 use crate::bearer_token::BearerToken;
+use crate::tls::TrustedAuthorities;
 
 pub use error::{RowReason, UploadError};
 pub use file_part::FilePart;
@@ -30,6 +31,8 @@ pub const PART_BYTES: u64 = 64 << 20;
 pub struct UploadOptions {
     /// Bearer token of the caller.
     pub bearer: Option<BearerToken>,
+    /// The authorities that may sign the certificate of the server; `None` for those of the system.
+    pub authorities: Option<TrustedAuthorities>,
     /// Attempts after which the upload of a part fails. A server that has never responded gets fewer.
     pub attempts_max: u32,
     /// Delay after the first failed attempt; later delays double.
@@ -47,6 +50,7 @@ impl Default for UploadOptions {
     fn default() -> Self {
         Self {
             bearer: None,
+            authorities: None,
             attempts_max: 10,
             initial_delay: Duration::from_millis(200),
             max_delay: Duration::from_secs(10),

@@ -18,6 +18,7 @@ use super::receipt::UploadReceipt;
 use crate::fetch::ResultServer;
 use crate::http_client::{http_client, read_refusal};
 use crate::refusal::{ServerMessage, ServerRefusal, sanitize};
+use crate::tls::permanent_tls_error;
 
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Attempts at a server that has never responded. Its address is then more likely wrong than the server is unavailable.
@@ -79,7 +80,7 @@ impl Uploader {
     /// # Errors
     /// When this process cannot make connections.
     pub fn new(target: &UploadTarget, options: UploadOptions) -> Result<Self, UploadError> {
-        let http = http_client(options.connect_timeout, IDLE_TIMEOUT)
+        let http = http_client(options.connect_timeout, IDLE_TIMEOUT, options.authorities.as_ref())
             .map_err(|error| UploadError::Internal(innermost_cause(&error)))?;
         let url = target.server.data_url(&target.database, &target.table);
         Ok(Self { http, subject: url.to_string(), url, options, has_answered: false.into() })
@@ -146,10 +147,7 @@ impl Uploader {
         if let Some(error) = file_error.lock().take() {
             return Err(Failure::Permanent(UploadError::File(error)));
         }
-        let response = response.map_err(|error| {
-            let reason = format!("the connection failed: {}", innermost_cause(&error));
-            Failure::Transient { reason, retry_after: Duration::ZERO }
-        })?;
+        let response = response.map_err(|error| self.connection_failure(&error))?;
         self.has_answered.store(true, Ordering::Relaxed);
         if response.status().is_success() {
             self.read_receipt(response).await
@@ -177,6 +175,16 @@ impl Uploader {
         match &self.options.bearer {
             Some(bearer) => builder.header(AUTHORIZATION, bearer.header().clone()),
             None => builder,
+        }
+    }
+
+    fn connection_failure(&self, error: &reqwest::Error) -> Failure {
+        match permanent_tls_error(error).filter(|_| error.is_connect()) {
+            Some(reason) => Failure::Permanent(UploadError::Tls { subject: self.subject.clone(), reason }),
+            None => Failure::Transient {
+                reason: format!("the connection failed: {}", innermost_cause(error)),
+                retry_after: Duration::ZERO,
+            },
         }
     }
 

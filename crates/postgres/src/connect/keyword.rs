@@ -87,8 +87,7 @@ pub(super) fn find(name: &str) -> Option<&'static Keyword> {
     KEYWORDS.iter().find(|keyword| keyword.name == name)
 }
 
-const SCHEMA_ADVICE: &str =
-    "write options=-csearch_path%3DNAME in a URI, or schemas: [NAME] of the database in tidegate.yaml";
+const SCHEMA_ADVICE: &str = "write options=-csearch_path%3DNAME in a URI, or the schema before the name of each table";
 const POOL_ADVICE: &str = "leave it out: the pool is one of Tidegate, with its own settings in tidegate.yaml";
 
 /// Keywords of other drivers, and what has their effect here.

@@ -8,7 +8,7 @@ use tidegate_ingest::delta::StopFlag;
 use tidegate_ingest::{IngestError, TableVerification, verify_folder};
 use tidegate_runtime::{Call, Chunk, Outcome, ReplyEvent};
 
-use super::table_server::ServerFlags;
+use super::table_server::{RunningServer, ServerFlags};
 use crate::command_error::CommandError;
 use crate::open_node::{NodeSpec, WrittenDatabases};
 use crate::options::{GlobalOptions, LimitDefaults};
@@ -95,8 +95,8 @@ impl TableFlags {
         options: &GlobalOptions,
     ) -> Result<Value, CommandError> {
         let shutdown = Shutdown::on_signals()?;
-        if let Some((server, bearer)) = self.server.server()? {
-            let options = FetchOptions { bearer, ..FetchOptions::default() };
+        if let Some(RunningServer { server, bearer, authorities }) = self.server.server()? {
+            let options = FetchOptions { bearer, authorities, ..FetchOptions::default() };
             let calling = call_tool(&server, tool, &arguments, options, &shutdown.graceful);
             return Ok(shutdown.run_until_forced(calling).await??);
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
+use tidegate_client::TrustedAuthorities;
 use tidegate_client::bridge::{self, BridgeNotice, BridgeOptions, ServerAddress};
 use tidegate_transport::stdio::{self, StdioOptions};
 
@@ -34,6 +35,10 @@ pub(crate) struct BridgeArguments {
     /// File that contains the bearer token
     #[arg(long, value_name = "FILE", requires = "connect")]
     bearer_file: Option<PathBuf>,
+
+    /// File with the certificate of the server's authority, or its own [default: those of the system]
+    #[arg(long, value_name = "FILE", value_parser = bearer::parse_authorities, requires = "connect")]
+    ca: Option<TrustedAuthorities>,
 }
 
 /// Serve files and databases over standard input and output, for the client that started this process
@@ -93,6 +98,7 @@ impl BridgeArguments {
         }
         Ok(Some(BridgeOptions {
             bearer,
+            authorities: self.ca.clone(),
             drain_within: DRAIN_TIMEOUT,
             notice_listener: Arc::new(|notice: &BridgeNotice| match notice {
                 BridgeNotice::Reconnected | BridgeNotice::HandshakeRenewed => tracing::info!("{notice}"),

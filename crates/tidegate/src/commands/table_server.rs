@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tidegate_client::BearerToken;
 use tidegate_client::fetch::ResultServer;
+use tidegate_client::{BearerToken, TrustedAuthorities};
 
 use crate::bearer::{self, SecretArgument};
 use crate::command_error::CommandError;
@@ -25,17 +25,28 @@ pub(crate) struct ServerFlags {
     /// File that contains the bearer token
     #[arg(long, value_name = "FILE", requires = "connect")]
     bearer_file: Option<PathBuf>,
+
+    /// File with the certificate of the server's authority, or its own [default: those of the system]
+    #[arg(long, value_name = "FILE", value_parser = bearer::parse_authorities, requires = "connect")]
+    ca: Option<TrustedAuthorities>,
+}
+
+/// A running server, and what to connect with.
+pub(crate) struct RunningServer {
+    pub(crate) server: ResultServer,
+    pub(crate) bearer: Option<BearerToken>,
+    pub(crate) authorities: Option<TrustedAuthorities>,
 }
 
 impl ServerFlags {
-    /// The server and the token for it; `None` if the databases are opened here.
-    pub(crate) fn server(&self) -> Result<Option<(ResultServer, Option<BearerToken>)>, CommandError> {
+    /// The server; `None` if the databases are opened here.
+    pub(crate) fn server(&self) -> Result<Option<RunningServer>, CommandError> {
         let Some(url) = &self.connect else { return Ok(None) };
         let server = ResultServer::parse(url).map_err(|error| CommandError::Usage(format!("--connect: {error}")))?;
         let bearer = bearer::read_bearer(self.bearer.as_ref(), self.bearer_file.as_deref())?;
         if server.is_sent_unencrypted() {
             tracing::warn!(%server, "rows and token are sent unencrypted; use https");
         }
-        Ok(Some((server, bearer)))
+        Ok(Some(RunningServer { server, bearer, authorities: self.ca.clone() }))
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use tidegate_client::TrustedAuthorities;
 use tidegate_client::fetch::{FetchOptions, ResultServer, TransportChange, control_transports};
 
 use crate::bearer::{self, SecretArgument};
@@ -50,6 +51,10 @@ pub(crate) struct ServerFlags {
     /// File that contains the bearer token
     #[arg(long, value_name = "FILE")]
     bearer_file: Option<PathBuf>,
+
+    /// File with the certificate of the server's authority, or its own [default: those of the system]
+    #[arg(long, value_name = "FILE", value_parser = bearer::parse_authorities)]
+    ca: Option<TrustedAuthorities>,
 }
 
 impl TransportCommand {
@@ -81,7 +86,7 @@ impl ServerFlags {
             tracing::warn!(%server, "the token is sent unencrypted; use https");
         }
         let shutdown = Shutdown::on_signals()?;
-        let options = FetchOptions { bearer, ..FetchOptions::default() };
+        let options = FetchOptions { bearer, authorities: self.ca, ..FetchOptions::default() };
         let controlling = control_transports(&server, change, options, &shutdown.graceful);
         for (name, state) in shutdown.run_until_forced(controlling).await?? {
             output::print(format_args!("{name}: {state}\n"))?;

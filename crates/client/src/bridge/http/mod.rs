@@ -34,6 +34,7 @@ use super::options::{BridgeNotice, BridgeOptions};
 use super::output::Output;
 use super::request::{ClientRequest, ModernMetadata, RequestState, ServerTransport};
 use crate::http_client::http_client;
+use crate::tls::permanent_tls_error;
 
 /// Shorter than that of servers: a call on a connection that was just closed fails, because it may have run.
 const IDLE_WITHIN: Duration = Duration::from_secs(2);
@@ -120,7 +121,8 @@ impl ServerTransport for HttpTransport {
 
 impl HttpTransport {
     pub(super) fn new(options: Arc<BridgeOptions>, output: Output) -> std::io::Result<Self> {
-        let client = http_client(options.wait_within, IDLE_WITHIN).map_err(std::io::Error::other)?;
+        let client = http_client(options.wait_within, IDLE_WITHIN, options.authorities.as_ref())
+            .map_err(std::io::Error::other)?;
         let (reachability, session, tool_headers) =
             (Reachability::new(), UpstreamSession::default(), ToolHeaders::default());
         Ok(Self { client, options, output, reachability, session, tool_headers })
@@ -282,6 +284,9 @@ impl HttpTransport {
                 Err(error) => return Err(BridgeError::ConnectionLost { reason: innermost_cause(&error) }),
             };
             state.set_may_have_been_sent(false);
+            if let Some(reason) = permanent_tls_error(&error) {
+                return Err(BridgeError::Tls { reason });
+            }
             let reason = innermost_cause(&error);
             let waiting = self.reachability.wait_until_reachable(epoch, &reason, &self.options);
             if tokio::time::timeout_at(deadline, waiting).await.is_err() {

@@ -1,13 +1,13 @@
 //! Connects: performs the WebSocket handshake, and repeats the handshake of a legacy client.
 
 use futures::stream::{SplitStream, StreamExt};
-use tokio_tungstenite::connect_async_with_config;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::client::Request;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::{Connector, connect_async_tls_with_config};
 
 use super::WebSocketTransport;
 use super::connection::{WebSocket, WebSocketConnection};
@@ -18,6 +18,7 @@ use crate::bridge::incoming::{MessageShape, replace_line_breaks};
 use crate::bridge::options::BridgeNotice;
 use crate::bridge::request::is_same_id;
 use crate::refusal::{ServerMessage, ServerRefusal};
+use crate::tls::permanent_tls_error;
 
 const MCP: HeaderValue = HeaderValue::from_static("mcp");
 
@@ -33,7 +34,8 @@ impl WebSocketTransport {
         let config = WebSocketConfig::default()
             .max_message_size(Some(self.options.server_message_bytes_max))
             .max_frame_size(Some(self.options.server_message_bytes_max));
-        let connecting = connect_async_with_config(self.request()?, Some(config), true);
+        let connector = self.options.authorities.as_ref().map(|trusted| Connector::Rustls(trusted.config()));
+        let connecting = connect_async_tls_with_config(self.request()?, Some(config), true, connector);
         let connected = match tokio::time::timeout(self.options.wait_within, connecting).await {
             Ok(connected) => connected,
             Err(_) => return Err(ConnectError::Unreachable("it does not answer".to_owned())),
@@ -61,7 +63,12 @@ impl WebSocketTransport {
     }
 
     fn to_connect_error(&self, error: tungstenite::Error) -> ConnectError {
-        let tungstenite::Error::Http(response) = error else { return ConnectError::Unreachable(error.to_string()) };
+        let tungstenite::Error::Http(response) = error else {
+            return match permanent_tls_error(&error) {
+                Some(reason) => ConnectError::Refused(BridgeError::Tls { reason }),
+                None => ConnectError::Unreachable(error.to_string()),
+            };
+        };
         let secret = self.options.bearer.as_ref().map(BearerToken::token);
         let message = ServerMessage::from_body(response.body().as_deref().unwrap_or_default(), secret);
         let status = response.status().as_u16();

@@ -406,7 +406,7 @@ fn malformed_strings_are_rejected() {
     postgres://h/shop?sslmod=require
     => error: the connection string has an unknown keyword "sslmod"; did you mean sslmode?
     postgres://reader:s3cret@h/shop?currentSchema=sales
-    => error: the connection string has the keyword currentSchema, which is one of another driver; write options=-csearch_path%3DNAME in a URI, or schemas: [NAME] of the database in tidegate.yaml
+    => error: the connection string has the keyword currentSchema, which is one of another driver; write options=-csearch_path%3DNAME in a URI, or the schema before the name of each table
     postgresql+asyncpg://h/shop?ssl=require
     => error: the connection string has the keyword ssl, which is one of another driver; write sslmode=require, or another mode of sslmode
     postgres://h/sh%zzop

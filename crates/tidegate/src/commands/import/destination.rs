@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::TableName;
 use crate::command_error::CommandError;
-use crate::commands::table_server::ServerFlags;
+use crate::commands::table_server::{RunningServer, ServerFlags};
 use crate::open_node::{NodeSpec, OpenNode, WrittenDatabases};
 use crate::options::{GlobalOptions, LimitDefaults};
 use crate::shutdown::Shutdown;
@@ -50,10 +50,10 @@ impl ImportDestination {
         shutdown: &Shutdown,
     ) -> Result<Self, CommandError> {
         let stop = shutdown.graceful.clone();
-        if let Some((server, bearer)) = server.server()? {
+        if let Some(RunningServer { server, bearer, authorities }) = server.server()? {
             let TableName { database, table } = to.clone();
             let target = UploadTarget { server, database, table };
-            let options = UploadOptions { bearer, ..UploadOptions::default() };
+            let options = UploadOptions { bearer, authorities, ..UploadOptions::default() };
             let uploader = Uploader::new(&target, options).map_err(|error| anyhow::anyhow!("{error}"))?;
             return Ok(Self::Server { uploader: Box::new(uploader), stop });
         }

@@ -121,7 +121,7 @@ fn connection_strings_are_recognized_and_no_message_has_a_password() {
             "jdbc:postgresql://127.0.0.1/shop?user=ann&password=s3cret",
             "write it as postgresql://USER@HOST:PORT/DATABASE",
         ),
-        ("postgres://ann:s3cret@db/shop?currentSchema=sales", "schemas: [NAME]"),
+        ("postgres://ann:s3cret@db/shop?currentSchema=sales", "write options=-csearch_path%3DNAME"),
         ("postgres:/ann:s3cret@db/shop", "does not begin with postgresql:// or postgres://"),
         ("mysql://ann:s3cret@db/shop", "write a path, or postgres://USER@HOST:PORT/DATABASE"),
         ("Server=db;Database=shop;User Id=ann;Password=s3cret", "connection string of another driver"),

@@ -5,6 +5,8 @@ mod authority;
 mod client_hello;
 
 use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
 
 use reqwest::tls::Version;
 use reqwest::{Certificate, Client, ClientBuilder, StatusCode};
@@ -317,4 +319,65 @@ async fn revoked_certificate_is_rejected_on_open_connections() {
     node.put("revoked.pem", &clients.revoked(&[2]));
     wait_until(async || node.tools(&robot, None).await == Err(401)).await;
     assert_eq!(node.tools(&client_with_certificate(&roots, &identity), None).await, expected_tools(&["load_all"]));
+}
+
+/// A server whose certificate is its own authority, with `is_ca` in it, and the folder with `cert.pem`.
+fn serve_self_signed(is_ca: rcgen::IsCa) -> (Server, ConfiguredFolder) {
+    let configured = ConfiguredFolder::new(
+        "server: {tls: {certificate: cert.pem, key: key.pem}}\ndatabases: [{name: shop, files: shop}]\n",
+    );
+    let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+    params.is_ca = is_ca;
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap().pem();
+    fs::write(configured.folder().join("cert.pem"), certificate).unwrap();
+    fs::write(configured.folder().join("key.pem"), key.serialize_pem()).unwrap();
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "error"];
+    (Server::start(tidegate().current_dir(configured.folder()).args(serve)), configured)
+}
+
+/// What our clients print: of a query, and of the bridge over HTTP and over WebSocket.
+fn run_clients(server: &Server, configured: &ConfiguredFolder, more: &[&str]) -> Vec<String> {
+    let base = server.url.strip_suffix("/mcp").unwrap();
+    let web_socket = format!("{}/mcp/ws", base.replacen("https", "wss", 1));
+    let commands: [&[&str]; 3] = [
+        &["export", "SELECT 6 * 7 AS answer", "-o", "out.csv", "--force", "--connect", base],
+        &["stdio", "--connect", &server.url],
+        &["stdio", "--connect", &web_socket],
+    ];
+    let run = |command: &&[&str]| {
+        let mut program = tidegate();
+        program.current_dir(configured.folder()).args(*command).args(more);
+        let streams = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = streams.spawn().unwrap();
+        let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}});
+        // A command that reads no input may have ended.
+        let _ = writeln!(child.stdin.take().unwrap(), "{initialize}");
+        let ran = child.wait_with_output().unwrap();
+        format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr))
+    };
+    commands.iter().map(run).collect()
+}
+
+#[test]
+fn our_clients_trust_the_certificate_that_they_are_given() {
+    let (server, configured) = serve_self_signed(rcgen::IsCa::ExplicitNoCa);
+    let outputs = run_clients(&server, &configured, &["--ca", "cert.pem"]);
+    assert!(outputs[0].starts_with("out.csv: 1 rows"), "{outputs:?}");
+    assert!(outputs[1..].iter().all(|output| output.contains("serverInfo")), "{outputs:?}");
+    for output in run_clients(&server, &configured, &[]) {
+        assert!(output.contains("signed by no known authority; --ca FILE"), "{output}");
+        assert!(!output.contains("attempts") && !output.contains("could not be reached"), "{output}");
+    }
+    let wrong = run_clients(&server, &configured, &["--ca", "key.pem"]);
+    assert!(wrong.iter().all(|output| output.contains("it contains no certificate in PEM format")), "{wrong:?}");
+}
+
+#[test]
+fn a_certificate_of_an_authority_is_no_certificate_of_a_server() {
+    let (server, configured) = serve_self_signed(rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained));
+    for output in run_clients(&server, &configured, &["--ca", "cert.pem"]) {
+        assert!(output.contains("create it with basicConstraints=critical,CA:FALSE"), "{output}");
+    }
 }

@@ -142,7 +142,7 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
     ),
     (&["tokio-postgres"], &["tidegate-postgres", "tidegate-postgres-handlers"]),
     (&["tokio-postgres-*", "deadpool"], &["tidegate-postgres"]),
-    (&["rustls", "rustls-*"], &["tidegate-mqtt", "tidegate-postgres", "tidegate-transport"]),
+    (&["rustls", "rustls-*"], &["tidegate-client", "tidegate-mqtt", "tidegate-postgres", "tidegate-transport"]),
     (&["tokio-rustls"], &["tidegate-mqtt", "tidegate-transport"]),
     (&["x509-parser"], &["tidegate-transport"]),
     (&["rusqlite"], &["tidegate-sqlite"]),
