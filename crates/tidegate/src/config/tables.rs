@@ -34,7 +34,12 @@ fn text_table(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>
             text => <[u8; 1]>::try_from(text.as_bytes()).ok().map(|[byte]| byte).filter(u8::is_ascii),
         };
         if byte.is_none() {
-            let message = format!("{text:?} is not one ASCII character; write one, or tab");
+            let purpose = if member == "comment" {
+                "; lines that begin with it are skipped, and it is no description"
+            } else {
+                ""
+            };
+            let message = format!("{text:?} is not one ASCII character; write one, or tab{purpose}");
             problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
         }
         byte

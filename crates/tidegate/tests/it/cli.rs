@@ -17,6 +17,7 @@ mod declared_inserts;
 mod demo;
 mod doctor;
 mod documentation_commands;
+mod documentation_configurations;
 mod elicitation;
 mod examples;
 mod export;

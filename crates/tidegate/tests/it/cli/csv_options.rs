@@ -31,11 +31,13 @@ fn reports_invalid_csv_options() {
     insta::assert_snapshot!(query(&orders, "SELECT * FROM orders"), @r#"error: line 2 of the file orders.csv has 'Ann' in column "customer", which the configuration declares as bigint"#);
     let orders = configured("{orders: {columns: {custmer: integer}}}");
     insta::assert_snapshot!(query(&orders, "SELECT * FROM orders"), @r#"error: the table "orders" cannot be read: the configuration declares a type for "custmer", but the columns are id, customer, amount"#);
-    let wrong = configured("{orders: {delimiter: '||', columns: {id: whole}, null: a text that is too long}}");
+    let wrong =
+        configured("{orders: {delimiter: '||', comment: A note, columns: {id: whole}, null: a text that is too long}}");
     insta::assert_snapshot!(wrong.usage_error(&["config", "check"]), @r#"
     error: the configuration cannot be used
     tidegate.yaml:4:23: databases[0].tables.orders.delimiter: "||" is not one ASCII character; write one, or tab
-    tidegate.yaml:4:50: databases[0].tables.orders.columns.id: there is no type "whole"; there are string (text), integer (bigint), number (double precision), decimal(P,S) (numeric), boolean, date, timestamp and timestamptz; the last three may have a form: date DD.MM.YYYY
+    tidegate.yaml:4:40: databases[0].tables.orders.comment: "A note" is not one ASCII character; write one, or tab; lines that begin with it are skipped, and it is no description
+    tidegate.yaml:4:67: databases[0].tables.orders.columns.id: there is no type "whole"; there are string (text), integer (bigint), number (double precision), decimal(P,S) (numeric), boolean, date, timestamp and timestamptz; the last three may have a form: date DD.MM.YYYY
     "#);
 }
 

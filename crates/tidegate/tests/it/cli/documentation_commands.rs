@@ -106,7 +106,7 @@ fn root() -> PathBuf {
 const RUN_ELSEWHERE: [&str; 3] = ["postgresql-handlers.md", "find-a-fault-in-logs.md", "how-to/bridge.md"];
 
 /// README.md, SECURITY.md and the pages in docs, by path. The generated list of commands is not run.
-fn pages() -> BTreeMap<String, String> {
+pub(super) fn pages() -> BTreeMap<String, String> {
     let kinds = ["docs", "docs/tutorials", "docs/how-to", "docs/reference", "docs/explanation"];
     let files = kinds.iter().flat_map(|kind| std::fs::read_dir(root().join(kind)).unwrap());
     let docs = files.map(|entry| entry.unwrap().path());
@@ -121,10 +121,10 @@ fn pages() -> BTreeMap<String, String> {
 }
 
 /// A fenced block: its language and its lines.
-type Block = (String, Vec<String>);
+pub(super) type Block = (String, Vec<String>);
 
 /// The text with its fenced blocks apart, in their order; each block leaves an empty line.
-fn split_blocks(page: &str) -> Vec<Result<String, Block>> {
+pub(super) fn split_blocks(page: &str) -> Vec<Result<String, Block>> {
     let mut parts: Vec<Result<String, Block>> = vec![Ok(String::new())];
     for line in page.lines() {
         match (line.trim().strip_prefix("```"), parts.last_mut()) {
@@ -151,8 +151,10 @@ fn commands(page: &str) -> Vec<String> {
             spans.filter(|span| PROGRAMS.iter().any(|program| format!("{span} ").starts_with(program))).collect()
         }
         Err((language, lines)) if language == "sh" => {
-            let command = |line: String| line.split(" # ").next().unwrap_or_default().trim().to_owned();
-            lines.into_iter().map(command).filter(|command| !command.is_empty()).collect::<Vec<_>>()
+            let command = |line: &str| line.split(" # ").next().unwrap_or_default().trim().to_owned();
+            // A command may continue on the next line.
+            let text = lines.join("\n").replace("\\\n", " ");
+            text.lines().map(command).filter(|command| !command.is_empty()).collect::<Vec<_>>()
         }
         Err(_) => Vec::new(),
     };
@@ -160,7 +162,7 @@ fn commands(page: &str) -> Vec<String> {
 }
 
 /// A folder as a reader of `page` has it: data, the configuration of the page, and the program on the path.
-fn command_folder(page: &str) -> TempDir {
+pub(super) fn command_folder(page: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     // Of the repository, or the reader's own.
     let data = folder.path().join(if page.contains("./data/demo") { "data/demo" } else { "data" });
@@ -236,6 +238,41 @@ fn every_command_of_every_page_works() {
     }
     let unknown: Vec<_> = NOT_RUN.iter().filter(|(command, _)| !left_out.contains(command)).collect();
     assert!(unknown.is_empty(), "no page has these any more: {unknown:?}");
+}
+
+/// Commands with commands of their own.
+const COMMAND_GROUPS: [&str; 8] = ["config", "key", "token", "access", "audit", "pg", "transport", "ingest"];
+
+/// The words of the commands in blocks that are not run, because they need a server or files of the reader.
+fn shown_commands(page: &str) -> Vec<Vec<String>> {
+    let of_block = |(language, lines): Block| {
+        let text = if language == "sh" { String::new() } else { lines.join("\n").replace("\\\n", " ") };
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let lines = text.lines().map(|line| line.trim().trim_start_matches("$ "));
+        lines.filter(|line| line.starts_with("tidegate ")).map(words).collect::<Vec<_>>()
+    };
+    split_blocks(page).into_iter().filter_map(Result::err).flat_map(of_block).collect()
+}
+
+#[test]
+fn commands_that_are_not_run_have_known_options() {
+    let mut shown = 0;
+    for (name, page) in pages() {
+        for words in shown_commands(&page) {
+            let depth = if COMMAND_GROUPS.contains(&words[1].as_str()) { 3 } else { 2 };
+            let end =
+                words.iter().position(|word| ["#", "|", ">", "<"].contains(&word.as_str())).unwrap_or(words.len());
+            let ran = CommandOutput::from(tidegate().args(&words[1..depth]).arg("--help").output().unwrap());
+            assert_eq!(ran.code, Some(0), "{name}: {words:?}");
+            let known: BTreeSet<&str> = ran.stdout.split([' ', ',', '\n']).collect();
+            for option in words[depth..end].iter().filter(|word| word.len() > 1 && word.starts_with('-')) {
+                let option = option.split('=').next().unwrap_or_default();
+                assert!(known.contains(option), "{name}: {option} of {words:?}");
+            }
+            shown += 1;
+        }
+    }
+    assert!(shown > 20, "only {shown} commands were found");
 }
 
 #[test]
