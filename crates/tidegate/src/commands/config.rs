@@ -69,7 +69,7 @@ fn import_file(file: &Path) -> Result<(), CommandError> {
     output::print(imported.yaml)
 }
 
-pub(super) async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), CommandError> {
+async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), CommandError> {
     let options = options.with_config(file.clone());
     let open_node = OpenNode::open(None, &options, LimitDefaults::CommandLine).await?;
     let report = &open_node.apply_report;

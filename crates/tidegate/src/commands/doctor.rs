@@ -62,24 +62,29 @@ impl DoctorReport {
 
 impl DoctorCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
-        let open_node = OpenNode::open(Some(&self.paths), options, LimitDefaults::CommandLine).await?;
-        let mut findings = DoctorReport::default();
-        check_configuration(&open_node, &mut findings);
-        check_databases(&open_node, &mut findings).await?;
-        check_identity(&open_node, &mut findings);
-        check_certificates(&open_node, &mut findings);
-        check_issuer(&open_node, &mut findings).await;
-        check_call(&open_node, &mut findings).await?;
-        check_audit(&open_node, &mut findings);
-        check_addresses(&open_node, &mut findings).await;
-        open_node.close().await;
-        output::print(format_args!("{}\n", findings.lines.join("\n")))?;
-        match findings.wrong {
+        match print_report(&self.paths, options).await? {
             0 => Ok(()),
             1 => Err(CommandError::Other(anyhow::anyhow!("1 thing is wrong"))),
             count => Err(CommandError::Other(anyhow::anyhow!("{count} things are wrong"))),
         }
     }
+}
+
+/// Checks the installation, with the databases of `paths`, and prints the report. Returns the number of things that are wrong.
+pub(super) async fn print_report(paths: &[DatabaseSource], options: &GlobalOptions) -> Result<usize, CommandError> {
+    let open_node = OpenNode::open(Some(paths), options, LimitDefaults::CommandLine).await?;
+    let mut findings = DoctorReport::default();
+    check_configuration(&open_node, &mut findings);
+    check_databases(&open_node, &mut findings).await?;
+    check_identity(&open_node, &mut findings);
+    check_certificates(&open_node, &mut findings);
+    check_issuer(&open_node, &mut findings).await;
+    check_call(&open_node, &mut findings).await?;
+    check_audit(&open_node, &mut findings);
+    check_addresses(&open_node, &mut findings).await;
+    open_node.close().await;
+    output::print(format_args!("{}\n", findings.lines.join("\n")))?;
+    Ok(findings.wrong)
 }
 
 fn check_configuration(open_node: &OpenNode, findings: &mut DoctorReport) {

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 
 use super::client::describe_installation;
-use super::config::check_file;
+use super::doctor;
 use crate::client::{ConfigLocations, InstallScope, McpClient as Kind, McpServerConnection, StartCommand, install};
 use crate::command_error::CommandError;
 use crate::config::CONFIG_FILE_NAME;
@@ -61,11 +61,14 @@ impl InitCommand {
         };
         write_new(&file, &render_config(&answers))?;
         output::print(format_args!("wrote {}\n", file.display()))?;
-        check_file(file.clone(), options).await?;
+        let wrong = doctor::print_report(&[], &options.with_config(file.clone())).await?;
         for client in &answers.clients {
             add_to_client(*client, &file, config_locations.as_ref())?;
         }
         print_next_steps(&answers);
+        if wrong > 0 {
+            output::print_note("\nMend what is WRONG above. `tidegate doctor` checks it again.\n");
+        }
         Ok(())
     }
 
