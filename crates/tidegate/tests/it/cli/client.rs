@@ -1,6 +1,7 @@
 //! `tidegate client`: the configuration of other programs.
 
-use super::{Shop, run_in, tidegate};
+use super::documentation_commands::split_blocks;
+use super::{Shop, run, run_in, tidegate};
 
 #[test]
 fn snippet_matches_the_served_sources() {
@@ -57,4 +58,19 @@ fn written_config_keeps_existing_settings() {
     assert!(written.contains("\"other\": {\"command\": \"other\"}") && written.contains("\"stdio\""), "{written}");
     assert!(shop.0.path().join(".cursor/mcp.json.bak").exists());
     assert!(write().stdout.contains("says so already"));
+}
+
+#[test]
+fn entries_of_the_page_are_what_the_command_prints() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/clients.md");
+    let blocks = split_blocks(&std::fs::read_to_string(page).unwrap()).into_iter().filter_map(Result::err);
+    let entries: Vec<String> =
+        blocks.filter(|(language, _)| language == "json").map(|(_, lines)| lines.join("\n")).collect();
+    let printed = |client: &str, more: &[&str]| {
+        let ran = run(&[&["client", client, "--url", "http://127.0.0.1:7070/mcp"], more].concat());
+        ran.stdout.trim_end().to_owned()
+    };
+    let key = ["--key-env", "TIDEGATE_KEY"];
+    let expected = ["claude-code", "vscode"].map(|client| [printed(client, &[]), printed(client, &key)]).concat();
+    assert_eq!(entries, expected);
 }
