@@ -244,7 +244,7 @@ fn every_command_of_every_page_works() {
 const COMMAND_GROUPS: [&str; 8] = ["config", "key", "token", "access", "audit", "pg", "transport", "ingest"];
 
 /// The words of the commands in blocks that are not run, because they need a server or files of the reader.
-fn shown_commands(page: &str) -> Vec<Vec<String>> {
+fn illustrative_commands(page: &str) -> Vec<Vec<String>> {
     let of_block = |(language, lines): Block| {
         let text = if language == "sh" { String::new() } else { lines.join("\n").replace("\\\n", " ") };
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -256,9 +256,9 @@ fn shown_commands(page: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn commands_that_are_not_run_have_known_options() {
-    let mut shown = 0;
+    let mut checked = 0;
     for (name, page) in pages() {
-        for words in shown_commands(&page) {
+        for words in illustrative_commands(&page) {
             let depth = if COMMAND_GROUPS.contains(&words[1].as_str()) { 3 } else { 2 };
             let end =
                 words.iter().position(|word| ["#", "|", ">", "<"].contains(&word.as_str())).unwrap_or(words.len());
@@ -269,10 +269,10 @@ fn commands_that_are_not_run_have_known_options() {
                 let option = option.split('=').next().unwrap_or_default();
                 assert!(known.contains(option), "{name}: {option} of {words:?}");
             }
-            shown += 1;
+            checked += 1;
         }
     }
-    assert!(shown > 20, "only {shown} commands were found");
+    assert!(checked > 20, "only {checked} commands were found");
 }
 
 #[test]
