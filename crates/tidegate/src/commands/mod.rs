@@ -65,7 +65,7 @@ impl Cli {
     /// Parses the arguments of the process and starts the log. Exits at `--help`, and if the arguments are wrong.
     ///
     /// # Errors
-    /// If the log cannot be started, or if wrong arguments contain control characters.
+    /// If the log cannot be started, or if wrong arguments contain control characters or a password.
     pub fn parse_arguments(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, CommandError> {
         let arguments: Vec<OsString> = arguments.into_iter().collect();
         let is_escaped =
@@ -91,10 +91,10 @@ impl Cli {
 /// those of commands are.
 fn exit_or_convert(error: &clap::Error, has_control_characters: bool) -> CommandError {
     let has_secrets = || matches!(mask_secrets(&error.to_string()), Cow::Owned(_));
-    if !error.use_stderr() || !(has_control_characters || has_secrets()) {
-        error.exit();
+    if error.use_stderr() && (has_control_characters || has_secrets()) {
+        return usage_error(error);
     }
-    usage_error(error)
+    error.exit()
 }
 
 fn usage_error(error: &clap::Error) -> CommandError {
