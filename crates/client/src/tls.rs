@@ -63,7 +63,7 @@ pub(crate) fn permanent_tls_error(error: &(dyn Error + 'static)) -> Option<Strin
     find_tls_error(error).map(explain)
 }
 
-fn find_tls_error(error: &(dyn Error + 'static)) -> Option<&rustls::Error> {
+fn find_tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
     if let Some(error) = error.downcast_ref::<rustls::Error>() {
         return Some(error);
     }
