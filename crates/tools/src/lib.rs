@@ -38,8 +38,8 @@ pub use ingest_tools::{IngestToolOptions, register_ingest_maintenance, register_
 pub use log_sources::{LogColumnProblem, LogSource, LogSources, RecognizedColumns};
 pub use log_tools::register_log_tools;
 pub use metric_sources::{
-    MetricApi, MetricColumnProblem, MetricColumns, MetricSource, MetricSourceKind, MetricSources, MetricTable,
-    PrometheusServer,
+    DeclaredKind, MetricApi, MetricColumnProblem, MetricColumns, MetricSource, MetricSourceKind, MetricSources,
+    MetricTable, PrometheusServer,
 };
 pub use metric_tools::register_metric_tools;
 pub use prompts::investigate::register_investigation;

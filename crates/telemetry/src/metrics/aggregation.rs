@@ -29,12 +29,14 @@ pub enum TimeAggregation {
     /// nearest values.
     Percentile(f64),
     /// The increase of a counter divided by the seconds in which it was measured: from the sample before the first one
-    /// of the bucket to the last one of the bucket. Nothing is extrapolated to the ends of the bucket.
+    /// of the bucket to the last one of the bucket. Nothing is extrapolated to the ends of the bucket. Of increments: their
+    /// sum divided by the seconds of the bucket.
     Rate,
     /// The growth of a counter. Each sample adds its difference to the sample before it, also if that lies in an
     /// earlier bucket. So the increases of all buckets add up to the increase of the window, whatever gaps there are.
     /// A value below the one before it is a reset: the counter began again at zero, and the sample adds its value. The
-    /// first sample of a series adds nothing, and a bucket that contains only that sample has no value.
+    /// first sample of a series adds nothing, and a bucket that contains only that sample has no value. Increments are
+    /// added as they are.
     Increase,
     /// The value of the latest sample.
     Last,
@@ -65,12 +67,13 @@ impl TimeAggregation {
         }
     }
 
-    /// The aggregation that suits a kind of metric: the rate of a counter, and the average of all others.
+    /// The aggregation that suits a kind of metric: the rate of a counter or of its increments, and the average of all
+    /// others.
     pub fn default_for(kind: MetricKind) -> Self {
-        if kind == MetricKind::Counter { Self::Rate } else { Self::Average }
+        if matches!(kind, MetricKind::Counter | MetricKind::Delta) { Self::Rate } else { Self::Average }
     }
 
-    /// Whether it is defined for counters only.
+    /// Whether it is defined for counters and their increments only.
     pub fn needs_counter(self) -> bool {
         matches!(self, Self::Rate | Self::Increase)
     }

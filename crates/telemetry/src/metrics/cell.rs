@@ -12,7 +12,7 @@ pub(super) enum Cell {
     /// No samples.
     #[default]
     Empty,
-    /// For averages, sums and counts.
+    /// For averages, sums and counts, and the growth that increments add up to.
     Total { sum: f64, count: u64 },
     /// The smallest or largest value.
     Extreme(f64),
@@ -30,13 +30,16 @@ impl Cell {
     /// Adds a sample of a bucket. Returns the growth of the memory beside the cell itself, in bytes.
     pub(super) fn add_sample(&mut self, aggregation: TimeAggregation, sample: Sample) -> usize {
         match aggregation {
-            TimeAggregation::Average | TimeAggregation::Sum | TimeAggregation::Count => self.add_to_total(sample.value),
+            // Increments are added up. Counters add pairs of samples with `add_growth`.
+            TimeAggregation::Average
+            | TimeAggregation::Sum
+            | TimeAggregation::Count
+            | TimeAggregation::Rate
+            | TimeAggregation::Increase => self.add_to_total(sample.value),
             TimeAggregation::Min => self.keep_extreme(sample.value, f64::min),
             TimeAggregation::Max => self.keep_extreme(sample.value, f64::max),
             TimeAggregation::Median | TimeAggregation::Percentile(_) => return self.add_value(sample.value),
             TimeAggregation::Last => self.keep_latest(sample),
-            // Counters add pairs of samples with `add_growth`.
-            TimeAggregation::Rate | TimeAggregation::Increase => {}
         }
         0
     }

@@ -136,7 +136,7 @@ impl MetricEvaluator {
         self.handles.insert(labels.clone(), handle);
         self.labels.push(labels.clone());
         self.series.push(SeriesState::new());
-        if self.query.aggregation.needs_counter() {
+        if self.query.measures_growth() {
             self.counters.push(CounterState::default());
         }
         Ok(Some(handle))
@@ -151,7 +151,7 @@ impl MetricEvaluator {
         let query = &self.query;
         let window = query.grid.window();
         let Some(state) = self.series.get_mut(series.0) else { return Ok(()) };
-        let is_counter = query.aggregation.needs_counter();
+        let is_counter = query.measures_growth();
         let is_within = window.contains(sample.time_ns);
         if sample.value.is_nan() || (is_counter && sample.value.is_infinite()) {
             self.counts.nan += u64::from(is_within);
@@ -262,7 +262,12 @@ impl MetricEvaluator {
     /// allows.
     fn values(&self, cells: Vec<Cell>) -> Vec<Option<f64>> {
         let aggregation = self.query.aggregation;
-        let values = cells.into_iter().map(|cell| cell.time_value(aggregation));
+        let is_rate_of_increments = aggregation == TimeAggregation::Rate && !self.query.measures_growth();
+        let values = cells.into_iter().enumerate().map(|(index, cell)| {
+            let value = cell.time_value(aggregation)?;
+            let bucket = is_rate_of_increments.then(|| self.query.grid.bucket(index));
+            Some(bucket.map_or(value, |bucket| value / (bucket.length_ns() as f64 / 1e9)))
+        });
         if self.query.hold_ns == 0 || (aggregation.is_additive() && aggregation != TimeAggregation::Rate) {
             return values.collect();
         }

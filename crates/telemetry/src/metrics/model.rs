@@ -12,6 +12,8 @@ pub enum MetricKind {
     /// A total that only grows until its process restarts. The sum, the count and the buckets of a histogram are
     /// counters too.
     Counter,
+    /// The growth since the sample before, as OpenTelemetry sends it with the temporality `DELTA`.
+    Delta,
     /// The family of a histogram, whose series are counters.
     Histogram,
     /// The family of a summary: its quantiles are gauges, its sum and its count are counters.
@@ -27,6 +29,7 @@ impl MetricKind {
         match self {
             Self::Gauge => "gauge",
             Self::Counter => "counter",
+            Self::Delta => "delta",
             Self::Histogram => "histogram",
             Self::Summary => "summary",
             Self::Unknown => "unknown",

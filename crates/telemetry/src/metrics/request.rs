@@ -38,7 +38,7 @@ pub struct MetricRequest {
     pub before_ns: i64,
     /// The number of points of each series, 1 to [`POINTS_MAX`]. `None` is 60.
     pub points: Option<i64>,
-    /// The aggregation over time. `None` is `rate` for counters and `average` for others.
+    /// The aggregation over time. `None` is `rate` for counters and their increments, and `average` for others.
     pub aggregation: Option<String>,
     /// The labels to group by. `None` groups only if `label_aggregation` is set, and then into one series.
     pub by: Option<Vec<String>>,
@@ -80,11 +80,16 @@ impl MetricQuery {
     /// longer, before the window: the last sample there is the base of the first one in the window.
     pub fn read_window(&self) -> TimeWindow {
         let window = self.grid.window();
-        if !self.aggregation.needs_counter() {
+        if !self.measures_growth() {
             return window;
         }
         let lookback_ns = i64::try_from(self.grid.step_ns().max(LOOKBACK_NS_MIN)).unwrap_or(i64::MAX);
         TimeWindow { after_ns: window.after_ns.saturating_sub(lookback_ns), before_ns: window.before_ns }
+    }
+
+    /// Whether values come from the growth between two samples. Increments are growth already.
+    pub fn measures_growth(&self) -> bool {
+        self.aggregation.needs_counter() && self.kind != MetricKind::Delta
     }
 }
 

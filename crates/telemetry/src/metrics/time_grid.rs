@@ -12,7 +12,8 @@ const WIDTHS_SECONDS: [u64; 19] =
 /// bucket has the same value in every request that contains it. The first and the last bucket are cut at the ends of
 /// the window: nothing outside of the window is counted.
 ///
-/// A grid with one point is the window itself, which is not rounded.
+/// A window that does not begin at such a multiple has one bucket more, because the first and the last one are parts. A
+/// grid with one point is the window itself, which is not rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeGrid {
     window: TimeWindow,
@@ -22,16 +23,16 @@ pub struct TimeGrid {
 }
 
 impl TimeGrid {
-    /// The grid with the smallest round width that needs at most `points` buckets. `points` is at least 1, and an
-    /// empty window has one bucket.
+    /// The grid with the smallest round width of which `points` are at least as long as the window. `points` is at least
+    /// 1, and an empty window has one bucket.
     pub fn new(window: TimeWindow, points: usize) -> Self {
         let length_ns = window.length_ns().max(1);
         if points <= 1 {
             return Self { window, origin_ns: window.after_ns, step_ns: length_ns, len: 1 };
         }
         let shortest_ns = length_ns.div_ceil(points as u64);
-        let fitting = round_widths_ns().skip_while(|width_ns| *width_ns < shortest_ns);
-        let aligned = fitting.filter_map(|step_ns| Self::aligned(window, step_ns)).find(|grid| grid.len <= points);
+        let mut fitting = round_widths_ns().skip_while(|width_ns| *width_ns < shortest_ns);
+        let aligned = fitting.find_map(|step_ns| Self::aligned(window, step_ns));
         aligned.unwrap_or(Self { window, origin_ns: window.after_ns, step_ns: length_ns, len: 1 })
     }
 
@@ -136,11 +137,13 @@ mod tests {
     fn widths_are_round_and_aligned() {
         let hour = grid(3_600, 7_200, 60);
         assert_eq!((hour.step_text(), hour.len()), ("1m".to_owned(), 60));
-        // One second later, 60 buckets of a minute do not suffice, because the first and the last are cut.
+        // One second later, the first and the last are parts of a minute.
         let shifted = grid(3_601, 7_201, 60);
-        assert_eq!((shifted.step_text(), shifted.len()), ("2m".to_owned(), 31));
-        assert_eq!(shifted.bucket(0), TimeWindow::new(3_601 * S, 3_720 * S));
-        assert_eq!(shifted.bucket(30), TimeWindow::new(7_200 * S, 7_201 * S));
+        assert_eq!((shifted.step_text(), shifted.len()), ("1m".to_owned(), 61));
+        assert_eq!(shifted.bucket(0), TimeWindow::new(3_601 * S, 3_660 * S));
+        assert_eq!(shifted.bucket(60), TimeWindow::new(7_200 * S, 7_201 * S));
+        let halves = grid(3_601, 7_201, 2);
+        assert_eq!((halves.step_text(), halves.len()), ("30m".to_owned(), 3));
         assert_eq!(grid(0, 86_400, 1_000).step_text(), "2m");
         assert_eq!(TimeGrid::new(TimeWindow::new(0, 10), 1_000).step_text(), "1ns");
         assert_eq!(grid(0, 400 * 86_400, 100).step_text(), "5d");
@@ -157,12 +160,12 @@ mod tests {
     }
 
     proptest! {
-        /// Buckets are disjoint, in order, cover the window, are aligned, and never more than requested.
+        /// Buckets are disjoint, in order, cover the window, are aligned, and at most one more than requested.
         #[test]
         fn buckets_partition_the_window(after in i64::MIN..i64::MAX - 1, length in 1..i64::MAX, points in 1_usize..1_001, at in any::<u64>()) {
             let window = TimeWindow::new(after, after.saturating_add(length));
             let grid = TimeGrid::new(window, points);
-            prop_assert!(grid.len() >= 1 && grid.len() <= points);
+            prop_assert!(grid.len() >= 1 && grid.len() <= points + usize::from(points > 1));
             let mut end = window.after_ns;
             for index in 0..grid.len() {
                 let bucket = grid.bucket(index);

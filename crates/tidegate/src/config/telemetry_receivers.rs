@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use tidegate_core::{AllowedNames, DatabaseTenants, Principal, nearest_names};
 use tidegate_query::{Database, IngestTarget, NodeMemory};
-use tidegate_telemetry::metrics::JsonLabels;
+use tidegate_telemetry::metrics::{JsonLabels, MetricKind};
 use tidegate_telemetry_formats::TelemetryTable;
 use tidegate_tools::{
-    LogSource, MetricSource, MetricSourceKind, MetricTable, TablePresence, TelemetryReceivers, TraceSource,
-    register_telemetry_receivers, register_traces,
+    DeclaredKind, LogSource, MetricSource, MetricSourceKind, MetricTable, TablePresence, TelemetryReceivers,
+    TraceSource, register_telemetry_receivers, register_traces,
 };
 
 use super::databases::{DatabaseEngine, OpenDatabases};
@@ -22,6 +22,8 @@ use crate::node::NodeState;
 
 /// The labels of data points beside those of their attributes.
 const POINT_LABELS: [&str; 2] = ["service_name", "unit"];
+/// The column that says whether values are totals or increments.
+const TEMPORALITY: &str = "aggregation_temporality";
 
 /// The databases that receive telemetry.
 #[derive(Default)]
@@ -228,19 +230,26 @@ fn otlp_metrics(receiver: &ReceiverDatabase) -> Vec<(String, MetricTable)> {
             ],
             // The unit is that of the observations.
             has_other_unit: value == "count",
+            kind: match table {
+                Gauge => DeclaredKind::Fixed(MetricKind::Gauge),
+                Summary => DeclaredKind::Fixed(MetricKind::Counter),
+                // Sums are recognised by their columns.
+                Sum => DeclaredKind::Nowhere,
+                _ => DeclaredKind::Sum { monotonic: None, temporality: TEMPORALITY.to_owned() },
+            },
             ..receiver.metric_table(table, "metric_name", value)
         };
         (format!("{}{suffix}", table.name()), table_source)
     };
     let mut sources = vec![
         source(Gauge, "value", &["scope_name"], ""),
-        source(Sum, "value", &["scope_name", "aggregation_temporality"], ""),
+        source(Sum, "value", &["scope_name", TEMPORALITY], ""),
         source(Summary, "count", &["scope_name"], ".count"),
         source(Summary, "sum", &["scope_name"], ".sum"),
     ];
     for table in [Histogram, ExponentialHistogram] {
         for value in ["count", "sum"] {
-            sources.push(source(table, value, &["scope_name", "aggregation_temporality"], &format!(".{value}")));
+            sources.push(source(table, value, &["scope_name", TEMPORALITY], &format!(".{value}")));
         }
     }
     sources
@@ -249,7 +258,8 @@ fn otlp_metrics(receiver: &ReceiverDatabase) -> Vec<(String, MetricTable)> {
 fn prometheus_metrics(receiver: &ReceiverDatabase) -> (String, MetricTable) {
     let table = TelemetryTable::PrometheusSamples;
     let members = JsonLabels { column: "labels".to_owned(), prefix: String::new() };
-    let source = MetricTable { json_labels: vec![members], ..receiver.metric_table(table, "metric", "value") };
+    let kind = DeclaredKind::Type("type".to_owned());
+    let source = MetricTable { json_labels: vec![members], kind, ..receiver.metric_table(table, "metric", "value") };
     (table.name().to_owned(), source)
 }
 

@@ -5,9 +5,9 @@ use std::fmt;
 use tidegate_core::nearest_names;
 use tidegate_log_formats::{EntryColumnType, is_time_name, recognize_roles};
 use tidegate_query::ColumnEntry;
-use tidegate_telemetry::metrics::MetricKind;
 
 use super::MetricTable;
+use super::declared_kind::DeclaredKind;
 use crate::log_sources::FieldKind;
 
 /// The maximum number of columns in an error.
@@ -18,8 +18,9 @@ const METRIC_NAMES: [&str; 4] = ["metric", "metric_name", "__name__", "name"];
 const UNIT_NAMES: [&str; 3] = ["unit", "metric_unit", "uom"];
 /// Names of the column with the value of a sample.
 const VALUE_NAMES: [&str; 3] = ["value", "val", "reading"];
-/// Ends of names of metrics that are totals, by the conventions of Prometheus.
-const COUNTER_SUFFIXES: [&str; 4] = ["_total", "_count", "_sum", "_bucket"];
+/// The columns of sums of OpenTelemetry that say whether these are counters.
+const IS_MONOTONIC: &str = "is_monotonic";
+const TEMPORALITY: &str = "aggregation_temporality";
 
 /// The roles of the columns of a table of samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +30,7 @@ pub struct MetricColumns {
     pub(crate) shape: TableShape,
     pub(crate) unit: Option<String>,
     pub(crate) labels: Vec<String>,
+    pub(crate) kind: DeclaredKind,
 }
 
 /// Where the names of metrics are.
@@ -47,12 +49,6 @@ pub struct MetricColumnProblem {
     pub key: String,
     /// What is wrong.
     pub message: String,
-}
-
-/// The kind of a metric that nothing declares, by its name.
-pub(crate) fn guess_kind(metric: &str) -> MetricKind {
-    let is_counter = COUNTER_SUFFIXES.iter().any(|suffix| metric.ends_with(suffix));
-    if is_counter { MetricKind::Counter } else { MetricKind::Unknown }
 }
 
 struct Column {
@@ -93,7 +89,8 @@ impl MetricColumns {
             TableShape::Wide { columns } => !columns.contains(&column.name) && is_text(column.kind),
         };
         let labels = others.iter().filter(is_label).map(|column| column.name.clone()).collect();
-        Ok(Self { time, time_kind, shape, unit, labels })
+        let kind = find_kind(table, &others);
+        Ok(Self { time, time_kind, shape, unit, labels, kind })
     }
 
     /// The column with the values of `metric`, if the table may have it.
@@ -197,6 +194,16 @@ fn find_unit(table: &MetricTable, shape: &TableShape, columns: &[&Column]) -> Op
         is_text(column.kind) && UNIT_NAMES.iter().any(|name| column.name.eq_ignore_ascii_case(name))
     };
     table.unit.clone().or_else(|| columns.iter().find(is_unit).map(|column| column.name.clone()))
+}
+
+/// What the table declares of the kind of its metrics. Sums of OpenTelemetry are recognised by their columns.
+fn find_kind(table: &MetricTable, columns: &[&Column]) -> DeclaredKind {
+    let has = |name: &str, kind: FieldKind| columns.iter().any(|column| column.name == name && column.kind == kind);
+    if table.kind == DeclaredKind::Nowhere && has(IS_MONOTONIC, FieldKind::Boolean) && has(TEMPORALITY, FieldKind::Text)
+    {
+        return DeclaredKind::Sum { monotonic: Some(IS_MONOTONIC.to_owned()), temporality: TEMPORALITY.to_owned() };
+    }
+    table.kind.clone()
 }
 
 fn missing(key: &str, role: &str, table: &MetricTable, columns: &[Column]) -> MetricColumnProblem {

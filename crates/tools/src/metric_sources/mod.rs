@@ -1,6 +1,7 @@
 //! Metric sources: tables with samples, servers with the API of Prometheus, and the recorder of the node itself.
 
 mod columns;
+mod declared_kind;
 mod prometheus;
 mod prometheus_server;
 mod series_rows;
@@ -17,8 +18,9 @@ use tidegate_telemetry::metrics::JsonLabels;
 use tidegate_telemetry::metrics::prometheus::PrometheusRequest;
 use tidegate_telemetry::metrics::recorder::Recorder;
 
-pub(crate) use columns::guess_kind;
 pub use columns::{MetricColumnProblem, MetricColumns};
+pub use declared_kind::DeclaredKind;
+pub(crate) use declared_kind::guess_kind;
 pub(crate) use prometheus::PrometheusMetrics;
 pub use prometheus_server::PrometheusServer;
 pub(crate) use table::{SampleOrder, TableMetrics};
@@ -84,6 +86,8 @@ pub struct MetricTable {
     pub labels: Vec<String>,
     /// Columns with JSON objects whose members are labels.
     pub json_labels: Vec<JsonLabels>,
+    /// Where the kind of the metrics is.
+    pub kind: DeclaredKind,
     /// Whether the table exists. Without it, the source does not exist either.
     pub presence: TablePresence,
 }

@@ -63,7 +63,8 @@ pub(super) fn unit_bounds(unit: &str) -> Vec<Selection> {
     vec![aggregate(AggregateFunction::Min, unit, FIRST_UNIT), aggregate(AggregateFunction::Max, unit, LAST_UNIT)]
 }
 
-fn aggregate(function: AggregateFunction, column: &str, alias: &str) -> Selection {
+/// An aggregate of a group of samples.
+pub(super) fn aggregate(function: AggregateFunction, column: &str, alias: &str) -> Selection {
     Selection::Aggregate { function, column: Some(column.to_owned()), distinct: false, alias: Some(alias.to_owned()) }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, Violation};
 use tidegate_query::{
     Comparison, ComparisonOperator, Database, GroupKey, Operand, QueryCondition, QuerySpec, Selection, SortKey,
 };
@@ -14,11 +14,12 @@ use tidegate_runtime::Job;
 use tidegate_sql::{Parameter, SqlDialect};
 use tidegate_telemetry::logs::format_time;
 use tidegate_telemetry::metrics::{
-    CatalogBuilder, LabelCondition, LabelSelection, LabelSummary, Labels, MetricAnswer, MetricEvaluator, MetricQuery,
-    MetricRequest, MetricSummary, SampleColumns, SampleRows, SampleSink, TimeWindow, window_violation,
+    CatalogBuilder, LabelCondition, LabelSelection, LabelSummary, Labels, MetricAnswer, MetricEvaluator, MetricKind,
+    MetricQuery, MetricRequest, MetricSummary, SampleColumns, SampleRows, SampleSink, TimeWindow, window_violation,
 };
 
-use super::columns::{MetricColumns, TableShape, guess_kind};
+use super::columns::{MetricColumns, TableShape};
+use super::declared_kind::{DeclaredKind, SampleKinds};
 use super::series_rows::{RowTimes, Units, text, time_bounds, unit_bounds};
 use super::{MetricSource, MetricTable};
 use crate::log_sources::FieldKind;
@@ -48,6 +49,13 @@ pub(crate) enum SampleOrder {
     Any,
     /// By time, which counters need.
     Time,
+}
+
+/// What the samples of one metric declare.
+#[derive(Debug, Default)]
+struct MetricDeclarations {
+    units: Units,
+    kinds: SampleKinds,
 }
 
 /// Which samples are read.
@@ -82,21 +90,22 @@ impl<'a> TableMetrics<'a> {
         selection: &LabelSelection,
         window: Option<TimeWindow>,
     ) -> Result<(Vec<MetricSummary>, usize), Error> {
-        let (mut builder, mut units) = (CatalogBuilder::new(selection.clone()), HashMap::new());
+        let (mut builder, mut declared) = (CatalogBuilder::new(selection.clone()), HashMap::new());
         let filter = SampleFilter { metric: None, selection, window };
         match &self.columns.shape {
             TableShape::Narrow { metric, value } => {
-                self.collect_series((&mut builder, &mut units), Some(metric), &[value], filter).await?;
+                self.collect_series((&mut builder, &mut declared), Some(metric), &[value], filter).await?;
             }
             TableShape::Wide { columns } => {
                 let values: Vec<&str> = columns.iter().map(String::as_str).collect();
-                self.collect_series((&mut builder, &mut units), None, &values, filter).await?;
+                self.collect_series((&mut builder, &mut declared), None, &values, filter).await?;
             }
         }
         let (mut metrics, left_out) = builder.finish();
         for metric in &mut metrics {
-            metric.kind = guess_kind(&metric.name);
-            metric.unit = units.get(&metric.name).and_then(Units::name);
+            let Some(MetricDeclarations { units, kinds }) = declared.get(&metric.name) else { continue };
+            metric.kind = kinds.common().unwrap_or_default();
+            metric.unit = units.name();
         }
         Ok((metrics, left_out))
     }
@@ -124,21 +133,54 @@ impl<'a> TableMetrics<'a> {
         Ok(units.name())
     }
 
+    /// The kind that the samples of a query declare.
+    ///
+    /// # Errors
+    /// `InvalidArguments` if they are totals and increments, which no aggregation can combine.
+    async fn declared_kind(&self, query: &MetricQuery) -> Result<MetricKind, Error> {
+        let (kind, name) = (&self.columns.kind, &query.metric);
+        let (selection, window) = (&query.selection, Some(query.grid.window()));
+        let mut spec = self.filtered(SampleFilter { metric: Some(name), selection, window })?;
+        let keys: Vec<String> = kind.grouping_columns().into_iter().cloned().collect();
+        let columns = keys.iter().map(|key| Selection::Column { column: key.clone(), alias: None });
+        spec.select = columns.chain(kind.selection()).collect();
+        spec.group_by = keys.iter().cloned().map(GroupKey::Column).collect();
+        let mut rows = self.open_rows(&spec).await?;
+        let mut kinds = SampleKinds::default();
+        while let Some(batch) = rows.next().await.transpose()? {
+            let is_selected = |row: usize| {
+                let accepts = |(label, condition): &(String, LabelCondition)| {
+                    !keys.contains(label) || condition.accepts(text(&batch, label, row).as_deref())
+                };
+                selection.conditions().iter().all(accepts)
+            };
+            let selected = (0..batch.num_rows()).filter(|row| is_selected(*row));
+            selected.for_each(|row| kinds.add(kind.of_group(name, &batch, row)));
+        }
+        match kinds.common().ok_or_else(|| mixed_kinds(name, kind))? {
+            MetricKind::Unknown => Ok(kind.without_rows(name)),
+            declared => Ok(declared),
+        }
+    }
+
     /// Adds each series of the table, which is a group of rows with the same labels.
     async fn collect_series(
         &self,
-        (builder, units): (&mut CatalogBuilder, &mut HashMap<String, Units>),
+        (builder, declared): (&mut CatalogBuilder, &mut HashMap<String, MetricDeclarations>),
         metric: Option<&str>,
         values: &[&str],
         filter: SampleFilter<'_>,
     ) -> Result<(), Error> {
         let with_members = self.table.json_labels.iter().map(|labels| labels.column.clone());
-        let labels = self.columns.labels.iter().cloned().chain(with_members);
+        let (own, kind) = (&self.columns.labels, &self.columns.kind);
+        let further = kind.grouping_columns().into_iter().filter(|column| !own.contains(column)).cloned();
+        let labels = own.iter().cloned().chain(with_members).chain(further);
         let keys: Vec<String> = metric.into_iter().map(str::to_owned).chain(labels).collect();
         let mut spec = self.filtered(filter)?;
         spec.select = keys.iter().map(|key| Selection::Column { column: key.clone(), alias: None }).collect();
         spec.select.extend(time_bounds(&self.columns.time));
         spec.select.extend(self.columns.unit.as_deref().map(unit_bounds).into_iter().flatten());
+        spec.select.extend(kind.selection());
         spec.group_by = keys.into_iter().map(GroupKey::Column).collect();
         spec.limit = SERIES_LISTED_MAX;
         let mut rows = self.open_rows(&spec).await?;
@@ -146,15 +188,19 @@ impl<'a> TableMetrics<'a> {
             let times = RowTimes::new(&batch);
             for row in 0..batch.num_rows() {
                 let (labels, covers) = (self.labels(&batch, row), times.window(row));
+                if !filter.selection.accepts(&labels) {
+                    continue;
+                }
                 let names = match metric {
                     Some(column) => text(&batch, column, row).into_iter().collect(),
                     None => values.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(),
                 };
                 for name in names {
                     builder.add_series(&name, &labels, covers);
-                    if self.columns.unit.is_some() {
-                        units.entry(name).or_default().add(&batch, row);
-                    }
+                    let of_group = kind.of_group(&name, &batch, row);
+                    let MetricDeclarations { units, kinds } = declared.entry(name).or_default();
+                    kinds.add(of_group);
+                    units.add(&batch, row);
                 }
             }
         }
@@ -169,7 +215,12 @@ impl<'a> TableMetrics<'a> {
             let listed = self.catalog(&LabelSelection::default(), None).await;
             possible = listed.map(|(metrics, _)| metrics).unwrap_or(possible);
         }
-        let query = request.resolve(&possible, now)?;
+        let mut query = request.resolve(&possible, now)?;
+        if self.columns.kind.is_in_rows() {
+            let kind = self.declared_kind(&query).await?;
+            possible.iter_mut().for_each(|metric| metric.kind = kind);
+            query = request.resolve(&possible, now)?;
+        }
         let (metric, with_unit) = (query.metric.clone(), query.clone());
         let mut answer = match self.evaluate(query.clone(), SampleOrder::Any).await {
             // Sorting takes longer than everything else, and most tables are in order already.
@@ -209,7 +260,7 @@ impl<'a> TableMetrics<'a> {
         let labels: Vec<_> = labels.collect();
         let summary = |name: &&str| MetricSummary {
             name: (*name).to_owned(),
-            kind: guess_kind(name),
+            kind: self.columns.kind.without_rows(name),
             // The members of JSON objects are only known from rows.
             labels: self.table.json_labels.is_empty().then(|| labels.clone()),
             ..MetricSummary::default()
@@ -314,6 +365,17 @@ impl<'a> TableMetrics<'a> {
 
 fn compare(column: &str, operator: ComparisonOperator, operand: Operand) -> QueryCondition {
     QueryCondition::Comparison(Comparison { column: column.to_owned(), operator, operand })
+}
+
+/// The error for a metric that some programs send as totals and others as increments.
+fn mixed_kinds(metric: &str, kind: &DeclaredKind) -> Error {
+    let column = kind.grouping_columns().last().map_or("", |column| column.as_str());
+    let message = format!(
+        "{metric:?} has totals and increments in this window, which cannot be combined; select one of them by \
+         {{{column:?}: \"CUMULATIVE\"}} or {{{column:?}: \"DELTA\"}}"
+    );
+    let violation = Violation { path: "labels".to_owned(), message };
+    Error::invalid_arguments("the arguments do not fit the metric source:", vec![violation])
 }
 
 /// The condition as a part of the statement, if it selects values.

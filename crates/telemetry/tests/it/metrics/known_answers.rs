@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use tidegate_core::ErrorKind;
-use tidegate_telemetry::metrics::{LabelAggregation, Labels, MetricEvaluator, MetricRequest, Sample};
+use tidegate_telemetry::metrics::{
+    LabelAggregation, Labels, MetricEvaluator, MetricKind, MetricRequest, MetricSummary, Sample,
+};
 
 use super::fixture::{NOW_NS, S, aggregated, catalog, conditions, evaluate, labels, request, resolve, samples};
 
@@ -179,6 +181,21 @@ fn a_query_that_needs_too_much_memory_is_refused() {
         error.to_string().contains("series of 1000 points need more than 96 MiB of memory\nRequest fewer points"),
         "{error}"
     );
+}
+
+#[test]
+fn increments_are_added_and_never_compared_with_the_one_before() {
+    let delta = MetricSummary { kind: MetricKind::Delta, ..catalog()[1].clone() };
+    let points = [(59, 100.0), (60, 3.0), (90, 9.0), (130, 5.0)];
+    let values = |aggregation: Option<&str>| {
+        let request =
+            MetricRequest { aggregation: aggregation.map(str::to_owned), ..request("temperature", 60, 240, 3) };
+        let query = request.resolve(std::slice::from_ref(&delta), NOW_NS).unwrap();
+        evaluate(query, &samples(&labels("a", "1"), &points)).series[0].values.clone()
+    };
+    assert_eq!(values(None), [Some(0.2), Some(5.0 / 60.0), None]);
+    assert_eq!(values(Some("increase")), [Some(12.0), Some(5.0), None]);
+    assert_eq!(values(Some("max")), [Some(9.0), Some(5.0), None]);
 }
 
 #[test]

@@ -148,6 +148,65 @@ async fn a_request_is_stored_as_a_whole_or_refused() {
 }
 
 #[tokio::test]
+async fn sums_declare_whether_they_are_counters() {
+    const MINUTE: u64 = 1_700_000_040;
+    let node = Node::start(CONFIGURATION);
+    let points = |values: [f64; 3]| -> Vec<Value> {
+        let points = values.iter().zip([30, 90, 150]);
+        points.map(|(value, after)| json!({"timeUnixNano": ((MINUTE + after) * 1_000_000_000).to_string(), "asDouble": value})).collect()
+    };
+    let sum = |name: &str, temporality: u8, is_monotonic: bool, values: [f64; 3]| {
+        json!({"name": name, "sum": {"dataPoints": points(values), "aggregationTemporality": temporality,
+            "isMonotonic": is_monotonic}})
+    };
+    let count = json!({"timeUnixNano": "1700000100000000000", "count": "5", "sum": 2.5, "bucketCounts": ["5"]});
+    let histogram = json!({"name": "latency", "histogram": {"dataPoints": [count], "aggregationTemporality": 2}});
+    let metrics = json!([
+        sum("requests", 2, true, [10.0, 40.0, 100.0]),
+        sum("jobs", 1, true, [6.0, 12.0, 18.0]),
+        sum("queue_total", 2, false, [1.0, 5.0, 3.0]),
+        sum("mixed", 1, true, [1.0, 2.0, 3.0]),
+        sum("mixed", 2, true, [1.0, 3.0, 6.0]),
+        histogram
+    ]);
+    let body = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": metrics}]}]});
+    assert_eq!(node.send_json("sender", "/v1/metrics", &body).await.status(), StatusCode::OK);
+
+    let listed = node.call("reader", "list_metrics", &json!({"source": "otel_metrics_sum"})).await.1;
+    let kinds: Vec<Value> =
+        listed["metrics"].as_array().unwrap().iter().map(|metric| json!([metric["name"], metric["kind"]])).collect();
+    let expected = json!([["jobs", "delta"], ["mixed", null], ["queue_total", "gauge"], ["requests", "counter"]]);
+    assert_eq!(Value::Array(kinds), expected, "{listed}");
+    let listed = node.call("reader", "list_metrics", &json!({"source": "otel_metrics_histogram.count"})).await.1;
+    assert_eq!(listed["metrics"][0]["kind"], "counter", "{listed}");
+
+    let query = async |metric: &str, more: Value| {
+        let mut arguments = json!({"source": "otel_metrics_sum", "metric": metric, "after": MINUTE,
+            "before": MINUTE + 180, "points": 3});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        node.call("reader", "query_metrics", &arguments).await
+    };
+    let (_, requests) = query("requests", json!({})).await;
+    assert_eq!(
+        (&requests["computed"], &requests["series"][0]["values"]),
+        (&json!("rate of requests"), &json!([null, 0.5, 1])),
+        "{requests}"
+    );
+    let (_, jobs) = query("jobs", json!({})).await;
+    assert_eq!(jobs["series"][0]["values"], json!([0.1, 0.2, 0.3]), "{jobs}");
+    let (_, jobs) = query("jobs", json!({"aggregation": "increase"})).await;
+    assert_eq!(jobs["series"][0]["values"], json!([6, 12, 18]), "{jobs}");
+    let (_, queue) = query("queue_total", json!({})).await;
+    assert_eq!(queue["series"][0]["values"], json!([1, 5, 3]), "{queue}");
+    let (status, refused) = query("queue_total", json!({"aggregation": "rate"})).await;
+    assert!(!status.is_success() && refused.to_string().contains("is a gauge"), "{refused}");
+    let (status, refused) = query("mixed", json!({})).await;
+    assert!(!status.is_success() && refused.to_string().contains("totals and increments"), "{refused}");
+    let (_, increments) = query("mixed", json!({"labels": {"aggregation_temporality": "DELTA"}})).await;
+    assert_eq!(increments["series"][0]["values"], json!([1.0 / 60.0, 2.0 / 60.0, 0.05]), "{increments}");
+}
+
+#[tokio::test]
 async fn refusals_have_the_form_of_the_protocol() {
     let node = Node::start(CONFIGURATION);
     let headers = [("content-type", PROTOBUF)];
