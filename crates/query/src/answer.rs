@@ -144,7 +144,8 @@ impl<'a> AnswerWriter<'a> {
 
     /// Ends the answer: closes it, adds the notice about missing rows, and returns the metadata.
     pub(crate) async fn finish(self, hints: &TruncationHints, next: Option<&NextPage>) -> Result<Metadata, Error> {
-        if self.is_truncated() {
+        let is_requested = self.truncation == Some(TruncationReason::RowLimit) && hints.limit.is_none();
+        if self.is_truncated() && !is_requested {
             self.progress.job().report_step(QueryStep::Truncated { rows: self.rows });
         }
         let mut metadata =

@@ -31,8 +31,11 @@ pub struct QueryRequest {
     pub database: Arc<dyn Database>,
     /// The statement.
     pub statement: Statement,
-    /// The maximum number of rows; a notice says whether more exist.
+    /// The maximum number of rows; metadata say whether more exist.
     pub max_rows: Option<u64>,
+    /// Whether the caller asked for that number of rows. Then an answer with so many is what was asked for, and has no
+    /// notice.
+    pub is_limit_requested: bool,
     /// The format of the answer; with [`OutputFormat::Mcp`], the format of the call applies, if it names one.
     pub format: OutputFormat,
     /// The column whose distinct values are returned instead of rows.

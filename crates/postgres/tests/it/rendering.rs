@@ -34,6 +34,7 @@ pub(crate) async fn render_answer(
             database: database.clone(),
             statement: statement.clone(),
             max_rows: None,
+            is_limit_requested: false,
             format,
             extract: None,
             mode: AnswerMode::Streaming,

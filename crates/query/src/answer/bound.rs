@@ -21,8 +21,8 @@ pub(super) enum TruncationReason {
 #[derive(Debug, Clone)]
 pub(crate) struct TruncationHints {
     pub(crate) is_list: bool,
-    /// How to get more when the row limit of the caller was reached.
-    pub(crate) limit: String,
+    /// How to get more when the row limit was reached; `None` if the caller asked for exactly that.
+    pub(crate) limit: Option<String>,
     /// How to get more when the budget was reached.
     pub(crate) budget: String,
     pub(crate) rows_before: u64,
@@ -71,8 +71,14 @@ impl AnswerBound {
         })
     }
 
-    /// The notice after `rows` rows: how many rows are included and how to get the rest.
-    pub(super) fn truncation_notice(&self, cut: TruncationReason, rows: u64, hints: &TruncationHints) -> String {
+    /// The notice after `rows` rows: how many rows are included and how to get the rest. `None` if the answer has all
+    /// rows that the caller asked for.
+    pub(super) fn truncation_notice(
+        &self,
+        cut: TruncationReason,
+        rows: u64,
+        hints: &TruncationHints,
+    ) -> Option<String> {
         let noun = if hints.is_list { "value" } else { "row" };
         let bytes_max = self.bytes_max.unwrap_or_default();
         let before = hints.rows_before;
@@ -83,8 +89,8 @@ impl AnswerBound {
             1 => format!("the first {noun}"),
             _ => format!("the first {rows} {noun}s"),
         };
-        match cut {
-            TruncationReason::RowLimit => format!("Showing {visible}; more exist. {}", hints.limit),
+        Some(match cut {
+            TruncationReason::RowLimit => format!("Showing {visible}; more exist. {}", hints.limit.as_ref()?),
             TruncationReason::RowBudget => {
                 format!("Showing {visible}, the maximum of an answer; more exist. {}", hints.budget)
             }
@@ -95,6 +101,6 @@ impl AnswerBound {
             TruncationReason::ByteBudget { .. } => {
                 format!("Showing {visible}, as many as fit into {bytes_max} bytes; more exist. {}", hints.budget)
             }
-        }
+        })
     }
 }

@@ -78,11 +78,12 @@ impl AnswerWriter<'_> {
         next: Option<&NextPage>,
     ) -> Result<Metadata, Error> {
         let (was_buffered, is_body, reply) = (self.is_buffering, self.is_body(), self.progress.reply());
-        let notice = self.truncation.map(|reason| self.bound.truncation_notice(reason, self.rows, hints));
+        let is_truncated = self.is_truncated();
+        let notice = self.truncation.and_then(|reason| self.bound.truncation_notice(reason, self.rows, hints));
         // An item whose first row did not fit is left out.
         let omits_empty = self.items.is_some() && self.rows > 0;
         if let Some(text) = self.encoder.text().filter(|text| text.rows > 0 || !omits_empty) {
-            text.write_end(notice.is_some());
+            text.write_end(is_truncated);
             if let (Some(notice), true) = (&notice, is_body) {
                 text.write_note(notice);
             }
@@ -103,7 +104,7 @@ impl AnswerWriter<'_> {
             }
         }
         if let Some(structured) = self.structured.take() {
-            reply.send_structured_json(structured.finish(self.is_truncated())).await?;
+            reply.send_structured_json(structured.finish(is_truncated)).await?;
         }
         Ok(self.metadata(was_buffered))
     }

@@ -71,7 +71,8 @@ impl Executor {
         let more = |built_in: &str| request.overflow_hint.clone().unwrap_or_else(|| built_in.to_owned());
         let hints = TruncationHints {
             is_list,
-            limit: more("Narrow the query (where, group_by, select) or raise the limit."),
+            limit: (!request.is_limit_requested)
+                .then(|| more("Narrow the query (where, group_by, select) or raise the limit.")),
             budget: more(
                 "Narrow the query (where, group_by, select), or request the rows after the last one (order_by, where).",
             ),
@@ -116,7 +117,7 @@ impl Executor {
         let progress = ProgressReporter::new(job, reply);
         let (encoding, is_list) = (AnswerEncoding::resolve(format, job.format()), distinct.is_some());
         let answer = AnswerWriter::new(&progress, encoding, is_list, None, &schema, true)?;
-        let hints = TruncationHints { is_list, limit: more.clone(), budget: more, rows_before: 0 };
+        let hints = TruncationHints { is_list, limit: Some(more.clone()), budget: more, rows_before: 0 };
         let batches = redact_stream(rows.batches, reply.job());
         AnswerPipeline { batches, distinct, answer, hints, recorder: None, schema, progress: &progress }.deliver().await
     }

@@ -183,7 +183,8 @@ impl ResultPage<'_> {
         if let Err(error) = streamed {
             return Err(abandon_answer(answer, error).await?);
         }
-        let mut hints = TruncationHints { is_list, limit: String::new(), budget: String::new(), rows_before: row };
+        let mut hints =
+            TruncationHints { is_list, limit: Some(String::new()), budget: String::new(), rows_before: row };
         let is_last = !answer.is_truncated();
         let Some(visible) = answer.rows_if_truncated() else {
             let metadata = answer.finish(&hints, None).await?;
@@ -191,7 +192,7 @@ impl ResultPage<'_> {
         };
         let cursor = store.create_cursor(result, row + visible, compute_query_id(job), job.caller());
         let next = NextPage { cursor, uri: is_linked.then(|| result.header().id.uri()) };
-        hints.limit = next.hint();
+        hints.limit = Some(next.hint());
         hints.budget = next.hint();
         answer.finish(&hints, Some(&next)).await
     }

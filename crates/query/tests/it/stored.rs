@@ -98,6 +98,7 @@ impl StoredAnswers {
                     database,
                     statement: Statement::parse("SELECT * FROM flights", SqlDialect::DataFusion).unwrap(),
                     max_rows: argument("max_rows").as_u64(),
+                    is_limit_requested: false,
                     format: OutputFormat::Mcp,
                     extract: None,
                     mode: AnswerMode::Streaming,

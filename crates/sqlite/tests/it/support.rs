@@ -127,6 +127,7 @@ impl SqliteFixture {
                 database: database.clone(),
                 statement: statement.clone(),
                 max_rows: None,
+                is_limit_requested: false,
                 format,
                 extract: extract.clone(),
                 mode: AnswerMode::Streaming,

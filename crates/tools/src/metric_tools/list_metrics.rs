@@ -34,7 +34,7 @@ pub(super) fn tool(context: &Arc<MetricContext>) -> Tool {
     read_only_tool(
         "list_metrics",
         "List metrics",
-        "Metrics with their unit, labels (number of values) and time covered. Begin here, then query_metrics.",
+        "Metrics with kind, unit, labels (number of values) and time covered. Begin here, then query_metrics.",
         schema,
         handler_fn(move |job, reply| handle(context.clone(), job, reply)),
     )

@@ -32,11 +32,12 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     let max_rows = paging.rows_max(spec.has_explicit_limit.then_some(spec.limit), spec.limit);
     spec.limit = max_rows.unwrap_or(QuerySpec::UNLIMITED);
     let statement = spec.render_with_cache(&*database, job.principal(), &node.statements).await?;
-    let QuerySpec { format, extract, mode, .. } = spec;
+    let QuerySpec { format, extract, mode, has_explicit_limit, .. } = spec;
     let request = QueryRequest {
         database,
         statement,
         max_rows,
+        is_limit_requested: has_explicit_limit,
         format,
         extract,
         mode,

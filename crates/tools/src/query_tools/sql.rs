@@ -61,6 +61,7 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
         database,
         statement,
         max_rows: paging.rows_max(max_rows, MAX_ROWS_DEFAULT),
+        is_limit_requested: false,
         format: shape.parse_format()?,
         extract: shape.extract,
         structured: None,

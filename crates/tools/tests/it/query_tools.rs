@@ -12,10 +12,19 @@ async fn query_answers_rows() {
     id,customer,note
     1,Ann,
     2,Bob,"said ""hello"""
-
-    Showing the first 2 rows; more exist. Narrow the query (where, group_by, select) or raise the limit.
     "#);
     insta::assert_snapshot!(call_tool(&registry, "query", json!({"table": "orders", "extract": "customer"})).await, @r#"["Ann","Bob"]"#);
+}
+
+#[tokio::test]
+async fn a_limit_that_the_caller_chose_needs_no_notice() {
+    let registry = node([shop()]);
+    let chosen = call_tool(&registry, "query", json!({"table": "orders", "limit": 2, "format": "json"})).await;
+    // Programs still see that there are more.
+    assert!(chosen.contains("\"rows\":2") && chosen.contains("\"truncated\":true"), "{chosen}");
+    assert!(!chosen.contains("more exist"), "{chosen}");
+    let values = call_tool(&registry, "query", json!({"table": "orders", "extract": "customer", "limit": 1})).await;
+    assert_eq!(values, r#"["Ann"]"#);
 }
 
 #[tokio::test]
