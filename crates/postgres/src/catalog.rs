@@ -177,7 +177,7 @@ fn schema_and_name(parts: &[String]) -> (Option<&String>, &str) {
 
 pub(crate) fn unknown_table_error(table: &str, catalog: &Catalog) -> Error {
     let error = Error::new(ErrorKind::NotFound, format!("there is no table {table:?}"));
-    error.with_choices(nearest_tables(table, catalog))
+    error.with_choices(catalog.nearest_tables(table))
 }
 
 fn column_from_row(row: &Row) -> Result<ColumnEntry, tokio_postgres::Error> {
@@ -199,14 +199,6 @@ fn join_comments<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-fn nearest_tables(table: &str, catalog: &Catalog) -> Vec<String> {
-    let near = nearest_names(table, catalog.tables.iter().map(|entry| entry.name.as_str()));
-    if !near.is_empty() {
-        return near;
-    }
-    catalog.tables.iter().take(CHOICES_MAX).map(|entry| entry.name.clone()).collect()
-}
-
 /// The names that the statement `refused` could have used instead of an unknown table or column: similar tables, or all
 /// columns of its tables, similar ones first.
 pub(crate) async fn suggest_names(
@@ -219,7 +211,7 @@ pub(crate) async fn suggest_names(
     // Only the message contains the name: relation "order" does not exist, column o.totl does not exist.
     let quoted = error.message().split('"').nth(1);
     if *error.code() == SqlState::UNDEFINED_TABLE {
-        return Some(nearest_tables(quoted?, &list_tables(client, options).await.ok()?));
+        return Some(list_tables(client, options).await.ok()?.nearest_tables(quoted?));
     }
     let unquoted = error.message().split(' ').nth(1)?;
     let name = quoted.unwrap_or(unquoted.rsplit('.').next()?);

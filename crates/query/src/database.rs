@@ -9,6 +9,7 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
+use crate::format::OMITS_NULLS_KEY;
 use crate::freshness::Freshness;
 use crate::network::{MissingNodes, Network};
 use crate::stable_hash::StableHasher;
@@ -222,6 +223,15 @@ impl QueryRows {
     /// As [`Job::record_missing_nodes`].
     pub fn record_missing(&self, job: &Job) -> Result<(), Error> {
         self.missing.as_deref().map_or(Ok(()), |missing| job.record_missing_nodes(missing))
+    }
+
+    /// The same rows, of which the format `mcp` leaves out the members that are null. For lists that models read; a
+    /// program expects every column.
+    #[must_use]
+    pub fn without_nulls(self) -> Self {
+        let mut metadata = self.schema.metadata().clone();
+        metadata.insert(OMITS_NULLS_KEY.to_owned(), String::new());
+        Self { schema: Arc::new(self.schema.as_ref().clone().with_metadata(metadata)), ..self }
     }
 
     /// A whole answer.

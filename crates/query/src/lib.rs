@@ -20,6 +20,7 @@ mod ingest;
 mod ingest_maintenance;
 mod missing_nodes;
 mod named_enum;
+mod nearest_tables;
 mod network;
 mod node_memory;
 mod render;

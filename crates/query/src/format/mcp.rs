@@ -30,6 +30,8 @@ impl RowWriter for McpWriter {
 pub(crate) struct JsonRows {
     /// The text before each value: `{"a":`, then `,"b":`, …
     keys: Option<Vec<String>>,
+    /// Whether members that are null are left out.
+    omits_nulls: bool,
 }
 
 impl JsonRows {
@@ -40,11 +42,15 @@ impl JsonRows {
             key.push(':');
             key
         };
-        Self { keys: Some(names.iter().enumerate().map(key).collect()) }
+        Self { keys: Some(names.iter().enumerate().map(key).collect()), omits_nulls: false }
     }
 
     pub(crate) fn new_list() -> Self {
-        Self { keys: None }
+        Self { keys: None, omits_nulls: false }
+    }
+
+    pub(crate) fn without_nulls(self) -> Self {
+        Self { omits_nulls: true, ..self }
     }
 
     pub(crate) fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, out: &mut String) {
@@ -55,6 +61,17 @@ impl JsonRows {
                 }
             }
             Some(keys) if keys.is_empty() => out.push_str("{}"),
+            Some(keys) if self.omits_nulls => {
+                let mut begin = "{";
+                for (key, cell) in keys.iter().zip(cells).filter(|(_, cell)| !cell.is_null(row)) {
+                    out.push_str(begin);
+                    // Without the character that divides it from another member.
+                    out.push_str(key.get(1..).unwrap_or_default());
+                    cell.append_json(row, out);
+                    begin = ",";
+                }
+                out.push_str(if begin == "{" { "{}" } else { "}" });
+            }
             Some(keys) => {
                 for (key, cell) in keys.iter().zip(cells) {
                     out.push_str(key);

@@ -27,10 +27,13 @@ pub(crate) use row_writer::{AnswerStatistics, RowWriter};
 pub use value::ColumnFormatter;
 pub(crate) use value::{BoxedCells, field_cells};
 
+/// The metadata of columns whose nulls `mcp` leaves out.
+pub(crate) const OMITS_NULLS_KEY: &str = "tidegate.omits_nulls";
+
 pub(crate) fn new_row_writer(format: OutputFormat, schema: &SchemaRef) -> Box<dyn RowWriter> {
     let names = unique_names(schema);
     match format {
-        OutputFormat::Mcp => Box::new(mcp::McpWriter(JsonRows::new(&names))),
+        OutputFormat::Mcp => Box::new(mcp::McpWriter(mcp_rows(&names, schema))),
         OutputFormat::Json => Box::new(json::JsonWriter::new(JsonRows::new(&names), &names, schema)),
         OutputFormat::Table => Box::new(table::TableWriter::new(names, schema)),
         OutputFormat::Csv => Box::new(csv::CsvWriter(names)),
@@ -38,6 +41,11 @@ pub(crate) fn new_row_writer(format: OutputFormat, schema: &SchemaRef) -> Box<dy
         OutputFormat::Ndjson => Box::new(ndjson::NdjsonWriter(JsonRows::new(&names))),
         OutputFormat::Toon => Box::new(toon::ToonWriter::new(&names)),
     }
+}
+
+fn mcp_rows(names: &[String], schema: &SchemaRef) -> JsonRows {
+    let rows = JsonRows::new(names);
+    if schema.metadata().contains_key(OMITS_NULLS_KEY) { rows.without_nulls() } else { rows }
 }
 
 /// The writer of `format` for the values of one column, as a flat list where the format has one.

@@ -1,17 +1,20 @@
 //! `list_tables`: tables, including those that cannot be read.
 //!
-//! Models read this answer before they query, so it has to be short. A database that is the only one is omitted from
-//! the rows, unless a format is set: a program may rely on the columns.
+//! Models read this answer before they query, so it has to be short: without the database where there is only one, without
+//! members that are null, and with one line for each family of tables. A program that sets a format may rely on every
+//! column and every table.
 
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{AnswerFormat, Content, Error};
+use tidegate_core::{AnswerFormat, Content, Error, Principal};
 use tidegate_query::{QueryRows, TableEntry, TableStatus};
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
-use super::{DatabaseListing, filter_tables, list_catalogs};
+use super::table_families::group_families;
+use super::table_search::{FoundTable, TablePattern, find_tables};
+use super::{DatabaseListing, list_catalogs};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::table_names::{FEDERATED, strip_database};
@@ -29,7 +32,10 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
         "Tables of one database or of all, with row counts where known. Use before get_schema.",
         InputSchemaBuilder::new()
             .with_database()
-            .with("pattern", json!({"type": "string", "description": "Part of the name, or a glob: ord*"}))
+            .with(
+                "pattern",
+                json!({"type": "string", "description": "Words of name, comment or columns; or a glob: ord*"}),
+            )
             .with_output_arguments(),
         node_handler(node, handle),
     )
@@ -51,27 +57,44 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
         // A call for one database reports its error as an error.
         return found.remove(0).catalog.map(|_| Metadata::new());
     }
+    // Programs that set a format expect only rows, all of them.
     let is_default_shape = shape.is_default();
-    let is_terse = is_default_shape && found.len() == 1;
+    let is_for_model = is_default_shape && job.format().is_none();
     let output_options = shape.output_options("Narrow the list with pattern or database.")?;
-    let rows = rows(&found, pattern.as_deref(), is_terse)?;
+    let pattern = pattern.as_deref().map(TablePattern::parse);
+    let (mut tables, unsearched) = requested_tables(&found, pattern.as_ref(), job.principal()).await;
+    if is_for_model && pattern.is_none() {
+        tables = group_families(tables);
+    }
+    let with_database = !(is_default_shape && found.len() == 1);
+    let rows = match is_for_model {
+        true => into_rows(&tables, with_database, true)?.without_nulls(),
+        false => into_rows(&tables, with_database, false)?,
+    };
     let mut metadata = node.executor.answer_rows(rows, output_options, &job, &reply).await?;
     // Other nodes need to know the dialect of the statements that they send.
     if let (Some(AnswerFormat::Arrow), [only]) = (job.format(), &found[..]) {
         metadata.insert(DATABASE.to_owned(), only.database.name().into());
         metadata.insert(DIALECT.to_owned(), only.database.dialect().key().into());
     }
-    // Programs that set a format expect only rows.
-    if pattern.is_none() && is_default_shape && job.format().is_none() {
-        send_notes(&found, &job, &reply).await?;
+    if is_for_model {
+        send_notes(&notes(&found, pattern.is_some(), unsearched), &job, &reply).await?;
     }
     Ok(metadata)
 }
 
-/// Appends notes on merged and skipped files. Names of files are data, as rows are.
-async fn send_notes(found: &[DatabaseListing], job: &Job, reply: &ReplySender) -> Result<(), Error> {
-    let catalogs = found.iter().filter_map(|listing| listing.catalog.as_ref().ok());
-    let notes: Vec<&str> = catalogs.flat_map(|catalog| catalog.notes.iter().map(String::as_str)).collect();
+/// Notes on merged and skipped files, unless the call searches; then on what was not searched.
+fn notes(found: &[DatabaseListing], is_search: bool, unsearched: usize) -> Vec<String> {
+    if unsearched > 0 {
+        let searched = "only their names and comments, because there are too many";
+        return vec![format!("The columns of {unsearched} more tables were not searched, {searched}.")];
+    }
+    let catalogs = found.iter().filter_map(|listing| listing.catalog.as_ref().ok()).filter(|_| !is_search);
+    catalogs.flat_map(|catalog| catalog.notes.iter().cloned()).collect()
+}
+
+/// Appends notes. Names of files are data, as rows are.
+async fn send_notes(notes: &[String], job: &Job, reply: &ReplySender) -> Result<(), Error> {
     if notes.is_empty() {
         return Ok(());
     }
@@ -84,45 +107,66 @@ async fn send_notes(found: &[DatabaseListing], job: &Job, reply: &ReplySender) -
     reply.send_block(Content::text(text)).await
 }
 
-struct ListedTable {
-    database: String,
-    name: Option<String>,
-    rows: Option<u64>,
-    comment: Option<String>,
+/// A line of the answer.
+pub(super) struct ListedTable {
+    pub(super) database: String,
+    pub(super) name: Option<String>,
+    pub(super) rows: Option<u64>,
+    pub(super) comment: Option<String>,
+    /// The columns that the pattern found.
+    pub(super) columns: Option<String>,
 }
 
-fn rows(found: &[DatabaseListing], pattern: Option<&str>, is_terse: bool) -> Result<QueryRows, Error> {
-    let mut tables = Vec::new();
+/// The tables that `pattern` finds, and how many tables were not searched entirely. A database that cannot be read is
+/// listed with the reason.
+async fn requested_tables(
+    found: &[DatabaseListing],
+    pattern: Option<&TablePattern>,
+    principal: &Principal,
+) -> (Vec<ListedTable>, usize) {
+    let (mut listed, mut unsearched) = (Vec::new(), 0);
     for listing in found {
-        let database = || listing.database.name().to_owned();
+        let database = listing.database.name();
+        if let Err(error) = &listing.catalog {
+            let comment = Some(format!("the database cannot be read: {error}"));
+            listed.push(ListedTable { database: database.to_owned(), name: None, rows: None, comment, columns: None });
+            continue;
+        }
+        let found_tables = find_tables(listing, pattern, principal).await;
+        unsearched += found_tables.unsearched;
         // A table of a federated database is listed once, in its own database, if that is listed.
         let is_federated = listing.database.kind() == FEDERATED;
-        let is_listed = |table: &&TableEntry| {
-            let is_own = |other: &DatabaseListing| strip_database(&table.name, other.database.name()).is_some();
+        let is_listed = |found_table: &FoundTable<'_>| {
+            let name = &found_table.table.name;
+            let is_own = |other: &DatabaseListing| strip_database(name, other.database.name()).is_some();
             !(is_federated && found.iter().any(is_own))
         };
-        match &listing.catalog {
-            Ok(catalog) => tables.extend(filter_tables(catalog, pattern).filter(is_listed).map(|table| ListedTable {
-                database: database(),
+        listed.extend(found_tables.tables.into_iter().filter(is_listed).map(|FoundTable { table, columns }| {
+            ListedTable {
+                database: database.to_owned(),
                 name: Some(table.name.clone()),
                 rows: table.rows,
                 comment: comment(table),
-            })),
-            Err(error) => {
-                let comment = Some(format!("the database cannot be read: {error}"));
-                tables.push(ListedTable { database: database(), name: None, rows: None, comment });
+                columns,
             }
-        }
+        }));
     }
+    (listed, unsearched)
+}
+
+fn into_rows(tables: &[ListedTable], with_database: bool, with_found_columns: bool) -> Result<QueryRows, Error> {
     let mut table = TableBuilder::new();
-    if !is_terse {
+    if with_database {
         table = table.with_column("database", text_column(tables.iter().map(|table| Some(table.database.clone()))));
     }
-    table
+    table = table
         .with_column("name", text_column(tables.iter().map(|table| table.name.clone())))
         .with_column("rows", count_column(tables.iter().map(|table| table.rows)))
-        .with_column("comment", text_column(tables.iter().map(|table| table.comment.clone())))
-        .into_rows()
+        .with_column("comment", text_column(tables.iter().map(|table| table.comment.clone())));
+    if with_found_columns && tables.iter().any(|table| table.columns.is_some()) {
+        table = table.with_column("columns", text_column(tables.iter().map(|table| table.columns.clone())));
+    }
+    table.into_rows()
 }
 
 fn comment(table: &TableEntry) -> Option<String> {

@@ -4,12 +4,14 @@ pub(crate) mod get_schema;
 pub(crate) mod list_databases;
 pub(crate) mod list_tables;
 mod samples;
+mod table_families;
+mod table_search;
 
 use std::sync::Arc;
 
 use futures::future::join_all;
-use tidegate_core::{Error, NamePattern, Principal};
-use tidegate_query::{Catalog, Database, Databases, TableEntry};
+use tidegate_core::{Error, Principal};
+use tidegate_query::{Catalog, Database, Databases};
 
 pub(crate) use samples::{fetch_examples, read_first_rows};
 
@@ -33,47 +35,4 @@ pub(crate) async fn list_catalogs(
         DatabaseListing { database, catalog }
     }))
     .await)
-}
-
-/// Tables that match `pattern`: a glob if it contains `*` or `?`, otherwise a part of the name, in any case.
-pub(crate) fn filter_tables<'a>(
-    catalog: &'a Catalog,
-    pattern: Option<&'a str>,
-) -> impl Iterator<Item = &'a TableEntry> + 'a {
-    let pattern = pattern.map(table_name_pattern);
-    catalog
-        .tables
-        .iter()
-        .filter(move |table| pattern.as_ref().is_none_or(|pattern| pattern.matches(&table.name.to_lowercase())))
-}
-
-fn table_name_pattern(text: &str) -> NamePattern {
-    let text = text.to_lowercase();
-    NamePattern::new(if text.contains(['*', '?']) { text } else { format!("*{text}*") })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(pattern: &str, matching: &[&str], others: &[&str]) {
-        let pattern = table_name_pattern(pattern);
-        assert!(matching.iter().all(|name| pattern.matches(&name.to_lowercase())), "{pattern:?}");
-        assert!(!others.iter().any(|name| pattern.matches(&name.to_lowercase())), "{pattern:?}");
-    }
-
-    #[test]
-    fn plain_text_matches_substrings() {
-        check("Port", &["airports", "PORT", "reports"], &["planes"]);
-        check("", &["airports", ""], &[]);
-    }
-
-    #[test]
-    fn globs_match_whole_names() {
-        check("ord*", &["orders", "Order items", "ord"], &["reorder"]);
-        check("*_2?24*", &["sales_2024", "x_2124_y"], &["sales_224"]);
-        check("gr?ße", &["GRÖßE"], &["grße"]);
-        check("*", &["", "x"], &[]);
-    }
 }

@@ -38,6 +38,22 @@ async fn a_pattern_is_a_glob_or_a_part_of_the_name() {
 }
 
 #[tokio::test]
+async fn a_model_gets_no_nulls_and_what_a_word_found() {
+    let registry = node([shop()]);
+    let list = async |pattern: &str| call_tool(&registry, "list_tables", json!({"pattern": pattern})).await;
+    // By its comment, and by a column, whose name is then a part of the answer.
+    assert_eq!(list("row an").await, r#"[{"name":"orders","rows":3,"comment":"One row an order"}]"#);
+    assert_eq!(list("note").await, r#"[{"name":"orders","rows":3,"comment":"One row an order","columns":"note"}]"#);
+    assert_eq!(
+        list("customer").await,
+        r#"[{"name":"customers","rows":2},{"name":"orders","rows":3,"comment":"One row an order","columns":"customer"}]"#
+    );
+    assert_eq!(list("note missing").await, "[]");
+    let every_column = call_tool(&registry, "list_tables", json!({"pattern": "note", "format": "ndjson"})).await;
+    assert_eq!(every_column.trim_end(), r#"{"database":"shop","name":"orders","rows":3,"comment":"One row an order"}"#);
+}
+
+#[tokio::test]
 async fn an_unreachable_database_is_an_error_when_it_is_requested_by_name() {
     let registry = node([shop(), unreachable()]);
     insta::assert_snapshot!(call_tool(&registry, "list_tables", json!({"database": "warehouse"})).await, @"unavailable: the disk is away");

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use object_store::path::Path as Location;
-use tidegate_core::{Error, ErrorKind, nearest_names};
+use tidegate_core::{Error, ErrorKind};
 use tidegate_query::Catalog;
 
 use super::file_kind::NamedFormat;
@@ -114,11 +114,8 @@ impl FileTablesSnapshot {
     }
 
     fn no_such_table(&self, name: &str, database: &str) -> Error {
-        let names = || self.catalog.tables.iter().map(|table| table.name.as_str());
-        let near = nearest_names(name, names());
-        let choices = if near.is_empty() { names().take(20).map(str::to_owned).collect() } else { near };
         Error::new(ErrorKind::NotFound, format!("there is no table {name:?} in database {database:?}"))
-            .with_choices(choices)
+            .with_choices(self.catalog.nearest_tables(name))
             .with_hint("Use the tool list_tables to see the tables.")
     }
 }

@@ -13,7 +13,7 @@ use super::super::state::{HttpOptions, HttpState};
 pub(super) const EXTRACT: QueryParameter =
     QueryParameter::new("extract", ParameterKind::Text, "Return only the distinct values of this column, sorted");
 pub(super) const PATTERN: QueryParameter =
-    QueryParameter::new("pattern", ParameterKind::Text, "Part of the name, or a glob: ord*");
+    QueryParameter::new("pattern", ParameterKind::Text, "Words of name, comment or columns; or a glob: ord*");
 pub(super) const SAMPLES: QueryParameter =
     QueryParameter::new("samples", ParameterKind::Integer, "Number of example values per column");
 pub(super) const DATABASE: QueryParameter =
