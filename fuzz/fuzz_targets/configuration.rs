@@ -19,6 +19,7 @@ mod config {
     pub(crate) mod quantities;
     mod types;
     pub(crate) mod variables;
+    mod yaml_errors;
     mod yaml_tree;
 
     pub(crate) use file_hashes::FileHashes;

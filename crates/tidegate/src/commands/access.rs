@@ -1,6 +1,6 @@
 //! `tidegate access explain`: the access of a principal, and the reasons for denials.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
@@ -8,6 +8,7 @@ use tidegate_core::{AuthMethod, Authenticator, CallOrigin, Caller, Credentials, 
 use tidegate_runtime::Snapshot;
 
 use crate::command_error::CommandError;
+use crate::config::{declared_uses, name_entries};
 use crate::open_node::OpenNode;
 use crate::options::{GlobalOptions, LimitDefaults};
 use crate::output;
@@ -51,8 +52,7 @@ impl AccessCommand {
         let caller = Caller::new(explain.principal(&open_node).await?, origin);
         let toolset = explain.toolset.as_deref().map(|name| open_node.toolset(name, &caller)).transpose()?;
         let caller = caller.with_toolset(toolset);
-        let mut lines = explain.render_lines(&open_node.node().registry().snapshot(), &caller);
-        lines.extend(explain.render_databases(&open_node, &caller));
+        let lines = explain.render_lines(&open_node, &open_node.node().registry().snapshot(), &caller);
         if lines.is_empty() {
             let name = explain.name.unwrap_or_default();
             return Err(CommandError::Usage(format!("there is no tool, resource, prompt or database {name:?}")));
@@ -90,25 +90,39 @@ impl AccessExplainArguments {
         self.name.as_ref().is_none_or(|only| only == name)
     }
 
-    /// The databases that the tools with an argument "database" can use.
-    fn render_databases(&self, open_node: &OpenNode, caller: &Caller) -> Vec<String> {
+    /// The entries, and the databases that the tools with an argument "database" can use. A declared entry uses its
+    /// database for its callers, whatever their roles name.
+    fn render_lines(&self, open_node: &OpenNode, snapshot: &Snapshot, caller: &Caller) -> Vec<String> {
         let databases = open_node.assembly.open_databases();
-        let names = databases.iter().map(|database| database.name()).filter(|name| self.is_selected(name));
-        names
-            .map(|name| match caller.principal.grants.databases.includes(name) {
+        let names: Vec<&str> = databases.iter().map(|database| database.name()).collect();
+        let granted = &caller.principal.grants.databases;
+        let mut uses = declared_uses(&open_node.loaded_config.config, &names);
+        uses.retain(|used| !granted.includes(used.database));
+        // The databases that are used by entries of the caller, with these.
+        let mut used_by: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        let mut lines = Vec::new();
+        for entry in snapshot.entries() {
+            let used = uses.iter().find(|used| used.kind == entry.kind && used.entry == entry.name);
+            let line = match (entry.access.authorize(entry.name, caller), used) {
+                (Ok(()), None) => format!("yes  {} {}", entry.kind, entry.name),
+                (Ok(()), Some(used)) => {
+                    used_by.entry(used.database).or_default().push(entry.name);
+                    format!("yes  {} {} (uses the database {})", entry.kind, entry.name, used.database)
+                }
+                (Err(error), _) => format!("no   {} {}: {}", entry.kind, entry.name, error.message()),
+            };
+            lines.extend(Some(line).filter(|_| self.is_selected(entry.name)));
+        }
+        lines.extend(names.into_iter().filter(|name| self.is_selected(name)).map(|name| {
+            let by = used_by.get(name).map(|entries| format!("; used for the caller by {}", name_entries(entries)));
+            match granted.includes(name) {
                 true => format!("yes  database {name}"),
-                false => format!("no   database {name}: no role of the caller names it under databases"),
-            })
-            .collect()
-    }
-
-    fn render_lines(&self, snapshot: &Snapshot, caller: &Caller) -> Vec<String> {
-        let entries = snapshot.entries().filter(|entry| self.is_selected(entry.name));
-        entries
-            .map(|entry| match entry.access.authorize(entry.name, caller) {
-                Ok(()) => format!("yes  {} {}", entry.kind, entry.name),
-                Err(error) => format!("no   {} {}: {}", entry.kind, entry.name, error.message()),
-            })
-            .collect()
+                false => {
+                    let by = by.unwrap_or_default();
+                    format!("no   database {name}: no role of the caller names it under databases{by}")
+                }
+            }
+        }));
+        lines
     }
 }

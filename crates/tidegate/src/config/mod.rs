@@ -6,6 +6,7 @@ mod config_warnings;
 mod databases;
 mod declarations;
 mod declared_entries;
+mod declared_uses;
 mod document;
 mod file_hashes;
 #[cfg(test)]
@@ -40,12 +41,14 @@ mod tenancy;
 mod tls;
 mod types;
 mod variables;
+mod yaml_errors;
 mod yaml_tree;
 
 use std::path::{Path, PathBuf};
 
 pub(crate) use authentication::{requires_authentication, token_options, unknown_role_message};
 pub(crate) use compose::{ComposePostgres, postgres_services};
+pub(crate) use declared_uses::{declared_uses, name_entries};
 use document::Document;
 pub(crate) use document::render_report;
 pub(crate) use file_hashes::FileHashes;

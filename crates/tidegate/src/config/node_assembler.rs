@@ -29,8 +29,8 @@ use super::telemetry_receivers::ReceiverDatabases;
 use super::tls::RunningTls;
 use super::types::Config;
 use super::{
-    ConfigError, LoadedConfig, authentication, config_warnings, ingest, ingest_numbers, limits, names, safeguards,
-    telemetry_sources, tenancy, tls,
+    ConfigError, LoadedConfig, authentication, config_warnings, declared_uses, ingest, ingest_numbers, limits, names,
+    safeguards, telemetry_sources, tenancy, tls,
 };
 
 const LIST_TIME_TO_LIVE: Duration = Duration::from_secs(60);
@@ -62,7 +62,8 @@ pub(crate) struct ApplyReport {
     pub(crate) warnings: Vec<String>,
     /// The databases that another process writes, and why this one does not.
     pub(crate) read_only: Vec<(String, String)>,
-    /// What was recognised in log sources, and the nodes of networks that answer, a line for each.
+    /// What was recognised in log sources, the nodes of networks that answer, and databases that a role uses by declared
+    /// entries only, a line for each.
     pub(crate) notes: Vec<String>,
     pub(crate) databases: usize,
     pub(crate) tools: usize,
@@ -241,7 +242,7 @@ impl NodeAssembler {
             databases: databases.len(),
             warnings,
             read_only,
-            notes: Vec::new(),
+            notes: declared_uses::role_notes(config, &databases),
             tools: config.tools.len(),
         };
         inspect(&open, &previous, &mut problems, &mut report).await;

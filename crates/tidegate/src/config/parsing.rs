@@ -8,7 +8,7 @@
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
-use tidegate_core::nearest_names;
+use tidegate_core::{misspelled_name, nearest_names};
 
 use super::document::Document;
 use super::problem::ConfigProblem;
@@ -102,9 +102,12 @@ impl<'a> SchemaChecker<'a> {
                 (None, Some(Value::Bool(false))) => {
                     let names = || properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));
                     let near = nearest_names(name, names());
-                    let advice = match near.first() {
-                        Some(near) => format!("did you mean {near}?"),
-                        None => format!("the keys are {}", names().collect::<Vec<_>>().join(", ")),
+                    let is_misspelled = misspelled_name(name, names()).is_some();
+                    let above = self.key_above(members, properties, (name, &path)).filter(|_| !is_misspelled);
+                    let advice = match (above, near.first()) {
+                        (Some(above), _) => format!("it is a key of {above} above it: indent it more"),
+                        (None, Some(near)) => format!("did you mean {near}?"),
+                        (None, None) => format!("the keys are {}", names().collect::<Vec<_>>().join(", ")),
                     };
                     self.problems.push(ConfigProblem::new(path, format!("unknown key; {advice}")));
                 }
@@ -117,6 +120,34 @@ impl<'a> SchemaChecker<'a> {
                 self.problems.push(ConfigProblem::new(path, format!("{name} is missing")));
             }
         }
+    }
+
+    /// The nearest of `members` on a line above the unknown key `name` at `path` that has a key of this name itself.
+    fn key_above<'b>(
+        &self,
+        members: &'b Map<String, Value>,
+        properties: Option<&'a Map<String, Value>>,
+        (name, path): (&str, &str),
+    ) -> Option<&'b str> {
+        let position = self.document.position(path)?;
+        let enclosing = path.strip_suffix(name)?.trim_end_matches('.');
+        let above = members.keys().filter_map(|other| {
+            properties?.get(other).filter(|schema| self.has_key(schema, name))?;
+            let other_position = self.document.position(&join_path(enclosing, other))?;
+            let is_above = other_position.file == position.file && other_position.line < position.line;
+            Some((other_position, other.as_str())).filter(|_| is_above)
+        });
+        above.max_by_key(|(position, _)| *position).map(|(_, other)| other)
+    }
+
+    /// Whether a map of `schema`, or one in a list of it, has the key `name`.
+    fn has_key(&self, schema: &'a Value, name: &str) -> bool {
+        let schema = self.resolve_reference(schema);
+        let choices = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
+        let has = |schema: &Value| schema.get("properties").is_some_and(|properties| properties.get(name).is_some());
+        std::iter::once(schema)
+            .chain(choices.map(|choice| self.resolve_reference(choice)))
+            .any(|schema| has(schema) || schema.get("items").is_some_and(|items| has(self.resolve_reference(items))))
     }
 
     fn wrong_type(&mut self, value: &Value, expected: &str, path: &str) {

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::problem::{ConfigProblem, SourcePosition};
+use super::yaml_errors::YamlError;
 
 /// Values of a document, those that aliases repeat included.
 const VALUES_MAX: usize = 200_000;
@@ -72,8 +73,10 @@ pub(super) fn parse_documents(text: &str, file: usize) -> Result<Vec<(SourcePosi
         match event {
             Ok((event, span)) => builder.on_event(&event, span)?,
             Err(error) => {
-                let position = SourcePosition { file, line: error.marker().line(), column: error.marker().col() + 1 };
-                return Err(vec![ConfigProblem::at_position(position, format!("is no YAML: {}", error.info()))]);
+                let marker = error.marker();
+                let YamlError { line, column, message } =
+                    YamlError::new(text, marker.line(), marker.col() + 1, error.info());
+                return Err(vec![ConfigProblem::at_position(SourcePosition { file, line, column }, message)]);
             }
         }
     }

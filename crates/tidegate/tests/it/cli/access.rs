@@ -32,12 +32,12 @@ fn access_explain_snapshot() {
     insta::assert_snapshot!(matrix, @r"
     nothing via http: 
     nothing via stdio: 
-    clerk via http: tool orders_all, prompt explore
-    clerk via stdio: tool orders_all, tool orders_local, prompt explore
+    clerk via http: tool orders_all (uses the database shop), prompt explore
+    clerk via stdio: tool orders_all (uses the database shop), tool orders_local (uses the database shop), prompt explore
     chief via http: tool orders_all, tool orders_secret, prompt explore, database shop
     chief via stdio: tool orders_all, tool orders_secret, tool orders_local, prompt explore, database shop
-    nothing,clerk via http: tool orders_all, prompt explore
-    nothing,clerk via stdio: tool orders_all, tool orders_local, prompt explore
+    nothing,clerk via http: tool orders_all (uses the database shop), prompt explore
+    nothing,clerk via stdio: tool orders_all (uses the database shop), tool orders_local (uses the database shop), prompt explore
     admin via http: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, resource table, resource database, resource job, prompt ask, prompt explain_slow_query, prompt explore, prompt summarise_table, database other, database shop
     admin via stdio: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, tool orders_local, resource table, resource database, resource job, prompt ask, prompt explain_slow_query, prompt explore, prompt summarise_table, database other, database shop
     local via http: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, resource table, resource database, resource job, prompt ask, prompt explain_slow_query, prompt explore, prompt summarise_table, database other, database shop
@@ -57,7 +57,16 @@ fn access_explain_gives_the_reason() {
     insta::assert_snapshot!(explain(&["--role", "clerk", "orders_local"]), @"no   tool orders_local: it cannot be called over this transport or from this network");
     insta::assert_snapshot!(explain(&["--role", "admin", "--toolset", "one", "sql"]), @"no   tool sql: it is not in the toolset of this endpoint");
     insta::assert_snapshot!(explain(&["--role", "chief", "other"]), @"no   database other: no role of the caller names it under databases");
+    insta::assert_snapshot!(explain(&["--role", "clerk", "shop"]), @"no   database shop: no role of the caller names it under databases; used for the caller by orders_all");
     insta::assert_snapshot!(explain(&["--role", "nobody"]), @r#"error: there is no role "nobody"; the roles are nothing, clerk, chief, admin"#);
     insta::assert_snapshot!(explain(&["--role", "anonymous"]), @"error: authentication is required: send Authorization: Bearer with an API key or a token");
     insta::assert_snapshot!(explain(&["--role", "admin", "nothing_of_that_name"]), @r#"error: there is no tool, resource, prompt or database "nothing_of_that_name""#);
+}
+
+#[test]
+fn config_check_names_the_databases_that_a_role_uses_by_declared_tools_only() {
+    let ran = ConfiguredFolder::new(CONFIGURATION).run(&["config", "check"]);
+    let note = "role clerk: uses the database shop only by orders_all, orders_local; its databases do not name it";
+    let notes: Vec<&str> = ran.lines().into_iter().filter(|line| line.starts_with("role ")).collect();
+    assert_eq!((ran.code, notes.as_slice()), (Some(0), [note].as_slice()), "{ran:?}");
 }

@@ -92,6 +92,21 @@ fn reports_yaml_errors_with_position() {
 }
 
 #[test]
+fn an_error_of_indentation_is_at_its_line_and_says_what_fits() {
+    let first = |text: &str| check(text).lines().nth(1).unwrap_or_default().to_owned();
+    let wrong = first("server:\n  title: T\n   listen: x\n");
+    let fitting = "write 2 as for title, or 0 as for server";
+    let expected = "tidegate.yaml:4:4: is no YAML: the line is indented by 3 spaces, which fits no line above it";
+    assert_eq!(wrong, format!("{expected}; {fitting}"));
+    let tab = first("server:\n  title: T\n\tlisten: x\n");
+    assert_eq!(tab, "tidegate.yaml:4:1: is no YAML: a tab indents the line; indent with spaces");
+    let word = first("server:\n  title\n  listen: x\n");
+    assert!(word.starts_with("tidegate.yaml:3:3: is no YAML: the line has no colon"), "{word}");
+    let outside = first("server:\n  listen: '127.0.0.1:1'\ntitle: T\n");
+    assert_eq!(outside, "tidegate.yaml:4:1: title: unknown key; it is a key of server above it: indent it more");
+}
+
+#[test]
 fn reports_unknown_references() {
     insta::assert_snapshot!(check("roles: [{name: clerk, toolsets: [suport]}, {name: clerk}]\ntoolsets: {support: ['*'], discover: [], sse: []}\nauth: {anonymous: [clark], local: [nobody]}\n"), @r#"
     error: the configuration cannot be used
@@ -325,7 +340,10 @@ tools: [{name: mine, description: M, sql: SELECT 1 AS one}]
     let printed: Vec<&str> = ran.lines().into_iter().filter_map(|line| line.strip_prefix("warning: ")).collect();
     assert_eq!((printed.as_slice(), ran.stderr.as_str()), (warnings.as_slice(), ""));
     let explain = |role: &str| configured.run(&["access", "explain", "--role", role, "shop"]).stdout;
-    assert_eq!(explain("clerk"), "no   database shop: no role of the caller names it under databases\n");
+    assert_eq!(
+        explain("clerk"),
+        "no   database shop: no role of the caller names it under databases; used for the caller by mine\n"
+    );
     assert_eq!(explain("chief"), "yes  database shop\n");
 }
 
