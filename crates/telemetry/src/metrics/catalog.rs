@@ -50,6 +50,15 @@ pub struct LabelSummary {
     pub values: usize,
     /// Whether there may be more values, because they are only counted up to a bound.
     pub is_lower_bound: bool,
+    /// Its value, if it is known to have only one.
+    pub only_value: Option<String>,
+}
+
+impl LabelSummary {
+    /// A label with this name, whose values are not known.
+    pub fn named(name: String) -> Self {
+        Self { name, values: 0, is_lower_bound: true, only_value: None }
+    }
 }
 
 /// Collects the metrics of a source from their series.
@@ -165,7 +174,10 @@ impl CatalogBuilder {
 }
 
 fn summarize_label((name, label): (String, CollectedLabel)) -> LabelSummary {
-    LabelSummary { name, values: label.values.len(), is_lower_bound: label.is_lower_bound }
+    let CollectedLabel { values, is_lower_bound } = label;
+    let count = values.len();
+    let only_value = values.into_iter().next().filter(|_| count == 1 && !is_lower_bound);
+    LabelSummary { name, values: count, is_lower_bound, only_value }
 }
 
 fn hash(name: &str) -> u64 {
@@ -206,6 +218,7 @@ mod tests {
         let mut builder = CatalogBuilder::default();
         (0..1_500).for_each(|id| builder.add_series("m", &Labels::new([("id", id.to_string())]), None));
         let labels = builder.finish().0[0].labels.clone().unwrap();
-        assert_eq!(labels, [LabelSummary { name: "id".to_owned(), values: 1_000, is_lower_bound: true }]);
+        let expected = LabelSummary { name: "id".to_owned(), values: 1_000, is_lower_bound: true, only_value: None };
+        assert_eq!(labels, [expected]);
     }
 }

@@ -1,6 +1,6 @@
 //! `tidegate metrics`: the metrics of a source, and the points of one, for people.
 
-use std::io::Write as _;
+use std::io::{Stdout, Write as _};
 
 use anstyle::Style;
 use clap::Args;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::call::ToolCaller;
 use crate::command_error::CommandError;
 use crate::options::GlobalOptions;
-use crate::standard_stream::standard_output;
+use crate::standard_stream::{StandardStream, standard_output};
 use crate::{output, quantity};
 
 /// The number of points of a line.
@@ -112,6 +112,7 @@ impl MetricsCommand {
         self.add_pattern(&mut arguments);
         let answer = caller.call_json("compare_metrics", arguments).await?;
         let mut output = standard_output();
+        print_shared_labels(&mut output, &answer)?;
         for series in answer["changed"].as_array().into_iter().flatten() {
             let change = match series["change"].as_f64() {
                 Some(change) => format!("{:+.0} %", change * 100.0),
@@ -129,6 +130,16 @@ impl MetricsCommand {
     }
 }
 
+/// The labels that each line below has.
+fn print_shared_labels(output: &mut StandardStream<Stdout>, answer: &Value) -> Result<(), CommandError> {
+    let shared = labels(&answer["shared_labels"]);
+    if !shared.is_empty() {
+        output.write_styled(DIMMED, format_args!("all: {shared}"))?;
+        writeln!(output)?;
+    }
+    Ok(())
+}
+
 fn print_listing(answer: &Value) -> Result<(), CommandError> {
     let mut output = standard_output();
     for source in answer["sources"].as_array().into_iter().flatten() {
@@ -138,6 +149,7 @@ fn print_listing(answer: &Value) -> Result<(), CommandError> {
         }
         writeln!(output)?;
     }
+    print_shared_labels(&mut output, answer)?;
     for metric in answer["metrics"].as_array().into_iter().flatten() {
         let parts = [("kind", ""), ("unit", ""), ("series", " series")];
         let parts = parts.into_iter().filter(|(name, _)| !metric[name].is_null());
@@ -168,6 +180,7 @@ fn print_points(answer: &Value) -> Result<(), CommandError> {
     writeln!(output, "{}{unit}, every {}", text(&answer["computed"]), text(&answer["step"]))?;
     output.write_styled(DIMMED, format_args!("{} to {}", text(&answer["from"]), text(&answer["to"])))?;
     writeln!(output)?;
+    print_shared_labels(&mut output, answer)?;
     let series: Vec<&Value> = answer["series"].as_array().into_iter().flatten().collect();
     for series in &series {
         let values: Vec<Option<f64>> = series["values"].as_array().into_iter().flatten().map(Value::as_f64).collect();

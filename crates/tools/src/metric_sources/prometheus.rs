@@ -171,7 +171,7 @@ impl<'a> PrometheusMetrics<'a> {
             name: metric.to_owned(),
             kind: family.map_or_else(|| guess_kind(metric), |_| families.kind_of(metric)),
             unit: family.and_then(|family| family.unit.clone()),
-            labels: Some(labels.map(|name| LabelSummary { name, values: 0, is_lower_bound: true }).collect()),
+            labels: Some(labels.map(LabelSummary::named).collect()),
             ..MetricSummary::default()
         }))
     }

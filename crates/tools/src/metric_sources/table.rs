@@ -255,9 +255,7 @@ impl<'a> TableMetrics<'a> {
             TableShape::Narrow { .. } => vec![metric],
             TableShape::Wide { columns } => columns.iter().map(String::as_str).collect(),
         };
-        let labels =
-            self.columns.labels.iter().map(|name| LabelSummary { name: name.clone(), values: 0, is_lower_bound: true });
-        let labels: Vec<_> = labels.collect();
+        let labels: Vec<_> = self.columns.labels.iter().cloned().map(LabelSummary::named).collect();
         let summary = |name: &&str| MetricSummary {
             name: (*name).to_owned(),
             kind: self.columns.kind.without_rows(name),

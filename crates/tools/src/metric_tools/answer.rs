@@ -9,17 +9,23 @@ use tidegate_telemetry::metrics::{
 /// The maximum number of characters of a description.
 const HELP_CHARACTERS_MAX: usize = 120;
 
+/// The member with the labels that are the same everywhere, such as those of the resource of OpenTelemetry.
+const SHARED_LABELS: &str = "shared_labels";
+
 /// A list of metrics and groups.
 pub(super) fn listing_json(listing: &MetricListing) -> Map<String, Value> {
     let (mut metrics, mut groups) = (Vec::new(), Vec::new());
     for entry in &listing.entries {
         match entry {
-            ListingEntry::Metric(metric) => metrics.push(summary_json(metric)),
+            ListingEntry::Metric(metric) => metrics.push(&**metric),
             ListingEntry::Group(group) => groups.push(group_json(group)),
         }
     }
+    let shared = shared_values(&metrics);
+    let metrics: Vec<Value> = metrics.into_iter().map(|metric| summary_json(metric, &shared)).collect();
     let mut json = Map::new();
     json.insert("matched".to_owned(), listing.matched.into());
+    insert_shared(&mut json, &shared);
     json.insert("metrics".to_owned(), metrics.into());
     if !groups.is_empty() {
         json.insert("groups".to_owned(), groups.into());
@@ -33,7 +39,36 @@ pub(super) fn listing_json(listing: &MetricListing) -> Map<String, Value> {
     json
 }
 
-fn summary_json(metric: &MetricSummary) -> Value {
+/// The labels that all `metrics` have, with the only value that each of them has. One metric shares nothing.
+fn shared_values(metrics: &[&MetricSummary]) -> Labels {
+    let [first, others @ ..] = metrics else { return Labels::default() };
+    let is_shared = |label: &&LabelSummary| {
+        label.only_value.is_some()
+            && !others.is_empty()
+            && others.iter().all(|other| other.labels.iter().flatten().any(|theirs| theirs == *label))
+    };
+    let shared = first.labels.iter().flatten().filter(is_shared);
+    Labels::new(shared.filter_map(|label| Some((label.name.clone(), label.only_value.clone()?))))
+}
+
+/// The labels that all of `series` have, with the same value. One series shares nothing.
+fn shared_labels<'a>(series: impl Iterator<Item = &'a Labels> + Clone) -> Labels {
+    let mut others = series;
+    let Some(first) = others.next() else { return Labels::default() };
+    if others.clone().next().is_none() {
+        return Labels::default();
+    }
+    let is_shared = |(name, value): &(&str, &str)| others.clone().all(|other| other.get(name) == Some(*value));
+    Labels::new(first.iter().filter(is_shared))
+}
+
+fn insert_shared(json: &mut Map<String, Value>, shared: &Labels) {
+    if !shared.is_empty() {
+        json.insert(SHARED_LABELS.to_owned(), labels_json(shared, &Labels::default()));
+    }
+}
+
+fn summary_json(metric: &MetricSummary, shared: &Labels) -> Value {
     let mut json = Map::from_iter([("name".to_owned(), metric.name.clone().into())]);
     let mut set = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -43,20 +78,22 @@ fn summary_json(metric: &MetricSummary) -> Value {
     set("kind", (metric.kind.name() != "unknown").then(|| metric.kind.name().into()));
     set("unit", metric.unit.clone().map(Value::from));
     set("help", metric.help.as_ref().map(|help| help.chars().take(HELP_CHARACTERS_MAX).collect::<String>().into()));
-    set("labels", metric.labels.as_ref().filter(|labels| !labels.is_empty()).map(|labels| label_counts(labels)));
+    let labels = metric.labels.iter().flatten().filter(|label| shared.get(&label.name).is_none());
+    let labels: Map<String, Value> = labels.map(label_count).collect();
+    set("labels", Some(labels).filter(|labels| !labels.is_empty()).map(Value::Object));
     set("series", metric.series.map(Value::from));
     set("from", metric.covers.map(|covers| format_time(covers.after_ns).into()));
     set("to", metric.covers.map(|covers| format_time(covers.before_ns.saturating_sub(1)).into()));
     Value::Object(json)
 }
 
-/// The labels with the number of their values; `1000+` where there may be more.
-fn label_counts(labels: &[LabelSummary]) -> Value {
-    let count = |label: &LabelSummary| match label.is_lower_bound {
+/// A label with the number of its values; `1000+` where there may be more.
+fn label_count(label: &LabelSummary) -> (String, Value) {
+    let count = match label.is_lower_bound {
         true => Value::from(format!("{}+", label.values)),
         false => Value::from(label.values),
     };
-    Value::Object(labels.iter().map(|label| (label.name.clone(), count(label))).collect())
+    (label.name.clone(), count)
 }
 
 fn group_json(group: &MetricGroup) -> Value {
@@ -66,10 +103,14 @@ fn group_json(group: &MetricGroup) -> Value {
 /// The points of series. A value of `null` is a gap.
 pub(super) fn points_json(answer: &MetricAnswer) -> Map<String, Value> {
     let window = answer.grid.window();
+    let largest = answer.left_out.iter().flat_map(|left_out| &left_out.largest);
+    let named = answer.series.iter().map(|series| &series.labels).chain(largest);
+    // Those that the call groups by are what it asked for.
+    let shared = if answer.label_aggregation.is_none() { shared_labels(named) } else { Labels::default() };
     let series: Vec<Value> = answer
         .series
         .iter()
-        .map(|series| json!({"labels": labels_json(&series.labels), "values": numbers(&series.values)}))
+        .map(|series| json!({"labels": labels_json(&series.labels, &shared), "values": numbers(&series.values)}))
         .collect();
     let mut json = Map::new();
     json.insert("computed".to_owned(), description(answer).into());
@@ -79,9 +120,10 @@ pub(super) fn points_json(answer: &MetricAnswer) -> Map<String, Value> {
     json.insert("from".to_owned(), format_time(window.after_ns).into());
     json.insert("to".to_owned(), format_time(window.before_ns).into());
     json.insert("step".to_owned(), answer.grid.step_text().into());
+    insert_shared(&mut json, &shared);
     json.insert("series".to_owned(), series.into());
     if let Some(left_out) = &answer.left_out {
-        let largest: Vec<Value> = left_out.largest.iter().map(labels_json).collect();
+        let largest: Vec<Value> = left_out.largest.iter().map(|labels| labels_json(labels, &shared)).collect();
         json.insert(
             "left_out".to_owned(),
             json!({"series": left_out.count, "share": rounded(left_out.share), "largest": largest}),
@@ -114,9 +156,11 @@ fn description(answer: &MetricAnswer) -> String {
 /// The series that changed most.
 pub(super) fn comparison_json(answer: &ComparisonAnswer) -> Map<String, Value> {
     let mut json = Map::new();
+    let shared = shared_labels(answer.ranked.iter().map(|series| &series.labels));
     json.insert("window".to_owned(), window_json(answer.options.interest));
     json.insert("baseline".to_owned(), window_json(answer.options.baseline));
-    json.insert("changed".to_owned(), answer.ranked.iter().map(compared_json).collect());
+    insert_shared(&mut json, &shared);
+    json.insert("changed".to_owned(), answer.ranked.iter().map(|series| compared_json(series, &shared)).collect());
     json.insert("compared".to_owned(), answer.compared.into());
     json.insert("unchanged".to_owned(), answer.unchanged.into());
     if answer.left_out > 0 {
@@ -128,7 +172,7 @@ pub(super) fn comparison_json(answer: &ComparisonAnswer) -> Map<String, Value> {
     json
 }
 
-fn compared_json(series: &ComparedSeries) -> Value {
+fn compared_json(series: &ComparedSeries, shared: &Labels) -> Value {
     let summary = |summary: &Option<DistributionSummary>| match summary {
         Some(DistributionSummary { count, mean, min, median, max }) => json!({"values": count, "mean": rounded(*mean),
             "min": rounded(*min), "median": rounded(*median), "max": rounded(*max)}),
@@ -136,7 +180,7 @@ fn compared_json(series: &ComparedSeries) -> Value {
     };
     let mut json = Map::from_iter([
         ("metric".to_owned(), series.metric.clone().into()),
-        ("labels".to_owned(), labels_json(&series.labels)),
+        ("labels".to_owned(), labels_json(&series.labels, shared)),
         ("score".to_owned(), rounded(series.score)),
     ]);
     json.insert("change".to_owned(), series.relative_change.map_or(Value::Null, rounded));
@@ -152,8 +196,10 @@ fn window_json(window: TimeWindow) -> Value {
     json!({"from": format_time(window.after_ns), "to": format_time(window.before_ns)})
 }
 
-fn labels_json(labels: &Labels) -> Value {
-    Value::Object(labels.iter().map(|(name, value)| (name.to_owned(), value.into())).collect())
+/// The labels without those of `shared`.
+fn labels_json(labels: &Labels, shared: &Labels) -> Value {
+    let own = labels.iter().filter(|(name, _)| shared.get(name).is_none());
+    Value::Object(own.map(|(name, value)| (name.to_owned(), value.into())).collect())
 }
 
 fn numbers(values: &[Option<f64>]) -> Value {

@@ -19,7 +19,7 @@ pub(crate) fn catalog() -> Vec<MetricSummary> {
         unit: Some("seconds".to_owned()),
         labels: Some(
             ["instance", "job"]
-                .map(|name| LabelSummary { name: name.to_owned(), values: 3, is_lower_bound: false })
+                .map(|name| LabelSummary { name: name.to_owned(), values: 3, is_lower_bound: false, only_value: None })
                 .into(),
         ),
         covers: Some(TimeWindow::new(0, 3_600 * S)),

@@ -207,6 +207,37 @@ async fn sums_declare_whether_they_are_counters() {
 }
 
 #[tokio::test]
+async fn labels_of_a_resource_are_shown_once() {
+    let node = Node::start(CONFIGURATION);
+    let attribute = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
+    let point = |country: &str, value: &str| json!({"timeUnixNano": "1700000100000000000", "asInt": value, "attributes": [attribute("country", country)]});
+    let gauge = |name: &str, points: Value| json!({"name": name, "gauge": {"dataPoints": points}});
+    let metrics =
+        [gauge("stock", json!([point("de", "1"), point("fr", "2")])), gauge("open", json!([point("de", "3")]))];
+    let resource = json!({"attributes": [attribute("service.name", "shop"), attribute("host.name", "node-1")]});
+    let body = json!({"resourceMetrics": [{"resource": resource, "scopeMetrics": [{"metrics": metrics}]}]});
+    assert_eq!(node.send_json("sender", "/v1/metrics", &body).await.status(), StatusCode::OK);
+
+    let listed = node.call("reader", "list_metrics", &json!({"source": "otel_metrics_gauge"})).await.1;
+    assert_eq!(listed["shared_labels"]["resource.host.name"], "node-1", "{listed}");
+    assert_eq!(listed["metrics"][1]["labels"], json!({"country": 2}), "{listed}");
+    let query = async |more: Value| {
+        let mut arguments = json!({"source": "otel_metrics_gauge", "metric": "stock", "after": 1_700_000_000,
+            "before": 1_700_000_200, "points": 1});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        node.call("reader", "query_metrics", &arguments).await.1
+    };
+    let both = query(json!({})).await;
+    assert_eq!(both["shared_labels"]["resource.host.name"], "node-1", "{both}");
+    let expected = json!([{"labels": {"country": "fr"}, "values": [2]}, {"labels": {"country": "de"}, "values": [1]}]);
+    assert_eq!(both["series"], expected, "{both}");
+    // One series has all of its labels.
+    let one = query(json!({"labels": {"country": "de"}})).await;
+    assert_eq!(one["series"][0]["labels"]["resource.host.name"], "node-1", "{one}");
+    assert!(one["shared_labels"].is_null(), "{one}");
+}
+
+#[tokio::test]
 async fn refusals_have_the_form_of_the_protocol() {
     let node = Node::start(CONFIGURATION);
     let headers = [("content-type", PROTOBUF)];
