@@ -57,6 +57,6 @@ mod tests {
         assert_eq!(catalog.nearest_tables("invoice"), ["invoice_lines", "ar_docs"]);
         assert_eq!(catalog.nearest_tables("warehouses").last().map(String::as_str), Some("stock"));
         // A part of a word is another word.
-        assert!(!catalog.nearest_tables("art").contains(&"stock".to_owned()));
+        assert!(!catalog.nearest_tables("art_invoices").contains(&"stock".to_owned()));
     }
 }
