@@ -181,3 +181,15 @@ WHERE origin = 'EWR' AND month = 7 AND day = 1 AND hour < 4 ORDER BY time_hour;
 SELECT count(*) FROM flights WHERE flight = '1545' OR dest = 'LAX'::varchar OR distance > '4000';
 SELECT * FROM (VALUES (1, 'a'), (2.5, NULL)) v ORDER BY 1;
 SELECT cast(NULL AS int), NULL::text, NULL::date + 1, cast(NULL AS numeric(5, 2)) * 2, NULL::boolean AND false;
+
+-- A floating-point number becomes a numeric by the digits that its type has for certain, rounded half away from zero
+SELECT 0.285::float8::numeric(10, 2) AS a, 1.005::float8::numeric(10, 2) AS b, 2.675::float8::numeric(10, 2) AS c, (-0.285)::float8::numeric(5, 2) AS d,
+  1e25::float8::numeric(30, 2) AS e, 1e-40::float8::numeric(10, 2) AS f, 123456789::real::numeric(12, 0) AS g, 1e15::real::numeric(38, 2) AS h,
+  0.1::real::numeric(10, 8) AS i, 123456.789::real::numeric AS j, 7.8::real::numeric AS k, 0.5::float8::numeric(1, 0) AS l, 2.5::real::numeric(2, 0) AS m;
+SELECT id, r::numeric(38, 6) AS r, d::numeric(38, 6) AS d FROM floats WHERE id NOT IN (1, 2, 3, 8, 9) ORDER BY id;
+SELECT id, r::numeric AS r, d::numeric AS d FROM floats WHERE id IN (4, 5) OR id BETWEEN 10 AND 23 ORDER BY id;
+SELECT id, round(d1::numeric, 3) AS rounded, d1::numeric(20, 1) AS one, d1::real::numeric(20, 3) AS r FROM nums ORDER BY id;
+SELECT sum(r::numeric) AS exact, sum(r::numeric(10, 1)) AS rounded, max(r::numeric(10, 2)) AS largest FROM floats WHERE id BETWEEN 10 AND 18;
+SELECT id, r::numeric(10, 1) = 0.1 AS r, d::numeric(10, 1) IN (0.1, 0.5, 2.5) AS d FROM floats WHERE id BETWEEN 10 AND 20 ORDER BY id;
+-- fails
+SELECT 1234.5::float8::numeric(5, 2);

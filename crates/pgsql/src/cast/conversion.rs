@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
-use super::{from_text, to_text};
+use super::{from_text, numeric, to_text};
 use crate::data_type::is_text;
 use crate::list::{as_list, item_type};
 use crate::number::{convert_integers_exactly, has_unconstrained_scale, out_of_range_error, round_half_away_from_zero};
@@ -39,7 +39,11 @@ pub(super) fn needs_postgres_cast(from: &DataType, to: &DataType) -> Result<bool
     if time::is_conversion(from, to) {
         return Ok(true);
     }
-    Ok(to.is_integer() && (from.is_floating() || matches!(from, DataType::Decimal128(..))))
+    Ok(match to {
+        integer if integer.is_integer() => from.is_floating() || matches!(from, DataType::Decimal128(..)),
+        DataType::Decimal128(..) => from.is_floating(),
+        _ => false,
+    })
 }
 
 /// Casts its argument to a type as PostgreSQL does.
@@ -87,6 +91,9 @@ fn convert_values(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     }
     if time::is_conversion(from, to) {
         return time::convert(values, to);
+    }
+    if from.is_floating() && to.is_decimal() {
+        return numeric::from_floats(values, to, false);
     }
     if from.is_integer() {
         return Ok(cast(values, to)?);
