@@ -429,3 +429,23 @@ SELECT z, timestamptz '2150-07-01 00:00+00' AT TIME ZONE z AS july, timestamptz 
   'Europe/Dublin', 'America/New_York', 'Asia/Jerusalem', 'Europe/London', 'America/Sao_Paulo', 'Asia/Tehran', 'Europe/Berlin']) z;
 SELECT t AT TIME ZONE 'America/New_York' AS new_york FROM unnest(ARRAY['2100-03-14 06:59+00', '2100-03-14 07:00+00', '2100-11-07 05:59+00',
   '2100-11-07 06:00+00', '2400-03-12 06:59+00', '2400-03-12 07:00+00', '9999-12-31 23:00+00']::timestamptz[]) t;
+
+-- Intervals of many days, at the ends of the calendar
+SELECT (timestamp '4713-01-01 BC' + interval '97000000 days')::text AS late, (timestamp '2000-01-01' + interval '1000 years -365242 days')::text AS back,
+  (timestamp '260000-01-01' - interval '96000000 days')::text AS early, (date '2000-01-01' + interval '90000000 days')::text AS from_date,
+  (timestamptz '4713-01-01 BC' + interval '97000000 days 23 hours')::text AS instant;
+SELECT date_bin('106751990 days', timestamp '4700-01-01 00:00:01 BC', timestamp '4700-01-01 BC')::text AS same,
+  date_bin('90000000 days', timestamp '2001-01-01', timestamp '2000-01-01') AS large;
+SELECT n, (timestamp '2000-01-01' + n * interval '10000000 days')::text AS t FROM generate_series(1, 9) n ORDER BY n;
+-- fails
+SELECT timestamp '2000-01-01' + interval '2147483647 days';
+-- fails
+SELECT timestamp '2000-01-01' - interval '2147483647 days';
+-- fails
+SELECT date_bin('106751990 days', timestamp '4700-01-01 BC', timestamp '4700-01-01 00:00:01 BC');
+-- fails
+SELECT timestamp '4713-01-01 BC' + interval '-10000 days 240000 hours';
+-- fails
+SELECT '922337203685477580-001'::date;
+-- fails
+SELECT (date '2000-01-01', interval '2147483647 days') OVERLAPS (date '2000-01-01', interval '1 day');

@@ -225,19 +225,20 @@ fn moments(array: &ArrayRef, parse_text: impl Fn(&str) -> Result<i64>) -> Result
             let ticks = ticks.as_primitive::<Int64Type>();
             let times = |factor: i64| {
                 ticks.try_unary::<_, Int64Type, _>(|ticks| {
-                    ticks.checked_mul(factor).ok_or_else(|| calendar::out_of_range_error("timestamp"))
+                    let micros = ticks.checked_mul(factor).ok_or_else(|| calendar::out_of_range_error("timestamp"));
+                    micros.and_then(calendar::checked_timestamp)
                 })
             };
             match unit {
                 TimeUnit::Second => times(1_000_000),
                 TimeUnit::Millisecond => times(1_000),
-                TimeUnit::Microsecond => Ok(ticks.clone()),
+                TimeUnit::Microsecond => times(1),
                 TimeUnit::Nanosecond => Ok(ticks.unary(|ticks| ticks.div_euclid(1_000))),
             }
         }
         text if TimeKind::from_data_type(text) == TimeKind::Text => parse(array, parse_text),
         DataType::Null => Ok(PrimitiveArray::new_null(array.len())),
-        _ => Ok(dates(array)?.unary(|days| i64::from(days) * DAY)),
+        _ => dates(array)?.try_unary(|days| calendar::checked_date(i64::from(days)).map(|days| i64::from(days) * DAY)),
     }
 }
 
@@ -258,7 +259,7 @@ fn times(array: &ArrayRef) -> Result<PrimitiveArray<Int64Type>> {
         DataType::Timestamp(..) => Ok(moments(array, input::parse_timestamp)?.unary(|micros| micros.rem_euclid(DAY))),
         _ => {
             let times = cast(array, &DataType::Time64(TimeUnit::Microsecond))?;
-            Ok(cast(&times, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
+            cast(&times, &DataType::Int64)?.as_primitive::<Int64Type>().try_unary(calendar::checked_time)
         }
     }
 }

@@ -18,6 +18,9 @@ pub(super) const MONTH_NAMES: [&str; 12] = [
 ];
 pub(super) const DAY_NAMES: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
+/// The first and the last day, for errors.
+const DATE_LIMITS: &str = "; the first day is 4714-11-24 BC, the last one 262142-12-31";
+
 /// Microseconds of a second.
 pub(crate) const SECOND: i64 = 1_000_000;
 /// Microseconds of a minute.
@@ -146,6 +149,11 @@ pub(crate) fn timestamp(days: i64, time: i64) -> Result<i64> {
     micros.ok_or_else(|| out_of_range_error("timestamp")).and_then(checked_timestamp)
 }
 
+/// Checks that a value of a column is a time of a day.
+pub(super) fn checked_time(micros: i64) -> Result<i64> {
+    if (0..=DAY).contains(&micros) { Ok(micros) } else { Err(out_of_range_error("time")) }
+}
+
 /// Checks that a timestamp is in range.
 pub(crate) fn checked_timestamp(micros: i64) -> Result<i64> {
     if (FIRST_DAY * DAY..(LAST_DAY + 1) * DAY).contains(&micros) {
@@ -157,7 +165,13 @@ pub(crate) fn checked_timestamp(micros: i64) -> Result<i64> {
 
 /// Returns the error for a value of the type `kind` that is out of range.
 pub(crate) fn out_of_range_error(kind: &str) -> DataFusionError {
-    DataFusionError::Execution(format!("{kind} out of range"))
+    let limits = if matches!(kind, "date" | "timestamp") { DATE_LIMITS } else { "" };
+    DataFusionError::Execution(format!("{kind} out of range{limits}"))
+}
+
+/// Returns the error for a text that means a value of the type `kind` that is out of range.
+pub(crate) fn text_out_of_range(kind: &str, text: &str) -> DataFusionError {
+    DataFusionError::Execution(format!("{kind} out of range: \"{text}\"{DATE_LIMITS}"))
 }
 
 /// Returns the error for a text that is not a value of the type `kind`.

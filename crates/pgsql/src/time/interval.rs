@@ -60,8 +60,11 @@ pub(super) fn shift(timestamp: i64, interval: IntervalMonthDayNano) -> Result<i6
         let day = days(year, month, of_month.min(month_length(year, month)));
         shifted = calendar::timestamp(day, time)?;
     }
-    let shift_days = i64::from(interval.days) * DAY;
-    let total = shifted.checked_add(shift_days).and_then(|shifted| shifted.checked_add(micros(interval)));
+    if interval.days != 0 {
+        let (day, time) = (shifted.div_euclid(DAY), shifted.rem_euclid(DAY));
+        shifted = calendar::timestamp(day + i64::from(interval.days), time)?;
+    }
+    let total = shifted.checked_add(micros(interval));
     total.ok_or_else(|| out_of_range_error("timestamp")).and_then(calendar::checked_timestamp)
 }
 

@@ -55,9 +55,8 @@ fn moment_functions() -> Vec<ScalarUDF> {
             args.collect_micros(zip(args.times(0)?, args.intervals(1)?, subtract))
         }),
         function("time_mi_time*", interval_type, |args| {
-            args.collect_intervals(zip(args.times(0)?, args.times(1)?, |left: i64, right| {
-                interval::from_micros(left - right)
-            }))
+            let subtract = |left: i64, right: i64| interval::from_micros(left - right);
+            args.collect_intervals(zip(args.times(0)?, args.times(1)?, subtract))
         }),
     ]
 }

@@ -111,7 +111,8 @@ fn date_bin(args: &TimeArguments) -> Result<ArrayRef> {
             return exec_err!("stride must be greater than zero");
         }
         let distance = source.checked_sub(origin).ok_or_else(|| out_of_range_error("interval"))?;
-        checked_timestamp(origin + distance.div_euclid(step) * step).map(Some)
+        let start = distance.div_euclid(step).checked_mul(step).and_then(|steps| origin.checked_add(steps));
+        start.ok_or_else(|| out_of_range_error("timestamp")).and_then(checked_timestamp).map(Some)
     })
 }
 

@@ -155,7 +155,7 @@ fn to_timestamp(args: &TimeArguments) -> Result<ArrayRef> {
     args.collect_micros(map(args.floats(0)?, |seconds| {
         let micros = ((seconds - SECONDS_TO_2000) * 1e6).round_ties_even();
         if micros.is_nan() || micros.abs() >= 9.2e18 {
-            return exec_err!("timestamp out of range: \"{seconds}\"");
+            return Err(calendar::text_out_of_range("timestamp", &seconds.to_string()));
         }
         calendar::checked_timestamp((micros as i64).saturating_add(SECONDS_TO_2000 as i64 * 1_000_000))
     }))

@@ -7,7 +7,7 @@ mod tokens;
 use arrow::datatypes::IntervalMonthDayNano;
 use datafusion::common::{DataFusionError, Result};
 
-use super::calendar::{self, DAY, DateTimeParts, invalid_input_error, out_of_range_error};
+use super::calendar::{self, DAY, DateTimeParts, invalid_input_error, out_of_range_error, text_out_of_range};
 use super::zone::TimeZoneSpec;
 use moment::{ParsedInput, ParsedMoment};
 
@@ -22,7 +22,7 @@ pub(crate) fn parse_date(text: &str) -> Result<i32> {
         ParsedInput::Epoch => Ok(0),
         ParsedInput::Moment(moment) => {
             let day = moment.day.ok_or_else(|| invalid_input_error("date", text))?;
-            calendar::checked_date(day).map_err(|_| date_out_of_range(text))
+            calendar::checked_date(day).map_err(|_| text_out_of_range("date", text))
         }
     }
 }
@@ -63,24 +63,14 @@ pub(crate) fn parse_timestamptz(text: &str) -> Result<i64> {
         ParsedInput::Moment(moment) => {
             let local = local_timestamp(kind, text, &moment)?;
             let instant = moment.zone.map_or(local, |zone| zone.instant(local));
-            calendar::checked_timestamp(instant).map_err(|_| timestamp_out_of_range(text))
+            calendar::checked_timestamp(instant).map_err(|_| text_out_of_range("timestamp", text))
         }
     }
 }
 
 fn local_timestamp(kind: &str, text: &str, moment: &ParsedMoment) -> Result<i64> {
     let day = moment.day.ok_or_else(|| invalid_input_error(kind, text))?;
-    calendar::timestamp(day, moment.time.unwrap_or(0)).map_err(|_| timestamp_out_of_range(text))
-}
-
-fn date_out_of_range(text: &str) -> DataFusionError {
-    DataFusionError::Execution(format!("date out of range: \"{text}\""))
-}
-
-fn timestamp_out_of_range(text: &str) -> DataFusionError {
-    DataFusionError::Execution(format!(
-        "timestamp out of range: \"{text}\"; the last one is 294247-01-10 04:00:54, write that instead"
-    ))
+    calendar::timestamp(day, moment.time.unwrap_or(0)).map_err(|_| text_out_of_range("timestamp", text))
 }
 
 fn read(kind: &str, text: &str) -> Result<ParsedInput> {

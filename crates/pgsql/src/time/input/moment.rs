@@ -264,12 +264,15 @@ impl MomentFields {
             year if self.is_short_year => year + 1_900,
             year => year,
         };
+        if year.abs() > 6_000_000 {
+            return Err(ParseFault::Range);
+        }
         if let Some(day) = self.day_of_year {
             let is_in_year = day >= 1 && day <= if calendar::is_date(year, 2, 29) { 366 } else { 365 };
             return if is_in_year { Ok(Some(calendar::days(year, 1, 1) + day - 1)) } else { Err(ParseFault::Range) };
         }
         let (Some(month), Some(day)) = (self.month, self.day) else { return Err(ParseFault::Syntax) };
-        if year.abs() > 6_000_000 || !calendar::is_date(year, month, day) {
+        if !calendar::is_date(year, month, day) {
             return Err(ParseFault::Range);
         }
         Ok(Some(calendar::days(year, month, day)))
