@@ -484,3 +484,12 @@ SELECT a.name, f.dest FROM airlines a LEFT JOIN (SELECT DISTINCT carrier, dest F
 SELECT a.name, count(*) OVER (PARTITION BY f.dest) AS n
 FROM airlines a LEFT JOIN (SELECT DISTINCT carrier, dest FROM flights WHERE dest = 'LAX') f ON f.carrier = a.carrier
 ORDER BY a.name;
+
+-- Unquoted aliases have lower case
+SELECT 1 AS Foo, 2 AS MICROSECOND, 3 AS "Bar", 4 Second_Value ORDER BY FOO;
+SELECT Total, N FROM (SELECT sum(distance) AS Total, count(*) AS N FROM flights) AS T ORDER BY TOTAL;
+SELECT T.X, t.y FROM (VALUES (1, 2)) AS T(X, Y) ORDER BY x;
+SELECT G, Carrier AS Code FROM generate_series(1, 2) AS G, airlines A WHERE a.carrier < 'B' ORDER BY CODE, g;
+WITH c(First, "Second") AS (VALUES (1, 2)) SELECT * FROM c;
+SELECT month AS M, count(*) AS N FROM flights GROUP BY M HAVING count(*) > 0 ORDER BY N DESC, m LIMIT 3;
+SELECT row_to_json(t) FROM (SELECT 1 AS One, 2 AS "Two") AS t;

@@ -1,7 +1,8 @@
 //! Resolves names in a statement that differ from existing names only in case.
 //!
 //! Names are case-sensitive. But if an unquoted name does not exist, and exactly one available name differs only in
-//! case, it refers to that one.
+//! case, it refers to that one. An unquoted alias of a column gets lower case, as in PostgreSQL, unless a column of a table
+//! has that name in another case: then ORDER BY could not distinguish the two.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -14,7 +15,12 @@ use datafusion::sql::sqlparser::ast::{
 /// Replaces the unquoted names of `statement` by the existing names. `columns` are the columns of its tables.
 pub(crate) fn resolve_case<'a>(statement: &mut Statement, columns: impl Iterator<Item = &'a str>) {
     let mut names = KnownNames::default();
-    columns.for_each(|column| names.add(column));
+    for column in columns {
+        names.add(column);
+        if column != column.to_lowercase() {
+            names.mixed_case.insert(column.to_lowercase());
+        }
+    }
     // The visitor never stops early.
     let _ = Visit::visit(statement, &mut names);
     let _ = VisitMut::visit(statement, &mut names);
@@ -25,6 +31,16 @@ struct KnownNames {
     exact: HashSet<String>,
     /// `None` if several names differ only in case.
     by_folded: HashMap<String, Option<String>>,
+    /// In lower case, the columns of tables that have other letters.
+    mixed_case: HashSet<String>,
+}
+
+/// Whether `factor` is a call. One without columns has a column that is called as the call.
+fn is_function(factor: &TableFactor) -> bool {
+    matches!(
+        factor,
+        TableFactor::Table { args: Some(_), .. } | TableFactor::Function { .. } | TableFactor::UNNEST { .. }
+    )
 }
 
 impl KnownNames {
@@ -36,9 +52,30 @@ impl KnownNames {
         only.and_modify(|name| *name = None).or_insert_with(|| Some(name.to_owned()));
     }
 
-    fn add_alias(&mut self, alias: &TableAlias) {
-        self.add(&alias.name.value);
-        alias.columns.iter().for_each(|column| self.add(&column.name.value));
+    fn add_column_alias(&mut self, alias: &Ident) {
+        let name = self.folded(alias);
+        self.add(&name);
+    }
+
+    fn add_alias(&mut self, alias: &TableAlias, is_function: bool) {
+        if is_function {
+            self.add_column_alias(&alias.name);
+        } else {
+            self.add(&alias.name.value);
+        }
+        alias.columns.iter().for_each(|column| self.add_column_alias(&column.name));
+    }
+
+    /// Returns the name that the alias of a column gets.
+    fn folded(&self, alias: &Ident) -> String {
+        if alias.quote_style.is_some() || self.mixed_case.contains(&alias.value.to_lowercase()) {
+            return alias.value.clone();
+        }
+        alias.value.to_ascii_lowercase()
+    }
+
+    fn fold(&self, alias: &mut Ident) {
+        alias.value = self.folded(alias);
     }
 
     fn correct_case(&self, identifier: &mut Ident) {
@@ -56,14 +93,14 @@ impl Visitor for KnownNames {
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         let ctes: &[Cte] = query.with.as_ref().map_or(&[], |with| &with.cte_tables);
-        ctes.iter().for_each(|cte| self.add_alias(&cte.alias));
+        ctes.iter().for_each(|cte| self.add_alias(&cte.alias, false));
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         for item in &select.projection {
             if let SelectItem::ExprWithAlias { alias, .. } = item {
-                self.add(&alias.value);
+                self.add_column_alias(alias);
             }
         }
         ControlFlow::Continue(())
@@ -88,13 +125,45 @@ impl Visitor for KnownNames {
             | TableFactor::Unpivot { alias, .. } => alias.as_ref(),
             _ => None,
         };
-        alias.into_iter().for_each(|alias| self.add_alias(alias));
+        alias.into_iter().for_each(|alias| self.add_alias(alias, is_function(factor)));
         ControlFlow::Continue(())
     }
 }
 
 impl VisitorMut for KnownNames {
     type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let ctes = query.with.iter_mut().flat_map(|with| &mut with.cte_tables);
+        ctes.flat_map(|cte| &mut cte.alias.columns).for_each(|column| self.fold(&mut column.name));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            if let SelectItem::ExprWithAlias { alias, .. } = item {
+                self.fold(alias);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        let is_function = is_function(factor);
+        let (TableFactor::Table { alias: Some(alias), .. }
+        | TableFactor::Derived { alias: Some(alias), .. }
+        | TableFactor::Function { alias: Some(alias), .. }
+        | TableFactor::UNNEST { alias: Some(alias), .. }
+        | TableFactor::NestedJoin { alias: Some(alias), .. }) = factor
+        else {
+            return ControlFlow::Continue(());
+        };
+        if is_function {
+            self.fold(&mut alias.name);
+        }
+        alias.columns.iter_mut().for_each(|column| self.fold(&mut column.name));
+        ControlFlow::Continue(())
+    }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
@@ -124,8 +193,15 @@ mod tests {
         assert_eq!(resolved("SELECT DEST FROM f"), "SELECT DEST FROM f");
         assert_eq!(
             resolved("SELECT F.Year AS Jahr FROM f ORDER BY jahr"),
-            "SELECT f.year AS Jahr FROM f ORDER BY Jahr"
+            "SELECT f.year AS jahr FROM f ORDER BY jahr"
         );
+        assert_eq!(resolved("SELECT 1 AS \"Jahr\" FROM f"), "SELECT 1 AS \"Jahr\" FROM f");
+        assert_eq!(
+            resolved("SELECT lower(tailNum) AS TailNum FROM f ORDER BY TailNum"),
+            "SELECT lower(tailNum) AS TailNum FROM f ORDER BY TailNum"
+        );
+        assert_eq!(resolved("SELECT T.X FROM (VALUES (1)) AS T (X)"), "SELECT T.x FROM (VALUES (1)) AS T (x)");
+        assert_eq!(resolved("SELECT G FROM generate_series(1, 2) AS G"), "SELECT g FROM generate_series(1, 2) AS g");
         assert_eq!(resolved("SELECT Count(*) FROM f"), "SELECT Count(*) FROM f");
     }
 }
