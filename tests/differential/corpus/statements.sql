@@ -493,3 +493,8 @@ SELECT G, Carrier AS Code FROM generate_series(1, 2) AS G, airlines A WHERE a.ca
 WITH c(First, "Second") AS (VALUES (1, 2)) SELECT * FROM c;
 SELECT month AS M, count(*) AS N FROM flights GROUP BY M HAVING count(*) > 0 ORDER BY N DESC, m LIMIT 3;
 SELECT row_to_json(t) FROM (SELECT 1 AS One, 2 AS "Two") AS t;
+
+-- Columns are named after what was written
+SELECT ARRAY[]::text[], ARRAY[]::int[], (1, 2) IN (SELECT 1, 2), (1, 2) NOT IN (SELECT 1, 3);
+SELECT ROW(1, 2) = ANY (SELECT 1, 2);
+SELECT * FROM (SELECT ARRAY[]::text[], (1, 2) IN (VALUES (1, 2))) AS t;

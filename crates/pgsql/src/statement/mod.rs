@@ -6,7 +6,9 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::logical_expr::planner::RelationPlanner;
-use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Statement, TableFactor, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Query, Select, SelectItem, SetExpr, Statement, TableFactor, VisitMut, VisitorMut,
+};
 
 mod aliases;
 mod columns;
@@ -31,7 +33,8 @@ pub use columns::TableColumns;
 pub(crate) use limit::{RewriteLimit, is_limit_with_ties};
 pub use query_forms::ROWS_FROM;
 
-use crate::syntax::{break_on_error, into_result};
+use crate::column_names::column_name;
+use crate::syntax::{break_on_error, into_result, quoted};
 use crate::walk::{Stop, walk_mut};
 use crate::{aggregate, array, cast, catalog, json, number, text, time, untyped_literals};
 
@@ -51,7 +54,7 @@ pub fn rewrite(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()
     cte_names::rename(statement);
     join_using::rewrite_joins(statement, tables)?;
     catalog::rewrite_statement(statement);
-    into_result(walk_mut(statement, &mut FormRewriter))?;
+    into_result(walk_mut(statement, &mut FormRewriter::default()))?;
     aggregate::rewrite_statement(statement)?;
     if let Statement::Query(query) = statement {
         unsupported::check_records(&query.body)?;
@@ -91,8 +94,12 @@ impl VisitorMut for ExpressionRewriter {
     }
 }
 
-/// Rewrites queries and FROM, outer ones first.
-struct FormRewriter;
+/// Rewrites queries and FROM, outer ones first. Columns keep the names of what was written.
+#[derive(Default)]
+struct FormRewriter {
+    /// The names of the columns without an alias, for each SELECT around the node.
+    names: Vec<Vec<Option<String>>>,
+}
 
 impl VisitorMut for FormRewriter {
     type Break = Stop;
@@ -103,6 +110,23 @@ impl VisitorMut for FormRewriter {
         break_on_error(query_forms::rewrite_query(query))
     }
 
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        self.names.push(select.projection.iter().map(name_without_alias).collect());
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        for (item, name) in select.projection.iter_mut().zip(self.names.pop().unwrap_or_default()) {
+            if let Some(name) = name
+                && let SelectItem::UnnamedExpr(expression) = &*item
+                && column_name(expression) != name
+            {
+                *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias: quoted(name) };
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
         break_on_error(query_forms::rewrite_factor(factor))
     }
@@ -110,6 +134,10 @@ impl VisitorMut for FormRewriter {
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Self::Break> {
         break_on_error(OUTER_FIRST.iter().try_for_each(|rewrite| rewrite(expression)))
     }
+}
+
+fn name_without_alias(item: &SelectItem) -> Option<String> {
+    if let SelectItem::UnnamedExpr(expression) = item { Some(column_name(expression)) } else { None }
 }
 
 type RewriteSyntax = fn(&mut Expr) -> Result<()>;
