@@ -193,3 +193,5 @@ SELECT sum(r::numeric) AS exact, sum(r::numeric(10, 1)) AS rounded, max(r::numer
 SELECT id, r::numeric(10, 1) = 0.1 AS r, d::numeric(10, 1) IN (0.1, 0.5, 2.5) AS d FROM floats WHERE id BETWEEN 10 AND 20 ORDER BY id;
 -- fails
 SELECT 1234.5::float8::numeric(5, 2);
+SELECT '\101'::"char" AS letter, '\377'::"char" AS byte, '\000'::"char" AS none, '\777'::"char" AS modulo, '\10'::"char" AS short, '\1011'::"char" AS long,
+  '\177'::"char" = chr(127) AS last, '\101'::"char"::text AS text, ''::"char" AS empty, "char" 'abc' AS typed;

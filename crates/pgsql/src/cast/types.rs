@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::numeric;
 use crate::data_type::is_text_or_null;
 use crate::function::{ColumnarFunction, text_type};
-use crate::syntax::{binary, call, cast, negative, nested, number, take};
+use crate::syntax::{binary, call, cast, negative, nested, number, string, take};
 
 const UUID: &str = "uuid*";
 /// The maximum length of the type `name`, in bytes.
@@ -109,16 +109,32 @@ fn cast_with_scale_beyond_precision(operand: Expr, precision: u64, scale: i64) -
     ))
 }
 
-/// Returns the `"char"` value of `operand`: the first byte of a text, or the character of a number.
+/// Returns the `"char"` value of `operand`: the first byte of a text or the byte that its octal digits mean, or the character
+/// of a number.
 fn first_byte(operand: Expr) -> Result<Expr> {
     match &operand {
         Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. })
             if text.chars().next().is_none_or(|first| first.is_ascii()) =>
         {
-            Ok(first_characters(operand, 1))
+            Ok(cast(string(one_byte(text)), DataType::Varchar(None)))
         }
         Expr::Value(ValueWithSpan { value: Value::Number(..), .. }) => Ok(call("chr", vec![operand])),
         _ => plan_err!("the one-byte type \"char\" is supported for constants only; write left(x, 1), or chr(n)"),
+    }
+}
+
+/// Returns what PostgreSQL writes for the `"char"` that `text` means. A byte that is not ASCII has octal digits.
+fn one_byte(text: &str) -> String {
+    let digit = |character: &u8| u32::from(character - b'0');
+    match text.as_bytes() {
+        [b'\\', first @ b'0'..=b'7', second @ b'0'..=b'7', third @ b'0'..=b'7'] => {
+            match (digit(first) * 64 + digit(second) * 8 + digit(third)) % 256 {
+                0 => String::new(),
+                byte @ 1..=127 => char::from_u32(byte).into_iter().collect(),
+                byte => format!("\\{byte:03o}"),
+            }
+        }
+        _ => text.chars().take(1).collect(),
     }
 }
 
