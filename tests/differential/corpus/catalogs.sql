@@ -55,3 +55,5 @@ SELECT pg_typeof(length('a')) AS a, pg_typeof(coalesce(1, 2.5)) AS b, pg_typeof(
 SELECT pg_typeof(1) = 'int4' AS a, 'int[]' = pg_typeof(ARRAY[1]) AS b, pg_typeof('a'::text) IN ('text', 'int8') AS c;
 SELECT pg_size_pretty(10239::bigint) AS a, pg_size_pretty(10240::bigint) AS b, pg_size_pretty(20971519::bigint) AS c,
   pg_size_pretty(123456789012::bigint) AS d, pg_size_pretty(-5000000::bigint) AS e;
+SELECT pg_typeof(ARRAY['a']::varchar[]), pg_typeof('{a}'::varchar(3)[]), pg_typeof('{{a}}'::varchar[][]), pg_typeof(ARRAY['a']::text[]::varchar[]),
+  pg_typeof(pg_typeof(0)), pg_typeof(pg_typeof('a'::varchar)), pg_typeof('{1,2}'::int[]);

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Select,
-    SelectItem, Statement, Value, VisitorMut,
+    AccessExpr, ArrayElemTypeDef, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, Select, SelectItem, Statement, Value, VisitorMut,
 };
 
 use super::relation::PG_CATALOG;
@@ -111,15 +111,27 @@ fn name_declared_type(function: &mut Function) {
         return;
     }
     let FunctionArguments::List(list) = &mut function.args else { return };
-    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Cast { data_type, .. }))] = list.args.as_slice() else {
-        return;
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] = list.args.as_slice() else { return };
+    let name = match argument {
+        Expr::Cast { data_type, .. } => lost_type_name(data_type),
+        argument if is_type_name(argument) => Some("regtype".to_owned()),
+        _ => None,
     };
+    list.args.extend(name.map(|name| unnamed(string(name))));
+}
+
+/// Returns PostgreSQL's name of a type that planning replaces by text, or of an array of it.
+fn lost_type_name(data_type: &DataType) -> Option<String> {
     let name = match data_type {
+        DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => {
+            let element = lost_type_name(element)?;
+            return Some(format!("{}[]", element.trim_end_matches("[]")));
+        }
         DataType::Varchar(_) | DataType::CharacterVarying(_) | DataType::CharVarying(_) => "character varying",
         DataType::Char(_) | DataType::Character(_) => "character",
         DataType::Uuid => "uuid",
         DataType::Custom(name, _) if is_named(name, "name") => "name",
-        _ => return,
+        _ => return None,
     };
-    list.args.push(unnamed(string(name)));
+    Some(name.to_owned())
 }
