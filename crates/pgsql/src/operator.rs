@@ -54,6 +54,10 @@ impl ExprPlanner for OperatorPlanner {
         })
     }
 
+    fn plan_struct_literal(&self, args: Vec<Expr>, is_named_struct: bool) -> Result<PlannerResult<Vec<Expr>>> {
+        Ok(if is_named_struct { PlannerResult::Original(args) } else { PlannerResult::Planned(json::row().call(args)) })
+    }
+
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         if let Some(literal) = number::plan_literal(&expr) {
             return Ok(PlannerResult::Planned(literal));

@@ -387,3 +387,16 @@ SELECT row_to_json(a) FROM (SELECT carrier, name FROM airlines) AS a(x, y) ORDER
 SELECT row_to_json(a.*) FROM airlines AS a(x, y) ORDER BY a.y DESC;
 WITH a(x, y) AS (SELECT * FROM airlines) SELECT row_to_json(b) FROM a AS b(z) ORDER BY z;
 SELECT row_to_json(i) FROM generate_series(1, 2) WITH ORDINALITY AS i(a, b) ORDER BY a;
+
+-- Rows have the members f1, f2, …, and t.* in a row is each column of t
+SELECT to_json(ROW(1, ROW(2, 3))) AS nested, to_json(ARRAY[ROW(1, 'a'::text)]) AS array, json_build_object('r', ROW(1, 2 + 3)) AS built, to_jsonb((1, 'x'::text)) AS tuple;
+SELECT row_to_json(q) FROM (SELECT ARRAY[ROW(1, 2), ROW(3, 4)] AS z, 5 AS y) AS q;
+SELECT json_agg(x) FROM (SELECT ROW(1, 2) AS x) AS t;
+SELECT to_json(array_agg(ROW(carrier, name) ORDER BY carrier)) FROM airlines WHERE carrier < 'B';
+SELECT to_json(ROW(a.*, 1)) AS first, to_json(ROW(0, a.*)) AS last FROM airlines a ORDER BY a.carrier LIMIT 3;
+SELECT row_to_json(q) FROM (SELECT ARRAY[ROW(x.*, ARRAY[1, 2]), ROW(y.*, ARRAY[3])] AS z FROM generate_series(1, 2) x, generate_series(4, 5) y) AS q;
+SELECT count(*) FROM airlines a JOIN airlines b ON ROW(a.*) = ROW(b.*);
+SELECT ROW(a.*) = ('AA', 'American Airlines Inc.') AS is_american FROM airlines a ORDER BY carrier LIMIT 4;
+SELECT count(*) FROM airlines a WHERE ROW(a.*) IN (SELECT b.carrier, b.name FROM airlines b WHERE b.carrier < 'B');
+SELECT a.carrier FROM airlines a ORDER BY ROW(a.*) < ('B', ''), a.carrier LIMIT 3;
+SELECT to_json(ARRAY(SELECT ROW(v.a, s.*) FROM (VALUES (3, 4)) AS s(b, c))) AS rows FROM (VALUES (1), (2)) AS v(a) ORDER BY v.a;

@@ -31,7 +31,7 @@ pub(crate) use plan::{convert_expression, group_by_document_keys, order_document
 pub(crate) use record::column_value;
 pub(crate) use render::key_text;
 pub(crate) use syntax::{position_arguments, rewrite_syntax};
-pub(crate) use whole_row::{ROW_VALUE, WHOLE_ROW, whole_row};
+pub(crate) use whole_row::{ROW_VALUE, WHOLE_ROW, row, whole_row};
 
 /// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
@@ -41,7 +41,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions.extend(elements::functions());
     functions.extend(modify::functions());
     functions.extend(record::functions());
-    functions.push(whole_row::row_value());
+    functions.extend([whole_row::row_value(), row()]);
     functions.extend(jsonpath::functions());
     functions.extend(build::collect_functions());
     functions

@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::jsonpath::PARAMETERS;
+use super::whole_row::ROW;
 use crate::syntax::{argument_values, call, is_named, single_identifier, sort_distinct, string, take, unnamed};
 
 /// Rewrites syntax that DataFusion's planner does not support, or interprets differently, into calls of functions of
@@ -122,7 +123,7 @@ fn rewrite_function(function: &mut Function) -> Result<Option<Expr>> {
         return plan_err!("{name} is not supported in an expression; write it in FROM with its columns: FROM {form}");
     }
     if ROW_FUNCTIONS.contains(&name.as_str()) {
-        name_rows(function);
+        write_rows(function);
     }
     let Some((_, collected)) = AGGREGATES.iter().find(|(aggregate, _)| *aggregate == name) else { return Ok(None) };
     if collected.ends_with("object*") {
@@ -133,22 +134,15 @@ fn rewrite_function(function: &mut Function) -> Result<Option<Expr>> {
     Ok(Some(call(collected, vec![Expr::Function(function.clone())])))
 }
 
-/// Gives the members of `ROW(…)` the names that PostgreSQL gives them.
-fn name_rows(function: &mut Function) {
+/// Writes ROW before the rows among the arguments: DataFusion plans only rows of columns and literals without it.
+fn write_rows(function: &mut Function) {
     let FunctionArguments::List(list) = &mut function.args else { return };
     for arg in &mut list.args {
-        let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = arg else { continue };
-        let members: Vec<Expr> = match value {
-            Expr::Function(row) if is_named(&row.name, "row") => match argument_values(row) {
-                Some(members) => members,
-                None => continue,
-            },
-            Expr::Tuple(members) => std::mem::take(members),
-            _ => continue,
-        };
-        let name = |index: usize| string(format!("f{}", index + 1));
-        let named = members.into_iter().enumerate().flat_map(|(index, member)| [name(index), member]);
-        *value = call("named_struct", named.collect());
+        if let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = arg
+            && let Expr::Tuple(members) = value
+        {
+            *value = call(ROW, std::mem::take(members));
+        }
     }
 }
 

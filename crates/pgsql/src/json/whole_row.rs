@@ -1,11 +1,11 @@
-//! The row of a table as one value, whose members are named like its columns.
+//! Rows as values: that of a table, whose members are named like its columns, and `ROW(…)`.
 
 use std::hash::Hash;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, StructArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{Result, internal_err, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -17,6 +17,9 @@ use crate::json_type::{JsonKind, is_json_extension, texts};
 /// The name of the function. Its value is never NULL, unlike that of functions of JSON.
 pub(crate) const WHOLE_ROW: &str = "whole_row*";
 
+/// The name of the function that makes a row of its arguments.
+pub(crate) const ROW: &str = "row";
+
 /// The name of the function whose argument is used as a row, and is its value.
 pub(crate) const ROW_VALUE: &str = "row_value*";
 
@@ -26,6 +29,35 @@ pub(super) fn row_value() -> ScalarUDF {
         Ok(fields[0].data_type().clone())
     };
     ColumnarFunction::new(ROW_VALUE, keep_types, returns, |call| call.array(0))
+}
+
+/// Returns `ROW(…)`, whose members have PostgreSQL's names: `f1`, `f2`, …
+pub(crate) fn row() -> ScalarUDF {
+    let returns = |fields: &[FieldRef]| {
+        if fields.is_empty() {
+            return plan_err!("a row without values is not supported");
+        }
+        Ok(DataType::Struct(row_members(fields)))
+    };
+    ColumnarFunction::new(ROW, keep_types, returns, |call| {
+        let columns = (0..call.args.len()).map(|index| member_values(call.array(index)?, &call.fields[index]));
+        let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
+        Ok(Arc::new(StructArray::try_new_with_length(row_members(call.fields), columns, None, call.rows)?))
+    })
+}
+
+fn row_members(fields: &[FieldRef]) -> Fields {
+    fields.iter().enumerate().map(|(index, field)| member(&format!("f{}", index + 1), field)).collect()
+}
+
+/// Returns a field of a row. Text that is marked as JSON has the type `json`.
+fn member(name: &str, field: &FieldRef) -> Field {
+    let data_type = if is_json_extension(field) { JsonKind::Json.data_type() } else { field.data_type().clone() };
+    Field::new(name, data_type, true)
+}
+
+fn member_values(values: ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
+    if is_json_extension(field) { JsonKind::Json.values(texts(&values)?) } else { Ok(values) }
 }
 
 /// Returns the row of `values`, whose names are `names`; several may be equal.
@@ -40,14 +72,8 @@ struct WholeRow {
 }
 
 impl WholeRow {
-    /// Returns the fields of the row. Text that is marked as JSON has the type `json`.
     fn members(&self, fields: &[FieldRef]) -> Fields {
-        let member = |(name, field): (&String, &FieldRef)| {
-            let data_type =
-                if is_json_extension(field) { JsonKind::Json.data_type() } else { field.data_type().clone() };
-            Field::new(name, data_type, true)
-        };
-        self.names.iter().zip(fields).map(member).collect()
+        self.names.iter().zip(fields).map(|(name, field)| member(name, field)).collect()
     }
 }
 
@@ -69,10 +95,11 @@ impl ScalarUDFImpl for WholeRow {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let columns = args.args.iter().zip(&args.arg_fields).map(|(value, field)| {
-            let array = value.clone().into_array(args.number_rows)?;
-            if is_json_extension(field) { JsonKind::Json.values(texts(&array)?) } else { Ok(array) }
-        });
+        let columns = args
+            .args
+            .iter()
+            .zip(&args.arg_fields)
+            .map(|(value, field)| member_values(value.clone().into_array(args.number_rows)?, field));
         let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
         let rows = StructArray::try_new_with_length(self.members(&args.arg_fields), columns, None, args.number_rows)?;
         Ok(ColumnarValue::Array(Arc::new(rows)))

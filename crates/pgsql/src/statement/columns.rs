@@ -117,7 +117,8 @@ impl<'a> NameScope<'a> {
         Some(columns)
     }
 
-    fn table_columns_in_select(&mut self, select: &Select, name: &ObjectName) -> Option<Vec<String>> {
+    /// Returns the columns of the table `name` in FROM of `select`.
+    pub(super) fn table_columns_in_select(&mut self, select: &Select, name: &ObjectName) -> Option<Vec<String>> {
         let expected = &single_identifier(name)?.value;
         let mut tables = select.from.iter().flat_map(factors);
         let table = tables.find(|table| qualifier_of(table).is_some_and(|name| name.value == *expected))?;

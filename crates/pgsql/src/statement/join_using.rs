@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::columns::{NameScope, TableColumns, join_constraint, qualifier_of};
 use super::merged_columns::{MergedColumn, put_values};
-use super::{having, parse};
+use super::{having, parse, row_wildcards};
 use crate::column_names::column_name;
 use crate::syntax::{
     binary, body_and_order, boolean, break_on_error, call, factors_mut, folded, into_result, quoted, single_identifier,
@@ -66,6 +66,7 @@ impl JoinRewriter<'_> {
                     pending.extend([right.as_mut(), left.as_mut()]);
                 }
                 SetExpr::Select(select) => {
+                    row_wildcards::expand(select, order_by, &mut self.scope);
                     self.rewrite_select(select, order_by)?;
                     having::rewrite(select, &mut self.scope)?;
                 }

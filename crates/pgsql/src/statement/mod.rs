@@ -23,6 +23,7 @@ mod query_forms;
 mod relation;
 mod row_comparison;
 mod row_subquery;
+mod row_wildcards;
 mod sample;
 mod series;
 mod unsupported;
