@@ -67,3 +67,17 @@ SELECT id FROM employees e WHERE id = (SELECT max(e.id) FROM (VALUES (1)) v);
 SELECT s.m FROM employees e, LATERAL (SELECT max(e.id) AS m) s;
 -- fails
 SELECT dept, (SELECT e.id) AS n FROM employees e GROUP BY dept;
+
+-- Set-returning functions in ORDER BY, and beside DISTINCT ON
+SELECT t.x, generate_series(1, 3) AS g FROM (VALUES (1), (2)) AS t(x) ORDER BY x, generate_series(1, 3) DESC;
+SELECT t.x FROM (VALUES (1), (2)) AS t(x) ORDER BY t.x DESC, generate_series(1, 3);
+SELECT generate_series(1, 3) + 1 ORDER BY generate_series(1, 3);
+SELECT unnest(ARRAY[1, 2, 3]) ORDER BY unnest(ARRAY[1, 2, 3]) DESC LIMIT 2;
+SELECT DISTINCT ON (a) a, b, generate_series(1, 3) AS g FROM (VALUES (3, 2), (3, 1), (1, 1), (1, 4), (5, 3), (5, 1)) AS t(a, b) ORDER BY a, b DESC, g DESC;
+SELECT DISTINCT ON (a, b, g) a, b, generate_series(1, 3) AS g FROM (VALUES (3, 2), (3, 1), (1, 1)) AS t(a, b) ORDER BY a, b DESC, g DESC;
+SELECT DISTINCT ON (1, 3) a, b, generate_series(1, 2) FROM (VALUES (3, 2), (3, 1), (1, 1)) AS t(a, b) ORDER BY 1, 3 DESC, 2;
+SELECT a AS a, a, generate_series(1, 2) FROM (VALUES (2), (1)) AS t(a) ORDER BY a + generate_series(1, 2), a;
+SELECT month, count(*) AS n, generate_series(1, 2) AS g FROM flights WHERE month < 3 GROUP BY month ORDER BY generate_series(1, 2) DESC, count(*), month;
+WITH t AS (SELECT 1 AS a UNION SELECT 2) SELECT a, unnest(ARRAY[a, a + 1]) AS b FROM t ORDER BY unnest(ARRAY[a, a + 1]) DESC, a;
+SELECT sum(g) FROM (SELECT generate_series(1, 5) AS g ORDER BY generate_series(1, 5) DESC LIMIT 2) AS s;
+SELECT DISTINCT generate_series(1, 3) % 2 AS odd FROM (VALUES (1), (2)) AS t ORDER BY generate_series(1, 3) % 2 DESC;

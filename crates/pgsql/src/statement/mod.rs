@@ -26,6 +26,7 @@ mod row_subquery;
 mod row_wildcards;
 mod sample;
 mod series;
+mod sorted_rows;
 mod unsupported;
 mod whole_row;
 

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     SelectItem, SetExpr, TableAlias, TableFactor, VisitorMut,
 };
 
-use super::{limit, multiset_operations, parse, row_subquery, unsupported, whole_row};
+use super::{limit, multiset_operations, parse, row_subquery, sorted_rows, unsupported, whole_row};
 use crate::json;
 use crate::set_returning::{find_set_returning, is_record_function, list_function};
 use crate::syntax::{argument_value, body_and_order, call, factors, function, number, quoted, unnamed};
@@ -19,6 +19,7 @@ pub const ROWS_FROM: &str = "rows_from";
 
 /// Rewrites `query` itself, but not the queries in it.
 pub(super) fn rewrite_query(query: &mut Query) -> Result<()> {
+    sorted_rows::rewrite(query)?;
     if let Some(fetch) = query.fetch.take() {
         fetch_as_limit(query, fetch)?;
     }
