@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::numeric;
 use crate::data_type::is_text_or_null;
 use crate::function::{ColumnarFunction, text_type};
-use crate::syntax::{binary, call, cast, negative, nested, number, string, take};
+use crate::syntax::{binary, call, cast, is_named, negative, nested, number, string, take, without_parentheses};
 
 const UUID: &str = "uuid*";
 /// The maximum length of the type `name`, in bytes.
@@ -34,9 +34,34 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
                 *expression = replaced;
             }
         }
+        Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right }
+        | Expr::BinaryOp { left, op: BinaryOperator::Lt | BinaryOperator::LtEq, right }
+        | Expr::BinaryOp { left, op: BinaryOperator::Gt | BinaryOperator::GtEq, right }
+        | Expr::IsDistinctFrom(left, right)
+        | Expr::IsNotDistinctFrom(left, right) => type_uuids(&mut [left.as_mut(), right.as_mut()]),
+        Expr::Between { expr, low, high, .. } => type_uuids(&mut [expr.as_mut(), low.as_mut(), high.as_mut()]),
+        Expr::InList { expr, list, .. } => {
+            type_uuids(&mut std::iter::once(expr.as_mut()).chain(list).collect::<Vec<_>>())
+        }
         _ => {}
     }
     Ok(())
+}
+
+/// Makes uuids of the literals that are compared with one.
+fn type_uuids(operands: &mut [&mut Expr]) {
+    let is_uuid = |operand: &Expr| {
+        let operand = without_parentheses(operand);
+        matches!(operand, Expr::Function(function) if is_named(&function.name, UUID))
+    };
+    if !operands.iter().any(|operand| is_uuid(operand)) {
+        return;
+    }
+    for operand in operands {
+        if matches!(operand, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. })) {
+            **operand = call(UUID, vec![take(operand)]);
+        }
+    }
 }
 
 /// Returns the call that replaces the cast of `operand` to `data_type`. Where DataFusion's planner knows the type by
