@@ -246,3 +246,8 @@ SELECT carrier, carrier AS b, count(*) AS n FROM flights WHERE month = 1 GROUP B
 SELECT carrier AS b, count(*) AS n FROM flights WHERE month = 1 GROUP BY carrier, ROLLUP (b) ORDER BY 1, 2;
 SELECT g AS a, g AS b FROM generate_series(1, 3) g GROUP BY a, ROLLUP (b) ORDER BY 1, 2;
 SELECT month AS a, carrier AS b, count(*) AS n FROM flights WHERE month < 3 AND carrier < 'B' GROUP BY a, ROLLUP (b) ORDER BY 1, 2;
+
+-- refused: the value of the hypothetical row is NULL in some of the sets
+SELECT month, rank(month) WITHIN GROUP (ORDER BY day) AS r FROM flights WHERE month < 3 GROUP BY ROLLUP (month) ORDER BY month;
+SELECT month, rank(3) WITHIN GROUP (ORDER BY day) AS r FROM flights WHERE month < 3 GROUP BY ROLLUP (month) ORDER BY month;
+SELECT month, rank(month) WITHIN GROUP (ORDER BY day) AS r FROM flights WHERE month < 3 GROUP BY month ORDER BY month;

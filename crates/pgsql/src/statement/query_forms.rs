@@ -64,6 +64,7 @@ fn rewrite_select(select: &mut Select, order_by: &mut [OrderByExpr]) -> Result<(
     name_values_of_rows(select, order_by);
     whole_row::name_whole_rows(select, order_by, unsupported::has_outer_join(select));
     unsupported::check_counts(select)?;
+    unsupported::check_direct_arguments(select)?;
     crate::aggregate::disambiguate_casts(select, order_by);
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, JoinOperator, Select,
-    SelectItem, SetExpr,
+    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, JoinOperator,
+    Select, SelectItem, SetExpr,
 };
 
 use crate::syntax::{is_named, without_parentheses};
@@ -44,6 +44,33 @@ pub(super) fn check_counts(select: &Select) -> Result<()> {
             "count({table}.*) of rows that an outer join may fill with NULL, or of distinct rows, is not supported; \
              instead count a column that is never NULL, for instance count({table}.id)"
         ),
+    }
+}
+
+/// Refuses columns as the values of a hypothetical row, or as fractions, beside grouping sets: they would be NULL in some sets.
+pub(super) fn check_direct_arguments(select: &Select) -> Result<()> {
+    let GroupByExpr::Expressions(groups, _) = &select.group_by else { return Ok(()) };
+    let is_set = |group: &Expr| matches!(group, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
+    if !groups.iter().any(is_set) {
+        return Ok(());
+    }
+    let is_column = |part: &Expr| matches!(part, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    let mut refused = None;
+    any_expression(select, |expression| {
+        if let Expr::Function(function) = expression
+            && !function.within_group.is_empty()
+            && any_expression(&function.args, is_column)
+        {
+            refused = Some(function.name.to_string());
+        }
+        refused.is_some()
+    });
+    match refused {
+        Some(name) => plan_err!(
+            "{name} of a column WITHIN GROUP, beside ROLLUP, CUBE or GROUPING SETS, is not supported; write a constant, \
+             or GROUP BY the column without them"
+        ),
+        None => Ok(()),
     }
 }
 
