@@ -368,3 +368,12 @@ SELECT to_number('5.01-', 'FM9.999999MI'), to_number('5 -', '999MI'), to_number(
   to_number('12th-', '99thMI'), to_number('12-', '999thMI'), to_number('1-2', '9-9'), to_number('-1-2', '999'), to_number('5-5', '999MI'), to_number('<5.01>', '99.999PR');
 -- fails
 SELECT to_number('501', '9.99');
+
+-- All digits of a numeric count in its powers
+SELECT 1.000000000123 ^ (-2147483648) AS tiny, power(1.000000000123, 2147483647) AS large, 1.1 ^ 2 AS square, power(0.1, 3) AS cube, (-2.5) ^ 3 AS negative,
+  12345678901234.567 ^ 2 AS long, power(1.00000000000000000001, 1000000000) AS fine, 0.0 ^ 2 AS zero, power(2.25::numeric(30, 2), 0.5) AS root;
+SELECT id, power(n1, 2) AS squares, power(n2, 3::float8) AS cubes, 1.0000001 ^ i2 AS grown FROM nums ORDER BY id;
+-- fails
+SELECT power(0.0, -1);
+-- fails
+SELECT (-1.5) ^ 0.5;

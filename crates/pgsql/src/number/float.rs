@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
-use arrow::datatypes::{DataType, FieldRef, Float64Type};
+use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Float64Type};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
@@ -54,8 +54,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         unary!("asind", |x| apply_within_unit_range(x, degrees::arcsine)),
         unary!("acosd", |x| apply_within_unit_range(x, degrees::arccosine)),
         unary!("atand", |x| Ok(degrees::arctangent(x.atan()))),
-        binary!("power", power),
-        binary!("pow", power),
+        ColumnarFunction::new("power", coerce_power, double_type, powers),
+        ColumnarFunction::new("pow", coerce_power, double_type, powers),
         binary!("atan2", |y, x| Ok(y.atan2(x))),
         binary!("atan2d", |y, x| Ok(degrees::arctangent(y.atan2(x)))),
         ColumnarFunction::new(
@@ -77,6 +77,16 @@ fn coerce(name: &str, types: &[DataType], counts: RangeInclusive<usize>) -> Resu
         return plan_err!("{name}({types:?}) does not exist; it takes numbers");
     }
     Ok(vec![DataType::Float64; types.len()])
+}
+
+/// Keeps a numeric as it is, unless the exponent is a double: the digits that a double lacks count as often as the exponent
+/// says.
+fn coerce_power(types: &[DataType]) -> Result<Vec<DataType>> {
+    let mut coerced = coerce("power", types, 2..=2)?;
+    if matches!(types[0], DataType::Decimal128(..)) && !types[1].is_floating() {
+        coerced[0] = types[0].clone();
+    }
+    Ok(coerced)
 }
 
 fn double_type(_: &[FieldRef]) -> Result<DataType> {
@@ -132,4 +142,25 @@ fn power(x: f64, y: f64) -> Result<f64> {
     }
     let result = x.powf(y);
     if y.is_finite() { in_range(x, result) } else { Ok(result) }
+}
+
+fn powers(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let bases = call.array(0)?;
+    let DataType::Decimal128(_, scale) = *bases.data_type() else { return zip(call, power) };
+    let compute = |units: i128, y: f64| power_of_numeric(units, scale, y);
+    Ok(Arc::new(try_zip::<Decimal128Type, Float64Type, Float64Type>(&bases, &call.array(1)?, compute)?))
+}
+
+fn power_of_numeric(units: i128, scale: i8, y: f64) -> Result<f64> {
+    let Ok(x) = format!("{units}e-{scale}").parse::<f64>() else { return exec_err!("{DOMAIN}") };
+    let result = power(x, y)?;
+    if !(0..=22).contains(&scale) || x == 0.0 || !y.is_finite() {
+        return Ok(result);
+    }
+    // This power of ten is exact, and so is the sum of `scaled` and `rounded`.
+    let unit = 10_f64.powi(i32::from(scale));
+    let scaled = x * unit;
+    let rounded = x.mul_add(unit, -scaled);
+    let rest = if scaled.abs() < 9e15 { units as f64 - scaled } else { (units - scaled as i128) as f64 };
+    Ok(result * (y * ((rest - rounded) / scaled).ln_1p()).exp())
 }
