@@ -498,3 +498,7 @@ SELECT row_to_json(t) FROM (SELECT 1 AS One, 2 AS "Two") AS t;
 SELECT ARRAY[]::text[], ARRAY[]::int[], (1, 2) IN (SELECT 1, 2), (1, 2) NOT IN (SELECT 1, 3);
 SELECT ROW(1, 2) = ANY (SELECT 1, 2);
 SELECT * FROM (SELECT ARRAY[]::text[], (1, 2) IN (VALUES (1, 2))) AS t;
+
+-- refused: rows without columns
+SELECT count(*) FROM (SELECT FROM airlines UNION SELECT FROM airlines) AS t;
+SELECT count(*) FROM (SELECT FROM airlines UNION ALL SELECT FROM airlines) AS t;

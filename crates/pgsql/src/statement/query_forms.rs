@@ -29,6 +29,7 @@ pub(super) fn rewrite_query(query: &mut Query) -> Result<()> {
     }
     let mut bodies = vec![body];
     while let Some(body) = bodies.pop() {
+        unsupported::check_set_operation(body)?;
         multiset_operations::rewrite(body)?;
         match body {
             SetExpr::Select(select) => rewrite_select(select, &mut [])?,

@@ -3,7 +3,7 @@
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, JoinOperator,
-    Select, SelectItem, SetExpr,
+    Select, SelectItem, SetExpr, SetQuantifier,
 };
 
 use crate::syntax::{is_named, without_parentheses};
@@ -72,6 +72,17 @@ pub(super) fn check_direct_arguments(select: &Select) -> Result<()> {
         ),
         None => Ok(()),
     }
+}
+
+/// Refuses UNION, INTERSECT and EXCEPT of queries without columns, unless they keep all rows.
+pub(super) fn check_set_operation(body: &SetExpr) -> Result<()> {
+    if let SetExpr::SetOperation { op, set_quantifier, left, .. } = body
+        && *set_quantifier != SetQuantifier::All
+        && matches!(left.as_ref(), SetExpr::Select(select) if select.projection.is_empty())
+    {
+        return plan_err!("{op} of queries without columns is not supported; select a column, as in SELECT 1 FROM t");
+    }
+    Ok(())
 }
 
 /// Refuses rows as output columns.
