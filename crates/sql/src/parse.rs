@@ -46,15 +46,17 @@ pub(crate) fn parse_statement(sql: &str, dialect: SqlDialect) -> Result<ast::Sta
     }
 }
 
-/// Parenthesizes an operand with a sign behind another sign, because both are printed side by side: `@ -5`.
-fn parenthesize_signed_operands(statement: &mut ast::Statement) {
+/// Parenthesizes an operand with a sign behind another sign, because both are printed side by side: `@ -5`, and `- -5`,
+/// which would become a comment.
+fn parenthesize_signed_operands(node: &mut impl ast::VisitMut) {
     struct SignParenthesizer;
     impl ast::VisitorMut for SignParenthesizer {
         type Break = ();
 
         fn post_visit_expr(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
-            use ast::UnaryOperator::{BitwiseNot, PGAbs, PGCubeRoot, PGSquareRoot};
-            if let ast::Expr::UnaryOp { op: BitwiseNot | PGAbs | PGCubeRoot | PGSquareRoot, expr } = expression
+            use ast::UnaryOperator::{BitwiseNot, Minus, PGAbs, PGCubeRoot, PGSquareRoot, Plus};
+            if let ast::Expr::UnaryOp { op, expr } = expression
+                && matches!(op, Minus | Plus | BitwiseNot | PGAbs | PGCubeRoot | PGSquareRoot)
                 && matches!(**expr, ast::Expr::UnaryOp { .. })
             {
                 let inner = std::mem::replace(expr, Box::new(ast::Expr::Value(ast::Value::Null.into())));
@@ -64,7 +66,7 @@ fn parenthesize_signed_operands(statement: &mut ast::Statement) {
         }
     }
     // The visitor never breaks.
-    let _ = ast::VisitMut::visit(statement, &mut SignParenthesizer);
+    let _ = node.visit(&mut SignParenthesizer);
 }
 
 /// Parses `text` as one expression and nothing else.
@@ -91,7 +93,10 @@ pub fn parse_prepared_expression(
         expect_end(parser, "the end of the expression")?;
         Ok(expression)
     };
-    parse_tokens(tokens, only_expression, text, dialect)
+    let mut expression = parse_tokens(tokens, only_expression, text, dialect)?;
+    // Expressions become parts of generated statements, which are printed for each dialect.
+    parenthesize_signed_operands(&mut expression);
+    Ok(expression)
 }
 
 fn parse_single_statement(parser: &mut Parser<'_>) -> Result<Option<ast::Statement>, ParserError> {
@@ -235,6 +240,7 @@ fn print_verbatim(sql: &str, dialect: SqlDialect) -> Option<String> {
     let tokens = tokenize(sql, dialect, EscapeHandling::Verbatim).ok()?;
     let mut ast = parse_tokens(tokens, parse_single_statement, sql, dialect).ok()??;
     number_placeholders(&mut ast).ok()?;
+    parenthesize_signed_operands(&mut ast);
     Some(ast.to_string())
 }
 

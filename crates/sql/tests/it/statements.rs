@@ -56,6 +56,7 @@ const HONEST: &[&str] = &[
     "SELECT set, copy, execute FROM t",
     "FROM flights SELECT carrier",
     "SELECT * FROM flights TABLESAMPLE BERNOULLI (10)",
+    "SELECT - -a, 5 - -1, - + -b, - - - c, - @ -d, 'C:\\dir\\''s' FROM t WHERE a = - -1",
 ];
 
 #[test]
