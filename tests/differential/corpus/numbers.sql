@@ -114,8 +114,8 @@ SELECT pg_typeof(1) AS a, pg_typeof(-2147483648) AS b, pg_typeof(2147483647) AS 
   pg_typeof(9223372036854775808) AS e, pg_typeof(sum(1)) AS f, pg_typeof(sum(3000000000)) AS g;
 SELECT pg_typeof(a) AS a, pg_typeof(b) AS b, pg_typeof(c) AS c FROM (VALUES (1, 1, 1), (2, 3000000000, 1.5)) v(a, b, c);
 SELECT -(-2) AS a, - (- (-3)) AS b, 5 - (-1) AS c, sum(-(-1)) / 7 AS d FROM flights;
-SELECT - -1 AS a, - - -2 AS b, 5 - -1 AS c, + - + - i AS d, sum(- -1) OVER () / 7 AS e, @ - - -i AS f FROM t_types
-WHERE i = - -3 OR - - i < - - 0 OR i IN (- -1, -2) ORDER BY id;
+SELECT - -1 AS a, - - -2 AS b, 5 - -1 AS c, + - + - dep_delay AS d, sum(- -1) OVER () / 7 AS e, @ - - -dep_delay AS f
+FROM flights WHERE dep_delay = - -3 OR - - dep_delay < - - -12 OR dep_delay IN (- -1, - 2) ORDER BY d, f;
 SELECT pg_typeof(1 + 1) AS a, pg_typeof(1 + 3000000000) AS b, pg_typeof(~1) AS c, pg_typeof(1 << 2) AS d, pg_typeof(2 ^ 2) AS e,
   pg_typeof(ARRAY[1, 2]) AS f, pg_typeof(ARRAY[1, 3000000000]) AS g, pg_typeof(coalesce(NULL, 1)) AS h;
 SELECT 1 << 33 AS a, 1::bigint << 33 AS b, 2147483647 >> 1 AS c, -8 >> 1 AS d, ~7 AS e, 6 & 3 AS f, 6 | 3 AS g, 6 # 3 AS h;
