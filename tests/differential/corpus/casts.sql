@@ -195,3 +195,13 @@ SELECT id, r::numeric(10, 1) = 0.1 AS r, d::numeric(10, 1) IN (0.1, 0.5, 2.5) AS
 SELECT 1234.5::float8::numeric(5, 2);
 SELECT '\101'::"char" AS letter, '\377'::"char" AS byte, '\000'::"char" AS none, '\777'::"char" AS modulo, '\10'::"char" AS short, '\1011'::"char" AS long,
   '\177'::"char" = chr(127) AS last, '\101'::"char"::text AS text, ''::"char" AS empty, "char" 'abc' AS typed;
+
+-- Names of types as functions.
+SELECT id, float8(bi) AS float8, int4(d) AS int4, text(n) AS text, int2(si::text) AS int2, bool(i) AS bool, float4(n) AS float4
+FROM t_types WHERE id IN (2, 7, 9, 20) ORDER BY id;
+SELECT int8('12') AS a, float8('1.5'::text) AS b, text(true) AS c, text(date '2024-02-29') AS d, int4(1.5) + int4(2.5) AS e, bytea('\x61') AS f,
+  name(repeat('x', 70)) AS g, pg_catalog.float8(1) AS h, sum(float8(id)) OVER () AS i, int4('7') / 2 AS j FROM nums WHERE id = 1;
+-- fails
+SELECT int4('x');
+SELECT int2(70000);
+SELECT float8(1, 2);

@@ -400,3 +400,40 @@ SELECT ROW(a.*) = ('AA', 'American Airlines Inc.') AS is_american FROM airlines 
 SELECT count(*) FROM airlines a WHERE ROW(a.*) IN (SELECT b.carrier, b.name FROM airlines b WHERE b.carrier < 'B');
 SELECT a.carrier FROM airlines a ORDER BY ROW(a.*) < ('B', ''), a.carrier LIMIT 3;
 SELECT to_json(ARRAY(SELECT ROW(v.a, s.*) FROM (VALUES (3, 4)) AS s(b, c))) AS rows FROM (VALUES (1), (2)) AS v(a) ORDER BY v.a;
+
+-- Paths as values: PostgreSQL's text of them.
+SELECT '$.a.b ? (@.c > 1 && @."d e" == "x")'::jsonpath AS a, 'strict $[0, 1 to last].**{2 to last}'::jsonpath AS b,
+  CAST('$.a + 1 * - (2)' AS jsonpath)::text AS c, ('$.' || j)::jsonpath AS d, NULL::jsonpath AS e
+FROM (VALUES ('x'), ('y.z'), (NULL)) AS v (j) ORDER BY j;
+SELECT '$ ? (@.a like_regex "^x" flag "qi" || exists(@.b ? (!(@ == 1))))'::jsonpath AS a, '($.a == 1).type()'::jsonpath AS b,
+  '-$"v" * (1.50e1 + .5).floor()'::jsonpath AS c, '(($.a < 2) is unknown) && $.b starts with "q\u00e4"'::jsonpath AS d;
+SELECT id, jsonb_path_query_array(j::jsonb, 'lax $.** ? (@.type() == "number" && @ > 1)'::jsonpath) AS found,
+  j::jsonb @? '$.a ? (@ == 1)'::jsonpath AS has, j::jsonb @@ '$.a == 1'::jsonpath AS is FROM jsons ORDER BY id;
+-- fails
+SELECT '$.a ? (@ >'::jsonpath;
+SELECT '@.a'::jsonpath;
+SELECT 1::jsonpath;
+
+-- The functions of operators.
+SELECT id, jsonb_contains(j::jsonb, '{"a": 1}') AS a, jsonb_contained('[1]', j::jsonb) AS b, jsonb_exists(j::jsonb, 'a') AS c,
+  jsonb_exists_any(j::jsonb, '{a,b}') AS d, jsonb_exists_all(j::jsonb, ARRAY['a', 'b']) AS e FROM jsons ORDER BY id;
+SELECT jsonb_delete('{"a": 1, "b": 2}'::jsonb, 'a') AS a, jsonb_delete('["a", "b"]'::jsonb, 0) AS b,
+  jsonb_delete('{"a": 1, "b": 2, "c": 3}'::jsonb, 'a', 'c') AS c, jsonb_delete_path('{"a": {"b": 1, "c": 2}}', '{a,b}') AS d,
+  jsonb_concat('{"a": 1}', '{"b": 2}') AS e, jsonb_exists(NULL, 'a') AS f, jsonb_contains('[1]', NULL) AS g;
+-- fails
+SELECT jsonb_contains('{"a": 1}');
+SELECT jsonb_exists('{"a": 1}'::jsonb, 1);
+SELECT jsonb_delete('1'::jsonb, 'a');
+
+-- Arguments by name, and arrays in place of arguments.
+SELECT jsonb_set('{"a": 1}', '{b}', '2', create_if_missing => false) AS a, jsonb_insert('[1, 2]', '{0}', '3', insert_after := true) AS b,
+  jsonb_set_lax('{"a": 1, "b": 2}', '{b}', NULL, null_value_treatment => 'delete_key') AS c,
+  jsonb_set(replacement => '5', jsonb_in => '{"a": 1}', path => '{a}') AS d,
+  jsonb_path_query_first(target => '[1, 2]', path => '$[*] ? (@ > $x)', vars => '{"x": 1}') AS e;
+SELECT json_build_array(VARIADIC '{a,b,NULL}'::text[]) AS a, jsonb_build_array(VARIADIC ARRAY[[1, 4], [2, 5]]) AS b,
+  json_build_array(VARIADIC '{}'::text[]) AS c, jsonb_build_array(VARIADIC NULL::int[]) AS d,
+  json_extract_path('{"a": [1, 2]}'::json, VARIADIC ARRAY['a', '1']) AS e,
+  jsonb_extract_path_text('{"a": {"b": "x"}}'::jsonb, VARIADIC '{a,b}') AS f,
+  jsonb_delete('{"a": 1, "b": 2}'::jsonb, VARIADIC ARRAY['a']) AS g;
+-- refused: the values of an array of text are text
+SELECT jsonb_build_object(VARIADIC ARRAY['a', 'b']);

@@ -310,3 +310,26 @@ SELECT country || '-' || lpad(customer_id::text, 4, '0') AS key FROM customers W
 LIMIT 5;
 SELECT note, substring(note FROM '[0-9]+$')::int AS number FROM orders WHERE note IS NOT NULL ORDER BY order_id LIMIT 5;
 SELECT count(*) FROM orders WHERE note ILIKE 'GIFT%' OR position('gift' IN coalesce(note, '')) > 0;
+
+-- Arrays in place of arguments.
+SELECT concat(VARIADIC ARRAY[1, NULL, 3]) AS a, concat_ws('-', VARIADIC ARRAY['x', NULL, 'y']) AS b, concat(VARIADIC ARRAY[true, false]) AS c,
+  concat_ws(',', VARIADIC NULL::int[]) AS d, concat(VARIADIC '{}'::int[]) = '' AS e, concat_ws(NULL, VARIADIC ARRAY[1]) AS f,
+  concat(VARIADIC ARRAY[[1, 2], [3, 4]]) AS g;
+SELECT format('%s and %s', VARIADIC ARRAY['a', 'b']) AS a, format('%2$s %1$L', VARIADIC ARRAY[1, 2]) AS b, format('%s %s', VARIADIC ARRAY[true, NULL]) AS c,
+  format('none', VARIADIC NULL::text[]) AS d, format('%s %I', VARIADIC ARRAY[1.50, 2]) AS e, format('%s %s %s', VARIADIC ARRAY[[1], [2], [3]]) AS f;
+SELECT id, format('%s;%s', VARIADIC ta || ARRAY['x', 'y']) AS t, concat_ws('/', VARIADIC ia) AS i, num_nulls(VARIADIC ia) AS n,
+  num_nonnulls(VARIADIC ta) AS m FROM arrays WHERE ta IS NOT NULL ORDER BY id;
+-- fails
+SELECT format('%s %s', VARIADIC ARRAY['a']);
+SELECT upper(VARIADIC ARRAY['a']);
+SELECT concat('a', VARIADIC ARRAY['b']);
+
+-- How many values are NULL.
+SELECT id, num_nulls(s, p, kind) AS nulls, num_nonnulls(s, p, kind, id, NULL) AS others FROM texts ORDER BY id;
+SELECT num_nulls(NULL) AS a, num_nulls(1, 'a', NULL, true) AS b, num_nonnulls(NULL, NULL) AS c, num_nulls(VARIADIC '{1,NULL,3}'::int[]) AS d,
+  num_nonnulls(VARIADIC '{}'::int[]) AS e, num_nulls(VARIADIC NULL::text[]) AS f, num_nulls(VARIADIC ARRAY[[1, NULL], [NULL, 2]]) AS g;
+SELECT customer_id FROM customers WHERE num_nulls(email, city) = 1 ORDER BY customer_id LIMIT 5;
+-- fails
+SELECT num_nulls();
+
+SELECT parse_ident('foo.boo[]', strict => false) AS a, parse_ident(str := 'A."b"') AS b;

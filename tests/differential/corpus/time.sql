@@ -449,3 +449,12 @@ SELECT timestamp '4713-01-01 BC' + interval '-10000 days 240000 hours';
 SELECT '922337203685477580-001'::date;
 -- fails
 SELECT (date '2000-01-01', interval '2147483647 days') OVERLAPS (date '2000-01-01', interval '1 day');
+
+-- Arguments by name.
+SELECT make_interval(years := 2) AS a, make_interval(1, days => 3, secs := 1.5) AS b, make_date(day => 3, month => 2, year => 2024) AS c,
+  make_time(hour => 1, min => 2, sec => 3.5) AS d, make_timestamp(2024, 2, mday => 29, hour => 1, min => 2, sec => 3) AS e,
+  make_interval(years := 1, months := -1, weeks := 5, days := -7, hours := 25, mins := -180) AS f;
+-- fails
+SELECT make_interval(year => 2);
+SELECT make_interval(1, years => 2);
+SELECT make_date(year => 2024, month => 2);

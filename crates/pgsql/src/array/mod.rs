@@ -5,6 +5,7 @@ mod element;
 mod equal_lengths;
 mod flatten;
 mod literal;
+mod nulls;
 mod operator;
 mod order;
 mod quantified;
@@ -22,7 +23,7 @@ pub(crate) use literal::rewrite_literals;
 pub(crate) use operator::plan_operator;
 pub(crate) use order::{order_arrays, order_within};
 pub(crate) use syntax::rewrite_syntax;
-pub(crate) use text::format_arrays;
+pub(crate) use text::{element_text, format_arrays};
 
 /// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
@@ -30,6 +31,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions.extend(element::functions());
     functions.push(flatten::function());
     functions.push(equal_lengths::equal_lengths_function());
+    functions.extend(nulls::functions());
     functions.extend(quantified::functions());
     functions.extend(search::functions());
     functions.extend(shape::functions());

@@ -46,8 +46,8 @@ fn write_array(list: &ListArray, row: usize, out: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// Returns the unquoted text of an element.
-fn element_text(values: &ArrayRef, position: usize) -> Result<String> {
+/// Returns the unquoted text of an element, as the output function of its type writes it.
+pub(crate) fn element_text(values: &ArrayRef, position: usize) -> Result<String> {
     match values.data_type() {
         DataType::Boolean => Ok(if values.as_boolean().value(position) { "t" } else { "f" }.to_owned()),
         other if json_kind(other).is_some() => Ok(texts(values)?.value(position).to_owned()),

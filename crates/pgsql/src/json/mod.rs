@@ -30,7 +30,7 @@ pub(crate) use operator::{plan_field_access, plan_operator};
 pub(crate) use plan::{convert_expression, group_by_document_keys, order_documents, show_json_as_text};
 pub(crate) use record::column_value;
 pub(crate) use render::key_text;
-pub(crate) use syntax::{position_arguments, rewrite_syntax};
+pub(crate) use syntax::rewrite_syntax;
 pub(crate) use whole_row::{ROW_VALUE, WHOLE_ROW, row, whole_row};
 
 /// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
@@ -40,6 +40,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions.extend(build::functions());
     functions.extend(elements::functions());
     functions.extend(modify::functions());
+    functions.extend(operator_functions::functions());
     functions.extend(record::functions());
     functions.extend([whole_row::row_value(), row()]);
     functions.extend(jsonpath::functions());

@@ -1,14 +1,14 @@
-//! Operators of `jsonb`: comparison, containment, existence, concatenation and deletion.
+//! Operators of `jsonb`, and their functions: comparison, containment, existence, concatenation and deletion.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, BinaryArray, BooleanArray, Int64Array, StringArray};
-use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Result, exec_err};
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::{Operator, ScalarUDF};
 
-use super::document::{build_values, format_jsonb, kind_type};
+use super::document::{build_values, check_argument, check_count, format_jsonb};
 use super::get::{path_types, paths};
 use super::modify::delete_path;
 use super::reader::{JsonReader, JsonToken, parse};
@@ -18,6 +18,34 @@ use crate::data_type::is_text_or_null;
 use crate::function::{ArgumentColumn, ColumnarFunction, FunctionCall, boolean_type, keep_types};
 use crate::json_type::JsonKind;
 use crate::list::text_lists;
+
+/// Returns the functions that have names of their own in PostgreSQL. Those of comparison operators are not offered.
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    vec![
+        contains(),
+        contained(),
+        exists(),
+        exists_of(true),
+        exists_of(false),
+        concatenation(),
+        deletion(),
+        path_deletion(),
+    ]
+}
+
+/// Fails unless `fields` are two arguments of the type `jsonb`. Text is read as JSON.
+fn two_documents(function: &str, fields: &[FieldRef], returns: DataType) -> Result<DataType> {
+    one_document(function, fields, DataType::Null)?;
+    check_argument(function, JsonKind::Jsonb, &fields[1])?;
+    Ok(returns)
+}
+
+/// Fails unless `fields` are two arguments, of which the first one has the type `jsonb`.
+fn one_document(function: &str, fields: &[FieldRef], returns: DataType) -> Result<DataType> {
+    check_count(function, fields, 2, 2)?;
+    check_argument(function, JsonKind::Jsonb, &fields[0])?;
+    Ok(returns)
+}
 
 /// Returns the function of a comparison operator.
 pub(super) fn comparison(operator: Operator) -> Option<ScalarUDF> {
@@ -71,22 +99,44 @@ fn compare(call: &FunctionCall<'_>, is_expected: fn(Ordering) -> bool) -> Result
 
 /// Returns the function of `@>`.
 pub(super) fn contains() -> ScalarUDF {
-    ColumnarFunction::new("jsonb_contains", keep_types, boolean_type, |call| {
+    let returns = |fields: &[FieldRef]| two_documents("jsonb_contains", fields, DataType::Boolean);
+    ColumnarFunction::new("jsonb_contains", keep_types, returns, |call| {
         let results = map_pairs(call, |left, right| Ok(left.contains_document(right)))?;
+        Ok(Arc::new(BooleanArray::from(results)))
+    })
+}
+
+/// Returns the function of `<@`.
+fn contained() -> ScalarUDF {
+    let returns = |fields: &[FieldRef]| two_documents("jsonb_contained", fields, DataType::Boolean);
+    ColumnarFunction::new("jsonb_contained", keep_types, returns, |call| {
+        let results = map_pairs(call, |left, right| Ok(right.contains_document(left)))?;
         Ok(Arc::new(BooleanArray::from(results)))
     })
 }
 
 /// Returns the function of `?`.
 pub(super) fn exists() -> ScalarUDF {
-    ColumnarFunction::new("jsonb_exists", keep_types, boolean_type, |call| {
-        let (documents, keys) = (call.documents(0, JsonKind::Jsonb)?, call.texts(1)?);
-        let exists = |row| match (documents.get(row), keys.get(row)) {
-            (Some(document), Some(key)) => has_key(document, key).map(Some),
-            _ => Ok(None),
-        };
-        Ok(Arc::new((0..call.rows).map(exists).collect::<Result<BooleanArray>>()?))
-    })
+    ColumnarFunction::new(
+        "jsonb_exists",
+        key_types,
+        |fields| one_document("jsonb_exists", fields, DataType::Boolean),
+        |call| {
+            let (documents, keys) = (call.documents(0, JsonKind::Jsonb)?, call.texts(1)?);
+            let exists = |row| match (documents.get(row), keys.get(row)) {
+                (Some(document), Some(key)) => has_key(document, key).map(Some),
+                _ => Ok(None),
+            };
+            Ok(Arc::new((0..call.rows).map(exists).collect::<Result<BooleanArray>>()?))
+        },
+    )
+}
+
+fn key_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [document, key] if is_text_or_null(key) => Ok(vec![document.clone(), DataType::Utf8]),
+        _ => plan_err!("jsonb_exists takes a document and a key that is text"),
+    }
 }
 
 fn has_key(document: &str, key: &str) -> Result<bool> {
@@ -98,10 +148,12 @@ fn has_key(document: &str, key: &str) -> Result<bool> {
 
 /// Returns the function of `?&`, or of `?|` if `is_any`.
 pub(super) fn exists_of(is_any: bool) -> ScalarUDF {
+    let any = |fields: &[FieldRef]| one_document("jsonb_exists_any", fields, DataType::Boolean);
+    let all = |fields: &[FieldRef]| one_document("jsonb_exists_all", fields, DataType::Boolean);
     if is_any {
-        ColumnarFunction::new("jsonb_exists_any", path_types, boolean_type, |call| exists_many(call, true))
+        ColumnarFunction::new("jsonb_exists_any", path_types, any, |call| exists_many(call, true))
     } else {
-        ColumnarFunction::new("jsonb_exists_all", path_types, boolean_type, |call| exists_many(call, false))
+        ColumnarFunction::new("jsonb_exists_all", path_types, all, |call| exists_many(call, false))
     }
 }
 
@@ -120,7 +172,8 @@ fn exists_many(call: &FunctionCall<'_>, is_any: bool) -> Result<ArrayRef> {
 
 /// Returns the function of `||`.
 pub(super) fn concatenation() -> ScalarUDF {
-    ColumnarFunction::new("jsonb_concat", keep_types, kind_type::<true>, |call| {
+    let returns = |fields: &[FieldRef]| two_documents("jsonb_concat", fields, JsonKind::Jsonb.data_type());
+    ColumnarFunction::new("jsonb_concat", keep_types, returns, |call| {
         let mut results = map_pairs(call, |left, right| Ok(format_jsonb(&concatenate(left, right))))?;
         build_values(call, Some(JsonKind::Jsonb), |row| Ok(results[row].take()))
     })
@@ -139,13 +192,17 @@ fn concatenate(left: &JsonValue, right: &JsonValue) -> JsonValue {
 
 /// Returns the function of `-`, whose right operand is a key, an index or an array of keys.
 pub(super) fn deletion() -> ScalarUDF {
-    ColumnarFunction::new("jsonb_delete", deletion_types, kind_type::<true>, delete)
+    let returns = |fields: &[FieldRef]| one_document("jsonb_delete", fields, JsonKind::Jsonb.data_type());
+    ColumnarFunction::new("jsonb_delete", deletion_types, returns, delete)
 }
 
 fn deletion_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [document, index] if index.is_integer() => Ok(vec![document.clone(), DataType::Int64]),
         [document, key] if is_text_or_null(key) => Ok(vec![document.clone(), DataType::Utf8]),
+        [_, _, _, ..] => {
+            plan_err!("jsonb_delete takes a document and a key; write several keys as an array: ARRAY['a', 'b']")
+        }
         _ => path_types(types),
     }
 }
@@ -212,7 +269,8 @@ fn without_index(value: JsonValue, index: i64) -> Result<JsonValue> {
 
 /// Returns the function of `#-`.
 pub(super) fn path_deletion() -> ScalarUDF {
-    ColumnarFunction::new("jsonb_delete_path", path_types, kind_type::<true>, |call| {
+    let returns = |fields: &[FieldRef]| one_document("jsonb_delete_path", fields, JsonKind::Jsonb.data_type());
+    ColumnarFunction::new("jsonb_delete_path", path_types, returns, |call| {
         let (documents, paths) = (call.documents(0, JsonKind::Jsonb)?, paths(call, 1)?);
         build_values(call, Some(JsonKind::Jsonb), |row| match (documents.get(row), paths.get(row)) {
             (Some(document), Some(path)) => Ok(Some(format_jsonb(&delete_path(parse(document)?, path)?))),

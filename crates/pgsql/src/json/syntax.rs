@@ -2,11 +2,10 @@
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
-    TypedString,
+    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, TypedString,
 };
 
-use super::jsonpath::PARAMETERS;
+use super::jsonpath;
 use super::whole_row::ROW;
 use crate::syntax::{argument_values, call, is_named, single_identifier, sort_distinct, string, take, unnamed};
 
@@ -24,7 +23,6 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
                 *expression = call(name, vec![Expr::Value(value.clone())]);
             }
         }
-        Expr::BinaryOp { op: BinaryOperator::AtQuestion | BinaryOperator::AtAt, right, .. } => untype_path(right),
         Expr::Function(function) => {
             if let Some(rewritten) = rewrite_function(function)? {
                 *expression = rewritten;
@@ -39,6 +37,7 @@ fn type_name(data_type: &DataType) -> Option<&'static str> {
     match data_type {
         DataType::JSON => Some("json"),
         DataType::JSONB => Some("jsonb"),
+        DataType::Custom(name, _) if is_named(name, "jsonpath") => Some(jsonpath::CAST),
         _ => None,
     }
 }
@@ -64,57 +63,6 @@ const RECORD_FUNCTIONS: [(&str, &str); 8] = [
     ("json_populate_recordset", "json_to_recordset(value) AS t(id int, name text)"),
     ("jsonb_populate_recordset", "jsonb_to_recordset(value) AS t(id int, name text)"),
 ];
-
-/// Puts the arguments of `function`, whose name is in lower case, in their order, if some are named.
-pub(crate) fn position_arguments(function: &str, args: &mut Vec<FunctionArg>) -> Result<()> {
-    if !function.starts_with("jsonb_path_") {
-        return Ok(());
-    }
-    if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(path))) = args.get_mut(1) {
-        untype_path(path);
-    }
-    let mut named: [Option<Expr>; PARAMETERS.len()] = Default::default();
-    let unnamed_count = args.iter().position(|arg| !matches!(arg, FunctionArg::Unnamed(_))).unwrap_or(args.len());
-    for arg in args.drain(unnamed_count..) {
-        let (FunctionArg::Named { arg: FunctionArgExpr::Expr(value), .. }
-        | FunctionArg::ExprNamed { arg: FunctionArgExpr::Expr(value), .. }) = &arg
-        else {
-            return plan_err!("{function} takes values, not {arg}");
-        };
-        let name = match &arg {
-            FunctionArg::Named { name, .. } | FunctionArg::ExprNamed { name: Expr::Identifier(name), .. } => {
-                &name.value
-            }
-            _ => return plan_err!("{function} takes values, not {arg}"),
-        };
-        match PARAMETERS.iter().position(|parameter| name.eq_ignore_ascii_case(parameter)) {
-            Some(index) if index >= unnamed_count && named[index].is_none() => named[index] = Some(value.clone()),
-            _ => return plan_err!("{function} takes the arguments {}", PARAMETERS.join(", ")),
-        }
-    }
-    let Some(last) = named.iter().rposition(Option::is_some) else { return Ok(()) };
-    for (index, value) in named.into_iter().enumerate().take(last + 1).skip(unnamed_count) {
-        let value = match (value, index) {
-            (Some(mut value), _) => {
-                untype_path(&mut value);
-                value
-            }
-            (None, 2) => string("{}"),
-            _ => return plan_err!("{function} takes the arguments {}", PARAMETERS.join(", ")),
-        };
-        args.push(unnamed(value));
-    }
-    Ok(())
-}
-
-/// Removes a cast to `jsonpath`: paths are text here.
-fn untype_path(path: &mut Expr) {
-    if let Expr::Cast { expr, data_type: DataType::Custom(name, _), .. } = path
-        && is_named(name, "jsonpath")
-    {
-        *path = take(expr);
-    }
-}
 
 fn rewrite_function(function: &mut Function) -> Result<Option<Expr>> {
     let Some(name) = single_identifier(&function.name) else { return Ok(None) };

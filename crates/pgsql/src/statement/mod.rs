@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 mod aliases;
+mod call_forms;
 mod columns;
 mod cte_names;
 mod having;
@@ -145,7 +146,8 @@ fn name_without_alias(item: &SelectItem) -> Option<String> {
 type RewriteSyntax = fn(&mut Expr) -> Result<()>;
 
 /// Rewrites that depend only on the expression itself.
-const INNER_FIRST: [RewriteSyntax; 10] = [
+const INNER_FIRST: [RewriteSyntax; 11] = [
+    call_forms::rewrite_call,
     row_comparison::rewrite_comparison,
     query_forms::rewrite_rows,
     time::rewrite_syntax,

@@ -8,8 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     SelectItem, SetExpr, TableAlias, TableFactor, VisitorMut,
 };
 
-use super::{limit, multiset_operations, parse, row_subquery, sorted_rows, unsupported, whole_row};
-use crate::json;
+use super::{call_forms, limit, multiset_operations, parse, row_subquery, sorted_rows, unsupported, whole_row};
 use crate::set_returning::{find_set_returning, is_record_function, list_function};
 use crate::syntax::{argument_value, body_and_order, call, factors, function, number, quoted, unnamed};
 use crate::walk::{Stop, any_expression, walk_mut};
@@ -154,7 +153,7 @@ pub(super) fn rewrite_factor(factor: &mut TableFactor) -> Result<()> {
         }
         _ => return Ok(()),
     };
-    json::position_arguments(&name.to_string().to_lowercase(), &mut args)?;
+    call_forms::position_arguments(&name.to_string().to_lowercase(), &mut args)?;
     let is_column = |expression: &Expr| matches!(expression, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
     let lateral = any_expression(&args, is_column);
     let function = name.to_string().to_lowercase();
@@ -207,7 +206,7 @@ pub(super) fn rewrite_rows(expression: &mut Expr) -> Result<()> {
 pub(super) fn rewrite_expression(expression: &mut Expr) -> Result<()> {
     match expression {
         Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) => {
-            json::position_arguments(&name.to_string().to_lowercase(), &mut list.args)?;
+            call_forms::position_arguments(&name.to_string().to_lowercase(), &mut list.args)?;
         }
         Expr::Exists { subquery, .. } => {
             if let SetExpr::Select(select) = subquery.body.as_mut()

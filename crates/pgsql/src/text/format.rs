@@ -23,6 +23,13 @@ pub(super) fn functions() -> Vec<TextFunction> {
         of("format", &[TextType::Text], format),
         of("concat", &[TextType::Any], concat),
         of("concat_ws", &[TextType::Text], concat_ws),
+        TextFunction::new(
+            "format*",
+            vec![
+                Overload::new(&[TextType::Text, TextType::TextList], TextType::Text, format_elements)
+                    .called_on_null_input(),
+            ],
+        ),
     ]
 }
 
@@ -55,6 +62,21 @@ struct Specifier {
 
 fn format(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     let Some(pattern) = row.optional_text(0)? else { return output.null() };
+    let values = (1..row.len()).map(|argument| row.output(argument)).collect::<Result<Vec<_>>>()?;
+    write_format(pattern, &values, output)
+}
+
+/// Computes `format(pattern, VARIADIC array)`.
+fn format_elements(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
+    let Some(pattern) = row.optional_text(0)? else { return output.null() };
+    if row.is_null(1) {
+        return write_format(pattern, &[], output);
+    }
+    let values: Vec<_> = row.elements(1)?.map(|element| element.map(Cow::Borrowed)).collect();
+    write_format(pattern, &values, output)
+}
+
+fn write_format(pattern: &str, values: &[Option<Cow<'_, str>>], output: &mut TextOutput) -> Result<()> {
     let mut result = String::new();
     let mut rest = pattern;
     let mut next = 1;
@@ -71,17 +93,17 @@ fn format(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
             return exec_err!("unrecognized format() type specifier \"{conversion}\"");
         }
         if let Some(position) = specifier.width_argument {
-            let width = argument(row, &mut next, Some(position).filter(|position| *position > 0))?;
+            let width = argument(values, &mut next, Some(position).filter(|position| *position > 0))?;
             let invalid = || exec_datafusion_err!("the width of a format() field must be an integer");
             specifier.width = width.map_or(Ok(0), |width| width.trim().parse().map_err(|_| invalid()))?;
         }
-        let value = argument(row, &mut next, specifier.argument)?;
+        let value = argument(values, &mut next, specifier.argument)?;
         let text = match (conversion, value) {
-            ('s', value) => value.unwrap_or_default(),
+            ('s', value) => Cow::Borrowed(value.unwrap_or_default()),
             ('I', None) => return exec_err!("null values cannot be formatted as an SQL identifier"),
-            ('I', Some(value)) => Cow::Owned(identifier(&value).into_owned()),
+            ('I', Some(value)) => identifier(value),
             (_, None) => Cow::Borrowed("NULL"),
-            (_, Some(value)) => Cow::Owned(literal(&value)),
+            (_, Some(value)) => Cow::Owned(literal(value)),
         };
         specifier.append(&mut result, &text)?;
         rest = &after[conversion.len_utf8()..];
@@ -90,14 +112,16 @@ fn format(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     output.text(&result)
 }
 
-/// Returns the value of the argument at `position`, or of the next one.
-fn argument<'a>(row: &'a RowArguments<'_>, next: &mut usize, position: Option<usize>) -> Result<Option<Cow<'a, str>>> {
+/// Returns the value of the argument at `position`, or of the next one. They count from 1.
+fn argument<'a>(
+    values: &'a [Option<Cow<'_, str>>],
+    next: &mut usize,
+    position: Option<usize>,
+) -> Result<Option<&'a str>> {
     let position = position.unwrap_or(*next);
-    if position >= row.len() {
-        return exec_err!("too few arguments for format()");
-    }
+    let Some(value) = values.get(position - 1) else { return exec_err!("too few arguments for format()") };
     *next = position + 1;
-    row.output(position)
+    Ok(value.as_deref())
 }
 
 fn number(text: &str) -> Result<(Option<usize>, &str)> {

@@ -17,6 +17,8 @@ use datafusion::logical_expr::ColumnarValue;
 use super::byte_format;
 use super::regex::{PgRegex, RegexOptions};
 use super::text_type::TextType;
+use crate::array::element_text;
+use crate::data_type::is_text;
 
 /// The maximum size of the output of one evaluation, in bytes.
 const OUTPUT_BYTES_MAX: usize = 256 << 20;
@@ -57,8 +59,13 @@ impl TextArgument {
             DataType::Binary => ArgumentValues::Binary(array.as_binary().clone()),
             DataType::List(_) => {
                 let list: &ListArray = array.as_list();
-                let texts = cast(list.values(), &DataType::Utf8)?;
-                ArgumentValues::List(list.clone(), texts.as_string().clone())
+                let values = list.values();
+                let text = |position| values.is_valid(position).then(|| element_text(values, position)).transpose();
+                let texts = match is_text(values.data_type()) {
+                    true => cast(values, &DataType::Utf8)?.as_string().clone(),
+                    false => (0..values.len()).map(text).collect::<Result<StringArray>>()?,
+                };
+                ArgumentValues::List(list.clone(), texts)
             }
             _ => ArgumentValues::Utf8(cast(&array, &DataType::Utf8)?.as_string().clone()),
         };

@@ -2,8 +2,8 @@
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    Interval, IntervalFields, TimezoneInfo, TypedString, UnaryOperator, Value,
+    BinaryOperator, DataType, DateTimeField, Expr, Function, FunctionArguments, Ident, Interval, IntervalFields,
+    TimezoneInfo, TypedString, UnaryOperator, Value,
 };
 
 use super::input::{self, IntervalRestriction, RELATIVE_WORDS, RestrictionUnit};
@@ -215,34 +215,10 @@ fn rewrite_function(function: &Function) -> Result<Option<Expr>> {
             (name != written.to_string()).then(|| call(&name, Vec::new()))
         }
         ("age", Some([value])) => Some(call("age", vec![call("current_date", Vec::new()), value.clone()])),
-        ("make_interval", None) => Some(make_interval(args)?),
         _ => None,
     })
 }
 
 fn call_rounded(to: &str, moment: &str, digits: &Expr) -> Expr {
     call(to, vec![call(moment, Vec::new()), digits.clone()])
-}
-
-/// Builds the call with all arguments in the order of the parameters.
-fn make_interval(args: &[FunctionArg]) -> Result<Expr> {
-    const NAMES: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
-    let mut values: Vec<Expr> = NAMES.iter().map(|_| number(0)).collect();
-    for (position, arg) in args.iter().enumerate() {
-        let (name, value) = match arg {
-            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => (Some(name.value.clone()), value),
-            FunctionArg::ExprNamed { name, arg: FunctionArgExpr::Expr(value), .. } => (Some(name.to_string()), value),
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => (None, value),
-            other => return plan_err!("make_interval() has no argument {other}"),
-        };
-        let index = match &name {
-            Some(name) => NAMES.iter().position(|parameter| name.eq_ignore_ascii_case(parameter)),
-            None => Some(position),
-        };
-        let Some(index) = index.and_then(|index| values.get_mut(index)) else {
-            return plan_err!("make_interval() has no argument {arg}; its arguments are {}", NAMES.join(", "));
-        };
-        *index = value.clone();
-    }
-    Ok(call("make_interval", values))
 }

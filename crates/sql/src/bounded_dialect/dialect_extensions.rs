@@ -40,8 +40,7 @@ pub(super) fn parse_prefix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &
     let begins = matches!(after, Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::LParen)
         || matches!(after, Token::Placeholder(_) | Token::Plus | Token::Minus | Token::Tilde | Token::AtSign)
         || matches!(after, Token::PGSquareRoot | Token::PGCubeRoot);
-    let is_variadic = dialect == SqlDialect::Postgres && is_word(&word, "VARIADIC");
-    if begins && (is_variadic || is_word(&word, "SYMMETRIC")) {
+    if begins && ["VARIADIC", "SYMMETRIC"].iter().any(|prefix| is_word(&word, prefix)) {
         parser.advance_token();
         let value = parser.parse_subexpr(grammar.prec_value(Precedence::Between));
         return Some(value.map(|value| Expr::Prefixed { prefix: Ident::new(word.value), value: Box::new(value) }));

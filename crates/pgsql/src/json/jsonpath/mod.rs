@@ -9,6 +9,7 @@
 
 mod accessor;
 mod budget;
+mod canonical;
 mod decimal;
 mod lexer;
 mod method;
@@ -36,8 +37,11 @@ use super::reader::parse as parse_document;
 use super::text::write_value;
 use super::value::JsonValue;
 use crate::data_type::is_text_or_null;
-use crate::function::{ArgumentColumn, BoundedTexts, ColumnarFunction, FunctionCall, check_bytes};
+use crate::function::{ArgumentColumn, BoundedTexts, ColumnarFunction, FunctionCall, check_bytes, text_type};
 use crate::json_type::JsonKind;
+
+/// The name of the cast to `jsonpath`. Paths are text here, which the cast checks and writes as PostgreSQL does.
+pub(super) const CAST: &str = "jsonpath*";
 
 /// Returns the functions, each also under the name that ends in `_tz`: the two differ for `datetime()` only, which is
 /// refused.
@@ -46,6 +50,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     let document = |fields: &[FieldRef]| check_arguments(fields, JsonKind::Jsonb.data_type());
     let boolean = |fields: &[FieldRef]| check_arguments(fields, DataType::Boolean);
     vec![
+        ColumnarFunction::new(CAST, cast_types, text_type, cast_to_path),
         ColumnarFunction::new("jsonb_path_query*", argument_types, list, query),
         ColumnarFunction::new("jsonb_path_query_tz*", argument_types, list, query),
         ColumnarFunction::new("jsonb_path_query_array", argument_types, document, query_array),
@@ -71,8 +76,28 @@ pub(super) fn match_operator() -> ScalarUDF {
     ColumnarFunction::new("jsonb_path_match_opr", argument_types, boolean, |call| matches(call, true))
 }
 
-/// The arguments of the functions, of which the last two may be left out.
-pub(super) const PARAMETERS: [&str; 4] = ["target", "path", "vars", "silent"];
+fn cast_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [text] if is_text_or_null(text) => Ok(vec![DataType::Utf8]),
+        _ => plan_err!("only text can be cast to jsonpath"),
+    }
+}
+
+fn cast_to_path(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let texts = call.texts(0)?;
+    build_values(call, None, |row| texts.get(row).map(canonical_path).transpose())
+}
+
+fn canonical_path(text: &str) -> Result<String> {
+    let written = canonical::write(&parser::parse(text)?);
+    // PostgreSQL leaves out parentheses around an operator in `exists`, even where an accessor follows.
+    if canonical::write(&parser::parse(&written)?) != written {
+        return exec_err!(
+            "the jsonpath \"{text}\" cannot be cast, because its text {written} means another path; leave out the cast"
+        );
+    }
+    Ok(written)
+}
 
 fn argument_types(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {

@@ -255,7 +255,7 @@ impl PathParser<'_> {
             letters.push('i');
         }
         let regex = Box::new(PgRegex::new(&pattern, RegexOptions::parse(&letters)?)?);
-        Ok(PathPart::Predicate(Predicate::LikeRegex { text, regex }))
+        Ok(PathPart::Predicate(Predicate::LikeRegex { text, regex, pattern, flags }))
     }
 
     fn sum(&mut self) -> Result<PathPart> {

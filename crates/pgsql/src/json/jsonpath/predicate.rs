@@ -51,7 +51,7 @@ impl<'v> PathRunner<'v, '_> {
                     _ => Ok(None),
                 })
             }
-            Predicate::LikeRegex { text, regex } => {
+            Predicate::LikeRegex { text, regex, .. } => {
                 let Some(texts) = self.suppress_errors(|runner| runner.unwrapped_items(text, item))? else {
                     return Ok(None);
                 };

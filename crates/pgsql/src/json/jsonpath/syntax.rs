@@ -129,7 +129,7 @@ pub(super) enum Predicate {
     Compare { comparison: Comparison, left: Path, right: Path },
     Exists(Path),
     StartsWith { whole: Path, initial: Path },
-    LikeRegex { text: Path, regex: Box<PgRegex> },
+    LikeRegex { text: Path, regex: Box<PgRegex>, pattern: String, flags: String },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

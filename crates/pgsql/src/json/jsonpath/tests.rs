@@ -90,3 +90,37 @@ fn paths_and_evaluation_are_bounded() {
     check_error("$.keyvalue().value.**.**.**.**", &format!(r#"{{"a": {deep}}}"#), "more than");
     check(&format!("strict ${}", "[0]".repeat(90)), &deep, &deep[90..=2 * depth - 90]);
 }
+
+#[test]
+fn paths_are_written_as_postgresql_writes_them() {
+    for (path, expected) in [
+        (
+            r#"$.a.b ? (@.c > 1 && @."d e" == "x" || !(@.f < 2))"#,
+            r#"$."a"."b"?(@."c" > 1 && @."d e" == "x" || !(@."f" < 2))"#,
+        ),
+        (
+            r#"strict $[0, 1 to last].**{2 to last} ? (exists(@.x ? (@ like_regex "^a" flag "si")))"#,
+            r#"strict $[0,1 to last].**{2 to last}?(exists (@."x"?(@ like_regex "^a" flag "is")))"#,
+        ),
+        (
+            "$.a + - 1 * -(-2) - (1).type().size() + (-$.b).abs()",
+            r#"((($."a" + -1 * 2) - (1).type().size()) + -$."b".abs())"#,
+        ),
+        (
+            r#"(($.a == 1) is unknown) && !exists($.b) || $x starts with "a""#,
+            r#"(($."a" == 1) is unknown && !(exists ($."b")) || $"x" starts with "a")"#,
+        ),
+        ("($.a == 1).type() == true.type()", r#"(($."a" == 1).type() == true.type())"#),
+        ("-(-1.50e1) + -0.0 + .5 + 1. + 1e3", "((((15.0 + 0.0) + 0.5) + 1) + 1000)"),
+        (r#"$.**.*[*].**{3}.**{0 to 2}."a\"b\u0041""#, r#"$.**.*[*].**{3}.**{0 to 2}."a\"bA""#),
+        (
+            r#"$ ? (@ like_regex "a" && (@ > 1 && @ < 2) && @ != null)"#,
+            r#"$?((@ like_regex "a" && (@ > 1 && @ < 2)) && @ != null)"#,
+        ),
+        ("-$.a.b + (+$).c ? ((@ + 1) * 2 > 3 - (4 - 5))", r#"(-$."a"."b" + +$."c"?((@ + 1) * 2 > 3 - (4 - 5)))"#),
+        (r#"$"x y"[1 - 1]"#, r#"$"x y"[1 - 1]"#),
+        ("($.a + 1)[0]", r#"($."a" + 1)[0]"#),
+    ] {
+        assert_eq!(super::canonical::write(&parse(path).unwrap()), expected, "{path}");
+    }
+}

@@ -1,0 +1,196 @@
+//! The text of a SQL/JSON path as PostgreSQL prints it.
+
+use super::super::text::{write_string, write_value};
+use super::super::value::JsonValue;
+use super::syntax::{Accessor, ArithmeticOperator, Comparison, JsonPath, Path, PathStart, Predicate};
+
+/// Writes a path.
+pub(super) fn write(path: &JsonPath) -> String {
+    let mut out = String::from(if path.is_lax { "" } else { "strict " });
+    write_path(&path.path, true, &mut out);
+    out
+}
+
+/// How strong operators bind; more is stronger.
+const OR: u8 = 0;
+const AND: u8 = 1;
+const COMPARISON: u8 = 2;
+const SUM: u8 = 3;
+const PRODUCT: u8 = 4;
+const SIGN: u8 = 5;
+const OTHER: u8 = 6;
+
+fn path_priority(path: &Path) -> u8 {
+    match &path.start {
+        PathStart::Arithmetic(arithmetic) => arithmetic_priority(arithmetic.operator),
+        PathStart::Sign { .. } if signed_number(path).is_none() => SIGN,
+        PathStart::Predicate(predicate) => predicate_priority(predicate),
+        _ => OTHER,
+    }
+}
+
+fn arithmetic_priority(operator: ArithmeticOperator) -> u8 {
+    match operator {
+        ArithmeticOperator::Add | ArithmeticOperator::Subtract => SUM,
+        ArithmeticOperator::Multiply | ArithmeticOperator::Divide | ArithmeticOperator::Modulo => PRODUCT,
+    }
+}
+
+fn predicate_priority(predicate: &Predicate) -> u8 {
+    match predicate {
+        Predicate::Or(..) => OR,
+        Predicate::And(..) => AND,
+        Predicate::Compare { .. } | Predicate::StartsWith { .. } => COMPARISON,
+        Predicate::Not(_) | Predicate::IsUnknown(_) | Predicate::Exists(_) | Predicate::LikeRegex { .. } => OTHER,
+    }
+}
+
+/// Returns the number that a start with signs is; signs before other starts are operators.
+fn signed_number(path: &Path) -> Option<String> {
+    match &path.start {
+        PathStart::Literal(JsonValue::Number(number)) => Some(number.clone()),
+        PathStart::Sign { is_minus, operand } if operand.steps.is_empty() => {
+            let number = signed_number(operand)?;
+            let is_zero = !number.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
+            if !is_minus || is_zero {
+                return Some(number);
+            }
+            Some(number.strip_prefix('-').map_or_else(|| format!("-{number}"), str::to_owned))
+        }
+        _ => None,
+    }
+}
+
+/// Writes `path`, with parentheses around an operator if `is_operand`.
+fn write_path(path: &Path, is_operand: bool, out: &mut String) {
+    match (&path.start, signed_number(path)) {
+        (_, Some(number)) if path.steps.is_empty() => out.push_str(&number),
+        (_, Some(number)) => enclose(true, out, |out| out.push_str(&number)),
+        (PathStart::Literal(value), None) => write_value(value, out),
+        (PathStart::Variable(name), None) => {
+            out.push('$');
+            write_string(name, out);
+        }
+        (PathStart::Root, None) => out.push('$'),
+        (PathStart::Current, None) => out.push('@'),
+        (PathStart::Last, None) => out.push_str("last"),
+        (PathStart::Arithmetic(arithmetic), None) => enclose(is_operand, out, |out| {
+            let (priority, symbol) = (arithmetic_priority(arithmetic.operator), arithmetic.operator.symbol());
+            write_operand(&arithmetic.left, priority, out);
+            out.extend([' ', symbol, ' ']);
+            write_operand(&arithmetic.right, priority, out);
+        }),
+        (PathStart::Sign { is_minus, operand }, None) => enclose(is_operand, out, |out| {
+            out.push(if *is_minus { '-' } else { '+' });
+            write_operand(operand, SIGN, out);
+        }),
+        (PathStart::Predicate(predicate), None) => write_predicate(predicate, is_operand, out),
+    }
+    for step in &path.steps {
+        write_step(step, out);
+    }
+}
+
+fn enclose(is_enclosed: bool, out: &mut String, write: impl FnOnce(&mut String)) {
+    out.push_str(if is_enclosed { "(" } else { "" });
+    write(out);
+    out.push_str(if is_enclosed { ")" } else { "" });
+}
+
+fn write_operand(path: &Path, priority: u8, out: &mut String) {
+    write_path(path, path_priority(path) <= priority, out);
+}
+
+fn write_predicate(predicate: &Predicate, is_operand: bool, out: &mut String) {
+    let priority = predicate_priority(predicate);
+    match predicate {
+        Predicate::Or(left, right) => enclose(is_operand, out, |out| write_both(left, right, (priority, " || "), out)),
+        Predicate::And(left, right) => enclose(is_operand, out, |out| write_both(left, right, (priority, " && "), out)),
+        Predicate::Not(inner) => {
+            out.push('!');
+            enclose(true, out, |out| write_predicate(inner, false, out));
+        }
+        Predicate::IsUnknown(inner) => {
+            enclose(true, out, |out| write_predicate(inner, false, out));
+            out.push_str(" is unknown");
+        }
+        Predicate::Compare { comparison, left, right } => enclose(is_operand, out, |out| {
+            write_operand(left, priority, out);
+            out.push_str(comparison_text(*comparison));
+            write_operand(right, priority, out);
+        }),
+        Predicate::Exists(path) => {
+            out.push_str("exists ");
+            enclose(true, out, |out| write_path(path, false, out));
+        }
+        Predicate::StartsWith { whole, initial } => enclose(is_operand, out, |out| {
+            write_operand(whole, priority, out);
+            out.push_str(" starts with ");
+            write_operand(initial, priority, out);
+        }),
+        Predicate::LikeRegex { text, pattern, flags, .. } => enclose(is_operand, out, |out| {
+            write_operand(text, priority, out);
+            out.push_str(" like_regex ");
+            write_string(pattern, out);
+            let flags: String = "ismxq".chars().filter(|flag| flags.contains(*flag)).collect();
+            if !flags.is_empty() {
+                out.push_str(" flag ");
+                write_string(&flags, out);
+            }
+        }),
+    }
+}
+
+fn write_both(left: &Predicate, right: &Predicate, (priority, operator): (u8, &str), out: &mut String) {
+    write_predicate(left, predicate_priority(left) <= priority, out);
+    out.push_str(operator);
+    write_predicate(right, predicate_priority(right) <= priority, out);
+}
+
+fn comparison_text(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Equal => " == ",
+        Comparison::NotEqual => " != ",
+        Comparison::Less => " < ",
+        Comparison::LessOrEqual => " <= ",
+        Comparison::Greater => " > ",
+        Comparison::GreaterOrEqual => " >= ",
+    }
+}
+
+fn write_step(step: &Accessor, out: &mut String) {
+    match step {
+        Accessor::Key(key) => {
+            out.push('.');
+            write_string(key, out);
+        }
+        Accessor::AnyKey => out.push_str(".*"),
+        Accessor::AnyElement => out.push_str("[*]"),
+        Accessor::Subscripts(positions) => {
+            out.push('[');
+            for (index, (from, to)) in positions.iter().enumerate() {
+                out.push_str(if index > 0 { "," } else { "" });
+                write_path(from, false, out);
+                if let Some(to) = to {
+                    out.push_str(" to ");
+                    write_path(to, false, out);
+                }
+            }
+            out.push(']');
+        }
+        Accessor::AnyLevel { first, last } => {
+            let level = |level: u32| if level == u32::MAX { "last".to_owned() } else { level.to_string() };
+            out.push_str(".**");
+            if first == last {
+                out.push_str(&format!("{{{}}}", level(*first)));
+            } else if (*first, *last) != (0, u32::MAX) {
+                out.push_str(&format!("{{{} to {}}}", level(*first), level(*last)));
+            }
+        }
+        Accessor::Filter(predicate) => {
+            out.push('?');
+            enclose(true, out, |out| write_predicate(predicate, false, out));
+        }
+        Accessor::Method(method) => out.push_str(&format!(".{}()", method.name())),
+    }
+}
