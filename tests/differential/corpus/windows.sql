@@ -249,3 +249,17 @@ SELECT id, count(*) OVER (PARTITION BY t || v ORDER BY v || t, id) AS x FROM t_t
 SELECT id, var_pop(d) OVER w AS var_pop, var_samp(d) OVER w AS var_samp, stddev_pop(r) OVER w AS stddev_pop, stddev(r) OVER w AS stddev FROM floats
 WHERE id NOT IN (8, 9) WINDOW w AS (ORDER BY id ROWS 2 PRECEDING) ORDER BY id;
 SELECT id, var_pop(d1) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 2 FOLLOWING) AS var_pop, stddev(d2) OVER (ORDER BY id) AS stddev FROM nums ORDER BY id;
+
+-- Offsets of frames that are casts.
+SELECT id, ts, count(*) OVER (ORDER BY ts RANGE BETWEEN '1 year'::interval PRECEDING AND '2 mons'::interval FOLLOWING) AS n,
+  sum(id) OVER (ORDER BY ts DESC RANGE BETWEEN '10 years'::interval PRECEDING AND CURRENT ROW) AS s FROM t_types
+WHERE ts > '2000-01-01' AND ts < '2030-01-01' ORDER BY ts, id;
+SELECT id, sum(i) OVER w AS s, count(*) OVER (w ROWS BETWEEN 2::int8 PRECEDING AND 1::int2 FOLLOWING) AS n FROM t_types
+WHERE id BETWEEN 7 AND 20 WINDOW w AS (ORDER BY id) ORDER BY id;
+SELECT id, sum(id) OVER (ORDER BY id RANGE BETWEEN 2::int8 PRECEDING AND 1::int2 PRECEDING) AS a,
+  sum(id) OVER (ORDER BY id DESC RANGE BETWEEN (2) PRECEDING AND '6'::int FOLLOWING EXCLUDE CURRENT ROW) AS b,
+  count(*) OVER (ORDER BY d RANGE BETWEEN 1 PRECEDING AND 1.5::float8 FOLLOWING) AS c FROM t_types WHERE id BETWEEN 7 AND 20 ORDER BY id;
+SELECT da, count(*) OVER (ORDER BY da RANGE '365 days'::interval PRECEDING) AS n FROM t_types WHERE da BETWEEN '2010-01-01' AND '2030-01-01'
+ORDER BY da, n;
+-- refused: an offset that is computed
+SELECT sum(id) OVER (ORDER BY id ROWS 1 + 1 PRECEDING) FROM t_types;

@@ -6,6 +6,7 @@
 mod cast_names;
 mod float_min_max;
 mod frame_exclusion;
+mod frame_offset;
 mod grouping_sets;
 mod hypothetical;
 mod lag_lead;

@@ -1,4 +1,4 @@
-//! `WINDOW w AS (…)`: windows that refine other windows, and column numbers in ROLLUP.
+//! `WINDOW w AS (…)`: windows that refine other windows, offsets of frames, and column numbers in ROLLUP.
 //!
 //! DataFusion's planner supports `OVER w`, but ignores the name in `OVER (w ORDER BY x)`.
 
@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut, WindowSpec, WindowType,
 };
 
+use super::frame_offset;
 use crate::syntax::{break_on_error, folded, into_result};
 use crate::walk::{Stop, walk_mut};
 
@@ -100,9 +101,14 @@ impl VisitorMut for WindowScopes {
         let spec = match &function.over {
             Some(WindowType::NamedWindow(name)) => find(scope, name).cloned(),
             Some(WindowType::WindowSpec(spec)) if spec.window_name.is_some() => refine_window(scope, spec),
-            _ => return ControlFlow::Continue(()),
+            Some(WindowType::WindowSpec(spec)) => Ok(spec.clone()),
+            None => return ControlFlow::Continue(()),
         };
-        break_on_error(spec.map(|spec| function.over = Some(WindowType::WindowSpec(spec))))
+        break_on_error(spec.and_then(|mut spec| {
+            frame_offset::write_offsets(&mut spec)?;
+            function.over = Some(WindowType::WindowSpec(spec));
+            Ok(())
+        }))
     }
 }
 

@@ -6,8 +6,8 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 /// The marker in PARTITION BY for `EXCLUDE …` of a window frame; the kind of exclusion follows it.
 pub(crate) const EXCLUSION_MARK: &str = "exclude\u{1}";
 
-/// Rewrites `ORDER BY x USING >` as `ORDER BY x DESC`, `ROWS FROM (…)` as `rows_from(…)`, and `EXCLUDE …` of a frame as
-/// a string in front of PARTITION BY.
+/// Rewrites `ORDER BY x USING >` as `ORDER BY x DESC`, `ROWS FROM (…)` as `rows_from(…)`, `EXCLUDE …` of a frame as a
+/// string in front of PARTITION BY, and `'1 day'::interval PRECEDING` as `('1 day'::interval) PRECEDING`.
 pub(crate) fn rewrite_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut written: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     // The positions in `written` of open parentheses.
@@ -35,11 +35,28 @@ pub(crate) fn rewrite_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> 
                 written.push(TokenWithSpan { token: Token::make_word("rows_from", None), span });
                 continue;
             }
+            word if is_word(word, "preceding") || is_word(word, "following") => parenthesize_cast(&mut written),
             _ => {}
         }
         written.push(token);
     }
     written
+}
+
+/// Parenthesizes the cast of a string to a type of one word at the end of `written`.
+fn parenthesize_cast(written: &mut Vec<TokenWithSpan>) {
+    let mut positions = (0..written.len()).rev().filter(|position| !is_space(&written[*position]));
+    let (Some(data_type), Some(colons), Some(text)) = (positions.next(), positions.next(), positions.next()) else {
+        return;
+    };
+    let is_cast = matches!(written[data_type].token, Token::Word(_))
+        && written[colons].token == Token::DoubleColon
+        && matches!(written[text].token, Token::SingleQuotedString(_));
+    if is_cast {
+        let span = written[text].span;
+        written.insert(data_type + 1, TokenWithSpan { token: Token::RParen, span });
+        written.insert(text, TokenWithSpan { token: Token::LParen, span });
+    }
 }
 
 /// Expands `TABLE name`, which is short for `SELECT * FROM name`, where a query begins.
@@ -180,5 +197,9 @@ mod tests {
         );
         assert_eq!(rewritten("(ROWS 1 PRECEDING EXCLUDE NO OTHERS)"), "(ROWS 1 PRECEDING )");
         assert_eq!(rewritten("SELECT * EXCLUDE (a)"), "SELECT * EXCLUDE (a)");
+        assert_eq!(
+            rewritten("RANGE BETWEEN '1 day'::interval PRECEDING AND 2::int FOLLOWING"),
+            "RANGE BETWEEN ('1 day'::interval) PRECEDING AND 2::int FOLLOWING"
+        );
     }
 }
