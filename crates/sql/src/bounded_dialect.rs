@@ -21,12 +21,16 @@ use crate::dialect::SqlDialect;
 const EXPRESSIONS_PER_TOKEN_MAX: usize = 8;
 /// The minimum limit of expressions, whatever the number of tokens.
 const EXPRESSION_BUDGET_MIN: usize = 10_000;
+/// The joins of a statement whose joins may be nested without parentheses.
+const NESTED_JOINS_MAX: usize = 32;
 
 #[derive(Debug)]
 pub(crate) struct BoundedDialect {
     grammar: &'static dyn Dialect,
     dialect: SqlDialect,
     expressions_left: Cell<usize>,
+    /// Whether `a JOIN b JOIN c ON … ON …` is `a JOIN (b JOIN c ON …) ON …`.
+    nests_joins: bool,
     /// Whether `x -> y` is a lambda function of `x`, instead of the member `y` of `x`.
     reads_lambdas: bool,
 }
@@ -35,13 +39,28 @@ impl BoundedDialect {
     pub(crate) fn new(dialect: SqlDialect, tokens: &[TokenWithSpan]) -> Self {
         let left = tokens.len().saturating_mul(EXPRESSIONS_PER_TOKEN_MAX).saturating_add(EXPRESSION_BUDGET_MIN);
         let reads_lambdas = dialect == SqlDialect::DataFusion && tokens.iter().any(is_lambda_function);
-        Self { grammar: dialect.parser_dialect(), dialect, expressions_left: Cell::new(left), reads_lambdas }
+        let nests_joins = dialect != SqlDialect::Sqlite && can_nest_joins(tokens);
+        let expressions_left = Cell::new(left);
+        Self { grammar: dialect.parser_dialect(), dialect, expressions_left, nests_joins, reads_lambdas }
     }
 
     /// Whether the limit was reached; then every parser error is caused by it.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.expressions_left.get() == 0
     }
+}
+
+/// Whether the parser may nest joins. It does so without a limit, and would read `a NATURAL JOIN b JOIN c ON …` wrongly.
+fn can_nest_joins(tokens: &[TokenWithSpan]) -> bool {
+    let mut joins = 0;
+    for token in tokens {
+        match &token.token {
+            Token::Word(word) if word.keyword == Keyword::NATURAL => return false,
+            Token::Word(word) if word.keyword == Keyword::JOIN => joins += 1,
+            _ => {}
+        }
+    }
+    joins <= NESTED_JOINS_MAX
 }
 
 fn is_lambda_function(token: &TokenWithSpan) -> bool {
@@ -123,6 +142,10 @@ impl Dialect for BoundedDialect {
         supports_dictionary_syntax, supports_from_first_select, supports_group_by_with_modifier, supports_limit_comma,
         supports_named_fn_args_with_assignment_operator, supports_order_by_all, supports_pipe_operator, supports_select_wildcard_except,
         supports_select_wildcard_exclude, supports_struct_literal,
+    }
+
+    fn supports_left_associative_joins_without_parens(&self) -> bool {
+        !self.nests_joins
     }
 
     fn supports_lambda_functions(&self) -> bool {

@@ -6,6 +6,7 @@
 //! spaces. Comments are left out, because some extensions read instructions from them.
 
 mod clauses;
+mod grouping_sets;
 mod omitted_clauses;
 mod operators;
 mod placeholders;
@@ -19,7 +20,7 @@ use crate::dialect::SqlDialect;
 use crate::refusal::{ambiguous_token_error, refusal_error};
 
 pub(crate) use clauses::{expand_table_commands, rewrite_clauses};
-pub(crate) use omitted_clauses::omit_clauses;
+pub(crate) use omitted_clauses::{clause_refusal, omit_clauses};
 pub(crate) use operators::is_operator;
 pub(crate) use placeholders::mark_placeholders;
 pub(crate) use text_forms::rewrite_text_forms;
@@ -215,8 +216,7 @@ impl Canonicalizer {
             _ => false,
         };
         if is_marked && self.gap_before == TokenGap::Nothing && self.dialect == SqlDialect::Postgres {
-            let reason = "escapes in names are not supported";
-            return Err(refusal_error("a name with escapes (U&\"…\")", reason, "Write the characters themselves."));
+            return Err(omitted_clauses::unicode_name_error());
         }
         Ok(())
     }

@@ -42,8 +42,19 @@ pub(crate) fn parse_statement(sql: &str, dialect: SqlDialect) -> Result<ast::Sta
         Ok(None) => Err(Error::new(ErrorKind::InvalidArguments, "there is no SQL statement in the text")
             .with_hint("Send one SELECT statement.")),
         // The parser does not support every refused statement.
-        Err(error) => Err(refusal::refuse_by_name(&name).unwrap_or(error)),
+        Err(error) => {
+            let refusal = refusal::refuse_by_name(&name).or_else(|| clause_refusal(sql, dialect));
+            Err(refusal.unwrap_or(error))
+        }
     }
+}
+
+/// Returns the refusal of a clause of PostgreSQL that the embedded engine does not support, if `sql` has one.
+fn clause_refusal(sql: &str, dialect: SqlDialect) -> Option<Error> {
+    if dialect != SqlDialect::DataFusion {
+        return None;
+    }
+    canonical_tokens::clause_refusal(&tokenize(sql, dialect, EscapeHandling::Resolved).ok()?)
 }
 
 /// Parenthesizes an operand with a sign behind another sign, because both are printed side by side: `@ -5`, and `- -5`,

@@ -502,3 +502,25 @@ SELECT * FROM (SELECT ARRAY[]::text[], (1, 2) IN (VALUES (1, 2))) AS t;
 -- refused: rows without columns
 SELECT count(*) FROM (SELECT FROM airlines UNION SELECT FROM airlines) AS t;
 SELECT count(*) FROM (SELECT FROM airlines UNION ALL SELECT FROM airlines) AS t;
+
+-- Sets of grouping within others.
+SELECT carrier, origin, month, count(*) AS n FROM flights WHERE carrier IN ('AA', 'HA')
+GROUP BY GROUPING SETS (carrier, GROUPING SETS ((origin, carrier), ROLLUP (month, carrier)), ()) ORDER BY carrier, origin, month, n;
+SELECT origin, month > 6 AS late, sum(distance) AS s, grouping(origin, month > 6) AS g FROM flights
+GROUP BY GROUPING SETS (CUBE (origin, month > 6), (origin)) ORDER BY origin, late, g, s;
+
+-- Joins whose conditions follow one another.
+SELECT a.carrier, count(*) AS n FROM airlines a LEFT JOIN flights f JOIN planes p ON f.tailnum = p.tailnum AND p.seats > 300
+ON a.carrier = f.carrier GROUP BY a.carrier ORDER BY a.carrier;
+SELECT count(*) AS n, count(c.z) AS c FROM (VALUES (1), (2)) a (x) LEFT JOIN (VALUES (1), (3)) b (y) LEFT JOIN (VALUES (3), (4)) c (z)
+ON b.y = c.z ON a.x = b.y;
+SELECT a.x, b.y, c.z FROM (VALUES (1), (2)) a (x) JOIN (VALUES (1), (2)) b (y) ON a.x = b.y LEFT JOIN (VALUES (2)) c (z) ON c.z = b.y
+ORDER BY a.x;
+
+-- refused: SEARCH of a recursive query
+WITH RECURSIVE t (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3) SEARCH DEPTH FIRST BY n SET o SELECT * FROM t;
+-- refused: CYCLE of a recursive query
+WITH RECURSIVE t (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3) CYCLE n SET c USING p SELECT n, c FROM t ORDER BY n;
+-- refused: an alias of USING
+SELECT x.a FROM (VALUES (1)) t (a) JOIN (VALUES (1)) u (a) USING (a) AS x;
+SELECT name 'abc' AS n, name 'a' = 'a' AS is, CAST(name 'b' AS text) AS t, jsonpath '$.a' AS p;

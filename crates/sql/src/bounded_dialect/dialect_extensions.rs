@@ -25,11 +25,12 @@ pub(super) fn parse_prefix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &
     }
     let word = peek_unquoted_word(parser, 0)?.clone();
     let after = &parser.peek_nth_token_ref(1).token;
-    // `inet '10.0.0.1'`: a string of any type.
-    if dialect == SqlDialect::Postgres
-        && matches!(after, Token::SingleQuotedString(_))
-        && word.keyword == Keyword::NoKeyword
-    {
+    // `inet '10.0.0.1'`: a string of any type. The embedded engine has these types only, beside those of the grammar.
+    let is_type = match dialect {
+        SqlDialect::Postgres => word.keyword == Keyword::NoKeyword,
+        _ => ["jsonpath", "name"].iter().any(|name| is_word(&word, name)),
+    };
+    if is_type && matches!(after, Token::SingleQuotedString(_)) {
         parser.advance_token();
         return Some(parser.parse_value().map(|value| {
             let data_type = DataType::Custom(ObjectName::from(vec![Ident::new(word.value)]), Vec::new());

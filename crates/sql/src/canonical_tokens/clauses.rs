@@ -3,11 +3,14 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::grouping_sets;
+
 /// The marker in PARTITION BY for `EXCLUDE …` of a window frame; the kind of exclusion follows it.
 pub(crate) const EXCLUSION_MARK: &str = "exclude\u{1}";
 
 /// Rewrites `ORDER BY x USING >` as `ORDER BY x DESC`, `ROWS FROM (…)` as `rows_from(…)`, `EXCLUDE …` of a frame as a
-/// string in front of PARTITION BY, and `'1 day'::interval PRECEDING` as `('1 day'::interval) PRECEDING`.
+/// string in front of PARTITION BY, and `'1 day'::interval PRECEDING` as `('1 day'::interval) PRECEDING`, and flattens
+/// `GROUPING SETS`.
 pub(crate) fn rewrite_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut written: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     // The positions in `written` of open parentheses.
@@ -40,7 +43,7 @@ pub(crate) fn rewrite_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> 
         }
         written.push(token);
     }
-    written
+    grouping_sets::flatten(written)
 }
 
 /// Parenthesizes the cast of a string to a type of one word at the end of `written`.
@@ -89,7 +92,7 @@ pub(super) fn can_precede_query(token: &Token) -> bool {
     }
 }
 
-fn is_space(token: &TokenWithSpan) -> bool {
+pub(super) fn is_space(token: &TokenWithSpan) -> bool {
     matches!(token.token, Token::Whitespace(_))
 }
 

@@ -1,11 +1,14 @@
 //! Clauses of PostgreSQL that the parser does not support and that do not matter to the statement policy.
 //!
-//! They contain only names, constants and operators. The parser does not receive them; the database does.
+//! They contain only names, constants and operators. The parser does not receive them; the database does. The embedded
+//! engine refuses them.
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
+use tidegate_core::Error;
 
 use super::clauses::is_word;
 use super::operators::is_operator;
+use crate::refusal::refusal_error;
 
 /// Leaves out `SEARCH …` and `CYCLE …` of common table expressions, `USING` with an operator, `.*` after an expression,
 /// and the names of XML elements and attributes. `tokens` contains no whitespace.
@@ -31,6 +34,52 @@ pub(crate) fn omit_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         rest = after;
     }
     kept
+}
+
+/// Returns the refusal of a clause that only PostgreSQL itself supports, if `tokens` have one. The parser reports a
+/// syntax error.
+pub(crate) fn clause_refusal(tokens: &[TokenWithSpan]) -> Option<Error> {
+    for three in tokens.windows(3) {
+        let [mark, ampersand, name] = three else { continue };
+        let is_quoted = matches!(&name.token, Token::Word(word) if word.quote_style.is_some());
+        if is_word(&mark.token, "u") && ampersand.token == Token::Ampersand && is_quoted {
+            return Some(unicode_name_error());
+        }
+    }
+    let tokens: Vec<TokenWithSpan> =
+        tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).cloned().collect();
+    for index in 1..tokens.len() {
+        let (before, rest) = (&tokens[index - 1].token, &tokens[index..]);
+        let follows_query = *before == Token::RParen;
+        if follows_query && is_word(&rest[0].token, "search") && search_length(rest).is_some() {
+            let hint = "Collect the keys of the path in an array, path || id, and order by it.";
+            return Some(refusal_error("SEARCH", "orders of recursive queries are not supported", hint));
+        }
+        if follows_query && is_word(&rest[0].token, "cycle") && cycle_length(rest).is_some() {
+            let hint = "Collect the keys of the path in an array, path || id, and stop where id = ANY (path).";
+            return Some(refusal_error("CYCLE", "marks of recursive queries are not supported", hint));
+        }
+        if is_word(&rest[0].token, "using") && has_alias(&rest[1..]) {
+            let hint = "Leave it out, and name the columns without a table: USING merges them.";
+            return Some(refusal_error("the alias of USING", "the merged columns are no table here", hint));
+        }
+    }
+    None
+}
+
+/// Whether `rest` is a list in parentheses and `AS`.
+fn has_alias(rest: &[TokenWithSpan]) -> bool {
+    let end = rest.iter().position(|token| !matches!(token.token, Token::LParen | Token::Word(_) | Token::Comma));
+    rest.first().is_some_and(|token| token.token == Token::LParen)
+        && end.is_some_and(|end| {
+            rest[end].token == Token::RParen && rest.get(end + 1).is_some_and(|token| is_word(&token.token, "as"))
+        })
+}
+
+/// The refusal of `U&"…"`.
+pub(super) fn unicode_name_error() -> Error {
+    let reason = "escapes in names are not supported";
+    refusal_error("a name with escapes (U&\"…\")", reason, "Write the characters themselves.")
 }
 
 /// The number of tokens at the beginning of `rest` that are left out. `function` is the word before the innermost open
@@ -145,7 +194,7 @@ mod tests {
     use sqlparser::dialect::PostgreSqlDialect;
     use sqlparser::tokenizer::{Token, Tokenizer};
 
-    use super::omit_clauses;
+    use super::{clause_refusal, omit_clauses};
 
     fn kept(sql: &str) -> String {
         let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location().unwrap();
@@ -178,5 +227,21 @@ mod tests {
         for sql in ["a JOIN b USING ( x )", "( SELECT 1 ) search", "( 1 ) CYCLE a SET b TO f ( ) DEFAULT 1 USING c"] {
             assert_eq!(kept(sql), sql);
         }
+    }
+
+    #[test]
+    fn refusals_name_the_clause() {
+        for (sql, part) in [
+            ("WITH RECURSIVE t AS (SELECT 1) SEARCH DEPTH FIRST BY a SET b SELECT 1", "SEARCH is refused"),
+            ("WITH RECURSIVE t AS (SELECT 1) CYCLE a SET b USING c SELECT 1", "CYCLE is refused"),
+            ("SELECT * FROM a JOIN b USING (x, y) AS z", "the alias of USING is refused"),
+            ("SELECT 1 AS U&\"d\\0061t\"", "a name with escapes"),
+        ] {
+            let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location().unwrap();
+            let error = clause_refusal(&tokens).map(|error| error.to_string()).unwrap_or_default();
+            assert!(error.starts_with(part), "{sql}: {error}");
+        }
+        let tokens = Tokenizer::new(&PostgreSqlDialect {}, "SELECT a FROM b JOIN c USING (d)").tokenize_with_location();
+        assert!(clause_refusal(&tokens.unwrap()).is_none());
     }
 }

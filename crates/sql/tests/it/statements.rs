@@ -56,6 +56,10 @@ const HONEST: &[&str] = &[
     "SELECT set, copy, execute FROM t",
     "FROM flights SELECT carrier",
     "SELECT * FROM flights TABLESAMPLE BERNOULLI (10)",
+    "SELECT a FROM t GROUP BY GROUPING SETS (a, GROUPING SETS ((b), ROLLUP (a, b)), CUBE (a, b))",
+    "SELECT * FROM a LEFT JOIN b JOIN c ON b.x = c.x ON a.x = b.x, d JOIN e ON d.x = e.x JOIN f USING (y)",
+    "SELECT concat(VARIADIC a), make_interval(years := 2), '$.a'::jsonpath, name 'x', jsonpath '$.b' FROM t",
+    "SELECT sum(a) OVER (ORDER BY b RANGE BETWEEN '1 day'::interval PRECEDING AND 2::int FOLLOWING) FROM t",
     "SELECT - -a, 5 - -1, - + -b, - - - c, - @ -d, 'C:\\dir\\''s' FROM t WHERE a = - -1",
 ];
 
