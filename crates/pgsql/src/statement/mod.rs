@@ -19,6 +19,7 @@ mod join_using;
 mod limit;
 mod merged_columns;
 mod multiset_operations;
+mod outer_arrays;
 mod parse;
 mod query_forms;
 mod relation;
@@ -64,6 +65,7 @@ pub fn rewrite(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()
         aliases::name_columns(query);
     }
     rewrite_expressions(statement)?;
+    outer_arrays::rewrite_arrays(statement);
     number::mark_literals(statement)
 }
 

@@ -17,7 +17,8 @@ use crate::array;
 use crate::json::column_value;
 use crate::number::integer_value;
 use crate::set_returning::{find_set_returning, is_record_function, list_function};
-use crate::syntax::{argument_value, call, folded, quoted};
+use crate::syntax::{argument_value, call, folded, is_named, quoted};
+use crate::untyped_literals::ARRAY;
 
 /// Plans set-returning functions, samples, and aliases for some of a table's columns.
 #[derive(Debug)]
@@ -193,7 +194,9 @@ impl TableFunctionCall {
             }
             for array in arrays {
                 let list = match &array {
-                    ast::Expr::Function(inner) => inner.name.to_string().strip_suffix('*').map(str::to_owned),
+                    ast::Expr::Function(inner) if !is_named(&inner.name, ARRAY) => {
+                        inner.name.to_string().strip_suffix('*').map(str::to_owned)
+                    }
                     _ => None,
                 };
                 let planned = context.sql_to_expr(array, &none)?;

@@ -1,4 +1,5 @@
-//! The functions `coalesce`, `greatest`, `least` and `nullif`, whose arguments may be untyped literals.
+//! The functions `coalesce`, `greatest`, `least` and `nullif`, and `ARRAY[…]` as a call: their arguments may be untyped
+//! literals.
 
 use std::sync::Arc;
 
@@ -6,6 +7,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::functions::core::{coalesce, greatest, least, nullif};
+use datafusion::functions_nested::make_array::make_array_udf;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
@@ -14,19 +16,26 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
+use super::plan::check_lengths;
 use super::{becomes_float, is_untyped, literal_target, type_operand};
+use crate::array;
+
+/// The name of the function for an array literal whose elements are arguments.
+pub(crate) const ARRAY: &str = "array*";
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let signature = Signature::user_defined(Volatility::Immutable);
-    let functions = [coalesce(), greatest(), least(), nullif()]
-        .map(|inner| ScalarUDF::new_from_impl(ChoiceFunction { inner, signature: signature.clone() }));
-    functions.into()
+    let choices = [coalesce(), greatest(), least(), nullif()].map(|inner| (inner.name().to_owned(), inner));
+    let functions = choices.into_iter().chain([(ARRAY.to_owned(), make_array_udf())]);
+    let function = |(name, inner)| ChoiceFunction { name, inner, signature: signature.clone() };
+    functions.map(|named| ScalarUDF::new_from_impl(function(named))).collect()
 }
 
-/// A function of DataFusion that returns one of its arguments. [`resolve_choice`] replaces it with DataFusion's function
+/// A function of DataFusion whose arguments have one type. [`resolve_choice`] replaces it with DataFusion's function
 /// once the literals have their type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ChoiceFunction {
+    name: String,
     inner: Arc<ScalarUDF>,
     signature: Signature,
 }
@@ -46,6 +55,11 @@ pub(super) fn resolve_choice(call: ScalarFunction, schema: &DFSchema) -> Result<
         }
         None => call.args,
     };
+    if choice.name == ARRAY {
+        check_lengths(&args)?;
+        let array = array::plan_nested_array(&args, schema);
+        return Ok(Transformed::yes(array.unwrap_or_else(|| choice.inner.call(args))));
+    }
     if types.iter().any(|data_type| matches!(data_type, DataType::Interval(_))) {
         return choose_interval(choice, args).map(Transformed::yes);
     }
@@ -69,16 +83,16 @@ fn choose_interval(choice: &ChoiceFunction, args: Vec<Expr>) -> Result<Expr> {
 
 impl ChoiceFunction {
     fn literal_target(&self, types: &[DataType]) -> Result<Option<DataType>> {
-        let common = literal_target(&self.name().to_uppercase(), types)?;
+        let common = literal_target(&self.name.trim_end_matches('*').to_uppercase(), types)?;
         // `nullif` compares its arguments, a numeric and a real as doubles.
-        let is_compared = self.name() == "nullif" && types.iter().any(DataType::is_decimal);
+        let is_compared = self.name == "nullif" && types.iter().any(DataType::is_decimal);
         Ok(if is_compared && common == Some(DataType::Float32) { Some(DataType::Float64) } else { common })
     }
 }
 
 impl ScalarUDFImpl for ChoiceFunction {
     fn name(&self) -> &str {
-        self.inner.name()
+        &self.name
     }
 
     fn signature(&self) -> &Signature {

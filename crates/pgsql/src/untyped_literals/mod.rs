@@ -16,6 +16,7 @@ use datafusion::scalar::ScalarValue;
 use crate::data_type::{is_text_or_dictionary, postgres_type_name};
 use crate::{cast, number};
 
+pub(crate) use choice::ARRAY;
 pub(crate) use plan::{plan_array, type_literals, type_union};
 pub(crate) use values::{rewrite_case, type_values};
 

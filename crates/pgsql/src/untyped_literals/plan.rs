@@ -73,7 +73,7 @@ pub(crate) fn plan_array(elements: Vec<Expr>, schema: &DFSchema) -> Result<Vec<E
 }
 
 /// Fails if array constructors among `elements` have different lengths.
-fn check_lengths(elements: &[Expr]) -> Result<()> {
+pub(super) fn check_lengths(elements: &[Expr]) -> Result<()> {
     let mut shapes = elements.iter().map(shape).filter(|shape| !shape.is_empty());
     let first = shapes.next();
     if shapes.any(|other| Some(other) != first) {
