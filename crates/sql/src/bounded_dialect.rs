@@ -140,8 +140,8 @@ impl Dialect for BoundedDialect {
 
     also_supported_by_embedded_engine! {
         supports_dictionary_syntax, supports_from_first_select, supports_group_by_with_modifier, supports_limit_comma,
-        supports_named_fn_args_with_assignment_operator, supports_order_by_all, supports_pipe_operator, supports_select_wildcard_except,
-        supports_select_wildcard_exclude, supports_struct_literal,
+        supports_named_fn_args_with_assignment_operator, supports_order_by_all, supports_pipe_operator,
+        supports_select_wildcard_except, supports_select_wildcard_exclude, supports_struct_literal,
     }
 
     fn supports_left_associative_joins_without_parens(&self) -> bool {

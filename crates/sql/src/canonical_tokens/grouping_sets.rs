@@ -49,8 +49,8 @@ fn list_after<'a>(tokens: &'a [TokenWithSpan], words: &[&str]) -> Option<(Vec<&'
     let open = solid.next().filter(|position| tokens[*position].token == Token::LParen)?;
     let (mut start, mut depth) = (open + 1, 0_usize);
     let mut elements = Vec::new();
-    for position in open + 1..tokens.len() {
-        match tokens[position].token {
+    for (position, token) in tokens.iter().enumerate().skip(open + 1) {
+        match token.token {
             Token::LParen | Token::LBracket => depth += 1,
             Token::RParen if depth == 0 => {
                 elements.push(trimmed(&tokens[start..position]));
