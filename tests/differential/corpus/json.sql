@@ -437,3 +437,7 @@ SELECT json_build_array(VARIADIC '{a,b,NULL}'::text[]) AS a, jsonb_build_array(V
   jsonb_delete('{"a": 1, "b": 2}'::jsonb, VARIADIC ARRAY['a']) AS g;
 -- refused: the values of an array of text are text
 SELECT jsonb_build_object(VARIADIC ARRAY['a', 'b']);
+
+-- Records whose alias has columns only.
+SELECT * FROM json_to_record('{"a": 1, "b": "x", "c": [1, 2]}') AS (a int, b text, c int[]);
+SELECT b, a FROM jsonb_to_recordset('[{"a": 1, "b": "x"}, {"a": 2}]') AS (a int, b text) ORDER BY a DESC;

@@ -9,20 +9,31 @@ use super::grouping_sets;
 pub(crate) const EXCLUSION_MARK: &str = "exclude\u{1}";
 
 /// Rewrites `ORDER BY x USING >` as `ORDER BY x DESC`, `ROWS FROM (…)` as `rows_from(…)`, `EXCLUDE …` of a frame as a
-/// string in front of PARTITION BY, and `'1 day'::interval PRECEDING` as `('1 day'::interval) PRECEDING`, and flattens
-/// `GROUPING SETS`.
+/// string in front of PARTITION BY, and `'1 day'::interval PRECEDING` as `('1 day'::interval) PRECEDING`. Names records
+/// without an alias, and flattens `GROUPING SETS`.
 pub(crate) fn rewrite_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut written: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     // The positions in `written` of open parentheses.
     let mut open: Vec<usize> = Vec::new();
+    // The position of the parenthesis that was closed last.
+    let mut closed = None;
     let mut rest = tokens.into_iter();
     while let Some(token) = rest.next() {
         match &token.token {
             Token::LParen => open.push(written.len()),
             Token::RParen => {
-                if let Some(parenthesis) = open.pop() {
+                closed = open.pop();
+                if let Some(parenthesis) = closed {
                     move_exclusion(&mut written, parenthesis);
                 }
+            }
+            word if is_word(word, "as") => {
+                let follows = rest.as_slice().iter().find(|token| !is_space(token));
+                let is_unnamed = follows.is_some_and(|token| token.token == Token::LParen);
+                let name = closed.filter(|_| is_unnamed).and_then(|closed| record_function(&written, closed)).cloned();
+                written.push(token);
+                written.extend(name);
+                continue;
             }
             Token::Lt | Token::Gt if last_word_is(&written, "using") => {
                 let direction = if token.token == Token::Gt { "DESC" } else { "ASC" };
@@ -44,6 +55,15 @@ pub(crate) fn rewrite_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> 
         written.push(token);
     }
     grouping_sets::flatten(written)
+}
+
+/// Returns the name of the function of records whose call, with its parenthesis at the position `open`, ends `written`.
+/// Its alias may have columns only: `json_to_record(…) AS (a int)`.
+fn record_function(written: &[TokenWithSpan], open: usize) -> Option<&TokenWithSpan> {
+    const FUNCTIONS: [&str; 4] = ["json_to_record", "json_to_recordset", "jsonb_to_record", "jsonb_to_recordset"];
+    let ends_with_call = written.iter().rev().find(|token| !is_space(token))?.token == Token::RParen;
+    let name = written.get(..open)?.iter().rev().find(|token| !is_space(token))?;
+    (ends_with_call && FUNCTIONS.iter().any(|function| is_word(&name.token, function))).then_some(name)
 }
 
 /// Parenthesizes the cast of a string to a type of one word at the end of `written`.
@@ -200,6 +220,11 @@ mod tests {
         );
         assert_eq!(rewritten("(ROWS 1 PRECEDING EXCLUDE NO OTHERS)"), "(ROWS 1 PRECEDING )");
         assert_eq!(rewritten("SELECT * EXCLUDE (a)"), "SELECT * EXCLUDE (a)");
+        assert_eq!(
+            rewritten("FROM json_to_record(f(x)) AS (a int)"),
+            "FROM json_to_record(f(x)) ASjson_to_record (a int)"
+        );
+        assert_eq!(rewritten("WITH a(b) AS (SELECT f(x) AS c)"), "WITH a(b) AS (SELECT f(x) AS c)");
         assert_eq!(
             rewritten("RANGE BETWEEN '1 day'::interval PRECEDING AND 2::int FOLLOWING"),
             "RANGE BETWEEN ('1 day'::interval) PRECEDING AND 2::int FOLLOWING"
