@@ -238,7 +238,7 @@ SELECT var_pop(d), stddev_samp(d), var_samp(r), stddev_pop(r) FROM floats WHERE 
 SELECT var_pop(d), stddev_samp(d) FROM floats WHERE id = 20;
 
 -- Columns of one expression that are grouped apart
-SELECT carrier AS a, carrier AS b, count(*) AS n FROM flights WHERE month = 1 GROUP BY a, ROLLUP (b) ORDER BY 1, 2;
+SELECT carrier AS a, carrier AS b, count(*) AS n FROM flights WHERE month = 1 GROUP BY a, ROLLUP (b);
 SELECT carrier AS a, carrier AS b, count(*) AS n FROM flights WHERE month = 1 GROUP BY ROLLUP (a, b) ORDER BY 1, 2;
 SELECT carrier AS a, carrier AS b, sum(distance) AS d FROM flights WHERE month = 2 GROUP BY 1, ROLLUP (2) ORDER BY 1, 2;
 SELECT month + 1 AS a, month + 1 AS b, count(*) AS n, grouping(month + 1) AS g FROM flights WHERE month < 4 GROUP BY a, ROLLUP (b) ORDER BY 1, 2;
