@@ -83,7 +83,7 @@ pub(super) async fn find_tables<'a>(
         for ((index, table, words), read) in tables.iter().zip(join_all(reads).await) {
             // A table that cannot be read has no columns to find.
             let columns = find_columns(&read.unwrap_or_default(), words);
-            found.extend(columns.map(|columns| (*index, FoundTable { table: *table, columns: Some(columns) })));
+            found.extend(columns.map(|columns| (*index, FoundTable { table, columns: Some(columns) })));
         }
     }
     found.sort_by_key(|(index, _)| *index);
