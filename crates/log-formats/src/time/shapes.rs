@@ -107,7 +107,9 @@ pub(crate) fn best_time_form<T: AsRef<str>>(
     let rated = forms.into_iter().filter_map(|form| Some((*form, TimeFormRating::of(form, values, context)?)));
     let rated: Vec<(&'static str, TimeFormRating)> = rated.collect();
     let (form, best) = rated.iter().min_by_key(|(_, rating)| (rating.end, rating.steps_back, rating.span))?;
-    let others = rated.iter().filter(|(_, rating)| rating.end == best.end && rating.last != best.last);
+    // Other times: one day of a file may be the same in both readings.
+    let differs = |rating: &TimeFormRating| (rating.last, rating.span) != (best.last, best.span);
+    let others = rated.iter().filter(|(_, rating)| rating.end == best.end && differs(rating));
     let others: Vec<&'static str> = others.map(|(form, _)| *form).collect();
     Some(FoundTimeForm { form, is_certain: others.is_empty(), others })
 }
