@@ -119,6 +119,14 @@ pub trait Database: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
+    /// Notes for the administrator about columns, one sentence each. They quote values, which do not belong into a log.
+    ///
+    /// # Errors
+    /// As [`Database::catalog`].
+    async fn column_notes(&self) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+
     /// Checks that the database answers now, without waiting for a connection that a call holds. The caller limits the
     /// time.
     ///

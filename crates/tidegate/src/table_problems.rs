@@ -33,8 +33,16 @@ pub(crate) async fn first_unreadable_tables(database: &dyn Database, principal: 
     lines
 }
 
-/// A line for each note of `database`: which files were merged or skipped, and which value decided the type of a column.
+/// A line for each note of `database`: which files were merged or skipped.
 pub(crate) async fn database_notes(database: &dyn Database) -> Vec<String> {
-    let notes = database.notes().await.unwrap_or_default();
+    lines_of(database, database.notes().await.unwrap_or_default())
+}
+
+/// A line for each column whose type was decided by a value, with the value.
+pub(crate) async fn column_notes(database: &dyn Database) -> Vec<String> {
+    lines_of(database, database.column_notes().await.unwrap_or_default())
+}
+
+fn lines_of(database: &dyn Database, notes: Vec<String>) -> Vec<String> {
     notes.into_iter().map(|note| format!("database {}: {note}", database.name())).collect()
 }

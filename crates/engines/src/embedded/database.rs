@@ -228,8 +228,11 @@ impl Database for FileDatabase {
     }
 
     async fn notes(&self) -> Result<Vec<String>, Error> {
-        let snapshot = self.files.rescan().await?;
-        Ok(snapshot.catalog.notes.iter().cloned().chain(snapshot.odd_columns()).collect())
+        Ok(self.files.rescan().await?.catalog.notes.clone())
+    }
+
+    async fn column_notes(&self) -> Result<Vec<String>, Error> {
+        Ok(self.files.rescan().await?.odd_columns())
     }
 
     /// Those of log files. Reads no file if none has the name of a log.

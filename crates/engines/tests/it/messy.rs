@@ -300,9 +300,8 @@ async fn notes_name_the_value_that_decided_a_type() {
         ("parts/2.csv", "v\nx\n"),
     ]);
     let node = folder.database();
-    let notes = async || node.database.notes().await.unwrap();
+    let notes = async || node.database.column_notes().await.unwrap();
     let at_first = [
-        "parts is one table: folder of 2 CSV files",
         "a.c is decimal(38,0), because line 3 of a.csv has \"99999999999999999999\"",
         "a.d is timestamp, because line 3 of a.csv has \"2024-01-01 10:00:00\"",
         "b.v is text, because line 1 of b.json has \"x\"",
@@ -333,7 +332,7 @@ async fn declared_columns_that_no_file_has_are_reported() {
     let refusal = node.refusal("SELECT * FROM a").await;
     assert!(refusal.contains("declares a type for \"Foo\", but the columns are id"), "{refusal}");
     let note = "b.Foo is declared in the configuration, but no object that was looked at has this key";
-    assert_eq!(node.database.notes().await.unwrap().last().map(String::as_str), Some(note));
+    assert_eq!(node.database.column_notes().await.unwrap(), [note]);
     assert_eq!(node.rows("SELECT max(\"Foo\") FROM parts").await, "2024-01-01");
     let problems = node.database.table_option_problems().await.unwrap();
     assert_eq!(problems, ["c: columns (Foo) has no effect on Parquet files, which have types"]);

@@ -13,7 +13,7 @@ use crate::open_node::OpenNode;
 use crate::options::{GlobalOptions, LimitDefaults};
 use crate::output;
 use crate::startup_checks;
-use crate::table_problems::{database_notes, first_unreadable_tables};
+use crate::table_problems::{column_notes, database_notes, first_unreadable_tables};
 
 /// The largest file that is converted, in bytes.
 const IMPORTED_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -101,8 +101,8 @@ async fn print_table_problems(open_node: &OpenNode) -> Result<usize, CommandErro
         let problems = first_unreadable_tables(&*database, &caller.principal).await;
         unreadable += problems.len();
         problems.iter().try_for_each(|problem| output::print(format_args!("warning: {problem}\n")))?;
-        let notes = database_notes(&*database).await;
-        notes.iter().try_for_each(|note| output::print(format_args!("{note}\n")))?;
+        let (notes, of_columns) = (database_notes(&*database).await, column_notes(&*database).await);
+        notes.iter().chain(&of_columns).try_for_each(|note| output::print(format_args!("{note}\n")))?;
     }
     Ok(unreadable)
 }

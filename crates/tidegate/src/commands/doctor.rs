@@ -21,7 +21,7 @@ use crate::options::{GlobalOptions, LimitDefaults};
 use crate::output;
 use crate::source::DatabaseSource;
 use crate::startup_checks;
-use crate::table_problems::{database_notes, unreadable_tables};
+use crate::table_problems::{column_notes, database_notes, unreadable_tables};
 
 /// A certificate that expires sooner is reported.
 const DAYS_MIN: u64 = 30;
@@ -142,6 +142,7 @@ async fn check_databases(open_node: &OpenNode, findings: &mut DoctorReport) -> R
             check_first_statement(&*database, &caller, findings).await;
         }
         database_notes(&*database).await.iter().for_each(|note| findings.add_hint(note));
+        column_notes(&*database).await.iter().for_each(|note| findings.add_hint(note));
     }
     Ok(())
 }
