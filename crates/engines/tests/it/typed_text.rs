@@ -21,7 +21,7 @@ async fn numbers_with_decimal_commas_are_text_with_the_option_that_reads_them() 
     let option = "tables: {t: {decimal: \",\", thousands: \".\"}}";
     assert!(comments[0].starts_with("text, because line 2 of t.csv has \"12,5\"; "), "{comments:?}");
     assert!(comments.len() == 3 && comments.iter().all(|comment| comment.ends_with(option)), "{comments:?}");
-    let notes = node.database.notes().await.unwrap();
+    let notes = node.database.column_notes().await.unwrap();
     assert!(notes[0].starts_with("t.pieces is text, because"), "{notes:?}");
     assert_eq!(notes.len(), 3);
     // The option does what the note says.
@@ -29,9 +29,29 @@ async fn numbers_with_decimal_commas_are_text_with_the_option_that_reads_them() 
     let node = open_with_options(vec![folder.path()], &[("t", options)]);
     assert_eq!(node.columns("t").await.unwrap(), "id bigint, price double, pieces bigint, share double");
     assert_eq!(node.rows("SELECT price, pieces, share FROM t").await, "12.5|1000|1.25\n1234.5|2500|null\n7.0|3000|3.0");
-    assert!(node.database.notes().await.unwrap().is_empty());
+    assert!(node.database.column_notes().await.unwrap().is_empty());
     // Without a comma in the file, a point is decimal.
     assert_eq!(node.columns("points").await.unwrap(), "id bigint, pieces double");
+}
+
+/// With options of their own, the files of a folder would be separate tables.
+#[tokio::test]
+async fn notes_of_a_folder_are_about_all_its_files() {
+    let folder = Folder::with(&[
+        ("parts/1.csv", "a;b\n1,5;x\n"),
+        ("parts/2.csv", "a;b\n2,5;x\n"),
+        ("others/1.csv", "c\n1\n99999999999999999999\n"),
+        ("others/2.csv", "c\nx\n"),
+    ]);
+    let expected = [
+        "others.c is text, because it is text in others/2.csv and decimal(38,0) in files before it",
+        "parts.a is text, because line 2 of parts/2.csv has \"2,5\"; for decimal commas, write in tidegate.yaml, under its \
+         database, tables: {parts: {decimal: \",\"}}",
+    ];
+    assert_eq!(folder.database().database.column_notes().await.unwrap(), expected);
+    let options = TextTableOptions { numbers: Some(GERMAN), ..TextTableOptions::default() };
+    let node = open_with_options(vec![folder.path()], &[("parts", options)]);
+    assert_eq!(node.rows("SELECT sum(a) FROM parts").await, "4.0");
 }
 
 fn declared(types: &[(&str, &str)]) -> TextTableOptions {

@@ -59,7 +59,7 @@ impl<'a> LineStart<'a> {
             let after = after.get(1..)?;
             let has_blanks = after.starts_with("  ");
             // A query may begin with a line break, and lines come without their last blanks.
-            if !has_blanks && !after.trim_ascii().is_empty() {
+            if !has_blanks && !after.trim_ascii_start().is_empty() {
                 return None;
             }
             let prefix = before.trim_end_matches(char::is_alphanumeric);

@@ -18,6 +18,7 @@ use super::layout::{CandidateOrigin, Partitions, TableCandidate};
 use super::partitions::{partition_column, partition_value};
 use super::probe::{ContentFormat, FileProfile};
 use super::table::{ColumnCorrection, ColumnCorrections, FileTable, RecentRows, TableFile};
+use super::table_options::suggest_for_table;
 use super::type_widening::{CoercionMode, merge_fields, replace_null_types, wider};
 use super::walk::DataFile;
 
@@ -40,7 +41,7 @@ pub(crate) fn build_table(
     if probed.iter().any(|other| other.format != format) {
         return Err("its files have different formats".to_owned());
     }
-    let merged = merge_columns(&format, files, corrections)?;
+    let merged = merge_columns(&candidate.name, &format, files, corrections)?;
     if candidate.origin == CandidateOrigin::Folder && !has_all_columns(merged.probed.len(), &probed) {
         return Err("its files have different columns, and no file has the columns of all others".to_owned());
     }
@@ -112,6 +113,7 @@ struct MergedFiles {
 }
 
 fn merge_columns(
+    table: &str,
     format: &ContentFormat,
     files: &[ProbedFile],
     corrections: &ColumnCorrections,
@@ -121,7 +123,8 @@ fn merge_columns(
     let profiles = || files.iter().filter_map(|(file, _, probed)| Some((file, probed.as_ref()?)));
     for (file, probed) in profiles() {
         null_marker_columns.extend(probed.null_marker_columns.iter().cloned());
-        type_notes.extend(probed.type_notes.clone());
+        let of_table = |note: &String| suggest_for_table(note, &file.location, table);
+        type_notes.extend(probed.type_notes.iter().map(|(name, note)| (name.clone(), of_table(note))));
         let fields = probed.schema.fields();
         united = Some(match &united {
             None => fields.clone(),
@@ -147,7 +150,7 @@ fn merge_columns(
         let Some(of_file) = corrections.corrections_for(location.as_ref(), &version) else { continue };
         let mut columns = Vec::new();
         for (name, ColumnCorrection { wider, has_markers, note }) in of_file {
-            type_notes.extend(note.map(|note| (name.clone(), note)));
+            type_notes.extend(note.map(|note| (name.clone(), suggest_for_table(&note, &file.location, table))));
             columns.extend(wider);
             if has_markers {
                 null_marker_columns.insert(name);
@@ -182,8 +185,11 @@ fn note_other_types(
             continue;
         }
         let [before, found] = types.map(type_name);
-        let note = || format!("text, because it is {found} in {location} and {before} in files before it");
-        type_notes.entry(field.name().clone()).or_insert_with(note);
+        // The note of a file may be about another type, which only its own values have.
+        if !type_notes.get(field.name()).is_some_and(|note| note.starts_with("text,")) {
+            let note = format!("text, because it is {found} in {location} and {before} in files before it");
+            type_notes.insert(field.name().clone(), note);
+        }
     }
 }
 

@@ -210,9 +210,22 @@ impl TableDeclarations {
 
     /// The options of a sheet of the workbook at `location`: those of the table of the sheet, or else of the workbook.
     pub(crate) fn options_for_sheet(&self, location: &str, sheet: &str) -> Arc<TextTableOptions> {
-        let name = table_name_for_sheet(location, sheet);
-        let declared = self.0.get(&name).or_else(|| self.0.get(&to_sql_name(&name)));
+        let declared = self.own_options_of_sheet(&table_name_for_sheet(location, sheet));
         declared.cloned().unwrap_or_else(|| self.options_for_file(location))
+    }
+
+    fn own_options_of_sheet(&self, name: &str) -> Option<&Arc<TextTableOptions>> {
+        self.0.get(name).or_else(|| self.0.get(&to_sql_name(name)))
+    }
+
+    /// Where the configuration declares `option` for this sheet of the workbook at `location`. The only sheet has the options
+    /// of the workbook, unless it has its own, which replace those.
+    pub(crate) fn suggest_for_sheet(&self, location: &str, sheet: &str, is_alone: bool, option: &str) -> String {
+        let name = table_name_for_sheet(location, sheet);
+        match is_alone && self.own_options_of_sheet(&name).is_none() {
+            true => suggest_yaml(location, option),
+            false => suggest_table_yaml(&name, option),
+        }
     }
 
     /// The options of the table called `stem`, or of a folder that contains it.
@@ -255,17 +268,27 @@ pub(crate) fn suggest_yaml(location: &str, option: &str) -> String {
     suggest_table_yaml(&table_name_for_file(location), option)
 }
 
-/// Where the configuration declares `option` for this sheet of the workbook at `location` alone.
-pub(crate) fn suggest_sheet_yaml(location: &str, sheet: &str, option: &str) -> String {
-    suggest_table_yaml(&table_name_for_sheet(location, sheet), option)
+/// `text` with its suggestions for the file at `location` made for its `table`, which has further files. If one of them had
+/// options of its own, they would be separate tables.
+pub(super) fn suggest_for_table(text: &str, location: &str, table: &str) -> String {
+    let file = table_name_for_file(location);
+    match file != table && is_table_or_folder(table, &file) {
+        true => text.replace(&declaration_of(&file), &declaration_of(table)),
+        false => text.to_owned(),
+    }
 }
 
 fn suggest_table_yaml(name: &str, option: &str) -> String {
+    format!("{}{option}}}}}", declaration_of(name))
+}
+
+/// Where the options of a table are declared.
+fn declaration_of(name: &str) -> String {
     let is_word = |character: char| character.is_alphanumeric() || character == '_';
     // In YAML, `2024` is a number.
     let is_plain = name.chars().all(is_word) && !name.starts_with(|first: char| first.is_numeric());
     let name = if is_plain { name.to_owned() } else { format!("{name:?}") };
-    format!("in tidegate.yaml, under its database, tables: {{{name}: {{{option}}}}}")
+    format!("in tidegate.yaml, under its database, tables: {{{name}: {{")
 }
 
 /// The options that declare a suggested format of a log.
@@ -306,10 +329,13 @@ mod tests {
         let declarations = TableDeclarations::new([("b_Q1_2024".to_owned(), named("3"))].into());
         assert_eq!(declarations.options_for_sheet("b.xlsx", "Q1/2024"), Arc::new(named("3")));
         assert_eq!(declarations.options_for_sheet("b.xlsx", "Q2"), Arc::default());
-        assert_eq!(
-            suggest_sheet_yaml("2024.xlsx", "Q1", "skip: 2"),
-            "in tidegate.yaml, under its database, tables: {\"2024_Q1\": {skip: 2}}"
-        );
+        let suggested = |location, sheet, is_alone| {
+            let text = declarations.suggest_for_sheet(location, sheet, is_alone, "skip: 2");
+            text.rsplit("tables: ").next().unwrap().to_owned()
+        };
+        assert_eq!(suggested("2024.xlsx", "Q1", false), "{\"2024_Q1\": {skip: 2}}");
+        assert_eq!(suggested("2024.xlsx", "Q1", true), "{\"2024\": {skip: 2}}");
+        assert_eq!(suggested("b.xlsx", "Q1/2024", true), "{\"b_Q1/2024\": {skip: 2}}");
     }
 
     #[test]

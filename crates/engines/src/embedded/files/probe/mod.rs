@@ -178,13 +178,16 @@ fn probe_workbook(
     table_declarations: &TableDeclarations,
     identity: FileIdentity,
 ) -> Result<FileProfile, String> {
-    let mut sheets = Vec::new();
-    for (name, rows) in read_workbook(file, format, location, table_declarations, None)? {
+    let found = read_workbook(file, format, location, table_declarations, None)?;
+    let (mut sheets, is_alone) = (Vec::new(), found.len() == 1);
+    for (name, rows) in found {
         let probed = rows.map(|rows| {
             let count = rows.num_rows() as u64;
             let options = table_declarations.options_for_sheet(location, &name);
             Arc::new(FileProfile {
-                type_notes: number_notes(&rows, &options, location, &name),
+                type_notes: number_notes(&rows, &options, &name, |option| {
+                    table_declarations.suggest_for_sheet(location, &name, is_alone, option)
+                }),
                 rows: Some(count),
                 row_bytes: (rows.get_array_memory_size() as u64).checked_div(count),
                 identity: Some(identity),

@@ -17,7 +17,7 @@ use super::super::column_values::{ColumnValues, TextReading};
 use super::super::names::column_names;
 use super::super::number_evidence::{NumberEvidence, review_separators};
 use super::super::number_format::{NumberFormat, is_null_marker};
-use super::super::table_options::{TextTableOptions, suggest_sheet_yaml};
+use super::super::table_options::TextTableOptions;
 use super::super::text_value::{TypeOrigin, cut_value, infer_type, parse_float, parse_integer};
 use super::super::type_widening::{CoercionMode, TEXT_TIMESTAMP, replace_null_type, wider};
 
@@ -281,12 +281,12 @@ fn declared_array(
     Ok(values.finish())
 }
 
-/// Why columns of the sheet `sheet` are text whose cells are texts of numbers, by name.
+/// Why columns of the sheet `sheet` are text whose cells are texts of numbers, by name. `suggest` says where to declare an option.
 pub(in super::super) fn number_notes(
     rows: &RecordBatch,
     options: &TextTableOptions,
-    location: &str,
     sheet: &str,
+    suggest: impl Fn(&str) -> String,
 ) -> BTreeMap<String, String> {
     let schema = rows.schema();
     let mut evidence = vec![NumberEvidence::default(); rows.num_columns()];
@@ -302,7 +302,6 @@ pub(in super::super) fn number_notes(
             }
         }
     }
-    let suggest = |option: &str| suggest_sheet_yaml(location, sheet, option);
     let notes = review_separators(&evidence, &mut types, options.numbers, &format!("the sheet {sheet:?}"), suggest);
     notes.into_iter().map(|(position, note)| (schema.field(position).name().clone(), note)).collect()
 }
@@ -347,7 +346,8 @@ mod tests {
             vec![vec![text("price"), text("note")], vec![text("12,5"), text("a")], vec![text("n/a"), text("1,5")]];
         let options = TextTableOptions::default();
         let batch = build_sheet_batch(rows, 0, &options).unwrap();
-        let notes = number_notes(&batch, &options, "budget.xlsx", "Plan");
+        let suggest = |option: &str| format!("tables: {{budget_Plan: {{{option}}}}}");
+        let notes = number_notes(&batch, &options, "Plan", suggest);
         assert_eq!(notes.len(), 1);
         assert!(
             notes["price"].starts_with("text, because the sheet \"Plan\" has \"12,5\"; for decimal commas, write ")

@@ -18,7 +18,7 @@ use datafusion::arrow::array::RecordBatch;
 use parking_lot::Mutex;
 
 use super::file_kind::NamedFormat;
-use super::table_options::{TableDeclarations, TextTableOptions, suggest_sheet_yaml, suggest_yaml};
+use super::table_options::{TableDeclarations, TextTableOptions};
 
 /// Maximum number of unpacked bytes of a workbook.
 pub(super) const WORKBOOK_BYTES_MAX: u64 = 256 << 20;
@@ -64,10 +64,7 @@ pub(crate) fn read_workbook(
     let is_alone = only.is_none() && grids.len() == 1;
     let to_rows = |(name, grid): (String, Result<SheetGrid, String>)| {
         let options = table_declarations.options_for_sheet(location, &name);
-        let suggest = |option: &str| match is_alone {
-            true => suggest_yaml(location, option),
-            false => suggest_sheet_yaml(location, &name, option),
-        };
+        let suggest = |option: &str| table_declarations.suggest_for_sheet(location, &name, is_alone, option);
         let rows = grid.and_then(|grid| grid.into_batch(&options, suggest));
         (name, rows)
     };
