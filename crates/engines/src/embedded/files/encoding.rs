@@ -193,7 +193,7 @@ struct HighBytes {
     letters_of_dos: usize,
     /// The first of them.
     first_letter_of_dos: Option<u8>,
-    /// The number of those that are signs in Western text, and are beside no letter.
+    /// The number of those that are signs in Western text, and are beside no letter but that of a unit.
     lone_signs: usize,
     /// The number of such signs beside a letter. There they are letters of other encodings.
     signs_in_words: usize,
@@ -213,9 +213,16 @@ impl HighBytes {
             let is_letter_of_dos = matches!(byte, 0x81 | 0x82 | 0x84 | 0x87..=0x89 | 0x8B | 0x90 | 0x93 | 0x94);
             let before = position.checked_sub(1).and_then(|before| text.get(before)).copied().unwrap_or_default();
             let after = text.get(position + 1).copied().unwrap_or_default();
-            let is_beside_letter = [before, after].iter().any(|beside| beside.is_ascii_alphabetic() || *beside >= 0xC0);
+            let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte >= 0xC0;
+            let is_of_unit = match byte {
+                // `µg`
+                0xB5 => !is_letter(before) && b"mglLsSAVFWT".contains(&after),
+                // `m²` and `cm³`
+                0xB2 | 0xB3 => before == b'm' && !is_letter(after),
+                _ => false,
+            };
             match byte {
-                0x80..0xC0 if is_beside_letter => found.signs_in_words += 1,
+                0x80..0xC0 if !is_of_unit && (is_letter(before) || is_letter(after)) => found.signs_in_words += 1,
                 0xA0..0xC0 => found.lone_signs += 1,
                 _ => {}
             }
@@ -247,10 +254,11 @@ fn guess_encoding(sample: &[u8], high_bytes: &HighBytes) -> Option<TextEncoding>
     let guessed = detector.guess(None, Utf8Detection::Deny);
     let has_long_runs = high_bytes.longest_run >= WIDE_RUN_MIN;
     let has_only_lone_signs = high_bytes.lone_signs > 0 && high_bytes.signs_in_words == 0;
-    let is_western = (!guessed.is_single_byte() && !has_long_runs) || (is_other_latin(guessed) && has_only_lone_signs);
+    let is_too_wide = !guessed.is_single_byte() && !has_long_runs;
+    let is_western = is_too_wide || (is_other_latin(guessed) && has_only_lone_signs);
     let encoding = if is_western { WINDOWS_1252 } else { guessed };
     let is_latin = encoding == WINDOWS_1252 || is_other_latin(encoding);
-    let origin = match high_bytes.count < GUESSED_BYTES_MIN || (is_latin && has_long_runs) {
+    let origin = match high_bytes.count < GUESSED_BYTES_MIN || is_too_wide || (is_latin && has_long_runs) {
         true => EncodingOrigin::GuessedFromLittle,
         false => EncodingOrigin::Guessed,
     };
@@ -351,7 +359,8 @@ mod tests {
 
     #[test]
     fn few_bytes_beyond_ascii_are_western_and_reported() {
-        for text in ["id;t\n1;5 µm\n", "caf\u{e9} – 5 €", "Süß", "18 °C; 50 %\n", "naïve « é »", "£5 to ½ l"]
+        let units = "station;unit;value\n1;µg/m³;5\n2;µg/m³;6\n3;µg/m³;7\n";
+        for text in ["id;t\n1;5 µm\n", "caf\u{e9} – 5 €", "Süß", "18 °C; 50 %\n", "naïve « é »", "£5 to ½ l", units]
         {
             let (bytes, ..) = WINDOWS_1252.encode(text);
             assert_eq!(read(&bytes), Ok(text.to_owned()));
@@ -362,6 +371,9 @@ mod tests {
         // The detector takes it for windows-1250.
         let (short, ..) = encoding_rs::SHIFT_JIS.encode("id,t\n1,東京\n");
         assert!(TextEncoding::recognise(&short).unwrap().note().unwrap().contains("uncertain"));
+        // The second byte of many katakana is that of an ASCII letter.
+        let (katakana, ..) = encoding_rs::SHIFT_JIS.encode("id,name\n1,Aア社B\n2,テスト\n");
+        assert!(TextEncoding::recognise(&katakana).unwrap().note().unwrap().contains("uncertain"));
         assert_eq!(TextEncoding::default().note(), None);
     }
 
