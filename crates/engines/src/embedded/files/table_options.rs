@@ -210,21 +210,24 @@ impl TableDeclarations {
 
     /// The options of a sheet of the workbook at `location`: those of the table of the sheet, or else of the workbook.
     pub(crate) fn options_for_sheet(&self, location: &str, sheet: &str) -> Arc<TextTableOptions> {
-        let declared = self.own_options_of_sheet(&table_name_for_sheet(location, sheet));
-        declared.cloned().unwrap_or_else(|| self.options_for_file(location))
+        match self.declaration_of_sheet(&table_name_for_sheet(location, sheet)) {
+            Some((_, declared)) => declared.clone(),
+            None => self.options_for_file(location),
+        }
     }
 
-    fn own_options_of_sheet(&self, name: &str) -> Option<&Arc<TextTableOptions>> {
-        self.0.get(name).or_else(|| self.0.get(&to_sql_name(name)))
+    fn declaration_of_sheet(&self, name: &str) -> Option<(&String, &Arc<TextTableOptions>)> {
+        self.0.get_key_value(name).or_else(|| self.0.get_key_value(&to_sql_name(name)))
     }
 
     /// Where the configuration declares `option` for this sheet of the workbook at `location`. The only sheet has the options
     /// of the workbook, unless it has its own, which replace those.
     pub(crate) fn suggest_for_sheet(&self, location: &str, sheet: &str, is_alone: bool, option: &str) -> String {
         let name = table_name_for_sheet(location, sheet);
-        match is_alone && self.own_options_of_sheet(&name).is_none() {
-            true => suggest_yaml(location, option),
-            false => suggest_table_yaml(&name, option),
+        match self.declaration_of_sheet(&name) {
+            Some((declared, _)) => suggest_table_yaml(declared, option),
+            None if is_alone => suggest_yaml(location, option),
+            None => suggest_table_yaml(&name, option),
         }
     }
 
@@ -335,7 +338,7 @@ mod tests {
         };
         assert_eq!(suggested("2024.xlsx", "Q1", false), "{\"2024_Q1\": {skip: 2}}");
         assert_eq!(suggested("2024.xlsx", "Q1", true), "{\"2024\": {skip: 2}}");
-        assert_eq!(suggested("b.xlsx", "Q1/2024", true), "{\"b_Q1/2024\": {skip: 2}}");
+        assert_eq!(suggested("b.xlsx", "Q1/2024", true), "{b_Q1_2024: {skip: 2}}");
     }
 
     #[test]

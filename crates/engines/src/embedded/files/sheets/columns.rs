@@ -281,7 +281,8 @@ fn declared_array(
     Ok(values.finish())
 }
 
-/// Why columns of the sheet `sheet` are text whose cells are texts of numbers, by name. `suggest` says where to declare an option.
+/// Why columns of the sheet `sheet` are text whose cells are texts of numbers, by name. `suggest` says where to declare an
+/// option.
 pub(in super::super) fn number_notes(
     rows: &RecordBatch,
     options: &TextTableOptions,
