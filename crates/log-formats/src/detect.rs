@@ -178,12 +178,14 @@ fn text_of<'a>(entry: &ParsedEntry<'a>, column: &str) -> Option<&'a str> {
     }
 }
 
-/// Whether the program is there, and the host is none of the words that other logs have after the time.
+/// Whether the program is there, the host is none of the words that other logs have after the time, and the line is not one of
+/// PostgreSQL, whose entries are fewer than their lines.
 fn is_usual_syslog(entry: &ParsedEntry<'_>) -> bool {
     let is_host = |host: &str| {
         NormalizedSeverity::from_word(host.trim_matches(['[', ']'])).is_none() && !matches!(host, "stdout" | "stderr")
     };
-    text_of(entry, "app").is_some() && text_of(entry, "host").is_none_or(is_host)
+    let is_postgres = entry.text().lines().next().is_some_and(postgres_text::is_usual);
+    text_of(entry, "app").is_some() && text_of(entry, "host").is_none_or(is_host) && !is_postgres
 }
 
 fn confidence(format: &LogFormat, sample: &[u8], is_log_name: bool) -> f64 {

@@ -168,7 +168,9 @@ pub(crate) fn begins_entry(line: &[u8]) -> bool {
     begins_with_time(line) && !std::str::from_utf8(line).is_ok_and(is_further)
 }
 
-/// Whether a line has a label and a process, which other logs do not have in this form.
+/// Whether a line has a label and a process, which other logs do not have in this form. Lines of syslog have the program, too:
+/// `postgres[712]: [3-1]`.
 pub(crate) fn is_usual(line: &str) -> bool {
-    LineStart::find(line).is_some_and(|start| start.process_id().is_some())
+    let is_program = |word: &str| word.ends_with(']') && word.split_once('[').is_some_and(|(name, _)| !name.is_empty());
+    LineStart::find(line).is_some_and(|start| start.process_id().is_some() && !start.words().any(is_program))
 }

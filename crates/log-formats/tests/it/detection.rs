@@ -54,6 +54,14 @@ fn the_zone_of_postgresql_need_not_be_known() {
 }
 
 #[test]
+fn the_text_of_postgresql_is_no_syslog() {
+    let text = "2024-03-01 12:00:00.123 CET [7] a@b ERROR:  x\n2024-03-01 12:00:00.123 CET [7] a@b STATEMENT:  y\n";
+    assert_eq!(detected(text, "postgresql.log"), Some("postgresql"));
+    let line = "2024-03-01T12:00:00.1+01:00 db1 postgres[712]: [3-1] 2024-03-01 12:00:00.123 CET [712] a@b LOG:  x\n";
+    assert_eq!(detected(&line.repeat(5), "postgresql.log"), Some("syslog"));
+}
+
+#[test]
 fn other_files_are_no_logs() {
     let prose = "It was the best of times, it was the worst of times.\nIt was the age of wisdom.\n\n".repeat(20);
     let table = [
