@@ -57,8 +57,12 @@ struct OrderedRows {
 }
 
 impl OrderedRows {
+    fn to_sort(&self) -> Sort {
+        Sort { expr: self.keys.clone(), input: Arc::new(self.plan.clone()), fetch: None }
+    }
+
     fn sort(&self) -> LogicalPlan {
-        LogicalPlan::Sort(Sort { expr: self.keys.clone(), input: Arc::new(self.plan.clone()), fetch: None })
+        LogicalPlan::Sort(self.to_sort())
     }
 }
 
@@ -159,7 +163,15 @@ impl OrderRewriter {
     /// Returns the rows of `plan` and their order; `None` if they have none.
     fn ordered_rows(&self, plan: &LogicalPlan) -> Result<Option<OrderedRows>> {
         let input = match plan {
-            LogicalPlan::Sort(sort) => return self.rows_of_sort(sort).map(Some),
+            LogicalPlan::Sort(sort) => {
+                let rows = self.rows_of_sort(sort)?;
+                // The order chooses the rows of a sort that has a limit, as the optimizer makes it.
+                let plan = match sort.fetch {
+                    Some(_) => LogicalPlan::Sort(Sort { fetch: sort.fetch, ..rows.to_sort() }),
+                    None => rows.plan,
+                };
+                return Ok(Some(OrderedRows { plan, keys: rows.keys }));
+            }
             LogicalPlan::Limit(Limit { input, .. })
             | LogicalPlan::Projection(Projection { input, .. })
             | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. })
@@ -265,7 +277,7 @@ fn with_columns_of(original: &LogicalPlan, plan: LogicalPlan) -> Result<LogicalP
 fn drop_sorts(plan: LogicalPlan, is_kept: bool) -> Result<Transformed<LogicalPlan>> {
     use LogicalPlan::{Analyze, Explain, Limit, Projection, Subquery};
     match plan {
-        LogicalPlan::Sort(sort) if !is_kept => {
+        LogicalPlan::Sort(sort) if !is_kept && sort.fetch.is_none() => {
             let input = drop_sorts(Arc::unwrap_or_clone(sort.input), false)?;
             Ok(Transformed::yes(input.data))
         }
