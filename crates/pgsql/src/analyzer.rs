@@ -18,8 +18,8 @@ use crate::{
 
 /// Returns DataFusion's analyzer rules, and the rules of this crate before and after them.
 ///
-/// Before DataFusion's rules, orders of subqueries are required where they matter, subqueries become joins and windows get
-/// suitable types. After them, casts and arithmetic
+/// Before DataFusion's rules, orders of subqueries are required where they matter, subqueries become joins, windows get
+/// suitable types, and keys of grouping sets become columns. After them, casts and arithmetic
 /// get PostgreSQL's semantics.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
@@ -29,6 +29,7 @@ pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
         Arc::new(statement::RewriteLimit),
         Arc::new(aggregate::AdaptWindows),
         Arc::new(correlated::DecorrelateSubqueries),
+        Arc::new(aggregate::ComputeGroupingKeys),
         Arc::new(CoerceLiterals),
     ];
     rules.extend(Analyzer::new().rules);

@@ -237,12 +237,19 @@ SELECT var_pop(d), stddev_samp(d), var_samp(r), stddev_pop(r) FROM floats WHERE 
 SELECT var_pop(d), stddev_samp(d), var_samp(r), stddev_pop(r) FROM floats WHERE id IN (2, 10, 11);
 SELECT var_pop(d), stddev_samp(d) FROM floats WHERE id = 20;
 
+-- Keys of grouping sets that are expressions, whose literals get their types later
+SELECT substr(name, 1, 1) AS s, count(*) AS n, grouping(substr(name, 1, 1)) AS g FROM airlines GROUP BY ROLLUP (substr(name, 1, 1)) ORDER BY g, s;
+SELECT id + 1 AS a, mod(id, 2) AS b, count(*) AS n, sum(id + 1) AS s, grouping(mod(id, 2), id + 1) AS g FROM employees WHERE id < 5
+  GROUP BY CUBE (id + 1, mod(id, 2)) ORDER BY a NULLS LAST, b NULLS LAST, g;
+SELECT b1 + 1 AS a, b1 / 2 > 1.5 AS b, max(b2) AS m FROM nums WHERE b1 BETWEEN -9 AND 9 GROUP BY GROUPING SETS ((b1 + 1, b1 / 2 > 1.5), (b1 / 2 > 1.5), ())
+  HAVING count(*) > 0 ORDER BY a NULLS LAST, b NULLS LAST, m;
+
 -- Columns of one expression that are grouped apart
 SELECT carrier AS a, carrier AS b, count(*) AS n FROM flights WHERE month = 1 GROUP BY a, ROLLUP (b);
-SELECT carrier AS a, carrier AS b, count(*) AS n FROM flights WHERE month = 1 GROUP BY ROLLUP (a, b) ORDER BY 1, 2;
-SELECT carrier AS a, carrier AS b, sum(distance) AS d FROM flights WHERE month = 2 GROUP BY 1, ROLLUP (2) ORDER BY 1, 2;
+SELECT carrier AS a, carrier AS b, count(*) AS n FROM flights WHERE month = 1 GROUP BY ROLLUP (a, b);
+SELECT carrier AS a, carrier AS b, sum(distance) AS d FROM flights WHERE month = 2 GROUP BY 1, ROLLUP (2);
 SELECT month + 1 AS a, month + 1 AS b, count(*) AS n, grouping(month + 1) AS g FROM flights WHERE month < 4 GROUP BY a, ROLLUP (b) ORDER BY 1, 2;
-SELECT carrier, carrier AS b, count(*) AS n FROM flights WHERE month = 1 GROUP BY CUBE (carrier, b) ORDER BY 1, 2;
+SELECT carrier, carrier AS b, count(*) AS n FROM flights WHERE month = 1 GROUP BY CUBE (carrier, b);
 SELECT carrier AS b, count(*) AS n FROM flights WHERE month = 1 GROUP BY carrier, ROLLUP (b) ORDER BY 1, 2;
 SELECT g AS a, g AS b FROM generate_series(1, 3) g GROUP BY a, ROLLUP (b) ORDER BY 1, 2;
 SELECT month AS a, carrier AS b, count(*) AS n FROM flights WHERE month < 3 AND carrier < 'B' GROUP BY a, ROLLUP (b) ORDER BY 1, 2;

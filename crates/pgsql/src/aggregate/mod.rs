@@ -7,6 +7,7 @@ mod cast_names;
 mod float_min_max;
 mod frame_exclusion;
 mod frame_offset;
+mod grouping_keys;
 mod grouping_sets;
 mod hypothetical;
 mod lag_lead;
@@ -38,6 +39,7 @@ use datafusion::sql::sqlparser::ast;
 
 pub(crate) use cast_names::{disambiguate_casts, named_cast_function};
 pub(crate) use frame_exclusion::is_exclusion_mark;
+pub(crate) use grouping_keys::ComputeGroupingKeys;
 pub(crate) use planner::AggregatePlanner;
 pub use tdigest::{PART_DIGEST, merged_percentile, part_digest};
 pub(crate) use window_types::AdaptWindows;
