@@ -1,11 +1,15 @@
-//! Variance of floating-point numbers, over all rows and over a moving window.
+//! Variance of floating-point numbers: over all rows, over a moving window, and of groups.
 
-use arrow::array::{ArrayRef, AsArray};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, BooleanArray, Float64Array, UInt64Array};
 use arrow::datatypes::{Float64Type, UInt64Type};
 use datafusion::common::{Result, ScalarValue, exec_err, not_impl_err};
-use datafusion::logical_expr::Accumulator;
+use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
+use datafusion_functions_aggregate_common::aggregate::groups_accumulator::accumulate::accumulate;
 
 use super::moments::VarianceKind;
+use crate::aggregate::apply_filter;
 
 /// Count, mean, and sum of the squared differences from the mean.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,16 +35,32 @@ impl DoubleMoments {
         Self { count, mean: self.mean + difference * share, squares }
     }
 
-    fn measure(self, kind: VarianceKind) -> ScalarValue {
+    fn measure(self, kind: VarianceKind) -> Option<f64> {
         let others = if kind.is_sample { self.count.saturating_sub(1) } else { self.count };
         let variance = (others > 0).then(|| self.squares / others as f64);
-        ScalarValue::Float64(variance.map(|variance| if kind.is_root { variance.sqrt() } else { variance }))
+        variance.map(|variance| if kind.is_root { variance.sqrt() } else { variance })
     }
 }
 
 fn moments_of(values: &[ArrayRef]) -> Result<impl Iterator<Item = DoubleMoments> + '_> {
     let [values] = values else { return exec_err!("a variance has one argument") };
     Ok(values.as_primitive::<Float64Type>().iter().flatten().map(DoubleMoments::from_value))
+}
+
+/// Reads the moments from rows of states.
+fn read_states(states: &[ArrayRef]) -> Result<impl Iterator<Item = DoubleMoments> + '_> {
+    let [counts, means, squares] = states else { return exec_err!("a variance has three states") };
+    let counts = counts.as_primitive::<UInt64Type>();
+    let (means, squares) = (means.as_primitive::<Float64Type>(), squares.as_primitive::<Float64Type>());
+    let rows = counts.values().iter().zip(means.values()).zip(squares.values());
+    Ok(rows.map(|((count, mean), squares)| DoubleMoments { count: *count, mean: *mean, squares: *squares }))
+}
+
+fn write_states(moments: &[DoubleMoments]) -> Vec<ArrayRef> {
+    let counts: UInt64Array = moments.iter().map(|moments| Some(moments.count)).collect();
+    let means: Float64Array = moments.iter().map(|moments| Some(moments.mean)).collect();
+    let squares: Float64Array = moments.iter().map(|moments| Some(moments.squares)).collect();
+    vec![Arc::new(counts), Arc::new(means), Arc::new(squares)]
 }
 
 /// The moments over all rows.
@@ -63,13 +83,7 @@ impl Accumulator for RowDoubles {
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        let [counts, means, squares] = states else { return exec_err!("a variance has three states") };
-        let counts = counts.as_primitive::<UInt64Type>();
-        let (means, squares) = (means.as_primitive::<Float64Type>(), squares.as_primitive::<Float64Type>());
-        for row in 0..counts.len() {
-            let (count, mean, squares) = (counts.value(row), means.value(row), squares.value(row));
-            self.total = self.total.merged(DoubleMoments { count, mean, squares });
-        }
+        self.total = read_states(states)?.fold(self.total, DoubleMoments::merged);
         Ok(())
     }
 
@@ -79,7 +93,7 @@ impl Accumulator for RowDoubles {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(self.total.measure(self.kind))
+        Ok(ScalarValue::Float64(self.total.measure(self.kind)))
     }
 
     fn size(&self) -> usize {
@@ -138,7 +152,7 @@ impl Accumulator for QueuedDoubles {
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let leaving = self.leaving.last().copied().unwrap_or_default();
-        Ok(leaving.merged(self.entered_total).measure(self.kind))
+        Ok(ScalarValue::Float64(leaving.merged(self.entered_total).measure(self.kind)))
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -151,5 +165,66 @@ impl Accumulator for QueuedDoubles {
 
     fn size(&self) -> usize {
         size_of_val(self) + (self.leaving.capacity() + self.entered.capacity()) * size_of::<DoubleMoments>()
+    }
+}
+
+/// The moments of each group.
+#[derive(Debug)]
+pub(super) struct GroupDoubles {
+    groups: Vec<DoubleMoments>,
+    kind: VarianceKind,
+}
+
+impl GroupDoubles {
+    pub(super) fn new(kind: VarianceKind) -> Self {
+        Self { groups: Vec::new(), kind }
+    }
+}
+
+impl GroupsAccumulator for GroupDoubles {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        group_indices: &[usize],
+        opt_filter: Option<&BooleanArray>,
+        total_num_groups: usize,
+    ) -> Result<()> {
+        let [values] = values else { return exec_err!("a variance has one argument") };
+        self.groups.resize(total_num_groups, DoubleMoments::default());
+        let groups = &mut self.groups;
+        accumulate(group_indices, values.as_primitive::<Float64Type>(), opt_filter, |group, value| {
+            groups[group] = groups[group].merged(DoubleMoments::from_value(value));
+        });
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, values: &[ArrayRef], group_indices: &[usize], total_num_groups: usize) -> Result<()> {
+        self.groups.resize(total_num_groups, DoubleMoments::default());
+        for (moments, group) in read_states(values)?.zip(group_indices) {
+            self.groups[*group] = self.groups[*group].merged(moments);
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        let groups = emit_to.take_needed(&mut self.groups);
+        let measures: Float64Array = groups.into_iter().map(|moments| moments.measure(self.kind)).collect();
+        Ok(Arc::new(measures))
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        Ok(write_states(&emit_to.take_needed(&mut self.groups)))
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], opt_filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let [values] = values else { return exec_err!("a variance has one argument") };
+        let values = apply_filter(values, opt_filter)?;
+        let moments = values.as_primitive::<Float64Type>().iter();
+        let moments = moments.map(|value| value.map(DoubleMoments::from_value).unwrap_or_default());
+        Ok(write_states(&moments.collect::<Vec<_>>()))
+    }
+
+    fn size(&self) -> usize {
+        self.groups.capacity() * size_of::<DoubleMoments>()
     }
 }

@@ -1,5 +1,4 @@
-//! Variance and standard deviation: an exact numeric for integers and numerics; DataFusion's for floating-point
-//! numbers, except over all rows and over windows.
+//! Variance and standard deviation: an exact numeric for integers and numerics, a double for floating-point numbers.
 
 mod accumulator;
 mod doubles;
@@ -18,7 +17,7 @@ use datafusion::logical_expr::{
 };
 
 use self::accumulator::{GroupMoments, RowMoments};
-use self::doubles::{QueuedDoubles, RowDoubles};
+use self::doubles::{GroupDoubles, QueuedDoubles, RowDoubles};
 use self::moments::{Scales, VarianceKind};
 use crate::data_type::postgres_type_name;
 use crate::number::numeric_with_free_scale;
@@ -143,18 +142,14 @@ impl AggregateUDFImpl for VarianceFunction {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        if is_exact(args.return_field.data_type()) {
-            !args.is_distinct
-        } else {
-            self.inner.groups_accumulator_supported(args)
-        }
+        !args.is_distinct
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         if is_exact(args.return_field.data_type()) {
             Ok(Box::new(GroupMoments::new(self.measure, Self::scales(&args)?, args.return_field.data_type().clone())))
         } else {
-            self.inner.create_groups_accumulator(args)
+            Ok(Box::new(GroupDoubles::new(self.measure)))
         }
     }
 
