@@ -20,12 +20,14 @@ mod value_rewriter;
 
 use std::cell::{Cell, RefCell};
 
+use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, JoinType, Result, TableReference, plan_err};
+use datafusion::common::{Column, DataFusionError, JoinType, Result, TableReference, plan_datafusion_err, plan_err};
+use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::logical_expr::{
     Distinct, DistinctOn, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, RecursiveQuery, SortExpr,
-    SubqueryAlias, Values, binary_expr, lit, utils,
+    SubqueryAlias, TableScan, Values, binary_expr, lit, utils,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
@@ -87,9 +89,25 @@ impl SubqueryRewriter {
                 self.recursive.borrow_mut().push(query.name.clone());
                 None
             }
+            LogicalPlan::TableScan(scan) => {
+                self.check_scan(scan)?;
+                None
+            }
             _ => None,
         };
         Ok(rewritten.map_or(Transformed::no(node), Transformed::yes))
+    }
+
+    /// Refuses a scan of the latest rows of a query that uses itself in subqueries only: DataFusion takes it for one that is
+    /// not recursive.
+    fn check_scan(&self, scan: &TableScan) -> Result<()> {
+        let is_of_recursion =
+            source_as_provider(&scan.source).is_ok_and(|provider| provider.downcast_ref::<CteWorkTable>().is_some());
+        let name = scan.table_name.table();
+        if is_of_recursion && !self.recursive.borrow().iter().any(|recursive| recursive.eq_ignore_ascii_case(name)) {
+            return Err(self_reference_error(name));
+        }
+        Ok(())
     }
 
     /// Rewrites a join whose right side uses columns of its left side.
@@ -268,16 +286,19 @@ fn check_recursion(query: &RecursiveQuery) -> Result<()> {
                 if let Some(subquery) = subquery_of(part)
                     && scans_rows_of(&subquery.subquery, std::slice::from_ref(&query.name))?
                 {
-                    return plan_err!(
-                        "recursive reference to query \"{}\" must not appear within a subquery; join it in FROM instead",
-                        query.name
-                    );
+                    return Err(self_reference_error(&query.name));
                 }
                 Ok(TreeNodeRecursion::Continue)
             })
         })
     })?;
     Ok(())
+}
+
+fn self_reference_error(name: &str) -> DataFusionError {
+    plan_datafusion_err!(
+        "recursive reference to query \"{name}\" must not appear within a subquery; join it in FROM instead"
+    )
 }
 
 /// Whether `plan` scans the latest rows of one of the recursive queries `names`, or a table of that name.
