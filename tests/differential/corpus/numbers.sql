@@ -112,6 +112,8 @@ SELECT sum(1) FILTER (WHERE dest = 'LAX') / 7 AS a, sum(DISTINCT 3) / 2 AS b, su
 WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 6) SELECT sum(n) / 2 AS half FROM t;
 SELECT pg_typeof(1) AS a, pg_typeof(-2147483648) AS b, pg_typeof(2147483647) AS c, pg_typeof(9223372036854775807) AS d,
   pg_typeof(9223372036854775808) AS e, pg_typeof(sum(1)) AS f, pg_typeof(sum(3000000000)) AS g;
+SELECT pg_typeof(-(2147483648)) AS a, pg_typeof(-9223372036854775808) AS b, pg_typeof(-(-2147483648)) AS c, -(-2147483648) AS d, pg_typeof(-9223372036854775809) AS e,
+  -2147483648 + 0 AS f, pg_typeof(-2147483648 + 0) AS g, -9223372036854775808 + 1 AS h, pg_typeof(-(-9223372036854775808)) AS i, -0002147483648 AS j;
 SELECT pg_typeof(a) AS a, pg_typeof(b) AS b, pg_typeof(c) AS c FROM (VALUES (1, 1, 1), (2, 3000000000, 1.5)) v(a, b, c);
 SELECT -(-2) AS a, - (- (-3)) AS b, 5 - (-1) AS c, sum(-(-1)) / 7 AS d FROM flights;
 SELECT - -1 AS a, - - -2 AS b, 5 - -1 AS c, + - + - dep_delay AS d, sum(- -1) OVER () / 7 AS e, @ - - -dep_delay AS f

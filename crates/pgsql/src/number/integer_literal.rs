@@ -15,29 +15,37 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Fetch, Function, FunctionArg, FunctionArgExpr, GroupByExpr, LimitClause,
     NamedWindowDefinition, NamedWindowExpr, Query, Select, Statement, TableFactor, TableSampleKind, UnaryOperator,
-    Value, VisitorMut, WindowFrameBound, WindowSpec, WindowType,
+    Value, ValueWithSpan, VisitorMut, WindowFrameBound, WindowSpec, WindowType,
 };
 
-use crate::syntax::{binary, body_and_order, into_result, take};
+use crate::syntax::{binary, body_and_order, into_result, take, without_parentheses};
 use crate::walk::{Stop, walk_mut};
 
 /// The operator. The space keeps callers from writing it.
 const OPERATOR: &str = "integer literal";
+/// The lowest `integer`, whose digits without the sign are a `bigint`.
+const LOWEST_INTEGER: i64 = i32::MIN as i64;
 
 /// Marks the integer literals of `statement`, whose other parts are rewritten.
 pub(crate) fn mark_literals(statement: &mut Statement) -> Result<()> {
     into_result(walk_mut(statement, &mut LiteralMarker))
 }
 
-/// Returns the literal of the type `integer` that `operation` marks.
+/// Returns the literal that `operation` marks, of the type `integer` if that holds it.
 pub(crate) fn plan_literal(operation: &RawBinaryExpr) -> Option<PlanExpr> {
     let (BinaryOperator::Custom(operator), PlanExpr::Literal(value, metadata)) = (&operation.op, &operation.left)
     else {
         return None;
     };
     let ScalarValue::Int64(Some(value)) = value else { return None };
-    let value = i32::try_from(*value).ok().filter(|_| operator == OPERATOR)?;
-    Some(PlanExpr::Literal(ScalarValue::Int32(Some(value)), metadata.clone()))
+    if operator != OPERATOR {
+        return None;
+    }
+    let literal = match i32::try_from(*value) {
+        Ok(value) => ScalarValue::Int32(Some(value)),
+        Err(_) => ScalarValue::Int64(Some(*value)),
+    };
+    Some(PlanExpr::Literal(literal, metadata.clone()))
 }
 
 /// Returns the value of an integer literal of a plan.
@@ -92,6 +100,11 @@ struct LiteralMarker;
 
 impl VisitorMut for LiteralMarker {
     type Break = Stop;
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Stop> {
+        sign_literal(expression);
+        ControlFlow::Continue(())
+    }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Stop> {
         match expression {
@@ -165,6 +178,37 @@ impl VisitorMut for LiteralMarker {
     }
 }
 
+/// Moves signs into an integer whose type depends on them: `-2147483648` is an `integer`, `-9223372036854775808` a `bigint`.
+fn sign_literal(expression: &mut Expr) {
+    if !matches!(expression, Expr::UnaryOp { op: UnaryOperator::Minus, .. }) {
+        return;
+    }
+    let Some((is_negative, digits)) = signed_digits(expression) else { return };
+    if !matches!(format!("-{digits}").parse::<i64>(), Ok(LOWEST_INTEGER | i64::MIN)) {
+        return;
+    }
+    let literal = if is_negative { format!("-{digits}") } else { digits.to_owned() };
+    *expression = Expr::value(Value::Number(literal, false));
+    if is_negative {
+        mark(expression);
+    }
+}
+
+/// Returns the digits of an integer literal, and whether its signs make it negative.
+fn signed_digits(expression: &Expr) -> Option<(bool, &str)> {
+    match without_parentheses(expression) {
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
+            signed_digits(expr).map(|(is_negative, digits)| (!is_negative, digits))
+        }
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. })
+            if digits.bytes().all(|digit| digit.is_ascii_digit()) =>
+        {
+            Some((false, digits.as_str()))
+        }
+        _ => None,
+    }
+}
+
 fn mark(expression: &mut Expr) {
     let literal = take(expression);
     *expression = binary(literal, BinaryOperator::Custom(OPERATOR.to_owned()), Expr::value(Value::Null));
@@ -174,7 +218,9 @@ fn mark(expression: &mut Expr) {
 fn is_marked_number(expression: &Expr) -> bool {
     match expression {
         Expr::BinaryOp { left, op: BinaryOperator::Custom(operator), .. } => {
-            operator == OPERATOR && matches!(left.as_ref(), Expr::Value(_))
+            operator == OPERATOR
+                && matches!(left.as_ref(), Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. })
+                    if !digits.starts_with('-'))
         }
         _ => false,
     }
