@@ -340,8 +340,8 @@ SELECT '1e-46'::real;
 
 -- width_bucket of numerics is exact, and of doubles compares with the bounds
 SELECT width_bucket(0.29, 0, 1, 100), width_bucket(0.29::float8, 0, 1, 100), width_bucket(0.57, 0, 1, 100), width_bucket(0.71, 1, 0, 100),
-  width_bucket(9007199254740992.5, 0, 18014398509481985, 2), width_bucket(5.35, 0.024, 10.06, 5), width_bucket(0::float8, -1e100, 1, 10),
-  width_bucket(1::float8, 1e100, 0, 10), width_bucket(0.5::float8, 0, 1, 2147483647), width_bucket('Infinity'::float8, 0, 1, 5);
+  width_bucket(9007199254740992.5, 0, 18014398509481985, 2), width_bucket(5.35, 0.024, 10.06, 5), width_bucket(0::float8, -1e10, 1, 10),
+  width_bucket(1::float8, 1e10, 0, 10), width_bucket(0.5::float8, 0, 1, 2147483647), width_bucket('Infinity'::float8, 0, 1, 5);
 SELECT x, width_bucket(x::float8, 10, 100, 9) AS up, width_bucket(x::float8, 100, 10, 9) AS down, width_bucket(x::numeric, 10, 100, 9) AS exact_up,
   width_bucket(x::numeric, 100, 10, 9) AS exact_down FROM generate_series(0, 110, 10) x ORDER BY x;
 SELECT id, width_bucket(n1, -10.5, 10.5, 7) AS exact, width_bucket(d1, -10.5, 10.5, 7) AS double, width_bucket(i1, -10, 10, 7) AS whole FROM nums ORDER BY id;
@@ -351,7 +351,7 @@ SELECT width_bucket(1::float8, 0, 1, 2147483647);
 -- fails
 SELECT width_bucket(0.5, 0, 1, 0);
 
--- to_char of doubles has the digits that they have for certain, and the pattern no more
+-- to_char of doubles has the digits that they have for certain, and ends where the pattern has more
 SELECT to_char(1e15::float8, '9999999999999999.9999'), to_char(1234567890123456.78::float8, '99999999999999999.9999'),
   to_char(123.456::float8, 'FM999.000000000000000000'), to_char(123.456::float8, '999.000000000000000000'),
   to_char(-123.456::float8, '999.99999999999999999999MI'), to_char(-123.456::float8, '999.99999999999999999999PR'),
@@ -364,6 +364,9 @@ SELECT to_char('Infinity'::float8, '999'), to_char('Infinity'::float8, '99999999
   to_char('Infinity'::float8, 'S9999999999'), to_char('Infinity'::real, '9.99EEEE'), to_char('NaN'::real, '9.99EEEE');
 SELECT id, to_char(d, '9999999999999999D9999') AS one, to_char(d, 'FM999999999999999990.099999S') AS two, to_char(r, 'SG9999999D999999') AS three,
   to_char(d, '9.999EEEE') AS four FROM floats WHERE id NOT IN (8, 9) ORDER BY id;
+SELECT to_char(123, '999."x"'), to_char(-123, '999.S'), to_char(123.5, '999.MI'), to_char(-5.5::float8, '9.PR'), to_char(-123, 'FM999.S'), to_char(-5, 'FM9990.PR'),
+  to_char(0, 'FM9."x"'), to_char(12.5::float8, 'FM99D00000000000000000000"x"'), to_char(-12.5::float8, 'FM99D99999999999999999999"x"MI'),
+  to_char(12.5::float8, '99V9999999999999999"x"S'), to_char(-12, '99V9S'), to_char(-12, 'S99V9'), to_char(-1234567.5::real, '9999999.99PR'), to_char('-0'::real, '9EEEE');
 
 -- to_number: a sign behind the digits, where the pattern has more of them
 SELECT t, to_number(t, '9.999MI') AS mi, to_number(t, '9.999PL') AS pl, to_number(t, '9.999SG') AS sg, to_number(t, '9.999S') AS s, to_number(t, '9.999') AS none

@@ -5,7 +5,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Float64Type};
 use datafusion::common::{Result, exec_err, plan_err};
 
-use super::number_pattern::{NumberField, NumberPattern};
+use super::number_pattern::{NumberField, NumberPattern, SignPlace};
 use super::pattern::PatternNode;
 use super::write_number;
 use crate::time::arguments::TimeArguments;
@@ -66,7 +66,10 @@ impl NumberValues {
             write_roman(&digits, is_negative, is_upper, pattern, out);
         } else if pattern.has_shift || after != pattern.after {
             let before = pattern.before + pattern.shift;
-            write_number::write_number(&digits, is_negative, &NumberPattern { before, after, ..pattern.clone() }, out);
+            // Digits follow after `V`, so that `S` is not behind all of them.
+            let sign_place = if pattern.shift > 0 { SignPlace::Before } else { pattern.sign_place };
+            let moved = NumberPattern { before, after, sign_place, ..pattern.clone() };
+            write_number::write_number(&digits, is_negative, &moved, out);
         } else {
             write_number::write_number(&digits, is_negative, pattern, out);
         }
@@ -177,7 +180,7 @@ fn float_digits(value: f64, precision: usize, pattern: &NumberPattern) -> Result
         let exponent: i32 = exponent.parse().unwrap_or(0);
         let sign = if exponent < 0 { '-' } else { '+' };
         let digits = format!("{mantissa}e{sign}{:02}", exponent.abs());
-        return Ok((digits, is_negative && value != 0.0, pattern.after));
+        return Ok((digits, is_negative, pattern.after));
     }
     let shifted = value.abs() * 10_f64.powi(i32::try_from(pattern.shift).unwrap_or(0));
     let whole = format!("{shifted:.0}").len();

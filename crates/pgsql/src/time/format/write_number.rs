@@ -40,6 +40,8 @@ struct NumberWriter<'a> {
     count: usize,
     /// Whether a digit was the last thing written.
     is_within: bool,
+    /// Whether the pattern had a digit more than the number, which ends what PostgreSQL writes.
+    is_ended: bool,
 }
 
 impl<'a> NumberWriter<'a> {
@@ -71,10 +73,14 @@ impl<'a> NumberWriter<'a> {
             position: 0,
             count,
             is_within: false,
+            is_ended: false,
         }
     }
 
     fn node(&mut self, node: &PatternNode<NumberField>, out: &mut String) {
+        if self.is_ended {
+            return;
+        }
         let field = match node {
             PatternNode::Text(character) | PatternNode::Separator(character) | PatternNode::Space(character) => {
                 return out.push(*character);
@@ -166,10 +172,15 @@ impl<'a> NumberWriter<'a> {
             } else if let Some(digit) = current {
                 out.push(char::from(digit));
                 self.is_within = true;
+            } else {
+                self.is_ended = true;
             }
             if current.is_some() {
                 self.next += 1;
             }
+        }
+        if self.is_ended {
+            return;
         }
         let mut end = self.count + usize::from(self.spaces > 0) + usize::from(pattern.has_point);
         if self.last_kept == Some(self.next) {
