@@ -372,7 +372,7 @@ SELECT dest, max(time_hour)::date AS last_seen FROM flights GROUP BY dest HAVING
 SELECT make_timestamptz(2020, 1, 1, 0, 0, 0, z) FROM unnest(ARRAY['+02:00', '+2', '-2:30:15', '+15:59:59', '+0230', '-0230', '+2:3',
   '+ 2', '+123', 'EST5EDT', 'msk', 'EST5', '<+02>-2', 'UTC', 'Europe/Berlin']) z;
 SELECT timestamp '2020-01-01' AT TIME ZONE z FROM unnest(ARRAY['+02:00', '-02:30:15', '+16', '24', '+25', '+167:59:59', 'ABC5', 'ABC-5:30',
-  '<+05>5', 'EST5EDT', 'UTC+3', 'GMT-3', 'z', 'zulu']) z;
+  '<+05>5', 'EST5EDT', 'UTC+3', 'GMT-3', 'z', 'zulu', '+167', '+0001:005:60']) z;
 SELECT timestamptz '2020-01-01 00:00 +15:59:59', timestamptz '2020-01-01 00:00 +230', timestamptz '2020-01-01 00:00 -02:30:15';
 -- fails
 SELECT make_timestamptz(2020, 1, 1, 0, 0, 0, '+16');

@@ -142,12 +142,12 @@ fn parse_posix(text: &str) -> Option<TimeZoneSpec> {
         None => (-1, rest.strip_prefix('+').unwrap_or(rest)),
     };
     let mut parts = rest.split(':').map(|part| {
-        let is_number = !part.is_empty() && part.len() <= 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         if is_number { part.parse::<i32>().ok() } else { None }
     });
     let hours = parts.next()??;
     let (minutes, seconds) = (parts.next().unwrap_or(Some(0))?, parts.next().unwrap_or(Some(0))?);
-    if parts.next().is_some() || hours > 167 || minutes > 59 || seconds > 59 {
+    if parts.next().is_some() || hours > 167 || minutes > 59 || seconds > 60 {
         return None;
     }
     Some(TimeZoneSpec::Fixed(sign * (hours * 3_600 + minutes * 60 + seconds)))
@@ -245,6 +245,7 @@ mod tests {
         assert_eq!(TimeZoneSpec::find("+03").unwrap(), TimeZoneSpec::Fixed(-10_800));
         assert_eq!(TimeZoneSpec::find("UTC+5").unwrap(), TimeZoneSpec::Fixed(-18_000));
         assert_eq!(TimeZoneSpec::find("+167:59:59").unwrap(), TimeZoneSpec::Fixed(-604_799));
+        assert_eq!(TimeZoneSpec::find("+0001:005:60").unwrap(), TimeZoneSpec::Fixed(-3_960));
         assert!(TimeZoneSpec::find("+168").is_err());
         assert_eq!(TimeZoneSpec::find("<x>3:30").unwrap(), TimeZoneSpec::Fixed(-12_600));
         assert!(TimeZoneSpec::find("Mars/Olympus").is_err());
