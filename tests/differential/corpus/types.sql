@@ -154,6 +154,7 @@ SELECT coalesce(0.1234567890123456789, 1::float8) AS digits, coalesce(NULL, 1.5,
   CASE WHEN false THEN 1.5 ELSE 1e-20::float8 END AS small, ARRAY[1.5, 1e-20::float8] AS list;
 SELECT n1 AS x FROM nums WHERE id < 5 UNION ALL SELECT d FROM floats WHERE id > 6 ORDER BY 1;
 SELECT 1.5 AS x UNION SELECT 1e-20::float8 UNION SELECT 1.5::float8 UNION SELECT 2::real ORDER BY x;
+SELECT x FROM (SELECT 1.5 AS x UNION ALL SELECT 1e-20::float8 UNION ALL SELECT 2::real) s UNION ALL SELECT 2.5 ORDER BY x;
 SELECT id, coalesce(n, r) AS real FROM t_types WHERE id NOT IN (4, 5) ORDER BY id;
 SELECT id, CASE r WHEN 0.1 THEN 'numeric' WHEN '0.1' THEN 'text' ELSE 'none' END AS of_real, CASE d WHEN 0.1 THEN 'tenth' WHEN 1.5 THEN 'more' END AS of_double
 FROM floats ORDER BY id;

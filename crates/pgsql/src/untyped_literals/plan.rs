@@ -96,7 +96,11 @@ fn shape(expression: &Expr) -> Vec<usize> {
 /// Types the literals in the columns of a UNION.
 pub(crate) fn type_union(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Union(Union { mut inputs, schema }) = node else { return Ok(Transformed::no(node)) };
-    let mut is_changed = false;
+    // A UNION within this one may have got other types, and DataFusion's coercion begins with those of the schema.
+    let mut is_changed = inputs.first().is_some_and(|first| {
+        let mut types = first.schema().fields().iter().zip(schema.fields());
+        types.any(|(own, planned)| own.data_type() != planned.data_type())
+    });
     for column in 0..schema.fields().len() {
         let typed = inputs.iter().filter(|input| !is_literal(input, column));
         let types: Vec<_> = typed.map(|input| input.schema().field(column).data_type().clone()).collect();
