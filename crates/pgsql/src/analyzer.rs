@@ -20,7 +20,7 @@ use crate::{
 ///
 /// Before DataFusion's rules, orders of subqueries are required where they matter, subqueries become joins, windows get
 /// suitable types, and keys of grouping sets become columns. After them, casts and arithmetic
-/// get PostgreSQL's semantics.
+/// get PostgreSQL's semantics, and constants of different types are kept apart.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
         Arc::new(catalog::ResolveTypeNames),
@@ -34,6 +34,7 @@ pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     ];
     rules.extend(Analyzer::new().rules);
     rules.push(Arc::new(ApplyPostgresSemantics));
+    rules.push(Arc::new(time::SeparateConstants));
     rules
 }
 

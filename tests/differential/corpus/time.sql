@@ -396,6 +396,14 @@ SELECT timestamptz '2012-01-01 00:00 MSK', timestamptz '2020-01-01 00:00 MSK', t
 SELECT z, timestamptz '1850-01-01 00:00+00' AT TIME ZONE z AS local, timestamp '1850-01-01' AT TIME ZONE z AS instant
 FROM unnest(ARRAY['Europe/Berlin', 'Europe/London', 'America/New_York', 'Asia/Tokyo', 'Europe/Moscow', 'Asia/Kolkata', 'Australia/Sydney',
   'America/Sao_Paulo', 'UTC', 'Africa/Monrovia']) z;
+-- A timestamp and a timestamptz of the same microseconds
+SELECT to_char(timestamptz '2020-01-01', f), to_char(timestamp '2020-01-01', f) FROM unnest(ARRAY['TZ', 'YYYY TZ']) f;
+SELECT z, timestamp '2020-01-01' AT TIME ZONE z = timestamptz '2020-01-01' AT TIME ZONE z AS same, timestamp '2020-01-01' AT TIME ZONE z AS instant
+  FROM unnest(ARRAY['Asia/Tokyo', 'UTC']) z;
+SELECT count(*) FROM unnest(ARRAY['TZ', 'YYYY']) f WHERE to_char(timestamptz '2020-01-01', f) = 'UTC' AND to_char(timestamp '2020-01-01', f) = 'UTC';
+SELECT count(*) FROM unnest(ARRAY['TZ', 'YYYY']) f WHERE to_char(timestamptz '2020-01-01', f) <> to_char(timestamp '2020-01-02' - interval '1 day', f);
+SELECT id, CASE WHEN id > 1 THEN timestamp '2020-01-01' END AS local, CASE WHEN id > 1 THEN timestamptz '2020-01-01' END AS instant FROM nums WHERE id < 4 ORDER BY id;
+SELECT count(*) FROM flights WHERE time_hour >= timestamptz '2013-06-01' AND time_hour AT TIME ZONE 'UTC' >= timestamp '2013-06-01';
 SELECT t AT TIME ZONE 'Europe/Berlin' AS berlin FROM unnest(ARRAY['0001-01-01', '1893-03-31 23:59:59', '1893-04-01 00:00',
   '1893-04-01 00:06:31', '1893-04-01 00:06:32']::timestamp[]) t;
 SELECT t AT TIME ZONE 'America/New_York' AS new_york FROM unnest(ARRAY['1883-11-18 11:59:59', '1883-11-18 12:00', '1883-11-18 12:01',
