@@ -218,6 +218,7 @@ SELECT ARRAY[[1, 2], [3, 4]]::text[] AS texts, ARRAY[[1.5, 2], [3, 4.25]]::text[
 SELECT ARRAY[1.6, 2.5, -2.5]::int[] AS numerics, ARRAY[1.6::float8, 2.5, -2.5]::int[] AS doubles, ARRAY[[1.6, 2.5]]::int[] AS nested,
   ARRAY[['1', '2'], ['3', '4']]::int[] AS texts, ARRAY[['t', 'f']]::bool[] AS booleans, ARRAY[timestamp '2020-01-01 01:00']::date[] AS days,
   ARRAY['2020-01-01']::date[] AS dates, ARRAY[[1, 2]]::float8[]::text[] AS twice, ARRAY[1, 2]::text[][] AS more;
+SELECT ARRAY[1.6::float8, -2.5]::int[] AS one, ARRAY[ARRAY[1.5::float8, 1.6::float8], ARRAY[2.5, 4.5]]::int[] AS two, ARRAY[NULL, 2.5]::int[] AS three, ARRAY[true, 1]::bool[] AS four;
 SELECT id, ia::text[] AS texts, da::int[] AS whole, da::text[] AS doubles, ta::varchar[] AS varchars FROM arrays
 WHERE NOT coalesce('NaN' = ANY (da) OR 'Infinity' = ANY (da) OR '-Infinity' = ANY (da), false) ORDER BY id;
 -- fails

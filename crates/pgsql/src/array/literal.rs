@@ -4,7 +4,7 @@ use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{Array, ArrayElemTypeDef, CastKind, DataType, Expr, UnaryOperator, Value};
 
 use crate::list::written_dimensions;
-use crate::syntax::{call, number, string};
+use crate::syntax::{call, cast, number, string, take};
 
 /// Rewrites casts of array literals, before the parts of the cast are rewritten.
 pub(crate) fn rewrite_literals(expression: &mut Expr) -> Result<()> {
@@ -13,9 +13,10 @@ pub(crate) fn rewrite_literals(expression: &mut Expr) -> Result<()> {
             if element_of(data_type).is_some() {
                 type_literal(expr, data_type);
             }
-            if matches!(innermost_of(data_type), DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_))
-            {
-                write_numbers(expr);
+            match innermost_of(data_type) {
+                DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_) => write_numbers(expr),
+                element if element_of(data_type).is_some() && !has_only_numbers(expr) => cast_numbers(expr, element),
+                _ => {}
             }
         }
         Expr::Array(Array { elem, named: true }) if elem.is_empty() => {
@@ -74,6 +75,33 @@ fn write_numbers(array: &mut Expr) {
             }
         }
         _ => {}
+    }
+}
+
+/// Casts the number literals among the elements of an array to the type `element`. PostgreSQL casts each element, and not to
+/// the common type before: `ARRAY[x, 2.5]::int[]` has a 3 also where x is a double.
+fn cast_numbers(value: &mut Expr, element: &DataType) {
+    match value {
+        Expr::Nested(inner) => cast_numbers(inner, element),
+        Expr::Array(Array { elem, .. }) => elem.iter_mut().for_each(|value| cast_numbers(value, element)),
+        number if is_number(number) => *number = cast(take(number), element.clone()),
+        _ => {}
+    }
+}
+
+fn has_only_numbers(value: &Expr) -> bool {
+    match value {
+        Expr::Nested(inner) => has_only_numbers(inner),
+        Expr::Array(Array { elem, .. }) => elem.iter().all(has_only_numbers),
+        other => is_number(other),
+    }
+}
+
+fn is_number(expression: &Expr) -> bool {
+    match expression {
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => is_number(expr),
+        Expr::Value(value) => matches!(value.value, Value::Number(..)),
+        _ => false,
     }
 }
 
