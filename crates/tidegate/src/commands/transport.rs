@@ -86,7 +86,7 @@ impl ServerFlags {
             tracing::warn!(%server, "the token is sent unencrypted; use https");
         }
         let shutdown = Shutdown::on_signals()?;
-        let options = FetchOptions { bearer, authorities: self.ca, ..FetchOptions::default() };
+        let options = FetchOptions { bearer, authorities: self.ca.clone(), ..FetchOptions::default() };
         let controlling = control_transports(&server, change, options, &shutdown.graceful);
         for (name, state) in shutdown.run_until_forced(controlling).await?? {
             output::print(format_args!("{name}: {state}\n"))?;
