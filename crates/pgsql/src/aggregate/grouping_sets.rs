@@ -25,9 +25,10 @@ impl VisitorMut for SetRewriter {
     type Break = Stop;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
-        separate_columns(select);
         let GroupByExpr::Expressions(groups, _) = &select.group_by else { return ControlFlow::Continue(()) };
-        break_on_error(check_groups(groups))
+        break_on_error(check_groups(groups))?;
+        separate_columns(select);
+        ControlFlow::Continue(())
     }
 }
 

@@ -4,8 +4,8 @@ use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace};
 
 use super::clauses::{is_space, is_word};
 
-/// Sets of one clause, as in PostgreSQL.
-const SETS_MAX: usize = 4_096;
+/// The tokens of all sets of one clause.
+const TOKENS_MAX: usize = 100_000;
 /// Columns of a nested CUBE.
 const CUBE_COLUMNS_MAX: usize = 6;
 
@@ -51,12 +51,12 @@ fn list_after<'a>(tokens: &'a [TokenWithSpan], words: &[&str]) -> Option<(Vec<&'
     let mut elements = Vec::new();
     for (position, token) in tokens.iter().enumerate().skip(open + 1) {
         match token.token {
-            Token::LParen | Token::LBracket => depth += 1,
+            Token::LParen | Token::LBracket | Token::LBrace => depth += 1,
             Token::RParen if depth == 0 => {
                 elements.push(trimmed(&tokens[start..position]));
                 return Some((elements, position + 1));
             }
-            Token::RParen | Token::RBracket => depth = depth.saturating_sub(1),
+            Token::RParen | Token::RBracket | Token::RBrace => depth = depth.checked_sub(1)?,
             Token::Comma if depth == 0 => {
                 elements.push(trimmed(&tokens[start..position]));
                 start = position + 1;
@@ -90,40 +90,54 @@ fn is_nested(element: &[TokenWithSpan]) -> bool {
     [["grouping", "sets"].as_slice(), &["rollup"], &["cube"]].iter().any(|words| whole_list(element, words).is_some())
 }
 
-/// Returns the sets that the elements of `GROUPING SETS` mean; `None` if they are too many.
+/// Returns the sets that the elements of `GROUPING SETS` mean; `None` if they are too long.
 fn all_sets(elements: &[&[TokenWithSpan]]) -> Option<Vec<Vec<TokenWithSpan>>> {
-    let mut sets = Vec::new();
+    let mut sets = SetList { sets: Vec::new(), tokens_left: TOKENS_MAX };
     for element in elements {
-        add_sets(element, &mut sets)?;
+        sets.add(element)?;
     }
-    Some(sets)
+    Some(sets.sets)
 }
 
-fn add_sets(element: &[TokenWithSpan], sets: &mut Vec<Vec<TokenWithSpan>>) -> Option<()> {
-    let span = element.first()?.span;
-    if let Some(elements) = whole_list(element, &["grouping", "sets"]) {
-        for element in elements {
-            add_sets(element, sets)?;
+/// The sets, and how many tokens they may still have.
+struct SetList {
+    sets: Vec<Vec<TokenWithSpan>>,
+    tokens_left: usize,
+}
+
+impl SetList {
+    fn add(&mut self, element: &[TokenWithSpan]) -> Option<()> {
+        let span = element.first()?.span;
+        if let Some(elements) = whole_list(element, &["grouping", "sets"]) {
+            return elements.into_iter().try_for_each(|element| self.add(element));
         }
-    } else if let Some(elements) = whole_list(element, &["rollup"]) {
-        let columns: Vec<_> = elements.iter().map(|element| columns_of(element)).collect();
-        for length in (0..=columns.len()).rev() {
-            sets.push(tuple(&columns[..length].concat(), span));
+        if let Some(elements) = whole_list(element, &["rollup"]) {
+            let columns: Vec<_> = elements.iter().map(|element| columns_of(element)).collect();
+            return (0..=columns.len()).rev().try_for_each(|length| self.push(&columns[..length].concat(), span));
         }
-    } else if let Some(elements) = whole_list(element, &["cube"]) {
-        let columns: Vec<_> = elements.iter().map(|element| columns_of(element)).collect();
-        if columns.len() > CUBE_COLUMNS_MAX {
-            return None;
+        if let Some(elements) = whole_list(element, &["cube"]) {
+            let columns: Vec<_> = elements.iter().map(|element| columns_of(element)).collect();
+            if columns.len() > CUBE_COLUMNS_MAX {
+                return None;
+            }
+            return (0..1_usize << columns.len()).rev().try_for_each(|mask| {
+                let chosen = columns.iter().enumerate().filter(|(index, _)| (mask >> index) & 1 == 1);
+                let chosen: Vec<&[TokenWithSpan]> = chosen.flat_map(|(_, columns)| columns.iter().copied()).collect();
+                self.push(&chosen, span)
+            });
         }
-        for mask in (0..1_usize << columns.len()).rev() {
-            let chosen = columns.iter().enumerate().filter(|(index, _)| (mask >> index) & 1 == 1);
-            let chosen: Vec<&[TokenWithSpan]> = chosen.flat_map(|(_, columns)| columns.iter().copied()).collect();
-            sets.push(tuple(&chosen, span));
-        }
-    } else {
-        sets.push(element.to_vec());
+        self.tokens_left = self.tokens_left.checked_sub(element.len())?;
+        self.sets.push(element.to_vec());
+        Some(())
     }
-    (sets.len() <= SETS_MAX).then_some(())
+
+    /// Adds the set of `columns`.
+    fn push(&mut self, columns: &[&[TokenWithSpan]], span: Span) -> Option<()> {
+        let tokens: usize = columns.iter().map(|column| column.len() + 1).sum();
+        self.tokens_left = self.tokens_left.checked_sub(tokens + 1)?;
+        self.sets.push(tuple(columns, span));
+        Some(())
+    }
 }
 
 /// Returns the columns of an element of ROLLUP or CUBE, which may be several in parentheses.
@@ -168,6 +182,10 @@ mod tests {
         );
         for sql in ["GROUPING SETS ((a, b), a, ())", "SELECT sets FROM grouping", "GROUPING SETS (a, rollup(b)"] {
             assert_eq!(flattened(sql), sql);
+        }
+        // Their sets are too long, or they are no lists.
+        for sql in [format!("GROUPING SETS (ROLLUP(a{}))", ",a".repeat(50_000)), "GROUPING SETS ( ]".repeat(50_000)] {
+            assert_eq!(flattened(&sql), sql);
         }
     }
 }

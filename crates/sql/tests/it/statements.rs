@@ -261,6 +261,8 @@ fn deep_and_long_sql_is_an_error_and_no_overflow() {
         format!("SELECT f({}1)", "VARIADIC ".repeat(10_000)),
         format!("SELECT 1{}", " @@@ 1".repeat(10_000)),
         format!("SELECT 1{}", "+".repeat(10_000)),
+        // Words at which a clause may begin, without its end.
+        format!("SELECT {}", "grouping sets (],".repeat(60_000)),
     ];
     // On a stack no larger than the smallest that a runtime gives its threads.
     std::thread::Builder::new()
