@@ -524,3 +524,8 @@ WITH RECURSIVE t (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3) CYC
 -- refused: an alias of USING
 SELECT x.a FROM (VALUES (1)) t (a) JOIN (VALUES (1)) u (a) USING (a) AS x;
 SELECT name 'abc' AS n, name 'a' = 'a' AS is, CAST(name 'b' AS text) AS t, jsonpath '$.a' AS p;
+
+-- References to aliases in lower case, in other places than expressions.
+SELECT * FROM (SELECT 1 AS Id, 2 AS b) AS s JOIN (SELECT 1 AS ID, 3 AS c) AS t USING (Id);
+SELECT G.*, row_to_json(G.*) FROM (SELECT 1 AS x) AS G;
+SELECT N.* FROM generate_series(1, 3) AS N ORDER BY N;

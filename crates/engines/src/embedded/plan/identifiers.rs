@@ -8,8 +8,9 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Cte, Expr, Ident, ObjectName, Query, Select, SelectItem, Statement, TableAlias, TableFactor, Visit, VisitMut,
-    Visitor, VisitorMut,
+    Cte, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, JoinConstraint,
+    JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, Statement,
+    TableAlias, TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
 /// Replaces the unquoted names of `statement` by the existing names. `columns` are the columns of its tables.
@@ -86,6 +87,48 @@ impl KnownNames {
             identifier.value.clone_from(name);
         }
     }
+
+    fn correct_name(&self, name: &mut ObjectName) {
+        for part in &mut name.0 {
+            if let ObjectNamePart::Identifier(identifier) = part {
+                self.correct_case(identifier);
+            }
+        }
+    }
+
+    /// Corrects the columns of USING.
+    fn correct_joins(&self, from: &mut TableWithJoins) {
+        for join in &mut from.joins {
+            if let JoinOperator::Join(JoinConstraint::Using(columns))
+            | JoinOperator::Inner(JoinConstraint::Using(columns))
+            | JoinOperator::Left(JoinConstraint::Using(columns))
+            | JoinOperator::LeftOuter(JoinConstraint::Using(columns))
+            | JoinOperator::Right(JoinConstraint::Using(columns))
+            | JoinOperator::RightOuter(JoinConstraint::Using(columns))
+            | JoinOperator::FullOuter(JoinConstraint::Using(columns)) = &mut join.join_operator
+            {
+                columns.iter_mut().for_each(|column| self.correct_name(column));
+            }
+        }
+    }
+
+    /// Corrects the columns that `*` leaves out or replaces.
+    fn correct_options(&self, options: &mut WildcardAdditionalOptions) {
+        match &mut options.opt_exclude {
+            Some(ExcludeSelectItem::Single(column)) => self.correct_name(column),
+            Some(ExcludeSelectItem::Multiple(columns)) => {
+                columns.iter_mut().for_each(|column| self.correct_name(column));
+            }
+            None => {}
+        }
+        if let Some(except) = &mut options.opt_except {
+            self.correct_case(&mut except.first_element);
+            except.additional_elements.iter_mut().for_each(|column| self.correct_case(column));
+        }
+        for replaced in options.opt_replace.iter_mut().flat_map(|replace| &mut replace.items) {
+            self.correct_case(&mut replaced.column_name);
+        }
+    }
 }
 
 impl Visitor for KnownNames {
@@ -141,14 +184,26 @@ impl VisitorMut for KnownNames {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         for item in &mut select.projection {
-            if let SelectItem::ExprWithAlias { alias, .. } = item {
-                self.fold(alias);
+            match item {
+                SelectItem::ExprWithAlias { alias, .. } => self.fold(alias),
+                SelectItem::Wildcard(options) => self.correct_options(options),
+                SelectItem::QualifiedWildcard(kind, options) => {
+                    if let SelectItemQualifiedWildcardKind::ObjectName(table) = kind {
+                        self.correct_name(table);
+                    }
+                    self.correct_options(options);
+                }
+                _ => {}
             }
         }
+        select.from.iter_mut().for_each(|from| self.correct_joins(from));
         ControlFlow::Continue(())
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
+            self.correct_joins(table_with_joins);
+        }
         let is_function = is_function(factor);
         let (TableFactor::Table { alias: Some(alias), .. }
         | TableFactor::Derived { alias: Some(alias), .. }
@@ -169,6 +224,14 @@ impl VisitorMut for KnownNames {
         match expr {
             Expr::Identifier(identifier) => self.correct_case(identifier),
             Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(|part| self.correct_case(part)),
+            Expr::QualifiedWildcard(table, _) => self.correct_name(table),
+            Expr::Function(Function { args: FunctionArguments::List(list), .. }) => {
+                for argument in &mut list.args {
+                    if let FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) = argument {
+                        self.correct_name(table);
+                    }
+                }
+            }
             _ => {}
         }
         ControlFlow::Continue(())
@@ -202,6 +265,14 @@ mod tests {
         );
         assert_eq!(resolved("SELECT T.X FROM (VALUES (1)) AS T (X)"), "SELECT T.x FROM (VALUES (1)) AS T (x)");
         assert_eq!(resolved("SELECT G FROM generate_series(1, 2) AS G"), "SELECT g FROM generate_series(1, 2) AS g");
+        assert_eq!(
+            resolved("SELECT G.*, count(G.*) FROM generate_series(1, 2) AS G"),
+            "SELECT g.*, count(g.*) FROM generate_series(1, 2) AS g"
+        );
+        assert_eq!(
+            resolved("SELECT * EXCLUDE (B) FROM (SELECT 1 AS Id, 2 AS B) AS s JOIN (SELECT 1 AS ID) AS t USING (Id)"),
+            "SELECT * EXCLUDE (b) FROM (SELECT 1 AS id, 2 AS b) AS s JOIN (SELECT 1 AS id) AS t USING(id)"
+        );
         assert_eq!(resolved("SELECT Count(*) FROM f"), "SELECT Count(*) FROM f");
     }
 }
