@@ -1,8 +1,8 @@
 //! The order of a subquery in FROM, which PostgreSQL's rows keep.
 //!
 //! To DataFusion a subquery has no order: a sort that nothing above it requires is dropped. So what depends on the order of
-//! its rows requires it here: aggregates such as `array_agg`, windows without ORDER BY, limits, and the output of the
-//! statement. Sorts of subqueries that nothing depends on are dropped, too.
+//! its rows requires it here: aggregates such as `array_agg`, windows and DISTINCT ON without ORDER BY, limits, and the output
+//! of the statement. Sorts of subqueries that nothing depends on are dropped, too.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use datafusion::common::{Column, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    Aggregate, Expr, Limit, LogicalPlan, LogicalPlanBuilder, Projection, Sort, SortExpr, SubqueryAlias, Window,
-    WindowFrameUnits, WindowFunctionDefinition,
+    Aggregate, Distinct, DistinctOn, Expr, Limit, LogicalPlan, LogicalPlanBuilder, Projection, Sort, SortExpr,
+    SubqueryAlias, Window, WindowFrameUnits, WindowFunctionDefinition,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
@@ -83,6 +83,7 @@ impl OrderRewriter {
             LogicalPlan::Limit(limit) => self.order_limit(limit)?,
             LogicalPlan::Aggregate(aggregate) => self.order_aggregate(&node, aggregate)?,
             LogicalPlan::Window(window) => self.order_window(&node, window)?,
+            LogicalPlan::Distinct(Distinct::On(distinct)) => self.order_distinct(distinct)?,
             _ => None,
         };
         match required {
@@ -147,6 +148,21 @@ impl OrderRewriter {
         };
         let dependent = dependent.into_iter().map(order).collect::<Result<Vec<_>>>()?;
         Ok(Some(LogicalPlan::Window(Window::try_new(dependent, Arc::new(input))?)))
+    }
+
+    /// The order chooses the row of each group, if the keys of DISTINCT ON are its first ones.
+    fn order_distinct(&self, distinct: &DistinctOn) -> Result<Option<LogicalPlan>> {
+        if distinct.sort_expr.is_some() {
+            return Ok(None);
+        }
+        let Some(rows) = self.ordered_rows(&distinct.input)? else { return Ok(None) };
+        let first: Vec<Expr> = rows.keys.iter().take(distinct.on_expr.len()).map(|key| key.expr.clone()).collect();
+        let are_keys = distinct.on_expr.iter().all(|key| first.contains(key));
+        if !are_keys || !first.iter().all(|key| distinct.on_expr.contains(key)) {
+            return Ok(None);
+        }
+        let distinct = DistinctOn::try_new(first, distinct.select_expr.clone(), Some(rows.keys), Arc::new(rows.plan))?;
+        Ok(Some(LogicalPlan::Distinct(Distinct::On(distinct))))
     }
 
     /// Requires the order of the output, unless the statement itself has one.

@@ -527,5 +527,5 @@ SELECT name 'abc' AS n, name 'a' = 'a' AS is, CAST(name 'b' AS text) AS t, jsonp
 
 -- References to aliases in lower case, in other places than expressions.
 SELECT * FROM (SELECT 1 AS Id, 2 AS b) AS s JOIN (SELECT 1 AS ID, 3 AS c) AS t USING (Id);
-SELECT G.*, row_to_json(G.*) FROM (SELECT 1 AS x) AS G;
+SELECT G.* FROM (SELECT 1 AS x) AS G;
 SELECT N.* FROM generate_series(1, 3) AS N ORDER BY N;

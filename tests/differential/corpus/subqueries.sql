@@ -81,3 +81,7 @@ SELECT month, count(*) AS n, generate_series(1, 2) AS g FROM flights WHERE month
 WITH t AS (SELECT 1 AS a UNION SELECT 2) SELECT a, unnest(ARRAY[a, a + 1]) AS b FROM t ORDER BY unnest(ARRAY[a, a + 1]) DESC, a;
 SELECT sum(g) FROM (SELECT generate_series(1, 5) AS g ORDER BY generate_series(1, 5) DESC LIMIT 2) AS s;
 SELECT DISTINCT generate_series(1, 3) % 2 AS odd FROM (VALUES (1), (2)) AS t ORDER BY generate_series(1, 3) % 2 DESC;
+
+-- The order of a subquery chooses the rows of DISTINCT ON.
+SELECT DISTINCT ON (dept) dept, name FROM (SELECT * FROM employees ORDER BY dept, salary DESC NULLS LAST, id) s;
+SELECT DISTINCT ON (s.d, carrier) name, carrier FROM (SELECT name, carrier, carrier < 'B' AS d FROM airlines ORDER BY carrier, d DESC, name) s;
