@@ -268,3 +268,7 @@ SELECT k FROM outers t WHERE EXISTS (SELECT 1 FROM outers u WHERE u.k = t.k AND 
 WHERE t.k = u.v HAVING count(*) = 0));
 SELECT t.k FROM outers t WHERE t.v = (SELECT max(t.v) FROM inners t WHERE t.k = (SELECT max(t.k) FROM fews t));
 SELECT k, (SELECT count(*) FROM inners o WHERE o.k = (SELECT max(j.k) FROM fews j WHERE j.k = o.k)) AS x FROM outers o;
+
+-- The rows of ARRAY(SELECT …) are those of its own query, whatever columns they have.
+SELECT k, ARRAY(SELECT o.k) AS x FROM outers o;
+SELECT k, ARRAY(SELECT o.k FROM inners i WHERE i.k = o.k) AS x, ARRAY(SELECT o.k ORDER BY o.k) AS y FROM outers o;

@@ -9,8 +9,10 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
+use crate::in_list::VALUE_OF_ROW;
 use crate::set_returning::list_function;
 use crate::syntax::{call, function, unnamed};
+use crate::walk::any_expression;
 
 /// The name of the subquery's column.
 const COLUMN: &str = "array_element_of_subquery";
@@ -139,8 +141,11 @@ fn call_array_agg(value: Expr, clauses: Vec<FunctionArgumentClause>) -> Expr {
     Expr::Function(aggregate)
 }
 
-/// Replaces the column with the aggregate.
-fn replace_column(mut query: Query, value: Expr, order: Vec<OrderByExpr>) -> Expr {
+/// Replaces the column with the aggregate, which is one of `query` even if the value has only columns of outer queries.
+fn replace_column(mut query: Query, mut value: Expr, order: Vec<OrderByExpr>) -> Expr {
+    if any_expression(&value, |part| matches!(part, Expr::Identifier(_) | Expr::CompoundIdentifier(_))) {
+        value = call(VALUE_OF_ROW, vec![value]);
+    }
     let clauses = if order.is_empty() { Vec::new() } else { vec![FunctionArgumentClause::OrderBy(order)] };
     if let SetExpr::Select(select) = query.body.as_mut() {
         select.projection = vec![SelectItem::UnnamedExpr(call_array_agg(value, clauses))];

@@ -15,6 +15,8 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection, Subquery, Window, lit};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
+use crate::in_list::VALUE_OF_ROW;
+
 /// The rule. It runs before subqueries become joins.
 #[derive(Debug)]
 pub(crate) struct MoveOuterAggregates;
@@ -179,12 +181,14 @@ fn outer_aggregates(node: &LogicalPlan, schema: &DFSchema) -> Result<Vec<Expr>> 
     Ok(calls)
 }
 
-/// Whether all columns of `call` are those of outer queries, and some are in `schema`.
+/// Whether all columns of `call` are those of outer queries, and some are in `schema`. The aggregate of `ARRAY(SELECT …)`,
+/// whose argument is marked, belongs to its own query.
 fn is_outer(call: &Expr, schema: &DFSchema) -> Result<bool> {
     let (mut is_own, mut is_outer) = (false, false);
     call.apply(|part| {
         match part {
             Expr::Column(_) | Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) => is_own = true,
+            Expr::ScalarFunction(function) if function.name() == VALUE_OF_ROW => is_own = true,
             Expr::OuterReferenceColumn(_, column) => is_outer |= schema.has_column(column),
             _ => {}
         }
