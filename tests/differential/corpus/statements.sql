@@ -529,3 +529,7 @@ SELECT name 'abc' AS n, name 'a' = 'a' AS is, CAST(name 'b' AS text) AS t, jsonp
 SELECT * FROM (SELECT 1 AS Id, 2 AS b) AS s JOIN (SELECT 1 AS ID, 3 AS c) AS t USING (Id);
 SELECT G.* FROM (SELECT 1 AS x) AS G;
 SELECT N.* FROM generate_series(1, 3) AS N ORDER BY N;
+-- A number in DISTINCT ON is that of an output column.
+SELECT DISTINCT ON (1) dept, id FROM employees ORDER BY 1, 2;
+SELECT count(*) AS n FROM (SELECT DISTINCT ON (2, 1) id % 2 AS odd, dept FROM employees) AS t;
+SELECT DISTINCT ON (3) dept, id FROM employees;

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use datafusion::common::{Result, not_impl_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Fetch, Function, FunctionArg, FunctionArguments, Ident, LimitClause, ObjectName, OrderByExpr, Query, Select,
-    SelectItem, SetExpr, TableAlias, TableFactor, VisitorMut,
+    Distinct, Expr, Fetch, Function, FunctionArg, FunctionArguments, Ident, LimitClause, ObjectName, OrderByExpr,
+    Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, Value, ValueWithSpan, VisitorMut,
 };
 
 use super::{call_forms, limit, multiset_operations, parse, row_subquery, sorted_rows, unsupported, whole_row};
@@ -61,11 +61,32 @@ fn rewrite_select(select: &mut Select, order_by: &mut [OrderByExpr]) -> Result<(
     if let Some(condition) = &mut select.selection {
         row_subquery::rewrite_condition(condition)?;
     }
+    resolve_distinct_numbers(select)?;
     name_values_of_rows(select, order_by);
     whole_row::name_whole_rows(select, order_by, unsupported::has_outer_join(select));
     unsupported::check_counts(select)?;
     unsupported::check_direct_arguments(select)?;
     crate::aggregate::disambiguate_casts(select, order_by);
+    Ok(())
+}
+
+/// Replaces the numbers of output columns in DISTINCT ON, which the planner takes for constants.
+fn resolve_distinct_numbers(select: &mut Select) -> Result<()> {
+    let Some(Distinct::On(keys)) = &mut select.distinct else { return Ok(()) };
+    for key in keys {
+        let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = &*key else { continue };
+        let position = digits.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let items = position.and_then(|position| select.projection.get(..=position)).unwrap_or_default();
+        let has_names =
+            items.iter().all(|item| !matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)));
+        match items.last() {
+            Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) if has_names => {
+                *key = expr.clone();
+            }
+            Some(_) => return plan_err!("DISTINCT ON ({digits}) of * is not supported; write the name of the column"),
+            None => return plan_err!("DISTINCT ON position {digits} is not in select list"),
+        }
+    }
     Ok(())
 }
 
