@@ -384,3 +384,7 @@ SELECT id, power(n1, 2) AS squares, power(n2, 3::float8) AS cubes, 1.0000001 ^ i
 SELECT power(0.0, -1);
 -- fails
 SELECT (-1.5) ^ 0.5;
+
+-- A real beside an integer is a double.
+SELECT 0.1::real + 16777217 AS s, 3 * 0.1::real AS p, 1::real / 3 AS q, 16777216::real = 16777217 AS e, 16777217 > 16777216::real AS g, 0.5::real < 1 AS l;
+SELECT id, r + 1 AS a, r > 16777217 AS b, i = r AS c FROM t_types ORDER BY id;

@@ -115,6 +115,12 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     let (left, right) = match (left_type.is_floating(), right_type.is_floating()) {
         (true, false) if right_type.is_decimal() => (left, widen_operand(right, &DataType::Float64)),
         (false, true) if left_type.is_decimal() => (widen_operand(left, &DataType::Float64), right),
+        (true, false) if right_type.is_integer() && (is_arithmetic || !is_exact_real(&right)) => {
+            (double_of_real(left, left_type), right)
+        }
+        (false, true) if left_type.is_integer() && (is_arithmetic || !is_exact_real(&left)) => {
+            (left, double_of_real(right, right_type))
+        }
         _ => (left, right),
     };
     if operator == Operator::Divide && division::is_numeric_division(left_type, right_type) {
@@ -127,6 +133,20 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         return Ok(Some(product));
     }
     Ok(Some(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right)))))
+}
+
+/// Whether an integer literal is a `real`, too.
+fn is_exact_real(operand: &Expr) -> bool {
+    const INTEGER_MAX: u64 = 1 << f32::MANTISSA_DIGITS;
+    integer_value(operand).is_some_and(|value| value.unsigned_abs() <= INTEGER_MAX)
+}
+
+/// Converts a `real` beside an integer to a double, because both are doubles in PostgreSQL.
+fn double_of_real(operand: Expr, data_type: &DataType) -> Expr {
+    match data_type {
+        DataType::Float64 => operand,
+        _ => Expr::Cast(Cast::new(Box::new(operand), DataType::Float64)),
+    }
 }
 
 /// Plans a shift, whose result has the type of the left operand.
