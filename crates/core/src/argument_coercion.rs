@@ -114,6 +114,7 @@ mod tests {
                 "select": {"type": "array"},
                 "name": {"anyOf": [{"type": "string"}, {"type": "array"}]},
                 "labels": {"type": "object"},
+                "hosts": {"anyOf": [{"type": "array"}, {"const": "all"}]},
             },
         }))
         .unwrap();
@@ -128,6 +129,10 @@ mod tests {
         schema.coerce_and_check(&mut json).unwrap();
         assert_eq!(json, json!({"select": ["carrier", {"column": "dest"}], "labels": {"a": 1}}));
         assert!(schema.coerce_and_check(&mut json!({"select": "[\"carrier\", \"dest\""})).is_err());
+        // A value that the schema admits stays as it is, whatever is wrong elsewhere.
+        let mut all = json!({"limit": "2", "hosts": "all"});
+        schema.coerce_and_check(&mut all).unwrap();
+        assert_eq!(all, json!({"limit": 2, "hosts": "all"}));
     }
 
     #[test]

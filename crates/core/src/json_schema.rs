@@ -108,12 +108,16 @@ impl fmt::Debug for JsonSchema {
     }
 }
 
-/// The types that a schema admits, if it names them itself or in alternatives; else none.
+/// The types that a schema admits, if it names them itself or in each of its alternatives; else none.
 pub fn schema_types(schema: &Value) -> Vec<&str> {
     match (&schema["type"], &schema["anyOf"]) {
         (Value::String(name), _) => vec![name.as_str()],
         (Value::Array(names), _) => names.iter().filter_map(Value::as_str).collect(),
-        (_, Value::Array(alternatives)) => alternatives.iter().flat_map(schema_types).collect(),
+        (_, Value::Array(alternatives)) => {
+            let types: Vec<Vec<&str>> = alternatives.iter().map(schema_types).collect();
+            // One without a type may admit any.
+            if types.iter().any(Vec::is_empty) { Vec::new() } else { types.concat() }
+        }
         _ => Vec::new(),
     }
 }
