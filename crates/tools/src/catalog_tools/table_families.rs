@@ -13,6 +13,9 @@ const MEMBERS_MIN: usize = 4;
 /// What the members of a family have in common: the database, the name without its digits, and the comment.
 type FamilyKey = (String, String, Option<String>);
 
+/// The database and the name of a table, in lower case.
+type ListedName<'a> = (&'a str, String);
+
 /// Replaces each family among `tables` by one line, at the place of its first table.
 pub(super) fn group_families(tables: Vec<ListedTable>) -> Vec<ListedTable> {
     let mut families: HashMap<FamilyKey, Vec<usize>> = HashMap::new();
@@ -23,9 +26,14 @@ pub(super) fn group_families(tables: Vec<ListedTable>) -> Vec<ListedTable> {
         let key = (table.database.clone(), name_without_digits(name), table.comment.clone());
         families.entry(key).or_default().push(index);
     }
+    let mut names: Vec<ListedName<'_>> = tables
+        .iter()
+        .filter_map(|table| Some((table.database.as_str(), table.name.as_ref()?.to_lowercase())))
+        .collect();
+    names.sort_unstable();
     let mut lines: HashMap<usize, Option<ListedTable>> = HashMap::new();
     for members in families.into_values().filter(|members| members.len() >= MEMBERS_MIN) {
-        let Some(line) = family_line(&tables, &members) else { continue };
+        let Some(line) = family_line(&tables, &names, &members) else { continue };
         lines.extend(members.iter().map(|index| (*index, None)));
         lines.extend(members.first().map(|first| (*first, Some(line))));
     }
@@ -49,21 +57,26 @@ fn name_without_digits(name: &str) -> String {
     shape
 }
 
-/// The line of a family; `None` if no pattern lists exactly its members.
-fn family_line(tables: &[ListedTable], members: &[usize]) -> Option<ListedTable> {
+/// The line of a family; `None` if no pattern lists exactly its members. `names` are those of all tables, in order.
+fn family_line(tables: &[ListedTable], names: &[ListedName<'_>], members: &[usize]) -> Option<ListedTable> {
     let members: Vec<&ListedTable> = members.iter().filter_map(|index| tables.get(*index)).collect();
     let (first, last) = (members.first()?, members.last()?);
-    let names: Vec<&str> = members.iter().filter_map(|table| table.name.as_deref()).collect();
-    let pattern = family_pattern(&names)?;
+    let own_names: Vec<&str> = members.iter().filter_map(|table| table.name.as_deref()).collect();
+    let pattern = family_pattern(&own_names)?;
     let glob = NamePattern::new(pattern.to_lowercase());
-    let is_listed = |table: &&ListedTable| {
-        let name = table.name.as_ref().filter(|_| table.database == first.database);
-        name.is_some_and(|name| glob.matches(&name.to_lowercase()))
-    };
-    if tables.iter().filter(is_listed).count() != members.len() {
+    // Only names with the beginning of the pattern can match it: a database may have very many tables.
+    let beginning = glob.as_str().split(['*', '?']).next().unwrap_or_default();
+    let start =
+        names.partition_point(|(database, name)| (*database, name.as_str()) < (first.database.as_str(), beginning));
+    let similar = names
+        .get(start..)?
+        .iter()
+        .take_while(|(database, name)| *database == first.database && name.starts_with(beginning));
+    if similar.filter(|(_, name)| glob.matches(name)).count() != members.len() {
         return None;
     }
-    let range = format!("{} tables, {} to {}; pattern lists them", members.len(), names.first()?, names.last()?);
+    let range =
+        format!("{} tables, {} to {}; pattern lists them", members.len(), own_names.first()?, own_names.last()?);
     let comment = match &last.comment {
         Some(comment) => format!("{comment} ({range})"),
         None => range,
