@@ -63,7 +63,12 @@ impl ProtectedResource {
     fn document_at(&self, suffix: &str) -> Option<Value> {
         let suffix = suffix.trim_end_matches('/');
         let uri = parse_address(&self.resource)?;
-        let below = if suffix.is_empty() { suffix } else { suffix.strip_prefix(uri.path().trim_end_matches('/'))? };
+        let path = uri.path().trim_end_matches('/');
+        let below = if suffix.is_empty() { suffix } else { suffix.strip_prefix(path)? };
+        // A whole host is the resource of its endpoints: only its own URL is an audience.
+        if path.is_empty() && below.strip_prefix("/mcp").is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+            return Some(self.to_json(&self.resource));
+        }
         // Which toolsets exist is not revealed.
         is_endpoint_below(below).then(|| self.to_json(&endpoint_url(&self.resource, below)))
     }
@@ -265,6 +270,9 @@ mod tests {
         assert_eq!(named("/"), Some("https://a.example".into()));
         assert_eq!(named("/sales"), Some("https://a.example/sales".into()));
         assert_eq!(named("/sales/more"), None);
+        for path in ["/mcp", "/mcp/sales", "/mcp/sales/ws"] {
+            assert_eq!(named(path), Some("https://a.example".into()), "{path}");
+        }
     }
 
     #[test]
