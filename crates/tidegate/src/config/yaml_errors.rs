@@ -138,8 +138,9 @@ fn places<'a>(above: &[&'a str]) -> Vec<Place<'a>> {
         if let Some(name) = name.filter(|_| of_key < outer) {
             places.push(Place { indentation: of_key, name, is_item: false });
         }
-        if let Some(item) = item.filter(|_| indentation < outer) {
-            places.push(Place { indentation, name: name.unwrap_or(item), is_item: true });
+        // The text of an item without a key may be a secret.
+        if item.is_some() && indentation < outer {
+            places.push(Place { indentation, name: name.unwrap_or("…"), is_item: true });
         }
         outer = outer.min(indentation);
     }
@@ -180,6 +181,8 @@ mod tests {
         let items = "the line is indented by 1 space, which fits no line above it; write 2 as for - name";
         assert_eq!(advice(list, " - name: b").as_deref(), Some(items));
         assert_eq!(advice(list, "    tables: {}"), None);
+        let secret = "write 2 as for - …";
+        assert!(advice("a:\n  - s3cret\n", " - b").is_some_and(|advice| advice.ends_with(secret)));
         assert_eq!(advice("a:\n", "     b: 1"), None);
         let text = advice("a:\n  sql: |\n      SELECT 1\n", "    FROM t").unwrap_or_default();
         assert!(text.contains("the first line of its text by 6"), "{text}");
