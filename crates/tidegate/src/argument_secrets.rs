@@ -53,22 +53,38 @@ fn passwords_of_urls(text: &str) -> Vec<Range<usize>> {
 fn values_of_settings(text: &str) -> Vec<Range<usize>> {
     let mut values = Vec::new();
     for (equals, _) in text.match_indices('=') {
-        let name = text[..equals].trim_end();
-        let name: String = name.chars().rev().take_while(|c| c.is_alphanumeric() || "_-".contains(*c)).collect();
-        let name: String = name.chars().rev().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+        let (before, name) = split_name(text[..equals].trim_end());
+        let name: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
         if !SECRET_NAMES.iter().any(|secret| name.ends_with(secret)) {
             continue;
         }
         let start = text.len() - text[equals + 1..].trim_start().len();
         let length = match text[start..].chars().next() {
             Some(quote @ ('\'' | '"')) => quoted_length(&text[start..], quote),
-            _ => text[start..].find(|c: char| c.is_whitespace() || "&;\"'".contains(c)).unwrap_or(text.len() - start),
+            _ => unquoted_length(&text[start..], before.trim_end().chars().next_back()),
         };
         if length > 0 {
             values.push(start..start + length);
         }
     }
     values
+}
+
+/// What is before the name at the end of `text`, and the name.
+fn split_name(text: &str) -> (&str, &str) {
+    text.split_at(text.trim_end_matches(|c: char| c.is_alphanumeric() || "_-".contains(c)).len())
+}
+
+/// The length of a value without quotes, by the character before its name: between semicolons, a value may contain blanks;
+/// after blanks, it may contain the characters that end it elsewhere.
+fn unquoted_length(text: &str, before: Option<char>) -> usize {
+    let ends_value = |c: char| match before {
+        Some(';') => ";\"'\n".contains(c),
+        Some('?' | '&') => c.is_whitespace() || "&;\"'".contains(c),
+        _ => c.is_whitespace(),
+    };
+    // What quotes the string, and what follows it in a sentence, is no part of it.
+    text[..text.find(ends_value).unwrap_or(text.len())].trim_end_matches(['\'', '"', ',', ':']).len()
 }
 
 /// The length of a text in quotes with escapes. One whose quote is not closed has no known end.
@@ -101,9 +117,11 @@ mod tests {
             ),
             ("mysql://:s3cret@db", "mysql://:***@db"),
             ("postgres://ann:s3 cret@db/shop", "postgres://ann:***@db/shop"),
-            ("host=db password=s3cret: no such file", "host=db password=*** no such file"),
+            ("host=db password=s3cret: no such file", "host=db password=***: no such file"),
             ("password = 's3\\'cr et' dbname=shop", "password = *** dbname=shop"),
             ("Server=h;User Id=u;Password=s3cret;Pwd=s3cret", "Server=h;User Id=u;Password=***;Pwd=***"),
+            ("'Server=h;Password=s3 cret;Database=d'", "'Server=h;Password=***;Database=d'"),
+            ("[\"host=db password=a&b;c'd\",\n", "[\"host=db password=***\",\n"),
             ("SSL_PASSWORD=s3cret", "SSL_PASSWORD=***"),
             ("postgres://ann:a?password=s3cret@db", "postgres://ann:***"),
         ] {
