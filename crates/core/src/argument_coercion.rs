@@ -32,7 +32,8 @@ impl JsonSchema {
         loop {
             let mut refused = Vec::new();
             self.validator().iter_errors(&*arguments).for_each(|error| collect_blanks(&error, &mut refused));
-            let removed = refused.iter().filter(|pointer| remove_blank_member(arguments, pointer)).count();
+            // From the last one, because the members behind a removed one move.
+            let removed = refused.iter().rev().filter(|pointer| remove_blank_member(arguments, pointer)).count();
             // Without the member, another alternative of the schema may refuse the next one.
             if removed == 0 {
                 return;
