@@ -259,7 +259,8 @@ mod tests {
                 DatabaseSource { name: None, location: SourceLocation::Postgres(text.into()) },
                 "{text}"
             );
-            assert_eq!(parsed(&format!("crm={text}")).name.as_deref(), Some("crm"), "{text}");
+            let named = format!("crm={text}");
+            assert_eq!(DatabaseSource::parse(&named).unwrap().name.as_deref(), Some("crm"), "{text}");
         }
         for text in
             ["mysql://ann:secret@db/shop", "Server=db;Password=secret", "sqlite:///app.db", "a=file:///tmp/a.csv"]
