@@ -71,7 +71,9 @@ impl DatabaseSource {
                 ("", _) => Err("the name before = is empty".to_owned()),
                 (_, "") => Err("the path after = is empty".to_owned()),
                 (name, location) => {
-                    check_path(text)?;
+                    if !is_connection_string(location) {
+                        check_path(text)?;
+                    }
                     Ok(Self { name: Some(name.to_owned()), location: SourceLocation::parse(location)? })
                 }
             },

@@ -39,9 +39,11 @@ fn find_cause(lines: &[&str], at: usize, column: usize, info: &str) -> Option<(u
     let is_no_key = info.contains("expect ':'") && column == indentation + 1;
     let is_value = info.contains("mapping values");
     if let Some(before) = before.filter(|_| is_no_key || is_value) {
-        let advice = missing_space(lines.get(before)?).or_else(|| is_no_key.then(|| NO_COLON.to_owned()));
+        let text = lines.get(before)?;
+        let is_neighbour = indentation_text(text).len() == indentation && key_of(text.trim()).is_none();
+        let advice = missing_space(text).or_else(|| (is_no_key || is_neighbour).then(|| NO_COLON.to_owned()));
         if let Some(advice) = advice {
-            return Some((before + 1, indentation_text(lines.get(before)?).len() + 1, advice));
+            return Some((before + 1, indentation_text(text).len() + 1, advice));
         }
     }
     // Between brackets and in quotes, indentation has no meaning.
