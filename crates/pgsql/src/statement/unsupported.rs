@@ -80,7 +80,7 @@ pub(super) fn check_set_operation(body: &SetExpr) -> Result<()> {
         && *set_quantifier != SetQuantifier::All
         && matches!(left.as_ref(), SetExpr::Select(select) if select.projection.is_empty())
     {
-        return plan_err!("{op} of queries without columns is not supported; select a column, as in SELECT 1 FROM t");
+        return plan_err!("{op} of queries without columns is not supported; write SELECT 1 FROM t instead");
     }
     Ok(())
 }

@@ -207,7 +207,7 @@ async fn sums_declare_whether_they_are_counters() {
 }
 
 #[tokio::test]
-async fn labels_of_a_resource_are_shown_once() {
+async fn labels_of_a_resource_appear_once() {
     let node = Node::start(CONFIGURATION);
     let attribute = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
     let point = |country: &str, value: &str| json!({"timeUnixNano": "1700000100000000000", "asInt": value, "attributes": [attribute("country", country)]});
