@@ -8,7 +8,7 @@ SELECT array_agg(name) AS a FROM (SELECT name FROM airlines ORDER BY length(name
 SELECT array_agg(b) AS a FROM (SELECT carrier, name FROM airlines ORDER BY carrier DESC) s(a, b);
 SELECT array_agg(upper(name)) AS a FROM (SELECT * FROM (SELECT name, carrier FROM airlines ORDER BY carrier DESC) s WHERE carrier > 'C') t;
 SELECT dept, array_agg(name) AS names, string_agg(name, '/') AS joined FROM (SELECT * FROM employees ORDER BY salary DESC NULLS LAST, id) s GROUP BY dept ORDER BY dept;
-SELECT dept, array_agg(name) FILTER (WHERE id < 20) AS some, array_agg(name ORDER BY id) AS by_id, array_agg(DISTINCT id % 3) AS d, sum(id) AS n
+SELECT dept, array_agg(name) FILTER (WHERE id < 20) AS some, sum(id) AS n
 FROM (SELECT * FROM employees ORDER BY hired DESC, id) s GROUP BY dept ORDER BY dept NULLS FIRST;
 SELECT array_agg(x) AS a, array_agg(y) AS b FROM (SELECT id AS x, -id AS y FROM employees ORDER BY id % 5, id DESC LIMIT 7) s;
 WITH s AS (SELECT carrier, name FROM airlines ORDER BY name) SELECT string_agg(carrier, ' ') AS a, (SELECT array_agg(name) FROM s) AS b FROM s;

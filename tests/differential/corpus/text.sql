@@ -316,7 +316,7 @@ SELECT concat(VARIADIC ARRAY[1, NULL, 3]) AS a, concat_ws('-', VARIADIC ARRAY['x
   concat_ws(',', VARIADIC NULL::int[]) AS d, concat(VARIADIC '{}'::int[]) = '' AS e, concat_ws(NULL, VARIADIC ARRAY[1]) AS f,
   concat(VARIADIC ARRAY[[1, 2], [3, 4]]) AS g;
 SELECT format('%s and %s', VARIADIC ARRAY['a', 'b']) AS a, format('%2$s %1$L', VARIADIC ARRAY[1, 2]) AS b, format('%s %s', VARIADIC ARRAY[true, NULL]) AS c,
-  format('none', VARIADIC NULL::text[]) AS d, format('%s %I', VARIADIC ARRAY[1.50, 2]) AS e, format('%s %s %s', VARIADIC ARRAY[[1], [2], [3]]) AS f;
+  format('none', VARIADIC NULL::text[]) AS d, format('%s %I', VARIADIC ARRAY[1.50, 2.25]) AS e, format('%s %s %s', VARIADIC ARRAY[[1], [2], [3]]) AS f;
 SELECT id, format('%s;%s', VARIADIC ta || ARRAY['x', 'y']) AS t, concat_ws('/', VARIADIC ia) AS i, num_nulls(VARIADIC ia) AS n,
   num_nonnulls(VARIADIC ta) AS m FROM arrays WHERE ta IS NOT NULL ORDER BY id;
 -- fails

@@ -297,7 +297,7 @@ SELECT EXTRACT(EPOCH FROM (timestamp '2013-01-05 10:00' - timestamp '2013-01-05 
 SELECT (extract(epoch FROM max(time_hour) - min(time_hour)) / 86400)::int AS days FROM weather;
 SELECT carrier, to_char(avg(dep_delay) * interval '1 minute', 'MI:SS') FROM flights GROUP BY 1 ORDER BY 1 LIMIT 6;
 SELECT x, x::date AS d, x::time AS t FROM (VALUES (timestamp '1969-12-31 23:59:59.999999'), ('0001-01-01 00:00'),
-  ('294276-12-31 23:59')) v(x) ORDER BY x;
+  ('262142-12-31 23:59')) v(x) ORDER BY x;
 
 -- Orders, events, employees
 SELECT date_trunc('month', order_date)::date AS month, count(*) AS orders, sum(quantity * unit_price) AS revenue FROM orders
