@@ -174,6 +174,14 @@ async fn columns_of_json_have_its_operators() {
     let node = folder.database();
     assert_eq!(node.columns("documents").await.unwrap(), "v json");
     assert_eq!(node.rows("SELECT v->'a'->>'b' FROM documents").await, "7\nnull\n7\nnull");
+    // Those of jsonb, too, which has more of them.
+    for condition in
+        ["v @> '{\"a\": {}}'", "v ? 'a'", "v ?| '{a,x}'", "v @? '$.a.b'", "v @@ '$.a.b == 7'", "v['a']['b'] = '7'"]
+    {
+        assert_eq!(node.rows(&format!("SELECT count(*) FROM documents WHERE {condition}")).await, "2", "{condition}");
+    }
+    assert_eq!(node.rows("SELECT v #- '{a,b}', v - 'a' FROM documents LIMIT 1").await, "{\"a\": {}}|{}");
+    assert!(node.refusal("SELECT v = '{}' FROM documents").await.contains("write value::jsonb on both sides"));
     assert_eq!(node.columns("mixed").await.unwrap(), "v text");
     assert_eq!(node.rows("SELECT count(v) FROM mixed").await, "2");
 }

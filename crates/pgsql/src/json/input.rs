@@ -23,6 +23,12 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     json_and_jsonb!("json", "jsonb", keep_types, json_target_type, convert).into()
 }
 
+/// Returns the function that casts to `jsonb`.
+pub(super) fn to_jsonb() -> ScalarUDF {
+    let [_, to_jsonb] = json_and_jsonb!("json", "jsonb", keep_types, json_target_type, convert);
+    to_jsonb
+}
+
 fn json_target_type<const IS_BINARY: bool>(fields: &[FieldRef]) -> Result<DataType> {
     let kind = kind_from_flag::<IS_BINARY>();
     check_count(kind.name(), fields, 1, 1)?;

@@ -1,5 +1,6 @@
 //! Plans the operators of JSON.
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::logical_expr::planner::RawFieldAccessExpr;
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, Operator, binary_expr};
@@ -20,6 +21,13 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     let kind_of = |operand: &Expr| operand.to_field(operands.schema).ok().and_then(|(_, field)| field_kind(&field));
     let (left, right) = (kind_of(operands.left), kind_of(operands.right));
     let both = || operands.both();
+    let is_of_jsonb_only = matches!(
+        operands.op,
+        ArrowAt | AtArrow | AtAt | AtQuestion | HashMinus | Minus | Question | QuestionAnd | QuestionPipe
+    );
+    if is_of_jsonb_only && (left == Some(JsonKind::Json) || right == Some(JsonKind::Json)) {
+        return plan_as_jsonb(operands, left, right);
+    }
     match operands.op {
         Arrow | LongArrow | HashArrow | HashLongArrow => {
             if left.is_none() {
@@ -67,6 +75,27 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     }
 }
 
+/// Plans an operator that only `jsonb` has, with operands that are `json`, as columns of files are: they are converted.
+fn plan_as_jsonb(operands: &Operands<'_>, left: Option<JsonKind>, right: Option<JsonKind>) -> Result<Option<Expr>> {
+    let converted = |operand: &Expr, data_type: &DataType, kind: Option<JsonKind>| {
+        if kind == Some(JsonKind::Json) {
+            (call(input::to_jsonb(), vec![operand.clone()]), JsonKind::Jsonb.data_type())
+        } else {
+            (operand.clone(), data_type.clone())
+        }
+    };
+    let (left, left_type) = converted(operands.left, &operands.left_type, left);
+    let (right, right_type) = converted(operands.right, &operands.right_type, right);
+    plan_operator(&Operands {
+        op: operands.op,
+        left: &left,
+        right: &right,
+        left_type,
+        right_type,
+        schema: operands.schema,
+    })
+}
+
 /// Plans an operator whose operands are `jsonb`, or literals that take that type.
 fn plan_symmetric(operands: &Operands<'_>, left: Option<JsonKind>, right: Option<JsonKind>) -> Result<Option<Expr>> {
     if *operands.op == BinaryOperator::StringConcat {
@@ -106,7 +135,7 @@ fn require_jsonb(operands: &Operands<'_>, left: Option<JsonKind>, right: Option<
 }
 
 fn refuse_operator(operands: &Operands<'_>, remedy: &str) -> Result<Option<Expr>> {
-    let name = |data_type: &datafusion::arrow::datatypes::DataType| match crate::json_type::json_kind(data_type) {
+    let name = |data_type: &DataType| match crate::json_type::json_kind(data_type) {
         Some(kind) => kind.name().to_owned(),
         None if is_text_or_null(data_type) => "text".to_owned(),
         None => data_type.to_string(),
@@ -118,13 +147,15 @@ fn refuse_operator(operands: &Operands<'_>, remedy: &str) -> Result<Option<Expr>
 /// Plans `document['key']` and `document[0]`; `None` if the operand is not a document.
 pub(crate) fn plan_field_access(access: &RawFieldAccessExpr, schema: &DFSchema) -> Result<Option<Expr>> {
     let (_, field) = access.expr.to_field(schema)?;
-    if field_kind(&field) != Some(JsonKind::Jsonb) {
-        return Ok(None);
-    }
+    let document = match field_kind(&field) {
+        Some(JsonKind::Jsonb) => access.expr.clone(),
+        Some(JsonKind::Json) => call(input::to_jsonb(), vec![access.expr.clone()]),
+        None => return Ok(None),
+    };
     let key = match &access.field_access {
         GetFieldAccess::NamedStructField { name } => Expr::Literal(name.clone(), None),
         GetFieldAccess::ListIndex { key } => key.as_ref().clone(),
         GetFieldAccess::ListRange { .. } => return plan_err!("jsonb subscript does not support slices"),
     };
-    Ok(Some(call(get::subscript(), vec![access.expr.clone(), key])))
+    Ok(Some(call(get::subscript(), vec![document, key])))
 }
