@@ -85,3 +85,12 @@ SELECT DISTINCT generate_series(1, 3) % 2 AS odd FROM (VALUES (1), (2)) AS t ORD
 -- The order of a subquery chooses the rows of DISTINCT ON.
 SELECT DISTINCT ON (dept) dept, name FROM (SELECT * FROM employees ORDER BY dept, salary DESC NULLS LAST, id) s;
 SELECT DISTINCT ON (s.d, carrier) name, carrier FROM (SELECT name, carrier, carrier < 'B' AS d FROM airlines ORDER BY carrier, d DESC, name) s;
+
+-- An aggregate of subqueries with columns of an outer query only belongs to that query
+SELECT (SELECT max((SELECT i.salary FROM employees i WHERE i.id = o.id))) AS m FROM employees o;
+SELECT (SELECT max((SELECT i.salary FROM employees i WHERE i.id = o.id)) FILTER (WHERE o.id < 10)) AS m FROM employees o;
+SELECT o.id, (SELECT max((SELECT i.salary FROM employees i WHERE i.id = o.id AND m.id > 0)) FROM employees m WHERE m.id < 5) AS own FROM employees o ORDER BY o.id;
+
+-- The names of columns of outer queries in LATERAL
+SELECT * FROM (VALUES (1), (2)) AS v(a), LATERAL (SELECT a, b FROM (VALUES (10), (20)) AS w(b)) AS s ORDER BY 1, 3;
+SELECT s.a, s.b FROM (VALUES (1), (2)) AS v(a), LATERAL (SELECT a, * FROM (VALUES (10), (20)) AS w(b) OFFSET 0) AS s ORDER BY 1, 2;

@@ -333,3 +333,8 @@ SELECT customer_id FROM customers WHERE num_nulls(email, city) = 1 ORDER BY cust
 SELECT num_nulls();
 
 SELECT parse_ident('foo.boo[]', strict => false) AS a, parse_ident(str := 'A."b"') AS b;
+
+-- Comparisons of bytes
+SELECT id, s ~<~ 'abc' AS lt, s ~<=~ 'abc' AS le, s ~>=~ 'abc' AS ge, s ~>~ 'abc' AS gt FROM texts ORDER BY id;
+-- fails
+SELECT 1 ~<~ 2;

@@ -11,6 +11,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, plan_err};
 use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection, Subquery, Window, lit};
 use datafusion::optimizer::analyzer::AnalyzerRule;
@@ -170,7 +171,7 @@ fn outer_aggregates(node: &LogicalPlan, schema: &DFSchema) -> Result<Vec<Expr>> 
         query.apply_with_subqueries(|inner| {
             if let LogicalPlan::Aggregate(aggregate) = inner {
                 for call in aggregate.aggr_expr.iter().map(without_alias) {
-                    if is_outer(call, schema)? && !calls.contains(call) {
+                    if is_outer(call, aggregate, schema)? && !calls.contains(call) {
                         calls.push(call.clone());
                     }
                 }
@@ -181,13 +182,22 @@ fn outer_aggregates(node: &LogicalPlan, schema: &DFSchema) -> Result<Vec<Expr>> 
     Ok(calls)
 }
 
-/// Whether all columns of `call` are those of outer queries, and some are in `schema`. The aggregate of `ARRAY(SELECT …)`,
+/// Whether all columns of `call`, one of `aggregate`, are those of outer queries, and some are in `schema`. The aggregate of `ARRAY(SELECT …)`,
 /// whose argument is marked, belongs to its own query.
-fn is_outer(call: &Expr, schema: &DFSchema) -> Result<bool> {
+fn is_outer(call: &Expr, aggregate: &Aggregate, schema: &DFSchema) -> Result<bool> {
     let (mut is_own, mut is_outer) = (false, false);
     call.apply(|part| {
         match part {
-            Expr::Column(_) | Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) => is_own = true,
+            Expr::Column(_) => is_own = true,
+            Expr::ScalarSubquery(subquery)
+            | Expr::Exists(Exists { subquery, .. })
+            | Expr::InSubquery(InSubquery { subquery, .. })
+            | Expr::SetComparison(SetComparison { subquery, .. }) => {
+                for column in free_columns(&subquery.subquery)? {
+                    is_own |= aggregate.input.schema().has_column(&column);
+                    is_outer |= schema.has_column(&column);
+                }
+            }
             Expr::ScalarFunction(function) if function.name() == VALUE_OF_ROW => is_own = true,
             Expr::OuterReferenceColumn(_, column) => is_outer |= schema.has_column(column),
             _ => {}
@@ -216,7 +226,7 @@ fn check_lateral(node: &LogicalPlan) -> Result<()> {
         lateral.subquery.apply_with_subqueries(|inner| {
             if let LogicalPlan::Aggregate(aggregate) = inner {
                 for call in &aggregate.aggr_expr {
-                    is_refused |= is_outer(call, join.left.schema())?;
+                    is_refused |= is_outer(call, aggregate, join.left.schema())?;
                 }
             }
             Ok(TreeNodeRecursion::Continue)

@@ -66,6 +66,24 @@ impl VisitorMut for ColumnNamer {
         self.depth -= 1;
         ControlFlow::Continue(())
     }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Stop> {
+        if let TableFactor::Derived { lateral: true, subquery, .. } = factor
+            && let SetExpr::Select(select) = subquery.body.as_mut()
+        {
+            name_plain_columns(select);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Names the columns of LATERAL that may be those of an outer query, for which DataFusion has a name of its own.
+fn name_plain_columns(select: &mut Select) {
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(expression @ Expr::Identifier(name)) = &*item {
+            *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias: name.clone() };
+        }
+    }
 }
 
 /// Names the columns of `query`. The `outermost` query returns the result of the statement.

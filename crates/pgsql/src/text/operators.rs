@@ -2,7 +2,7 @@
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Like, Operator};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Like, Operator, binary_expr};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
@@ -27,6 +27,10 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         Op::PGNotILikeMatch => negated(like(operands, true)),
         Op::PGStartsWith => datafusion::functions::string::starts_with().call(both()),
         Op::StringConcat => return concat(operands),
+        Op::Custom(operator) => match byte_comparison(operator) {
+            Some(comparison) => binary_expr(operands.left.clone(), comparison, operands.right.clone()),
+            None => return Ok(None),
+        },
         _ => return Ok(None),
     };
     for data_type in [&operands.left_type, &operands.right_type] {
@@ -35,6 +39,17 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         }
     }
     Ok(Some(planned))
+}
+
+/// Returns the comparison that `operator` means. It compares bytes whatever the collation is, as each comparison here does.
+fn byte_comparison(operator: &str) -> Option<Operator> {
+    match operator {
+        "~<~" => Some(Operator::Lt),
+        "~<=~" => Some(Operator::LtEq),
+        "~>=~" => Some(Operator::GtEq),
+        "~>~" => Some(Operator::Gt),
+        _ => None,
+    }
 }
 
 fn operator_error<T>(operands: &Operands<'_>) -> Result<T> {
