@@ -16,6 +16,8 @@ PATTERNS = {
     "time, chance, session": r"\b(now|random|clock_timestamp|statement_timestamp|transaction_timestamp|timeofday|gen_random_uuid)\s*\("
     r"|\b(current_(date|time|timestamp|user|role|schema|catalog|database)|localtime|localtimestamp|session_user|current_schemas|version)\b",
     "server functions": r"\b(lo_\w+|dblink\w*|brin_\w+|gin_\w+|binary_coercible|has_\w+|inet_(client|server)\w+|row_security_active)\b",
+    "functions that its manual does not have": r"\b(float[48]send|booleq|boolne|int4mul|\w+_(accum|combine|statefunc|hash))\s*\(",
+    "a type that no file has": r"\b(tsvector|tsquery|\w*to_tsvector|\w*to_tsquery|ts_headline|int2vector|oidvector|timetz|time\s+with\s+time\s+zone)\b",
     "inheritance": r"\bonly\s+[(\"a-z_]|\btablesample\b",
 }
 PATTERNS = {reason: re.compile(pattern, re.IGNORECASE) for reason, pattern in PATTERNS.items()}
