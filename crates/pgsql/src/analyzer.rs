@@ -8,7 +8,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, Union};
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
 use crate::{
@@ -132,7 +132,16 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         Ok(rewritten.update_data(|expression| name.restore(expression)))
     })?;
     // Needed even if nothing was rewritten, because types below may have changed.
-    rewritten.map_data(LogicalPlan::recompute_schema)?.map_data(json::group_by_document_keys)
+    rewritten.map_data(recompute_schema)?.map_data(json::group_by_document_keys)
+}
+
+/// Recomputes the columns of `node`. DataFusion keeps those of a UNION, which may be nullable now, as the columns of its
+/// inputs.
+fn recompute_schema(node: LogicalPlan) -> Result<LogicalPlan> {
+    match node {
+        LogicalPlan::Union(union) => Union::try_new_with_loose_types(union.inputs).map(LogicalPlan::Union),
+        other => other.recompute_schema(),
+    }
 }
 
 fn rewrite_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

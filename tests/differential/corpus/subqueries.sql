@@ -94,3 +94,9 @@ SELECT o.id, (SELECT max((SELECT i.salary FROM employees i WHERE i.id = o.id AND
 -- The names of columns of outer queries in LATERAL
 SELECT * FROM (VALUES (1), (2)) AS v(a), LATERAL (SELECT a, b FROM (VALUES (10), (20)) AS w(b)) AS s ORDER BY 1, 3;
 SELECT s.a, s.b FROM (VALUES (1), (2)) AS v(a), LATERAL (SELECT a, * FROM (VALUES (10), (20)) AS w(b) OFFSET 0) AS s ORDER BY 1, 2;
+
+-- Columns of a UNION that cannot be NULL, computed
+SELECT sum(i) AS s, count(i) AS n FROM (SELECT a + 1 FROM (VALUES (1), (2)) AS v(a) UNION ALL SELECT a FROM (VALUES (1)) AS w(a)) AS f(i);
+SELECT i % 2 AS odd, sum(i) AS s FROM (SELECT id * 2 + 1 FROM employees UNION ALL SELECT id FROM employees) AS f(i) GROUP BY 1 ORDER BY 1;
+SELECT ARRAY(SELECT f.i FROM ((SELECT d + g.i FROM generate_series(4, 30, 3) d ORDER BY 1) UNION ALL (SELECT d + g.i FROM generate_series(0, 30, 5) d ORDER BY 1)) f(i)
+  ORDER BY f.i LIMIT 10) AS smallest FROM generate_series(1, 3) g(i) ORDER BY 1;
