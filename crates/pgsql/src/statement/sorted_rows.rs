@@ -32,6 +32,7 @@ pub(super) fn rewrite(query: &mut Query) -> Result<()> {
             "* beside a set-returning function in ORDER BY or DISTINCT ON; write the names of the columns instead"
         );
     };
+    let has_order = !order_by.is_empty();
     for order in order_by {
         order.expr = columns.reference(&order.expr);
     }
@@ -39,6 +40,12 @@ pub(super) fn rewrite(query: &mut Query) -> Result<()> {
     if let Some(Distinct::On(keys)) = &mut distinct {
         for key in keys {
             *key = columns.reference(key);
+        }
+        if has_order && !columns.are_rows_compared {
+            return not_impl_err!(
+                "set-returning functions beside DISTINCT ON and ORDER BY that do not name them; write DISTINCT ON and ORDER BY \
+                 in a subquery in FROM, and the function in the query around it"
+            );
         }
     }
     let projection = columns.output();
@@ -69,12 +76,15 @@ struct SubqueryColumns {
     /// What each column is, and what it is called in SELECT.
     columns: Vec<(Expr, String)>,
     selected: usize,
+    /// Whether ORDER BY or DISTINCT ON names a set-returning function. Otherwise PostgreSQL expands them after both.
+    are_rows_compared: bool,
 }
 
 impl SubqueryColumns {
     /// Returns the columns of `select`; `None` if a wildcard is one of them.
     fn from_projection(select: &Select) -> Option<Self> {
-        let mut columns = Self { items: Vec::new(), columns: Vec::new(), selected: select.projection.len() };
+        let selected = select.projection.len();
+        let mut columns = Self { items: Vec::new(), columns: Vec::new(), selected, are_rows_compared: false };
         for item in &select.projection {
             match item {
                 SelectItem::UnnamedExpr(expression) => columns.push(expression, column_name(expression)),
@@ -107,6 +117,7 @@ impl SubqueryColumns {
             self.push(key, "key".to_owned());
             self.items.len() - 1
         });
+        self.are_rows_compared |= has_rows(&self.columns[index].0);
         self.column(index)
     }
 
