@@ -236,6 +236,9 @@ SELECT id, var_pop(d) AS var_pop, stddev_pop(r) AS stddev_pop, var_samp(d) AS va
 SELECT var_pop(d), stddev_samp(d), var_samp(r), stddev_pop(r) FROM floats WHERE id BETWEEN 10 AND 20;
 SELECT var_pop(d), stddev_samp(d), var_samp(r), stddev_pop(r) FROM floats WHERE id IN (2, 10, 11);
 SELECT var_pop(d), stddev_samp(d) FROM floats WHERE id = 20;
+SELECT var_pop(x::float8), stddev_pop(x::float8), var_samp(x::float8) FROM (VALUES (100000003), (100000004), (100000006), (100000007)) AS v(x);
+-- fails
+SELECT var_pop(d) FROM floats WHERE id IN (8, 9);
 
 -- Keys of grouping sets that are expressions, whose literals get their types later
 SELECT substr(name, 1, 1) AS s, count(*) AS n, grouping(substr(name, 1, 1)) AS g FROM airlines GROUP BY ROLLUP (substr(name, 1, 1)) ORDER BY g, s;

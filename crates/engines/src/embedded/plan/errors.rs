@@ -127,6 +127,7 @@ const UNPLANNED: &[&str] = &[
     "subquery can only be used in",
     "Correlated column is not allowed",
     "undecorrelated",
+    "Unnest should be rewritten",
 ];
 
 fn unplanned_error(text: &str) -> Error {

@@ -11,34 +11,49 @@ use datafusion_functions_aggregate_common::aggregate::groups_accumulator::accumu
 use super::moments::VarianceKind;
 use crate::aggregate::apply_filter;
 
-/// Count, mean, and sum of the squared differences from the mean.
+/// Count, sum, and sum of the squared differences from the mean: NaN beside a value that is not finite, infinite where
+/// finite values have overflowed. Computed as in PostgreSQL (by Youngs and Cramer), without a rounded mean.
 #[derive(Debug, Clone, Copy, Default)]
 struct DoubleMoments {
     count: u64,
-    mean: f64,
+    sum: f64,
     squares: f64,
 }
 
 impl DoubleMoments {
     fn from_value(value: f64) -> Self {
         // An infinity has no difference from itself, not even if it is alone.
-        Self { count: 1, mean: value, squares: if value.is_finite() { 0.0 } else { f64::NAN } }
+        Self { count: 1, sum: value, squares: if value.is_finite() { 0.0 } else { f64::NAN } }
     }
 
     fn merged(self, other: Self) -> Self {
-        if self.count == 0 || other.count == 0 {
-            return if self.count == 0 { other } else { self };
+        let (own, others) = (self.count as f64, other.count as f64);
+        let count = own + others;
+        let sum = self.sum + other.sum;
+        let added = match (self.count, other.count) {
+            (0, _) => return other,
+            (_, 0) => return self,
+            (_, 1) => (other.sum * count - sum).powi(2) / (count * own),
+            (1, _) => (self.sum * count - sum).powi(2) / (count * others),
+            _ => own * others * (self.sum / own - other.sum / others).powi(2) / count,
+        };
+        let mut squares = self.squares + other.squares;
+        if !squares.is_nan() {
+            squares += added;
+            if !sum.is_finite() || !squares.is_finite() {
+                squares = f64::INFINITY;
+            }
         }
-        let count = self.count + other.count;
-        let (difference, share) = (other.mean - self.mean, other.count as f64 / count as f64);
-        let squares = self.squares + other.squares + difference * difference * self.count as f64 * share;
-        Self { count, mean: self.mean + difference * share, squares }
+        Self { count: self.count + other.count, sum, squares }
     }
 
-    fn measure(self, kind: VarianceKind) -> Option<f64> {
+    fn measure(self, kind: VarianceKind) -> Result<Option<f64>> {
+        if self.squares.is_infinite() {
+            return exec_err!("value out of range: overflow");
+        }
         let others = if kind.is_sample { self.count.saturating_sub(1) } else { self.count };
         let variance = (others > 0).then(|| self.squares / others as f64);
-        variance.map(|variance| if kind.is_root { variance.sqrt() } else { variance })
+        Ok(variance.map(|variance| if kind.is_root { variance.sqrt() } else { variance }))
     }
 }
 
@@ -49,18 +64,18 @@ fn moments_of(values: &[ArrayRef]) -> Result<impl Iterator<Item = DoubleMoments>
 
 /// Reads the moments from rows of states.
 fn read_states(states: &[ArrayRef]) -> Result<impl Iterator<Item = DoubleMoments> + '_> {
-    let [counts, means, squares] = states else { return exec_err!("a variance has three states") };
+    let [counts, sums, squares] = states else { return exec_err!("a variance has three states") };
     let counts = counts.as_primitive::<UInt64Type>();
-    let (means, squares) = (means.as_primitive::<Float64Type>(), squares.as_primitive::<Float64Type>());
-    let rows = counts.values().iter().zip(means.values()).zip(squares.values());
-    Ok(rows.map(|((count, mean), squares)| DoubleMoments { count: *count, mean: *mean, squares: *squares }))
+    let (sums, squares) = (sums.as_primitive::<Float64Type>(), squares.as_primitive::<Float64Type>());
+    let rows = counts.values().iter().zip(sums.values()).zip(squares.values());
+    Ok(rows.map(|((count, sum), squares)| DoubleMoments { count: *count, sum: *sum, squares: *squares }))
 }
 
 fn write_states(moments: &[DoubleMoments]) -> Vec<ArrayRef> {
     let counts: UInt64Array = moments.iter().map(|moments| Some(moments.count)).collect();
-    let means: Float64Array = moments.iter().map(|moments| Some(moments.mean)).collect();
+    let sums: Float64Array = moments.iter().map(|moments| Some(moments.sum)).collect();
     let squares: Float64Array = moments.iter().map(|moments| Some(moments.squares)).collect();
-    vec![Arc::new(counts), Arc::new(means), Arc::new(squares)]
+    vec![Arc::new(counts), Arc::new(sums), Arc::new(squares)]
 }
 
 /// The moments over all rows.
@@ -88,12 +103,12 @@ impl Accumulator for RowDoubles {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let DoubleMoments { count, mean, squares } = self.total;
-        Ok(vec![ScalarValue::from(count), ScalarValue::from(mean), ScalarValue::from(squares)])
+        let DoubleMoments { count, sum, squares } = self.total;
+        Ok(vec![ScalarValue::from(count), ScalarValue::from(sum), ScalarValue::from(squares)])
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::Float64(self.total.measure(self.kind)))
+        self.total.measure(self.kind).map(ScalarValue::Float64)
     }
 
     fn size(&self) -> usize {
@@ -152,7 +167,7 @@ impl Accumulator for QueuedDoubles {
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let leaving = self.leaving.last().copied().unwrap_or_default();
-        Ok(ScalarValue::Float64(leaving.merged(self.entered_total).measure(self.kind)))
+        leaving.merged(self.entered_total).measure(self.kind).map(ScalarValue::Float64)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -208,8 +223,8 @@ impl GroupsAccumulator for GroupDoubles {
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let groups = emit_to.take_needed(&mut self.groups);
-        let measures: Float64Array = groups.into_iter().map(|moments| moments.measure(self.kind)).collect();
-        Ok(Arc::new(measures))
+        let measures = groups.into_iter().map(|moments| moments.measure(self.kind));
+        Ok(Arc::new(measures.collect::<Result<Float64Array>>()?))
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
