@@ -170,6 +170,8 @@ async fn columns_of_json_have_its_operators() {
     write_column::<ByteArrayType>(&folder.join("documents/a.parquet"), "binary v (JSON)", &documents);
     write_column::<ByteArrayType>(&folder.join("documents/b.parquet"), "binary v (JSON)", &documents);
     write_column::<ByteArrayType>(&folder.join("mixed/a.parquet"), "binary v (JSON)", &documents);
+    let same = [r#"{"a":1,"b":2}"#, r#"{"b": 2, "a": 1.0}"#].map(|text| Some(ByteArray::from(text)));
+    write_column::<ByteArrayType>(&folder.join("same.parquet"), "binary v (JSON)", &same);
     write_column::<ByteArrayType>(&folder.join("mixed/b.parquet"), "binary v (UTF8)", &[Some("no document".into())]);
     let node = folder.database();
     assert_eq!(node.columns("documents").await.unwrap(), "v json");
@@ -181,6 +183,8 @@ async fn columns_of_json_have_its_operators() {
         assert_eq!(node.rows(&format!("SELECT count(*) FROM documents WHERE {condition}")).await, "2", "{condition}");
     }
     assert_eq!(node.rows("SELECT v #- '{a,b}', v - 'a' FROM documents LIMIT 1").await, "{\"a\": {}}|{}");
+    assert_eq!(node.rows("SELECT count(DISTINCT v) FROM same").await, "1");
+    assert_eq!(node.rows("SELECT count(*) FROM (SELECT v FROM same GROUP BY v UNION SELECT v FROM same) d").await, "1");
     assert!(node.refusal("SELECT v = '{}' FROM documents").await.contains("write value::jsonb on both sides"));
     assert_eq!(node.columns("mixed").await.unwrap(), "v text");
     assert_eq!(node.rows("SELECT count(v) FROM mixed").await, "2");

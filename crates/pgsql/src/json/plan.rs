@@ -2,7 +2,7 @@
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, DFSchema, Result, plan_err};
+use datafusion::common::{Column, DFSchema, ExprSchema, Result, plan_err};
 use datafusion::functions_aggregate::expr_fn::first_value;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, InList, Sort, WindowFunction};
 use datafusion::logical_expr::{
@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
 
 use super::{input, operator_functions};
 use crate::function::call;
-use crate::json_type::{JsonKind, holds_json, json_kind};
+use crate::json_type::{JsonKind, holds_json, is_json_extension, json_kind};
 
 /// Rewrites an expression of JSON values that DataFusion evaluates differently from PostgreSQL.
 pub(crate) fn convert_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -67,6 +67,16 @@ fn kind_in(expression: &Expr, schema: &DFSchema) -> Option<JsonKind> {
     expression.get_type(schema).ok().and_then(|data_type| json_kind(&data_type))
 }
 
+/// Whether equality and order of `expression` are those of documents: it is a `jsonb`, or a column of documents in a file,
+/// whose texts differ where the documents are equal.
+fn is_document(expression: &Expr, schema: &DFSchema) -> bool {
+    match expression {
+        Expr::Alias(alias) => is_document(&alias.expr, schema),
+        Expr::Column(column) if schema.field_from_column(column).is_ok_and(|field| is_json_extension(field)) => true,
+        other => kind_in(other, schema) == Some(JsonKind::Jsonb),
+    }
+}
+
 fn convert_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Some(from) = kind_in(&cast.expr, schema) else { return Ok(Transformed::no(Expr::Cast(cast))) };
     let value = vec![*cast.expr];
@@ -90,14 +100,12 @@ fn convert_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
 fn order_by_keys(sorts: &mut [Sort], schema: &DFSchema) -> Result<bool> {
     let mut changed = false;
     for sort in sorts {
-        match kind_in(&sort.expr, schema) {
-            Some(JsonKind::Jsonb) => sort.expr = sort_key(sort.expr.clone()),
-            Some(JsonKind::Json) => {
-                return plan_err!("could not identify an ordering operator for type json; write ::jsonb");
-            }
-            None => continue,
+        if is_document(&sort.expr, schema) {
+            sort.expr = sort_key(sort.expr.clone());
+            changed = true;
+        } else if kind_in(&sort.expr, schema) == Some(JsonKind::Json) {
+            return plan_err!("could not identify an ordering operator for type json; write ::jsonb");
         }
-        changed = true;
     }
     Ok(changed)
 }
@@ -105,7 +113,7 @@ fn order_by_keys(sorts: &mut [Sort], schema: &DFSchema) -> Result<bool> {
 /// Replaces documents whose equality matters by their sort keys. Returns whether it replaced any.
 fn compare_by_keys(values: &mut [Expr], schema: &DFSchema) -> bool {
     let mut changed = false;
-    for value in values.iter_mut().filter(|value| kind_in(value, schema) == Some(JsonKind::Jsonb)) {
+    for value in values.iter_mut().filter(|value| is_document(value, schema)) {
         *value = sort_key(value.clone());
         changed = true;
     }
@@ -121,7 +129,7 @@ pub(crate) fn order_documents(node: LogicalPlan, schema: &DFSchema) -> Result<Lo
         }
         LogicalPlan::Join(mut join) => {
             for (left, right) in &mut join.on {
-                if kind_in(left, schema) == Some(JsonKind::Jsonb) && kind_in(right, schema) == Some(JsonKind::Jsonb) {
+                if is_document(left, schema) && is_document(right, schema) {
                     *left = sort_key(left.clone());
                     *right = sort_key(right.clone());
                 }
@@ -179,12 +187,8 @@ pub(crate) fn group_by_document_keys(node: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-fn is_document(aggregate: &Aggregate, group: &Expr) -> bool {
-    kind_in(group, aggregate.input.schema()) == Some(JsonKind::Jsonb)
-}
-
 fn has_documents(aggregate: &Aggregate) -> bool {
-    aggregate.group_expr.iter().any(|group| is_document(aggregate, group))
+    aggregate.group_expr.iter().any(|group| is_document(group, aggregate.input.schema()))
 }
 
 fn group_by_keys(aggregate: Aggregate) -> Result<LogicalPlan> {
@@ -192,7 +196,7 @@ fn group_by_keys(aggregate: Aggregate) -> Result<LogicalPlan> {
     let mut groups = Vec::new();
     let mut values = aggregate.aggr_expr.clone();
     for (index, group) in aggregate.group_expr.iter().enumerate() {
-        if !is_document(&aggregate, group) {
+        if !is_document(group, aggregate.input.schema()) {
             groups.push(group.clone());
             continue;
         }
