@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use super::{get, input, jsonpath, operator_functions};
 use crate::data_type::is_text_or_null;
 use crate::function::{call, field_kind};
-use crate::json_type::JsonKind;
+use crate::json_type::{JsonKind, json_kind};
 use crate::operands::Operands;
 
 /// Plans an operator on operands of these types; `None` if this module does not handle the operator.
@@ -25,7 +25,8 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         operands.op,
         ArrowAt | AtArrow | AtAt | AtQuestion | HashMinus | Minus | Question | QuestionAnd | QuestionPipe
     );
-    if is_of_jsonb_only && (left == Some(JsonKind::Json) || right == Some(JsonKind::Json)) {
+    let is_json = left == Some(JsonKind::Json) || right == Some(JsonKind::Json);
+    if is_json && (is_of_jsonb_only || compares_columns(operands, left, right)) {
         return plan_as_jsonb(operands, left, right);
     }
     match operands.op {
@@ -73,6 +74,12 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
             _ => Ok(None),
         },
     }
+}
+
+/// Whether a comparison has an operand that is a column of documents in a file.
+fn compares_columns(operands: &Operands<'_>, left: Option<JsonKind>, right: Option<JsonKind>) -> bool {
+    let is_column = |data_type: &DataType, kind: Option<JsonKind>| kind.is_some() && json_kind(data_type).is_none();
+    operands.comparison().is_some() && (is_column(&operands.left_type, left) || is_column(&operands.right_type, right))
 }
 
 /// Plans an operator that only `jsonb` has, with operands that are `json`, as columns of files are: they are converted.
@@ -135,7 +142,7 @@ fn require_jsonb(operands: &Operands<'_>, left: Option<JsonKind>, right: Option<
 }
 
 fn refuse_operator(operands: &Operands<'_>, remedy: &str) -> Result<Option<Expr>> {
-    let name = |data_type: &DataType| match crate::json_type::json_kind(data_type) {
+    let name = |data_type: &DataType| match json_kind(data_type) {
         Some(kind) => kind.name().to_owned(),
         None if is_text_or_null(data_type) => "text".to_owned(),
         None => data_type.to_string(),
