@@ -186,6 +186,8 @@ async fn columns_of_json_have_its_operators() {
     assert_eq!(node.rows("SELECT count(DISTINCT v) FROM same").await, "1");
     assert_eq!(node.rows("SELECT count(*) FROM (SELECT v FROM same GROUP BY v UNION SELECT v FROM same) d").await, "1");
     assert_eq!(node.rows(r#"SELECT v = '{"b":2,"a":1}', v > '{}' FROM same"#).await, "true|true\ntrue|true");
+    let keys = node.rows("SELECT jsonb_typeof(v), jsonb_object_keys(v) FROM same ORDER BY 2").await;
+    assert_eq!(keys, "object|a\nobject|a\nobject|b\nobject|b");
     let refusal = node.refusal("SELECT v->'a' = v->'b' FROM same").await;
     assert!(refusal.contains("write value::jsonb on both sides"), "{refusal}");
     assert_eq!(node.columns("mixed").await.unwrap(), "v text");

@@ -9,12 +9,14 @@ use super::text::write_value;
 use super::value::JsonValue;
 use crate::data_type::is_text_or_null;
 use crate::function::{ArgumentColumn, BoundedTexts, FunctionCall, field_kind};
-use crate::json_type::JsonKind;
+use crate::json_type::{JsonKind, is_json_extension, json_kind};
 
-/// Fails unless `field` can be an argument of the type `kind` of `function`. Text is read as JSON.
+/// Fails unless `field` can be an argument of the type `kind` of `function`. Text is read as JSON, and so is a column of
+/// documents in a file.
 pub(super) fn check_argument(function: &str, kind: JsonKind, field: &Field) -> Result<()> {
     match field_kind(field) {
         Some(own) if own == kind => Ok(()),
+        Some(_) if is_json_extension(field) => Ok(()),
         None if is_text_or_null(field.data_type()) => Ok(()),
         Some(own) => {
             let (name, expected) = (own.name(), kind.name());
@@ -50,8 +52,8 @@ impl FunctionCall<'_> {
     /// Returns an argument of the type `kind`. Text is parsed.
     pub(super) fn documents(&self, index: usize, kind: JsonKind) -> Result<ArgumentColumn<StringArray>> {
         let texts = self.texts(index)?;
-        if crate::json_type::json_kind(self.fields[index].data_type()) == Some(kind)
-            || self.kind(index) == Some(JsonKind::Json)
+        if json_kind(self.fields[index].data_type()) == Some(kind)
+            || (kind == JsonKind::Json && self.kind(index) == Some(kind))
         {
             return Ok(texts);
         }
