@@ -261,3 +261,8 @@ SELECT month AS a, carrier AS b, count(*) AS n FROM flights WHERE month < 3 AND 
 SELECT month, rank(month) WITHIN GROUP (ORDER BY day) AS r FROM flights WHERE month < 3 GROUP BY ROLLUP (month) ORDER BY month;
 SELECT month, rank(3) WITHIN GROUP (ORDER BY day) AS r FROM flights WHERE month < 3 GROUP BY ROLLUP (month) ORDER BY month;
 SELECT month, rank(month) WITHIN GROUP (ORDER BY day) AS r FROM flights WHERE month < 3 GROUP BY month ORDER BY month;
+
+-- A list of keys in parentheses
+SELECT a, b, count(*) AS n FROM (VALUES (1, 2), (1, 3), (1, 2)) AS t(a, b) GROUP BY (a, b) ORDER BY a, b;
+SELECT a, b, grouping(a, b) AS g, count(*) AS n FROM (VALUES (1, 2), (1, 3), (1, 2)) AS t(a, b) GROUP BY (a, b) ORDER BY a, b;
+SELECT a, sum(b) AS s, grouping(c) AS g FROM (VALUES (1, 2, 3), (1, 3, 3), (2, 2, 4)) AS t(a, b, c) GROUP BY (a), ROLLUP (c) ORDER BY a, g, s;

@@ -1,4 +1,4 @@
-//! The number of grouping sets, ROLLUP and CUBE of several columns at once: `ROLLUP (a, (b, c))`, and several columns of one
+//! The number of grouping sets, lists of columns: `ROLLUP (a, (b, c))`, `GROUP BY (a, b)`, and several columns of one
 //! expression.
 
 use std::ops::ControlFlow;
@@ -25,11 +25,21 @@ impl VisitorMut for SetRewriter {
     type Break = Stop;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
-        let GroupByExpr::Expressions(groups, _) = &select.group_by else { return ControlFlow::Continue(()) };
+        let GroupByExpr::Expressions(groups, _) = &mut select.group_by else { return ControlFlow::Continue(()) };
+        *groups = take_elements(std::mem::take(groups));
         break_on_error(check_groups(groups))?;
         separate_columns(select);
         ControlFlow::Continue(())
     }
+}
+
+/// Returns the elements of lists in `groups`: `GROUP BY (a, b)` is `GROUP BY a, b`. An empty list is the empty grouping set.
+fn take_elements(groups: Vec<Expr>) -> Vec<Expr> {
+    let elements = |group: Expr| match group {
+        Expr::Tuple(listed) if !listed.is_empty() => take_elements(listed),
+        other => vec![other],
+    };
+    groups.into_iter().flat_map(elements).collect()
 }
 
 /// Makes the expressions of output columns different that are equal and grouped apart, because each is NULL in the sets
