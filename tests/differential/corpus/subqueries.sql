@@ -100,3 +100,8 @@ SELECT sum(i) AS s, count(i) AS n FROM (SELECT a + 1 FROM (VALUES (1), (2)) AS v
 SELECT i % 2 AS odd, sum(i) AS s FROM (SELECT id * 2 + 1 FROM employees UNION ALL SELECT id FROM employees) AS f(i) GROUP BY 1 ORDER BY 1;
 SELECT ARRAY(SELECT f.i FROM ((SELECT d + g.i FROM generate_series(4, 30, 3) d ORDER BY 1) UNION ALL (SELECT d + g.i FROM generate_series(0, 30, 5) d ORDER BY 1)) f(i)
   ORDER BY f.i LIMIT 10) AS smallest FROM generate_series(1, 3) g(i) ORDER BY 1;
+SELECT * FROM (VALUES (1, 2), (3, 4)) AS t(a, b), LATERAL (SELECT t.a, t.b AS c) AS s ORDER BY 1;
+SELECT * FROM (VALUES (1, 2), (3, 4)) AS t(a, b), LATERAL (SELECT a) AS s(x) WHERE s.x > t.b - 2 ORDER BY 1;
+SELECT t.a, s.a AS other FROM (VALUES (1, 2), (3, 4)) AS t(a, b) JOIN LATERAL (SELECT t.a + t.b AS a) AS s ON s.a > t.a + 3 ORDER BY 1;
+SELECT e.id, s.dept FROM employees e JOIN (VALUES (1), (2)) AS v(n) ON v.n = e.id, LATERAL (SELECT e.dept) AS s ORDER BY e.id;
+SELECT t.a, s.a AS element FROM (VALUES (1, '{1,2}'::int[]), (2, NULL)) AS t(a, l) LEFT JOIN LATERAL (SELECT unnest(t.l) AS a) AS s ON true ORDER BY 1, 2;

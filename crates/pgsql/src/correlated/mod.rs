@@ -120,24 +120,33 @@ impl SubqueryRewriter {
             let right = without_subquery(&join.right)?.into();
             return Ok(Some(LogicalPlan::Join(Join { right, ..join.clone() })));
         }
-        let output: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
         let is_left = join.join_type == JoinType::Left;
         if makes_rows_of_each(&join.right, is_left)? && (!is_left || join.filter.is_none()) {
+            let number = self.next_number();
             let columns = join.left.schema().columns();
-            let same = columns.iter().map(|column| (column.clone(), column.clone())).collect();
-            let table = join.left.as_ref().clone();
-            let domain =
-                Domain { table, columns: same, carried: columns, number: self.next_number(), keeps_rows: is_left };
-            let mut rows = domain.push(&join.right)?;
+            let carried = carried_names(number, columns.len());
+            // The columns of the left side have other names meanwhile: the right side may have the same ones.
+            let renamed = columns.iter().zip(&carried);
+            let renamed = renamed.map(|(column, name)| Expr::Column(column.clone()).alias(&name.name));
+            let table = LogicalPlanBuilder::from(join.left.as_ref().clone()).project(renamed)?.build()?;
+            let restored = columns.iter().zip(&carried).map(|(column, name)| {
+                Expr::Column(name.clone()).alias_qualified(column.relation.clone(), column.name.as_str())
+            });
+            let restored: Vec<Expr> =
+                restored.chain(join.right.schema().columns().into_iter().map(Expr::Column)).collect();
+            let columns = columns.into_iter().zip(carried.iter().cloned()).collect();
+            let domain = Domain { table, columns, carried, number, keeps_rows: is_left };
+            let mut rows = LogicalPlanBuilder::from(domain.push(&join.right)?).project(restored)?;
             if let Some(filter) = &join.filter {
-                rows = LogicalPlanBuilder::from(rows).filter(filter.clone())?.build()?;
+                rows = rows.filter(filter.clone())?;
             }
-            return LogicalPlanBuilder::from(rows).project(output)?.build().map(Some);
+            return rows.build().map(Some);
         }
         let (rows, keys) = self.push_domain(&join.left, &join.right)?;
         let left = LogicalPlanBuilder::from(join.left.as_ref().clone());
         let mut conditions = key_conditions(keys);
         conditions.extend(join.filter.clone());
+        let output = join.schema.columns().into_iter().map(Expr::Column);
         left.join_on(rows, join.join_type, conditions)?.project(output)?.build().map(Some)
     }
 
@@ -162,8 +171,7 @@ impl SubqueryRewriter {
                  FROM of the recursive part instead"
             );
         }
-        let carried: Vec<Column> =
-            (0..used.len()).map(|index| Column::new_unqualified(format!("outer\u{1}{number} {index}"))).collect();
+        let carried = carried_names(number, used.len());
         let columns: Vec<(Column, Column)> = used.iter().cloned().zip(carried.iter().cloned()).collect();
         let table = if columns.is_empty() {
             LogicalPlanBuilder::empty(true).build()?
@@ -320,6 +328,11 @@ fn without_subquery(plan: &LogicalPlan) -> Result<LogicalPlan> {
         }
         other => Ok(other.clone()),
     }
+}
+
+/// Returns the names of `count` columns of a domain, which no other column has.
+fn carried_names(number: usize, count: usize) -> Vec<Column> {
+    (0..count).map(|index| Column::new_unqualified(format!("outer\u{1}{number} {index}"))).collect()
 }
 
 /// Builds the join conditions for `keys`; `true` if there are no keys.
