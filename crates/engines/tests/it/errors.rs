@@ -220,4 +220,8 @@ async fn subqueries_without_a_plan_are_refused_in_words_of_the_statement() {
     let of_both = "SELECT f.id FROM flights f LEFT JOIN planes p ON EXISTS (SELECT 1 FROM planes q WHERE \
                    q.tailNum = f.tailNum AND q.seats = p.seats)";
     assert_snapshot!(node.refusal(of_both).await, @"invalid_arguments: a subquery in ON of an outer join is not supported where it uses columns of both tables; join the tables in a query in FROM, and use the subquery there");
+    let window = "SELECT sum(id) OVER (PARTITION BY generate_series(1, 2)) AS s FROM flights";
+    assert_snapshot!(node.refusal(window).await, @"invalid_arguments: an expression is not supported at its place in the statement");
+    let distinct = "SELECT DISTINCT ON (id) id, generate_series(1, 2) AS s FROM flights ORDER BY id";
+    assert_snapshot!(node.refusal(distinct).await, @"invalid_arguments: this is not supported: set-returning functions beside DISTINCT ON and ORDER BY that do not name them; write DISTINCT ON and ORDER BY in a subquery in FROM, and the function in the query around it");
 }
