@@ -96,7 +96,6 @@ SELECT a.id, b.id FROM customers a, customers b WHERE a.id < b.id ORDER BY 1, 2
 
 SELECT * FROM ((customers c JOIN orders o ON o.customer_id = c.id) JOIN items i ON i.order_id = o.id) ORDER BY o.id, i.line
 
--- not understood: a join within a join without brackets
 SELECT count(*) FROM customers c JOIN orders o JOIN items i ON i.order_id = o.id ON o.customer_id = c.id
 
 -- lateral
