@@ -14,7 +14,6 @@ mod route;
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -26,10 +25,10 @@ use tidegate_runtime::{Call, RequestBodyTypes, TransportGroup};
 use self::route::TelemetryRoute;
 pub(super) use self::route::{PATHS, is_telemetry_path};
 use super::answer::{ProblemDetails, ProblemType, apply_trace_headers, into_response, options_response};
-use super::body;
 use super::caller::{HttpCallerResolver, RequestCredentials};
 use super::data::{StreamedBody, expects_continue, to_problem};
 use super::state::{HttpState, PeerAddress};
+use super::{body, browser_page};
 
 pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
@@ -37,7 +36,7 @@ pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Re
     let peer = PeerAddress::from_extensions(&parts.extensions);
     let Some(route) = TelemetryRoute::parse(parts.uri.path()).filter(|route| route.is_meant(&parts.headers)) else {
         body::discard(body.take(), http_state.options.read_within).await;
-        return not_found();
+        return browser_page::not_found(&parts.headers, &http_state.reloadable_options());
     };
     let problem = match respond(&http_state, &route, &parts, &body).await {
         Ok(response) => return into_response(&http_state, peer, Ok(response)),
@@ -48,7 +47,7 @@ pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Re
         body::discard(body.take(), http_state.options.read_within).await;
     }
     if route == TelemetryRoute::Root && !is_refused_caller(&problem) {
-        return not_found();
+        return browser_page::not_found(&parts.headers, &http_state.reloadable_options());
     }
     let message = failure::message(&problem);
     let response = into_response(&http_state, peer, Err(problem));
@@ -108,13 +107,6 @@ fn no_receiver(route: &TelemetryRoute) -> Error {
 /// Whether the problem is that of a caller without valid credentials.
 fn is_refused_caller(problem: &ProblemDetails) -> bool {
     problem.status() == StatusCode::UNAUTHORIZED
-}
-
-/// The answer at paths that do not exist.
-fn not_found() -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NOT_FOUND;
-    response
 }
 
 /// The media type and the coding of a body.
