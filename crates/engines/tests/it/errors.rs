@@ -221,7 +221,13 @@ async fn subqueries_without_a_plan_are_refused_in_words_of_the_statement() {
                    q.tailNum = f.tailNum AND q.seats = p.seats)";
     assert_snapshot!(node.refusal(of_both).await, @"invalid_arguments: a subquery in ON of an outer join is not supported where it uses columns of both tables; join the tables in a query in FROM, and use the subquery there");
     let window = "SELECT sum(id) OVER (PARTITION BY generate_series(1, 2)) AS s FROM flights";
-    assert_snapshot!(node.refusal(window).await, @"invalid_arguments: an expression is not supported at its place in the statement");
+    assert_snapshot!(node.refusal(window).await, @r"
+    invalid_arguments: an expression is not supported at its place in the statement
+    Compute the expression in SELECT of a query in FROM, and use its column.
+    ");
     let distinct = "SELECT DISTINCT ON (id) id, generate_series(1, 2) AS s FROM flights ORDER BY id";
-    assert_snapshot!(node.refusal(distinct).await, @"invalid_arguments: this is not supported: set-returning functions beside DISTINCT ON and ORDER BY that do not name them; write DISTINCT ON and ORDER BY in a subquery in FROM, and the function in the query around it");
+    assert_snapshot!(node.refusal(distinct).await, @r#"
+    invalid_arguments: this is not supported: set-returning functions beside DISTINCT ON and ORDER BY that do not name them; write DISTINCT ON and ORDER BY in a subquery in FROM, and the function in the query around it
+    The SQL is PostgreSQL's; the page "SQL over files" (docs/reference/sql.md) lists the differences.
+    "#);
 }
