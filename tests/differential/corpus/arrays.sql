@@ -234,7 +234,7 @@ FROM nums n WHERE id < 6 ORDER BY id;
 SELECT id FROM nums n WHERE EXISTS (SELECT 1 FROM flights f WHERE f.month = ANY (ARRAY[n.i1, n.i2]) AND f.carrier = 'HA') ORDER BY id;
 SELECT id, a, o FROM nums, unnest(ARRAY[i1, NULL, i2]) WITH ORDINALITY AS u (a, o) WHERE id < 3 ORDER BY id, o;
 SELECT id, x FROM nums, unnest(ARRAY[[i1, i2], [id, 0]]) AS x WHERE id IN (1, 2) ORDER BY id, x;
-SELECT id, (SELECT ARRAY['2013-01-01', da] FROM t_types t WHERE t.id = n.id) AS d FROM nums n WHERE id < 4
+SELECT id, (SELECT ARRAY[d1, o.d2, 0.5]) AS a, (SELECT ARRAY['2013-01-01', da] FROM t_types t WHERE t.id = o.id) AS d FROM nums o WHERE id < 4
 ORDER BY id;
 SELECT o.id, r.a, r.b FROM nums o, ROWS FROM (unnest(ARRAY[o.i1, o.i2]), generate_series(1, 3)) AS r (a, b) WHERE id = 1 ORDER BY b;
 -- fails
