@@ -93,13 +93,17 @@ async fn functions_that_only_read_are_allowed_everywhere() {
 
 #[tokio::test]
 async fn errors_of_functions_have_the_message_of_the_server() {
-    let scene = TestDatabase::new("CREATE EXTENSION pgcrypto").await;
+    let scene = TestDatabase::new("").await;
+    let mut errors =
+        vec![("SELECT has_database_privilege('nowhere', 'connect')", "database \"nowhere\" does not exist")];
+    // The package of PostgreSQL 18 from PyPI has no pgcrypto.
+    if scene.value("EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pgcrypto')").await == "true" {
+        scene.run("CREATE EXTENSION pgcrypto").await;
+        errors.push(("SELECT dearmor('no armor')", "Corrupt ascii-armor"));
+        errors.push((r"SELECT pgp_sym_decrypt('\x00'::bytea, 'key')", "Wrong key or corrupt data"));
+    }
     let node = scene.open(PostgresOptions::default());
-    for (sql, message) in [
-        ("SELECT dearmor('no armor')", "Corrupt ascii-armor"),
-        (r"SELECT pgp_sym_decrypt('\x00'::bytea, 'key')", "Wrong key or corrupt data"),
-        ("SELECT has_database_privilege('nowhere', 'connect')", "database \"nowhere\" does not exist"),
-    ] {
+    for (sql, message) in errors {
         let answer = node.run_to_text(sql).await;
         assert!(answer.starts_with(&format!("invalid_arguments: {message}")), "{sql}: {answer}");
     }
