@@ -103,6 +103,12 @@ impl StoredResult {
         self.header.rows_max.filter(|max| self.progress().rows() >= *max)
     }
 
+    /// The requested number of rows, unless the result has ended with fewer.
+    pub fn row_limit(&self) -> Option<u64> {
+        let progress = self.progress();
+        self.header.rows_max.filter(|max| progress.end.is_none() || progress.rows() >= *max)
+    }
+
     pub(crate) fn new(header: ResultHeader, folder: PathBuf, schema: SchemaRef, stage: ResultProgress) -> Arc<Self> {
         let (stored_bytes, progress) = (AtomicU64::new(stage.bytes()), watch::Sender::new(stage));
         let (link_holders, reserved_bytes, is_damaged, read_ahead) = Default::default();

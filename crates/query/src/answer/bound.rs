@@ -3,7 +3,7 @@
 use tidegate_core::Budget;
 
 /// Bytes of the budget that are reserved for the notice about missing rows.
-const NOTICE_BYTES: usize = 300;
+const NOTICE_BYTES: usize = 400;
 /// Smaller budgets reserve nothing.
 const NOTICE_BUDGET_MIN_BYTES: usize = 10 * NOTICE_BYTES;
 
@@ -32,14 +32,23 @@ pub(crate) struct TruncationHints {
 #[derive(Debug, Clone)]
 pub(crate) struct NextPage {
     pub(crate) cursor: String,
+    /// The maximum number of stored rows, if the query may have more.
+    pub(crate) rows_max: Option<u64>,
     /// The URI of the stored result, for callers that may read it.
     pub(crate) uri: Option<String>,
 }
 
 impl NextPage {
     pub(crate) fn hint(&self) -> String {
-        let whole = self.uri.as_ref().map(|uri| format!(" The full result is stored at {uri}.")).unwrap_or_default();
-        format!("To continue, repeat the call with \"cursor\": \"{}\".{whole}", self.cursor)
+        let place = self.uri.as_ref().map(|uri| format!(" at {uri}")).unwrap_or_default();
+        let stored = match self.rows_max {
+            Some(max) => format!(
+                " At most the first {max} rows (limit, max_rows) are stored{place}; raise the limit to store more."
+            ),
+            None if place.is_empty() => place,
+            None => format!(" The rows are stored{place}."),
+        };
+        format!("To continue, repeat the call with \"cursor\": \"{}\".{stored}", self.cursor)
     }
 }
 

@@ -95,7 +95,7 @@ pub(crate) fn stored_result_link(uri: &str) -> Content {
         uri: uri.to_owned(),
         name: "stored result".to_owned(),
         title: None,
-        description: Some("The manifest of all rows of this answer".to_owned()),
+        description: Some("The manifest of the stored rows".to_owned()),
         mime_type: Some("application/json".to_owned()),
         size_bytes: None,
     })

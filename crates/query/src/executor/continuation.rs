@@ -53,7 +53,7 @@ impl<'a> AnswerRecorder<'a> {
         Some(Self { store, database, policies, rows_max, is_linked, cache_key, job, query })
     }
 
-    /// Ends `answer`, which contains the first `visible` of `rows`, and then stores all of them.
+    /// Ends `answer`, which contains the first `visible` of `rows`, and then stores them, up to the row limit.
     pub(super) async fn continue_in_store(
         &self,
         rows: RecordBatchStream,
@@ -73,9 +73,9 @@ impl<'a> AnswerRecorder<'a> {
         let uri = result.header().id.uri();
         job.set_result_uri(uri.clone());
         let cursor = store.create_cursor(&result, visible, compute_query_id(job), job.caller());
-        let next = NextPage { cursor, uri: is_linked.then_some(uri) };
+        let next = NextPage { cursor, rows_max: result.row_limit(), uri: is_linked.then_some(uri) };
         hints.budget = next.hint();
-        job.report_step(QueryStep::Storing);
+        job.report_step(QueryStep::Storing { rows_max: self.rows_max });
         let metadata = answer.finish(&hints, Some(&next)).await?;
         reply.end_early(metadata, store.limits().timeout).await?;
         writer.write_all(rows, visible, job).await?;
@@ -191,7 +191,8 @@ impl ResultPage<'_> {
             return if is_last { report_if_incomplete(result, metadata, job, reply).await } else { Ok(metadata) };
         };
         let cursor = store.create_cursor(result, row + visible, compute_query_id(job), job.caller());
-        let next = NextPage { cursor, uri: is_linked.then(|| result.header().id.uri()) };
+        let uri = is_linked.then(|| result.header().id.uri());
+        let next = NextPage { cursor, rows_max: result.row_limit(), uri };
         hints.limit = Some(next.hint());
         hints.budget = next.hint();
         answer.finish(&hints, Some(&next)).await

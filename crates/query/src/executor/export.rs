@@ -197,13 +197,15 @@ impl ExportPreview<'_> {
         let stage = self.result.progress();
         let state = match &stage.end {
             None => "and more are being written".to_owned(),
-            Some(end) => end
-                .reason()
-                .map_or_else(|| "which are all".to_owned(), |reason| format!("and the result is incomplete: {reason}")),
+            Some(end) => match (end.reason(), self.result.reached_row_limit()) {
+                (Some(reason), _) => format!("and the result is incomplete: {reason}"),
+                (None, Some(_)) => "as many as requested (limit, max_rows); more may exist".to_owned(),
+                (None, None) => "which are all".to_owned(),
+            },
         };
         format!(
             "Showing the first {visible} rows, and a summary of the columns over the first {read}. Stored: {} rows so \
-             far, {state}. All of them: {}, over HTTP /results/{id}/data. Page by page: repeat the call with \
+             far, {state}. The stored rows: {}, over HTTP /results/{id}/data. Page by page: repeat the call with \
              \"cursor\": \"{}\".",
             stage.rows(),
             id.uri(),

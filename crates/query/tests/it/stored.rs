@@ -8,7 +8,8 @@ use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tidegate_core::{
-    AuthMethod, Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, Grants, Principal, TransportKind,
+    AuthMethod, Budget, CallLimits, CallOrigin, CallTarget, Caller, ClientCapabilities, Content, Error, Grants,
+    Principal, TransportKind,
 };
 use tidegate_query::{AnswerMode, Database, Executor, OutputFormat, OverflowPolicy, PageOptions, QueryRequest};
 use tidegate_results::{ResultEnd, ResultId, ResultStore, StoreLimits};
@@ -127,7 +128,10 @@ impl StoredAnswers {
     }
 
     pub(crate) async fn call(&self, caller: &Caller, arguments: Value) -> ToolAnswer {
-        let mut reply = self.begin(caller, arguments);
+        Self::read(self.begin(caller, arguments)).await
+    }
+
+    async fn read(mut reply: Reply) -> ToolAnswer {
         let (mut text, mut lines, mut links) = (String::new(), Vec::new(), Vec::new());
         while let Some(event) = reply.next().await {
             match event {
@@ -183,7 +187,7 @@ async fn stores_overflow_and_pages_through_it() {
     let first = scene.call(&ann, json!({})).await;
     let id = id_of(&first.links[0]);
     let message = first.lines[0].replace(first.cursor().unwrap(), "CURSOR").replace(&id.to_string(), "ID");
-    insta::assert_snapshot!(message, @r#"Showing the first 45 rows, as many as fit into 400 bytes; more exist. To continue, repeat the call with "cursor": "CURSOR". The full result is stored at tidegate://results/ID."#);
+    insta::assert_snapshot!(message, @r#"Showing the first 45 rows, as many as fit into 400 bytes; more exist. To continue, repeat the call with "cursor": "CURSOR". The rows are stored at tidegate://results/ID."#);
     let (rows, end) = scene.stored(&ann, id).await;
     assert_eq!((rows, end), ((0..1000).collect(), Some(ResultEnd::Complete)));
     let mut seen = first.numbers();
@@ -206,6 +210,28 @@ async fn last_page_reports_row_limit() {
     assert_eq!([first.numbers(), last.numbers()].concat(), (0..70).collect::<Vec<i64>>());
     assert_eq!((&last.metadata["dev.tidegate/truncated"], last.cursor()), (&json!(true), None));
     insta::assert_snapshot!(last.lines[0], @r#"These are the last of the 70 requested rows (limit, max_rows); more may exist. Raise the limit, or use delivery: "blocks" to store all rows."#);
+}
+
+#[tokio::test]
+async fn states_how_many_rows_are_stored() {
+    let scene = StoredAnswers::new(FakeDatabase::counting(20, 50), limits()).await;
+    let ann = caller_named("ann");
+    let first = scene.call(&ann, json!({"max_rows": 70})).await;
+    let page = scene.call(&ann, json!({"cursor": first.cursor().unwrap(), "limit": 5})).await;
+    let mut call = Call::new(CallTarget::Tool("ask".to_owned()), ann);
+    call.arguments = json!({"max_rows": 30, "delivery": "blocks"}).as_object().unwrap().clone();
+    call.client_capabilities = ClientCapabilities { tasks: true, ..ClientCapabilities::default() };
+    let export = StoredAnswers::read(scene.registry.call(call).unwrap()).await;
+    let mut notes = Vec::new();
+    for (answer, linked) in [(&first, &first), (&page, &first), (&export, &export)] {
+        let id = id_of(&linked.links[0]).to_string();
+        notes.push(answer.lines.last().unwrap().replace(answer.cursor().unwrap(), "CURSOR").replace(&id, "ID"));
+    }
+    insta::assert_snapshot!(notes.join("\n"), @r#"
+    Showing the first 45 rows, as many as fit into 400 bytes; more exist. To continue, repeat the call with "cursor": "CURSOR". At most the first 70 rows (limit, max_rows) are stored at tidegate://results/ID; raise the limit to store more.
+    Showing rows 46 to 50; more exist. To continue, repeat the call with "cursor": "CURSOR". At most the first 70 rows (limit, max_rows) are stored; raise the limit to store more.
+    Showing the first 10 rows, and a summary of the columns over the first 30. Stored: 30 rows so far, as many as requested (limit, max_rows); more may exist. The stored rows: tidegate://results/ID, over HTTP /results/ID/data. Page by page: repeat the call with "cursor": "CURSOR".
+    "#);
 }
 
 #[tokio::test]

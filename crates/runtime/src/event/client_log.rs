@@ -75,8 +75,12 @@ fn log_step(job: &Job, step: QueryStep<'_>) {
         QueryStep::Spilled { files, bytes } => job.log_for_client(LogLevel::Notice, QUERY, || {
             json!({"message": "the query exceeded its memory and used temporary files", "files": files, "bytes": bytes})
         }),
-        QueryStep::Storing => job.log_for_client(LogLevel::Notice, QUERY, || {
-            json!({"message": "the rows do not fit into the answer; all of them are stored"})
+        QueryStep::Storing { rows_max } => job.log_for_client(LogLevel::Notice, QUERY, || {
+            let mut message = json!({"message": "the rows do not fit into the answer and are stored"});
+            if let Some(rows_max) = rows_max {
+                message["rows_max"] = rows_max.into();
+            }
+            message
         }),
         QueryStep::NodesMissing { nodes } => job.log_for_client(LogLevel::Warning, QUERY, || {
             let message = json!({"message": "the answer is partial: nodes are missing", "count": nodes.nodes.len()});

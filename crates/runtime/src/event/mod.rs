@@ -166,8 +166,11 @@ pub enum QueryStep<'a> {
         /// The size of the files.
         bytes: usize,
     },
-    /// All rows are stored, because they do not fit into the answer.
-    Storing,
+    /// The rows are stored, because they do not fit into the answer.
+    Storing {
+        /// The maximum number of stored rows, if the call has a row limit.
+        rows_max: Option<u64>,
+    },
     /// The answer lacks the rows of some nodes of a network.
     NodesMissing {
         /// The nodes.
