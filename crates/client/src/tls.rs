@@ -1,8 +1,9 @@
-//! TLS of a client: the authorities that it trusts, and the errors that another attempt does not mend.
+//! TLS of a client: the authorities that it trusts, and the errors of connections that another attempt does not mend.
 
 use std::error::Error;
 use std::fmt::Display;
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -58,9 +59,26 @@ impl TrustedAuthorities {
     }
 }
 
+/// Why a request to the server fails, if another attempt would fail too. A server that has answered before speaks HTTP.
+pub(crate) fn permanent_request_error(error: &reqwest::Error, has_answered: bool) -> Option<String> {
+    let missing_tls = || missing_tls_error(error).filter(|_| !has_answered);
+    permanent_tls_error(error).filter(|_| error.is_connect()).or_else(missing_tls)
+}
+
 /// Why TLS with the server fails, if another attempt would fail too.
 pub(crate) fn permanent_tls_error(error: &(dyn Error + 'static)) -> Option<String> {
     find_tls_error(error).map(explain)
+}
+
+/// The error of a request without TLS to a server that uses TLS: it answers with an alert instead of HTTP.
+pub(crate) fn missing_tls_error(error: &(dyn Error + 'static)) -> Option<String> {
+    // The libraries have no error of their own for it.
+    let is_no_http = std::iter::successors(Some(error), |error| error.source())
+        .any(|error| error.to_string().contains("invalid HTTP version"));
+    is_no_http.then(|| {
+        "the server does not answer in HTTP at this address; if it uses TLS, its URL begins with https:// or wss://"
+            .to_owned()
+    })
 }
 
 fn find_tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
@@ -86,7 +104,8 @@ fn explain(error: &rustls::Error) -> String {
 
 fn explain_flaw(flaw: &CertificateError) -> String {
     match flaw {
-        CertificateError::UnknownIssuer => {
+        // A bad signature: an authority with the same name, often localhost, is known here.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "the certificate of the server is signed by no known authority; --ca FILE names the certificate of its \
              authority, or its own if it is self-signed"
                 .to_owned()
@@ -96,12 +115,51 @@ fn explain_flaw(flaw: &CertificateError) -> String {
             "the certificate of the server is one of an authority; create it with basicConstraints=critical,CA:FALSE"
                 .to_owned()
         }
+        CertificateError::ExpiredContext { time, not_after } => format!(
+            "the certificate of the server expired {} ago; renew it there, or correct the clock of this machine",
+            describe_time(time.as_secs().saturating_sub(not_after.as_secs()))
+        ),
+        CertificateError::NotValidYetContext { time, not_before } => format!(
+            "the certificate of the server is valid only in {}; correct the clock of this machine or of the server",
+            describe_time(not_before.as_secs().saturating_sub(time.as_secs()))
+        ),
+        CertificateError::NotValidForNameContext { expected, presented } if presented.is_empty() => {
+            let (kind, name) =
+                (if expected.to_str().parse::<IpAddr>().is_ok() { "IP" } else { "DNS" }, expected.to_str());
+            format!("the certificate of the server names no host; create it with subjectAltName={kind}:{name}")
+        }
+        CertificateError::NotValidForNameContext { expected, presented } => format!(
+            "the certificate of the server is for {}, not for {}; use one of its names in the URL, or a certificate \
+             that has this name too",
+            presented.iter().map(|name| plain_name(name)).collect::<Vec<_>>().join(", "),
+            expected.to_str()
+        ),
         other => format!("the certificate of the server is not valid: {other}"),
     }
 }
 
+/// `name` as in a URL. The library writes `DnsName("a.example.com")`.
+fn plain_name(name: &str) -> &str {
+    let inner = name.split_once('(').map_or(name, |(_, inner)| inner);
+    inner.trim_matches([')', '"'])
+}
+
+fn describe_time(seconds: u64) -> String {
+    let (number, unit) = match seconds {
+        0..120 => (seconds, "seconds"),
+        120..7_200 => (seconds / 60, "minutes"),
+        7_200..172_800 => (seconds / 3_600, "hours"),
+        _ => (seconds / 86_400, "days"),
+    };
+    format!("{number} {unit}")
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use rustls::pki_types::{ServerName, UnixTime};
+
     use super::*;
 
     #[test]
@@ -111,6 +169,27 @@ mod tests {
         assert!(permanent_tls_error(&nested).is_some_and(|reason| reason.contains("--ca FILE")));
         let lost = io::Error::other(io::Error::from(io::ErrorKind::ConnectionReset));
         assert_eq!(permanent_tls_error(&lost), None);
+    }
+
+    #[test]
+    fn flaws_of_certificates_have_advice() {
+        let time = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        let (expected, now) = (ServerName::try_from("data.example.com").unwrap(), time(10_000_000));
+        let presented = vec!["DnsName(\"localhost\")".to_owned(), "IpAddress(127.0.0.1)".to_owned()];
+        let flaws = [
+            CertificateError::BadSignature,
+            CertificateError::ExpiredContext { time: now, not_after: time(10_000_000 - 259_200) },
+            CertificateError::NotValidYetContext { time: now, not_before: time(10_000_090) },
+            CertificateError::NotValidForNameContext { expected: expected.clone(), presented },
+            CertificateError::NotValidForNameContext { expected, presented: Vec::new() },
+        ];
+        insta::assert_snapshot!(flaws.iter().map(explain_flaw).collect::<Vec<_>>().join("\n"), @"
+        the certificate of the server is signed by no known authority; --ca FILE names the certificate of its authority, or its own if it is self-signed
+        the certificate of the server expired 3 days ago; renew it there, or correct the clock of this machine
+        the certificate of the server is valid only in 90 seconds; correct the clock of this machine or of the server
+        the certificate of the server is for localhost, 127.0.0.1, not for data.example.com; use one of its names in the URL, or a certificate that has this name too
+        the certificate of the server names no host; create it with subjectAltName=DNS:data.example.com
+        ");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::fetch::error::FetchError;
 use crate::fetch::progress::DownloadEvent;
 use crate::http_client::{http_client, read_refusal};
 use crate::refusal::{ServerMessage, ServerRefusal, sanitize};
-use crate::tls::permanent_tls_error;
+use crate::tls::permanent_request_error;
 
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Attempts at a server that has never responded. Its address is then more likely wrong than the server is unavailable.
@@ -125,7 +125,7 @@ impl ResultClient {
     }
 
     fn connection_failure(&self, error: &reqwest::Error) -> RequestFailure {
-        match permanent_tls_error(error).filter(|_| error.is_connect()) {
+        match permanent_request_error(error, self.has_answered.load(Ordering::Relaxed)) {
             Some(reason) => RequestFailure::Permanent(FetchError::Tls { subject: self.subject.clone(), reason }),
             None => RequestFailure::from_connection(innermost_cause(error), !error.is_connect()),
         }

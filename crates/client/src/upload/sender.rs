@@ -18,7 +18,7 @@ use super::receipt::UploadReceipt;
 use crate::fetch::ResultServer;
 use crate::http_client::{http_client, read_refusal};
 use crate::refusal::{ServerMessage, ServerRefusal, sanitize};
-use crate::tls::permanent_tls_error;
+use crate::tls::permanent_request_error;
 
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Attempts at a server that has never responded. Its address is then more likely wrong than the server is unavailable.
@@ -179,7 +179,7 @@ impl Uploader {
     }
 
     fn connection_failure(&self, error: &reqwest::Error) -> Failure {
-        match permanent_tls_error(error).filter(|_| error.is_connect()) {
+        match permanent_request_error(error, self.has_answered.load(Ordering::Relaxed)) {
             Some(reason) => Failure::Permanent(UploadError::Tls { subject: self.subject.clone(), reason }),
             None => Failure::Transient {
                 reason: format!("the connection failed: {}", innermost_cause(error)),

@@ -34,7 +34,7 @@ use super::options::{BridgeNotice, BridgeOptions};
 use super::output::Output;
 use super::request::{ClientRequest, ModernMetadata, RequestState, ServerTransport};
 use crate::http_client::http_client;
-use crate::tls::permanent_tls_error;
+use crate::tls::{missing_tls_error, permanent_tls_error};
 
 /// Shorter than that of servers: a call on a connection that was just closed fails, because it may have run.
 const IDLE_WITHIN: Duration = Duration::from_secs(2);
@@ -281,7 +281,10 @@ impl HttpTransport {
                     return Ok(response);
                 }
                 Err(error) if error.is_connect() => error,
-                Err(error) => return Err(BridgeError::ConnectionLost { reason: innermost_cause(&error) }),
+                Err(error) => {
+                    let reason = missing_tls_error(&error).unwrap_or_else(|| innermost_cause(&error));
+                    return Err(BridgeError::ConnectionLost { reason });
+                }
             };
             state.set_may_have_been_sent(false);
             if let Some(reason) = permanent_tls_error(&error) {

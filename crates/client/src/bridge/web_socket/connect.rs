@@ -18,7 +18,7 @@ use crate::bridge::incoming::{MessageShape, replace_line_breaks};
 use crate::bridge::options::BridgeNotice;
 use crate::bridge::request::is_same_id;
 use crate::refusal::{ServerMessage, ServerRefusal};
-use crate::tls::permanent_tls_error;
+use crate::tls::{missing_tls_error, permanent_tls_error};
 
 const MCP: HeaderValue = HeaderValue::from_static("mcp");
 
@@ -64,7 +64,7 @@ impl WebSocketTransport {
 
     fn to_connect_error(&self, error: tungstenite::Error) -> ConnectError {
         let tungstenite::Error::Http(response) = error else {
-            return match permanent_tls_error(&error) {
+            return match permanent_tls_error(&error).or_else(|| missing_tls_error(&error)) {
                 Some(reason) => ConnectError::Refused(BridgeError::Tls { reason }),
                 None => ConnectError::Unreachable(error.to_string()),
             };

@@ -338,11 +338,16 @@ fn serve_self_signed(is_ca: rcgen::IsCa) -> (Server, ConfiguredFolder) {
 
 /// What our clients print: of a query, and of the bridge over HTTP and over WebSocket.
 fn run_clients(server: &Server, configured: &ConfiguredFolder, more: &[&str]) -> Vec<String> {
-    let base = server.url.strip_suffix("/mcp").unwrap();
-    let web_socket = format!("{}/mcp/ws", base.replacen("https", "wss", 1));
+    run_clients_at(&server.url, configured, more)
+}
+
+/// The same at another URL of its MCP endpoint.
+fn run_clients_at(url: &str, configured: &ConfiguredFolder, more: &[&str]) -> Vec<String> {
+    let base = url.strip_suffix("/mcp").unwrap();
+    let web_socket = format!("{}/mcp/ws", base.replacen("http", "ws", 1));
     let commands: [&[&str]; 3] = [
         &["export", "SELECT 6 * 7 AS answer", "-o", "out.csv", "--force", "--connect", base],
-        &["stdio", "--connect", &server.url],
+        &["stdio", "--connect", url],
         &["stdio", "--connect", &web_socket],
     ];
     let run = |command: &&[&str]| {
@@ -369,6 +374,10 @@ fn our_clients_trust_the_certificate_that_they_are_given() {
     for output in run_clients(&server, &configured, &[]) {
         assert!(output.contains("signed by no known authority; --ca FILE"), "{output}");
         assert!(!output.contains("attempts") && !output.contains("could not be reached"), "{output}");
+    }
+    for output in run_clients_at(&server.url.replacen("https", "http", 1), &configured, &[]) {
+        assert!(output.contains("its URL begins with https:// or wss://"), "{output}");
+        assert!(!output.contains("attempts"), "{output}");
     }
     let wrong = run_clients(&server, &configured, &["--ca", "key.pem"]);
     assert!(wrong.iter().all(|output| output.contains("it contains no certificate in PEM format")), "{wrong:?}");
