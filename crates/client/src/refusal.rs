@@ -36,10 +36,20 @@ impl ServerRefusal {
 }
 
 const MESSAGE_CHARACTERS_MAX: usize = 500;
+/// The maximum number of valid values in a message; the nearest come first.
+const CHOICES_MAX: usize = 10;
+/// The prefix of `type` in a problem document of Tidegate.
+const PROBLEM_TYPE_PREFIX: &str = "tag:tidegate.dev,2026:problem/";
+/// The name of the problem of a path that the server does not have.
+const NO_SUCH_PATH: &str = "no_such_path";
 
 /// The server's own message, bounded; it is appended to our message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ServerMessage(String);
+pub struct ServerMessage {
+    text: String,
+    /// Whether Tidegate itself refused the request, and has its path.
+    is_refused_call: bool,
+}
 
 impl ServerMessage {
     /// `text` without control characters and without `secret`.
@@ -48,7 +58,7 @@ impl ServerMessage {
             Some(secret) if !secret.is_empty() => text.replace(secret, "…"),
             _ => text.to_owned(),
         };
-        Self(sanitize(&text))
+        Self { text: sanitize(&text), is_refused_call: false }
     }
 
     /// The message of a JSON-RPC error, of a problem document, or of a plain text body.
@@ -63,14 +73,32 @@ impl ServerMessage {
         if let Some(message) = problem["error"]["message"].as_str() {
             return Self::new(message, secret);
         }
-        let output = |name: &str| problem[name].as_str().filter(|text| !text.is_empty());
-        let sentences = [output("detail").or_else(|| output("title")), output("hint")];
-        Self::new(&sentences.into_iter().flatten().collect::<Vec<_>>().join("; "), secret)
+        let name = problem["type"].as_str().and_then(|name| name.strip_prefix(PROBLEM_TYPE_PREFIX));
+        let is_refused_call = name.is_some_and(|name| name != NO_SUCH_PATH);
+        Self { is_refused_call, ..Self::new(&describe_problem(&problem), secret) }
     }
 
     pub(crate) fn text(&self) -> &str {
-        &self.0
+        &self.text
     }
+
+    /// Whether the server refused the call itself: nothing runs, and the path is right.
+    pub(crate) fn is_refused_call(&self) -> bool {
+        self.is_refused_call
+    }
+}
+
+/// The sentences of a problem document: what was wrong, the valid values, and the next step.
+fn describe_problem(problem: &Value) -> String {
+    let member = |name: &str| problem[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let items = |name: &str| problem[name].as_array().map(Vec::as_slice).unwrap_or_default();
+    let violations = items("violations")
+        .iter()
+        .filter_map(|violation| Some(format!("{}: {}", violation["path"].as_str()?, violation["message"].as_str()?)));
+    let choices: Vec<&str> = items("choices").iter().filter_map(Value::as_str).take(CHOICES_MAX).collect();
+    let choices = (!choices.is_empty()).then(|| format!("valid choices: {}", choices.join(", ")));
+    let detail = member("detail").or_else(|| member("title"));
+    detail.into_iter().chain(violations).chain(choices).chain(member("hint")).collect::<Vec<_>>().join("; ")
 }
 
 /// `text` of a server without control characters, bounded.
@@ -81,7 +109,7 @@ pub(crate) fn sanitize(text: &str) -> String {
 
 impl fmt::Display for ServerMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { Ok(()) } else { write!(f, "; the server reports: {}", self.0) }
+        if self.text.is_empty() { Ok(()) } else { write!(f, "; the server reports: {}", self.text) }
     }
 }
 
@@ -96,6 +124,11 @@ mod tests {
         assert_eq!(text(problem), "; the server reports: the result has expired; ask again");
         assert_eq!(text(r#"{"id":null,"error":{"code":1,"message":"no"}}"#), "; the server reports: no");
         assert_eq!(text(r#"{"title":"Too many calls"}"#), "; the server reports: Too many calls");
+        let choices = r#"{"detail":"there is no table \"fligths\"","violations":[{"path":"limit","message":"too large"}],
+            "choices":["flights","planes"],"hint":"Call list_tables."}"#;
+        let message = "; the server reports: there is no table \"fligths\"; limit: too large; valid choices: flights, \
+                       planes; Call list_tables.";
+        assert_eq!(text(choices), message);
         assert_eq!(text("no tide_abc\u{1b}[2Jhere\n"), "; the server reports: no … [2Jhere");
         assert_eq!(text("<html><body>502</body></html>"), "");
         assert_eq!(text(""), "");

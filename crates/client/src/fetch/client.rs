@@ -141,8 +141,10 @@ impl ResultClient {
         let subject = self.subject.clone();
         RequestFailure::Permanent(match status.as_u16() {
             408 | 429 | 502..=504 => {
-                let reason = format!("the server is not ready ({}){message}", status.as_u16());
-                return RequestFailure::Transient { reason, retry_after, may_have_been_received: true };
+                let status = status.as_u16();
+                let reason = format!("the server is not ready ({status}){message}");
+                let refused_call = message.is_refused_call().then_some((status, message));
+                return RequestFailure::Transient { reason, retry_after, may_have_been_received: true, refused_call };
             }
             401 if matches!(self.credential, ResultCredential::Link(_)) => FetchError::LinkExpired { subject, message },
             404 | 410 => FetchError::ResultNotFound { subject, message },
@@ -200,14 +202,20 @@ impl<'a> RetryState<'a> {
 #[derive(Debug)]
 pub(crate) enum RequestFailure {
     /// A later attempt may succeed.
-    Transient { reason: String, retry_after: Duration, may_have_been_received: bool },
+    Transient {
+        reason: String,
+        retry_after: Duration,
+        may_have_been_received: bool,
+        /// The status and the message of a server that refused the call, so that nothing runs.
+        refused_call: Option<(u16, ServerMessage)>,
+    },
     /// A later attempt would fail too.
     Permanent(FetchError),
 }
 
 impl RequestFailure {
     pub(crate) fn from_connection(reason: String, may_have_been_received: bool) -> Self {
-        Self::Transient { reason, retry_after: Duration::ZERO, may_have_been_received }
+        Self::Transient { reason, retry_after: Duration::ZERO, may_have_been_received, refused_call: None }
     }
 }
 

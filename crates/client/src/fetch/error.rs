@@ -92,6 +92,15 @@ impl FetchError {
         }
     }
 
+    /// The error for the status 404 of a path of REST: the server has no REST, or what the call names is not there.
+    pub(crate) fn path_not_found(subject: String, message: ServerMessage) -> Self {
+        let status = 404;
+        match message.is_refused_call() {
+            true => Self::RequestRejected { subject, status, message },
+            false => Self::RestNotFound { subject, status, message },
+        }
+    }
+
     pub(crate) fn disk_error(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| match source.kind() {

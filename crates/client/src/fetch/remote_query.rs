@@ -45,6 +45,10 @@ pub async fn start_query(
     }
     let json = body.to_string();
     let attempt = async || match start_query_once(&client, server.sql_url(), &json).await {
+        Err(RequestFailure::Transient { refused_call: Some((status, message)), .. }) => {
+            let subject = client.subject().to_owned();
+            Err(RequestFailure::Permanent(FetchError::RequestRejected { subject, status, message }))
+        }
         Err(RequestFailure::Transient { reason, may_have_been_received: true, .. }) => {
             let subject = client.subject().to_owned();
             Err(RequestFailure::Permanent(FetchError::ResponseLost { subject, reason }))
@@ -53,7 +57,7 @@ pub async fn start_query(
     };
     let started = run_until_cancelled(stop, client.retry(attempt)).await;
     started.map(|id| server.result(id)).map_err(|error| match error {
-        FetchError::ResultNotFound { subject, message } => FetchError::RestNotFound { subject, status: 404, message },
+        FetchError::ResultNotFound { subject, message } => FetchError::path_not_found(subject, message),
         error => error,
     })
 }

@@ -46,7 +46,7 @@ pub async fn control_transports(
     };
     let answered = run_until_cancelled(stop, client.retry(attempt)).await;
     answered.map_err(|error| match error {
-        FetchError::ResultNotFound { subject, message } => FetchError::RestNotFound { subject, status: 404, message },
+        FetchError::ResultNotFound { subject, message } => FetchError::path_not_found(subject, message),
         error => error,
     })
 }

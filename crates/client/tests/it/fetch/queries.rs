@@ -70,6 +70,40 @@ async fn query_is_not_resent_after_a_lost_response() {
     }
 }
 
+/// The problem of a call, as a server answers it.
+fn call_problem(status: &str, name: &str, detail: &str) -> TestResponse {
+    let problem = json!({"type": format!("tag:tidegate.dev,2026:problem/{name}"), "title": "No", "detail": detail,
+        "choices": ["orders", "order_items"], "hint": "Call list_tables."});
+    TestResponse::new(status, &[("Content-Type", "application/problem+json")], problem.to_string().as_bytes())
+}
+
+#[tokio::test]
+async fn refused_calls_are_not_taken_for_lost_ones() {
+    let absent = |_: &RecordedRequest| call_problem("404 Not Found", "not_found", "there is no table \"oders\"");
+    let unready = |_: &RecordedRequest| {
+        call_problem("503 Service Unavailable", "unavailable", "the table \"oders\" is not ready")
+    };
+    insta::assert_snapshot!(
+        error_and_request_count(absent).await.0,
+        @r#"http://HOST/: the server refuses the request (404); the server reports: there is no table "oders"; valid choices: orders, order_items; Call list_tables."#
+    );
+    let (message, requests) = error_and_request_count(unready).await;
+    insta::assert_snapshot!(
+        message,
+        @r#"http://HOST/: the server refuses the request (503); the server reports: the table "oders" is not ready; valid choices: orders, order_items; Call list_tables."#
+    );
+    assert_eq!(requests, 1);
+}
+
+#[tokio::test]
+async fn server_with_tls_is_recognized() {
+    // The alert that a server sends when the first record is none of TLS.
+    let alert = |_: &RecordedRequest| TestResponse { bytes: vec![21, 3, 3, 0, 2, 2, 10], barrier: None };
+    let (message, requests) = error_and_request_count(alert).await;
+    insta::assert_snapshot!(message, @"http://HOST/: the server does not answer in HTTP at this address; if it uses TLS, its URL begins with https:// or wss://");
+    assert_eq!(requests, 1);
+}
+
 #[tokio::test]
 async fn query_errors_are_reported() {
     insta::assert_snapshot!(
