@@ -77,11 +77,18 @@ impl<'a> ConnectionString<'a> {
         self.check_percent_encoding(rest)?;
         let user = rest.find(['@', '/']).filter(|end| rest[*end..].starts_with('@')).map_or(0, |end| end + 1);
         let (location, parameters) = rest[user..].split_once('?').unwrap_or((&rest[user..], ""));
-        if location.contains('@') {
-            // Most likely the end of a password that began much earlier.
-            return Err(
-                self.malformed("an @ among hosts and database; write it as %40 in a name or password", location)
-            );
+        if location.contains('@') || parameters.split('&').any(is_end_of_password) {
+            // Most likely a password ends there, and a character of it has ended the name and the password before.
+            return Err(match rest.find('/').filter(|_| user == 0) {
+                Some(slash) => {
+                    let problem =
+                        "a / before the @ that follows name and password; write it as %2F in a name or password";
+                    self.malformed(problem, &rest[slash..])
+                }
+                None => {
+                    self.malformed("an @ among hosts and database; write it as %40 in a name or password", location)
+                }
+            });
         }
         let known_to_driver = format!("postgresql://{}", &rest[..user + location.len()]);
         let mut pairs = self.parse_location(&known_to_driver, location)?;
@@ -227,6 +234,12 @@ impl<'a> ConnectionString<'a> {
     fn offset(&self, at: &'a str) -> usize {
         (at.as_ptr() as usize).saturating_sub(self.0.as_ptr() as usize)
     }
+}
+
+/// Whether `parameter` has no name of a parameter, but the @ after a password.
+fn is_end_of_password(parameter: &str) -> bool {
+    let name = parameter.split('=').next().unwrap_or_default();
+    parameter.contains('@') && keyword::find(name).is_none()
 }
 
 fn has_password(pairs: &[KeywordValue]) -> bool {

@@ -306,6 +306,7 @@ fn malformed_strings_are_rejected() {
         "postgres://reader:pa/ss@h/shop",
         "postgres://reader:p@ss@h/shop",
         "postgres://reader:12/ss?a=b@h/shop",
+        "postgres://reader:p?s/s#@h/shop",
         "postgres://[::1/shop",
         "postgres://[]/shop",
         "postgres://[::1]5432/shop",
@@ -388,11 +389,13 @@ fn malformed_strings_are_rejected() {
     postgres://h:http/shop
     => error: the connection string cannot be read: invalid value for option `port`, at character 12
     postgres://reader:pa/ss@h/shop
-    => error: the connection string cannot be read: an @ among hosts and database; write it as %40 in a name or password, at character 12
+    => error: the connection string cannot be read: a / before the @ that follows name and password; write it as %2F in a name or password, at character 21
     postgres://reader:p@ss@h/shop
     => error: the connection string cannot be read: an @ among hosts and database; write it as %40 in a name or password, at character 21
     postgres://reader:12/ss?a=b@h/shop
-    => error: the connection string has an unknown keyword at character 25; did you mean passfile?
+    => error: the connection string cannot be read: a / before the @ that follows name and password; write it as %2F in a name or password, at character 21
+    postgres://reader:p?s/s#@h/shop
+    => error: the connection string cannot be read: a / before the @ that follows name and password; write it as %2F in a name or password, at character 22
     postgres://[::1/shop
     => error: the connection string cannot be read: invalid value for option `host`, at character 12
     postgres://[]/shop
