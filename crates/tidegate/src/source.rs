@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, JournalTable, SystemDatabase, glob_folder};
-use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget, is_connection_string};
+use tidegate_postgres::connect::{
+    ConnectEnvironment, ConnectTarget, ConnectionStringError, is_connection_string, without_password,
+};
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
@@ -83,6 +85,18 @@ impl DatabaseSource {
 
     pub(crate) fn with_name(name: &str, path: &Path) -> Self {
         Self { name: Some(name.to_owned()), location: SourceLocation::Path(path.to_owned()) }
+    }
+
+    /// The same source without the password of its connection string.
+    pub(crate) fn without_password(&self) -> Result<Self, CommandError> {
+        let location = match &self.location {
+            SourceLocation::Postgres(text) => match without_password(text).map_err(postgres_usage_error)? {
+                Some(without) => SourceLocation::Postgres(without),
+                None => self.location.clone(),
+            },
+            SourceLocation::Path(_) => self.location.clone(),
+        };
+        Ok(Self { name: self.name.clone(), location })
     }
 
     /// The argument with an absolute path, which works in any current folder.
@@ -167,8 +181,11 @@ pub(crate) fn postgres_database(text: &str) -> Result<String, CommandError> {
 }
 
 fn parse_target(text: &str) -> Result<ConnectTarget, CommandError> {
-    ConnectTarget::parse(text, &ConnectEnvironment::from_process())
-        .map_err(|error| CommandError::Usage(format!("postgres: {error}")))
+    ConnectTarget::parse(text, &ConnectEnvironment::from_process()).map_err(postgres_usage_error)
+}
+
+fn postgres_usage_error(error: ConnectionStringError) -> CommandError {
+    CommandError::Usage(format!("postgres: {error}"))
 }
 
 /// Whether a file begins with the header of SQLite.

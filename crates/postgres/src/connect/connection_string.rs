@@ -8,13 +8,16 @@
 use std::error::Error as _;
 use std::path::Path;
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
 use super::keyword::{self, ConnectionStringError, KeywordValue, SettingOrigin};
 
+/// What is percent-encoded in the values of a URI.
+const NOT_IN_VALUES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 const JDBC: &str = "jdbc:";
+const PASSWORD: &str = "password";
 const SCHEMES: [&str; 2] = ["postgresql", "postgres"];
 /// Keywords that are enough for a connection string, if no path follows them.
 const SUFFICIENT_KEYWORDS: [&str; 5] = ["dbname", "host", "password", "service", "user"];
@@ -44,6 +47,21 @@ fn is_keyword_list(text: &str) -> bool {
     let keywords = text.match_indices('=').filter(|(at, _)| keyword::find(word_before(*at)).is_some()).count();
     let is_path = || value.contains(['/', '*', '?', '[']) || Path::new(value).exists();
     keywords > 1 || (SUFFICIENT_KEYWORDS.contains(&first) && !is_path())
+}
+
+/// The connection string `text` as a URI without the password; `None` if it has none.
+///
+/// # Errors
+/// `text` is no valid connection string.
+pub fn without_password(text: &str) -> Result<Option<String>, ConnectionStringError> {
+    let pairs = parse(text)?;
+    if !has_password(&pairs) {
+        return Ok(None);
+    }
+    let others = pairs.iter().filter(|pair| pair.keyword.name != PASSWORD);
+    let parameters =
+        others.map(|pair| format!("{}={}", pair.keyword.name, utf8_percent_encode(&pair.value, NOT_IN_VALUES)));
+    Ok(Some(format!("postgresql://?{}", parameters.collect::<Vec<_>>().join("&"))))
 }
 
 pub(super) fn parse(text: &str) -> Result<Vec<KeywordValue>, ConnectionStringError> {
@@ -243,7 +261,7 @@ fn is_end_of_password(parameter: &str) -> bool {
 }
 
 fn has_password(pairs: &[KeywordValue]) -> bool {
-    pairs.iter().any(|pair| pair.keyword.name == "password")
+    pairs.iter().any(|pair| pair.keyword.name == PASSWORD)
 }
 
 /// As in C: a Unicode blank may be part of a password.

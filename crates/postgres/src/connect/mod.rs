@@ -22,7 +22,7 @@ mod tls;
 mod tls_settings;
 
 pub use cancel::Canceller;
-pub use connection_string::is_connection_string;
+pub use connection_string::{is_connection_string, without_password};
 pub use environment::ConnectEnvironment;
 pub use error::{CertificateFlaw, ConnectError, ConnectErrorKind};
 pub use keyword::ConnectionStringError;

@@ -1,7 +1,10 @@
 //! `tidegate client`: the configuration of an MCP client, printed or written.
 
+use std::borrow::Cow;
+
 use clap::Args;
 
+use crate::argument_secrets::mask_secrets;
 use crate::client::{
     BearerSource, ConfigLocations, InstallOutcome, InstallScope, Installation, McpClient as Kind, McpServerConnection,
     StartCommand, install, snippet,
@@ -76,6 +79,11 @@ impl ClientCommand {
 
     fn connection(&self, options: &GlobalOptions) -> Result<McpServerConnection, CommandError> {
         if let Some(url) = &self.url {
+            if matches!(mask_secrets(url), Cow::Owned(_)) {
+                let message =
+                    "--url contains a password, which would stand in the client's file; use --key-env VARIABLE";
+                return Err(CommandError::Usage(message.to_owned()));
+            }
             let key = self.key.clone().map(BearerSource::Key);
             let bearer = key.or_else(|| self.key_env.clone().map(BearerSource::Variable));
             return Ok(McpServerConnection::Http { url: url.clone(), bearer });
@@ -83,7 +91,15 @@ impl ClientCommand {
         let StartCommand { command, args: mut arguments } = StartCommand::current().map_err(anyhow::Error::from)?;
         let file = if self.paths.is_empty() { options.config_file() } else { options.config.clone() };
         let file = file.map(std::path::absolute).transpose().map_err(anyhow::Error::from)?;
-        arguments.extend(source::stdio_arguments(file.as_deref(), &self.paths));
+        let paths: Vec<DatabaseSource> =
+            self.paths.iter().map(DatabaseSource::without_password).collect::<Result<_, _>>()?;
+        if paths != self.paths {
+            output::print_note(
+                "note: the entry has no password; put it into PGPASSWORD in env of the entry, or into .pgpass, which \
+                 needs no change of the entry\n",
+            );
+        }
+        arguments.extend(source::stdio_arguments(file.as_deref(), &paths));
         arguments.extend(self.toolset.iter().flat_map(|name| ["--toolset".to_owned(), name.clone()]));
         Ok(McpServerConnection::Stdio { command, args: arguments })
     }

@@ -1,6 +1,6 @@
 //! Valid connection strings, and the errors for invalid ones.
 
-use tidegate_postgres::connect::is_connection_string;
+use tidegate_postgres::connect::{is_connection_string, without_password};
 
 use super::environment_fixture::EnvironmentFixture;
 
@@ -421,6 +421,35 @@ fn malformed_strings_are_rejected() {
     postgres://h/sh%ffop
     => error: the connection string cannot be read: invalid utf-8 sequence of 1 bytes from index 2, at character 12
     "#);
+}
+
+#[test]
+fn passwords_can_be_left_out() {
+    let scene = EnvironmentFixture::new();
+    let mut text = String::new();
+    for with_password in [
+        "postgres://reader:s3%2Fcret@db.example.com:6432/shop?sslmode=verify-full",
+        "host=/run/pg dbname='my shop' password='s3 cret' user=a@b",
+        "postgres://h/shop?password=s3cret",
+        "postgres://:s3cret@",
+    ] {
+        let without = without_password(with_password).unwrap().unwrap();
+        assert!(is_connection_string(&without) && without_password(&without).unwrap().is_none(), "{without}");
+        let settings = |text: &str| {
+            let settings = scene.describe_settings(text);
+            settings.lines().filter(|line| !line.contains("password")).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(settings(&without), settings(with_password));
+        text.push_str(&format!("{without}\n"));
+    }
+    insta::assert_snapshot!(text, @"
+    postgresql://?user=reader&dbname=shop&host=db.example.com&port=6432&sslmode=verify-full
+    postgresql://?host=%2Frun%2Fpg&dbname=my%20shop&user=a%40b
+    postgresql://?dbname=shop&host=h
+    postgresql://?
+    ");
+    assert_eq!(without_password("postgres://reader@h/shop").unwrap(), None);
+    assert!(without_password("postgres://reader:pa/ss@h/shop").is_err());
 }
 
 #[test]

@@ -61,6 +61,25 @@ fn written_config_keeps_existing_settings() {
 }
 
 #[test]
+fn entries_contain_no_password() {
+    let shop = Shop::new();
+    let source = "shop=postgres://ann:s3cret@db.example.com/shop?sslmode=verify-full";
+    for write in [&[][..], &["--project", "--write"]] {
+        let mut command = tidegate();
+        command.current_dir(shop.0.path()).env("HOME", shop.0.path()).args(["client", "cursor", source]).args(write);
+        let ran = super::CommandOutput::from(command.output().unwrap());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(ran.stderr.contains("the entry has no password; put it into PGPASSWORD"), "{}", ran.stderr);
+        let written = std::fs::read_to_string(shop.0.path().join(".cursor/mcp.json")).unwrap_or(ran.stdout);
+        let argument = "\"shop=postgresql://?user=ann&dbname=shop&host=db.example.com&sslmode=verify-full\"";
+        assert!(written.contains(argument) && !written.contains("s3cret"), "{written}");
+    }
+    let url = run(&["client", "cursor", "--url", "https://ann:s3cret@node.example.com/mcp"]);
+    assert_eq!(url.code, Some(2), "{url:?}");
+    assert!(url.stderr.contains("--key-env VARIABLE") && !url.stderr.contains("s3cret"), "{}", url.stderr);
+}
+
+#[test]
 fn entries_of_the_page_are_what_the_command_prints() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/clients.md");
     let blocks = split_blocks(&std::fs::read_to_string(page).unwrap()).into_iter().filter_map(Result::err);
