@@ -5,6 +5,7 @@ use std::fmt;
 use tidegate_core::nearest_names;
 use tidegate_log_formats::{EntryColumnType, is_time_name, recognize_roles};
 use tidegate_query::ColumnEntry;
+use tidegate_telemetry::metrics::{Labels, MetricKind};
 
 use super::MetricTable;
 use super::declared_kind::DeclaredKind;
@@ -99,6 +100,18 @@ impl MetricColumns {
             TableShape::Narrow { value, .. } => Some(value),
             TableShape::Wide { columns } => columns.iter().find(|column| *column == metric).map(String::as_str),
         }
+    }
+
+    /// The labels together with the columns that declare the kind of a sample; `None` if no columns do.
+    pub(crate) fn labels_with_kind(&self) -> Option<Vec<String>> {
+        let declaring = self.kind.grouping_columns();
+        let further = declaring.iter().copied().filter(|column| !self.labels.contains(*column));
+        (!declaring.is_empty()).then(|| self.labels.iter().chain(further).cloned().collect())
+    }
+
+    /// The kind of a series of `metric` with the labels of [`MetricColumns::labels_with_kind`].
+    pub(crate) fn series_kind(&self, metric: &str, labels: &Labels) -> MetricKind {
+        self.kind.of_series(metric, labels)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use arrow::array::RecordBatch;
 use tidegate_query::{AggregateFunction, Selection};
-use tidegate_telemetry::metrics::MetricKind;
+use tidegate_telemetry::metrics::{Labels, MetricKind};
 
 use super::series_rows::{aggregate, text};
 
@@ -72,11 +72,20 @@ impl DeclaredKind {
 
     /// The kind of `metric` in a group of rows.
     pub(super) fn of_group(&self, metric: &str, batch: &RecordBatch, row: usize) -> MetricKind {
+        self.of_values(metric, |column| text(batch, column, row))
+    }
+
+    /// The kind of a series of `metric` whose labels contain the grouping columns.
+    pub(super) fn of_series(&self, metric: &str, labels: &Labels) -> MetricKind {
+        self.of_values(metric, |column| labels.get(column).map(str::to_owned))
+    }
+
+    fn of_values(&self, metric: &str, value: impl Fn(&str) -> Option<String>) -> MetricKind {
         let declared = match self {
             Self::Nowhere | Self::Fixed(_) => None,
             Self::Sum { monotonic, temporality } => {
-                let is_true = |column: &String| text(batch, column, row).as_deref() == Some("true");
-                match text(batch, temporality, row).as_deref() {
+                let is_true = |column: &String| value(column).as_deref() == Some("true");
+                match value(temporality).as_deref() {
                     Some("DELTA") => Some(MetricKind::Delta),
                     Some("CUMULATIVE") if monotonic.as_ref().is_none_or(is_true) => Some(MetricKind::Counter),
                     Some("CUMULATIVE") => Some(MetricKind::Gauge),
@@ -84,7 +93,7 @@ impl DeclaredKind {
                 }
             }
             Self::Type(_) => {
-                let kind = text(batch, DECLARED_TYPE, row).and_then(|name| MetricKind::from_name(&name));
+                let kind = value(DECLARED_TYPE).and_then(|name| MetricKind::from_name(&name));
                 let family = FAMILY_SUFFIXES.iter().find_map(|suffix| metric.strip_suffix(suffix)).unwrap_or(metric);
                 kind.filter(|kind| *kind != MetricKind::Unknown).map(|kind| kind.of_samples(family, metric))
             }

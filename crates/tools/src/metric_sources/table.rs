@@ -39,7 +39,7 @@ pub(crate) struct TableMetrics<'a> {
     job: &'a Arc<Job>,
     database: Arc<dyn Database>,
     table: &'a MetricTable,
-    columns: MetricColumns,
+    pub(crate) columns: MetricColumns,
 }
 
 /// In which order samples are read.
@@ -172,9 +172,9 @@ impl<'a> TableMetrics<'a> {
         filter: SampleFilter<'_>,
     ) -> Result<(), Error> {
         let with_members = self.table.json_labels.iter().map(|labels| labels.column.clone());
-        let (own, kind) = (&self.columns.labels, &self.columns.kind);
-        let further = kind.grouping_columns().into_iter().filter(|column| !own.contains(column)).cloned();
-        let labels = own.iter().cloned().chain(with_members).chain(further);
+        let kind = &self.columns.kind;
+        let labels = self.columns.labels_with_kind().unwrap_or_else(|| self.columns.labels.clone());
+        let labels = labels.into_iter().chain(with_members);
         let keys: Vec<String> = metric.into_iter().map(str::to_owned).chain(labels).collect();
         let mut spec = self.filtered(filter)?;
         spec.select = keys.iter().map(|key| Selection::Column { column: key.clone(), alias: None }).collect();
@@ -245,7 +245,8 @@ impl<'a> TableMetrics<'a> {
     async fn evaluate(&self, query: MetricQuery, order: SampleOrder) -> Result<MetricAnswer, Error> {
         let (metric, selection, window) = (query.metric.clone(), query.selection.clone(), query.read_window());
         let mut evaluator = MetricEvaluator::new(query);
-        self.read_samples(&metric, &selection, (window, order), &mut evaluator).await?;
+        let labels = &self.columns.labels;
+        self.read_samples(&metric, &selection, (window, order), labels, &mut evaluator).await?;
         evaluator.finish()
     }
 
@@ -266,12 +267,13 @@ impl<'a> TableMetrics<'a> {
         names.iter().map(summary).collect()
     }
 
-    /// Passes the samples of `metric` in `window` to `sink`.
+    /// Passes the samples of `metric` in `window` to `sink`, as series with these `labels`. `sink` checks the selection.
     pub(crate) async fn read_samples<S: SampleSink>(
         &self,
         metric: &str,
         selection: &LabelSelection,
         (window, order): (TimeWindow, SampleOrder),
+        labels: &[String],
         sink: &mut S,
     ) -> Result<(), Error> {
         let Some(value) = self.columns.value_column(metric) else { return Ok(()) };
@@ -284,7 +286,7 @@ impl<'a> TableMetrics<'a> {
             time: self.columns.time.clone(),
             metric: name_column,
             values: vec![value.to_owned()],
-            labels: self.columns.labels.clone(),
+            labels: labels.to_vec(),
             json_labels: self.table.json_labels.clone(),
         };
         let mut spec = self.filtered(filter)?;

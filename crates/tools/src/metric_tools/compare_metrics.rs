@@ -16,7 +16,7 @@ use super::covered_time::{no_samples_note, with_covered_time};
 use super::{MetricContext, labels_schema, read_window, reject, with_source_and_time};
 use crate::arguments::parse_arguments;
 use crate::json_answer::send_json;
-use crate::metric_sources::{MetricSourceKind, PrometheusMetrics, SampleOrder, TableMetrics};
+use crate::metric_sources::{MetricColumns, MetricSourceKind, PrometheusMetrics, SampleOrder, TableMetrics};
 use crate::time_arguments::{now_nanos, read_time};
 use crate::tool_definition::{InputSchemaBuilder, any_of, read_only_tool};
 
@@ -87,9 +87,7 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
             let catalog = metrics.catalog(&selection, Some(both)).await?.0;
             let (requested, skipped) = select(&catalog, &filter, METRICS_MAX)?;
             for metric in requested {
-                let mut sink = ComparisonSink { comparison: &mut comparison, metric: &metric.name, kind: metric.kind };
-                let order = if metric.kind == MetricKind::Counter { SampleOrder::Time } else { SampleOrder::Any };
-                metrics.read_samples(&metric.name, &selection, (both, order), &mut sink).await?;
+                compare_in_table(&metrics, metric, &selection, both, &mut comparison).await?;
             }
             skipped
         }
@@ -107,7 +105,8 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
             let catalog = recorder.store().catalog(selection.clone());
             let (requested, skipped) = select(&catalog, &filter, METRICS_MAX)?;
             for metric in requested {
-                let mut sink = ComparisonSink { comparison: &mut comparison, metric: &metric.name, kind: metric.kind };
+                let mut sink =
+                    ComparisonSink { comparison: &mut comparison, metric, selection: &selection, columns: None };
                 recorder.read(&metric.name, &selection, both, |labels, samples| -> Result<(), Error> {
                     let Some(series) = sink.series(&metric.name, labels)? else { return Ok(()) };
                     for sample in samples {
@@ -177,22 +176,46 @@ fn select<'a>(
 
 struct ComparisonSink<'a> {
     comparison: &'a mut WindowComparison,
-    metric: &'a str,
-    kind: MetricKind,
+    metric: &'a MetricSummary,
+    selection: &'a LabelSelection,
+    /// The columns of the table, if each series declares a kind of its own.
+    columns: Option<&'a MetricColumns>,
 }
 
 impl SampleSink for ComparisonSink<'_> {
     type Series = ComparisonSeries;
 
     fn series(&mut self, metric: &str, labels: &Labels) -> Result<Option<ComparisonSeries>, Error> {
-        // A database may compare names without case.
-        if metric == self.metric { Ok(self.comparison.series(metric, self.kind, labels)) } else { Ok(None) }
+        // A database may compare names without case, and checks only some of the conditions on labels.
+        if metric != self.metric.name || !self.selection.accepts(labels) {
+            return Ok(None);
+        }
+        let kind = self.columns.map_or(self.metric.kind, |columns| columns.series_kind(metric, labels));
+        Ok(self.comparison.series(metric, kind, labels))
     }
 
     fn push(&mut self, series: ComparisonSeries, sample: Sample) -> Result<(), Error> {
         self.comparison.push(series, sample);
         Ok(())
     }
+}
+
+/// Compares the samples of a table. The series of a metric that has no kind as a whole, such as one with totals and
+/// increments, are compared each by its own kind.
+async fn compare_in_table(
+    metrics: &TableMetrics<'_>,
+    metric: &MetricSummary,
+    selection: &LabelSelection,
+    window: TimeWindow,
+    comparison: &mut WindowComparison,
+) -> Result<(), Error> {
+    let columns = &metrics.columns;
+    let by_series = columns.labels_with_kind().filter(|_| metric.kind == MetricKind::Unknown);
+    let has_counters = metric.kind == MetricKind::Counter || by_series.is_some();
+    let order = if has_counters { SampleOrder::Time } else { SampleOrder::Any };
+    let mut sink = ComparisonSink { comparison, metric, selection, columns: by_series.is_some().then_some(columns) };
+    let labels = by_series.as_ref().unwrap_or(&columns.labels);
+    metrics.read_samples(&metric.name, selection, (window, order), labels, &mut sink).await
 }
 
 /// Compares the points with which a server answers: averages, and rates of counters.
@@ -215,7 +238,9 @@ async fn compare_on_server(
     let known = MetricSummary { labels: None, ..metric.clone() };
     let answer = server.evaluate(request.resolve(&[known], window.before_ns)?).await?;
     let times: Vec<i64> = answer.grid.starts_ns().collect();
-    let mut sink = ComparisonSink { comparison, metric: &metric.name, kind: MetricKind::Gauge };
+    // The points are values already, of the series that the server selected.
+    let values = MetricSummary { kind: MetricKind::Gauge, ..metric.clone() };
+    let mut sink = ComparisonSink { comparison, metric: &values, selection: &LabelSelection::default(), columns: None };
     for series in &answer.series {
         let Some(handle) = sink.series(&metric.name, &series.labels)? else { continue };
         for (time_ns, value) in times.iter().zip(&series.values) {

@@ -111,6 +111,30 @@ fn the_series_that_changed_most_come_first() {
 }
 
 #[test]
+fn totals_and_increments_of_one_metric_are_compared_each_by_its_kind() {
+    let mut rows = "time,metric,site,is_monotonic,aggregation_temporality,value\n".to_owned();
+    for index in 0..120 {
+        let time = format!("2026-03-01 12:{:02}:{:02}", index / 6, index % 6 * 10);
+        for site in ["north", "south"] {
+            let _ = writeln!(rows, "{time},requests,{site},true,CUMULATIVE,{}", index * 7);
+            let _ = writeln!(rows, "{time},requests,{site},true,DELTA,7");
+        }
+    }
+    let windows = ["after=2026-03-01T12:15:00Z", "before=2026-03-01T12:20:00Z", "baseline_after=2026-03-01T12:00:00Z"];
+    for labels in ["", ", labels: [site]"] {
+        let source = format!("{{name: sums, table: plant.sums{labels}}}");
+        let configured = folder(&format!("databases: [{{name: plant, files: shop}}]\nmetrics: [{source}]\n"));
+        std::fs::write(configured.folder().join("shop/sums.csv"), &rows).unwrap();
+        let compare = |more: &[&str]| call(&configured, &[&["compare_metrics"], &windows[..], more].concat());
+        let all = compare(&[]);
+        assert_eq!((&all["changed"], &all["compared"]), (&json!([]), &json!(4)), "a steady rate is no change: {all}");
+        // The database does not check this condition.
+        let south = compare(&[r#"labels={"site": {"matches": "so.*"}}"#]);
+        assert_eq!(south["compared"], 2, "{south}");
+    }
+}
+
+#[test]
 fn each_column_of_a_wide_table_is_a_metric() {
     let configured =
         folder("databases: [{name: plant, files: shop}]\nmetrics: [{name: wide, table: plant.machines}]\n");
