@@ -54,6 +54,17 @@ async fn notes_of_a_folder_are_about_all_its_files() {
     assert_eq!(node.rows("SELECT sum(a) FROM parts").await, "4.0");
 }
 
+/// The store of a snapshot encodes these characters.
+#[tokio::test]
+async fn options_apply_whatever_the_name_of_the_file_is() {
+    let folder = Folder::with(&[("a#b~c.csv", "day\n24.12.2026\n25.12.2026\nlater\n")]);
+    let node = open_with_options(vec![folder.path()], &[("a#b~c", declared(&[("day", "date DD.MM.YYYY")]))]);
+    let expected =
+        "line 4 of the file a#b~c.csv has 'later' in column \"day\", which the configuration declares as date";
+    let refusal = node.refusal("SELECT max(day) FROM \"a#b~c\"").await;
+    assert!(refusal.contains(expected), "{refusal}");
+}
+
 fn declared(types: &[(&str, &str)]) -> TextTableOptions {
     let types = types.iter().map(|(name, text)| ((*name).to_owned(), ColumnType::parse(text).unwrap()));
     TextTableOptions { columns: types.collect(), ..TextTableOptions::default() }

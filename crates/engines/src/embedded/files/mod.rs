@@ -83,6 +83,7 @@ pub(crate) use snapshot::FileTablesSnapshot;
 #[cfg(test)]
 pub(crate) use table::ColumnCorrection;
 pub(crate) use table::{ColumnCorrections, FileTable, TableFile};
+pub(crate) use table_builder::from_location;
 pub(crate) use table_options::{CsvDialect, TableDeclarations, suggest_yaml};
 pub(crate) use text_reader::{ReadBudget, TextDecoding, open_decompressed, open_text, read_error_reason};
 pub(crate) use text_value::{cut_value, infer_type};

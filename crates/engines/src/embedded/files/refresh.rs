@@ -4,7 +4,7 @@
 //! the last scan, and if something has changed, or if a table is unknown, the folders are scanned first. So a recent
 //! scan is only trusted about tables that a statement does not name.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,6 @@ use super::probe::probe_file;
 use super::snapshot::{FileSnapshotBuilder, FileTablesSnapshot, ProbeResult};
 use super::source_tables::{SourceSnapshots, TableSource};
 use super::table::{ColumnCorrections, FileTable};
-use super::table_builder::to_location;
 use super::table_options::TableDeclarations;
 use super::walk::{DataFile, Walker};
 use crate::embedded::engine::Engine;
@@ -262,8 +261,7 @@ impl FileSnapshots {
         let current: HashMap<&str, &Option<FileVersion>> =
             found.files.iter().map(|(location, version)| (location.as_str(), version)).collect();
         if revision > 0 {
-            let there: HashSet<String> = current.keys().map(|location| to_location(location).to_string()).collect();
-            self.corrections.retain(|location| there.contains(location));
+            self.corrections.retain(|location| current.contains_key(location));
         }
         state.probes.retain(|location, (probed, _)| {
             current.get(location.as_str()).is_some_and(|now| now.as_ref() == Some(probed))

@@ -15,6 +15,7 @@ use super::file_kind::Compression;
 use super::file_version::{FileVersion, PathVersion};
 use super::number_format::NumberFormat;
 use super::probe::ContentFormat;
+use super::table_builder::to_location;
 
 #[derive(Debug)]
 pub(crate) struct FileTable {
@@ -93,7 +94,8 @@ impl FileTable {
     }
 
     pub(crate) fn version_of(&self, location: &str) -> Option<FileVersion> {
-        self.files.iter().find(|file| file.meta.location.as_ref() == location)?.version
+        let location = to_location(location);
+        self.files.iter().find(|file| file.meta.location == location)?.version
     }
 
     /// The columns of the table, including those of the partitions.

@@ -9,6 +9,7 @@ use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
 use datafusion::datasource::table_schema::TableSchema;
 use object_store::ObjectMeta;
 use object_store::path::Path as Location;
+use percent_encoding::percent_decode_str;
 use tidegate_query::{ExtensionType, type_name};
 
 use super::file_kind::Compression;
@@ -146,8 +147,7 @@ fn merge_columns(
     let files = if corrections.revision() > 0 { files } else { &[] };
     for (file, _, probed) in files {
         let Some(version) = version_of(file, probed.as_deref()) else { continue };
-        let location = to_location(&file.location);
-        let Some(of_file) = corrections.corrections_for(location.as_ref(), &version) else { continue };
+        let Some(of_file) = corrections.corrections_for(&file.location, &version) else { continue };
         let mut columns = Vec::new();
         for (name, ColumnCorrection { wider, has_markers, note }) in of_file {
             type_notes.extend(note.map(|note| (name.clone(), suggest_for_table(&note, &file.location, table))));
@@ -293,8 +293,14 @@ pub(super) fn object_meta(file: &DataFile, probed: Option<&FileProfile>) -> Obje
     }
 }
 
+/// The location in the store of a snapshot, in which some characters of names are encoded.
 pub(crate) fn to_location(location: &str) -> Location {
     Location::from_iter(location.split('/'))
+}
+
+/// The location in the database that [`to_location`] has encoded.
+pub(crate) fn from_location(location: &Location) -> String {
+    percent_decode_str(location.as_ref()).decode_utf8_lossy().into_owned()
 }
 
 pub(super) fn file_statistics(probed: &FileProfile, table_columns: &Schema) -> Option<Arc<Statistics>> {

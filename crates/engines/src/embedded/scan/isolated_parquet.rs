@@ -28,7 +28,9 @@ use object_store::ObjectStore;
 use super::delta_types::TypeMismatch;
 use super::footer::PagesTooLarge;
 use super::read_failure::{find_cause, unreadable_error};
-use crate::embedded::files::{READER_PANICKED, STORE_ERROR_PREFIX, catch_reader_panic, strip_error_kind};
+use crate::embedded::files::{
+    READER_PANICKED, STORE_ERROR_PREFIX, catch_reader_panic, from_location, strip_error_kind,
+};
 
 /// A [`ParquetSource`], also after DataFusion has changed it.
 pub(super) struct IsolatedParquetSource(Arc<dyn FileSource>);
@@ -128,7 +130,7 @@ struct IsolatedMorselizer(Box<dyn Morselizer>);
 
 impl Morselizer for IsolatedMorselizer {
     fn plan_file(&self, file: PartitionedFile) -> Result<Box<dyn MorselPlanner>> {
-        let location: Arc<str> = file.object_meta.location.as_ref().into();
+        let location: Arc<str> = from_location(&file.object_meta.location).into();
         let planner = named(catch_reader_panic(|| self.0.plan_file(file)), &location)?;
         Ok(Box::new(IsolatedPlanner { planner, location }))
     }

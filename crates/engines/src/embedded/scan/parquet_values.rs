@@ -30,7 +30,7 @@ use datafusion::physical_plan::PhysicalExpr;
 use super::delta_types::check_delta_types;
 use super::leaf_values::{convert_leaves, leaf_as_text};
 use super::read_failure::ReadFailure;
-use crate::embedded::files::{ColumnCorrections, FileTable, UUID_BYTES, WIDE_BYTES};
+use crate::embedded::files::{ColumnCorrections, FileTable, UUID_BYTES, WIDE_BYTES, from_location};
 
 /// The Julian day of 1970-01-01.
 const EPOCH_JULIAN_DAY: i64 = 2_440_588;
@@ -182,8 +182,7 @@ impl ParquetValue {
         let column = Arc::new(Field::new(&self.column, finer, true));
         for file in table.files.iter() {
             if let Some(version) = file.version {
-                let location: &str = file.meta.location.as_ref();
-                corrections.record_column(location, version, column.clone(), None);
+                corrections.record_column(&from_location(&file.meta.location), version, column.clone(), None);
             }
         }
         table.files.iter().any(|file| file.version.is_some())

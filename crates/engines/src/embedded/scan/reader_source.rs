@@ -41,7 +41,8 @@ use crate::embedded::files::CHANGED_WHILE_READ;
 use crate::embedded::files::{
     ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, IpcReader, JsonRecords,
     LogDialect, NamedFormat, ReadBudget, TableDeclarations, TextDecoding, arrow_table_schema, catch_reader_panic,
-    column_names, open_records, open_text, read_header, read_workbook, split_compression, without_dictionaries,
+    column_names, from_location, open_records, open_text, read_header, read_workbook, split_compression,
+    without_dictionaries,
 };
 use crate::embedded::row_bytes::cut_rows;
 
@@ -153,7 +154,7 @@ impl FileOpener for ReaderOpener {
             };
             let position = |position: i64| u64::try_from(position).unwrap_or_default();
             let part = part.map(|part| position(part.start)..position(part.end));
-            let location = location.to_string();
+            let location = from_location(&location);
             let opened = catch_reader_panic(|| source.open_rows(file, &location, part.as_ref()));
             let batches = opened.unwrap_or_else(|reason| Err(unreadable_error(&location, reason)))?;
             Ok(futures::stream::iter(IsolatedBatches { batches: Some(batches), location }).boxed())
