@@ -168,6 +168,37 @@ async fn unreadable_file_suggests_the_fixing_option() {
     assert_eq!(node.rows("SELECT country FROM missing WHERE id IN (1, 5)").await, "null\nnull");
 }
 
+/// Files with the same name and other extensions are other tables, and so are the sheets of a workbook.
+#[tokio::test]
+async fn options_apply_to_the_table_that_is_called_so() {
+    let text = "id,note\n1,first\n";
+    let folder =
+        Folder::with(&[("report.csv", text), ("report.old.csv", text), ("twice.csv", text), ("twice.tsv", text)]);
+    folder.write("report.xlsx", fs::read(messy_folder().join("budget.xlsx")).unwrap());
+    let options = TextTableOptions { null: Some(vec!["first".to_owned()]), ..TextTableOptions::default() };
+    for (key, csv, sheet) in [
+        ("report", "null", "first"),
+        ("report.csv", "null", "first"),
+        ("report.xlsx", "first", "null"),
+        ("report_Plan", "first", "null"),
+        ("report_Prices", "first", "first"),
+        ("report.old", "first", "first"),
+    ] {
+        let node = open_with_options(vec![folder.path()], &[(key, options.clone())]);
+        assert_eq!(node.rows("SELECT note FROM report").await, csv, "{key}");
+        assert_eq!(node.rows("SELECT note FROM report_Plan ORDER BY day LIMIT 1").await, sheet, "{key}");
+        let of_old = if key == "report.old" { "null" } else { "first" };
+        assert_eq!(node.rows("SELECT note FROM \"report.old\"").await, of_old, "{key}");
+        assert!(node.database.table_option_problems().await.unwrap().len() <= usize::from(key == "report"), "{key}");
+    }
+    let node = open_with_options(vec![folder.path()], &[("twice_csv", options.clone())]);
+    assert_eq!(node.rows("SELECT note FROM twice_csv").await, "null");
+    let node = open_with_options(vec![folder.path()], &[("twice", options)]);
+    let contested =
+        "several files have the name \"twice\"; to mean one of them, write its key: \"twice.csv\", \"twice.tsv\"";
+    assert_eq!(node.database.table_option_problems().await.unwrap(), [contested]);
+}
+
 #[tokio::test]
 async fn reports_merged_and_skipped_files() {
     let notes = node().database.notes().await.unwrap().join("\n");

@@ -84,7 +84,7 @@ pub(super) fn scan_paths(
             (Some(real), FilesPath::Glob(glob)) => layout.add_root(walker.walk_glob(glob, real, &name, &prefix)),
             (Some(real), _) if real.is_dir() => layout.add_root(walker.walk_folder(real, &name, &prefix)),
             (Some(real), FilesPath::Plain(path)) => {
-                match walker.find_file(path, format!("{prefix}{}", file_name_of(path)), None) {
+                match walker.find_file(path, format!("{prefix}{}", file_name_of(path))) {
                     Some(file) => layout.add_file(file, ""),
                     None => layout.add_problem(&name, &format!("{} has an unsupported format", file_name_of(real))),
                 }

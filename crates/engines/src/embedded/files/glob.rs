@@ -77,6 +77,13 @@ impl Glob {
         ends.any(|end| self.whole.matches_with(&location[..end], OPTIONS))
     }
 
+    /// Whether the glob has the extension of the file called `name`, as `*.txt` has it, but `app*` does not.
+    pub(crate) fn names_extension(&self, name: &str) -> bool {
+        let Some(Some(last)) = self.levels.last() else { return false };
+        let extension = last.as_str().rsplit_once('.').map_or("", |(_, extension)| extension);
+        !extension.is_empty() && !has_wildcard(extension) && last.matches_with(name, OPTIONS)
+    }
+
     pub(crate) fn may_contain_matches(&self, location: &str) -> bool {
         // After `**`, and below a matching folder, everything may match.
         let mut levels = location.split('/').zip(&self.levels).map_while(|(name, level)| Some((name, level.as_ref()?)));
@@ -112,6 +119,14 @@ mod tests {
         assert!(fits("d/[ab]?.csv", "a1.csv") && !fits("d/[ab]?.csv", "c1.csv") && !fits("d/[ab]?.csv", "a.csv"));
         assert!(fits("d/2024-*", "2024-01/deep/a.csv"), "a folder that fits is seen whole");
         assert!(fits("d/**", "s/t/a.csv"));
+    }
+
+    #[test]
+    fn a_glob_with_an_extension_names_it() {
+        let names = |text: &str, name: &str| glob(text).names_extension(name);
+        assert!(names("d/*.txt", "a.txt") && names("d/**/app.t*.txt", "app.t.txt"));
+        assert!(!names("d/*.txt", "a.env") && !names("d/a*", "a.txt") && !names("d/*.t?t", "a.txt"));
+        assert!(!names("d/*.*", "a.txt") && !names("d/*.d/**", "a.d") && !names("d/*.", "a."));
     }
 
     #[test]

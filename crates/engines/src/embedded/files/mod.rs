@@ -38,6 +38,7 @@ mod source_tables;
 mod table;
 mod table_builder;
 mod table_descriptions;
+mod table_keys;
 mod table_options;
 mod text_reader;
 mod text_value;
@@ -60,7 +61,7 @@ pub(crate) use column_values::{ColumnValues, TextReading};
 pub(crate) use csv_records::{CsvError, CsvRecord, CsvRecords, field_count_error};
 pub(crate) use delta_table::DeltaFiles;
 pub(crate) use empty_groups::without_empty_groups;
-pub(crate) use file_kind::{Compression, NamedFormat, split_compression};
+pub(crate) use file_kind::{Compression, split_compression};
 pub(crate) use file_version::FileVersion;
 pub(crate) use files_object_store::{CHANGED_WHILE_READ, STORE_ERROR_PREFIX};
 pub(crate) use folder_scan::FilesPath;
@@ -74,7 +75,7 @@ pub(crate) use number_evidence::late_type_note;
 pub(crate) use number_format::is_null_marker;
 pub(crate) use path_sandbox::io_error_reason;
 pub(crate) use probe::{
-    ContentFormat, READER_PANICKED, catch_reader_panic, open_records, read_header, strip_error_kind,
+    ContentFormat, READER_PANICKED, WorkbookSheet, catch_reader_panic, open_records, read_header, strip_error_kind,
     without_dictionaries,
 };
 pub(crate) use refresh::FileSnapshots;

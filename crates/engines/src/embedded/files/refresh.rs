@@ -102,9 +102,8 @@ impl FileSnapshots {
             return Ok(Vec::new());
         }
         let scan = self.walk().await?;
-        let mut problems = self.declarations.unused(scan.layout.files().map(|file| file.location.as_str()));
-        problems.extend(self.declarations.ineffective_columns(scan.layout.files()));
-        Ok(problems)
+        let files = scan.layout.files().map(|file| (file.location.as_str(), file.kind.format));
+        Ok(self.declarations.problems(&files.collect::<Vec<_>>()))
     }
 
     /// What is wrong with the declared formats of log files. Reads no file if none is declared.

@@ -41,7 +41,7 @@ pub(super) fn is_log_name(name: &str) -> bool {
     if UNREAD_COMPRESSIONS.iter().any(|ending| name.ends_with(ending)) {
         return false;
     }
-    let base_name = base_name(name).to_ascii_lowercase();
+    let base_name = log_base_name(name).to_ascii_lowercase();
     let has_ending = |ending: &&str| base_name.len() > ending.len() && base_name.ends_with(*ending);
     SYSTEM_LOG_NAMES.contains(&base_name.as_str()) || LOG_NAME_ENDINGS.iter().any(has_ending)
 }
@@ -49,7 +49,7 @@ pub(super) fn is_log_name(name: &str) -> bool {
 /// The glob for the files of the log called `name` and of those whose names end like it. Files of one log must match one
 /// glob, because each glob is a folder of its own.
 pub(super) fn rotated_logs_glob(name: &str) -> String {
-    let base_name = base_name(name);
+    let base_name = log_base_name(name);
     let folded = base_name.to_ascii_lowercase();
     let ending = LOG_NAME_ENDINGS.iter().find(|ending| folded.ends_with(**ending));
     match ending.and_then(|ending| base_name.get(base_name.len() - ending.len()..)) {
@@ -58,7 +58,8 @@ pub(super) fn rotated_logs_glob(name: &str) -> String {
     }
 }
 
-fn base_name(name: &str) -> String {
+/// The name of the file that is written, of the log that the file called `name` belongs to.
+pub(super) fn log_base_name(name: &str) -> String {
     group_rotated_logs([name]).pop().map_or_else(|| name.to_owned(), |log| log.base_name)
 }
 

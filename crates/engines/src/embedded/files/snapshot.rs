@@ -348,7 +348,8 @@ fn pick_files(candidate: &TableCandidate, max: usize) -> impl Iterator<Item = &D
     candidate.files.iter().enumerate().filter(move |(index, _)| pick(*index)).map(|(_, (file, _))| file)
 }
 
-fn extension(location: &str) -> String {
+/// The suffix of the name of the table of the file at `location` if another table has this name.
+pub(super) fn extension(location: &str) -> String {
     let file_name = location.rsplit('/').next().unwrap_or(location);
     let stem = super::file_kind::parse_file_name(file_name).map_or(file_name, |(stem, _)| stem);
     file_name[stem.len()..].trim_start_matches('.').to_lowercase().replace('.', "_")

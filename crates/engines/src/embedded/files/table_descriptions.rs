@@ -56,7 +56,7 @@ pub(super) fn with_comment(mut table: FileTable, left_out: usize, is_folder: boo
     };
     let files = table.files.len();
     let mut comment = match (is_folder, left_out, &table.format) {
-        (false, _, ContentFormat::Sheet(_, name)) => format!("sheet {name:?} of a workbook"),
+        (false, _, ContentFormat::Sheet(sheet)) => format!("sheet {:?} of a workbook", sheet.name),
         (false, ..) => format!("{format} file"),
         (true, 0, _) => format!("folder of {files} {format} files"),
         (true, ..) => format!("folder of {files} {format} files; {left_out} more cannot be read and are left out"),

@@ -12,14 +12,14 @@ use super::encoding::TextEncoding;
 use super::file_kind::{Compression, FileKind, NamedFormat, declared_log_kind, parse_file_name};
 use super::limits::FileLimits;
 use super::log_options::LogTableOptions;
-use super::names::to_sql_name;
 use super::number_format::NumberFormat;
 use super::probe::SuggestedOptions;
 use super::ragged_rows::RaggedRows;
-use super::rotated_logs::log_table_name;
 use super::table_builder::COMPRESSION_RATIO;
+use super::table_keys::{
+    KeyKind, is_sql_name, keys_of_file, log_name, log_path_key, path_key, sheet_key, suggested_key,
+};
 use super::text_reader::TextDecoding;
-use super::walk::DataFile;
 
 /// The declared options of a table of CSV files or sheets. Everything that is not declared is detected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -137,6 +137,9 @@ impl CsvDialect {
     }
 }
 
+/// A key with the way in which it names a file, and its options.
+type Declaration<'a> = (KeyKind, &'a String, &'a Arc<TextTableOptions>);
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TableDeclarations(Arc<BTreeMap<String, Arc<TextTableOptions>>>);
 
@@ -149,38 +152,86 @@ impl TableDeclarations {
         self.0.is_empty()
     }
 
-    /// The names that are those of no table of the files at `locations`, each with a similar name if there is one.
-    pub(crate) fn unused<'a>(&self, locations: impl Iterator<Item = &'a str>) -> Vec<String> {
-        let stems: Vec<String> =
-            locations.flat_map(|location| [table_name_for_file(location), log_name_for_file(location)]).collect();
-        let is_used = |name: &str| {
-            let is_sheet = |stem: &String| name.strip_prefix(stem.as_str()).is_some_and(|sheet| sheet.starts_with('_'));
-            stems.iter().any(|stem| is_table_or_folder(name, stem) || is_sheet(stem))
-        };
-        let unused = self.0.keys().filter(|name| !is_used(name));
-        let reason = |name: &String| match misspelled_name(name, stems.iter().map(String::as_str)) {
-            Some(near) => format!("there is no table {name:?}; did you mean {near:?}?"),
-            None => format!("there is no table {name:?} yet, so its options have no effect"),
+    /// What is wrong with the keys for these files, each with its location and format.
+    pub(crate) fn problems(&self, files: &[(&str, NamedFormat)]) -> Vec<String> {
+        let problems = self.unused(files).into_iter().chain(self.contested(files));
+        problems.chain(self.ineffective_columns(files)).collect()
+    }
+
+    /// The keys that mean none of the files, each with a similar name if there is one.
+    fn unused(&self, files: &[(&str, NamedFormat)]) -> Vec<String> {
+        let mut used: BTreeSet<&String> = BTreeSet::new();
+        for (location, format) in files {
+            let keys = keys_of_file(location, *format == NamedFormat::Log);
+            used.extend(keys.filter_map(|(kind, name)| Some(self.entry(kind, &name)?.0)));
+            if format.is_workbook() {
+                let prefix = sheet_key(location, "");
+                used.extend(self.0.keys().filter(|key| key.starts_with(&prefix)));
+            }
+        }
+        let names: Vec<String> =
+            files.iter().flat_map(|(location, _)| [suggested_key(location), log_name(location)]).collect();
+        let unused = self.0.iter().filter(|(name, _)| !used.contains(name));
+        let reason = |(name, options): (&String, &Arc<TextTableOptions>)| {
+            if let Some(near) = misspelled_name(name, names.iter().map(String::as_str)) {
+                return format!("there is no table {name:?}; did you mean {near:?}?");
+            }
+            let mut reason = format!("there is no table {name:?} yet, so its options have no effect");
+            if options.log.format().is_some() {
+                reason += &format!(
+                    "; if its file does not have the name of a log, write the path of the file with its extension, such as \
+                     \"{name}.txt\""
+                );
+            }
+            reason
         };
         unused.map(reason).collect()
     }
 
+    /// The keys that are the name of several files, with the keys that mean one of them.
+    fn contested(&self, files: &[(&str, NamedFormat)]) -> Vec<String> {
+        let (mut by_name, mut folders) = (BTreeMap::<&String, BTreeSet<String>>::new(), BTreeSet::new());
+        for (location, format) in files {
+            let is_log = *format == NamedFormat::Log;
+            match self.find(location, is_log) {
+                Some((KeyKind::Table, name, _)) => {
+                    let path = if is_log { log_path_key(location) } else { path_key(location) };
+                    by_name.entry(name).or_default().insert(path);
+                }
+                Some((KeyKind::Folder, name, _)) => {
+                    folders.insert(name);
+                }
+                Some((KeyKind::Path, ..)) | None => {}
+            }
+        }
+        let problem = |(name, mut keys): (&String, BTreeSet<String>)| {
+            if folders.contains(name) {
+                keys.insert(format!("{name}_folder"));
+            }
+            let listed = || keys.iter().map(|key| format!("{key:?}")).collect::<Vec<_>>().join(", ");
+            let reason =
+                || format!("several files have the name {name:?}; to mean one of them, write its key: {}", listed());
+            (keys.len() > 1).then(reason)
+        };
+        by_name.into_iter().filter_map(problem).collect()
+    }
+
     /// The declared columns that have no effect, because files of their format have types of their own.
-    pub(crate) fn ineffective_columns<'a>(&self, files: impl Iterator<Item = &'a DataFile>) -> BTreeSet<String> {
-        let problem = |file: &DataFile| {
-            let format = match file.kind.format {
+    fn ineffective_columns(&self, files: &[(&str, NamedFormat)]) -> BTreeSet<String> {
+        let problem = |(location, named): &(&str, NamedFormat)| {
+            let format = match named {
                 NamedFormat::Parquet => "Parquet",
                 NamedFormat::Arrow => "Arrow",
                 NamedFormat::Log => "log",
                 NamedFormat::Csv | NamedFormat::Tsv | NamedFormat::Json | NamedFormat::JsonLines => return None,
                 NamedFormat::Xlsx | NamedFormat::Ods => return None,
             };
-            let (name, options) = self.declaration(&table_name_for_file(&file.location))?;
+            let (_, name, options) = self.find(location, *named == NamedFormat::Log)?;
             let names = || options.columns.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
             let problem = || format!("{name}: columns ({}) has no effect on {format} files, which have types", names());
             (!options.columns.is_empty()).then(problem)
         };
-        files.filter_map(problem).collect()
+        files.iter().filter_map(problem).collect()
     }
 
     /// Whether a format of a log is declared.
@@ -188,94 +239,73 @@ impl TableDeclarations {
         self.0.values().any(|table| table.log.format().is_some())
     }
 
-    /// The options of the table that contains the file at `location`. A table has the name of its file or of the folder
-    /// of the file, with dots between folder names.
+    /// The options of the table that contains the file at `location`.
     pub(crate) fn options_for_file(&self, location: &str) -> Arc<TextTableOptions> {
-        self.options_for_table(&table_name_for_file(location))
+        self.find(location, false).map(|(.., options)| options.clone()).unwrap_or_default()
     }
 
     /// The options of the log that the file at `location` belongs to.
     pub(crate) fn options_for_log(&self, location: &str) -> Arc<TextTableOptions> {
-        let of_log = self.options_for_table(&log_name_for_file(location));
-        if *of_log == TextTableOptions::default() { self.options_for_file(location) } else { of_log }
+        self.find(location, true).map(|(.., options)| options.clone()).unwrap_or_default()
     }
 
-    /// The kind of the file at `location`, if the configuration declares its format as that of a log.
-    pub(crate) fn declared_log_kind(&self, location: &str) -> Option<FileKind> {
-        if self.is_empty() || self.options_for_log(location).log.format().is_none() {
-            return None;
-        }
-        declared_log_kind(location)
+    /// The kind of the file at `location`, if the configuration declares its format as that of a log. `is_named`: a path of
+    /// the database names the file with its extension.
+    pub(crate) fn declared_log_kind(&self, location: &str, is_named: bool) -> Option<FileKind> {
+        let (kind, _, options) = self.find(location, true)?;
+        options.log.format()?;
+        // Else the key of a log would make tables of the keys and passwords that are in files beside it.
+        let is_meant = is_named || kind == KeyKind::Path || parse_file_name(location).is_some();
+        if is_meant { declared_log_kind(location) } else { None }
     }
 
-    /// The options of a sheet of the workbook at `location`: those of the table of the sheet, or else of the workbook.
-    pub(crate) fn options_for_sheet(&self, location: &str, sheet: &str) -> Arc<TextTableOptions> {
-        match self.declaration_of_sheet(&table_name_for_sheet(location, sheet)) {
-            Some((_, declared)) => declared.clone(),
-            None => self.options_for_file(location),
-        }
-    }
-
-    fn declaration_of_sheet(&self, name: &str) -> Option<(&String, &Arc<TextTableOptions>)> {
-        self.0.get_key_value(name).or_else(|| self.0.get_key_value(&to_sql_name(name)))
+    /// The options of a sheet of the workbook at `location`: those of the table of the sheet, or else of the workbook. The
+    /// name of the workbook is that of a table only if the sheet `is_alone`.
+    pub(crate) fn options_for_sheet(&self, location: &str, sheet: &str, is_alone: bool) -> Arc<TextTableOptions> {
+        let of_workbook = || {
+            let keys = keys_of_file(location, false).filter(|(kind, _)| is_alone || *kind != KeyKind::Table);
+            self.find_first(keys).map(|(.., options)| options)
+        };
+        let of_sheet = self.entry(KeyKind::Table, &sheet_key(location, sheet)).map(|(_, options)| options);
+        of_sheet.or_else(of_workbook).cloned().unwrap_or_default()
     }
 
     /// Where the configuration declares `option` for this sheet of the workbook at `location`. The only sheet has the options
     /// of the workbook, unless it has its own, which replace those.
     pub(crate) fn suggest_for_sheet(&self, location: &str, sheet: &str, is_alone: bool, option: &str) -> String {
-        let name = table_name_for_sheet(location, sheet);
-        match self.declaration_of_sheet(&name) {
+        let name = sheet_key(location, sheet);
+        match self.entry(KeyKind::Table, &name) {
             Some((declared, _)) => suggest_table_yaml(declared, option),
             None if is_alone => suggest_yaml(location, option),
             None => suggest_table_yaml(&name, option),
         }
     }
 
-    /// The options of the table called `stem`, or of a folder that contains it.
-    pub(crate) fn options_for_table(&self, stem: &str) -> Arc<TextTableOptions> {
-        self.declaration(stem).map(|(_, table)| table.clone()).unwrap_or_default()
+    fn find(&self, location: &str, is_log: bool) -> Option<Declaration<'_>> {
+        if self.is_empty() { None } else { self.find_first(keys_of_file(location, is_log)) }
     }
 
-    fn declaration(&self, stem: &str) -> Option<(&String, &Arc<TextTableOptions>)> {
-        self.0.iter().rev().find(|(name, _)| is_table_or_folder(name, stem))
+    fn find_first(&self, mut keys: impl Iterator<Item = (KeyKind, String)>) -> Option<Declaration<'_>> {
+        keys.find_map(|(kind, name)| self.entry(kind, &name).map(|(key, options)| (kind, key, options)))
     }
-}
 
-/// The name of the table if the file at `location` is a log.
-fn log_name_for_file(location: &str) -> String {
-    let (folder, file_name) = location.rsplit_once('/').map_or(("", location), |(folder, name)| (folder, name));
-    let table = log_table_name(file_name);
-    if folder.is_empty() { table } else { format!("{}.{table}", folder.replace('/', ".")) }
-}
-
-/// Whether `name` is the table called `stem`, or a folder that contains it.
-fn is_table_or_folder(name: &str, stem: &str) -> bool {
-    stem.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
-fn table_name_for_file(location: &str) -> String {
-    match parse_file_name(location) {
-        Some((_, kind)) if kind.format == NamedFormat::Log => log_name_for_file(location),
-        Some((stem, _)) => stem.replace('/', "."),
-        None => location.replace('/', "."),
+    /// The declaration whose key is `name`, or what statements have for this name of a table.
+    fn entry(&self, kind: KeyKind, name: &str) -> Option<(&String, &Arc<TextTableOptions>)> {
+        let as_in_sql = || self.0.iter().find(|(key, _)| kind != KeyKind::Path && is_sql_name(key, name));
+        self.0.get_key_value(name).or_else(as_in_sql)
     }
-}
-
-/// The name of the table of a sheet, if the workbook at `location` has several.
-fn table_name_for_sheet(location: &str, sheet: &str) -> String {
-    format!("{}_{sheet}", table_name_for_file(location))
 }
 
 /// Where the configuration declares `option` for the table of the file at `location`.
 pub(crate) fn suggest_yaml(location: &str, option: &str) -> String {
-    suggest_table_yaml(&table_name_for_file(location), option)
+    suggest_table_yaml(&suggested_key(location), option)
 }
 
 /// `text` with its suggestions for the file at `location` made for its `table`, which has further files. If one of them had
 /// options of its own, they would be separate tables.
 pub(super) fn suggest_for_table(text: &str, location: &str, table: &str) -> String {
-    let file = table_name_for_file(location);
-    match file != table && is_table_or_folder(table, &file) {
+    let file = suggested_key(location);
+    match file.strip_prefix(table).is_some_and(|rest| rest.starts_with('.')) {
         true => text.replace(&declaration_of(&file), &declaration_of(table)),
         false => text.to_owned(),
     }
@@ -329,9 +359,10 @@ mod tests {
         assert_eq!(null_texts("a/x.csv.gz"), Some("1".to_owned()));
         assert_eq!(null_texts("a/b/x.csv"), Some("2".to_owned()));
         assert_eq!(null_texts("ab.csv"), None);
+        assert_eq!(null_texts("a.c.csv"), None);
         let declarations = TableDeclarations::new([("b_Q1_2024".to_owned(), named("3"))].into());
-        assert_eq!(declarations.options_for_sheet("b.xlsx", "Q1/2024"), Arc::new(named("3")));
-        assert_eq!(declarations.options_for_sheet("b.xlsx", "Q2"), Arc::default());
+        assert_eq!(declarations.options_for_sheet("b.xlsx", "Q1/2024", false), Arc::new(named("3")));
+        assert_eq!(declarations.options_for_sheet("b.xlsx", "Q2", false), Arc::default());
         let suggested = |location, sheet, is_alone| {
             let text = declarations.suggest_for_sheet(location, sheet, is_alone, "skip: 2");
             text.rsplit("tables: ").next().unwrap().to_owned()
@@ -342,12 +373,52 @@ mod tests {
     }
 
     #[test]
-    fn declarations_without_a_table_are_reported() {
-        let declared = TextTableOptions::default;
-        let declarations =
-            TableDeclarations::new([("a", declared()), ("a.b", declared())].map(|(n, t)| (n.to_owned(), t)).into());
-        let unused = |locations: &[&str]| declarations.unused(locations.iter().copied());
-        assert_eq!(unused(&["a/x.csv", "a/b.csv"]), [""; 0]);
-        assert_eq!(unused(&["a.xlsx"]), ["there is no table \"a.b\" yet, so its options have no effect"]);
+    fn keys_that_mean_no_file_or_several_are_reported() {
+        let declarations = |names: &[&str]| {
+            TableDeclarations::new(names.iter().map(|name| ((*name).to_owned(), TextTableOptions::default())).collect())
+        };
+        let problems = |names: &[&str], files: &[&str]| {
+            let with_format = files.iter().map(|location| (*location, parse_file_name(location).unwrap().1.format));
+            declarations(names).problems(&with_format.collect::<Vec<_>>())
+        };
+        assert_eq!(problems(&["a", "a.b"], &["a/x.csv", "a/b.csv"]), [""; 0]);
+        let unused = ["there is no table \"a.b\" yet, so its options have no effect"];
+        assert_eq!(problems(&["a", "a.b"], &["a.xlsx"]), unused);
+        assert_eq!(problems(&["a_b", "c_csv"], &["a.xlsx", "c.csv", "c.json", "2~d/c.csv"]).len(), 1);
+        let contested = [
+            "several files have the name \"a\"; to mean one of them, write its key: \"1~d/a.csv\", \"2~e/a.csv.gz\", \
+             \"a_folder\"",
+        ];
+        assert_eq!(problems(&["a"], &["1~d/a.csv", "2~e/a.csv.gz", "2~e/a/x.csv"]), contested);
+        assert_eq!(problems(&["app"], &["app.log", "app.log.1", "app-20240101.log"]), [""; 0]);
+        assert_eq!(problems(&["1~d/a.csv", "a_folder"], &["1~d/a.csv", "2~e/a.csv.gz", "2~e/a/x.csv"]), [""; 0]);
+    }
+
+    #[test]
+    fn only_a_path_makes_a_log_of_a_file_that_is_no_table_by_its_name() {
+        let log = LogTableOptions::parse(Some("json"), None, &BTreeMap::new(), None).unwrap();
+        let options = TextTableOptions { log, ..TextTableOptions::default() };
+        let is_log = |key: &str, location: &str, is_named: bool| {
+            let declarations = TableDeclarations::new([(key.to_owned(), options.clone())].into());
+            declarations.declared_log_kind(location, is_named).is_some()
+        };
+        for location in ["app.env", "app.key", "app.conf", "app.txt", "app", "app/.env.txt", "app.env.1"] {
+            assert!(!is_log("app", location, false), "{location}");
+        }
+        for (key, location) in [
+            ("app", "app.log"),
+            ("app", "app.log.1"),
+            ("app", "app.json"),
+            ("app", "app/events.ndjson"),
+            ("app.txt", "app.txt"),
+            ("app.txt", "app.txt.1"),
+            ("./app", "app"),
+            ("d/app.txt", "d/app.txt"),
+        ] {
+            assert!(is_log(key, location, false), "{key} {location}");
+        }
+        assert!(is_log("app", "app.txt", true) && !is_log("app", "other.txt", true));
+        assert!(!is_log("app_env", "app.env", false) && !is_log("d.app.txt", "d/app.txt", false));
+        assert!(!is_log("app", "app.parquet", false), "it is no text");
     }
 }

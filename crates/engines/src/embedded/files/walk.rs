@@ -183,20 +183,11 @@ impl<'a> Walker<'a> {
         self.data_file(stem, kind, location, path, Some(&log.newest))
     }
 
-    /// The single file at `path`, whatever its name. `folder` is the one that it is in, if that was scanned.
-    pub(crate) fn find_file(
-        &mut self,
-        path: &Path,
-        location: String,
-        folder: Option<&PathVersion>,
-    ) -> Option<DataFile> {
+    /// The single file at `path`, which is one of the paths of the database.
+    pub(crate) fn find_file(&self, path: &Path, location: String) -> Option<DataFile> {
         let file_name = path.file_name()?.to_string_lossy().into_owned();
-        let kind = self.kind_of(&location, &file_name)?;
-        let stem = match kind.format {
-            NamedFormat::Log => log_table_name(&file_name),
-            _ => parse_file_name(&file_name)?.0.to_owned(),
-        };
-        Some(self.data_file(stem, kind, location, path.to_path_buf(), folder))
+        let kind = self.kind_of(&location, &file_name, true)?;
+        Some(self.data_file(table_stem(&file_name, kind), kind, location, path.to_path_buf(), None))
     }
 
     /// The file at `path`. `beside` is a file or folder on the device that it is probably on.
@@ -217,9 +208,10 @@ impl<'a> Walker<'a> {
         DataFile { stem, kind, location, path, version, is_local }
     }
 
-    /// What the configuration declares, or else what the name indicates.
-    fn kind_of(&self, location: &str, file_name: &str) -> Option<FileKind> {
-        let declared = self.declarations.declared_log_kind(location);
+    /// What the configuration declares, or else what the name indicates. `is_named`: a path of the database names the file
+    /// with its extension.
+    fn kind_of(&self, location: &str, file_name: &str, is_named: bool) -> Option<FileKind> {
+        let declared = self.declarations.declared_log_kind(location, is_named);
         declared.or_else(|| parse_file_name(file_name).map(|(_, kind)| kind))
     }
 
@@ -268,17 +260,18 @@ impl<'a> Walker<'a> {
         if !self.matches_glob(&location, Glob::includes) {
             return Ok(());
         }
-        if self.kind_of(&location, &name).is_none() {
+        let is_named = self.glob.is_some_and(|(glob, _)| glob.names_extension(&name));
+        let Some(kind) = self.kind_of(&location, &name, is_named) else {
             let sandbox = self.sandbox;
             self.skipped.add(&location, || sandbox.open(&path).ok());
             return Ok(());
-        }
+        };
         if self.files_left == 0 {
             return Err(format!("more than {} data files; the rest is not read", self.limits.files_max));
         }
         self.files_left -= 1;
-        let file = self.find_file(&path, location, folder.version.as_ref());
-        folder.files.extend(file);
+        let file = self.data_file(table_stem(&name, kind), kind, location, path, folder.version.as_ref());
+        folder.files.push(file);
         Ok(())
     }
 
@@ -316,6 +309,14 @@ impl<'a> Walker<'a> {
             if metadata.is_file() { Ok(FileVersion::from_metadata(&metadata)) } else { Err(OpenRefusal::NotAFile) }
         };
         inspect().map_err(|refusal| refusal.reason())
+    }
+}
+
+/// The name of the table of the file called `file_name`, without the folders.
+fn table_stem(file_name: &str, kind: FileKind) -> String {
+    match kind.format {
+        NamedFormat::Log => log_table_name(file_name),
+        _ => parse_file_name(file_name).map_or(file_name, |(stem, _)| stem).to_owned(),
     }
 }
 

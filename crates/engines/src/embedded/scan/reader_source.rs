@@ -40,7 +40,7 @@ use super::row_batches::BATCH_BYTES_MAX;
 use crate::embedded::files::CHANGED_WHILE_READ;
 use crate::embedded::files::{
     ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, IpcReader, JsonRecords,
-    LogDialect, NamedFormat, ReadBudget, TableDeclarations, TextDecoding, arrow_table_schema, catch_reader_panic,
+    LogDialect, ReadBudget, TableDeclarations, TextDecoding, WorkbookSheet, arrow_table_schema, catch_reader_panic,
     column_names, from_location, open_records, open_text, read_header, read_workbook, split_compression,
     without_dictionaries,
 };
@@ -198,7 +198,7 @@ impl ReaderSource {
         let batches = match &self.table.format {
             ContentFormat::ArrowFile | ContentFormat::ArrowStream => return self.ipc_batches(file, location, part),
             ContentFormat::Csv(dialect) => return self.csv_rows(file, dialect, location),
-            ContentFormat::Sheet(format, sheet) => self.sheet_rows(file, *format, sheet, location)?,
+            ContentFormat::Sheet(sheet) => self.sheet_rows(file, sheet, location)?,
             ContentFormat::Log(dialect) => self.log_rows(file, dialect, location)?,
             _ => return self.json_rows(file, location),
         };
@@ -256,14 +256,8 @@ impl ReaderSource {
     }
 
     /// Reads the whole sheet. Its file must be the one that was probed.
-    fn sheet_rows(
-        &self,
-        file: File,
-        format: NamedFormat,
-        sheet: &str,
-        location: &str,
-    ) -> Result<BatchIterator<ArrowError>> {
-        let rows = read_workbook(file, format, location, &self.declarations, Some(sheet))
+    fn sheet_rows(&self, file: File, sheet: &WorkbookSheet, location: &str) -> Result<BatchIterator<ArrowError>> {
+        let rows = read_workbook(file, sheet.format, location, &self.declarations, Some(sheet))
             .and_then(|mut sheets| sheets.pop().map_or(Err("the sheet no longer exists".to_owned()), |(_, rows)| rows))
             .map_err(|reason| unreadable_error(location, &reason))?;
         if rows.schema().fields() != self.table.schema.file_schema().fields() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_engines::LogTableOptions;
+use tidegate_engines::{LogTableOptions, TextTableOptions};
 
 use super::{combined, open_with_options, settle};
 use crate::support::Folder;
@@ -19,7 +19,7 @@ fn options(
 }
 
 #[tokio::test]
-async fn a_declared_format_makes_any_text_file_a_log() {
+async fn a_declared_format_makes_a_log_of_a_table_or_of_a_file_that_is_named() {
     let folder = Folder::with(&[
         ("trace.txt", &combined("/a", 200)),
         ("events.ndjson", "{\"time\":\"2024-03-01T12:00:00Z\",\"level\":\"error\",\"msg\":\"x\"}\n"),
@@ -27,7 +27,7 @@ async fn a_declared_format_makes_any_text_file_a_log() {
         ("none.log", ""),
     ]);
     let tables = [
-        ("trace", options(Some("combined"), None, &[], None)),
+        ("trace.txt", options(Some("combined"), None, &[], None)),
         ("events", options(Some("json"), None, &[], None)),
         ("none", options(Some("common"), None, &[], None)),
     ];
@@ -37,6 +37,46 @@ async fn a_declared_format_makes_any_text_file_a_log() {
     assert_eq!(node.rows("SELECT time, normalized_severity FROM events").await, "2024-03-01T12:00:00Z|error");
     assert_eq!(node.rows("SELECT count(status) FROM none").await, "0");
     assert!(node.database.table_option_problems().await.unwrap().is_empty());
+}
+
+/// Files with keys and passwords are beside logs, and have their names.
+#[tokio::test]
+async fn the_key_of_a_log_makes_no_table_of_another_file() {
+    let folder = Folder::with(&[
+        ("app.log", "2024-03-01T12:00:00Z started\n"),
+        ("app.env", "PASSWORD=hunter2\n"),
+        ("app.key", "hunter2\n"),
+        ("app.conf.1", "password: hunter2\n"),
+        ("app.txt", "2024-03-01T12:00:00Z hunter2\n"),
+        ("app", "hunter2\n"),
+        ("logs/one.log", "2024-03-01T12:00:00Z started\n"),
+        ("logs/prod.env", "PASSWORD=hunter2\n"),
+    ]);
+    let pattern = || options(None, Some(r"^(?<time>\S+) (?<message>.*)$"), &[], None);
+    let node = open_with_options(&folder, &[("app", pattern()), ("logs", pattern())]);
+    assert_eq!(node.tables().await, "app: readable\nlogs.one: readable");
+    assert_eq!(node.rows("SELECT message FROM app").await, "started");
+    assert!(node.database.table_option_problems().await.unwrap().is_empty());
+
+    // The path of a file, as a key or in the paths of the database, means it.
+    let without_log = Folder::with(&[("app.txt", "2024-03-01T12:00:00Z hunter2\n"), ("app.env", "PASSWORD=hunter2\n")]);
+    let node = open_with_options(&without_log, &[("app.txt", pattern())]);
+    assert_eq!(node.tables().await, "app: readable");
+    let named = TextTableOptions { log: pattern(), ..TextTableOptions::default() };
+    for path in ["*.txt", "app.txt"] {
+        let node = crate::messy::open_with_options(vec![folder.join(path)], &[("app", named.clone())]);
+        assert_eq!(node.rows("SELECT message FROM app").await, "hunter2", "{path}");
+    }
+    let node = crate::messy::open_with_options(vec![folder.join("app.*")], &[("app", named)]);
+    assert_eq!(node.rows("SELECT message FROM app").await, "started");
+}
+
+#[tokio::test]
+async fn the_key_of_a_file_that_is_no_table_is_reported_with_the_one_that_means_it() {
+    let folder = Folder::with(&[("app.txt", "2024-03-01 started\n")]);
+    let node = open_with_options(&folder, &[("app", options(Some("logfmt"), None, &[], None))]);
+    let problems = node.database.table_option_problems().await.unwrap();
+    assert!(matches!(problems.as_slice(), [problem] if problem.ends_with("such as \"app.txt\"")), "{problems:?}");
 }
 
 #[tokio::test]

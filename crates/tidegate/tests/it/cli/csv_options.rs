@@ -43,7 +43,7 @@ fn reports_invalid_csv_options() {
 
 #[test]
 fn log_options_are_applied() {
-    let tables = r"{app: {pattern: '^(?<time>\S+ \S+) (?<level>\w+) (?<took>\d+) (?<message>.*)$', groups: {took: integer}, time_zone: '+02:00'}}";
+    let tables = r"{app.txt: {pattern: '^(?<time>\S+ \S+) (?<level>\w+) (?<took>\d+) (?<message>.*)$', groups: {took: integer}, time_zone: '+02:00'}}";
     let app = configured(tables);
     std::fs::write(app.folder().join("shop/app.txt"), "2024-03-01 12:00:00 WARN 7 slow\nmore\n").unwrap();
     insta::assert_snapshot!(query(&app, "SELECT time, took * 2 AS twice, message FROM app"), @r#"[{"time":"2024-03-01T10:00:00Z","twice":14,"message":"slow\nmore"}]"#);

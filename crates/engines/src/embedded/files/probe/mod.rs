@@ -37,12 +37,21 @@ pub(crate) enum ContentFormat {
     ArrowFile,
     /// Arrow IPC without a footer.
     ArrowStream,
-    /// The sheet with this name in a workbook.
-    Sheet(NamedFormat, Arc<str>),
+    /// A sheet of a workbook.
+    Sheet(WorkbookSheet),
     /// Entries of a log.
     Log(LogDialect),
     /// A file with the name of a log, whose format is unknown, with the options that would read it.
     UnrecognizedLog(Arc<SuggestedOptions>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WorkbookSheet {
+    /// The format of the workbook.
+    pub(crate) format: NamedFormat,
+    pub(crate) name: Arc<str>,
+    /// Whether no other sheet has cells, so that the table has the name of the workbook.
+    pub(crate) is_alone: bool,
 }
 
 /// Options that read a log of no known format.
@@ -180,10 +189,11 @@ fn probe_workbook(
 ) -> Result<FileProfile, String> {
     let found = read_workbook(file, format, location, table_declarations, None)?;
     let (mut sheets, is_alone) = (Vec::new(), found.len() == 1);
+    let sheet = |name: &str| ContentFormat::Sheet(WorkbookSheet { format, name: name.into(), is_alone });
     for (name, rows) in found {
         let probed = rows.map(|rows| {
             let count = rows.num_rows() as u64;
-            let options = table_declarations.options_for_sheet(location, &name);
+            let options = table_declarations.options_for_sheet(location, &name, is_alone);
             Arc::new(FileProfile {
                 type_notes: number_notes(&rows, &options, &name, |option| {
                     table_declarations.suggest_for_sheet(location, &name, is_alone, option)
@@ -191,7 +201,7 @@ fn probe_workbook(
                 rows: Some(count),
                 row_bytes: (rows.get_array_memory_size() as u64).checked_div(count),
                 identity: Some(identity),
-                ..FileProfile::new(ContentFormat::Sheet(format, name.as_str().into()), rows.schema())
+                ..FileProfile::new(sheet(&name), rows.schema())
             })
         });
         sheets.push((name, probed));
@@ -200,9 +210,7 @@ fn probe_workbook(
         None => return Err("none of its sheets has cells".to_owned()),
         Some((_, Ok(first))) => first.clone(),
         Some((_, Err(reason))) if sheets.len() == 1 => return Err(reason.clone()),
-        Some((name, Err(_))) => {
-            Arc::new(FileProfile::new(ContentFormat::Sheet(format, name.as_str().into()), Arc::new(Schema::empty())))
-        }
+        Some((name, Err(_))) => Arc::new(FileProfile::new(sheet(name), Arc::new(Schema::empty()))),
     };
     Ok(FileProfile { sheets, ..FileProfile::new(first.format.clone(), first.schema.clone()) })
 }

@@ -18,6 +18,7 @@ use datafusion::arrow::array::RecordBatch;
 use parking_lot::Mutex;
 
 use super::file_kind::NamedFormat;
+use super::probe::WorkbookSheet;
 use super::table_options::{TableDeclarations, TextTableOptions};
 
 /// Maximum number of unpacked bytes of a workbook.
@@ -41,14 +42,14 @@ pub(super) struct SheetGrid {
 /// The rows of a sheet, or why it has none.
 pub(crate) type SheetRows = Result<RecordBatch, String>;
 
-/// Reads the sheets of the workbook at `location`, or only the sheet called `only`. The libraries may panic on a
-/// damaged file: callers run this in [`catch_reader_panic`](super::catch_reader_panic).
+/// Reads the sheets of the workbook at `location`, or only the sheet `only`, which was found before. The libraries may
+/// panic on a damaged file: callers run this in [`catch_reader_panic`](super::catch_reader_panic).
 pub(crate) fn read_workbook(
     mut file: File,
     format: NamedFormat,
     location: &str,
     table_declarations: &TableDeclarations,
-    only: Option<&str>,
+    only: Option<&WorkbookSheet>,
 ) -> Result<Vec<(String, SheetRows)>, String> {
     let _turn = WORKBOOK_LOCK.lock();
     match encrypted_workbook::compound_file_refusal(&mut file) {
@@ -58,12 +59,13 @@ pub(crate) fn read_workbook(
     }
     workbook_size::check_workbook_size(&mut file, format)?;
     file.rewind().map_err(|error| super::path_sandbox::io_error_reason(&error))?;
-    let grids = if format == NamedFormat::Ods { read_ods(file, only) } else { read_xlsx(file, only) }?;
+    let only_name = only.map(|sheet| &*sheet.name);
+    let grids = if format == NamedFormat::Ods { read_ods(file, only_name) } else { read_xlsx(file, only_name) }?;
     let has_cells = |(_, grid): &(String, Result<SheetGrid, String>)| !matches!(grid, Ok(grid) if grid.rows.is_empty());
     let grids: SheetGrids = grids.into_iter().filter(has_cells).collect();
-    let is_alone = only.is_none() && grids.len() == 1;
+    let is_alone = only.map_or(grids.len() == 1, |sheet| sheet.is_alone);
     let to_rows = |(name, grid): (String, Result<SheetGrid, String>)| {
-        let options = table_declarations.options_for_sheet(location, &name);
+        let options = table_declarations.options_for_sheet(location, &name, is_alone);
         let suggest = |option: &str| table_declarations.suggest_for_sheet(location, &name, is_alone, option);
         let rows = grid.and_then(|grid| grid.into_batch(&options, suggest));
         (name, rows)
