@@ -27,8 +27,8 @@ pub(crate) struct DatabaseConfig {
     pub(crate) ingest: Option<OneOrMany>,
     /// Ingest: whether the first rows for a table that is not declared create it. Default: true.
     pub(crate) create_tables: Option<bool>,
-    /// How CSV files, sheets and log files are read, and what tables of an ingest folder are, by table name. Default:
-    /// detected.
+    /// How CSV files, sheets and log files are read, by table name, folder or path of a file, and what tables of an ingest
+    /// folder are, by table name. Default: detected.
     #[serde(default)]
     pub(crate) tables: BTreeMap<String, TableConfig>,
     /// SQLite file, or a list of them, relative to this file. Default: none.
@@ -237,8 +237,8 @@ pub(crate) struct TableConfig {
     /// not null after a type. Default: detected.
     pub(crate) columns: ColumnTypes,
     /// Log files: the format of their lines: combined, common, nginx_error, apache_error, haproxy, cri, klog, syslog,
-    /// logfmt, json, csvlog, jsonlog or postgresql (text) of PostgreSQL, or pattern. A file with a format is a log, whatever
-    /// its name is. Default: detected in files with the name of a log.
+    /// logfmt, json, csvlog, jsonlog or postgresql (text) of PostgreSQL, or pattern. For a file without the name of a table,
+    /// NAME is its path with its extension: app.txt. Default: detected in files with the name of a log.
     pub(crate) format: Option<String>,
     /// Log files: a regular expression whose named groups become columns. It is the format pattern. Default: none.
     pub(crate) pattern: Option<String>,
