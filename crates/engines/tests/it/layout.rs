@@ -1,7 +1,7 @@
 //! Which files make which table; folders, partitions, names.
 
 use insta::assert_snapshot;
-use tidegate_engines::TextTableOptions;
+use tidegate_engines::{ColumnType, TextTableOptions};
 
 use crate::messy::open_with_options;
 use crate::support::{Folder, TestNode, numbers, two_thread_options, write_parquet};
@@ -188,6 +188,30 @@ async fn a_path_may_be_partitioned_itself_or_be_one_output_or_one_file() {
         TestNode::open(vec![folder.join("y"), folder.join("one.csv"), folder.join("out")], two_thread_options());
     assert_eq!(several.tables().await, "one: 2 rows\nout: 20 rows\ny: 3 rows");
     assert_eq!(several.rows("SELECT count(*) FROM one, out").await, "40");
+}
+
+/// The order of the paths is no part of the names of tables, and neither is it of the keys of their options.
+#[tokio::test]
+async fn the_files_of_several_paths_have_the_keys_of_their_tables() {
+    let text = "id,note\n1,first\n";
+    let folder = Folder::with(&[("a/x.csv", text), ("b/y.csv", text), ("b/bad.csv", "a,b\n1,2\n3,4,\n")]);
+    let paths = |names: &[&str]| names.iter().map(|name| folder.join(name)).collect::<Vec<_>>();
+    let nulls = || TextTableOptions { null: Some(vec!["first".to_owned()]), ..TextTableOptions::default() };
+    for names in [&["a", "b"][..], &["b/*.csv", "a/x.csv"], &["b/[a-m]*.csv", "b/[n-z]*.csv", "a"]] {
+        let node = open_with_options(paths(names), &[("x", nulls()), ("y", nulls())]);
+        assert_eq!(node.rows("SELECT x.note, y.note FROM x JOIN y USING (id)").await, "null|null", "{names:?}");
+        let tables = node.tables().await;
+        assert!(tables.contains("tables: {bad: {ragged: trim}}"), "{tables}");
+        assert!(node.database.table_option_problems().await.unwrap().is_empty(), "{names:?}");
+    }
+    // Messages name the folder only if there are several.
+    let dates =
+        TextTableOptions { columns: [("note".to_owned(), ColumnType::Date)].into(), ..TextTableOptions::default() };
+    for (names, location) in [(&["b/[a-m]*.csv", "b/[n-z]*.csv"], "y.csv"), (&["a", "b"], "2~b/y.csv")] {
+        let node = open_with_options(paths(names), &[("y", dates.clone())]);
+        let refusal = node.refusal("SELECT max(note) FROM y").await;
+        assert!(refusal.contains(&format!("line 2 of the file {location} has 'first'")), "{refusal}");
+    }
 }
 
 #[tokio::test]

@@ -68,17 +68,10 @@ pub(super) fn scan_paths(
     let sandbox = PathSandbox::new(real.iter().flatten().cloned().collect());
     let mut walker = Walker::new(&sandbox, limits, declarations, known_delta);
     let mut layout = Layout::default();
-    let several = paths.len() > 1;
-    for (index, (path, real)) in paths.iter().zip(&real).enumerate() {
+    for ((path, real), prefix) in paths.iter().zip(&real).zip(location_prefixes(paths)) {
         // `.` and `..` have no name of their own.
         let named = if path.root().file_name().is_some() { Some(path.root()) } else { real.as_deref() };
         let name = named.map(file_name_of).filter(|name| !name.is_empty()).unwrap_or_else(|| "files".to_owned());
-        // A number distinguishes folders with the same name.
-        let prefix = match index {
-            _ if !several => String::new(),
-            0 => format!("{name}/"),
-            _ => format!("{}~{name}/", index + 1),
-        };
         match (real, path) {
             (None, _) => layout.add_problem(&name, "the path no longer exists"),
             (Some(real), FilesPath::Glob(glob)) => layout.add_root(walker.walk_glob(glob, real, &name, &prefix)),
@@ -102,6 +95,39 @@ pub(super) fn scan_paths(
     let delta_logs = delta.values().map(|folder| folder.log.clone()).collect();
     let found = ScanSummary { files, folders, links, problems, skipped, delta_logs };
     Ok((FolderScan { sandbox, layout, found }, delta))
+}
+
+/// What the locations of the files of each path begin with: nothing if all are in one folder. Else a number and the name of
+/// the folder, because several folders may have one name.
+fn location_prefixes(paths: &[FilesPath]) -> Vec<String> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    let mut numbers = Vec::with_capacity(paths.len());
+    for path in paths {
+        let folder = folder_of(path);
+        let known = folders.iter().position(|other| *other == folder);
+        numbers.push(known.unwrap_or(folders.len()));
+        if known.is_none() {
+            folders.push(folder);
+        }
+    }
+    let prefix = |number: usize| match folders.len() {
+        1 => String::new(),
+        _ => format!("{}~{}/", number + 1, file_name_of(&folders[number])),
+    };
+    numbers.into_iter().map(prefix).collect()
+}
+
+/// The real folder that `path` is, or that it is in.
+fn folder_of(path: &FilesPath) -> PathBuf {
+    let folder: &Path = match path {
+        FilesPath::Plain(file) if !file.is_dir() => match file.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        },
+        FilesPath::Plain(folder) => folder,
+        FilesPath::Glob(glob) => glob.folder(),
+    };
+    std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf())
 }
 
 fn file_name_of(path: &Path) -> String {

@@ -53,6 +53,20 @@ fn the_report_is_that_of_doctor() {
     assert_eq!(ran.stdout.strip_prefix("wrote tidegate.yaml\n"), Some(doctor.stdout.as_str()));
 }
 
+/// The globs that it writes are no part of the names.
+#[test]
+fn files_of_several_kinds_have_the_names_of_a_served_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("a.csv", "x\n1\n"), ("b.json", "{\"x\": 1}\n"), ("broken.tsv", "a\tb\n1\t2\n3\t4\t\n")] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let ran = init(folder.path(), &["--yes"], "");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let written = std::fs::read_to_string(folder.path().join("tidegate.yaml")).unwrap();
+    assert!(written.contains("./*.tsv"), "{written}");
+    assert!(ran.stdout.contains("tables: {broken: {ragged: trim}}"), "{ran:?}");
+}
+
 #[test]
 fn answers_decide() {
     let shop = Shop::new();
