@@ -7,16 +7,17 @@ use serde_json::{Map, Number, Value};
 use crate::json_schema::{JsonSchema, Violation, schema_types};
 
 impl JsonSchema {
-    /// Like [`JsonSchema::check`]. If `arguments` violate the schema, what only one value can be meant by is converted
-    /// first:
+    /// Like [`JsonSchema::check`], after top-level members with the text `null` are removed whose schema does not only admit
+    /// text. If `arguments` violate the schema, what only one value can be meant by is converted first:
     /// - top-level members: `"2"` where a number is expected, `"true"` where a boolean is, the JSON text of a list or an
     ///   object where one is, and a single item where a list is;
-    /// - members at any level that are `null` where the schema refuses null, or an empty text where it lists other texts:
-    ///   they count as absent.
+    /// - members at any level that are `null` where the schema refuses null, or an empty text or `null` as text where it
+    ///   lists other texts: they count as absent.
     ///
     /// # Errors
     /// All violations that remain.
     pub fn coerce_and_check(&self, arguments: &mut Value) -> Result<(), Vec<Violation>> {
+        self.remove_null_texts(arguments);
         if self.check(arguments).is_ok() {
             return Ok(());
         }
@@ -25,6 +26,18 @@ impl JsonSchema {
         }
         self.remove_refused_blanks(arguments);
         self.check(arguments)
+    }
+
+    /// Text is a valid value of some parameters that are no texts, such as a condition, which would be null for each row.
+    fn remove_null_texts(&self, arguments: &mut Value) {
+        let (Some(members), Some(properties)) = (arguments.as_object_mut(), self.json()["properties"].as_object())
+        else {
+            return;
+        };
+        members.retain(|name, value| {
+            let property = properties.get(name).filter(|_| value.as_str() == Some("null"));
+            property.is_none_or(|schema| schema_types(schema).iter().all(|kind| matches!(*kind, "string" | "null")))
+        });
     }
 
     /// The schema decides, not the form of the value: null stays where it is a value, as in the rows of a table.
@@ -50,7 +63,7 @@ fn collect_blanks(error: &ValidationError<'_>, paths: &mut Vec<String>) {
         {
             context.iter().flatten().for_each(|inner| collect_blanks(inner, paths));
         }
-        ValidationErrorKind::Enum { .. } if error.instance().as_str() == Some("") => {
+        ValidationErrorKind::Enum { .. } if matches!(error.instance().as_str(), Some("" | "null")) => {
             paths.push(error.instance_path().as_str().to_owned());
         }
         _ if error.instance().is_null() => paths.push(error.instance_path().as_str().to_owned()),
@@ -168,9 +181,13 @@ mod tests {
                 "table": "t", "note": null, "shared": {"other": null}, "rows": [{"a": null}], "filter": {"d": null},
             })
         );
-        let mut arguments = json!({"table": "t", "format": "", "rows": null});
-        schema.coerce_and_check(&mut arguments).unwrap();
-        assert_eq!(arguments, json!({"table": "t"}));
+        for blank in [json!({"format": "", "rows": null}), json!({"format": "null", "rows": "null", "filter": "null"})]
+        {
+            let mut arguments = blank;
+            arguments["table"] = "null".into();
+            schema.coerce_and_check(&mut arguments).unwrap();
+            assert_eq!(arguments, json!({"table": "null"}));
+        }
         let violations = |mut arguments: Value| {
             let violations = schema.coerce_and_check(&mut arguments).unwrap_err();
             violations.iter().map(|v| format!("{}: {}", v.path, v.message)).collect::<Vec<_>>().join("\n")

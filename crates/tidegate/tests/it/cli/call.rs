@@ -34,6 +34,20 @@ fn keeps_text_for_string_parameters() {
 }
 
 #[test]
+fn null_counts_as_absent() {
+    let folder = Shop::new();
+    let call = |arguments: &[&str]| run_in(&folder.path(), &[&["call", "query", "table=orders"], arguments].concat());
+    let plain = call(&["format=csv"]);
+    assert_eq!(plain.code, Some(0), "{plain:?}");
+    let nulls =
+        ["where=null", "having=null", "limit=null", "select=null", "order_by=null", "joins=null", "limit=\"null\""];
+    for null in nulls {
+        assert_eq!(call(&["format=csv", null]), plain, "{null}");
+    }
+    assert_eq!(call(&["format=null"]), call(&[]));
+}
+
+#[test]
 fn reports_all_invalid_arguments_with_exit_code_1() {
     let ran = run_in(&Shop::new().path(), &["call", "sql", "max_rows=many", "formt=csv"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
