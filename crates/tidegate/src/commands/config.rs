@@ -78,10 +78,10 @@ async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), Comman
         report.warnings.iter().try_for_each(|warning| output::print(format_args!("warning: {warning}\n")))?;
     }
     report.notes.iter().try_for_each(|note| output::print(format_args!("{note}\n")))?;
-    let warnings = match report.warnings.len() + print_table_problems(&open_node).await? {
-        0 => String::new(),
-        1 => "; 1 warning above".to_owned(),
-        count => format!("; {count} warnings above"),
+    let result = match report.warnings.len() + print_table_problems(&open_node).await? {
+        0 => "nothing wrong".to_owned(),
+        1 => "no errors; 1 warning above".to_owned(),
+        count => format!("no errors; {count} warnings above"),
     };
     let problems = startup_checks::find_startup_problems(&open_node.loaded_config);
     open_node.close().await;
@@ -90,7 +90,7 @@ async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), Comman
     }
     let (databases, tools) = (report.databases, report.tools);
     let file = file.display();
-    output::print(format_args!("{file}: {databases} databases and {tools} tools, nothing wrong{warnings}\n"))
+    output::print(format_args!("{file}: {databases} databases and {tools} tools, {result}\n"))
 }
 
 /// Prints which tables cannot be read, and how files were read. Returns the number of these tables, as far as they are named.

@@ -229,7 +229,7 @@ fn unmatched_glob_is_a_warning() {
     let ran = configured.run(&["config", "check"]);
     assert_eq!(
         (ran.code, ran.stdout.as_str()),
-        (Some(0), "tidegate.yaml: 1 databases and 0 tools, nothing wrong; 1 warning above\n")
+        (Some(0), "tidegate.yaml: 1 databases and 0 tools, no errors; 1 warning above\n")
     );
     assert!(ran.stderr.contains("database s: no file matches 2030-*.csv yet"), "{}", ran.stderr);
 }
