@@ -30,7 +30,10 @@ const MESSAGE_AFTER_TIME: &str = r"[\]):,|]?\s*(?<message>.*)$";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SuggestedLogFormat {
     /// The format `json`.
-    Json,
+    Json {
+        /// Whether entries have a time.
+        has_time: bool,
+    },
     /// A pattern.
     Pattern {
         /// The regular expression.
@@ -56,8 +59,9 @@ pub struct OtherTime {
 #[must_use]
 pub fn suggest_log_format(sample: &[u8], context: &TimeContext) -> SuggestedLogFormat {
     let sample = complete_lines(sample);
-    if SampleCounts::of(LogFormat::Json, sample, context).fits() {
-        return SuggestedLogFormat::Json;
+    let as_json = SampleCounts::of(LogFormat::Json, sample, context);
+    if as_json.fits() {
+        return SuggestedLogFormat::Json { has_time: as_json.with_time > 0 };
     }
     let text = String::from_utf8_lossy(sample);
     // Lines of stack traces and other indented lines continue an entry.
@@ -76,6 +80,7 @@ pub fn suggest_log_format(sample: &[u8], context: &TimeContext) -> SuggestedLogF
 struct SampleCounts {
     entries: usize,
     fitting: usize,
+    with_time: usize,
     /// Entries that fit, but without a time although there is a column for it.
     without_time: usize,
 }
@@ -88,6 +93,7 @@ impl SampleCounts {
         let mut add = |entry: &ParsedEntry<'_>| {
             counts.entries += 1;
             counts.fitting += usize::from(entry.fits());
+            counts.with_time += usize::from(entry.time().is_some());
             counts.without_time += usize::from(entry.fits() && has_time && entry.time().is_none());
         };
         let mut reader = LogFileReader::new(schema, context.clone());

@@ -12,7 +12,7 @@ use super::fixture::{context, read, rendered};
 /// The format that the suggestion declares, and its expression.
 fn suggested(text: &str) -> (LogFormat, String) {
     match suggest_log_format(text.as_bytes(), &context()) {
-        SuggestedLogFormat::Json => (LogFormat::Json, "json".to_owned()),
+        SuggestedLogFormat::Json { .. } => (LogFormat::Json, "json".to_owned()),
         SuggestedLogFormat::Pattern { expression, time, .. } => {
             let declared = time.map(|time| {
                 let (name, form) = time.split_once(' ').expect("a type with a form");
@@ -127,7 +127,7 @@ fn dates_with_two_readings_are_no_guess() {
             SuggestedLogFormat::Pattern { time, other_time, .. } => {
                 (time.unwrap_or_default(), other_time.map(|other| (other.example, other.declarations)))
             }
-            SuggestedLogFormat::Json => panic!("{text}"),
+            SuggestedLogFormat::Json { .. } => panic!("{text}"),
         }
     };
     let month_first = "time %m/%d/%Y %H:%M:%S%.f".to_owned();

@@ -21,8 +21,8 @@ const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum number of new entries that are printed at once with `-f`.
 const FOLLOWED_ENTRIES_MAX: u64 = 1_000;
 /// What is missing without a log source.
-const NO_SOURCE: &str = "there is no log source: no log file in the folder, and none under logs in tidegate.yaml; --path names \
-     another folder";
+const NO_SOURCE: &str = "there is no log source: no log file with times in the folder, and none under logs in tidegate.yaml; \
+     --path names another folder";
 const DIMMED: Style = Style::new().dimmed();
 
 /// Print entries of a log source, the newest last

@@ -324,24 +324,25 @@ fn declaration_of(name: &str) -> String {
     format!("in tidegate.yaml, under its database, tables: {{{name}: {{")
 }
 
+/// What the advice for a log says beside options that give no column of times.
+const NO_KNOWN_TIME: &str = "its lines have no known time, so it becomes a table for SQL, but no log source";
+
 /// The options that declare a suggested format of a log.
 pub(super) fn suggested_log_options(suggested: &SuggestedLogFormat) -> SuggestedOptions {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
-    let (options, other_time) = match suggested {
-        SuggestedLogFormat::Json => ("format: json".to_owned(), None),
-        SuggestedLogFormat::Pattern { expression, time: None, other_time } => {
-            (format!("pattern: {}", quoted(expression)), other_time.as_ref())
-        }
-        SuggestedLogFormat::Pattern { expression, time: Some(time), other_time } => {
-            let groups = format!("groups: {{time: {}}}", quoted(time));
-            (format!("pattern: {}, {groups}", quoted(expression)), other_time.as_ref())
+    let (options, other_time, has_time) = match suggested {
+        SuggestedLogFormat::Json { has_time } => ("format: json".to_owned(), None, *has_time),
+        SuggestedLogFormat::Pattern { expression, time, other_time } => {
+            let groups = time.as_ref().map(|time| format!(", groups: {{time: {}}}", quoted(time))).unwrap_or_default();
+            let options = format!("pattern: {}{groups}", quoted(expression));
+            (options, other_time.as_ref(), expression.contains("(?<time>"))
         }
     };
     let doubt = other_time.map(|OtherTime { example, declarations }| {
         let others = declarations.iter().map(|declaration| quoted(declaration)).collect::<Vec<_>>().join(" or ");
         format!("the time {example:?} has other readings: if this one is wrong, declare {others}")
     });
-    SuggestedOptions { options, doubt }
+    SuggestedOptions { options, doubt: doubt.or_else(|| (!has_time).then(|| NO_KNOWN_TIME.to_owned())) }
 }
 
 #[cfg(test)]

@@ -177,8 +177,9 @@ async fn other_files_are_left_alone() {
     assert_eq!(node.columns("events").await.unwrap(), "time text, level text, msg text");
     let notes = node.catalog().await.notes.join("\n");
     assert!(notes.contains("skipped notes.txt: document, not a table"), "{notes}");
-    let unknown = "skipped diary.log: unknown log format; declare one: in tidegate.yaml, under its database, tables: \
-                   {diary: {pattern: '^(?<message>.*)$'}}";
+    let unknown = "skipped diary.log: unknown log format; its lines have no known time, so it becomes a table for SQL, but no \
+                   log source; declare one: in tidegate.yaml, under its database, tables: {diary: {pattern: \
+                   '^(?<message>.*)$'}}";
     assert!(notes.contains(unknown), "{notes}");
     assert!(!notes.contains("empty.log"), "{notes}");
 }
@@ -189,7 +190,8 @@ async fn a_file_that_is_named_and_no_log_has_a_reason() {
     let node = crate::support::TestNode::open(vec![folder.join("diary.log")], crate::support::two_thread_options());
     let tables = node.tables().await;
     assert!(
-        tables.starts_with("diary: unreadable, its lines have no known log format; declare one: in tidegate.yaml"),
+        tables.starts_with("diary: unreadable, its lines have no known log format; its lines have no known time")
+            && tables.contains("declare one: in tidegate.yaml"),
         "{tables}"
     );
 }

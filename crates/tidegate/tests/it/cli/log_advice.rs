@@ -54,8 +54,17 @@ fn the_suggested_declaration_reads_an_unknown_log() {
         let doctor = configured.run(&["doctor"]).stdout;
         let advice = doctor.lines().find(|line| line.contains("skipped app.log: unknown log format; "));
         let (_, declaration) = advice.and_then(|line| line.split_once("under its database, ")).expect(&doctor);
+        let is_source = declaration.contains("(?<time>");
+        assert_ne!(
+            doctor.contains("so it becomes a table for SQL, but no log source; declare one"),
+            is_source,
+            "{doctor}"
+        );
         configured.write(&configuration(declaration));
-        assert_eq!(warnings(&configured), "", "{declaration}");
+        let warnings = warnings(&configured);
+        let no_time = "app: no column is the time of its entries, so it is a table for SQL, but no log source; name";
+        assert!(if is_source { warnings.is_empty() } else { warnings.contains(no_time) }, "{declaration}: {warnings}");
+        assert_eq!(configured.run(&["logs", "app"]).code == Some(0), is_source, "{declaration}");
         let rows = rows(&configured, "SELECT * FROM app");
         assert_eq!(rows.len(), log.lines().filter(|line| !line.starts_with('\t')).count(), "{declaration}");
         assert_eq!(rows[0]["message"], message, "{declaration}");

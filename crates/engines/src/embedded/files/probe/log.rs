@@ -18,6 +18,8 @@ use super::{ContentFormat, FileProfile};
 
 /// A share of entries that do not fit, from which a declared format is probably wrong.
 const DEFECTS_SHARE_MAX: f64 = 0.1;
+/// Why a log with a declared format is no log source.
+const NO_TIME_COLUMN: &str = "no column is the time of its entries, so it is a table for SQL, but no log source";
 /// How much of a line a message quotes.
 const EXCERPT_CHARACTERS: usize = 60;
 
@@ -108,7 +110,17 @@ impl SampleFindings {
                 schema.format().name()
             ));
         }
-        let has_no_time = schema.time_column().is_some() && self.entries > 0 && self.with_time == 0;
-        has_no_time.then(|| format!("none of the first {} entries has a time", self.entries))
+        if self.entries == 0 || self.with_time > 0 {
+            return None;
+        }
+        Some(match (schema.time_column(), schema.format()) {
+            (Some(_), _) => format!("none of the first {} entries has a time", self.entries),
+            (None, LogFormat::Pattern(_)) => {
+                format!(
+                    "{NO_TIME_COLUMN}; name the time in its lines as the group time of the pattern, or a column under logs"
+                )
+            }
+            (None, _) => format!("{NO_TIME_COLUMN}; name the one of its times under logs"),
+        })
     }
 }
