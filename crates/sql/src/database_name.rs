@@ -169,6 +169,7 @@ mod tests {
             "SELECT total FROM shop.orders ORDER BY total USING >",
             "SELECT sum(x) OVER (ORDER BY x ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW) FROM shop.t",
             "SELECT (t).* FROM shop.t",
+            "SELECT * FROM ONLY shop.t",
         ] {
             let refused = Statement::parse(sql, SqlDialect::Postgres).unwrap().without_database_name("shop");
             assert!(refused.is_err(), "{sql}");

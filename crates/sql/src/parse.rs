@@ -184,8 +184,8 @@ pub(crate) fn check_complete_ast(sql: &str, dialect: SqlDialect) -> Result<(), E
     if is_complete {
         return Ok(());
     }
-    let message = "USING with an operator, EXCLUDE, SEARCH, CYCLE, ROWS FROM, .* after an expression and names of XML \
-                   elements are not supported here";
+    let message = "USING with an operator, EXCLUDE, SEARCH, CYCLE, ROWS FROM, ONLY, .* after an expression and names of \
+                   XML elements are not supported here";
     Err(Error::new(ErrorKind::InvalidArguments, message).with_hint(
         "Write them in a statement of the tool sql, with the argument database instead of the database's name before tables.",
     ))

@@ -108,6 +108,11 @@ pub(crate) fn refuse_lock(clause: &str) -> Error {
     refusal_error(clause, "it would lock rows, and only reading is allowed", "Leave it out.")
 }
 
+/// The refusal of `ONLY` before a table. Tables of files have no children; those of a database may have some.
+pub(crate) fn refuse_only() -> Error {
+    refusal_error("ONLY", "a table is read here with the rows of its child tables", "Leave it out.")
+}
+
 pub(crate) fn refusal_error(part: &str, reason: &str, instead: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, format!("{part} is refused: {reason}")).with_hint(instead)
 }

@@ -101,6 +101,14 @@ impl Visitor for PolicyVisitor {
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Error> {
         self.visited_function = None;
         match factor {
+            // The parser reads `ONLY t` as the table `only` with an alias.
+            TableFactor::Table { name, alias, args, .. }
+                if self.dialect == SqlDialect::DataFusion
+                    && is_only_keyword(name)
+                    && (args.is_some() || alias.as_ref().is_some_and(|alias| !alias.explicit)) =>
+            {
+                ControlFlow::Break(refusal::refuse_only())
+            }
             TableFactor::Table { name, args: Some(_), .. } => {
                 self.visited_function = Some(std::ptr::from_ref(name));
                 self.check_table_function(name)
@@ -296,6 +304,11 @@ fn check_clauses(query: &Query) -> ControlFlow<Error> {
 
 fn refuse(part: &str, reason: &str, instead: &str) -> ControlFlow<Error> {
     ControlFlow::Break(refusal_error(part, reason, instead))
+}
+
+fn is_only_keyword(name: &ObjectName) -> bool {
+    let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else { return false };
+    name.quote_style.is_none() && name.value.eq_ignore_ascii_case("only")
 }
 
 /// The parts of `name`, none of which may be computed.

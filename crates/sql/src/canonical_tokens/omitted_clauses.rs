@@ -8,10 +8,10 @@ use tidegate_core::Error;
 
 use super::clauses::is_word;
 use super::operators::is_operator;
-use crate::refusal::refusal_error;
+use crate::refusal::{refusal_error, refuse_only};
 
 /// Leaves out `SEARCH …` and `CYCLE …` of common table expressions, `USING` with an operator, `.*` after an expression,
-/// and the names of XML elements and attributes. `tokens` contains no whitespace.
+/// `ONLY` before a table, and the names of XML elements and attributes. `tokens` contains no whitespace.
 pub(crate) fn omit_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     // For each open parenthesis: the position of its predecessor in `kept`.
@@ -20,6 +20,11 @@ pub(crate) fn omit_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     while let Some((token, after)) = rest.split_first() {
         let function = open.last().copied().flatten().map(|position| &kept[position].token);
         if let Some(length) = omitted_length(kept.last().map(|token| &token.token), function, rest, &kept) {
+            rest = &rest[length..];
+            continue;
+        }
+        if let Some((table, length)) = table_after_only(kept.last().map(|token| &token.token), rest) {
+            kept.extend_from_slice(table);
             rest = &rest[length..];
             continue;
         }
@@ -62,6 +67,10 @@ pub(crate) fn clause_refusal(tokens: &[TokenWithSpan]) -> Option<Error> {
         if is_word(&rest[0].token, "using") && has_alias(&rest[1..]) {
             let hint = "Leave it out, and name the columns without a table: USING merges them.";
             return Some(refusal_error("the alias of USING", "the merged columns are no table here", hint));
+        }
+        let begins_table = *before == Token::Comma || ["from", "join"].iter().any(|word| is_word(before, word));
+        if begins_table && is_word(&rest[0].token, "only") {
+            return Some(refuse_only());
         }
     }
     None
@@ -119,6 +128,27 @@ fn follows_expression(kept: &[TokenWithSpan]) -> bool {
         kept = rest;
     }
     matches!(kept.last().map(|token| &token.token), Some(Token::RParen | Token::RBracket))
+}
+
+/// Returns the name of the table in parentheses after `ONLY` at the beginning of `rest`, empty without parentheses, and
+/// the length that it replaces.
+fn table_after_only<'a>(before: Option<&Token>, rest: &'a [TokenWithSpan]) -> Option<(&'a [TokenWithSpan], usize)> {
+    // PostgreSQL reserves the word. It is a name only here, and ends `FETCH FIRST 2 ROWS ONLY`.
+    let is_other =
+        |token: &Token| *token == Token::Period || ["as", "row", "rows"].iter().any(|word| is_word(token, word));
+    if !is_word(&rest.first()?.token, "only") || before.is_some_and(is_other) {
+        return None;
+    }
+    match &rest.get(1)?.token {
+        Token::Word(_) => Some((&rest[..0], 1)),
+        Token::LParen => {
+            let name =
+                rest[2..].iter().take_while(|token| matches!(token.token, Token::Word(_) | Token::Period)).count();
+            let closes = rest.get(2 + name).is_some_and(|token| token.token == Token::RParen);
+            (closes && name > 0).then(|| (&rest[2..2 + name], name + 3))
+        }
+        _ => None,
+    }
 }
 
 fn name_length(rest: &[TokenWithSpan]) -> Option<usize> {
@@ -217,6 +247,10 @@ mod tests {
             "SELECT ( c ) , ( f ( x ) ) . a , t . * , s . t . * FROM t"
         );
         assert_eq!(
+            kept("FROM ONLY a x, ONLY (s.b) AS y JOIN ONLY \"c\" ON true FETCH FIRST ROW ONLY"),
+            "FROM a x , s . b AS y JOIN \"c\" ON true FETCH FIRST ROW ONLY"
+        );
+        assert_eq!(
             kept("xmlelement(name a, xmlattributes(f(b) AS c, CAST(d AS int) AS e), 'x')"),
             "xmlelement ( xmlattributes ( f ( b ) , CAST ( d AS int ) ) , 'x' )"
         );
@@ -224,7 +258,14 @@ mod tests {
 
     #[test]
     fn keeps_what_may_be_something_else() {
-        for sql in ["a JOIN b USING ( x )", "( SELECT 1 ) search", "( 1 ) CYCLE a SET b TO f ( ) DEFAULT 1 USING c"] {
+        for sql in [
+            "a JOIN b USING ( x )",
+            "( SELECT 1 ) search",
+            "( 1 ) CYCLE a SET b TO f ( ) DEFAULT 1 USING c",
+            "SELECT a AS only , b . only FROM c FETCH NEXT 2 ROWS ONLY",
+            "FROM ONLY ( a , b )",
+            "FROM \"only\" a",
+        ] {
             assert_eq!(kept(sql), sql);
         }
     }
@@ -235,6 +276,7 @@ mod tests {
             ("WITH RECURSIVE t AS (SELECT 1) SEARCH DEPTH FIRST BY a SET b SELECT 1", "SEARCH is refused"),
             ("WITH RECURSIVE t AS (SELECT 1) CYCLE a SET b USING c SELECT 1", "CYCLE is refused"),
             ("SELECT * FROM a JOIN b USING (x, y) AS z", "the alias of USING is refused"),
+            ("SELECT * FROM ONLY a AS b", "ONLY is refused"),
             ("SELECT 1 AS U&\"d\\0061t\"", "a name with escapes"),
         ] {
             let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location().unwrap();

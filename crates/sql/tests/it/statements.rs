@@ -168,6 +168,9 @@ const REFUSED: &[&str] = &[
     "SELECT * FROM flights SETTINGS max_threads = 1",
     "SELECT * FROM flights FOR JSON AUTO",
     "SELECT * FROM identifier('flights')",
+    "SELECT * FROM ONLY flights",
+    "SELECT * FROM a, only (flights)",
+    "SELECT * FROM a JOIN ONLY public.flights AS f ON true",
     "SELECT * FRM flights",
     "SELECT 'open",
     "SELECT \"open",
@@ -215,6 +218,28 @@ fn tables_and_functions_are_known() {
     assert_eq!(found("WITH a AS (SELECT 1) SELECT * FROM \"A\""), "A | ");
     assert_eq!(found("SELECT * FROM generate_series(1, 2), unnest([1])"), " | generate_series unnest");
     assert_eq!(found("SELECT count(*) FILTER (WHERE abs(x) > 1) FROM t UNION TABLE u"), "t u | count abs");
+}
+
+/// As PostgreSQL reads a statement, and not as the parser does.
+#[test]
+fn tables_after_only_are_known() {
+    let tables = |sql: &str, dialect| Statement::parse(sql, dialect).unwrap().tables().join(" ");
+    for (sql, expected) in [
+        ("SELECT * FROM ONLY orders", "orders"),
+        ("SELECT * FROM only (s.orders) o, ONLY customers AS c", "s.orders customers"),
+        ("SELECT * FROM (ONLY a x JOIN ONLY (\"B\") ON true) FETCH FIRST ROW ONLY", "a B"),
+        ("TABLE ONLY orders", "orders"),
+        ("WITH only_one AS (SELECT 1 AS only) SELECT o.only FROM ONLY orders o", "orders"),
+        ("SELECT * FROM \"only\" orders", "only"),
+    ] {
+        assert_eq!(tables(sql, SqlDialect::Postgres), expected, "{sql}");
+        let statement = Statement::parse(sql, SqlDialect::Postgres).unwrap();
+        assert!(statement.text().to_lowercase().contains("only"), "{}", statement.text());
+    }
+    // SQLite has no such word.
+    assert_eq!(tables("SELECT * FROM only orders", SqlDialect::Sqlite), "only");
+    assert_eq!(tables("SELECT * FROM \"only\" orders", SqlDialect::DataFusion), "only");
+    assert_eq!(tables("SELECT only.a FROM only", SqlDialect::DataFusion), "only");
 }
 
 #[test]

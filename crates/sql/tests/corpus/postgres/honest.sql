@@ -336,6 +336,8 @@ SELECT count(*) FROM orders TABLESAMPLE SYSTEM (100)
 
 SELECT * FROM ONLY customers ORDER BY id
 
+SELECT count(*) FROM ONLY (customers) c JOIN ONLY public.orders AS o ON o.customer_id = c.id, ONLY items
+
 -- the catalog itself
 SELECT relname, pg_get_expr(d.adbin, d.adrelid) FROM pg_class c JOIN pg_attrdef d ON d.adrelid = c.oid WHERE relnamespace = 'public'::regnamespace ORDER BY 1, 2
 
