@@ -214,9 +214,10 @@ mod tests {
             let tokens = Tokenizer::new(plain, entry).tokenize_with_location().unwrap_or_default();
             let ours = parsed(&BoundedDialect::new(dialect, &tokens), plain, entry);
             match parsed(plain, plain, entry) {
-                // The plain grammar reads `inet '…'` as a column and its alias, and too much after `DISTINCT FROM`.
+                // The plain grammar reads `inet '…'` as a column and its alias, too much after `DISTINCT FROM`, and some
+                // functions as forms of their own.
                 Some(_)
-                    if [" ISNULL", "bpchar 'q'", "evil_domain 'x'", "DISTINCT FROM"]
+                    if [" ISNULL", "bpchar 'q'", "evil_domain 'x'", "DISTINCT FROM", "substr("]
                         .iter()
                         .any(|form| entry.contains(form)) => {}
                 Some(theirs) => assert_eq!(ours.as_ref(), Some(&theirs), "{entry}"),

@@ -148,6 +148,13 @@ impl Visitor for PolicyVisitor {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Error> {
         match expr {
             Expr::Function(Function { name, .. }) => self.check_function(name),
+            // With FROM or FOR, PostgreSQL calls its own function.
+            Expr::Substring { special, substring_from, substring_for, .. }
+                if self.dialect == SqlDialect::Postgres
+                    && (*special || substring_from.is_none() && substring_for.is_none()) =>
+            {
+                self.record_function("substring")
+            }
             Expr::CompoundIdentifier(parts) => {
                 parts.last().map_or(ControlFlow::Continue(()), |last| self.check_field(last))
             }

@@ -25,6 +25,12 @@ pub(super) fn parse_prefix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &
     }
     let word = peek_unquoted_word(parser, 0)?.clone();
     let after = &parser.peek_nth_token_ref(1).token;
+    // The grammars have forms of their own for these functions, which PostgreSQL finds by name. The second argument of
+    // `convert` would be a type.
+    if dialect == SqlDialect::Postgres && is_plain_function(word.keyword) && *after == Token::LParen {
+        parser.advance_token();
+        return Some(parser.parse_function(ObjectName::from(vec![Ident::new(word.value)])));
+    }
     // `inet '10.0.0.1'`: a string of any type. The embedded engine has these types only, beside those of the grammar.
     let is_type = match dialect {
         SqlDialect::Postgres => word.keyword == Keyword::NoKeyword,
@@ -47,6 +53,10 @@ pub(super) fn parse_prefix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &
         return Some(value.map(|value| Expr::Prefixed { prefix: Ident::new(word.value), value: Box::new(value) }));
     }
     None
+}
+
+fn is_plain_function(keyword: Keyword) -> bool {
+    matches!(keyword, Keyword::CEIL | Keyword::CONVERT | Keyword::FLOOR | Keyword::SUBSTR | Keyword::TRY_CONVERT)
 }
 
 /// An operator that binds weaker than `+`: `~ 1 + 2` is `~ (1 + 2)`. The grammars read `(~ 1) + 2`.

@@ -242,6 +242,29 @@ fn tables_after_only_are_known() {
     assert_eq!(tables("SELECT only.a FROM only", SqlDialect::DataFusion), "only");
 }
 
+/// PostgreSQL finds a function by its name also where the parser has a form for it. What is no call in PostgreSQL's
+/// grammar means its own function.
+#[test]
+fn functions_that_the_parser_has_forms_for_are_known() {
+    let functions = |sql: &str| {
+        Statement::parse(&format!("SELECT {sql} FROM t"), SqlDialect::Postgres).unwrap().functions().join(" ")
+    };
+    for (sql, expected) in [
+        ("ceil(a), Floor(b), ceiling(c), CEIL(f(d), 2)", "ceil floor ceiling f"),
+        ("substr(a, 1), substr(f(b), 1, g(2))", "substr f g"),
+        ("substring(a, 1)", "substring"),
+        ("substring(a)", "substring"),
+        ("\"substring\"(a, 1), mine.substr(a, 1)", "substring substr"),
+        ("convert(a, text), try_convert(b, evil(1)), convert(c, 'UTF8', 'LATIN1')", "convert try_convert evil"),
+        ("sum(ceil(a)) FILTER (WHERE floor(b) > 1)", "sum ceil floor"),
+        ("substring(a FROM f(1)), substring(a FROM 1 FOR 2), substring(a FOR 2)", "f"),
+        ("position('a' IN b), trim(a), trim(LEADING 'a' FROM b), overlay(a PLACING b FROM 1)", ""),
+        ("extract(year FROM a), a AT TIME ZONE 'UTC', CAST(a AS int), a COLLATE \"C\", ceil, substr", ""),
+    ] {
+        assert_eq!(functions(sql), expected, "{sql}");
+    }
+}
+
 #[test]
 fn a_form_that_cannot_be_printed_is_named() {
     let Err(error) = parse(r"SELECT U&'x!0061' UESCAPE '!', '\'''") else { panic!("it is printed now") };

@@ -336,6 +336,10 @@ SELECT count(*) FROM orders TABLESAMPLE SYSTEM (100)
 
 SELECT * FROM ONLY customers ORDER BY id
 
+SELECT ceil(total), floor(total), substr(note, 1), substr(note, 2, 3), substring(note, 2), substring(note FOR 2) FROM orders ORDER BY id
+
+SELECT convert('abc'::bytea, 'UTF8', 'LATIN1'), substring(note FROM 2), trim(note), extract(year FROM placed_at) FROM orders ORDER BY id
+
 SELECT count(*) FROM ONLY (customers) c JOIN ONLY public.orders AS o ON o.customer_id = c.id, ONLY items
 
 -- the catalog itself
