@@ -155,6 +155,21 @@ SELECT coalesce(0.1234567890123456789, 1::float8) AS digits, coalesce(NULL, 1.5,
 SELECT n1 AS x FROM nums WHERE id < 5 UNION ALL SELECT d FROM floats WHERE id > 6 ORDER BY 1;
 SELECT 1.5 AS x UNION SELECT 1e-20::float8 UNION SELECT 1.5::float8 UNION SELECT 2::real ORDER BY x;
 SELECT x FROM (SELECT 1.5 AS x UNION ALL SELECT 1e-20::float8 UNION ALL SELECT 2::real) s UNION ALL SELECT 2.5 ORDER BY x;
+SELECT x FROM (VALUES (1.5), (1e-20::float8)) v(x) ORDER BY x;
+SELECT x FROM (VALUES (1e-20::float8, 1.5), ('2', '3'), (1.5, NULL), (-0.25, 4), (NULL, 1e-200::float8)) v(x, y) ORDER BY x;
+SELECT x, x = 1.1::real AS same FROM (VALUES (2::real), (1.1)) v(x) ORDER BY x;
+SELECT x FROM (VALUES (1.5 * 2), (sqrt(2)), (2::real), (1e-200::float8)) v(x) ORDER BY x;
+SELECT x FROM (VALUES (1.5::numeric), (power(10.0::float8, -20)), (3)) v(x) ORDER BY x;
+SELECT id, x FROM nums, LATERAL (VALUES (n1), (d1), (1e-20::float8)) v(x) WHERE id < 6 ORDER BY id, x;
+SELECT 1e-20::float8 IN (VALUES (1.5), (1e-20::float8)) AS found, 0 IN (VALUES (1.5), (1e-20::float8)) AS zero;
+SELECT array_append(ARRAY[1.5], 1e-20::float8) AS last, array_prepend(1e-20::float8, ARRAY[1.5]) AS first, array_cat(ARRAY[1.5], ARRAY[1e-20::float8]) AS both,
+  array_replace(ARRAY[1.5], 1.5, 1e-20::float8) AS replaced, ARRAY[1.5] || 1e-20::float8 AS appended, ARRAY[1.5] || ARRAY[1e-20::float8] AS joined;
+SELECT ARRAY[ARRAY[1.5], ARRAY[1e-20::float8]] AS nested, CASE WHEN false THEN ARRAY[1.5] ELSE ARRAY[1e-20::float8] END AS chosen,
+  coalesce(NULL::numeric[], ARRAY[1e-20::float8]) AS first;
+SELECT x[1] AS x FROM (SELECT ARRAY[1.5] AS x UNION ALL SELECT ARRAY[1e-20::float8]) s ORDER BY 1;
+SELECT x[1] AS x FROM (VALUES (ARRAY[1.5]), (ARRAY[1e-20::float8])) v(x) ORDER BY 1;
+SELECT 0.1 = ANY (ARRAY[0.1::real]) AS real, 0.1 = ANY (ARRAY[0.1::float8]) AS double, 0.1::real = ANY (ARRAY[0.1, 0.2]) AS numerics,
+  16777216::real = ANY (ARRAY[16777217]) AS integers, 0.1::real <> ALL (ARRAY[0.1]) AS none;
 SELECT id, coalesce(n, r) AS real FROM t_types WHERE id NOT IN (4, 5) ORDER BY id;
 SELECT id, CASE r WHEN 0.1 THEN 'numeric' WHEN '0.1' THEN 'text' ELSE 'none' END AS of_real, CASE d WHEN 0.1 THEN 'tenth' WHEN 1.5 THEN 'more' END AS of_double
 FROM floats ORDER BY id;

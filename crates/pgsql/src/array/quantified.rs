@@ -48,7 +48,12 @@ fn operand_types(types: &[DataType]) -> Result<Vec<DataType>> {
             plan_err!("ANY and ALL of multidimensional arrays are not supported; unnest the array")
         }
         Some(item) => {
-            let common = common_type("ANY", &[item.clone(), value.clone()])?;
+            // A floating-point number and another number are compared as doubles.
+            let are_mixed = item.is_numeric() && value.is_numeric() && item.is_floating() != value.is_floating();
+            let common = match are_mixed {
+                true => DataType::Float64,
+                false => common_type("ANY", &[item.clone(), value.clone()])?,
+            };
             Ok(vec![common.clone(), list_type(common)])
         }
     }

@@ -14,6 +14,7 @@ use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 
 use crate::data_type::is_text;
 use crate::function::{FunctionCall, check_bytes};
+use crate::number;
 
 pub(crate) use literal::{
     TextPairs, cast_arrays, parse_arrays, text_lists, text_pairs, write_element, written_dimensions,
@@ -53,7 +54,7 @@ pub(crate) fn common_type(function: &str, types: &[DataType]) -> Result<DataType
     if typed.iter().all(|data_type| data_type == first) {
         return Ok(first.clone());
     }
-    match type_union_resolution(&typed) {
+    match number::common_float(&typed).or_else(|| type_union_resolution(&typed)) {
         // PostgreSQL does not convert text to a number here.
         Some(common) if !is_text(&common) || typed.iter().all(is_text) => Ok(common),
         _ => {

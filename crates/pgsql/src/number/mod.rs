@@ -37,7 +37,7 @@ pub(crate) use literal::{
     invalid_input_error, numeric_literal, parse_decimal, parse_float, parse_integer, write_float,
 };
 pub(crate) use numeric_comparison::{
-    coerce_comparison_operands, compare_exactly, compare_join_keys, wide_type, widen_operand,
+    coerce_comparison_operands, common_float, compare_exactly, compare_join_keys, wide_type, widen_operand,
 };
 pub(crate) use operator::{plan_operator, type_literals};
 pub(crate) use rounding::as_numeric;

@@ -9,6 +9,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 
 use super::division::digits;
 use super::literal::to_float;
+use crate::list::{dimensions, innermost_type, list_type};
 
 /// The digits of a `Decimal128`.
 const NARROW_DIGITS: i16 = 38;
@@ -34,6 +35,23 @@ pub(crate) fn wide_type(types: &[DataType]) -> Option<DataType> {
     let precision = before + i16::from(after);
     (precision > NARROW_DIGITS)
         .then(|| DataType::Decimal256(u8::try_from(precision.min(WIDE_DIGITS)).unwrap_or(76), after))
+}
+
+/// Returns the floating-point type of values of `types` if numerics are beside floating-point numbers, also in arrays.
+/// DataFusion prefers the numeric, which has too few digits.
+pub(crate) fn common_float(types: &[DataType]) -> Option<DataType> {
+    let typed = || types.iter().filter(|data_type| !data_type.is_null());
+    let depth = typed().map(dimensions).max()?;
+    let items: Vec<&DataType> = typed().map(innermost_type).filter(|item| !item.is_null()).collect();
+    let are_numbers =
+        typed().all(|data_type| dimensions(data_type) == depth) && items.iter().all(|item| item.is_numeric());
+    let has_both = items.iter().any(|item| item.is_decimal()) && items.iter().any(|item| item.is_floating());
+    if !are_numbers || !has_both {
+        return None;
+    }
+    let is_double = items.contains(&&DataType::Float64);
+    let float = if is_double { DataType::Float64 } else { DataType::Float32 };
+    Some((0..depth).fold(float, |item, _| list_type(item)))
 }
 
 /// Converts an operand to a wider type of numbers. A literal becomes the number that its digits mean.

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF};
 use datafusion::scalar::ScalarValue;
 
 use crate::data_type::{is_text_or_dictionary, postgres_type_name};
+use crate::list::{dimensions, innermost_type};
 use crate::{cast, number};
 
 pub(crate) use choice::ARRAY;
@@ -23,7 +24,7 @@ pub(crate) use values::{rewrite_case, type_values};
 /// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = choice::functions();
-    functions.push(values::function());
+    functions.extend(values::functions());
     functions
 }
 
@@ -54,9 +55,11 @@ fn type_operand(operand: Expr, common: &DataType, schema: &DFSchema) -> Result<T
     Ok(Transformed::no(operand))
 }
 
-/// Whether a numeric is converted to the floating-point type `common`. DataFusion prefers the numeric.
+/// Whether a numeric, or an array of them, is converted to the floating-point type `common`.
 fn becomes_float(data_type: &DataType, common: &DataType) -> bool {
-    data_type.is_decimal() && common.is_floating()
+    dimensions(data_type) == dimensions(common)
+        && innermost_type(data_type).is_decimal()
+        && innermost_type(common).is_floating()
 }
 
 /// Parses `text` as a value of the type `data_type`. A numeric has the digits that it is written with.
@@ -98,10 +101,5 @@ fn common_type(construct: &str, types: &[DataType]) -> Result<Option<DataType>> 
             postgres_type_name(right)
         );
     }
-    if types.iter().any(DataType::is_decimal) && types.iter().any(DataType::is_floating) {
-        let is_double = types.contains(&DataType::Float64);
-        let float = if is_double { DataType::Float64 } else { DataType::Float32 };
-        return Ok(types.iter().all(DataType::is_numeric).then_some(float));
-    }
-    Ok(type_union_resolution(&types))
+    Ok(number::common_float(&types).or_else(|| type_union_resolution(&types)))
 }

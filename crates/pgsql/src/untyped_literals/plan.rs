@@ -15,8 +15,8 @@ use crate::number;
 pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expression {
         Expr::Case(case) => type_case(case, schema),
-        Expr::ScalarFunction(call) => match values::resolve_literal(&call, schema)? {
-            Some(literal) => Ok(Transformed::yes(literal)),
+        Expr::ScalarFunction(call) => match values::resolve_value(&call, schema)? {
+            Some(value) => Ok(Transformed::yes(value)),
             None => choice::resolve_choice(call, schema),
         },
         other => Ok(Transformed::no(other)),

@@ -1,8 +1,8 @@
-//! Untyped literals in VALUES, and in the first branch of a CASE.
+//! Untyped literals and numerics in VALUES, and untyped literals in the first branch of a CASE.
 //!
 //! The types of the values in a row are known only after planning, when DataFusion requires all rows to agree. So a
-//! literal becomes a call with the values beside it, of which only the types are used. The planner takes the type of a
-//! CASE from its first branch.
+//! literal becomes a call with the values beside it, of which only the types are used, and so does a numeric that may be
+//! beside a floating-point number. The planner takes the type of a CASE from its first branch.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -17,18 +17,24 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value, Values, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    self, BinaryOperator, Expr, Query, SetExpr, TypedString, UnaryOperator, Value, Values, Visitor,
+};
 
-use super::{common_type, parse_value};
+use super::{becomes_float, common_type, parse_value};
+use crate::list::innermost_type;
+use crate::number;
 use crate::syntax::{call, take, without_parentheses};
 use crate::walk::walk;
 
 /// The name of the function. The `*` keeps callers from writing it.
 const NAME: &str = "untyped*";
-/// The maximum number of values beside a literal whose types are examined.
+/// The name of the function that converts a numeric beside a floating-point number to one.
+const NUMBER: &str = "number*";
+/// The maximum number of values beside a literal or a numeric whose types are examined.
 const SIBLINGS_MAX: usize = 16;
 
-/// Gives the literals in VALUES of `query` itself the type of the values in other rows.
+/// Gives the literals and numerics in VALUES of `query` itself the type of the values in other rows.
 pub(crate) fn type_values(query: &mut Query) {
     let mut bodies = vec![query.body.as_mut()];
     while let Some(body) = bodies.pop() {
@@ -56,8 +62,11 @@ pub(crate) fn rewrite_case(expression: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Returns the literal that replaces `call` if it is a call of the function.
-pub(super) fn resolve_literal(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<PlanExpr>> {
+/// Returns the value that replaces `call` if it is a call of a function of this module.
+pub(super) fn resolve_value(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<PlanExpr>> {
+    if call.func.name() == NUMBER {
+        return resolve_number(call, schema);
+    }
     if call.func.name() != NAME {
         return Ok(None);
     }
@@ -73,20 +82,127 @@ pub(super) fn resolve_literal(call: &ScalarFunction, schema: &DFSchema) -> Resul
     })
 }
 
+fn resolve_number(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<PlanExpr>> {
+    let types = call.args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<_>>>()?;
+    let data_type = number_type(&types)?;
+    Ok(call.args.first().cloned().zip(types.first()).map(|(value, own)| match data_type {
+        Some(float) if becomes_float(own, &float) => number::widen_operand(value, &float),
+        _ => value,
+    }))
+}
+
 fn type_rows(values: &mut Values) {
     let columns = values.rows.first().map_or(0, |row| row.content.len());
     for column in 0..columns {
         let own = || values.rows.iter().filter_map(|row| row.content.get(column));
-        if !own().any(is_string) || own().all(|value| is_string(value) || is_null(value)) {
-            continue;
+        // Of the values as they are written: a call of a literal contains others.
+        let floats = floats_beside_numerics(own());
+        if own().any(is_string)
+            && let Some(siblings) = sibling_values(own()).filter(|siblings| !siblings.is_empty())
+        {
+            replace_values(values, column, NAME, &siblings, is_string);
         }
-        let Some(siblings) = sibling_values(own()) else { continue };
-        for row in &mut values.rows {
-            if let Some(literal) = row.content.get_mut(column).filter(|value| is_string(value)) {
-                *literal = call(NAME, [vec![take(literal)], siblings.clone()].concat());
-            }
+        if !floats.is_empty() {
+            let may_be_numeric = |value: &Expr| matches!(number_kind(value), NumberKind::Numeric | NumberKind::Unknown);
+            replace_values(values, column, NUMBER, &floats, |value| {
+                may_be_numeric(value) && !is_call_of_literal(value)
+            });
         }
     }
+}
+
+/// Replaces the values of a column that `is_replaced` selects with calls of `function`, with the values `siblings` beside
+/// them.
+fn replace_values(
+    values: &mut Values,
+    column: usize,
+    function: &str,
+    siblings: &[Expr],
+    is_replaced: impl Fn(&Expr) -> bool,
+) {
+    for row in &mut values.rows {
+        if let Some(value) = row.content.get_mut(column).filter(|value| is_replaced(value)) {
+            *value = call(function, [vec![take(value)], siblings.to_vec()].concat());
+        }
+    }
+}
+
+fn is_call_of_literal(value: &Expr) -> bool {
+    matches!(value, Expr::Function(function) if function.name.to_string() == NAME)
+}
+
+/// What is known of the type of a value before planning.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NumberKind {
+    Float,
+    Numeric,
+    /// A number of any type, an array of numbers, or another value.
+    Unknown,
+    Other,
+}
+
+fn number_kind(value: &Expr) -> NumberKind {
+    match without_parentheses(value) {
+        Expr::Value(value) => match &value.value {
+            // It is a double if a numeric has too few digits.
+            Value::Number(number, _) if number.contains(['e', 'E']) => NumberKind::Unknown,
+            Value::Number(number, _) if number.parse::<i64>().is_err() => NumberKind::Numeric,
+            _ => NumberKind::Other,
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => number_kind(expr),
+        Expr::Cast { data_type, .. } | Expr::TypedString(TypedString { data_type, .. }) => match data_type {
+            ast::DataType::Numeric(_) | ast::DataType::Decimal(_) | ast::DataType::Dec(_) => NumberKind::Numeric,
+            ast::DataType::Real
+            | ast::DataType::Float4
+            | ast::DataType::Float8
+            | ast::DataType::Float(_)
+            | ast::DataType::DoublePrecision
+            | ast::DataType::Double(_) => NumberKind::Float,
+            _ => NumberKind::Other,
+        },
+        Expr::BinaryOp { op, .. } if is_arithmetic(op) => NumberKind::Unknown,
+        Expr::UnaryOp { .. }
+        | Expr::Array(_)
+        | Expr::Function(_)
+        | Expr::Case { .. }
+        | Expr::Extract { .. }
+        | Expr::Ceil { .. }
+        | Expr::Floor { .. }
+        | Expr::Subquery(_)
+        | Expr::Identifier(_)
+        | Expr::CompoundIdentifier(_) => NumberKind::Unknown,
+        _ => NumberKind::Other,
+    }
+}
+
+fn is_arithmetic(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Divide, Minus, Modulo, Multiply, PGExp, Plus};
+    matches!(op, Plus | Minus | Multiply | Divide | Modulo | PGExp)
+}
+
+/// Returns a value of each type in `column` that may be a floating-point number; none if no numeric can be beside one.
+fn floats_beside_numerics<'a>(column: impl Iterator<Item = &'a Expr>) -> Vec<Expr> {
+    let mut seen = HashSet::new();
+    let (mut floats, mut has_numeric) = (Vec::new(), false);
+    for value in column {
+        let kind = number_kind(value);
+        match kind {
+            NumberKind::Float | NumberKind::Unknown if is_small(value, usize::MAX) => {
+                if seen.insert(type_key(value)) {
+                    floats.push((kind, value));
+                }
+            }
+            // A subquery is not repeated for its type.
+            NumberKind::Numeric | NumberKind::Unknown => has_numeric = true,
+            NumberKind::Float | NumberKind::Other => {}
+        }
+    }
+    let has_unknown = floats.iter().any(|(kind, _)| *kind == NumberKind::Unknown);
+    if !has_numeric && !(has_unknown && floats.len() > 1) {
+        return Vec::new();
+    }
+    floats.sort_by_key(|(kind, _)| *kind == NumberKind::Unknown);
+    floats.into_iter().take(SIBLINGS_MAX).map(|(_, value)| value.clone()).collect()
 }
 
 /// Returns a value of each type in `column`; `None` if there may be other types.
@@ -170,8 +286,17 @@ fn literal_type(text: &str, siblings: &[DataType]) -> Result<DataType> {
     Ok(type_union_resolution(&[common.clone(), own]).unwrap_or(common))
 }
 
-pub(super) fn function() -> ScalarUDF {
-    ScalarUDF::new_from_impl(UntypedLiteral { signature: Signature::variadic_any(Volatility::Immutable) })
+/// Returns the type of a column with values of `types` if it is that of a floating-point number, or of arrays of them.
+fn number_type(types: &[DataType]) -> Result<Option<DataType>> {
+    Ok(common_type("VALUES", types)?.filter(|common| innermost_type(common).is_floating()))
+}
+
+pub(super) fn functions() -> [ScalarUDF; 2] {
+    let signature = Signature::variadic_any(Volatility::Immutable);
+    [
+        ScalarUDF::new_from_impl(UntypedLiteral { signature: signature.clone() }),
+        ScalarUDF::new_from_impl(NumberBesideOthers { signature }),
+    ]
 }
 
 /// Parses its first argument, a text, as a value of the type of the other arguments.
@@ -207,5 +332,39 @@ impl ScalarUDFImpl for UntypedLiteral {
         };
         let value = parse_value(text, args.return_field.data_type())?;
         Ok(ColumnarValue::Scalar(value.cast_to(args.return_field.data_type())?))
+    }
+}
+
+/// Converts its first argument, if it is a numeric, to the floating-point type of the other arguments. [`resolve_value`]
+/// replaces it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct NumberBesideOthers {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for NumberBesideOthers {
+    fn name(&self) -> &str {
+        NUMBER
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        plan_err!("the type of {NUMBER} depends on its arguments")
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let Some(own) = args.arg_fields.first() else { return plan_err!("{NUMBER} has no argument") };
+        Ok(match number_type(&types)? {
+            Some(float) if becomes_float(own.data_type(), &float) => Arc::new(Field::clone(own).with_data_type(float)),
+            _ => own.clone(),
+        })
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        plan_err!("{NUMBER} was not resolved")
     }
 }
