@@ -33,6 +33,6 @@ impl VisitorMut for TextBinder<'_> {
 }
 
 /// The position of the placeholder `$1` is 0.
-fn position(name: &str) -> Option<usize> {
+pub(super) fn position(name: &str) -> Option<usize> {
     name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
 }
