@@ -240,3 +240,12 @@ SELECT o.id, r.a, r.b FROM nums o, ROWS FROM (unnest(ARRAY[o.i1, o.i2]), generat
 -- fails
 SELECT id FROM nums, unnest(ARRAY[i1, 'x']) AS u;
 SELECT id FROM nums, unnest(ARRAY[[i1], [i1, i2]]) AS u;
+
+-- Rows in arrays are compared as values: NULLs in them are equal
+SELECT ROW(1, 2) = ANY (ARRAY[ROW(1, 2), ROW(3, 4)]) AS found, ROW(1, 2) <> ALL (ARRAY[ROW(1, 2), ROW(3, 4)]) AS missing,
+  (1, 2) = ANY (ARRAY[ROW(3, 4)]) AS other, (3, 4) = SOME (ARRAY[(1, 2), (3, 4)]) AS written;
+SELECT ROW(1, NULL::int) = ANY (ARRAY[ROW(1, NULL::int)]) AS nulls, ROW(1, 2) = ANY (ARRAY[NULL, ROW(3, 4)]) AS no_row,
+  ROW(1, 2) < ANY (ARRAY[ROW(1, 2), ROW(1, NULL::int)]) AS last, ROW(2, 1) >= ALL (ARRAY[ROW(1, 2), ROW(2, 0)]) AS all;
+SELECT id FROM nums WHERE (id, n1) = ANY (ARRAY[(id, 7.0), (id, -7.0)]) ORDER BY id;
+SELECT ROW(a, b) = ANY (x) AS found FROM (VALUES (1, 'a'), (5, 'b')) v(a, b),
+  (SELECT array_agg(ROW(c, d)) AS x FROM (VALUES (1, 'a'), (3, 'b')) w(c, d)) s ORDER BY a;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array};
+use arrow::array::{Array, ArrayRef, BinaryArray, BooleanArray, UInt64Array};
 use arrow::compute::kernels::cmp;
 use arrow::compute::take;
 use arrow::datatypes::DataType;
@@ -13,7 +13,7 @@ use datafusion::logical_expr::ScalarUDF;
 use crate::data_type::is_text_or_null;
 use crate::function::{ColumnarFunction, FunctionCall, Invoke, boolean_type};
 use crate::json_type::texts;
-use crate::list::{as_list, cast_arrays, common_type, item_type, list_type, range};
+use crate::list::{RowComparer, as_list, cast_arrays, common_type, item_type, list_type, range};
 
 /// The functions, each with its operator and whether it is ANY.
 pub(super) const FUNCTIONS: [(&str, &str, bool, Invoke); 12] = [
@@ -83,6 +83,10 @@ fn compare(
     }
     let left = take(&value, &UInt64Array::from(rows), None)?;
     let right = take(list.values(), &UInt64Array::from(positions), None)?;
+    let (left, right) = match value.data_type() {
+        DataType::Struct(_) => (row_bytes(&left)?, row_bytes(&right)?),
+        _ => (left, right),
+    };
     let results = compare_elements(&left, &right)?;
     let mut position = 0;
     let mut one = |row: usize| {
@@ -103,4 +107,11 @@ fn compare(
         (!has_null).then_some(!is_any)
     };
     Ok(Arc::new((0..call.rows).map(&mut one).collect::<BooleanArray>()))
+}
+
+/// Returns bytes for each row, in the order of the rows. NULLs within rows are equal to each other, as in PostgreSQL.
+fn row_bytes(rows: &ArrayRef) -> Result<ArrayRef> {
+    let bytes = RowComparer::new(rows.data_type())?.rows(rows)?.try_into_binary()?;
+    let (offsets, values, _) = bytes.into_parts();
+    Ok(Arc::new(BinaryArray::try_new(offsets, values, rows.nulls().cloned())?))
 }

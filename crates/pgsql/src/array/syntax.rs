@@ -23,6 +23,10 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
             check_scales(without_parentheses(expr))?;
             None
         }
+        Expr::Array(Array { elem, .. }) => {
+            elem.iter_mut().for_each(call_row);
+            None
+        }
         Expr::CompoundFieldAccess { root, access_chain } => call_subscripts(root, access_chain)?,
         Expr::Function(function) => {
             if is_named(&function.name, "array_agg") {
@@ -65,7 +69,16 @@ fn call_quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any: bool)
     }
     let symbol = op.to_string();
     let (name, ..) = FUNCTIONS.iter().find(|(_, operator, of_any, _)| *operator == symbol && *of_any == is_any)?;
-    Some(call(name, vec![left.clone(), right.clone()]))
+    let mut value = without_parentheses(left).clone();
+    call_row(&mut value);
+    Some(call(name, vec![nested(value), right.clone()]))
+}
+
+/// Writes `(a, b)` as `ROW(a, b)`, because the planner takes the former with names and literals only.
+fn call_row(value: &mut Expr) {
+    if let Expr::Tuple(values) = value {
+        *value = call("row", std::mem::take(values));
+    }
 }
 
 /// Plans `root[1][2]` and `root[1:2]`, where `root` may contain field accesses.
