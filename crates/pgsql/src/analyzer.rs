@@ -136,7 +136,7 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 /// Recomputes the columns of `node`. DataFusion keeps those of a UNION, which may be nullable now, as the columns of its
-/// inputs.
+/// inputs. This is its issue 22447; `docs/decisions/upstream` says when the function can go.
 fn recompute_schema(node: LogicalPlan) -> Result<LogicalPlan> {
     match node {
         LogicalPlan::Union(union) => Union::try_new_with_loose_types(union.inputs).map(LogicalPlan::Union),

@@ -2,6 +2,8 @@
 //!
 //! DataFusion evaluates such a list without any row, and takes it for constant if that gives values. `CASE` gives its first
 //! value then, so that `n IN (1, CASE WHEN n > 3 THEN 2 END)` would compare each row with 2. A function prevents this.
+//!
+//! `docs/decisions/upstream` has the text to be filed, and says when the module can go.
 
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
 //! Rules of the logical optimizer.
+//!
+//! `docs/decisions/upstream` has the texts to be filed for what [`joins_nulls`], [`contains_joined_nulls`] and
+//! [`filters_single_row`] prevent, and says when these can go.
 
 use std::sync::Arc;
 

@@ -3,6 +3,8 @@
 //! To DataFusion a subquery has no order: a sort that nothing above it requires is dropped. So what depends on the order of
 //! its rows requires it here: aggregates such as `array_agg`, windows and DISTINCT ON without ORDER BY, limits, and the output
 //! of the statement. Sorts of subqueries that nothing depends on are dropped, too.
+//!
+//! DataFusion's issue 15886; `docs/decisions/upstream` says when the module can go.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -2,6 +2,8 @@
 //!
 //! DataFusion's logical plan knows this. Its physical plan computes them as `IS NOT DISTINCT FROM`, which it takes for
 //! nullable, and an aggregate over such a column would be refused, because both plans disagree.
+//!
+//! DataFusion's issue 24096, which is solved, but not in 55.2; `docs/decisions/upstream` says when the module can go.
 
 use std::sync::Arc;
 

@@ -242,17 +242,22 @@ async fn uuids_within_other_values_of_arrow_are_text() {
     }
 }
 
-/// They have no values in the file, and must not move other columns.
-#[tokio::test]
-async fn groups_without_fields_are_no_columns() {
-    let folder = Folder::new();
+/// Writes a row in which the columns `a` and `b` are 1 and 2, beside groups without fields.
+pub(crate) fn write_empty_groups(path: &Path) {
     let write = |value: i32| {
         move |group: &mut SerializedRowGroupWriter<'_, fs::File>| {
             write_next::<Int32Type>(group, &[value], &[1], None);
         }
     };
     let message = "optional group e {} optional int32 a; optional group n { optional group m {} } optional int32 b;";
-    write_columns(&folder.join("t.parquet"), message, &[&write(1), &write(2)]);
+    write_columns(path, message, &[&write(1), &write(2)]);
+}
+
+/// They have no values in the file, and must not move other columns.
+#[tokio::test]
+async fn groups_without_fields_are_no_columns() {
+    let folder = Folder::new();
+    write_empty_groups(&folder.join("t.parquet"));
     let node = folder.database();
     assert_eq!(node.columns("t").await.unwrap(), "a integer, b integer");
     assert_eq!(node.rows("SELECT * FROM t").await, "1|2");

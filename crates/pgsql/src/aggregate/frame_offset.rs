@@ -1,4 +1,4 @@
-//! Offsets of window frames: DataFusion's planner takes plain literals only.
+//! Offsets of window frames: DataFusion's planner takes plain literals only (its issue 15714; see `docs/decisions/upstream`).
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{

@@ -2,6 +2,8 @@
 //!
 //! Rules that rewrite an expression keep its name by an alias. Grouping sets can have none, and DataFusion compares their
 //! keys with the arguments of `grouping`.
+//!
+//! `docs/decisions/upstream` has the text to be filed, and says when the module can go.
 
 use std::sync::Arc;
 

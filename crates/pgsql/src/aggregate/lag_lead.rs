@@ -1,4 +1,6 @@
 //! The functions `lag` and `lead` with an offset from a column. DataFusion implements literal offsets.
+//!
+//! `docs/decisions/upstream` has the text to be filed, and says when the module can go.
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! `WINDOW w AS (…)`: windows that refine other windows, offsets of frames, and column numbers in ROLLUP.
 //!
-//! DataFusion's planner supports `OVER w`, but ignores the name in `OVER (w ORDER BY x)`.
+//! DataFusion's planner supports `OVER w`, but ignores the name in `OVER (w ORDER BY x)`: `docs/decisions/upstream` has the
+//! text to be filed.
 
 use std::ops::ControlFlow;
 

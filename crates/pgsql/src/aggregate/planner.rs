@@ -193,8 +193,8 @@ fn plan_window_avg(call: &RawWindowExpr) -> Expr {
     plan_average(part(sum::function().into()), part(count_udaf()))
 }
 
-/// Plans `regr_r2`, which is 1 where all y are equal and x differ. DataFusion returns NULL there. `call` builds the call
-/// of a regression function.
+/// Plans `regr_r2`, which is 1 where all y are equal and x differ. DataFusion returns NULL there
+/// (`docs/decisions/upstream`). `call` builds the call of a regression function.
 fn plan_regr_r2(call: impl Fn(Option<Arc<AggregateUDF>>) -> Expr) -> Result<Expr> {
     let is_flat = call(Some(regr_syy_udaf())).eq(lit(0.0_f64)).and(call(Some(regr_sxx_udaf())).gt(lit(0.0_f64)));
     when(is_flat, lit(1.0_f64)).otherwise(call(None))

@@ -1,7 +1,7 @@
 //! `string_agg` with a delimiter that may differ in each row.
 //!
 //! DataFusion supports only a literal delimiter. Other delimiters are collected with the values into a list of pairs,
-//! which are then joined.
+//! which are then joined. `docs/decisions/upstream` has the text to be filed.
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@
 //! ([`Domain`]) and joined, or refused.
 //!
 //! DataFusion's issues 6140, 16137, 21201, 23022, 24960, 25347 and 25519; `docs/decisions/upstream` says when the module
-//! can go.
+//! can go. It has a text to be filed for recursive queries that use themselves in subqueries.
 
 mod domain;
 mod grouping;

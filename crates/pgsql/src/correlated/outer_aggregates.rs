@@ -3,6 +3,8 @@
 //! An aggregate belongs to the innermost query that has one of its columns. DataFusion computes it in the subquery that
 //! contains it, once for each row of the outer query. Here its own query computes it, and the subquery takes the result as a
 //! column of the outer row.
+//!
+//! `docs/decisions/upstream` has the text to be filed, and says when the module can go.
 
 use std::cell::Cell;
 use std::sync::Arc;

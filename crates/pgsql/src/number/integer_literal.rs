@@ -2,6 +2,8 @@
 //!
 //! To DataFusion's planner all of them are bigints, and it calls an extension for operators but for no literal. So a literal
 //! becomes an operand of an operator that no statement can contain, and the planner of operators replaces it.
+//!
+//! `docs/decisions/upstream` has the text to be filed, and says when the marks can go.
 
 use std::ops::ControlFlow;
 

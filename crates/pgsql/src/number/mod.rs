@@ -85,7 +85,7 @@ pub(crate) fn check_overflow(expression: Expr, schema: &DFSchema) -> Result<Tran
             }
             Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })))
         }
-        // DataFusion simplifies `x # x` to 0, even for NULL.
+        // DataFusion simplifies `x # x` to 0, even for NULL (issue 24246; `docs/decisions/upstream` says when this can go).
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::BitwiseXor, right })
             if left.get_type(schema)?.is_integer() && left.get_type(schema)? == right.get_type(schema)? =>
         {

@@ -1,6 +1,7 @@
 //! `ARRAY[…]` in subqueries and in functions of FROM, whose elements may be columns of outer queries.
 //!
 //! DataFusion plans an array literal without the columns of outer queries, but the arguments of a call with them.
+//! `docs/decisions/upstream` has the text to be filed, and says when the module can go.
 
 use std::ops::ControlFlow;
 

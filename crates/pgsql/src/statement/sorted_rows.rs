@@ -1,7 +1,8 @@
 //! Sorts the rows of set-returning functions, as in `SELECT generate_series(1, 3) ORDER BY generate_series(1, 3) DESC`.
 //!
 //! DataFusion expands such functions only in SELECT, and not with DISTINCT ON. So the SELECT becomes a subquery, which also
-//! returns what ORDER BY and DISTINCT ON name, and the query around it sorts its rows.
+//! returns what ORDER BY and DISTINCT ON name, and the query around it sorts its rows. `docs/decisions/upstream` has the text
+//! to be filed.
 
 use datafusion::common::{Result, not_impl_err};
 use datafusion::sql::sqlparser::ast::{

@@ -3,6 +3,8 @@
 //! DataFusion compares such values without their types. So its optimizer would compute one expression for both
 //! `timestamp '2020-01-01' AT TIME ZONE z` and `timestamptz '2020-01-01' AT TIME ZONE z`, and take them for equal in a
 //! comparison. In a statement with both, the constants with a zone become calls that the optimizer does not compare.
+//!
+//! `docs/decisions/upstream` has the text to be filed, and says when the module can go.
 
 use std::collections::HashSet;
 

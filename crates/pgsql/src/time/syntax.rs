@@ -23,7 +23,7 @@ pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
         Expr::Cast { expr, data_type, .. } => rewrite_typed(data_type, expr)?,
         Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right } => Some(overlaps(left, right)?),
         Expr::Function(function) => rewrite_function(function)?,
-        // DataFusion's planner would negate only the first part.
+        // DataFusion's planner would negate only the first part (`docs/decisions/upstream`).
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(**expr, Expr::Interval(_)) => {
             Some(call("interval_um*", vec![(**expr).clone()]))
         }

@@ -1,7 +1,7 @@
 //! Columns of Parquet files that are groups without fields. Such a file has no values of them.
 //!
 //! The Arrow library omits these columns. DataFusion counts them where it finds columns by their position, so that it would read
-//! another column.
+//! another column. `docs/decisions/upstream` has the text to be filed, and says when the module can go.
 
 use std::sync::Arc;
 

@@ -1,12 +1,14 @@
 //! Logical types: what the values of a column in a Parquet or Arrow file are, beyond the type that the Arrow library reads.
 //!
 //! - UUIDs are bytes for the library. In a table they are text.
-//! - Structures without members, which DataFusion cannot group by, are the JSON `{}`.
+//! - Structures without members, which DataFusion cannot group by (its issue 25281), are the JSON `{}`.
 //! - JSON is text for the library. In a table its column has the type `json`.
 //! - Intervals of Parquet have months, days and milliseconds. The library reads either months or the rest.
 //! - Times of 96 bits (INT96), as Spark and Impala write them: the library wraps around outside of the years 1677 to 2262.
 //!
 //! The last two are read as bytes (`scan/footer.rs`) and become values in `scan/parquet_values.rs`.
+//!
+//! `docs/decisions/upstream` says when intervals, times and structures without members can be read by the library.
 
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
 //! Variance of floating-point numbers: over all rows, over a moving window, and of groups.
+//!
+//! It has the digits that PostgreSQL computes. DataFusion's merge of groups also gives NaN for large values:
+//! `docs/decisions/upstream` has the text to be filed.
 
 use std::sync::Arc;
 

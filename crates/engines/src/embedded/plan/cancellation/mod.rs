@@ -2,7 +2,8 @@
 //!
 //! DataFusion's operators yield only when they emit a batch, and only every 128 batches. A join whose filter rejects
 //! all rows emits nothing for minutes. So the leaves and the joins of a plan are wrapped, and the filters of joins as
-//! well: each batch and each evaluation first checks for cancellation.
+//! well: each batch and each evaluation first checks for cancellation. This is DataFusion's issue 19358; see
+//! `docs/decisions/upstream`.
 
 mod expression;
 mod operator;
