@@ -12,6 +12,9 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+use crate::in_list;
+
+const SIMPLIFY: &str = "simplify_expressions";
 const SINGLE_DISTINCT: &str = "single_distinct_aggregation_to_group_by";
 const EQUIJOIN: &str = "extract_equijoin_predicate";
 const CROSS_JOIN: &str = "eliminate_cross_join";
@@ -23,6 +26,7 @@ type SharedRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub fn optimizer_rules() -> Vec<SharedRule> {
     let guard = |rule: SharedRule| -> SharedRule {
         match rule.name() {
+            SIMPLIFY => Arc::new(SimplifyLists { rule }),
             SINGLE_DISTINCT => Arc::new(GuardedRule { rule, is_wrong_for: adds_sums }),
             EQUIJOIN => Arc::new(GuardedRule { rule, is_wrong_for: joins_nulls }),
             CROSS_JOIN => Arc::new(GuardedRule { rule, is_wrong_for: contains_joined_nulls }),
@@ -51,6 +55,26 @@ impl OptimizerRule for GuardedRule {
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         if (self.is_wrong_for)(&plan) { Ok(Transformed::no(plan)) } else { self.rule.rewrite(plan, config) }
+    }
+}
+
+/// The rule would put lists of `IN` with the same operand together as if all their values were different.
+#[derive(Debug)]
+struct SimplifyLists {
+    rule: SharedRule,
+}
+
+impl OptimizerRule for SimplifyLists {
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.rule.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        in_list::separate_lists(plan)?.transform_data(|plan| self.rule.rewrite(plan, config))
     }
 }
 
