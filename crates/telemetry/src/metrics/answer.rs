@@ -64,6 +64,9 @@ pub struct SampleCounts {
     pub nan: u64,
     /// Samples of counters that arrived too late to be put in order. They are not in the values.
     pub out_of_order: u64,
+    /// Series with several samples at the time of their last one. They may be several series without the label that
+    /// distinguishes these.
+    pub with_simultaneous: u64,
 }
 
 /// The contribution of a series.

@@ -50,6 +50,9 @@ struct SeriesState {
     samples: u64,
     first_ns: i64,
     last_ns: i64,
+    /// Whether several samples have the time `last_ns`. Of all times only this one is compared, so that the answer does not
+    /// depend on the order of the samples.
+    is_last_repeated: bool,
 }
 
 /// The bucket of the latest sample with its window, because the next sample is mostly in the same one.
@@ -72,7 +75,17 @@ impl LatestBucket {
 
 impl SeriesState {
     fn new() -> Self {
-        Self { cells: Vec::new(), samples: 0, first_ns: i64::MAX, last_ns: i64::MIN }
+        Self { cells: Vec::new(), samples: 0, first_ns: i64::MAX, last_ns: i64::MIN, is_last_repeated: false }
+    }
+
+    /// Counts a sample of the window.
+    fn count(&mut self, time_ns: i64) {
+        self.samples += 1;
+        self.first_ns = self.first_ns.min(time_ns);
+        if time_ns >= self.last_ns {
+            self.is_last_repeated = time_ns == self.last_ns;
+            self.last_ns = time_ns;
+        }
     }
 
     fn cell(&mut self, grid: &TimeGrid, bucket: usize) -> Option<&mut Cell> {
@@ -159,9 +172,7 @@ impl MetricEvaluator {
         }
         if is_within {
             self.counts.samples += 1;
-            state.samples += 1;
-            state.first_ns = state.first_ns.min(sample.time_ns);
-            state.last_ns = state.last_ns.max(sample.time_ns);
+            state.count(sample.time_ns);
         }
         let had_cells = !state.cells.is_empty();
         let mut bytes = 0;
@@ -233,6 +244,7 @@ impl MetricEvaluator {
                 state.add_growth(&self.query.grid, growth, &mut self.bucket);
             }
             self.counts.series += 1;
+            self.counts.with_simultaneous += u64::from(state.is_last_repeated);
             is_approximate |= state.cells.iter().any(Cell::is_approximate);
             let freed_bytes = state.cells.len() * size_of::<Cell>();
             let values = self.values(state.cells);

@@ -19,6 +19,22 @@ const METRIC_NAMES: [&str; 4] = ["metric", "metric_name", "__name__", "name"];
 const UNIT_NAMES: [&str; 3] = ["unit", "metric_unit", "uom"];
 /// Names of the column with the value of a sample.
 const VALUE_NAMES: [&str; 3] = ["value", "val", "reading"];
+/// Columns with whole numbers that are labels where every other number is a metric. Names that end with `_id` are, too.
+const NUMERIC_LABEL_NAMES: [&str; 10] = [
+    "http_status",
+    "http_code",
+    "status_code",
+    "response_code",
+    "shard",
+    "partition",
+    "replica",
+    "rack",
+    "port",
+    "pid",
+];
+/// Columns with whole numbers that differ from sample to sample, and so are no labels beside the value of a sample.
+const ROW_NUMBER_NAMES: [&str; 10] =
+    ["id", "rowid", "row_id", "seq", "sequence", "offset", "entry_offset", "count", "min", "max"];
 /// The columns of sums of OpenTelemetry that say whether these are counters.
 const IS_MONOTONIC: &str = "is_monotonic";
 const TEMPORALITY: &str = "aggregation_temporality";
@@ -31,6 +47,10 @@ pub struct MetricColumns {
     pub(crate) shape: TableShape,
     pub(crate) unit: Option<String>,
     pub(crate) labels: Vec<String>,
+    /// The types of the labels that are no text.
+    pub(crate) typed_labels: Vec<(String, FieldKind)>,
+    /// The columns without a role, if the source does not declare its labels.
+    pub(crate) without_role: Vec<String>,
     pub(crate) kind: DeclaredKind,
 }
 
@@ -81,17 +101,36 @@ impl MetricColumns {
             return Err(problems);
         }
         let unit = find_unit(table, &shape, &others);
-        let is_label = |column: &&&Column| match &shape {
-            _ if !table.labels.is_empty() || !table.json_labels.is_empty() => table.labels.contains(&column.name),
-            _ if unit.as_ref() == Some(&column.name) => false,
-            TableShape::Narrow { metric, value } => {
-                column.name != *metric && column.name != *value && is_text(column.kind)
-            }
-            TableShape::Wide { columns } => !columns.contains(&column.name) && is_text(column.kind),
-        };
-        let labels = others.iter().filter(is_label).map(|column| column.name.clone()).collect();
+        let has_role = |column: &Column| unit.as_ref() == Some(&column.name) || shape.has(&column.name);
+        let (labels, remaining): (Vec<&Column>, Vec<&Column>) =
+            others.iter().copied().partition(|column| match declares_labels(table) {
+                true => table.labels.contains(&column.name),
+                false => !has_role(column) && is_evident_label(column, &shape),
+            });
+        let typed = labels.iter().filter(|column| column.kind != FieldKind::Text);
+        let typed_labels = typed.map(|column| (column.name.clone(), column.kind)).collect();
+        let without_role = remaining.into_iter().filter(|column| !declares_labels(table) && !has_role(column));
+        let without_role = without_role.map(|column| column.name.clone()).collect();
+        let labels = labels.iter().map(|column| column.name.clone()).collect();
         let kind = find_kind(table, &others);
-        Ok(Self { time, time_kind, shape, unit, labels, kind })
+        Ok(Self { time, time_kind, shape, unit, labels, typed_labels, without_role, kind })
+    }
+
+    /// The type of a label. Members of JSON objects are text.
+    pub(crate) fn label_kind(&self, label: &str) -> FieldKind {
+        self.typed_labels.iter().find(|(name, _)| name == label).map_or(FieldKind::Text, |(_, kind)| *kind)
+    }
+
+    /// What callers should know of the columns without a role, whose values distinguish no series.
+    pub(crate) fn note_without_role(&self) -> Option<String> {
+        let listed: Vec<&str> = self.without_role.iter().take(LISTED_COLUMNS_MAX).map(String::as_str).collect();
+        (!listed.is_empty()).then(|| {
+            format!(
+                "These columns are no labels: {}. Samples that differ only in them are one series. A column that \
+                 distinguishes series must be in labels of the metric source.",
+                listed.join(", ")
+            )
+        })
     }
 
     /// The column with the values of `metric`, if the table may have it.
@@ -126,8 +165,45 @@ impl fmt::Display for MetricColumns {
             write!(f, ", unit {unit}")?;
         }
         let labels = if self.labels.is_empty() { "none".to_owned() } else { self.labels.join(" ") };
-        write!(f, ", labels {labels}")
+        write!(f, ", labels {labels}")?;
+        match self.without_role.as_slice() {
+            [] => Ok(()),
+            columns => write!(f, ", without a role {}", columns.join(" ")),
+        }
     }
+}
+
+impl TableShape {
+    /// Whether a column has the name or the values of metrics.
+    fn has(&self, column: &str) -> bool {
+        match self {
+            Self::Narrow { metric, value } => metric == column || value == column,
+            Self::Wide { columns } => columns.iter().any(|name| name == column),
+        }
+    }
+}
+
+fn declares_labels(table: &MetricTable) -> bool {
+    !table.labels.is_empty() || !table.json_labels.is_empty()
+}
+
+/// Whether the values of a column without another role distinguish series. Beside a column with the value of each sample,
+/// whole numbers describe the sample; in a table whose numbers are metrics, only those with a known name do.
+fn is_evident_label(column: &Column, shape: &TableShape) -> bool {
+    let is_row_number = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        ROW_NUMBER_NAMES.contains(&name.as_str()) || name.ends_with("_count")
+    };
+    match (column.kind, shape) {
+        (FieldKind::Integer, TableShape::Narrow { .. }) => !is_row_number(&column.name) && !is_time_name(&column.name),
+        (FieldKind::Integer, TableShape::Wide { .. }) => is_numeric_label(column),
+        (kind, _) => is_text(kind),
+    }
+}
+
+fn is_numeric_label(column: &Column) -> bool {
+    let name = column.name.to_ascii_lowercase();
+    column.kind == FieldKind::Integer && (NUMERIC_LABEL_NAMES.contains(&name.as_str()) || name.ends_with("_id"))
 }
 
 fn is_text(kind: FieldKind) -> bool {
@@ -191,7 +267,8 @@ fn find_shape(table: &MetricTable, columns: &[&Column]) -> TableShape {
         _ => {
             let is_metric = |column: &&&Column| match is_wide {
                 true => table.columns.contains(&column.name),
-                false => column.kind.is_number() && !table.labels.contains(&column.name),
+                false if declares_labels(table) => column.kind.is_number() && !table.labels.contains(&column.name),
+                false => column.kind.is_number() && !is_numeric_label(column),
             };
             TableShape::Wide { columns: columns.iter().filter(is_metric).map(|column| column.name.clone()).collect() }
         }
@@ -271,7 +348,26 @@ mod tests {
         let chosen = MetricTable { columns: vec!["cpu".to_owned()], labels: vec!["ram".to_owned()], ..any.clone() };
         assert_eq!(recognize(&chosen, &wide), "time time, metrics cpu, labels ram");
         let one = MetricTable { value: Some("ram".to_owned()), ..any.clone() };
-        assert_eq!(recognize(&one, &wide), "time time, metrics ram, labels site");
+        assert_eq!(recognize(&one, &wide), "time time, metrics ram, labels site, without a role cpu");
+    }
+
+    #[test]
+    fn whole_numbers_that_distinguish_series_are_labels() {
+        let any = MetricTable { table: "t".to_owned(), ..MetricTable::default() };
+        let samples = [("ts", "timestamp"), ("metric", "text"), ("value", "double precision")];
+        let numbers = [("http_status", "bigint"), ("shard", "integer"), ("id", "bigint"), ("quality", "real")];
+        let narrow = [&samples[..], &numbers].concat();
+        let roles = "time ts, metric metric, value value";
+        assert_eq!(recognize(&any, &narrow), format!("{roles}, labels http_status shard, without a role id quality"));
+        let declared = MetricTable { labels: vec!["quality".to_owned()], ..any.clone() };
+        assert_eq!(recognize(&declared, &narrow), format!("{roles}, labels quality"));
+        let wide =
+            [("time", "timestamp"), ("load", "real"), ("jobs", "bigint"), ("Shard", "bigint"), ("rack_id", "int")];
+        assert_eq!(recognize(&any, &wide), "time time, metrics load jobs, labels Shard rack_id");
+        let declared = MetricTable { labels: vec!["jobs".to_owned()], ..any.clone() };
+        assert_eq!(recognize(&declared, &wide), "time time, metrics load Shard rack_id, labels jobs");
+        let chosen = MetricTable { columns: vec!["Shard".to_owned()], ..any };
+        assert_eq!(recognize(&chosen, &wide), "time time, metrics Shard, labels rack_id, without a role load jobs");
     }
 
     #[test]

@@ -7,9 +7,7 @@ use arrow::array::RecordBatch;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use tidegate_core::{Error, ErrorKind, Violation};
-use tidegate_query::{
-    Comparison, ComparisonOperator, Database, GroupKey, Operand, QueryCondition, QuerySpec, Selection, SortKey,
-};
+use tidegate_query::{ComparisonOperator, Database, GroupKey, Operand, QueryCondition, QuerySpec, Selection, SortKey};
 use tidegate_runtime::Job;
 use tidegate_sql::{Parameter, SqlDialect};
 use tidegate_telemetry::logs::format_time;
@@ -19,6 +17,7 @@ use tidegate_telemetry::metrics::{
 };
 
 use super::columns::{MetricColumns, TableShape};
+use super::conditions::{compare, push_down};
 use super::declared_kind::{DeclaredKind, SampleKinds};
 use super::series_rows::{RowTimes, Units, text, time_bounds, unit_bounds};
 use super::{MetricSource, MetricTable};
@@ -28,8 +27,6 @@ use crate::typed_rows::open_typed_rows;
 
 /// The maximum number of series that are listed, over all metrics.
 const SERIES_LISTED_MAX: u64 = 100_000;
-/// The values of a condition that become a part of the statement.
-const PUSHED_VALUES_MAX: usize = 200;
 /// PostgreSQL has times to the microsecond.
 const NANOS_PER_MICROSECOND: i64 = 1_000;
 
@@ -108,6 +105,11 @@ impl<'a> TableMetrics<'a> {
             metric.unit = units.name();
         }
         Ok((metrics, left_out))
+    }
+
+    /// What callers should know of the columns that are no labels.
+    pub(crate) fn note_without_role(&self) -> Option<String> {
+        self.columns.note_without_role()
     }
 
     /// The time from the first to the last sample.
@@ -239,6 +241,10 @@ impl<'a> TableMetrics<'a> {
         } else {
             answer.unit = self.unit(&with_unit).await?;
         }
+        if answer.counts.with_simultaneous > 0 {
+            answer.notes.push(simultaneous_samples(answer.counts.with_simultaneous));
+            answer.notes.extend(self.columns.note_without_role());
+        }
         Ok(answer)
     }
 
@@ -332,7 +338,8 @@ impl<'a> TableMetrics<'a> {
         let is_column =
             |label: &str| self.table.json_labels.is_empty() || self.columns.labels.iter().any(|name| name == label);
         let selected = filter.selection.conditions().iter().filter(|(label, _)| is_column(label));
-        conditions.extend(selected.filter_map(|(label, condition)| push_down(label, condition)));
+        let kind = |label: &str| self.columns.label_kind(label);
+        conditions.extend(selected.filter_map(|(label, condition)| push_down(label, condition, kind(label))));
         spec.filter = match conditions.len() {
             0 => None,
             1 => conditions.pop(),
@@ -363,8 +370,12 @@ impl<'a> TableMetrics<'a> {
     }
 }
 
-fn compare(column: &str, operator: ComparisonOperator, operand: Operand) -> QueryCondition {
-    QueryCondition::Comparison(Comparison { column: column.to_owned(), operator, operand })
+/// The note for series that may be several ones.
+fn simultaneous_samples(series: u64) -> String {
+    format!(
+        "In {series} of the series, several samples have the same time. If a column distinguishes these samples, it must \
+         be in labels of the metric source."
+    )
 }
 
 /// The error for a metric that some programs send as totals and others as increments.
@@ -376,19 +387,4 @@ fn mixed_kinds(metric: &str, kind: &DeclaredKind) -> Error {
     );
     let violation = Violation { path: "labels".to_owned(), message };
     Error::invalid_arguments("the arguments do not fit the metric source:", vec![violation])
-}
-
-/// The condition as a part of the statement, if it selects values.
-fn push_down(label: &str, condition: &LabelCondition) -> Option<QueryCondition> {
-    let values = match condition {
-        LabelCondition::Equals(value) => std::slice::from_ref(value),
-        LabelCondition::OneOf(values) => values,
-        _ => return None,
-    };
-    // A missing label has the empty value.
-    if values.len() > PUSHED_VALUES_MAX || values.iter().any(String::is_empty) {
-        return None;
-    }
-    let list = values.iter().map(|value| Parameter::Text(value.clone())).collect();
-    Some(compare(label, ComparisonOperator::In, Operand::List(list)))
 }

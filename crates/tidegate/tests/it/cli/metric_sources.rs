@@ -147,6 +147,40 @@ fn each_column_of_a_wide_table_is_a_metric() {
     assert_eq!(points["series"], json!([{"labels": {"site": "north"}, "values": [1.5, null, null, null]}]));
 }
 
+/// Whole numbers distinguish series. Other numbers may, and are named.
+#[test]
+fn columns_with_numbers_are_labels_or_are_named() {
+    let configured = folder(SOURCE);
+    let mut csv = "time,metric,host,http_status,quality,value\n".to_owned();
+    for second in [10, 20] {
+        let time = format!("2026-03-01 12:00:{second}");
+        let _ = writeln!(csv, "{time},requests,a,200,0.5,7\n{time},requests,a,500,0.25,1");
+    }
+    std::fs::write(configured.folder().join("shop/samples.csv"), csv).unwrap();
+    let listed = call(&configured, &["list_metrics"]);
+    assert_eq!(listed["metrics"][0]["labels"], json!({"host": 1, "http_status": 2}), "{listed}");
+    let note = listed["notes"][0].as_str().unwrap();
+    assert!(
+        note.starts_with("These columns are no labels: quality.") && note.contains("labels of the metric"),
+        "{note}"
+    );
+    let sums = query(&configured, &["metric=requests", "points=1", "aggregation=sum"]);
+    let series = |status: &str, sum: u64| json!({"labels": {"http_status": status}, "values": [sum]});
+    assert_eq!((&sums["series"], &sums["notes"]), (&json!([series("200", 14), series("500", 2)]), &Value::Null));
+    for condition in [json!(500), json!("500"), json!(["500", "none"]), json!({"matches": "5.."})] {
+        let labels = format!("labels={}", json!({"http_status": condition}));
+        let failed = query(&configured, &["metric=requests", "points=1", "aggregation=sum", &labels]);
+        let expected = json!([{"labels": {"host": "a", "http_status": "500"}, "values": [2]}]);
+        assert_eq!(failed["series"], expected, "{condition}");
+    }
+    // Declared labels may be too few: two samples of one series then have the same time.
+    configured.write(&SOURCE.replace("samples}", "samples, labels: [host]}"));
+    let merged = query(&configured, &["metric=requests", "points=1", "aggregation=sum"]);
+    assert_eq!(merged["series"][0]["values"], json!([16]), "{merged}");
+    let note = merged["notes"].to_string();
+    assert!(note.contains("In 1 of the series, several samples have the same time."), "{note}");
+}
+
 #[test]
 fn errors_contain_the_nearest_names() {
     let configured = folder(SOURCE);
