@@ -12,8 +12,6 @@ use crate::options::GlobalOptions;
 use crate::standard_stream::{StandardStream, standard_output};
 use crate::{output, quantity};
 
-/// The number of points of a line.
-const POINTS: usize = 60;
 /// Heights of a point in a line of text.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// What is missing without a metric source.
@@ -50,8 +48,16 @@ pub(crate) struct MetricsCommand {
     #[arg(long)]
     aggregation: Option<String>,
 
+    /// Steps of the window, each of which is a point, up to 1,000
+    #[arg(long, value_name = "NUMBER", default_value_t = 60)]
+    points: u64,
+
+    /// Maximum number of series, up to 1,000; those with the largest values come first
+    #[arg(long, value_name = "NUMBER", default_value_t = 20)]
+    series: u64,
+
     /// Rank what changed most in the window, against the time before it
-    #[arg(long, conflicts_with_all = ["by", "aggregation"])]
+    #[arg(long, conflicts_with_all = ["by", "aggregation", "points", "series"])]
     compare: bool,
 }
 
@@ -100,7 +106,8 @@ impl MetricsCommand {
     }
 
     async fn query(&self, caller: &ToolCaller, mut arguments: Map<String, Value>) -> Result<(), CommandError> {
-        arguments.insert("points".to_owned(), POINTS.into());
+        arguments.insert("points".to_owned(), self.points.into());
+        arguments.insert("series".to_owned(), self.series.into());
         if !self.by.is_empty() {
             arguments.insert("by".to_owned(), json!(self.by));
         }

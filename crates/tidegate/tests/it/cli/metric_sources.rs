@@ -290,6 +290,16 @@ fn the_command_lists_compares_and_selects() {
     assert_eq!(points(&["--label", "host=a"]), [a]);
     assert_eq!(points(&["--label", "host=a", "--label", "host=b"]), [a, b]);
     assert_eq!(points(&["--by", "host"]), [a, b]);
+    assert_eq!(points(&["--series", "1"]), [a, "1 smaller series are left out"]);
+    // The advice about gaps, followed.
+    let sparse =
+        ["temperature", "--points", "60", "--after", "2026-03-01T12:00:00Z", "--before", "2026-03-01T12:04:00Z"];
+    let ran = configured.run(&[&["metrics"], &sparse[..]].concat());
+    assert!(ran.stderr.contains("request at most 17 points"), "{ran:?}");
+    let ran = configured.run(&[&["metrics"], &sparse[..1], &["--points", "17"], &sparse[3..]].concat());
+    assert!(ran.code == Some(0) && !ran.stderr.contains("points"), "{ran:?}");
+    let many = configured.run(&["metrics", "temperature", "--points", "5000"]);
+    assert!(many.code != Some(0) && many.stderr.contains("points"), "{many:?}");
     let compared = run(&["--compare", "--after", "2026-03-01T12:03:00Z", "--before", "2026-03-01T12:04:00Z"]);
     let lines: Vec<&str> = compared.lines().map(str::trim).collect();
     assert_eq!(lines, ["+42 %  28.5 → 40.5  temperature host=a", "3 series compared, 2 unchanged"]);
