@@ -34,6 +34,10 @@ pub(crate) struct LogsCommand {
     /// Full text that entries must match: timeout "a phrase" | or !not field:value
     query: Option<String>,
 
+    /// Search the words of the query in all fields, not only in the message and the line of a log file
+    #[arg(long)]
+    all_fields: bool,
+
     /// Only entries from this time on: -15m, today, 2026-03-01T12:00:00Z
     #[arg(long, allow_hyphen_values = true, value_parser = quantity::moment)]
     after: Option<String>,
@@ -76,7 +80,7 @@ impl LogsCommand {
             return print_facets(&answer);
         }
         print_entries(&answer, true)?;
-        note_partial(&answer);
+        print_notes(&answer);
         let mut tail = answer["tail"].as_str().map(str::to_owned);
         arguments.insert("limit".to_owned(), FOLLOWED_ENTRIES_MAX.into());
         while let Some(cursor) = tail.filter(|_| self.follow) {
@@ -99,6 +103,9 @@ impl LogsCommand {
             if let Some(value) = value {
                 arguments.insert(name.to_owned(), value.clone().into());
             }
+        }
+        if self.all_fields {
+            arguments.insert("all_fields".to_owned(), true.into());
         }
         let limit = if self.facets.is_empty() { self.limit } else { 0 };
         arguments.insert("limit".to_owned(), limit.into());
@@ -201,13 +208,14 @@ fn print_facets(answer: &Value) -> Result<(), CommandError> {
         }
     }
     output.flush()?;
-    note_partial(answer);
+    print_notes(answer);
     Ok(())
 }
 
-fn note_partial(answer: &Value) {
-    if let Some(reason) = answer["reason"].as_str() {
-        output::print_note(format_args!("{reason}\n"));
+fn print_notes(answer: &Value) {
+    let notes = answer["notes"].as_array().into_iter().flatten();
+    for note in std::iter::once(&answer["reason"]).chain(notes).filter_map(Value::as_str) {
+        output::print_note(format_args!("{note}\n"));
     }
 }
 

@@ -74,5 +74,6 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
     let outcome = run_scan(&context, input, &job).await?;
     let mut json = summary_json(&outcome, range, false);
     json.insert("facets".to_owned(), facets_json(&outcome.answer.facets));
+    search.add_note(outcome.answer.matched, &mut json);
     send_json(json, &job, &reply).await
 }

@@ -104,8 +104,9 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
     }
     job.count_rows(outcome.answer.returned);
     let bytes_max = job.inline_budget().bytes.filter(|_| job.format().is_none());
-    let form = AnswerForm { range, has_page, scope, time_column: search.set.time, pattern_changes, bytes_max };
-    let json = answer_json(&outcome, &form)?;
+    let form = AnswerForm { range, has_page, scope, time_column: search.set.time.clone(), pattern_changes, bytes_max };
+    let mut json = answer_json(&outcome, &form)?;
+    search.add_note(outcome.answer.matched, &mut json);
     send_json(json, &job, &reply).await
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, Violation, nearest_names};
+use tidegate_log_formats::ENTRY_TEXT;
 use tidegate_query::{QuerySpec, StableHasher};
 use tidegate_runtime::Job;
 use tidegate_telemetry::logs::{
@@ -63,6 +64,8 @@ pub(crate) struct LogSearch {
     pub(crate) condition: Option<LogCondition>,
     /// The fields that `condition` reads.
     condition_fields: Vec<String>,
+    /// The fields in which words are searched, if others may have them.
+    word_fields: Vec<String>,
     pub(crate) selections: FieldSelections,
     pub(crate) conditions: Option<Value>,
     /// The sources that cannot be read, with the reason.
@@ -116,6 +119,15 @@ impl LogSearch {
         self.condition_fields.iter().cloned().chain(selected).collect()
     }
 
+    /// If nothing matches, adds where words were searched, because they may be elsewhere.
+    pub(super) fn add_note(&self, matched: u64, json: &mut Map<String, Value>) {
+        if matched == 0 && !self.word_fields.is_empty() {
+            let fields = self.word_fields.join(" and ");
+            let note = format!("The words of query were searched in {fields} only; with all_fields, in all fields.");
+            json.insert("notes".to_owned(), json!([note]));
+        }
+    }
+
     /// Checks the arguments; what is wrong is added to `violations`.
     ///
     /// # Errors
@@ -134,6 +146,7 @@ impl LogSearch {
             range,
             condition: None,
             condition_fields: Vec::new(),
+            word_fields: Vec::new(),
             selections: FieldSelections::default(),
             conditions: arguments.conditions.clone().filter(|conditions| !conditions.is_null()),
             failures,
@@ -212,9 +225,17 @@ impl LogSearch {
         let message: Vec<String> = self.set.message.clone().into_iter().collect();
         // Without a message there is nothing else to search.
         let searches_all = arguments.all_fields || message.is_empty();
-        let further: Vec<String> = names.into_iter().filter(|name| searches_all && !message.contains(name)).collect();
+        // The message may be a part of the line: the request without the address of the client, for example. It is searched
+        // beside the line, which may have escapes.
+        let is_searched = |name: &String| (searches_all || name == ENTRY_TEXT) && !message.contains(name);
+        let (further, others): (Vec<String>, Vec<String>) = names.into_iter().partition(is_searched);
         if has_text_term(query.root()) {
-            self.condition_fields.extend(message.iter().chain(&further).cloned());
+            let fields: Vec<String> = message.iter().chain(&further).cloned().collect();
+            // The line has what other fields have.
+            let is_complete =
+                further.iter().any(|name| name == ENTRY_TEXT) || others.iter().all(|name| message.contains(name));
+            self.word_fields = if is_complete { Vec::new() } else { fields.clone() };
+            self.condition_fields.extend(fields);
         }
         let columns = SearchColumns { message, further, is_case_sensitive: arguments.case_sensitive };
         self.condition = Some(query.to_condition(&columns)).filter(|condition| !condition.is_always_true());

@@ -68,12 +68,14 @@ fn no_tool_shows_a_masked_value_from_another_column() {
 
 #[test]
 fn a_search_finds_no_masked_value() {
-    let is_found = |more: &str| {
-        let ran = folder(&masks("null"), more).run(&["call", "query_logs", "all_fields=true", "query=\"10.1.2.3\""]);
+    let is_found = |more: &str, fields: &str| {
+        let ran = folder(&masks("null"), more).run(&["call", "query_logs", fields, "query=\"10.1.2.3\""]);
         let answer: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
         answer["matched"].as_u64().unwrap() > 0
     };
-    assert_eq!([is_found(""), is_found(AS_AUDITOR)], [false, true]);
+    for fields in ["all_fields=true", "all_fields=false"] {
+        assert_eq!([is_found("", fields), is_found(AS_AUDITOR, fields)], [false, true], "{fields}");
+    }
 }
 
 #[test]

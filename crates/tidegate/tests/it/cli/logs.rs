@@ -101,6 +101,40 @@ fn one_call_has_entries_facets_histogram_and_patterns() {
     assert_eq!(answer["patterns"]["rows"].as_array().unwrap().len(), 2);
 }
 
+/// The address of the client is in the line of an access log, and not in its message, the request.
+#[test]
+fn words_are_searched_in_the_line_of_a_log_file() {
+    let configured = folder("databases: [{name: web, files: shop}]\n");
+    let line = |client: &str, path: &str| {
+        format!("{client} - - [01/Mar/2026:12:00:00 +0000] \"GET {path} HTTP/1.1\" 200 12 \"-\" \"curl/8\"\n")
+    };
+    let log = line("10.1.2.3", "/a").repeat(4) + &line("10.9.9.9", "/b").repeat(3);
+    std::fs::write(configured.folder().join("shop/access.log"), log).unwrap();
+    let questions =
+        [("10.1.2.3", 4), ("CURL/8", 7), ("!10.1.2.3", 3), ("/b", 3), ("10.9.9.9 /a", 0), ("request:10.1.2.3", 0)];
+    for (query, matched) in questions {
+        let answer = call(&configured, &["query_logs", "source=access", &format!("query={query}"), "limit=0"]);
+        assert_eq!(answer["matched"], matched, "{query}");
+    }
+}
+
+/// In a table, words are searched in the message. An answer without entries says so.
+#[test]
+fn an_answer_without_entries_has_the_fields_that_were_searched() {
+    let configured = folder(SOURCE);
+    let none = call(&configured, &["query_logs", "query=worker"]);
+    let note = "The words of query were searched in body only; with all_fields, in all fields.";
+    assert_eq!((&none["matched"], &none["notes"]), (&json!(0), &json!([note])));
+    let values = call(&configured, &["list_logs_fields_values", "query=worker", r#"fields=["level"]"#]);
+    assert_eq!(values["notes"], json!([note]));
+    let all = call(&configured, &["query_logs", "query=worker", "all_fields=true"]);
+    assert_eq!((&all["matched"], &all["notes"]), (&json!(4), &Value::Null));
+    let ran = configured.run(&["logs", "app", "worker"]);
+    assert!(ran.code == Some(0) && ran.stdout.is_empty() && ran.stderr.contains(note), "{ran:?}");
+    let ran = configured.run(&["logs", "app", "worker", "--all-fields"]);
+    assert!(ran.stdout.lines().count() == 4 && !ran.stderr.contains(note), "{ran:?}");
+}
+
 #[test]
 fn a_facet_ignores_its_own_selection() {
     let answer = call(
