@@ -1,4 +1,4 @@
-//! The stream of Arrow IPC.
+//! The stream of Arrow IPC, also in a file: that has the stream between its first bytes and an index.
 //!
 //! The decoder of the Arrow library trusts lengths that are in messages. They are checked here before it sees a message.
 
@@ -22,7 +22,7 @@ use crate::options::{BodyLimits, BodyOptions};
 use crate::rows::RowCollector;
 
 const CONTINUATION: [u8; 4] = [0xFF; 4];
-/// The first bytes of a file of Arrow, which is no stream.
+/// The first bytes of a file of Arrow. Zeros follow, then the stream.
 const FILE_MAGIC: &[u8] = b"ARROW1";
 /// The largest description of a message. That of 2,000 columns has some 200 kB.
 const MESSAGE_HEADER_BYTES_MAX: usize = 8 << 20;
@@ -52,7 +52,18 @@ pub(crate) struct ArrowStream {
 struct MessageSplitter {
     buffer: Vec<u8>,
     bytes_max: usize,
-    has_ended: bool,
+    position: StreamPosition,
+    is_file: bool,
+}
+
+/// How far a body was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StreamPosition {
+    Start,
+    /// Before the first message of a file.
+    Padding,
+    Messages,
+    End,
 }
 
 /// The lengths of the parts of a message.
@@ -222,19 +233,52 @@ fn malformed(reason: &str) -> BodyError {
 
 impl MessageSplitter {
     fn new(limits: &BodyLimits) -> Self {
-        Self { buffer: Vec::new(), bytes_max: limits.message_bytes_max, has_ended: false }
+        let bytes_max = limits.message_bytes_max;
+        Self { buffer: Vec::new(), bytes_max, position: StreamPosition::Start, is_file: false }
     }
 
     fn push(&mut self, bytes: &[u8]) -> Result<(), BodyError> {
-        if self.has_ended && !bytes.is_empty() {
-            return Err(malformed("there are more bytes after its end"));
-        }
         self.buffer.extend_from_slice(bytes);
-        Ok(())
+        if self.position == StreamPosition::End { self.check_end() } else { Ok(()) }
+    }
+
+    /// After a stream there is nothing. The index of a file is not needed, because its batches are in order.
+    fn check_end(&mut self) -> Result<(), BodyError> {
+        if self.is_file {
+            self.buffer.clear();
+        }
+        if self.buffer.is_empty() { Ok(()) } else { Err(malformed("there are more bytes after its end")) }
+    }
+
+    /// Removes what a file has before its first message. Returns false until the first message has begun.
+    fn skip_file_head(&mut self) -> bool {
+        if self.position == StreamPosition::Start {
+            if self.buffer.len() < FILE_MAGIC.len() && FILE_MAGIC.starts_with(&self.buffer) {
+                return false;
+            }
+            self.is_file = self.buffer.starts_with(FILE_MAGIC);
+            self.position = StreamPosition::Messages;
+            if self.is_file {
+                self.buffer.drain(..FILE_MAGIC.len());
+                self.position = StreamPosition::Padding;
+            }
+        }
+        if self.position == StreamPosition::Padding {
+            let zeros = self.buffer.iter().take_while(|byte| **byte == 0).count();
+            self.buffer.drain(..zeros);
+            if self.buffer.is_empty() {
+                return false;
+            }
+            self.position = StreamPosition::Messages;
+        }
+        true
     }
 
     /// The next complete message, checked.
     fn next_message(&mut self) -> Result<Option<CheckedMessage>, BodyError> {
+        if !self.skip_file_head() {
+            return Ok(None);
+        }
         let Some(layout) = self.layout()? else { return Ok(None) };
         let length = layout.bytes();
         if let Some(missing) = length.checked_sub(self.buffer.len()).filter(|missing| *missing > 0) {
@@ -245,12 +289,8 @@ impl MessageSplitter {
         let rest = self.buffer.split_off(length);
         let bytes = std::mem::replace(&mut self.buffer, rest);
         if layout.header == 0 {
-            self.has_ended = true;
-            return if self.buffer.is_empty() {
-                Ok(None)
-            } else {
-                Err(malformed("there are more bytes after its end"))
-            };
+            self.position = StreamPosition::End;
+            return self.check_end().map(|()| None);
         }
         let mut message = CheckedMessage { bytes, layout, decompressed_bytes: 0 };
         message.decompressed_bytes = check_message(&message, self.bytes_max)?;
@@ -259,9 +299,6 @@ impl MessageSplitter {
 
     /// The lengths of the message at the beginning of the buffer, once they are known.
     fn layout(&self) -> Result<Option<MessageLayout>, BodyError> {
-        if self.buffer.starts_with(FILE_MAGIC) {
-            return Err(malformed("it is an Arrow file; send the stream format, which has no index"));
-        }
         let word = |index: usize| self.buffer.get(index..)?.first_chunk::<4>().copied();
         let Some(first) = word(0) else { return Ok(None) };
         let (prefix, header) = match first {

@@ -20,7 +20,7 @@ pub enum BodyFormat {
     Ndjson,
     /// Comma-separated values, with [`CsvSyntax`].
     Csv,
-    /// The stream of Arrow IPC (not the file).
+    /// The stream of Arrow IPC, or its file, which is read as a stream.
     Arrow,
     /// A Parquet file. It is read from the end, so [`crate::BodyDecoder`] refuses it; see [`crate::ParquetBody`].
     Parquet,
@@ -204,7 +204,7 @@ impl BodyFormat {
             | "application/json-lines"
             | "application/jsonlines" => Some(Self::Ndjson),
             "text/csv" | "application/csv" | TAB_SEPARATED => Some(Self::Csv),
-            "application/vnd.apache.arrow.stream" => Some(Self::Arrow),
+            "application/vnd.apache.arrow.stream" | "application/vnd.apache.arrow.file" => Some(Self::Arrow),
             "application/vnd.apache.parquet" | "application/x-parquet" => Some(Self::Parquet),
             _ => None,
         }

@@ -3,6 +3,7 @@
 //! Calls use [`RowEncoder`] within their budgets (`answer`); it also encodes rows outside of calls.
 
 mod arrow;
+mod arrow_file;
 mod batch_body;
 mod parquet;
 mod portable;
@@ -16,6 +17,7 @@ use bytes::Bytes;
 use tidegate_core::{AnswerFormat, Error};
 
 use self::arrow::ArrowBody;
+use self::arrow_file::ArrowFileBody;
 use self::parquet::ParquetBody;
 use crate::format::{AnswerEncoding, BinaryFormat, new_list_writer, new_row_writer};
 use crate::missing_nodes::missing_nodes_of_schema;
@@ -50,6 +52,15 @@ impl RowEncoder {
         Self::with_encoding(AnswerEncoding::from_answer_format(format), false, schema, Instant::now())
     }
 
+    /// An encoder for a file of Arrow, which has an index at its end. Answers are streams; programs expect this in files
+    /// that end with `.arrow` or `.feather`.
+    ///
+    /// # Errors
+    /// For columns that the format cannot represent.
+    pub fn new_arrow_file(schema: &SchemaRef) -> Result<Self, Error> {
+        Self::with_encoding(AnswerEncoding::Binary(BinaryFormat::ArrowFile), false, schema, Instant::now())
+    }
+
     /// As [`RowEncoder::new`], for an answer that began at `started`. With `is_list`, it is a list of the values of one
     /// column.
     pub(crate) fn with_encoding(
@@ -60,6 +71,9 @@ impl RowEncoder {
     ) -> Result<Self, Error> {
         let body = match encoding {
             AnswerEncoding::Binary(BinaryFormat::Arrow) => EncodedBody::Binary(Box::new(ArrowBody::new(schema)?)),
+            AnswerEncoding::Binary(BinaryFormat::ArrowFile) => {
+                EncodedBody::Binary(Box::new(ArrowFileBody::new(schema)?))
+            }
             AnswerEncoding::Binary(BinaryFormat::Parquet) => EncodedBody::Binary(Box::new(ParquetBody::new(schema)?)),
             AnswerEncoding::Content(format) | AnswerEncoding::Text(format) => {
                 let writer = if is_list { new_list_writer(format, schema) } else { new_row_writer(format, schema) };

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io::{Stdout, Write as _};
 
 use serde_json::Value;
-use tidegate_client::fetch::Destination;
+use tidegate_client::fetch::{ArrowFileConverter, Destination};
 use tidegate_core::{Content, ResourceBody};
 use tidegate_runtime::{Chunk, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage};
 
@@ -71,15 +71,22 @@ pub(crate) struct WrittenFile {
 
 pub(crate) async fn write_reply(mut reply: Reply, destination: &Destination) -> Result<WrittenFile, CommandError> {
     let mut file = destination.create_file()?;
+    let mut converter = destination.is_arrow_file().then(ArrowFileConverter::default);
     let mut metadata = Metadata::new();
     while let Some(event) = reply.next().await {
         match event {
-            ReplyEvent::Chunk(Chunk::Bytes(bytes)) => file.write(&bytes)?,
+            ReplyEvent::Chunk(Chunk::Bytes(bytes)) => match &mut converter {
+                Some(converter) => file.write(&converter.write(bytes)?)?,
+                None => file.write(&bytes)?,
+            },
             // A call with a format is answered by a body only; progress was not requested.
             ReplyEvent::Chunk(_) => {}
             ReplyEvent::End(Outcome::Done(of_answer)) => metadata = of_answer,
             ReplyEvent::End(Outcome::Failed(error)) => return Err(CommandError::Query(error)),
         }
+    }
+    if let Some(converter) = converter {
+        file.write(&converter.finish()?)?;
     }
     let rows = metadata.get("dev.tidegate/rows").and_then(Value::as_u64);
     let is_truncated = metadata.get("dev.tidegate/truncated").and_then(Value::as_bool).unwrap_or(false);

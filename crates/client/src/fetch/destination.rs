@@ -14,6 +14,8 @@ use super::error::FetchError;
 pub const FORMATS: [AnswerFormat; 5] =
     [AnswerFormat::Arrow, AnswerFormat::Ndjson, AnswerFormat::Csv, AnswerFormat::Json, AnswerFormat::Parquet];
 
+/// The registered ending of streams of Arrow.
+const STREAM_EXTENSION: &str = "arrows";
 pub(crate) const UNFINISHED_SUFFIX: &str = ".tmp";
 
 /// The path and the format of the output file.
@@ -77,9 +79,19 @@ impl Destination {
         &self.path
     }
 
-    /// The format of the file; Arrow IPC stream if neither the name nor the caller sets one.
+    /// The format of the file; Arrow if neither the name nor the caller sets one.
     pub fn format(&self) -> AnswerFormat {
         self.format.unwrap_or(AnswerFormat::Arrow)
+    }
+
+    /// Whether rows become a file of Arrow, and not the stream that servers send.
+    pub fn is_arrow_file(&self) -> bool {
+        self.format() == AnswerFormat::Arrow && !self.is_arrow_stream()
+    }
+
+    /// Only this ending stands for streams. Programs expect an index in all other files of Arrow.
+    fn is_arrow_stream(&self) -> bool {
+        self.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(STREAM_EXTENSION))
     }
 
     pub(crate) fn row_format(&self) -> Result<AnswerFormat, FetchError> {
@@ -169,6 +181,11 @@ impl UnfinishedFile {
         self.file.write_all(bytes).map_err(FetchError::disk_error(&self.destination.path, "written"))
     }
 
+    /// Whether rows in Arrow's format are written as a stream.
+    pub(crate) fn is_arrow_stream(&self) -> bool {
+        self.destination.is_arrow_stream()
+    }
+
     /// The number of bytes so far, before compression.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
@@ -206,8 +223,8 @@ fn format_from_extension(path: &Path) -> Option<AnswerFormat> {
     let extension = path.extension().and_then(OsStr::to_str)?;
     match extension.to_ascii_lowercase().as_str() {
         // These formats have their own compression, and readers do not accept another one around it.
-        "arrow" | "arrows" | "parquet" if is_packed => None,
-        "arrow" | "arrows" => Some(AnswerFormat::Arrow),
+        "arrow" | "feather" | STREAM_EXTENSION | "parquet" if is_packed => None,
+        "arrow" | "feather" | STREAM_EXTENSION => Some(AnswerFormat::Arrow),
         "csv" => Some(AnswerFormat::Csv),
         "ndjson" | "jsonl" => Some(AnswerFormat::Ndjson),
         "json" => Some(AnswerFormat::Json),
@@ -234,6 +251,7 @@ mod tests {
         for (name, expected) in [
             ("a.arrow", AnswerFormat::Arrow),
             ("a.ARROWS", AnswerFormat::Arrow),
+            ("a.feather", AnswerFormat::Arrow),
             ("a.b.csv", AnswerFormat::Csv),
             ("a.ndjson", AnswerFormat::Ndjson),
             ("a.jsonl", AnswerFormat::Ndjson),

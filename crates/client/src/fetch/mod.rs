@@ -8,6 +8,7 @@
 //! only when it is complete.
 
 mod address;
+mod arrow_file_converter;
 mod block_fetcher;
 mod client;
 mod compression;
@@ -30,6 +31,7 @@ use crate::bearer_token::BearerToken;
 use crate::tls::TrustedAuthorities;
 
 pub use address::{ResultAddress, ResultServer};
+pub use arrow_file_converter::ArrowFileConverter;
 pub use destination::{Destination, FORMATS, UnfinishedFile, parse_format};
 pub use download::{FetchedFile, fetch};
 pub use error::{FetchError, ResumeInfo};

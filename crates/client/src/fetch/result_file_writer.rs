@@ -38,8 +38,8 @@ pub(crate) struct ResultFileWriter {
 }
 
 enum BatchEncoder {
-    /// Arrow IPC, with the schema of all blocks.
-    Arrow(Box<StreamWriter<Vec<u8>>>),
+    /// A stream of Arrow IPC, with the schema of all blocks.
+    ArrowStream(Box<StreamWriter<Vec<u8>>>),
     Rendered(RowEncoder),
     /// The bytes of the file, unchanged.
     File,
@@ -74,7 +74,10 @@ impl ResultFileWriter {
     fn encoder_for(&mut self, block: &VerifiedBlock, schema: &SchemaRef) -> Result<&mut BatchEncoder, FetchError> {
         let (first, encoder) = match self.encoder.take() {
             Some(encoder) => self.encoder.insert(encoder),
-            None => self.encoder.insert((schema.clone(), BatchEncoder::new(self.mode, schema)?)),
+            None => {
+                let encoder = BatchEncoder::new(self.mode, self.file.is_arrow_stream(), schema)?;
+                self.encoder.insert((schema.clone(), encoder))
+            }
         };
         if first.fields() != schema.fields() {
             return Err(damaged_block(block, "its columns differ from those of the first block".to_owned()));
@@ -95,11 +98,14 @@ impl ResultFileWriter {
 }
 
 impl BatchEncoder {
-    fn new(mode: OutputMode, schema: &SchemaRef) -> Result<Self, FetchError> {
+    fn new(mode: OutputMode, is_arrow_stream: bool, schema: &SchemaRef) -> Result<Self, FetchError> {
         Ok(match mode {
             OutputMode::File => Self::File,
+            OutputMode::Rows(AnswerFormat::Arrow) if is_arrow_stream => {
+                Self::ArrowStream(Box::new(StreamWriter::try_new(Vec::new(), schema).map_err(format_error)?))
+            }
             OutputMode::Rows(AnswerFormat::Arrow) => {
-                Self::Arrow(Box::new(StreamWriter::try_new(Vec::new(), schema).map_err(format_error)?))
+                Self::Rendered(RowEncoder::new_arrow_file(schema).map_err(FetchError::Format)?)
             }
             OutputMode::Rows(format) => Self::Rendered(RowEncoder::new(format, schema).map_err(FetchError::Format)?),
         })
@@ -107,7 +113,7 @@ impl BatchEncoder {
 
     fn write(&mut self, batch: &RecordBatch) -> Result<bytes::Bytes, FetchError> {
         match self {
-            Self::Arrow(writer) => {
+            Self::ArrowStream(writer) => {
                 writer.write(batch).map_err(format_error)?;
                 Ok(std::mem::take(writer.get_mut()).into())
             }
@@ -118,7 +124,7 @@ impl BatchEncoder {
 
     fn finish(self, is_part: bool) -> Result<bytes::Bytes, FetchError> {
         match self {
-            Self::Arrow(writer) => Ok(writer.into_inner().map_err(format_error)?.into()),
+            Self::ArrowStream(writer) => Ok(writer.into_inner().map_err(format_error)?.into()),
             Self::File => Ok(bytes::Bytes::new()),
             Self::Rendered(writer) => writer.finish(is_part).map_err(FetchError::Format),
         }

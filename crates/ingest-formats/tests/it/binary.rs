@@ -11,8 +11,8 @@ use arrow::array::{
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, Int32Type, IntervalUnit, Schema, TimeUnit};
-use arrow_ipc::CompressionType;
-use arrow_ipc::writer::{DictionaryHandling, IpcWriteOptions, StreamWriter};
+use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_ipc::{CompressionType, MetadataVersion};
 use parquet::arrow::ArrowWriter;
 use parquet::data_type::{
     ByteArray, DataType as ParquetType, FixedLenByteArray, FixedLenByteArrayType, Int96, Int96Type,
@@ -285,6 +285,30 @@ fn batches_that_are_too_large_are_refused() {
     writer.write(&sent).unwrap();
     let error = decode_pieces(&table, &options, &writer.into_inner().unwrap(), 512).unwrap_err();
     assert!(error.to_string().starts_with("a batch has more than 10000 bytes after decompression"), "{error}");
+}
+
+/// Programs that write files pad the beginning to 8 or 64 bytes.
+#[test]
+fn a_file_is_read_as_its_stream() {
+    let table = schema(&[("v", DataType::Int64)]);
+    let sent = batch(vec![("v", Arc::new(Int64Array::from(vec![1, 2, 3])))]);
+    let options = BodyOptions::new(BodyFormat::Arrow);
+    let expected = decode_pieces(&table, &options, &write_arrow(&[sent.clone(), sent.clone()]), 512).unwrap().text();
+    assert_eq!(expected.len(), 6);
+    for alignment in [8, 64] {
+        let aligned = IpcWriteOptions::try_new(alignment, false, MetadataVersion::V5).unwrap();
+        let mut writer = FileWriter::try_new_with_options(Vec::new(), &sent.schema(), aligned).unwrap();
+        (0..2).for_each(|_| writer.write(&sent).unwrap());
+        let file = writer.into_inner().unwrap();
+        for piece in [1, 7, 512, file.len()] {
+            assert_eq!(decode_pieces(&table, &options, &file, piece).unwrap().text(), expected, "{alignment} {piece}");
+        }
+        let schema_of = |body: &[u8]| infer_schema(body, &options).unwrap().schema;
+        assert_eq!(schema_of(&file), schema_of(&write_arrow(std::slice::from_ref(&sent))));
+        // The index alone may be missing.
+        assert!(decode_pieces(&table, &options, &file[..file.len() - 1], 512).is_ok());
+        assert!(decode_pieces(&table, &options, &file[..70], 512).is_err());
+    }
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn portable_field(field: &FieldRef, format: BinaryFormat) -> (Field, ColumnConve
     let (to, change) = match (to, format) {
         (Some(to), _) if to == *from => (to, ColumnConversion::Keep),
         (Some(to), _) => (to, ColumnConversion::Cast),
-        (None, BinaryFormat::Arrow) => (from.clone(), ColumnConversion::Keep),
+        (None, BinaryFormat::Arrow | BinaryFormat::ArrowFile) => (from.clone(), ColumnConversion::Keep),
         (None, BinaryFormat::Parquet) => (DataType::Utf8, ColumnConversion::FormatAsText),
     };
     // Values of some types are null although their column is not nullable.
@@ -88,6 +88,8 @@ fn portable_type(data_type: &DataType, format: BinaryFormat) -> Option<DataType>
         DataType::Struct(members) if !members.is_empty() => {
             DataType::Struct(members.iter().map(|member| portable_item_field(member, format)).collect::<Option<_>>()?)
         }
+        // In a file, all batches share one dictionary.
+        DataType::Dictionary(_, values) if format == BinaryFormat::ArrowFile => portable_type(values, format)?,
         other if format == BinaryFormat::Parquet => return parquet_type(other),
         other => other.clone(),
     })

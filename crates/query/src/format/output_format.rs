@@ -43,6 +43,8 @@ pub(crate) enum AnswerEncoding {
 pub(crate) enum BinaryFormat {
     /// A stream of Arrow's IPC format.
     Arrow,
+    /// A file of Arrow's IPC format. No answer has it, because its index is at the end.
+    ArrowFile,
     Parquet,
 }
 
@@ -80,6 +82,7 @@ impl AnswerEncoding {
         Some(match self {
             Self::Content(_) => return None,
             Self::Binary(BinaryFormat::Arrow) => AnswerFormat::Arrow.media_type(),
+            Self::Binary(BinaryFormat::ArrowFile) => "application/vnd.apache.arrow.file",
             Self::Binary(BinaryFormat::Parquet) => AnswerFormat::Parquet.media_type(),
             Self::Text(OutputFormat::Mcp | OutputFormat::Json) => AnswerFormat::Json.media_type(),
             Self::Text(OutputFormat::Ndjson) => AnswerFormat::Ndjson.media_type(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::ipc::reader::StreamReader;
+use arrow::ipc::reader::{FileReader, StreamReader};
 use arrow::{array::RecordBatch, compute::concat_batches};
 use tempfile::TempDir;
 use tidegate_client::fetch::{Destination, FetchError, FetchOptions, FetchedFile, ResultAddress, fetch};
@@ -68,10 +68,13 @@ impl DownloadFixture {
         fetch(&ResultAddress::parse(url).unwrap(), &destination, options, &self.stop).await
     }
 
-    /// The rows of the file `name`, which is one of Arrow.
+    /// The rows of the file `name`, which is one of Arrow, or a stream if it ends with `.arrows`.
     pub(super) fn read_rows(&self, name: &str) -> RecordBatch {
         let file = std::fs::File::open(self.file(name)).unwrap();
-        let batches: Vec<RecordBatch> = StreamReader::try_new(file, None).unwrap().map(Result::unwrap).collect();
+        let batches: Vec<RecordBatch> = match name.ends_with(".arrows") {
+            true => StreamReader::try_new(file, None).unwrap().map(Result::unwrap).collect(),
+            false => FileReader::try_new(file, None).unwrap().map(Result::unwrap).collect(),
+        };
         concat_batches(&schema(), &batches).unwrap()
     }
 

@@ -58,6 +58,17 @@ async fn every_format_has_all_rows_in_order() {
     assert_eq!(scene.list_files(), ["out.arrow", "out.csv", "out.json", "out.ndjson", "out.parquet"]);
 }
 
+#[tokio::test]
+async fn only_the_ending_of_streams_makes_a_stream() {
+    let scene = DownloadFixture::new(3).await;
+    for (name, is_file) in [("out.arrow", true), ("out.feather", true), ("out.arrows", false)] {
+        scene.fetch(name, short_delay_options()).await.unwrap();
+        assert_eq!(scene.read_rows(name), scene.expected_rows());
+        let bytes = std::fs::read(scene.file(name)).unwrap();
+        assert_eq!((bytes.starts_with(b"ARROW1"), bytes.ends_with(b"ARROW1")), (is_file, is_file), "{name}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn fetches_blocks_in_parallel_up_to_the_limit() {
     // Each request for a block waits for a second one: were there never two, the download would not end.

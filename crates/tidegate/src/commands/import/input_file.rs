@@ -35,7 +35,7 @@ impl FileFormat {
             "ndjson" | "jsonl" => Self::Ndjson,
             "csv" => Self::Csv,
             "tsv" => Self::Tsv,
-            "arrow" | "arrows" => Self::Arrow,
+            "arrow" | "feather" | "arrows" => Self::Arrow,
             "parquet" => Self::Parquet,
             _ => return None,
         })

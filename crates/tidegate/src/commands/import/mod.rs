@@ -56,7 +56,7 @@ pub(crate) struct ImportCommand {
 /// Flags about the rows.
 #[derive(Debug, Args)]
 pub(crate) struct RowFlags {
-    /// json, ndjson, csv, tsv, arrow (IPC stream) or parquet [default: by the ending of FILE]
+    /// json, ndjson, csv, tsv, arrow or parquet [default: by the ending of FILE]
     #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
     format: Option<FileFormat>,
 

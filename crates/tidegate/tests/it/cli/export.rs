@@ -28,6 +28,32 @@ fn format_follows_the_file_extension() {
     }
 }
 
+/// Programs read a file of Arrow by the index at its end. The values of a partition are a dictionary for each of its files.
+#[test]
+fn arrow_files_have_an_index_unless_they_end_as_streams() {
+    let shop = Shop::new();
+    for year in ["2023", "2024"] {
+        let folder = shop.path().join(format!("sales/year={year}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("a.csv"), "amount\n1\n2\n").unwrap();
+    }
+    for (table, ending, condition, rows) in [
+        ("out", "arrow", "", "4"),
+        ("out", "feather", "", "4"),
+        ("out", "arrows", "", "4"),
+        ("empty", "arrow", " WHERE amount > 9", "0"),
+    ] {
+        let file = format!("../{table}.{ending}");
+        let sql = format!("SELECT year, amount FROM sales{condition} ORDER BY year, amount");
+        let ran = run_in(&shop.path(), &["export", &sql, ".", "-o", &file, "--quiet"]);
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+        let (bytes, is_file) = (std::fs::read(shop.path().join(&file)).unwrap(), ending != "arrows");
+        assert_eq!((bytes.starts_with(b"ARROW1"), bytes.ends_with(b"ARROW1")), (is_file, is_file), "{file}");
+        let count = run_in(&shop.path(), &["query", &format!("SELECT count(*) AS rows FROM {table}"), &file]);
+        assert_eq!(count.lines(), ["rows", rows], "{file}: {count:?}");
+    }
+}
+
 #[test]
 fn export_ignores_the_inline_budget() {
     let shop = Shop::new();
