@@ -2,15 +2,15 @@
 
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
 
 use crate::json_schema::{JsonSchema, Violation, schema_types};
 
 impl JsonSchema {
     /// Like [`JsonSchema::check`], after top-level members with the text `null` are removed whose schema does not only admit
     /// text. If `arguments` violate the schema, what only one value can be meant by is converted first:
-    /// - top-level members: `"2"` where a number is expected, `"true"` where a boolean is, the JSON text of a list or an
-    ///   object where one is, and a single item where a list is;
+    /// - members and items, as deep as the schema has `properties` and `items`: `"2"` where a number is expected, `"true"`
+    ///   where a boolean is, the JSON text of a list or an object where one is, and a single item where a list is;
     /// - members at any level that are `null` where the schema refuses null, or an empty text or `null` as text where it
     ///   lists other texts: they count as absent.
     ///
@@ -21,9 +21,7 @@ impl JsonSchema {
         if self.check(arguments).is_ok() {
             return Ok(());
         }
-        if let (Some(members), Some(properties)) = (arguments.as_object_mut(), self.json()["properties"].as_object()) {
-            coerce_members(members, properties);
-        }
+        coerce_parts(arguments, self.json());
         self.remove_refused_blanks(arguments);
         self.check(arguments)
     }
@@ -78,13 +76,25 @@ fn remove_blank_member(arguments: &mut Value, pointer: &str) -> bool {
     members.shift_remove(&name.replace("~1", "/").replace("~0", "~")).is_some()
 }
 
-fn coerce_members(members: &mut Map<String, Value>, properties: &Map<String, Value>) {
-    for (name, value) in members {
-        let expected = properties.get(name).map(schema_types).unwrap_or_default();
-        if let Some(converted) = convert(value, &expected) {
-            *value = converted;
+/// Converts the members or items of `value`, as deep as the schema describes them.
+fn coerce_parts(value: &mut Value, schema: &Value) {
+    match value {
+        _ if !schema.is_object() => {}
+        Value::Object(members) => {
+            for (name, member) in members {
+                coerce(member, &schema["properties"][name.as_str()]);
+            }
         }
+        Value::Array(items) => items.iter_mut().for_each(|item| coerce(item, &schema["items"])),
+        _ => {}
     }
+}
+
+fn coerce(value: &mut Value, schema: &Value) {
+    if let Some(converted) = convert(value, &schema_types(schema)) {
+        *value = converted;
+    }
+    coerce_parts(value, schema);
 }
 
 /// The only value of one of the `expected` types that `value` can mean, if it has none of them.
@@ -147,6 +157,32 @@ mod tests {
         let mut all = json!({"limit": "2", "hosts": "all"});
         schema.coerce_and_check(&mut all).unwrap();
         assert_eq!(all, json!({"limit": 2, "hosts": "all"}));
+    }
+
+    #[test]
+    fn parts_of_lists_and_objects_are_converted_as_well() {
+        let schema = JsonSchema::object(json!({
+            "type": "object",
+            "properties": {
+                "joins": {"type": "array", "items": {"type": "object", "properties": {"on": {"type": "array"}}}},
+                "ids": {"type": "array", "items": {"type": "integer"}},
+                "range": {"type": "object", "properties": {"bars": {"type": "integer"}, "field": {"type": "string"}}},
+                "columns": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "object"}]}},
+            },
+        }))
+        .unwrap();
+        let mut arguments = json!({
+            "joins": ["{\"table\": \"t\", \"on\": \"[1]\"}"], "ids": ["1", 2], "range": "{\"bars\": \"3\", \"field\": \"4\"}",
+            "columns": ["{\"a\": 1}"],
+        });
+        schema.coerce_and_check(&mut arguments).unwrap();
+        // Where the schema admits a text, it stays one.
+        let expected = json!({
+            "joins": [{"table": "t", "on": [1]}], "ids": [1, 2], "range": {"bars": 3, "field": "4"}, "columns": ["{\"a\": 1}"],
+        });
+        assert_eq!(arguments, expected);
+        let violations = schema.coerce_and_check(&mut json!({"joins": ["{\"table\""]})).unwrap_err();
+        assert_eq!(violations[0].path, "joins[0]");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Parses a query spec from JSON by hand, so that all violations are reported at once, with their paths.
 
 use serde_json::{Map, Value};
-use tidegate_core::{Error, Violation, shorten, unknown_name};
+use tidegate_core::{Error, Violation, json_text, shorten, unknown_name};
 
 use super::{
     AggregateFunction, GroupKey, JoinKind, JoinOn, LIMIT_DEFAULT, NamedExpression, QueryJoin, QuerySpec, Selection,
@@ -151,7 +151,11 @@ impl SpecReader {
             self.add_violation(key, format!("expected at most {ITEMS_MAX} items, got {}", items.len()));
             return Vec::new();
         }
-        items.iter().enumerate().filter_map(|(index, value)| item(self, &format!("{key}[{index}]"), value)).collect()
+        let mut read = |(index, value): (usize, &Value)| {
+            let object = parsed_text(value).filter(Value::is_object);
+            item(self, &format!("{key}[{index}]"), object.as_ref().unwrap_or(value))
+        };
+        items.iter().enumerate().filter_map(&mut read).collect()
     }
 
     fn read_group_key(&mut self, path: &str, value: &Value) -> Option<GroupKey> {
@@ -228,7 +232,8 @@ impl SpecReader {
     }
 
     fn read_join_on(&mut self, path: &str, value: Option<&Value>) -> Option<JoinOn> {
-        let pairs = match value {
+        let parsed = value.and_then(parsed_text);
+        let pairs = match parsed.as_ref().or(value) {
             Some(Value::String(expression)) if !expression.trim().is_empty() => {
                 return Some(JoinOn::Expression(expression.clone()));
             }
@@ -248,7 +253,8 @@ impl SpecReader {
     }
 
     fn read_column_pair(&mut self, path: &str, value: &Value) -> Option<(String, String)> {
-        match value {
+        let parsed = parsed_text(value).filter(Value::is_object);
+        match parsed.as_ref().unwrap_or(value) {
             // The same name on both sides.
             Value::String(column) if !column.is_empty() => Some((column.clone(), column.clone())),
             Value::Object(pair) => {
@@ -285,7 +291,12 @@ fn without_blanks(object: &Map<String, Value>) -> Map<String, Value> {
     kept.map(|(key, value)| (key.clone(), without_inner_blanks(value))).collect()
 }
 
-pub(super) fn without_inner_blanks(value: &Value) -> Value {
+/// The list or the object that `value` is the JSON text of. Models also write parts of arguments so.
+pub(super) fn parsed_text(value: &Value) -> Option<Value> {
+    json_text(value.as_str()?).map(|json| without_inner_blanks(&json))
+}
+
+fn without_inner_blanks(value: &Value) -> Value {
     match value {
         Value::Object(object) => Value::Object(without_blanks(object)),
         Value::Array(items) => items.iter().map(without_inner_blanks).collect(),

@@ -1,11 +1,10 @@
 //! Parses conditions from JSON.
 
 use serde_json::{Map, Value};
-use tidegate_core::json_text;
 use tidegate_sql::Parameter;
 
 use super::condition::{Arity, Comparison, ComparisonOperator, Operand, QueryCondition};
-use super::read::{SpecReader, child_path, shorten_value, without_inner_blanks};
+use super::read::{SpecReader, child_path, parsed_text, shorten_value};
 
 const CONDITIONS_MAX: usize = 100;
 const DEPTH_MAX: usize = 20;
@@ -35,9 +34,8 @@ impl SpecReader {
             return None;
         }
         match value {
-            Value::String(expression) if !expression.trim().is_empty() => match json_text(expression) {
-                // Models also send the condition as its JSON text.
-                Some(condition) => self.read_condition(path, &without_inner_blanks(&condition), depth_left - 1),
+            Value::String(expression) if !expression.trim().is_empty() => match parsed_text(value) {
+                Some(condition) => self.read_condition(path, &condition, depth_left - 1),
                 // No expression begins so; a list may, as in `['a', 'b'] = tags`.
                 None if expression.trim_start().starts_with('{') => {
                     self.expected(path, "{column, op, value} or a SQL expression, not a part of JSON", value)
@@ -60,7 +58,8 @@ impl SpecReader {
             let Some(inner) = object.get(key) else { continue };
             self.reject_unknown_keys(path, object, &[key]);
             let path = child_path(path, key);
-            return match (key, inner) {
+            let list = parsed_text(inner).filter(|parsed| parsed.is_array() && key != "not");
+            return match (key, list.as_ref().unwrap_or(inner)) {
                 ("not", inner) => {
                     Some(QueryCondition::Not(Box::new(self.read_condition(&path, inner, depth_left - 1)?)))
                 }
@@ -99,6 +98,9 @@ impl SpecReader {
     fn read_operand(&mut self, path: &str, operator: ComparisonOperator, value: Option<&Value>) -> Option<Operand> {
         let name = operator.name();
         let expected_list = format!("a list of 1 to {VALUES_MAX} values");
+        let takes_list = matches!(operator.arity(), Arity::List | Arity::Range);
+        let list = value.filter(|_| takes_list).and_then(parsed_text).filter(Value::is_array);
+        let value = list.as_ref().or(value);
         let (expected, value) = match (operator.arity(), value) {
             (Arity::None, _) => return Some(Operand::None),
             (Arity::One, Some(Value::Null)) => ("a value; for null use is_null or is_not_null", value),

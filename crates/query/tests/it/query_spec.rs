@@ -273,6 +273,33 @@ fn reports_all_violations_with_paths() {
     );
 }
 
+/// Models write lists and objects as their JSON text at any place.
+#[tokio::test]
+async fn parts_may_be_their_json_text() {
+    let question = |as_text: bool| {
+        let part = |json: Value| if as_text { Value::String(json.to_string()) } else { json };
+        let carriers =
+            json!([part(json!({"column": "flights.carrier", "op": "in", "value": part(json!(["UA", "DL"]))}))]);
+        json!({
+            "table": "flights",
+            "select": [part(json!({"expression": "distance + 1", "as": "d"})), part(json!({"function": "count"}))],
+            "joins": [part(json!({
+                "table": "airlines", "on": part(json!([part(json!({"left": "carrier", "right": "carrier"}))])),
+            }))],
+            "where": {"or": part(carriers), "and": null},
+            "group_by": [part(json!({"expression": "distance + 1", "as": "d"}))],
+            "having": part(json!({"not": part(json!({"column": "count", "op": "between", "value": part(json!([1, 2]))}))})),
+            "order_by": [part(json!({"column": "d", "direction": "desc"}))],
+        })
+    };
+    let expected = check(question(false)).await;
+    assert!(expected.starts_with("SELECT ") && expected.contains(" JOIN "), "{expected}");
+    assert_eq!(check(question(true)).await, expected);
+    // Where a text is compared, it stays one.
+    let compared = check(json!({"table": "flights", "where": {"column": "carrier", "value": "[1]"}})).await;
+    assert!(compared.contains("[Text(\"[1]\")]"), "{compared}");
+}
+
 #[tokio::test]
 async fn null_is_absent_and_a_condition_may_be_its_text() {
     let condition = json!({"column": "carrier", "value": "UA"});

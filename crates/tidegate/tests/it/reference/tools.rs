@@ -16,7 +16,7 @@ the built-in entries. Descriptions are those that a model receives. [Answers](an
 
 A server with sources of logs and metrics, such as that of the demo, has seven more tools, which [Logs](logs.md) and [Metric sources](metric-sources.md) describe. The list of the other ten tools costs a model fewer than 1,450 tokens (`o200k_base`, `cl100k_base`). It leaves out the parameters that are marked *unlisted*, because models
 seldom need them; calls may have them. With `advanced: true` in `tidegate.yaml`, lists have all parameters. A number, `true` or `false` may be written as text, a list or an object
-as its JSON text, and a single item stands for a list of one. `null` counts as absent, except where it is a value, and so does an empty `format` or `cursor`, and the
+as its JSON text, also within others, and a single item stands for a list of one. `null` counts as absent, except where it is a value, and so does an empty `format` or `cursor`, and the
 text `null` where other types than text are possible, as in `where`.
 
 A table may have the name of its database before it, as `nycflights13.flights`, in every tool and in SQL. Then `database` can be left out. If the tables belong to
