@@ -11,9 +11,10 @@ use serde_json::json;
 use tidegate_core::{AnswerFormat, Content, Error, Principal};
 use tidegate_query::{QueryRows, TableEntry, TableStatus};
 use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
+use tokio::time::Instant;
 
 use super::table_families::group_families;
-use super::table_search::{FoundTable, TablePattern, find_tables};
+use super::table_search::{COLUMNS_READ_TIME, FoundTable, TablePattern, UnsearchedTables, find_tables};
 use super::{DatabaseListing, list_catalogs};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, count_column, text_column};
@@ -84,10 +85,21 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
 }
 
 /// Notes on merged and skipped files, unless the call searches; then on what was not searched.
-fn notes(found: &[DatabaseListing], is_search: bool, unsearched: usize) -> Vec<String> {
-    if unsearched > 0 {
+fn notes(found: &[DatabaseListing], is_search: bool, unsearched: UnsearchedTables) -> Vec<String> {
+    let UnsearchedTables { further, unread } = unsearched;
+    let too_many = (further > 0).then(|| {
         let searched = "only their names and comments, because there are too many";
-        return vec![format!("The columns of {unsearched} more tables were not searched, {searched}.")];
+        format!("The columns of {further} more tables were not searched, {searched}.")
+    });
+    let too_slow = (unread > 0).then(|| {
+        let seconds = COLUMNS_READ_TIME.as_secs();
+        format!(
+            "The columns of {unread} tables were not read within {seconds} seconds, and only their names and comments were \
+             searched. What was read of files is kept: repeat the call, or use a glob of the name."
+        )
+    });
+    if too_many.is_some() || too_slow.is_some() {
+        return too_many.into_iter().chain(too_slow).collect();
     }
     let catalogs = found.iter().filter_map(|listing| listing.catalog.as_ref().ok()).filter(|_| !is_search);
     catalogs.flat_map(|catalog| catalog.notes.iter().cloned()).collect()
@@ -123,8 +135,9 @@ async fn requested_tables(
     found: &[DatabaseListing],
     pattern: Option<&TablePattern>,
     principal: &Principal,
-) -> (Vec<ListedTable>, usize) {
-    let (mut listed, mut unsearched) = (Vec::new(), 0);
+) -> (Vec<ListedTable>, UnsearchedTables) {
+    let (mut listed, mut unsearched) = (Vec::new(), UnsearchedTables::default());
+    let deadline = Instant::now() + COLUMNS_READ_TIME;
     for listing in found {
         let database = listing.database.name();
         if let Err(error) = &listing.catalog {
@@ -132,8 +145,9 @@ async fn requested_tables(
             listed.push(ListedTable { database: database.to_owned(), name: None, rows: None, comment, columns: None });
             continue;
         }
-        let found_tables = find_tables(listing, pattern, principal).await;
-        unsearched += found_tables.unsearched;
+        let found_tables = find_tables(listing, pattern, principal, deadline).await;
+        unsearched.further += found_tables.unsearched.further;
+        unsearched.unread += found_tables.unsearched.unread;
         // A table of a federated database is listed once, in its own database, if that is listed.
         let is_federated = listing.database.kind() == FEDERATED;
         let is_listed = |found_table: &FoundTable<'_>| {

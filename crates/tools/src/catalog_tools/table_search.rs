@@ -1,13 +1,18 @@
 //! Which tables the pattern of `list_tables` finds: a glob of their names, or words of names, comments and columns.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use tidegate_core::{NamePattern, Principal};
 use tidegate_query::{ColumnEntry, TableEntry};
+use tokio::time::{Instant, timeout_at};
 
 use super::DatabaseListing;
 
 /// The tables of a database whose columns are searched at most. Each costs a request where columns are not kept.
 const COLUMNS_SEARCHED_MAX: usize = 500;
+/// How long one call reads columns. Those of a file are inferred from its rows, unless they are known.
+pub(super) const COLUMNS_READ_TIME: Duration = Duration::from_secs(3);
 /// The tables whose columns are read at the same time.
 const CONCURRENT_READS: usize = 16;
 /// The columns that are named for a table.
@@ -32,8 +37,16 @@ pub(super) struct FoundTable<'a> {
 #[derive(Default)]
 pub(super) struct FoundTables<'a> {
     pub(super) tables: Vec<FoundTable<'a>>,
-    /// Tables whose columns were not searched, because there are too many.
-    pub(super) unsearched: usize,
+    pub(super) unsearched: UnsearchedTables,
+}
+
+/// How many tables were searched by name and comment only.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct UnsearchedTables {
+    /// Because there are too many tables.
+    pub(super) further: usize,
+    /// Because reading their columns took too long.
+    pub(super) unread: usize,
 }
 
 impl TablePattern {
@@ -59,11 +72,13 @@ impl TablePattern {
     }
 }
 
-/// The tables of `listing` that `pattern` finds; all without one, and none if its catalog cannot be read.
+/// The tables of `listing` that `pattern` finds; all without one, and none if its catalog cannot be read. No columns are
+/// read after `deadline`.
 pub(super) async fn find_tables<'a>(
     listing: &'a DatabaseListing,
     pattern: Option<&TablePattern>,
     principal: &Principal,
+    deadline: Instant,
 ) -> FoundTables<'a> {
     let Ok(catalog) = &listing.catalog else { return FoundTables::default() };
     let mut found = Vec::new();
@@ -75,12 +90,23 @@ pub(super) async fn find_tables<'a>(
             None => {}
         }
     }
-    let unsearched = undecided.len().saturating_sub(COLUMNS_SEARCHED_MAX);
+    let mut unsearched = UnsearchedTables { further: undecided.len().saturating_sub(COLUMNS_SEARCHED_MAX), unread: 0 };
     undecided.truncate(COLUMNS_SEARCHED_MAX);
     for tables in undecided.chunks(CONCURRENT_READS) {
-        let reads: Vec<_> =
-            tables.iter().map(|(_, table, _)| listing.database.columns(&table.name, principal)).collect();
+        // Each read would begin, although there is no time for it.
+        if Instant::now() >= deadline {
+            unsearched.unread += tables.len();
+            continue;
+        }
+        let reads: Vec<_> = tables
+            .iter()
+            .map(|(_, table, _)| timeout_at(deadline, listing.database.columns(&table.name, principal)))
+            .collect();
         for ((index, table, words), read) in tables.iter().zip(join_all(reads).await) {
+            let Ok(read) = read else {
+                unsearched.unread += 1;
+                continue;
+            };
             // A table that cannot be read has no columns to find.
             let columns = find_columns(&read.unwrap_or_default(), words);
             found.extend(columns.map(|columns| (*index, FoundTable { table, columns: Some(columns) })));

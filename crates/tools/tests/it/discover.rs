@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::fake::{call_tool, node, shop, typed_values_database, unreachable};
+use crate::fake::{call_tool, node, shop, tables_with_ids, typed_values_database, unreachable};
 
 #[tokio::test]
 async fn databases_are_listed_with_their_state() {
@@ -51,6 +51,24 @@ async fn a_model_gets_no_nulls_and_what_a_word_found() {
     assert_eq!(list("note missing").await, "[]");
     let every_column = call_tool(&registry, "list_tables", json!({"pattern": "note", "format": "ndjson"})).await;
     assert_eq!(every_column.trim_end(), r#"{"database":"shop","name":"orders","rows":3,"comment":"One row an order"}"#);
+}
+
+/// Two tables are read together with one that takes too long; the last one would be read after them.
+#[tokio::test(start_paused = true)]
+async fn a_search_of_columns_ends_in_time_and_names_what_it_has_not_searched() {
+    let mut names = vec!["a", "slow", "b"];
+    names.extend(["other"; 13]);
+    names.push("last");
+    let registry = node([tables_with_ids(&names)]);
+    let answer = call_tool(&registry, "list_tables", json!({"pattern": "id a"})).await;
+    assert_eq!(
+        answer,
+        "[{\"name\":\"a\",\"rows\":1,\"columns\":\"id\"}]\nNotes:\n- The columns of 2 tables were not read within 3 seconds, \
+         and only their names and comments were searched. What was read of files is kept: repeat the call, or use a glob of \
+         the name."
+    );
+    let by_name = call_tool(&registry, "list_tables", json!({"pattern": "la*"})).await;
+    assert_eq!(by_name, r#"[{"name":"last","rows":1}]"#);
 }
 
 #[tokio::test]

@@ -87,6 +87,14 @@ pub(crate) fn network(tables: Vec<(&'static str, RecordBatch)>, missing: Missing
     }
 }
 
+/// Tables with the column `id`. Of those whose name begins with `slow`, the columns never come.
+pub(crate) fn tables_with_ids(names: &[&'static str]) -> FakeDatabase {
+    let ids: [(&str, ArrayRef); 1] = [("id", Arc::new(Int64Array::from(vec![1])))];
+    let batch = RecordBatch::try_from_iter(ids).unwrap();
+    let table = |name: &&'static str| FakeTable { name, batch: Ok(batch.clone()), comment: None, is_endless: false };
+    FakeDatabase { name: "many", tables: Ok(names.iter().map(table).collect()), missing: None }
+}
+
 /// An unavailable database.
 pub(crate) fn unreachable() -> FakeDatabase {
     FakeDatabase { name: "warehouse", tables: Err("the disk is away"), missing: None }
@@ -137,6 +145,9 @@ impl Database for FakeDatabase {
 
     async fn columns(&self, table: &str, _principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
         let (_, batch) = self.table(table)?;
+        if table.starts_with("slow") {
+            std::future::pending::<()>().await;
+        }
         let column = |field: &Arc<arrow::datatypes::Field>| ColumnEntry {
             name: field.name().clone(),
             type_name: field.data_type().to_string().to_uppercase(),
