@@ -4,7 +4,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Number, Value};
 
-use crate::json_schema::{JsonSchema, Violation, schema_types};
+use crate::json_schema::{JsonSchema, Violation, explained_part, schema_types};
 
 impl JsonSchema {
     /// Like [`JsonSchema::check`], after top-level members with the text `null` are removed whose schema does not only admit
@@ -18,7 +18,7 @@ impl JsonSchema {
     /// All violations that remain.
     pub fn coerce_and_check(&self, arguments: &mut Value) -> Result<(), Vec<Violation>> {
         self.remove_null_texts(arguments);
-        if self.check(arguments).is_ok() {
+        if self.validator().is_valid(&*arguments) {
             return Ok(());
         }
         coerce_parts(arguments, self.json());
@@ -41,8 +41,7 @@ impl JsonSchema {
     /// The schema decides, not the form of the value: null stays where it is a value, as in the rows of a table.
     fn remove_refused_blanks(&self, arguments: &mut Value) {
         loop {
-            let mut refused = Vec::new();
-            self.validator().iter_errors(&*arguments).for_each(|error| collect_blanks(&error, &mut refused));
+            let refused = self.refused_blanks(arguments);
             // From the last one, because the members behind a removed one move.
             let removed = refused.iter().rev().filter(|pointer| remove_blank_member(arguments, pointer)).count();
             // Without the member, another alternative of the schema may refuse the next one.
@@ -50,6 +49,14 @@ impl JsonSchema {
                 return;
             }
         }
+    }
+
+    fn refused_blanks(&self, arguments: &Value) -> Vec<String> {
+        let mut refused = Vec::new();
+        let part = explained_part(arguments);
+        let explained: &Value = &part;
+        self.validator().iter_errors(explained).for_each(|error| collect_blanks(&error, &mut refused));
+        refused
     }
 }
 

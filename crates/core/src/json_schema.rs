@@ -2,10 +2,11 @@
 
 mod violation;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use violation::ViolationWriter;
@@ -13,8 +14,10 @@ pub use violation::{Violation, unknown_name};
 
 /// The maximum depth of a schema; a validator recurses as deep as its schema.
 const DEPTH_MAX: usize = 64;
-/// The maximum number of nodes of a schema.
+/// The maximum number of nodes of a schema, and of a value whose violations are all explained.
 const NODES_MAX: usize = 10_000;
+/// The items of all lists of a larger value that are explained. The library makes the errors of all of them at once.
+const ITEMS_EXPLAINED_MAX: usize = 1_000;
 /// The maximum number of reported violations; a model does not correct more at once.
 const VIOLATIONS_MAX: usize = 20;
 
@@ -91,14 +94,19 @@ impl JsonSchema {
     /// # Errors
     /// All violations, up to the maximum.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
-        let writer = ViolationWriter { schema: &self.json, value };
+        if self.validator.is_valid(value) {
+            return Ok(());
+        }
+        let part = explained_part(value);
+        let explained: &Value = &part;
+        let writer = ViolationWriter { schema: &self.json, value: explained };
         let violations: Vec<Violation> = self
             .validator
-            .iter_errors(value)
+            .iter_errors(explained)
             .flat_map(|error| writer.violations(&error))
             .take(VIOLATIONS_MAX)
             .collect();
-        if violations.is_empty() { Ok(()) } else { Err(violations) }
+        Err(if violations.is_empty() { vec![late_violation(value, explained)] } else { violations })
     }
 }
 
@@ -125,6 +133,51 @@ pub fn schema_types(schema: &Value) -> Vec<&str> {
 /// The description of a schema, which may be that of its first alternative; empty without one.
 pub fn schema_description(schema: &Value) -> &str {
     schema["description"].as_str().or_else(|| schema["anyOf"][0]["description"].as_str()).unwrap_or_default()
+}
+
+/// What of `value` is explained: all of it, or a copy with fewer items in its lists.
+pub(crate) fn explained_part(value: &Value) -> Cow<'_, Value> {
+    if is_bounded(value, DEPTH_MAX, &mut 0) {
+        return Cow::Borrowed(value);
+    }
+    let mut items_left = ITEMS_EXPLAINED_MAX;
+    Cow::Owned(with_short_lists(value, &mut items_left))
+}
+
+fn with_short_lists(value: &Value, items_left: &mut usize) -> Value {
+    match value {
+        Value::Array(items) => {
+            let mut kept = Vec::new();
+            for item in items {
+                // Each list keeps an item, because a schema may refuse empty ones.
+                if *items_left == 0 && !kept.is_empty() {
+                    break;
+                }
+                *items_left = items_left.saturating_sub(1);
+                kept.push(with_short_lists(item, items_left));
+            }
+            Value::Array(kept)
+        }
+        Value::Object(members) => {
+            let mut kept = Map::new();
+            for (name, member) in members {
+                kept.insert(name.clone(), with_short_lists(member, items_left));
+            }
+            Value::Object(kept)
+        }
+        other => other.clone(),
+    }
+}
+
+/// The violation of an item that is in `value` and not in its explained part.
+fn late_violation(value: &Value, explained: &Value) -> Violation {
+    let is_cut = |(name, member): &(&String, &Value)| explained.get(name.as_str()) != Some(*member);
+    let cut = value.as_object().into_iter().flatten().filter(is_cut);
+    let path = cut.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" or ");
+    let message = format!(
+        "has an item that does not fit, behind the first {ITEMS_EXPLAINED_MAX} items; send fewer at once to learn which"
+    );
+    Violation { path, message }
 }
 
 fn is_bounded(json: &Value, depth_left: usize, nodes: &mut usize) -> bool {
@@ -200,6 +253,38 @@ mod tests {
     fn long_value_does_not_hide_the_rule() {
         let message = check(json!({"maxLength": 5}), &json!("x".repeat(10_000)));
         assert!(message.len() < 300 && message.ends_with("… is longer than 5 characters"), "{message}");
+    }
+
+    /// Each wrong item would take a kilobyte for an error that nobody reads.
+    #[test]
+    fn of_long_lists_the_first_violations_are_explained() {
+        let value = json!({"anyOf": [{"type": "string"}, {"type": "number"}]});
+        let schema = JsonSchema::object(json!({"type": "object", "properties": {
+            "sql": {"type": "string"}, "parameters": {"type": "array", "items": value}, "max": {"type": ["integer", "string"]},
+        }}))
+        .unwrap();
+        let violations = |mut arguments: Value| {
+            let violations = schema.coerce_and_check(&mut arguments).unwrap_err();
+            violations.iter().map(|found| format!("{}: {}", found.path, found.message)).collect::<Vec<_>>()
+        };
+        let wrong = violations(json!({"parameters": vec![json!({}); 30_000], "sql": 5}));
+        assert_eq!(wrong.len(), VIOLATIONS_MAX);
+        assert!(
+            wrong.iter().any(|line| line == "parameters[0]: {} is not of type \"string\" or \"number\""),
+            "{wrong:?}"
+        );
+        let mut late = vec![json!(1); 30_000];
+        late.push(json!({}));
+        assert_eq!(
+            violations(json!({"sql": "x", "parameters": late})),
+            [
+                "parameters: has an item that does not fit, behind the first 1000 items; send fewer at once to learn which"
+            ]
+        );
+        // Null counts as absent beside a long list, too.
+        let mut long = json!({"parameters": vec![json!(1); 30_000], "max": null});
+        schema.coerce_and_check(&mut long).unwrap();
+        assert_eq!((long["parameters"].as_array().unwrap().len(), long.get("max")), (30_000, None));
     }
 
     #[test]

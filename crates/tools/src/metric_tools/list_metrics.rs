@@ -77,7 +77,7 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
     let (metrics, left_out, mut notes) = match &source.kind {
         MetricSourceKind::Table(table) => {
             let metrics = TableMetrics::open(source, table, &context.node, &job).await?;
-            let notes = metrics.note_without_role().into_iter().collect();
+            let notes: Vec<String> = metrics.note_without_role().into_iter().collect();
             let (metrics, left_out) = metrics.catalog(&selection, named.then_some(window)).await?;
             (metrics, left_out, notes)
         }

@@ -14,6 +14,8 @@ use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool, values_schema};
 
 const MAX_ROWS_DEFAULT: u64 = 1_000;
+/// The maximum number of parameters, which is that of PostgreSQL.
+const PARAMETERS_MAX: usize = 65_535;
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     let mut parameters = values_schema();
@@ -75,6 +77,11 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
 impl ToolContext {
     /// Parses `sql` with its parameters; all invalid parameters are reported together.
     pub(crate) fn statement(&self, sql: &str, parameters: &[Value], dialect: SqlDialect) -> Result<Statement, Error> {
+        if parameters.len() > PARAMETERS_MAX {
+            let message = format!("has {} values; the maximum is {PARAMETERS_MAX}", parameters.len());
+            let violation = Violation { path: "parameters".to_owned(), message };
+            return Err(Error::invalid_arguments("the parameters of the statement are wrong:", vec![violation]));
+        }
         let mut bound = Vec::with_capacity(parameters.len());
         let mut violations = Vec::new();
         for (index, value) in parameters.iter().enumerate() {

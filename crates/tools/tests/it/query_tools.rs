@@ -28,6 +28,18 @@ async fn a_limit_that_the_caller_chose_needs_no_notice() {
 }
 
 #[tokio::test]
+async fn the_number_of_parameters_is_bounded() {
+    let registry = node([shop()]);
+    let sql = async |parameters: serde_json::Value| {
+        call_tool(&registry, "sql", json!({"sql": "SELECT $1", "parameters": parameters})).await
+    };
+    let many = sql(json!(vec![1; 65_536])).await;
+    assert!(many.contains("- parameters: has 65536 values; the maximum is 65535"), "{many}");
+    let wrong = sql(json!(vec![json!({}); 65_536])).await;
+    assert!(wrong.contains("- parameters[0]: {} is not of type") && wrong.lines().count() < 30, "{wrong}");
+}
+
+#[tokio::test]
 async fn query_errors_suggest_fixes() {
     let registry = node([shop(), unreachable()]);
     let query = async |arguments| call_tool(&registry, "query", arguments).await;
