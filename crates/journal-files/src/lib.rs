@@ -11,6 +11,13 @@
 //!
 //! XZ, LZ4 and Zstandard, keyed and older hashes, and compact files are supported. Seals are not verified.
 //!
+//! # Why not a library
+//!
+//! `sdjournal` 0.1.15 does not open a truncated file, refuses an entry of which one value is too large, and collects the
+//! errors of a damaged file without a bound. It orders entries by time only, not as `journalctl` does. With filters, it
+//! reads all matching entries from the first one, whatever the time. It decompresses every value of each entry, also those
+//! that are not needed. The library that it needs for XZ cannot be linked beside `liblzma`, which other crates need.
+//!
 //! [Journal File Format](https://systemd.io/JOURNAL_FILE_FORMAT/)
 
 mod blocks;
