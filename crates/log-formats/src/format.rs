@@ -150,13 +150,6 @@ impl LogFormat {
         }
     }
 
-    /// Whether the columns depend on the content of the files, so that they are inferred from a sample.
-    /// Other formats have columns without a sample, and further members go into `other_fields`.
-    #[must_use]
-    pub fn needs_sample(&self) -> bool {
-        matches!(self, Self::Logfmt | Self::Json)
-    }
-
     /// Whether entries have members beside the fixed columns of the format.
     pub(crate) fn has_members(&self) -> bool {
         !matches!(self, Self::ApacheError | Self::Cri | Self::Klog | Self::PostgresText | Self::Pattern(_))

@@ -187,21 +187,6 @@ impl NormalizedSeverity {
             Emergency => 24,
         }
     }
-
-    /// The number of syslog, 0 (emergency) to 7 (debug and trace).
-    #[must_use]
-    pub fn syslog_number(self) -> u8 {
-        match self {
-            Emergency => 0,
-            Alert => 1,
-            Critical => 2,
-            Error => 3,
-            Warning => 4,
-            Notice => 5,
-            Info => 6,
-            NormalizedSeverity::Debug | Trace => 7,
-        }
-    }
 }
 
 impl SeverityNumberScale {

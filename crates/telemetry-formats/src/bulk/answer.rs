@@ -2,8 +2,6 @@
 
 use std::fmt::Write;
 
-use serde_json::json;
-
 use super::{BulkFailure, BulkItem, BulkRequest};
 use crate::text::write_string;
 
@@ -46,11 +44,4 @@ fn write_item(output: &mut String, item: &BulkItem) {
         }
     }
     output.push_str("}}");
-}
-
-/// The body of an answer that refuses the whole request, in JSON.
-#[must_use]
-pub fn bulk_error_body(status: u16, error_type: &str, reason: &str) -> String {
-    let cause = json!({ "type": error_type, "reason": reason });
-    json!({ "error": { "root_cause": [cause], "type": error_type, "reason": reason }, "status": status }).to_string()
 }

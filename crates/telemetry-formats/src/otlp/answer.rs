@@ -4,15 +4,8 @@ use prost::Message;
 use serde_json::json;
 
 use super::OtlpEncoding;
-use super::messages::services::{ExportPartialSuccess, ExportServiceResponse, RpcStatus};
+use super::messages::services::{ExportPartialSuccess, ExportServiceResponse};
 use crate::error::cut_text;
-
-/// The code of `google.rpc.Status` for a request that is wrong, whenever it is sent.
-pub const RPC_INVALID_ARGUMENT: i32 = 3;
-/// The code of `google.rpc.Status` for an error of the server.
-pub const RPC_INTERNAL: i32 = 13;
-/// The code of `google.rpc.Status` for a request that may succeed later.
-pub const RPC_UNAVAILABLE: i32 = 14;
 
 /// The longest message of an answer, in bytes. The rest is left out.
 const MESSAGE_BYTES_MAX: usize = 4_096;
@@ -68,15 +61,5 @@ pub fn success_body(signal: OtlpSignal, encoding: OtlpEncoding, rejected: u64, m
             partial.insert("errorMessage".to_owned(), message.into());
             json!({ "partialSuccess": partial }).to_string().into_bytes()
         }
-    }
-}
-
-/// The body of an answer with another status: `google.rpc.Status`.
-#[must_use]
-pub fn failure_body(encoding: OtlpEncoding, code: i32, message: &str) -> Vec<u8> {
-    let message = cut_text(message, MESSAGE_BYTES_MAX);
-    match encoding {
-        OtlpEncoding::Protobuf => RpcStatus { code, message: message.to_owned() }.encode_to_vec(),
-        OtlpEncoding::Json => json!({ "code": code, "message": message }).to_string().into_bytes(),
     }
 }

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 
-pub use answer::{OtlpSignal, RPC_INTERNAL, RPC_INVALID_ARGUMENT, RPC_UNAVAILABLE, failure_body, success_body};
+pub use answer::{OtlpSignal, success_body};
 pub use logs::decode_logs;
 pub use metrics::decode_metrics;
 pub use traces::decode_traces;

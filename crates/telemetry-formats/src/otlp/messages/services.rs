@@ -1,4 +1,4 @@
-//! `opentelemetry.proto.collector.*.v1`: the requests and the answers; and `google.rpc.Status`.
+//! `opentelemetry.proto.collector.*.v1`: the requests and the answers.
 
 use serde::Deserialize;
 
@@ -47,15 +47,6 @@ pub(crate) struct ExportPartialSuccess {
     pub(crate) rejected: i64,
     #[prost(string, tag = "2")]
     pub(crate) error_message: String,
-}
-
-/// `google.rpc.Status` without details.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct RpcStatus {
-    #[prost(int32, tag = "1")]
-    pub(crate) code: i32,
-    #[prost(string, tag = "2")]
-    pub(crate) message: String,
 }
 
 pub(crate) static LOGS_REQUEST: MessageShape =
