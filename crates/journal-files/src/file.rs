@@ -88,7 +88,6 @@ pub(crate) struct DataObject {
     pub(crate) offset: u64,
     hash: u64,
     next_hash_offset: u64,
-    pub(crate) next_field_offset: u64,
     pub(crate) entry_offset: u64,
     pub(crate) entry_array_offset: u64,
     /// The number of entries that contain it.
@@ -96,12 +95,6 @@ pub(crate) struct DataObject {
     flags: u8,
     payload: u64,
     payload_bytes: u64,
-}
-
-pub(crate) struct FieldObject {
-    pub(crate) name: String,
-    pub(crate) next_hash_offset: u64,
-    pub(crate) head_data_offset: u64,
 }
 
 pub(crate) struct EntryArray {
@@ -195,7 +188,6 @@ impl ObjectReader {
             offset,
             hash: word(16),
             next_hash_offset: word(24),
-            next_field_offset: word(32),
             entry_offset: word(40),
             entry_array_offset: word(48),
             entries: word(56),
@@ -267,16 +259,16 @@ impl ObjectReader {
         self.word(items_offset + index * 8)
     }
 
-    pub(crate) fn field(&mut self, offset: u64) -> Result<FieldObject, JournalError> {
+    /// The name of a field, and the position of the next one of the same bucket.
+    pub(crate) fn field(&mut self, offset: u64) -> Result<(String, u64), JournalError> {
         let (_, size, bytes) = self.object(offset, FIELD, FIELD_PAYLOAD)?;
-        let (next_hash_offset, head_data_offset) =
-            (read_u64(bytes, 24).unwrap_or_default(), read_u64(bytes, 32).unwrap_or_default());
+        let next_hash_offset = read_u64(bytes, 24).unwrap_or_default();
         let length = size - FIELD_PAYLOAD;
         if length > FIELD_NAME_BYTES_MAX as u64 {
             return Err(self.defect(offset, "the name of a field is too long"));
         }
         let name = String::from_utf8_lossy(self.bytes(offset + FIELD_PAYLOAD, length)?).into_owned();
-        Ok(FieldObject { name, next_hash_offset, head_data_offset })
+        Ok((name, next_hash_offset))
     }
 
     /// The object of the value `payload` (`NAME=value`), if an entry contains it.

@@ -41,7 +41,6 @@ proptest! {
         prop_assert_eq!(of_other(&entries), 120);
         for file in &journal.files {
             let _ = file.field_names();
-            let _ = file.field_values("MESSAGE", |_, _| true);
         }
         let matches = vec![FieldMatch { field: "PRIORITY".into(), values: vec![b"6".to_vec(), b"3".to_vec()] }];
         let query = JournalQuery { matches, is_backward: true, since: Some(1_700_000_040_000_000), ..JournalQuery::default() };

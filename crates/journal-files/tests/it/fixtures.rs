@@ -135,28 +135,12 @@ fn order_of_time_is_total() {
 }
 
 #[test]
-fn fields_and_their_values_need_no_scan() {
+fn fields_need_no_scan() {
     let folder = tempfile::tempdir().unwrap();
     for form in FORMS {
         let journal = open(&[unpack_journal(folder.path(), form)]);
-        let all = parse_lines(&unpack(&format!("{form}.json")));
         let names = journal.field_names();
         assert!(["MESSAGE", "BIN", "EMPTY", "_SYSTEMD_UNIT"].iter().all(|name| names.contains(*name)), "{names:?}");
-        let mut units = std::collections::BTreeMap::new();
-        journal.files[0]
-            .field_values("_SYSTEMD_UNIT", |value, entries| {
-                units.insert(String::from_utf8(value.to_vec()).unwrap(), entries);
-                true
-            })
-            .unwrap();
-        for (unit, entries) in &units {
-            assert_eq!(
-                *entries,
-                all.iter().filter(|entry| has(entry, "_SYSTEMD_UNIT", unit)).count() as u64,
-                "{form} {unit}"
-            );
-        }
-        assert_eq!(units.values().sum::<u64>(), all.len() as u64);
     }
 }
 
