@@ -20,7 +20,8 @@ pub(crate) struct MessageShape {
 
 #[derive(Debug)]
 pub(crate) enum FieldShape {
-    Message(&'static MessageShape),
+    /// A function, because messages contain one another.
+    Message(fn() -> &'static MessageShape),
     /// Repeated text.
     Texts,
     /// Repeated integers of variable length, each of so many bytes in memory.
@@ -76,7 +77,7 @@ impl SizeWalk {
             };
             body = rest;
             match field {
-                Some(FieldShape::Message(shape)) => self.message(value, shape, depth + 1)?,
+                Some(FieldShape::Message(shape)) => self.message(value, shape(), depth + 1)?,
                 Some(FieldShape::Integers(bytes)) => self.take(value.len().saturating_mul(*bytes))?,
                 Some(FieldShape::Texts) => self.take(value.len() + size_of::<String>())?,
                 None => self.take(value.len())?,

@@ -2,7 +2,7 @@
 
 use super::attributes::{attributes_json, body_text};
 use super::messages::logs::LogRecord;
-use super::messages::services::{ExportLogsServiceRequest, LOGS_REQUEST};
+use super::messages::services::ExportLogsServiceRequest;
 use super::source::{RecordCounter, ResourceColumns, SourceColumns, share};
 use super::{OtlpEncoding, SPAN_ID_BYTES, TRACE_ID_BYTES, decode_message};
 use crate::error::{FormatError, RecordError};
@@ -16,7 +16,7 @@ use crate::text::{identifier, nanoseconds};
 /// # Errors
 /// `Malformed` if the body is not such a message; `TooLarge` and `OutOfMemory` if it exceeds `limits`.
 pub fn decode_logs(body: &[u8], encoding: OtlpEncoding, limits: &TelemetryLimits) -> Result<TableBatches, FormatError> {
-    let request: ExportLogsServiceRequest = decode_message(body, encoding, &LOGS_REQUEST, limits)?;
+    let request: ExportLogsServiceRequest = decode_message(body, encoding, ExportLogsServiceRequest::shape(), limits)?;
     let mut counter = RecordCounter::new(limits);
     let mut table = TableRows::new(TelemetryTable::Logs);
     for (resource_index, logs) in request.resource_logs.into_iter().enumerate() {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::attributes::{attributes_json, write_attributes};
-use super::messages::services::{ExportTraceServiceRequest, TRACES_REQUEST};
+use super::messages::services::ExportTraceServiceRequest;
 use super::messages::traces::{Event, Link, Span};
 use super::source::{RecordCounter, ResourceColumns, SourceColumns, describe, share};
 use super::{OtlpEncoding, SPAN_ID_BYTES, TRACE_ID_BYTES, check_items, decode_message, enumeration};
@@ -28,7 +28,8 @@ pub fn decode_traces(
     encoding: OtlpEncoding,
     limits: &TelemetryLimits,
 ) -> Result<TableBatches, FormatError> {
-    let request: ExportTraceServiceRequest = decode_message(body, encoding, &TRACES_REQUEST, limits)?;
+    let request: ExportTraceServiceRequest =
+        decode_message(body, encoding, ExportTraceServiceRequest::shape(), limits)?;
     let mut counter = RecordCounter::new(limits);
     let mut table = TableRows::new(TelemetryTable::Traces);
     for (resource_index, spans) in request.resource_spans.into_iter().enumerate() {

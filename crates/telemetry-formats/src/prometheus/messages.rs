@@ -99,32 +99,34 @@ pub(crate) struct MetadataV2 {
     pub(crate) unit_ref: u32,
 }
 
-pub(crate) static WRITE_REQUEST: MessageShape =
-    MessageShape { bytes: 0, fields: &[(1, FieldShape::Message(&TIME_SERIES)), (3, FieldShape::Message(&IGNORED))] };
+pub(crate) static WRITE_REQUEST: MessageShape = MessageShape {
+    bytes: 0,
+    fields: &[(1, FieldShape::Message(|| &TIME_SERIES)), (3, FieldShape::Message(|| &IGNORED))],
+};
 static TIME_SERIES: MessageShape = MessageShape {
     bytes: size_of::<TimeSeries>(),
     fields: &[
-        (1, FieldShape::Message(&LABEL)),
-        (2, FieldShape::Message(&SAMPLE)),
-        (3, FieldShape::Message(&EXEMPLAR)),
-        (4, FieldShape::Message(&IGNORED)),
+        (1, FieldShape::Message(|| &LABEL)),
+        (2, FieldShape::Message(|| &SAMPLE)),
+        (3, FieldShape::Message(|| &EXEMPLAR)),
+        (4, FieldShape::Message(|| &IGNORED)),
     ],
 };
 static LABEL: MessageShape = MessageShape { bytes: size_of::<Label>(), fields: &[] };
 static SAMPLE: MessageShape = MessageShape { bytes: size_of::<Sample>(), fields: &[] };
 static EXEMPLAR: MessageShape =
-    MessageShape { bytes: size_of::<Exemplar>(), fields: &[(1, FieldShape::Message(&LABEL))] };
+    MessageShape { bytes: size_of::<Exemplar>(), fields: &[(1, FieldShape::Message(|| &LABEL))] };
 static IGNORED: MessageShape = MessageShape { bytes: 1, fields: &[] };
 
 pub(crate) static REQUEST_V2: MessageShape =
-    MessageShape { bytes: 0, fields: &[(4, FieldShape::Texts), (5, FieldShape::Message(&TIME_SERIES_V2))] };
+    MessageShape { bytes: 0, fields: &[(4, FieldShape::Texts), (5, FieldShape::Message(|| &TIME_SERIES_V2))] };
 static TIME_SERIES_V2: MessageShape = MessageShape {
     bytes: size_of::<TimeSeriesV2>(),
     fields: &[
         (1, FieldShape::Integers(size_of::<u32>())),
-        (2, FieldShape::Message(&SAMPLE)),
-        (3, FieldShape::Message(&IGNORED)),
-        (4, FieldShape::Message(&EXEMPLAR_V2)),
+        (2, FieldShape::Message(|| &SAMPLE)),
+        (3, FieldShape::Message(|| &IGNORED)),
+        (4, FieldShape::Message(|| &EXEMPLAR_V2)),
     ],
 };
 static EXEMPLAR_V2: MessageShape =

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
+use super::declare_messages;
 use crate::message_size::{FieldShape, MessageShape};
 use crate::otlp::json_fields;
 
@@ -10,6 +11,16 @@ use crate::otlp::json_fields;
 pub(crate) struct AnyValue {
     #[prost(oneof = "Value", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub(crate) value: Option<Value>,
+}
+
+impl AnyValue {
+    pub(crate) fn shape() -> &'static MessageShape {
+        static SHAPE: MessageShape = MessageShape {
+            bytes: size_of::<AnyValue>(),
+            fields: &[(5, FieldShape::Message(ArrayValue::shape)), (6, FieldShape::Message(KeyValueList::shape))],
+        };
+        &SHAPE
+    }
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
@@ -30,58 +41,27 @@ pub(crate) enum Value {
     Bytes(Vec<u8>),
 }
 
-#[derive(Clone, PartialEq, prost::Message, Deserialize)]
-#[serde(default)]
-pub(crate) struct ArrayValue {
-    #[prost(message, repeated, tag = "1")]
-    #[serde(deserialize_with = "json_fields::list")]
-    pub(crate) values: Vec<AnyValue>,
-}
-
-#[derive(Clone, PartialEq, prost::Message, Deserialize)]
-#[serde(default)]
-pub(crate) struct KeyValueList {
-    #[prost(message, repeated, tag = "1")]
-    #[serde(deserialize_with = "json_fields::list")]
-    pub(crate) values: Vec<KeyValue>,
-}
-
-#[derive(Clone, PartialEq, prost::Message, Deserialize)]
-#[serde(default)]
-pub(crate) struct KeyValue {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "json_fields::text")]
-    pub(crate) key: String,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) value: Option<AnyValue>,
-}
-
-#[derive(Clone, PartialEq, prost::Message, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct InstrumentationScope {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "json_fields::text")]
-    pub(crate) name: String,
-    #[prost(string, tag = "2")]
-    #[serde(deserialize_with = "json_fields::text")]
-    pub(crate) version: String,
-    #[prost(message, repeated, tag = "3")]
-    #[serde(deserialize_with = "json_fields::list")]
-    pub(crate) attributes: Vec<KeyValue>,
-    #[prost(uint32, tag = "4")]
-    #[serde(deserialize_with = "json_fields::integer")]
-    pub(crate) dropped_attributes_count: u32,
-}
-
-#[derive(Clone, PartialEq, prost::Message, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct Resource {
-    #[prost(message, repeated, tag = "1")]
-    #[serde(deserialize_with = "json_fields::list")]
-    pub(crate) attributes: Vec<KeyValue>,
-    #[prost(uint32, tag = "2")]
-    #[serde(deserialize_with = "json_fields::integer")]
-    pub(crate) dropped_attributes_count: u32,
+declare_messages! {
+    ArrayValue {
+        1 values: many AnyValue,
+    }
+    KeyValueList {
+        1 values: many KeyValue,
+    }
+    KeyValue {
+        1 key: text,
+        2 value: one AnyValue,
+    }
+    InstrumentationScope {
+        1 name: text,
+        2 version: text,
+        3 attributes: many KeyValue,
+        4 dropped_attributes_count: uint32 u32,
+    }
+    Resource {
+        1 attributes: many KeyValue,
+        2 dropped_attributes_count: uint32 u32,
+    }
 }
 
 /// The fields of a value in JSON, of which at most one is set.
@@ -121,16 +101,3 @@ impl<'de> Deserialize<'de> for AnyValue {
         Ok(Self { value })
     }
 }
-
-pub(crate) static ANY_VALUE: MessageShape = MessageShape {
-    bytes: size_of::<AnyValue>(),
-    fields: &[(5, FieldShape::Message(&ARRAY_VALUE)), (6, FieldShape::Message(&KEY_VALUE_LIST))],
-};
-static ARRAY_VALUE: MessageShape = MessageShape { bytes: 0, fields: &[(1, FieldShape::Message(&ANY_VALUE))] };
-static KEY_VALUE_LIST: MessageShape = MessageShape { bytes: 0, fields: &[(1, FieldShape::Message(&KEY_VALUE))] };
-pub(crate) static KEY_VALUE: MessageShape =
-    MessageShape { bytes: size_of::<KeyValue>(), fields: &[(2, FieldShape::Message(&ANY_VALUE))] };
-pub(crate) static RESOURCE: MessageShape =
-    MessageShape { bytes: size_of::<Resource>(), fields: &[(1, FieldShape::Message(&KEY_VALUE))] };
-pub(crate) static SCOPE: MessageShape =
-    MessageShape { bytes: size_of::<InstrumentationScope>(), fields: &[(3, FieldShape::Message(&KEY_VALUE))] };

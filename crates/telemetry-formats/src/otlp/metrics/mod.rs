@@ -5,7 +5,7 @@ mod points;
 
 use super::attributes::attributes_json;
 use super::messages::metrics::Metric;
-use super::messages::services::{ExportMetricsServiceRequest, METRICS_REQUEST};
+use super::messages::services::ExportMetricsServiceRequest;
 use super::source::{RecordCounter, ResourceColumns, SharedSource, SourceColumns, describe, share};
 use super::{OtlpEncoding, decode_message};
 use crate::error::{FormatError, RecordError, cut_text};
@@ -25,7 +25,8 @@ pub fn decode_metrics(
     encoding: OtlpEncoding,
     limits: &TelemetryLimits,
 ) -> Result<TableBatches, FormatError> {
-    let request: ExportMetricsServiceRequest = decode_message(body, encoding, &METRICS_REQUEST, limits)?;
+    let request: ExportMetricsServiceRequest =
+        decode_message(body, encoding, ExportMetricsServiceRequest::shape(), limits)?;
     let mut decoder = MetricsDecoder::new(limits);
     for metrics in &request.resource_metrics {
         let resource = share(ResourceColumns::new(metrics.resource.as_ref(), &metrics.schema_url, limits))?;
