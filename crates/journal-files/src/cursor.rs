@@ -40,7 +40,7 @@ pub(crate) struct FileCursor {
     is_backward: bool,
     since: u64,
     until: u64,
-    /// Whether the range of time was found by bisection, or the caller needs the order of times.
+    /// Whether the range of time was found by bisection.
     relies_on_order: bool,
     last_realtime: Option<u64>,
     /// What was found when the file was opened.

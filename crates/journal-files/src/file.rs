@@ -33,8 +33,6 @@ pub struct JournalFile {
     /// The header, as it was when the file was opened.
     pub header: Arc<FileHeader>,
     file: Arc<File>,
-    /// The size in bytes when it was opened.
-    pub size: u64,
 }
 
 impl JournalFile {
@@ -54,7 +52,7 @@ impl JournalFile {
         let mut bytes = vec![0; HEADER_BYTES.min(usize::try_from(size).unwrap_or(HEADER_BYTES))];
         read_exact_at(&file, &mut bytes, 0).map_err(failed)?;
         let header = FileHeader::parse(&bytes, size).map_err(|reason| JournalError::new(&path, 0, reason))?;
-        Ok(Self { path, header: Arc::new(header), file: Arc::new(file), size })
+        Ok(Self { path, header: Arc::new(header), file: Arc::new(file) })
     }
 
     /// The path when it was opened.

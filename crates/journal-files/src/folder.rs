@@ -61,16 +61,6 @@ impl Journal {
         journal
     }
 
-    /// Whether all files are in the order of the times of their entries. Reads files of unusual writers once.
-    pub fn is_time_ordered(&self) -> bool {
-        self.files.iter().filter(|file| file.header.entries > 0).all(|file| self.checked.is_time_ordered(file))
-    }
-
-    /// The number of entries. Entries that are in two files are counted twice.
-    pub fn entries(&self) -> u64 {
-        self.files.iter().map(|file| file.header.entries).fold(0, u64::saturating_add)
-    }
-
     /// The names of the fields of all files, sorted. Files whose index of fields is corrupted are left out.
     pub fn field_names(&self) -> BTreeSet<String> {
         self.files.iter().filter_map(|file| file.field_names().ok()).flatten().collect()

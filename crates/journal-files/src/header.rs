@@ -14,7 +14,7 @@ const COMPACT: u32 = 1 << 4;
 /// XZ, LZ4, keyed hashes, Zstandard and compact offsets.
 const SUPPORTED_FLAGS: u32 = 0b1_1111;
 
-const STATE_ONLINE: u8 = 1;
+/// The last state: a file that is full, and never written again.
 const STATE_ARCHIVED: u8 = 2;
 
 /// A UUID of a machine, a boot, a file or a sequence of numbers. It is displayed as 32 hexadecimal digits.
@@ -33,38 +33,12 @@ impl fmt::Debug for Id128 {
     }
 }
 
-/// Whether a file is being written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileState {
-    /// Closed by its writer.
-    Offline,
-    /// Being written, or its writer ended without closing it.
-    Online,
-    /// Full: it is never written again.
-    Archived,
-}
-
-impl FileState {
-    /// The name in lower case.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Offline => "offline",
-            Self::Online => "online",
-            Self::Archived => "archived",
-        }
-    }
-}
-
 /// The header of a journal file, as it was when the file was opened. Times are in microseconds since 1970.
 #[derive(Debug, Clone)]
 pub struct FileHeader {
     pub(crate) incompatible_flags: u32,
-    /// Whether the file is being written.
-    pub state: FileState,
     /// Identifies the file, whatever its name.
     pub file_id: Id128,
-    /// The machine that wrote the file.
-    pub machine_id: Id128,
     /// Identifies the sequence that numbers the entries; files of one writer share it.
     pub seqnum_id: Id128,
     pub(crate) header_size: u64,
@@ -97,12 +71,10 @@ impl FileHeader {
         if unknown != 0 {
             return Err(format!("has features that are not supported (incompatible flags {unknown:#x})"));
         }
-        let state = match bytes.get(16) {
-            Some(&STATE_ONLINE) => FileState::Online,
-            Some(&STATE_ARCHIVED) => FileState::Archived,
-            Some(0) => FileState::Offline,
-            other => return Err(format!("has an unknown state ({})", other.copied().unwrap_or_default())),
-        };
+        let state = bytes.get(16).copied().unwrap_or_default();
+        if state > STATE_ARCHIVED {
+            return Err(format!("has an unknown state ({state})"));
+        }
         let (header_size, arena_size) = (word(88)?, word(96)?);
         if header_size < HEADER_BYTES_MIN || header_size > file_size {
             return Err(format!("has a header of {header_size} bytes, which is not possible"));
@@ -110,9 +82,7 @@ impl FileHeader {
         let declared = header_size.saturating_add(arena_size);
         Ok(Self {
             incompatible_flags,
-            state,
             file_id: id(24)?,
-            machine_id: id(40)?,
             seqnum_id: id(72)?,
             header_size,
             // A truncated file is read as far as it goes.

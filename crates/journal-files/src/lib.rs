@@ -2,7 +2,7 @@
 //!
 //! - [`Journal::open`] opens the files of folders as they are at one moment: files that grow, are rotated or are removed
 //!   while they are read give each entry once.
-//! - [`Journal::read`] reads entries in the order of the journal or of time, forward or backward. Ranges of time are found
+//! - [`Journal::read`] reads entries in the order of the journal, forward or backward. Ranges of time are found
 //!   by bisection. Filters by values use the lists of entries that the files contain for each value.
 //! - A file has positions of objects everywhere. Each is checked before it is followed, and each list must ascend, so that
 //!   a corrupted file is an error at a position and never a loop. What cannot be read is an item among the entries
@@ -30,7 +30,6 @@ mod file;
 mod folder;
 mod hash;
 mod header;
-mod json;
 mod matches;
 mod order;
 mod query;
@@ -39,9 +38,8 @@ mod values;
 pub use error::JournalError;
 pub use file::{EntryHead, JournalFile};
 pub use folder::{Journal, is_journal_path, list_files};
-pub use header::{FileHeader, FileState, Id128};
-pub use json::{format_cursor, write_json};
+pub use header::{FileHeader, Id128};
 pub use matches::FieldMatch;
-pub use order::{CheckedFiles, EntryOrder, position};
+pub use order::{CheckedFiles, position};
 pub use query::{JournalQuery, JournalReader, ReadEntry};
 pub use values::{FieldSelection, FieldValue};

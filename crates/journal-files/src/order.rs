@@ -16,16 +16,6 @@ const TIE_BITS: u32 = 24;
 /// The maximum number of files whose order is remembered.
 const CHECKED_FILES_MAX: usize = 8_192;
 
-/// The order in which entries are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum EntryOrder {
-    /// That of `journalctl`: by the sequence of one writer, then by the time since the boot, then by time.
-    #[default]
-    Journal,
-    /// By the time of reception, then by [`position`].
-    Time,
-}
-
 /// An entry with the sequence that numbers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OrderedEntry {
@@ -34,18 +24,12 @@ pub(crate) struct OrderedEntry {
 }
 
 impl OrderedEntry {
-    pub(crate) fn compare(&self, other: &Self, order: EntryOrder) -> Ordering {
+    /// The order of `journalctl`: by the sequence of one writer, then by the time since the boot, then by time.
+    pub(crate) fn compare(&self, other: &Self) -> Ordering {
         let (a, b) = (&self.head, &other.head);
-        let by_time = || a.realtime.cmp(&b.realtime);
-        match order {
-            EntryOrder::Time => by_time().then_with(|| position(self.seqnum_id, a).cmp(&position(other.seqnum_id, b))),
-            EntryOrder::Journal => {
-                let by_seqnum =
-                    if self.seqnum_id == other.seqnum_id { a.seqnum.cmp(&b.seqnum) } else { Ordering::Equal };
-                let by_boot = || if a.boot_id == b.boot_id { a.monotonic.cmp(&b.monotonic) } else { Ordering::Equal };
-                by_seqnum.then_with(by_boot).then_with(by_time).then_with(|| a.xor_hash.cmp(&b.xor_hash))
-            }
-        }
+        let by_seqnum = if self.seqnum_id == other.seqnum_id { a.seqnum.cmp(&b.seqnum) } else { Ordering::Equal };
+        let by_boot = || if a.boot_id == b.boot_id { a.monotonic.cmp(&b.monotonic) } else { Ordering::Equal };
+        by_seqnum.then_with(by_boot).then_with(|| a.realtime.cmp(&b.realtime)).then_with(|| a.xor_hash.cmp(&b.xor_hash))
     }
 
     /// Whether both are one entry that is in two files.

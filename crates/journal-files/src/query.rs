@@ -10,7 +10,7 @@ use crate::file::{EntryHead, JournalFile};
 use crate::folder::Journal;
 use crate::header::Id128;
 use crate::matches::FieldMatch;
-use crate::order::{CheckedFiles, EntryOrder, OrderedEntry};
+use crate::order::{CheckedFiles, OrderedEntry};
 use crate::values::{FieldSelection, FieldValue};
 
 /// The defects of one file after which the rest of it is not read.
@@ -27,22 +27,13 @@ pub struct JournalQuery {
     pub until: Option<u64>,
     /// Whether the newest entry comes first.
     pub is_backward: bool,
-    /// The order. [`EntryOrder::Time`] needs files that are in this order: [`Journal::is_time_ordered`].
-    pub order: EntryOrder,
     /// The fields that are read.
     pub fields: FieldSelection,
 }
 
 impl Default for JournalQuery {
     fn default() -> Self {
-        Self {
-            matches: Vec::new(),
-            since: None,
-            until: None,
-            is_backward: false,
-            order: EntryOrder::Journal,
-            fields: FieldSelection::All,
-        }
+        Self { matches: Vec::new(), since: None, until: None, is_backward: false, fields: FieldSelection::All }
     }
 }
 
@@ -71,7 +62,7 @@ pub struct JournalReader {
     checked: CheckedFiles,
 }
 
-/// Files whose entries are compared by one number: the files of one writer, or all files in the order of time.
+/// The files of one writer, whose entries are compared by their sequence numbers.
 struct FileGroup {
     /// Files that have not begun, the next one last.
     waiting: Vec<(JournalFile, bool)>,
@@ -87,7 +78,7 @@ impl Journal {
     /// Reads the entries that `query` needs.
     pub fn read(&self, query: JournalQuery) -> JournalReader {
         let mut groups: BTreeMap<Id128, Vec<(JournalFile, bool)>> = BTreeMap::new();
-        let needs_order = query.order == EntryOrder::Time || query.since.is_some() || query.until.is_some();
+        let needs_order = query.since.is_some() || query.until.is_some();
         for file in self.files.iter().filter(|file| file.header.entries > 0) {
             let relies_on_order = needs_order && self.checked.is_time_ordered(file);
             let is_outside = query.since.is_some_and(|since| file.header.tail_realtime < since)
@@ -95,8 +86,7 @@ impl Journal {
             if relies_on_order && is_outside {
                 continue;
             }
-            let group = if query.order == EntryOrder::Time { Id128::default() } else { file.header.seqnum_id };
-            groups.entry(group).or_default().push((file.clone(), relies_on_order));
+            groups.entry(file.header.seqnum_id).or_default().push((file.clone(), relies_on_order));
         }
         let group = |mut waiting: Vec<(JournalFile, bool)>| {
             waiting.sort_by_key(|(file, _)| beginning(file, &query));
@@ -111,14 +101,9 @@ impl Journal {
     }
 }
 
-/// The number by which the entries of a group are compared, of the first entry of `file`.
+/// The sequence number of the entry of `file` that is read first.
 fn beginning(file: &JournalFile, query: &JournalQuery) -> u64 {
-    match (query.order, query.is_backward) {
-        (EntryOrder::Journal, false) => file.header.head_seqnum,
-        (EntryOrder::Journal, true) => file.header.tail_seqnum,
-        (EntryOrder::Time, false) => file.header.head_realtime,
-        (EntryOrder::Time, true) => file.header.tail_realtime,
-    }
+    if query.is_backward { file.header.tail_seqnum } else { file.header.head_seqnum }
 }
 
 impl JournalReader {
@@ -181,8 +166,7 @@ impl JournalReader {
             let Some((next, _)) = group.waiting.last() else { return Ok(first) };
             let start = beginning(next, &self.query);
             let may_be_next = first.is_none_or(|(_, entry)| {
-                let number = if self.query.order == EntryOrder::Time { entry.head.realtime } else { entry.head.seqnum };
-                if self.query.is_backward { start >= number } else { start <= number }
+                if self.query.is_backward { start >= entry.head.seqnum } else { start <= entry.head.seqnum }
             });
             if !may_be_next {
                 return Ok(first);
@@ -241,7 +225,7 @@ impl JournalReader {
     }
 
     fn is_before(&self, entry: &OrderedEntry, other: &OrderedEntry) -> bool {
-        let ordering = entry.compare(other, self.query.order);
+        let ordering = entry.compare(other);
         ordering == if self.query.is_backward { Ordering::Greater } else { Ordering::Less }
     }
 }

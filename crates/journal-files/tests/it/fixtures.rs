@@ -1,9 +1,9 @@
 //! Files of each form.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
-use tidegate_journal_files::{
-    EntryOrder, FieldMatch, FieldSelection, Journal, JournalQuery, ReadEntry, is_journal_path, position,
-};
+use tidegate_journal_files::{FieldMatch, FieldSelection, Journal, JournalQuery, ReadEntry, is_journal_path, position};
 
 use super::{open, parse_lines, read, unpack, unpack_journal};
 
@@ -54,7 +54,6 @@ fn several_machines_are_merged_as_journalctl_merges_them() {
     let journal = open(&[folder.path().to_owned()]);
     let mut expected = parse_lines(&unpack("merged.json"));
     assert!(read(&journal, JournalQuery::default()).0 == expected);
-    assert_eq!(journal.entries(), expected.len() as u64);
     expected.reverse();
     assert!(read(&journal, JournalQuery { is_backward: true, ..JournalQuery::default() }).0 == expected);
     // The same file twice, and a copy of it, give each entry once.
@@ -115,23 +114,16 @@ fn matches_and_times_find_what_a_scan_finds() {
 }
 
 #[test]
-fn order_of_time_is_total() {
+fn times_and_positions_distinguish_entries() {
     let folder = tempfile::tempdir().unwrap();
     let journal = open(&["zstd", "compact"].map(|form| unpack_journal(folder.path(), form)));
-    assert!(journal.is_time_ordered());
-    let keys = |is_backward| {
-        let fields = FieldSelection::Names(Vec::new());
-        let query = JournalQuery { order: EntryOrder::Time, is_backward, fields, ..JournalQuery::default() };
-        let (mut reader, mut values, mut keys) = (journal.read(query), Vec::new(), Vec::new());
-        while let Some(ReadEntry::Entry { head, seqnum_id, .. }) = reader.next_entry(&mut values).unwrap() {
-            assert!(values.is_empty());
-            keys.push((head.realtime, position(seqnum_id, &head)));
-        }
-        keys
-    };
-    let forward = keys(false);
-    assert!(forward.len() == 180 && forward.windows(2).all(|pair| pair[0] < pair[1]));
-    assert!(keys(true).into_iter().rev().eq(forward));
+    let query = JournalQuery { fields: FieldSelection::Names(Vec::new()), ..JournalQuery::default() };
+    let (mut reader, mut values, mut keys) = (journal.read(query), Vec::new(), BTreeSet::new());
+    while let Some(ReadEntry::Entry { head, seqnum_id, .. }) = reader.next_entry(&mut values).unwrap() {
+        assert!(values.is_empty());
+        keys.insert((head.realtime, position(seqnum_id, &head)));
+    }
+    assert_eq!(keys.len(), 180);
 }
 
 #[test]

@@ -2,11 +2,14 @@
 //! - `fixtures`: committed files of each form; their README says how they were made;
 //! - `writer`: files that grow and are rotated while they are read, written by `systemd-journal-remote` if it is installed;
 //! - `corruption`: files with wrong bytes.
+//!
+//! Entries are compared as JSON (`json`).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod corruption;
 mod fixtures;
+mod json;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -15,7 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
-use tidegate_journal_files::{CheckedFiles, Journal, JournalQuery, ReadEntry, write_json};
+use tidegate_journal_files::{CheckedFiles, Journal, JournalQuery, ReadEntry};
+
+use json::write_json;
 
 /// The bytes of a fixture, which are unpacked once, because that is slow in a debug build.
 pub(crate) fn unpack(name: &str) -> Arc<Vec<u8>> {

@@ -2,21 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crate::file::EntryHead;
-use crate::header::Id128;
-use crate::values::FieldValue;
-
-/// The cursor of an entry, as `journalctl --after-cursor` reads it.
-pub fn format_cursor(seqnum_id: Id128, head: &EntryHead) -> String {
-    let EntryHead { seqnum, boot_id, monotonic, realtime, xor_hash, .. } = head;
-    format!("s={seqnum_id};i={seqnum:x};b={boot_id};m={monotonic:x};t={realtime:x};x={xor_hash:x}")
-}
+use tidegate_journal_files::{EntryHead, FieldValue, Id128};
 
 /// Appends an entry with all its values to `json`. A value is a text, or a list of bytes if it is not printable; a field
 /// with several values is a list of them.
-pub fn write_json(seqnum_id: Id128, head: &EntryHead, values: &[FieldValue], json: &mut String) {
-    let cursor = format_cursor(seqnum_id, head);
-    let EntryHead { realtime, monotonic, boot_id, .. } = head;
+pub(crate) fn write_json(seqnum_id: Id128, head: &EntryHead, values: &[FieldValue], json: &mut String) {
+    let EntryHead { seqnum, realtime, monotonic, boot_id, xor_hash, .. } = head;
+    let cursor = format!("s={seqnum_id};i={seqnum:x};b={boot_id};m={monotonic:x};t={realtime:x};x={xor_hash:x}");
     // Writing to a string does not fail.
     let _ = write!(
         json,
