@@ -138,12 +138,6 @@ impl ParquetBody {
         self.converter.schema()
     }
 
-    /// The columns that the body adds, with [`crate::UnknownColumns::Add`].
-    #[must_use]
-    pub fn added_columns(&self) -> Vec<FieldRef> {
-        self.converter.added()
-    }
-
     fn read_rows(&mut self) -> Result<Option<DecodedRows>, BodyError> {
         loop {
             if let Some(rows) = self.rows.next_ready()? {

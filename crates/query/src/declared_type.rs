@@ -109,11 +109,6 @@ impl DeclaredType {
         }
     }
 
-    /// The type that has this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::split_from(name).filter(|(_, rest)| rest.trim().is_empty()).map(|(declared, _)| declared)
-    }
-
     /// A column of this type in a table that takes rows.
     pub fn field(self, name: &str, is_nullable: bool) -> Field {
         let utc = || Some("UTC".into());
@@ -168,6 +163,10 @@ fn decimal(digits: &str) -> Option<DeclaredType> {
 mod tests {
     use super::*;
 
+    fn from_name(name: &str) -> Option<DeclaredType> {
+        DeclaredType::split_from(name).filter(|(_, rest)| rest.trim().is_empty()).map(|(declared, _)| declared)
+    }
+
     #[test]
     fn names_of_postgresql_and_of_this_program_are_types() {
         for (name, expected) in [
@@ -192,7 +191,7 @@ mod tests {
             ("timestamp", Timestamp),
             ("timestamp_ns", InstantNanoseconds),
         ] {
-            assert_eq!(DeclaredType::from_name(name), Some(expected), "{name}");
+            assert_eq!(from_name(name), Some(expected), "{name}");
         }
         for name in [
             "",
@@ -209,7 +208,7 @@ mod tests {
             "double precisions",
             "time with time zone",
         ] {
-            assert_eq!(DeclaredType::from_name(name), None, "{name}");
+            assert_eq!(from_name(name), None, "{name}");
         }
     }
 

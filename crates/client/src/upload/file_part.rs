@@ -75,11 +75,6 @@ impl FilePart {
         (line + self.lines_before).saturating_sub(head_lines)
     }
 
-    /// The first line of the file that it has.
-    pub fn first_line(&self) -> u64 {
-        self.lines_before + 1
-    }
-
     /// The line breaks up to its end.
     pub fn lines_to_end(&self) -> u64 {
         self.lines_before + self.lines

@@ -25,11 +25,6 @@ impl BatchBuilder {
         Self { schema: arrow_schema(columns), arrays, rows: 0 }
     }
 
-    /// The schema of the batches.
-    pub fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
     /// Appends a row. After an error, the builder contains part of a row and must not be used again.
     ///
     /// # Errors

@@ -41,11 +41,6 @@ impl DeclaredTables {
         Ok(Self { database, dialect, tables })
     }
 
-    /// The name of the database.
-    pub fn database(&self) -> &Arc<str> {
-        &self.database
-    }
-
     /// The names of the tables, sorted, without those of rejected rows.
     pub fn names(&self) -> Vec<String> {
         let names = self.tables.iter().map(|table| table.name.clone());

@@ -79,11 +79,6 @@ impl CallerAttribute {
 }
 
 impl RowCondition {
-    /// The source text.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
     pub(super) fn caller_attributes(&self) -> Vec<&CallerAttribute> {
         let mut requested = Vec::new();
         self.tree.collect_caller_attributes(&mut requested);

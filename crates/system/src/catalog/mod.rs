@@ -47,11 +47,6 @@ impl SystemTable {
         self.into()
     }
 
-    /// The table with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|table| table.name() == name)
-    }
-
     /// The description.
     pub fn description(self) -> &'static SystemTableDescription {
         static DESCRIPTIONS: [LazyLock<SystemTableDescription>; 10] = [

@@ -13,25 +13,15 @@ const MESSAGE_BYTES_MAX: usize = 4_096;
 /// What a request carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OtlpSignal {
-    /// `/v1/logs`
+    /// Log records.
     Logs,
-    /// `/v1/metrics`
+    /// Data points of metrics.
     Metrics,
-    /// `/v1/traces`
+    /// Spans.
     Traces,
 }
 
 impl OtlpSignal {
-    /// The default path of requests.
-    #[must_use]
-    pub const fn path(self) -> &'static str {
-        match self {
-            Self::Logs => "/v1/logs",
-            Self::Metrics => "/v1/metrics",
-            Self::Traces => "/v1/traces",
-        }
-    }
-
     /// The member of a partial success that has the number of rejected records.
     const fn rejected_member(self) -> &'static str {
         match self {
