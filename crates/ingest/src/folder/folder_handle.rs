@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tidegate_query::IngestStatus;
 use tokio::sync::{Notify, RwLock, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -15,7 +16,6 @@ use super::names::table_key;
 use super::options::IngestOptions;
 use super::recovery::{OpenedFolder, open_folder};
 use super::shared::{FolderShared, IngestCounters, memory_semaphore};
-use super::status::IngestTableStatus;
 use super::verify::TableVerification;
 use super::view::IngestTableView;
 use super::{IngestError, background};
@@ -121,7 +121,7 @@ impl IngestFolder {
     }
 
     /// The state of each table with columns.
-    pub fn status(&self) -> Vec<IngestTableStatus> {
+    pub fn status(&self) -> Vec<IngestStatus> {
         self.shared.status()
     }
 

@@ -50,7 +50,6 @@ pub use error::IngestError;
 pub use folder_handle::IngestFolder;
 pub use options::{IngestOptions, RowTransform, SchemaEvolution, TableDeclaration};
 pub use shared::IngestCounters;
-pub use status::IngestTableStatus;
 pub use verify::TableVerification;
 pub use verify_folder::verify_folder;
 pub use view::IngestTableView;

@@ -10,7 +10,6 @@ use super::IngestError;
 use super::closed_tables::TableClosure;
 use super::folder_handle::IngestFolder;
 use super::names::table_key;
-use super::status::IngestTableStatus;
 
 #[async_trait]
 impl IngestMaintenance for IngestFolder {
@@ -19,9 +18,7 @@ impl IngestMaintenance for IngestFolder {
     }
 
     fn status(&self) -> Vec<IngestStatus> {
-        let mut tables: Vec<IngestStatus> = self.shared.status().into_iter().map(to_status).collect();
-        tables.sort_by(|left, right| left.table.cmp(&right.table));
-        tables
+        self.shared.status()
     }
 
     fn totals(&self) -> IngestTotals {
@@ -85,22 +82,5 @@ impl IngestFolder {
             Some(known) => Ok(known.closure.clone()),
             None => Err(IngestError::UnknownTable(table.to_owned()).for_caller(&self.shared.name)),
         }
-    }
-}
-
-fn to_status(table: IngestTableStatus) -> IngestStatus {
-    IngestStatus {
-        table: table.table,
-        waiting_rows: table.waiting_rows,
-        waiting_bytes: table.waiting_bytes,
-        oldest_age: table.oldest_age,
-        files: table.files,
-        rows: table.rows,
-        bytes: table.bytes,
-        sequence: table.sequence,
-        flushed_sequence: table.flushed_sequence,
-        flushes: table.flushes,
-        compactions: table.compactions,
-        last_error: table.last_error,
     }
 }
