@@ -1,6 +1,5 @@
 //! The auditor of a node: reserves lines and passes them to the writer.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -184,8 +183,4 @@ impl AuditReservation for ReservedLine {
     }
 }
 
-impl fmt::Debug for AuditLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AuditLog").field("when_full", &self.when_full).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(AuditLog { when_full });

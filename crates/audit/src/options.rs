@@ -1,6 +1,5 @@
 //! Options of an audit log, and the key of its hash chain. Without the key nobody can forge a line.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,8 +75,4 @@ impl AuditKey {
     }
 }
 
-impl fmt::Debug for AuditKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
+tidegate_core::impl_debug!(AuditKey, "***");

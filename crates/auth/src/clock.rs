@@ -1,6 +1,5 @@
 //! The current time, injected so that tests need not wait for a key to expire.
 
-use std::fmt;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -27,8 +26,4 @@ impl Default for Clock {
     }
 }
 
-impl fmt::Debug for Clock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Clock")
-    }
-}
+tidegate_core::impl_debug!(Clock, "Clock");

@@ -1,8 +1,6 @@
 //! Text that must not be printed, the digests that are stored instead of it, and the format of an API key: `tg_`, its id,
 //! `_`, its secret.
 
-use std::fmt;
-
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand;
@@ -26,11 +24,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
+tidegate_core::impl_debug!(Secret, "***");
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

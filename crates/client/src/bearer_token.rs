@@ -1,12 +1,10 @@
 //! The bearer token that authenticates the caller. It is sent, but never displayed.
 
-use std::fmt;
-
 use reqwest::header::HeaderValue;
 use thiserror::Error;
 use tidegate_core::is_bearer_token;
 
-/// A bearer token. Neither [`fmt::Debug`] nor any message contains it.
+/// A bearer token. Neither [`Debug`](std::fmt::Debug) nor any message contains it.
 #[derive(Clone)]
 pub struct BearerToken(HeaderValue);
 
@@ -39,11 +37,7 @@ impl BearerToken {
     }
 }
 
-impl fmt::Debug for BearerToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Bearer(…)")
-    }
-}
+tidegate_core::impl_debug!(BearerToken, "Bearer(…)");
 
 #[cfg(test)]
 mod tests {

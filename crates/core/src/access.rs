@@ -1,7 +1,6 @@
 //! Access control of registry entries, databases and rows. Lists and calls apply the same check.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -54,11 +53,7 @@ impl PrincipalRule {
     }
 }
 
-impl fmt::Debug for PrincipalRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PrincipalRule(..)")
-    }
-}
+crate::impl_debug!(PrincipalRule, "PrincipalRule(..)");
 
 impl PartialEq for PrincipalRule {
     /// Two rules are equal only if they are the same object.
@@ -266,11 +261,7 @@ impl RowPolicyFingerprinter {
     }
 }
 
-impl fmt::Debug for RowPolicyFingerprinter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RowPolicyFingerprinter(..)")
-    }
-}
+crate::impl_debug!(RowPolicyFingerprinter, "RowPolicyFingerprinter(..)");
 
 #[cfg(test)]
 mod tests {

@@ -45,8 +45,4 @@ impl HmacSigner {
     }
 }
 
-impl std::fmt::Debug for HmacSigner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("HmacSigner")
-    }
-}
+crate::impl_debug!(HmacSigner, "HmacSigner");

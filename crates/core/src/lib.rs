@@ -11,6 +11,7 @@ mod caller;
 mod caller_tokens;
 mod content;
 mod control_characters;
+mod debug;
 mod digest;
 mod error;
 mod grants;

@@ -28,11 +28,7 @@ pub struct DataFileReader {
     is_done: bool,
 }
 
-impl std::fmt::Debug for DataFileReader {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("DataFileReader").field("path", &self.path).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(DataFileReader { path });
 
 /// Where the values of a column come from.
 enum ColumnSource {

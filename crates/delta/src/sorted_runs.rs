@@ -41,11 +41,7 @@ pub(super) struct SortedRuns {
     room: Vec<OwnedSemaphorePermit>,
 }
 
-impl std::fmt::Debug for SortedRuns {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("SortedRuns").field("runs", &self.runs).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(SortedRuns { runs });
 
 impl SortedRuns {
     /// Creates the file for rows with the columns `stored`, in `folder`.

@@ -379,11 +379,7 @@ struct ChecksumFile {
     bytes: u64,
 }
 
-impl std::fmt::Debug for ChecksumFile {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("ChecksumFile").field("file", &self.file).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(ChecksumFile { file });
 
 impl Write for ChecksumFile {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

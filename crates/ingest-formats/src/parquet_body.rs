@@ -50,11 +50,7 @@ pub struct ParquetBody {
     is_complete: bool,
 }
 
-impl fmt::Debug for ParquetBody {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("ParquetBody").field("converter", &self.converter).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(ParquetBody { converter });
 
 /// The columns of a Parquet file, with the types that they have in Arrow.
 ///

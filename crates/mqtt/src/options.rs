@@ -1,6 +1,5 @@
 //! What an owner declares about a broker and its messages.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use arrow::datatypes::DataType;
@@ -58,11 +57,7 @@ pub struct BrokerCredentials {
     pub password: Option<String>,
 }
 
-impl fmt::Debug for BrokerCredentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BrokerCredentials").field("username", &self.username).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(BrokerCredentials { username });
 
 /// A column of text whose value comes from the topic of the message.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! What happens on a connection: messages are collected, stored, and then acknowledged.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -59,11 +58,7 @@ struct Storing {
     bytes: usize,
 }
 
-impl fmt::Debug for Storing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Storing").field("messages", &self.messages).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(Storing { messages });
 
 fn size(message: &Message) -> usize {
     message.payload.len() + message.topic.len() + MESSAGE_OVERHEAD_BYTES

@@ -190,8 +190,4 @@ impl RowEncoder {
     }
 }
 
-impl std::fmt::Debug for RowEncoder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RowEncoder").field("media_type", &self.media_type).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(RowEncoder { media_type });

@@ -1,7 +1,6 @@
 //! The store of all results of a node: it creates, finds, pages, expires and evicts them.
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -288,14 +287,7 @@ impl ResultIndex {
     }
 }
 
-impl fmt::Debug for ResultStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResultStore")
-            .field("folder", &self.folder)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(ResultStore { folder, limits });
 
 impl StoredResults for ResultStore {
     fn stats(&self) -> StoredResultStats {

@@ -1,6 +1,5 @@
 //! Prompts: message templates that a person selects.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -65,8 +64,4 @@ impl Prompt {
     }
 }
 
-impl fmt::Debug for Prompt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prompt").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(Prompt { name });

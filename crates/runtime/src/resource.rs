@@ -1,6 +1,5 @@
 //! Resources and resource templates: entries that are read by URI.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -156,14 +155,6 @@ pub trait ResourceWatcher: Send + Sync + 'static {
     async fn version_tag(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error>;
 }
 
-impl fmt::Debug for Resource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resource").field("uri", &self.uri).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(Resource { uri });
 
-impl fmt::Debug for ResourceTemplate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResourceTemplate").field("template", &self.template).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(ResourceTemplate { template });

@@ -1,6 +1,5 @@
 //! Tools: entries that a model can call.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -177,8 +176,4 @@ impl Tool {
     }
 }
 
-impl fmt::Debug for Tool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tool").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(Tool { name });

@@ -1,7 +1,6 @@
 //! What a command needs to reach a server: its bearer token, from the command line, a file or the environment, and the
 //! authorities that it trusts.
 
-use std::fmt;
 use std::path::Path;
 
 use tidegate_client::{BearerToken, TrustedAuthorities};
@@ -21,11 +20,7 @@ impl From<String> for SecretArgument {
     }
 }
 
-impl fmt::Debug for SecretArgument {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
-    }
-}
+tidegate_core::impl_debug!(SecretArgument, "Token(…)");
 
 /// The authorities in the file that `--ca` names.
 pub(crate) fn parse_authorities(file: &str) -> Result<TrustedAuthorities, String> {

@@ -129,11 +129,7 @@ impl LogQueue {
     }
 }
 
-impl std::fmt::Debug for LogQueue {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("LogQueue")
-    }
-}
+tidegate_core::impl_debug!(LogQueue, "LogQueue");
 
 impl SharedQueue {
     /// Runs until the queue is closed and empty.

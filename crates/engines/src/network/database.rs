@@ -1,7 +1,6 @@
 //! A network database: its tables are those of its nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -173,11 +172,7 @@ impl NetworkDatabase {
     }
 }
 
-impl fmt::Debug for NetworkDatabase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NetworkDatabase").field("name", &self.name).field("nodes", &self.nodes).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(NetworkDatabase { name, nodes });
 
 #[async_trait]
 impl Database for NetworkDatabase {

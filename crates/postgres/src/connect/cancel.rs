@@ -1,7 +1,6 @@
 //! Cancels the running statement of a connection, through a second connection to the same address with the same
 //! protection.
 
-use std::fmt;
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
@@ -80,11 +79,7 @@ impl Canceller {
     }
 }
 
-impl fmt::Debug for Canceller {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Canceller").field("address", &self.address).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(Canceller { address });
 
 /// A stream whose shutdown waits until the other side closes the connection, as libpq does.
 ///

@@ -1,6 +1,5 @@
 //! An open connection: the client, the task that drives the connection, and properties of the server.
 
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -115,11 +114,7 @@ impl OpenConnection {
     }
 }
 
-impl fmt::Debug for OpenConnection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenConnection").field("server_version", &self.server_version).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(OpenConnection { server_version });
 
 const TRANSACTION_READ_ONLY_SQL: &str = "SHOW transaction_read_only";
 const IS_STANDBY_SQL: &str = "SELECT pg_catalog.pg_is_in_recovery()";

@@ -1,7 +1,6 @@
 //! Masks: how the values of a column are presented to restricted principals, and the keyed hashes that one of them
 //! shows.
 
-use std::fmt;
 use std::sync::LazyLock;
 
 use tidegate_core::HmacSigner;
@@ -88,11 +87,7 @@ const HASH_BYTES: usize = 8;
 #[derive(Clone)]
 pub struct HashKey(HmacSigner);
 
-impl fmt::Debug for HashKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
+tidegate_core::impl_debug!(HashKey, "***");
 
 impl HashKey {
     /// The key from `secret`: its hashes are the same on every node and after every restart.

@@ -147,11 +147,4 @@ impl RequestBodyReader {
     }
 }
 
-impl fmt::Debug for RequestBodyReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestBodyReader")
-            .field("body", &self.body)
-            .field("bytes", &self.bytes)
-            .finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(RequestBodyReader { body, bytes });

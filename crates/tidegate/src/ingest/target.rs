@@ -24,11 +24,7 @@ impl FolderTarget {
     }
 }
 
-impl std::fmt::Debug for FolderTarget {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FolderTarget").field("folder", &self.folder).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(FolderTarget { folder });
 
 #[async_trait]
 impl IngestTarget for FolderTarget {

@@ -1,6 +1,5 @@
 //! Decodes a body while it arrives, on threads that may block unless the body is small.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 
@@ -185,11 +184,7 @@ impl RowSource {
     }
 }
 
-impl fmt::Debug for RowSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RowSource").field("stream", &self.stream).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(RowSource { stream });
 
 enum DecoderInput {
     None,

@@ -310,11 +310,7 @@ struct SorterSource {
     rows: Mutex<Option<SendableRecordBatchStream>>,
 }
 
-impl fmt::Debug for SorterSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SorterSource")
-    }
-}
+tidegate_core::impl_debug!(SorterSource, "SorterSource");
 
 impl PartitionStream for SorterSource {
     fn schema(&self) -> &SchemaRef {

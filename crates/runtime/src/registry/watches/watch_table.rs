@@ -1,7 +1,6 @@
 //! The table of listeners: their URIs and pending changes, and what is polled for them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, Weak};
 
@@ -315,8 +314,4 @@ impl Hash for PolledKey {
     }
 }
 
-impl fmt::Debug for VersionTagPoll {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VersionTagPoll").field("id", &self.id).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(VersionTagPoll { id });
