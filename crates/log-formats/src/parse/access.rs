@@ -1,39 +1,31 @@
 //! The access logs of web servers: the Common and the Combined Log Format.
 
+use super::declare_columns;
 use super::scanner::{RequestColumns, Scanner};
-use crate::column::{EntryColumnRole as Role, EntryColumnType as Type, FixedColumn};
+use crate::column::FixedColumn;
 use crate::defect::Misfit;
 use crate::entry::{EntryFields, Slot};
 use crate::time::{Cursor, TimeResolver};
 
-const VIRTUAL_HOST: usize = 0;
-const REMOTE_ADDRESS: usize = 1;
-const FORWARDED_FOR: usize = 2;
-const REMOTE_IDENTITY: usize = 3;
-const REMOTE_USER: usize = 4;
-const TIME: usize = 5;
 const REQUEST: RequestColumns = RequestColumns { request: 6, method: 7, path: 8, protocol: 9 };
-const STATUS: usize = 10;
-const BODY_BYTES: usize = 11;
-const REFERER: usize = 12;
-const USER_AGENT: usize = 13;
 
-pub(crate) const COMBINED_COLUMNS: &[FixedColumn] = &[
-    ("virtual_host", Type::Text, Role::Field),
-    ("remote_addr", Type::Text, Role::Field),
-    ("forwarded_for", Type::Text, Role::Field),
-    ("remote_identity", Type::Text, Role::Field),
-    ("remote_user", Type::Text, Role::Field),
-    ("time", Type::Timestamp, Role::Time),
-    ("request", Type::Text, Role::Message),
-    ("method", Type::Text, Role::Field),
-    ("path", Type::Text, Role::Field),
-    ("protocol", Type::Text, Role::Field),
-    ("status", Type::Integer, Role::Field),
-    ("body_bytes", Type::Integer, Role::Field),
-    ("referer", Type::Text, Role::Field),
-    ("user_agent", Type::Text, Role::Field),
-];
+declare_columns! {
+    COMBINED_COLUMNS:
+    VIRTUAL_HOST "virtual_host" Text Field,
+    REMOTE_ADDRESS "remote_addr" Text Field,
+    FORWARDED_FOR "forwarded_for" Text Field,
+    REMOTE_IDENTITY "remote_identity" Text Field,
+    REMOTE_USER "remote_user" Text Field,
+    TIME "time" Timestamp Time,
+    _ "request" Text Message,
+    _ "method" Text Field,
+    _ "path" Text Field,
+    _ "protocol" Text Field,
+    STATUS "status" Integer Field,
+    BODY_BYTES "body_bytes" Integer Field,
+    REFERER "referer" Text Field,
+    USER_AGENT "user_agent" Text Field,
+}
 
 pub(crate) const COMMON_COLUMNS: &[FixedColumn] = COMBINED_COLUMNS.split_at(REFERER).0;
 

@@ -6,38 +6,26 @@
 //! [Thu Feb 15 09:01:02.345678 2024] [proxy:error] [pid 12] proxy_util.c(2543): (111)Connection refused: AH00957: HTTP
 //! ```
 
-use super::EntryText;
-use crate::column::{EntryColumnRole as Role, EntryColumnType as Type, FixedColumn};
+use super::{EntryText, declare_columns};
 use crate::defect::Misfit;
 use crate::entry::{EntryFields, Slot};
 use crate::severity::NormalizedSeverity;
 use crate::time::TimeResolver;
 
-const TIME: usize = 0;
-const MODULE: usize = 1;
-const LEVEL: usize = 2;
-const PROCESS_ID: usize = 3;
-const THREAD_ID: usize = 4;
-const SOURCE: usize = 5;
-const OS_ERROR: usize = 6;
-const CLIENT: usize = 7;
-const CODE: usize = 8;
-const MESSAGE: usize = 9;
-const REFERER: usize = 10;
-
-pub(crate) const COLUMNS: &[FixedColumn] = &[
-    ("time", Type::Timestamp, Role::Time),
-    ("module", Type::Text, Role::Field),
-    ("level", Type::Text, Role::Severity),
-    ("process_id", Type::Integer, Role::Field),
-    ("thread_id", Type::Integer, Role::Field),
-    ("source_file", Type::Text, Role::Field),
-    ("os_error", Type::Text, Role::Field),
-    ("client", Type::Text, Role::Field),
-    ("code", Type::Text, Role::Field),
-    ("message", Type::Text, Role::Message),
-    ("referer", Type::Text, Role::Field),
-];
+declare_columns! {
+    COLUMNS:
+    TIME "time" Timestamp Time,
+    MODULE "module" Text Field,
+    LEVEL "level" Text Severity,
+    PROCESS_ID "process_id" Integer Field,
+    THREAD_ID "thread_id" Integer Field,
+    SOURCE "source_file" Text Field,
+    OS_ERROR "os_error" Text Field,
+    CLIENT "client" Text Field,
+    CODE "code" Text Field,
+    MESSAGE "message" Text Message,
+    REFERER "referer" Text Field,
+}
 
 /// The message begins with its code.
 pub(crate) const OVERLAPPING_COLUMNS: &[(&str, &str)] = &[("message", "code")];

@@ -1,21 +1,17 @@
 //! The logs of containers as Kubernetes stores them (CRI): each line of a program has a time, its stream, and whether it
 //! is a part of a longer line (`P`) or complete (`F`).
 
-use super::EntryText;
-use crate::column::{EntryColumnRole as Role, EntryColumnType as Type, FixedColumn};
+use super::{EntryText, declare_columns};
 use crate::defect::Misfit;
 use crate::entry::{EntryFields, Slot};
 use crate::time::{Cursor, TimeResolver};
 
-const TIME: usize = 0;
-const STREAM: usize = 1;
-const MESSAGE: usize = 2;
-
-pub(crate) const COLUMNS: &[FixedColumn] = &[
-    ("time", Type::Timestamp, Role::Time),
-    ("stream", Type::Text, Role::Field),
-    ("message", Type::Text, Role::Message),
-];
+declare_columns! {
+    COLUMNS:
+    TIME "time" Timestamp Time,
+    STREAM "stream" Text Field,
+    MESSAGE "message" Text Message,
+}
 
 /// The shortest and the longest time: `2016-10-06T00:17:09Z` and `2016-10-06T00:17:09.669794202+00:00`.
 const TIME_BYTES: std::ops::RangeInclusive<usize> = 20..=35;

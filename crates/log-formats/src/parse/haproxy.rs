@@ -1,71 +1,56 @@
 //! The logs of HAProxy: the HTTP, the TCP and the error format, and all other lines as a message. What syslog writes before
 //! them is read, too.
 
-use super::EntryText;
 use super::quoted::QuotedText;
 use super::scanner::{RequestColumns, Scanner};
 use super::syslog::read_file_head;
-use crate::column::{EntryColumnRole as Role, EntryColumnType as Type, FixedColumn};
+use super::{EntryText, declare_columns};
 use crate::defect::Misfit;
 use crate::entry::{EntryFields, Slot};
 use crate::time::{Cursor, TimeResolver};
 
-const TIME: usize = 0;
-const HOST: usize = 1;
-const PROCESS_ID: usize = 2;
-const CLIENT_IP: usize = 3;
-const CLIENT_PORT: usize = 4;
-const FRONTEND: usize = 5;
-const BACKEND: usize = 6;
-const SERVER: usize = 7;
 /// The timers of HTTP, in the order of the line.
 const HTTP_TIMERS: &[usize] = &[8, 9, 10, 11, 12];
 /// The timers of TCP.
 const TCP_TIMERS: &[usize] = &[9, 10, 12];
-const STATUS: usize = 13;
-const BYTES_READ: usize = 14;
-const REQUEST_COOKIE: usize = 15;
-const RESPONSE_COOKIE: usize = 16;
-const TERMINATION_STATE: usize = 17;
 const CONNECTIONS: &[usize] = &[18, 19, 20, 21, 22];
 const QUEUES: &[usize] = &[23, 24];
-const CAPTURED_HEADERS: usize = 25;
-const MESSAGE: usize = 26;
 const REQUEST: RequestColumns = RequestColumns { request: MESSAGE, method: 27, path: 28, protocol: 29 };
 
-/// The names are those of HAProxy's manual; the timers are in milliseconds, and -1 if the connection ended before.
-pub(crate) const COLUMNS: &[FixedColumn] = &[
-    ("time", Type::Timestamp, Role::Time),
-    ("host", Type::Text, Role::Field),
-    ("process_id", Type::Text, Role::Field),
-    ("client_ip", Type::Text, Role::Field),
-    ("client_port", Type::Integer, Role::Field),
-    ("frontend_name", Type::Text, Role::Field),
-    ("backend_name", Type::Text, Role::Field),
-    ("server_name", Type::Text, Role::Field),
-    ("request_ms", Type::Integer, Role::Field),
-    ("queue_ms", Type::Integer, Role::Field),
-    ("connect_ms", Type::Integer, Role::Field),
-    ("response_ms", Type::Integer, Role::Field),
-    ("total_ms", Type::Integer, Role::Field),
-    ("status", Type::Integer, Role::Field),
-    ("bytes_read", Type::Integer, Role::Field),
-    ("captured_request_cookie", Type::Text, Role::Field),
-    ("captured_response_cookie", Type::Text, Role::Field),
-    ("termination_state", Type::Text, Role::Field),
-    ("actconn", Type::Integer, Role::Field),
-    ("feconn", Type::Integer, Role::Field),
-    ("beconn", Type::Integer, Role::Field),
-    ("srv_conn", Type::Integer, Role::Field),
-    ("retries", Type::Integer, Role::Field),
-    ("srv_queue", Type::Integer, Role::Field),
-    ("backend_queue", Type::Integer, Role::Field),
-    ("captured_headers", Type::Text, Role::Field),
-    ("message", Type::Text, Role::Message),
-    ("method", Type::Text, Role::Field),
-    ("path", Type::Text, Role::Field),
-    ("protocol", Type::Text, Role::Field),
-];
+// The names are those of HAProxy's manual; the timers are in milliseconds, and -1 if the connection ended before.
+declare_columns! {
+    COLUMNS:
+    TIME "time" Timestamp Time,
+    HOST "host" Text Field,
+    PROCESS_ID "process_id" Text Field,
+    CLIENT_IP "client_ip" Text Field,
+    CLIENT_PORT "client_port" Integer Field,
+    FRONTEND "frontend_name" Text Field,
+    BACKEND "backend_name" Text Field,
+    SERVER "server_name" Text Field,
+    _ "request_ms" Integer Field,
+    _ "queue_ms" Integer Field,
+    _ "connect_ms" Integer Field,
+    _ "response_ms" Integer Field,
+    _ "total_ms" Integer Field,
+    STATUS "status" Integer Field,
+    BYTES_READ "bytes_read" Integer Field,
+    REQUEST_COOKIE "captured_request_cookie" Text Field,
+    RESPONSE_COOKIE "captured_response_cookie" Text Field,
+    TERMINATION_STATE "termination_state" Text Field,
+    _ "actconn" Integer Field,
+    _ "feconn" Integer Field,
+    _ "beconn" Integer Field,
+    _ "srv_conn" Integer Field,
+    _ "retries" Integer Field,
+    _ "srv_queue" Integer Field,
+    _ "backend_queue" Integer Field,
+    CAPTURED_HEADERS "captured_headers" Text Field,
+    MESSAGE "message" Text Message,
+    _ "method" Text Field,
+    _ "path" Text Field,
+    _ "protocol" Text Field,
+}
 
 /// The message of HTTP is the request.
 pub(crate) const OVERLAPPING_COLUMNS: &[(&str, &str)] =

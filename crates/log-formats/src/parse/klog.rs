@@ -1,26 +1,19 @@
 //! klog of Kubernetes and glog, whose lines begin as `I0102 15:04:05.678901    1234 file.go:123] `.
 
-use super::EntryText;
-use crate::column::{EntryColumnRole as Role, EntryColumnType as Type, FixedColumn};
+use super::{EntryText, declare_columns};
 use crate::defect::Misfit;
 use crate::entry::{EntryFields, Slot};
 use crate::time::{Cursor, TimeResolver};
 
-const TIME: usize = 0;
-const LEVEL: usize = 1;
-const THREAD_ID: usize = 2;
-const FILE: usize = 3;
-const LINE: usize = 4;
-const MESSAGE: usize = 5;
-
-pub(crate) const COLUMNS: &[FixedColumn] = &[
-    ("time", Type::Timestamp, Role::Time),
-    ("level", Type::Text, Role::Severity),
-    ("thread_id", Type::Integer, Role::Field),
-    ("file", Type::Text, Role::Field),
-    ("line", Type::Integer, Role::Field),
-    ("message", Type::Text, Role::Message),
-];
+declare_columns! {
+    COLUMNS:
+    TIME "time" Timestamp Time,
+    LEVEL "level" Text Severity,
+    THREAD_ID "thread_id" Integer Field,
+    FILE "file" Text Field,
+    LINE "line" Integer Field,
+    MESSAGE "message" Text Message,
+}
 
 /// Info, warning, error, fatal and debug.
 const LEVELS: &[u8] = b"IWEFD";

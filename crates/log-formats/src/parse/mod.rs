@@ -23,6 +23,24 @@ use crate::entry::EntryFields;
 use crate::format::LogFormat;
 use crate::time::TimeResolver;
 
+/// Declares the columns of a format: the constant with the index of each, or `_`; its name, its type and its role.
+macro_rules! declare_columns {
+    (@index $next:expr, _ $($rest:tt)*) => {
+        declare_columns!(@index $next + 1, $($rest)*);
+    };
+    (@index $next:expr, $index:ident $($rest:tt)*) => {
+        const $index: usize = $next;
+        declare_columns!(@index $next + 1, $($rest)*);
+    };
+    (@index $next:expr,) => {};
+    ($columns:ident: $($index:tt $name:literal $type:ident $role:ident,)+) => {
+        declare_columns!(@index 0, $($index)+);
+        pub(crate) const $columns: &[$crate::column::FixedColumn] =
+            &[$(($name, $crate::column::EntryColumnType::$type, $crate::column::EntryColumnRole::$role)),+];
+    };
+}
+use declare_columns;
+
 /// An entry before its values are found.
 #[derive(Clone, Copy)]
 pub(crate) struct EntryText<'a> {

@@ -1,35 +1,27 @@
 //! The error log of nginx: the message, then what it was about, such as `client: 192.0.2.7, server: example.org`.
 
-use super::EntryText;
-use crate::column::{EntryColumnRole as Role, EntryColumnType as Type, FixedColumn};
+use super::{EntryText, declare_columns};
 use crate::defect::Misfit;
 use crate::entry::{EntryFields, Piece, Slot};
 use crate::time::{Cursor, TimeResolver};
 
-const TIME: usize = 0;
-const LEVEL: usize = 1;
-const PROCESS_ID: usize = 2;
-const THREAD_ID: usize = 3;
-const CONNECTION_ID: usize = 4;
-const MESSAGE: usize = 5;
-/// The first of the columns of [`SUBJECTS`].
-const SUBJECT: usize = 6;
-
-pub(crate) const COLUMNS: &[FixedColumn] = &[
-    ("time", Type::Timestamp, Role::Time),
-    ("level", Type::Text, Role::Severity),
-    ("process_id", Type::Integer, Role::Field),
-    ("thread_id", Type::Integer, Role::Field),
-    ("connection_id", Type::Integer, Role::Field),
-    ("message", Type::Text, Role::Message),
-    ("client", Type::Text, Role::Field),
-    ("server", Type::Text, Role::Field),
-    ("request", Type::Text, Role::Field),
-    ("subrequest", Type::Text, Role::Field),
-    ("upstream", Type::Text, Role::Field),
-    ("host", Type::Text, Role::Field),
-    ("referrer", Type::Text, Role::Field),
-];
+declare_columns! {
+    COLUMNS:
+    TIME "time" Timestamp Time,
+    LEVEL "level" Text Severity,
+    PROCESS_ID "process_id" Integer Field,
+    THREAD_ID "thread_id" Integer Field,
+    CONNECTION_ID "connection_id" Integer Field,
+    MESSAGE "message" Text Message,
+    // The first of the columns of [`SUBJECTS`].
+    SUBJECT "client" Text Field,
+    _ "server" Text Field,
+    _ "request" Text Field,
+    _ "subrequest" Text Field,
+    _ "upstream" Text Field,
+    _ "host" Text Field,
+    _ "referrer" Text Field,
+}
 
 /// The names that nginx writes after a message of HTTP. Those of mail and of streams become members.
 const SUBJECTS: [&str; 7] = ["client", "server", "request", "subrequest", "upstream", "host", "referrer"];

@@ -4,34 +4,27 @@
 //! `pid=`; the user and the database are `user@db` or follow `user=` and `db=`. Labels have the language of the server. A line with a
 //! label such as `DETAIL` belongs to the line before it of the same process.
 
-use super::EntryText;
-use crate::column::{EntryColumnRole as Role, EntryColumnType as Type, FixedColumn};
+use super::{EntryText, declare_columns};
 use crate::defect::Misfit;
 use crate::entry::{EntryFields, Piece, Slot};
 use crate::time::{Cursor, TimeResolver};
 
-const TIME: usize = 0;
-const USER: usize = 1;
-const DATABASE: usize = 2;
-const PROCESS_ID: usize = 3;
-const LEVEL: usize = 4;
-const MESSAGE: usize = 5;
-
-pub(crate) const COLUMNS: &[FixedColumn] = &[
-    ("log_time", Type::Timestamp, Role::Time),
-    ("user_name", Type::Text, Role::Field),
-    ("database_name", Type::Text, Role::Field),
-    ("process_id", Type::Integer, Role::Field),
-    ("error_severity", Type::Text, Role::Severity),
-    ("message", Type::Text, Role::Message),
-    ("detail", Type::Text, Role::Field),
-    ("hint", Type::Text, Role::Field),
-    ("internal_query", Type::Text, Role::Field),
-    ("context", Type::Text, Role::Field),
-    ("query", Type::Text, Role::Field),
-    ("location", Type::Text, Role::Field),
-    ("backtrace", Type::Text, Role::Field),
-];
+declare_columns! {
+    COLUMNS:
+    TIME "log_time" Timestamp Time,
+    USER "user_name" Text Field,
+    DATABASE "database_name" Text Field,
+    PROCESS_ID "process_id" Integer Field,
+    LEVEL "error_severity" Text Severity,
+    MESSAGE "message" Text Message,
+    _ "detail" Text Field,
+    _ "hint" Text Field,
+    _ "internal_query" Text Field,
+    _ "context" Text Field,
+    _ "query" Text Field,
+    _ "location" Text Field,
+    _ "backtrace" Text Field,
+}
 
 /// The labels of further lines of an entry, and their columns.
 const FURTHER_LABELS: [(&str, usize); 7] =

@@ -1,32 +1,22 @@
 //! syslog: RFC 5424, RFC 3164, and lines of `/var/log/syslog`, which have no priority.
 
-use super::{EntryText, structured_data};
-use crate::column::{EntryColumnRole as Role, EntryColumnType as Type, FixedColumn};
+use super::{EntryText, declare_columns, structured_data};
 use crate::defect::Misfit;
 use crate::entry::{EntryFields, Piece, Slot};
 use crate::time::{Cursor, TimeResolver};
 
-const TIME: usize = 0;
-const HOST: usize = 1;
-const APP: usize = 2;
-const PROCESS_ID: usize = 3;
-const MESSAGE_ID: usize = 4;
-const FACILITY: usize = 5;
-const SEVERITY: usize = 6;
-const PRIORITY: usize = 7;
-const MESSAGE: usize = 8;
-
-pub(crate) const COLUMNS: &[FixedColumn] = &[
-    ("time", Type::Timestamp, Role::Time),
-    ("host", Type::Text, Role::Field),
-    ("app", Type::Text, Role::Field),
-    ("process_id", Type::Text, Role::Field),
-    ("message_id", Type::Text, Role::Field),
-    ("facility", Type::Text, Role::Field),
-    ("severity", Type::Text, Role::Severity),
-    ("pri", Type::Integer, Role::Field),
-    ("message", Type::Text, Role::Message),
-];
+declare_columns! {
+    COLUMNS:
+    TIME "time" Timestamp Time,
+    HOST "host" Text Field,
+    APP "app" Text Field,
+    PROCESS_ID "process_id" Text Field,
+    MESSAGE_ID "message_id" Text Field,
+    FACILITY "facility" Text Field,
+    SEVERITY "severity" Text Severity,
+    PRIORITY "pri" Integer Field,
+    MESSAGE "message" Text Message,
+}
 
 /// The priority is a number for the facility and the severity.
 pub(crate) const OVERLAPPING_COLUMNS: &[(&str, &str)] = &[("pri", "facility"), ("pri", "severity")];
