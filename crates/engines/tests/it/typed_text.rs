@@ -1,7 +1,7 @@
 //! Text files with numbers of another format, and with declared types.
 
 use tidegate_core::Principal;
-use tidegate_engines::{ColumnType, NumberFormat, TextTableOptions};
+use tidegate_engines::{ColumnType, Inference, NumberFormat, TextTableOptions};
 use tidegate_query::Database as _;
 
 use crate::messy::open_with_options;
@@ -18,9 +18,12 @@ async fn numbers_with_decimal_commas_are_text_with_the_option_that_reads_them() 
     assert_eq!(node.rows("SELECT pieces FROM t WHERE id = 1").await, "1.000");
     let columns = node.database.columns("t", &Principal::anonymous()).await.unwrap();
     let comments: Vec<&str> = columns.iter().filter_map(|column| column.comment.as_deref()).collect();
-    let option = "tables: {t: {decimal: \",\", thousands: \".\"}}";
-    assert!(comments[0].starts_with("text, because line 2 of t.csv has \"12,5\"; "), "{comments:?}");
-    assert!(comments.len() == 3 && comments.iter().all(|comment| comment.ends_with(option)), "{comments:?}");
+    let [price, pieces, share] = comments.as_slice() else { panic!("{comments:?}") };
+    assert!(price.starts_with("text, because line 2 of t.csv has \"12,5\"; "), "{price}");
+    // The format of the table would decide what the points of `pieces` mean.
+    assert!(price.ends_with("tables: {t: {columns: {\"price\": 'number 1.234,5'}}}"), "{price}");
+    assert!(share.ends_with("tables: {t: {columns: {\"share\": 'number 1234,5'}}}"), "{share}");
+    assert!(pieces.contains("tables: {t: {decimal: \",\", thousands: \".\"}}; if they are decimal"), "{pieces}");
     let notes = node.database.column_notes().await.unwrap();
     assert!(notes[0].starts_with("t.pieces is text, because"), "{notes:?}");
     assert_eq!(notes.len(), 3);
@@ -30,8 +33,69 @@ async fn numbers_with_decimal_commas_are_text_with_the_option_that_reads_them() 
     assert_eq!(node.columns("t").await.unwrap(), "id bigint, price double, pieces bigint, share double");
     assert_eq!(node.rows("SELECT price, pieces, share FROM t").await, "12.5|1000|1.25\n1234.5|2500|null\n7.0|3000|3.0");
     assert!(node.database.column_notes().await.unwrap().is_empty());
-    // Without a comma in the file, a point is decimal.
+    // Without evidence of decimal commas, a point is decimal.
     assert_eq!(node.columns("points").await.unwrap(), "id bigint, pieces double");
+    // The options of the columns change no other column.
+    let options = declared(&[("price", "number 1.234,5"), ("share", "number 1234,5"), ("pieces", "number 1234.5")]);
+    let node = open_with_options(vec![folder.path()], &[("t", options)]);
+    assert_eq!(node.rows("SELECT price, pieces, share FROM t").await, "12.5|1.0|1.25\n1234.5|2.5|null\n7.0|3.0|3.0");
+}
+
+#[tokio::test]
+async fn points_in_files_with_dates_of_decimal_commas_are_not_taken_for_decimal_ones() {
+    let folder = Folder::with(&[
+        ("t.csv", "day;amount\n15.06.2025;1.234\n16.06.2025;7\n"),
+        ("english.csv", "day,amount\n15.06.2025,1.234\n16.06.2025,7\n"),
+        ("swiss.csv", "day;weight;price\n15.06.2025;1.234;9.90\n"),
+    ]);
+    let node = folder.database();
+    assert_eq!(node.columns("t").await.unwrap(), "day text, amount text");
+    assert_eq!(node.columns("english").await.unwrap(), "day text, amount double");
+    assert_eq!(node.columns("swiss").await.unwrap(), "day text, weight double, price double");
+    let notes = node.database.column_notes().await.unwrap();
+    let of_table: Vec<&String> = notes.iter().filter(|note| note.starts_with("t.")).collect();
+    let [amount, day] = of_table.as_slice() else { panic!("{notes:?}") };
+    assert!(amount.contains("has \"1.234\"; if points are between thousands, write "), "{amount}");
+    assert!(amount.contains("tables: {t: {decimal: \",\", thousands: \".\"}}"), "{amount}");
+    assert!(day.ends_with("; for dates, write in tidegate.yaml, under its database, tables: {t: {columns: {\"day\": 'date DD.MM.YYYY'}}}"), "{day}");
+    let types = declared(&[("day", "date DD.MM.YYYY")]);
+    let node = open_with_options(vec![folder.path()], &[("t", TextTableOptions { numbers: Some(GERMAN), ..types })]);
+    assert_eq!(node.rows("SELECT max(day), sum(amount) FROM t").await, "2025-06-16|1241");
+}
+
+#[tokio::test]
+async fn numbers_have_one_meaning_in_all_files_of_a_table() {
+    let folder = Folder::with(&[
+        ("parts/1.csv", "pieces;price\n1.000;7\n2;8\n"),
+        ("parts/2.csv", "pieces;price\n3;12,5\n"),
+        ("dates/1.csv", "day;pieces\n;1.000\n"),
+        ("dates/2.csv", "day;pieces\n15.06.2025;3\n"),
+    ]);
+    let node = folder.database();
+    assert_eq!(node.columns("parts").await.unwrap(), "pieces text, price text");
+    assert_eq!(node.columns("dates").await.unwrap(), "day text, pieces text");
+    assert_eq!(node.rows("SELECT pieces FROM parts ORDER BY 1").await, "1.000\n2\n3");
+}
+
+/// Values after the sample are evidence, too.
+#[tokio::test]
+async fn late_numbers_with_separators_have_the_meaning_of_their_table() {
+    let sampled = || TextTableOptions { infer: Some(Inference::Sample), ..TextTableOptions::default() };
+    let rows = "15.06.2025;7;5\n".repeat(60_000);
+    let folder = Folder::with(&[
+        ("points.csv", &format!("day;pieces;price\n{rows}15.06.2025;1.000;5\n")),
+        ("commas.csv", &format!("price;pieces\n{}12,5;1\n", "7;1.000\n".repeat(60_000))),
+    ]);
+    let node = open_with_options(vec![folder.path()], &[("points", sampled()), ("commas", sampled())]);
+    assert_eq!(node.columns("points").await.unwrap(), "day text, pieces bigint, price bigint");
+    assert_eq!(node.rows("SELECT max(length(CAST(pieces AS text))) FROM points").await, "5");
+    assert_eq!(node.columns("points").await.unwrap(), "day text, pieces text, price bigint");
+    assert_eq!(node.columns("commas").await.unwrap(), "price bigint, pieces double");
+    assert_eq!(node.rows("SELECT count(price) FROM commas").await, "60001");
+    assert_eq!(node.columns("commas").await.unwrap(), "price text, pieces text");
+    let notes = node.database.column_notes().await.unwrap();
+    let note = "commas.price is text, because line 60002 of commas.csv has \"12,5\"; for decimal commas, write ";
+    assert!(notes.iter().any(|found| found.starts_with(note)), "{notes:?}");
 }
 
 /// With options of their own, the files of a folder would be separate tables.
@@ -45,7 +109,7 @@ async fn notes_of_a_folder_are_about_all_its_files() {
     ]);
     let expected = [
         "others.c is text, because it is text in others/2.csv and decimal(38,0) in files before it",
-        "parts.a is text, because line 2 of parts/2.csv has \"2,5\"; for decimal commas, write in tidegate.yaml, under its \
+        "parts.a is text, because line 2 of parts/1.csv has \"1,5\"; for decimal commas, write in tidegate.yaml, under its \
          database, tables: {parts: {decimal: \",\"}}",
     ];
     assert_eq!(folder.database().database.column_notes().await.unwrap(), expected);
@@ -116,4 +180,8 @@ async fn strings_of_json_have_declared_forms() {
     let folder = Folder::with(&[("t.json", "{\"day\":\"15.06.2025\"}\n{\"day\":null}\n")]);
     let node = open_with_options(vec![folder.path()], &[("t", declared(&[("day", "date DD.MM.YYYY")]))]);
     assert_eq!(node.rows("SELECT day FROM t").await, "2025-06-15\nnull");
+    // Numbers of JSON have a point.
+    let folder = Folder::with(&[("t.json", "{\"sum\":\"1.234,5\"}\n{\"sum\":1234.5}\n")]);
+    let node = open_with_options(vec![folder.path()], &[("t", declared(&[("sum", "number 1.234,5")]))]);
+    assert_eq!(node.rows("SELECT sum FROM t").await, "1234.5\n1234.5");
 }

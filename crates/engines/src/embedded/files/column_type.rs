@@ -6,11 +6,12 @@ use datafusion::arrow::datatypes::DataType;
 use tidegate_log_formats::EntryTimeFormat;
 use tidegate_query::DeclaredType;
 
+use super::number_format::NumberFormat;
 use super::type_widening::{TEXT_INSTANT, TEXT_TIMESTAMP};
 
 /// The types of columns of files, for messages.
 const TYPES: &str = "string (text), integer (bigint), number (double precision), decimal(P,S) (numeric), boolean, date, timestamp and \
-                     timestamptz; the last three may have a form: date DD.MM.YYYY";
+                     timestamptz; times may have a form, date DD.MM.YYYY, and so may numbers: number 1.234,5";
 
 /// The declared type of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,10 +34,13 @@ pub enum ColumnType {
     Instant,
     /// One of the last three, written in this form.
     Formed(Box<ColumnType>, Arc<EntryTimeFormat>),
+    /// A type of numbers, written in this format.
+    FormedNumber(Box<ColumnType>, NumberFormat),
 }
 
 impl ColumnType {
-    /// Parses the name of a type, and the form behind it: `decimal(10,2)`, `timestamp DD.MM.YYYY HH24:MI`, `date %d.%m.%Y`.
+    /// Parses the name of a type, and the form behind it: `decimal(10,2)`, `timestamp DD.MM.YYYY HH24:MI`, `date %d.%m.%Y`,
+    /// `number 1.234,5`.
     ///
     /// # Errors
     /// What is wrong, and what would be right.
@@ -60,9 +64,13 @@ impl ColumnType {
                 let form = read_form(form, &plain)?;
                 Ok(Self::Formed(Box::new(plain), Arc::new(form)))
             }
-            (form, _) => {
-                Err(format!("{form:?} is no part of a type; only date, timestamp and timestamptz have a form"))
-            }
+            (form, Self::Integer | Self::Number | Self::Decimal(..)) => match NumberFormat::from_example(form) {
+                Some(format) => Ok(Self::FormedNumber(Box::new(plain), format)),
+                None => Err(format!(
+                    "{form:?} is no form of numbers; write 1234.5 as the column has it, such as 1234,5 or 1.234,5"
+                )),
+            },
+            (form, _) => Err(format!("{form:?} is no part of a type; only types of times and of numbers have a form")),
         }
     }
 
@@ -76,15 +84,23 @@ impl ColumnType {
             Self::Date => DataType::Date32,
             Self::Timestamp => TEXT_TIMESTAMP,
             Self::Instant => TEXT_INSTANT.clone(),
-            Self::Formed(plain, _) => plain.data_type(),
+            Self::Formed(plain, _) | Self::FormedNumber(plain, _) => plain.data_type(),
         }
     }
 
     /// The type without a form.
     pub(crate) fn plain(&self) -> &Self {
         match self {
-            Self::Formed(plain, _) => plain,
+            Self::Formed(plain, _) | Self::FormedNumber(plain, _) => plain,
             plain => plain,
+        }
+    }
+
+    /// The declared format of numbers.
+    pub(crate) fn number_format(&self) -> Option<NumberFormat> {
+        match self {
+            Self::FormedNumber(_, format) => Some(*format),
+            _ => None,
         }
     }
 
@@ -124,13 +140,17 @@ mod tests {
         let formed = ColumnType::parse("date DD.MM.YYYY").unwrap();
         assert_eq!(formed, ColumnType::parse("date %d.%m.%Y").unwrap());
         assert_eq!((formed.data_type(), formed.form().is_some()), (DataType::Date32, true));
+        let formed = ColumnType::parse("decimal(10,2) 1.234,5").unwrap();
+        assert_eq!(formed.number_format(), Some(NumberFormat { decimal: ',', thousands: Some('.') }));
+        assert_eq!(formed.plain(), &ColumnType::Decimal(10, 2));
         assert_eq!(ColumnType::parse("timestamptz YYYY-MM-DD HH24:MI TZH").unwrap().data_type(), *TEXT_INSTANT);
         for (wrong, part) in [
             ("", "there is no type \"\""),
             ("moment", "there are string (text), integer (bigint)"),
             ("smallint", "there is no type \"smallint\""),
             ("decimal(3,4)", "there is no type"),
-            ("integer DD", "\"DD\" is no part of a type"),
+            ("boolean DD", "\"DD\" is no part of a type"),
+            ("integer DD", "\"DD\" is no form of numbers; write 1234.5 as the column has it"),
             ("date DD.MM.JJJJ", "has an unknown letter at character 7"),
             ("date DD.MM.", "has no year"),
             ("date any", "has no year"),

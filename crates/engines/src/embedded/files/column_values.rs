@@ -34,7 +34,7 @@ impl TextReading {
     pub(crate) fn new(declared: Option<&ColumnType>, data_type: &DataType, numbers: Option<NumberFormat>) -> Self {
         Self {
             origin: if declared.is_some() { TypeOrigin::Declared } else { TypeOrigin::Inferred },
-            numbers: numbers.filter(|_| data_type.is_numeric()),
+            numbers: declared.and_then(ColumnType::number_format).or(numbers).filter(|_| data_type.is_numeric()),
             form: declared.and_then(ColumnType::form).cloned(),
         }
     }
@@ -78,8 +78,9 @@ impl ColumnValues {
         }
     }
 
+    /// As [`ColumnValues::append`], for a number in the notation of programs, whatever format texts have.
     #[inline]
-    fn append_plain(&mut self, text: &str, TextReading { origin, form, .. }: &TextReading) -> Option<()> {
+    pub(crate) fn append_plain(&mut self, text: &str, TextReading { origin, form, .. }: &TextReading) -> Option<()> {
         match self {
             Self::Text(values) => values.append_value(text),
             Self::Integer(values) => values.append_value(parse_integer(text, *origin)?),

@@ -71,7 +71,7 @@ pub(crate) use json_types::JsonColumns;
 pub(crate) use log_table::LogDialect;
 pub(crate) use logical_types::{UUID_BYTES, WIDE_BYTES, arrow_table_schema, is_read_as_bytes};
 pub(crate) use names::column_names;
-pub(crate) use number_evidence::late_type_note;
+pub(crate) use number_evidence::NumberEvidence;
 pub(crate) use number_format::is_null_marker;
 pub(crate) use path_sandbox::io_error_reason;
 pub(crate) use probe::{
@@ -87,5 +87,5 @@ pub(crate) use table::{ColumnCorrections, FileTable, TableFile};
 pub(crate) use table_builder::from_location;
 pub(crate) use table_options::{CsvDialect, TableDeclarations, suggest_yaml};
 pub(crate) use text_reader::{ReadBudget, TextDecoding, open_decompressed, open_text, read_error_reason};
-pub(crate) use text_value::{cut_value, infer_type};
+pub(crate) use text_value::{cut_value, infer_type, type_note};
 pub(crate) use type_widening::{CoercionMode, replace_null_type, wider};

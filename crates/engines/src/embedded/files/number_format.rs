@@ -17,6 +17,24 @@ pub struct NumberFormat {
 }
 
 impl NumberFormat {
+    /// The format in which `example` is the number 1234.5: `1.234,5`.
+    pub(crate) fn from_example(example: &str) -> Option<Self> {
+        let rest = example.strip_prefix('1')?;
+        let (thousands, rest) = match rest.strip_prefix("234") {
+            Some(rest) => (None, rest),
+            None => split_separator(rest)
+                .and_then(|(separator, rest)| Some((Some(separator), rest.strip_prefix("234")?)))?,
+        };
+        let (decimal, rest) = split_separator(rest)?;
+        (rest == "5" && thousands != Some(decimal)).then_some(Self { decimal, thousands })
+    }
+
+    /// The number 1234.5 in this format.
+    pub(crate) fn example(self) -> String {
+        let thousands = self.thousands.map(String::from).unwrap_or_default();
+        format!("1{thousands}234{}5", self.decimal)
+    }
+
     /// Converts `value` to plain notation: `-1.234,5` becomes `-1234.5`. `None` if it is not a number in this format.
     pub(crate) fn normalize<'v>(self, value: &'v str) -> Option<String> {
         let unsigned = value.strip_prefix('-').unwrap_or(value);
@@ -43,6 +61,12 @@ impl NumberFormat {
         let exponent = exponent.map(|digits| format!("e{digits}")).unwrap_or_default();
         Some(format!("{sign}{}{fraction}{exponent}", groups.concat()))
     }
+}
+
+/// The separator that `text` begins with, and what follows it.
+fn split_separator(text: &str) -> Option<(char, &str)> {
+    let separator = text.chars().next().filter(|first| !first.is_alphanumeric() && !matches!(first, '-' | '+'))?;
+    Some((separator, text.strip_prefix(separator)?))
 }
 
 #[cfg(test)]
@@ -74,5 +98,23 @@ mod tests {
         assert_eq!(swiss.normalize("1'234.5").as_deref(), Some("1234.5"));
         let plain = NumberFormat { decimal: ',', thousands: None };
         assert_eq!(plain.normalize("1.234"), None);
+    }
+
+    #[test]
+    fn a_format_is_declared_by_an_example() {
+        for (example, decimal, thousands) in [
+            ("1234.5", '.', None),
+            ("1234,5", ',', None),
+            ("1.234,5", ',', Some('.')),
+            ("1'234.5", '.', Some('\'')),
+            ("1\u{a0}234,5", ',', Some('\u{a0}')),
+        ] {
+            let format = NumberFormat { decimal, thousands };
+            assert_eq!(NumberFormat::from_example(example), Some(format), "{example}");
+            assert_eq!(format.example(), example);
+        }
+        for wrong in ["", "1", "1234", "1.234.5", "1234,50", "12345", "1x234,5", "1-234,5", "1.234", "DE"] {
+            assert_eq!(NumberFormat::from_example(wrong), None, "{wrong}");
+        }
     }
 }

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use super::delta_table::DeltaFiles;
 use super::file_kind::Compression;
 use super::file_version::{FileVersion, PathVersion};
+use super::number_evidence::NumberEvidence;
 use super::number_format::NumberFormat;
 use super::probe::ContentFormat;
 use super::table_builder::to_location;
@@ -125,6 +126,8 @@ pub(crate) struct ColumnCorrection {
     pub(crate) has_markers: bool,
     /// Why the column does not have the type of its first values.
     pub(crate) note: Option<String>,
+    /// The separators in the values that did not fit.
+    pub(crate) evidence: NumberEvidence,
 }
 
 /// The version of a file that was read last, and its corrections by column name.
@@ -145,6 +148,10 @@ impl ColumnCorrections {
             correction.wider = Some(column);
             correction.note = note;
         });
+    }
+
+    pub(crate) fn record_separators(&self, location: &str, file: FileVersion, column: &str, evidence: &NumberEvidence) {
+        self.record(location, file, column, |correction| correction.evidence.merge(evidence));
     }
 
     pub(crate) fn record_null_marker(&self, location: &str, file: FileVersion, column: &str) {

@@ -16,10 +16,11 @@ use super::file_kind::Compression;
 use super::file_version::{FileVersion, PathVersion};
 use super::json_types::{ABSENT_NOTE, merge_json_fields};
 use super::layout::{CandidateOrigin, Partitions, TableCandidate};
+use super::number_evidence::{NumberEvidence, ReviewedColumn, review_separators};
 use super::partitions::{partition_column, partition_value};
 use super::probe::{ContentFormat, FileProfile};
 use super::table::{ColumnCorrection, ColumnCorrections, FileTable, RecentRows, TableFile};
-use super::table_options::suggest_for_table;
+use super::table_options::{CsvDialect, suggest_for_table, suggest_yaml};
 use super::type_widening::{CoercionMode, merge_fields, replace_null_types, wider};
 use super::walk::DataFile;
 
@@ -120,13 +121,15 @@ fn merge_columns(
     corrections: &ColumnCorrections,
 ) -> Result<MergedFiles, String> {
     let mut united: Option<Fields> = None;
-    let (mut null_marker_columns, mut type_notes) = (BTreeSet::new(), BTreeMap::new());
+    let (mut null_marker_columns, mut type_notes, mut evidence) = (BTreeSet::new(), BTreeMap::new(), Vec::new());
     let profiles = || files.iter().filter_map(|(file, _, probed)| Some((file, probed.as_ref()?)));
     for (file, probed) in profiles() {
         null_marker_columns.extend(probed.null_marker_columns.iter().cloned());
         let of_table = |note: &String| suggest_for_table(note, &file.location, table);
         type_notes.extend(probed.type_notes.iter().map(|(name, note)| (name.clone(), of_table(note))));
         let fields = probed.schema.fields();
+        evidence.resize_with(probed.evidence.len(), NumberEvidence::default);
+        evidence.iter_mut().zip(&probed.evidence).for_each(|(all, of_file)| all.merge(of_file));
         united = Some(match &united {
             None => fields.clone(),
             Some(before) => {
@@ -149,7 +152,10 @@ fn merge_columns(
         let Some(version) = version_of(file, probed.as_deref()) else { continue };
         let Some(of_file) = corrections.corrections_for(&file.location, &version) else { continue };
         let mut columns = Vec::new();
-        for (name, ColumnCorrection { wider, has_markers, note }) in of_file {
+        for (name, ColumnCorrection { wider, has_markers, note, evidence: late }) in of_file {
+            if let Some(all) = corrected.find(&name).and_then(|(position, _)| evidence.get_mut(position)) {
+                all.merge(&late);
+            }
             type_notes.extend(note.map(|note| (name.clone(), suggest_for_table(&note, &file.location, table))));
             columns.extend(wider);
             if has_markers {
@@ -163,7 +169,34 @@ fn merge_columns(
         let reason = "JSON, because its values are objects or arrays in some files and something else in others";
         type_notes.entry(column.name().clone()).or_insert_with(|| reason.to_owned());
     }
+    if let (ContentFormat::Csv(dialect), Some((first, _))) = (format, profiles().next()) {
+        let suggest = |option: &str| suggest_for_table(&suggest_yaml(&first.location, option), &first.location, table);
+        corrected = review_numbers(dialect, &corrected, evidence, suggest, &mut type_notes);
+    }
     Ok(MergedFiles { probed, corrected, null_marker_columns, type_notes })
+}
+
+/// The columns of CSV files, after what their numbers mean in one column was compared with the numbers of the others. Adds why
+/// columns are text.
+fn review_numbers(
+    dialect: &CsvDialect,
+    fields: &Fields,
+    mut evidence: Vec<NumberEvidence>,
+    suggest: impl Fn(&str) -> String,
+    type_notes: &mut BTreeMap<String, String>,
+) -> Fields {
+    evidence.resize_with(fields.len(), NumberEvidence::default);
+    let mut columns = Vec::with_capacity(fields.len());
+    for (field, evidence) in fields.iter().zip(evidence) {
+        columns.push(ReviewedColumn { name: field.name(), evidence, data_type: field.data_type().clone() });
+    }
+    let notes = review_separators(&mut columns, dialect.numbers, dialect.characters.delimiter == b',', suggest);
+    let name = |position: usize| fields.get(position).map(|field| field.name().clone());
+    type_notes.extend(notes.into_iter().filter_map(|(position, note)| Some((name(position)?, note))));
+    let as_reviewed = |(field, column): (&FieldRef, ReviewedColumn<'_>)| {
+        Arc::new(field.as_ref().clone().with_data_type(column.data_type))
+    };
+    fields.iter().zip(columns).map(as_reviewed).collect()
 }
 
 /// Adds why columns of text files are text that are something else in the files before the one at `location`.

@@ -203,7 +203,7 @@ fn append_scalar(
             values.append_null();
             return Ok(());
         }
-        JsonKind::Number if kinds != Booleans => values.append(cursor.number()?, reading),
+        JsonKind::Number if kinds != Booleans => values.append_plain(cursor.number()?, reading),
         JsonKind::Boolean(value) if kinds != Numbers => values.append(if value { "true" } else { "false" }, reading),
         JsonKind::String if matches!(kinds, Scalars | Declared) => values.append(cursor.string()?, reading),
         JsonKind::Array | JsonKind::Object if is_declared => values.append(cursor.raw_value()?, reading),

@@ -12,8 +12,8 @@ use tidegate_query::field_type_name;
 use super::csv_rows::{CsvRowsError, Misfit};
 use super::json_rows::{JsonMisfit, JsonRowsError};
 use crate::embedded::files::{
-    CoercionMode, ColumnCorrections, Compression, FileVersion, NumberFormat, TextTableOptions, cut_value, infer_type,
-    is_null_marker, late_type_note, read_error_reason, suggest_yaml, wider,
+    CoercionMode, ColumnCorrections, Compression, FileVersion, NumberEvidence, NumberFormat, TextTableOptions,
+    cut_value, infer_type, is_null_marker, read_error_reason, suggest_yaml, type_note, wider,
 };
 
 /// Why a file could not be read to its end, for callers.
@@ -131,13 +131,18 @@ impl ReadContext<'_> {
         let wide = if wide == expected { DataType::Utf8 } else { wide };
         match self.file {
             Some(file) if !self.is_declared(column) && expected != wide => {
-                let suggest = |option: &str| suggest_yaml(self.location, option);
-                let types = (&expected, &wide);
-                let note = late_type_note((value, line, self.location), types, self.numbers, self.schema, suggest);
+                let note = type_note(&expected, &wide, value, line, self.location);
+                let evidence = NumberEvidence::of_value(value, line, self.location);
+                self.corrections.record_separators(self.location, file, column, &evidence);
                 let field = Arc::new(Field::new(column, wide, true));
                 let declared = declared_type_name(field.data_type());
                 self.corrections.record_column(self.location, file, field, note);
-                self.corrected_failure(message, &format!("columns: {{{column:?}: {declared}}}"))
+                // Other values decide what the points mean.
+                let option = match evidence.has_ambiguous_points() {
+                    true => "infer: full".to_owned(),
+                    false => format!("columns: {{{column:?}: {declared}}}"),
+                };
+                self.corrected_failure(message, &option)
             }
             _ => ReadFailure::new(message),
         }
@@ -257,6 +262,7 @@ mod tests {
                 wider: Some(Arc::new(Field::new("id", DataType::Utf8, true))),
                 has_markers: false,
                 note: Some("text, because line 7 of a.csv has \"x\"".to_owned()),
+                evidence: NumberEvidence::of_value("x", 7, "a.csv"),
             })
         );
         let widened = |value: &str| of_csv(value).1.unwrap().wider.unwrap().data_type().clone();

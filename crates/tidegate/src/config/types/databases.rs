@@ -233,8 +233,9 @@ pub(crate) struct TableConfig {
     /// the first rows; a later value that does not fit corrects the type. Default: full up to 8 MiB, else sample.
     pub(crate) infer: Option<InferConfig>,
     /// Types of columns by name: string, integer, number, decimal(P,S), boolean, date, timestamp or timestamptz, or the names that
-    /// PostgreSQL has for them. The last three may have a form: date DD.MM.YYYY. Tables of an ingest folder have more types, and
-    /// not null after a type. Default: detected.
+    /// PostgreSQL has for them. The last three may have a form: date DD.MM.YYYY. Types of numbers may have the number 1234.5 as
+    /// the column has it: number 1.234,5. Tables of an ingest folder have more types, and not null after a type. Default:
+    /// detected.
     pub(crate) columns: ColumnTypes,
     /// Log files: the format of their lines: combined, common, nginx_error, apache_error, haproxy, cri, klog, syslog,
     /// logfmt, json, csvlog, jsonlog or postgresql (text) of PostgreSQL, or pattern. For a file without the name of a table,

@@ -37,7 +37,7 @@ fn reports_invalid_csv_options() {
     error: the configuration cannot be used
     tidegate.yaml:4:23: databases[0].tables.orders.delimiter: "||" is not one ASCII character; write one, or tab
     tidegate.yaml:4:40: databases[0].tables.orders.comment: "A note" is not one ASCII character; write one, or tab; lines that begin with it are skipped, and it is no description
-    tidegate.yaml:4:67: databases[0].tables.orders.columns.id: there is no type "whole"; there are string (text), integer (bigint), number (double precision), decimal(P,S) (numeric), boolean, date, timestamp and timestamptz; the last three may have a form: date DD.MM.YYYY
+    tidegate.yaml:4:67: databases[0].tables.orders.columns.id: there is no type "whole"; there are string (text), integer (bigint), number (double precision), decimal(P,S) (numeric), boolean, date, timestamp and timestamptz; times may have a form, date DD.MM.YYYY, and so may numbers: number 1.234,5
     "#);
 }
 

@@ -172,3 +172,21 @@ fn the_advice_for_a_late_value_works_in_one_command() {
         assert_eq!(last, json!([{"a": expected}]), "{advice}");
     }
 }
+
+/// The format of the table would make the latitude a whole number.
+#[test]
+fn the_advice_for_numbers_changes_no_other_column() {
+    let configured = folder("t.csv", b"place;lat;price\nBerlin;52.520;1.234,50\nRom;41.902;7,5\n", "");
+    let found = configured.run(&["doctor"]).stdout;
+    let note =
+        |column: &str| found.lines().find(|line| line.contains(&format!("t.{column} is text"))).unwrap().to_owned();
+    let advice = declaration(&note("price")).to_owned();
+    assert_eq!(advice, "tables: {t: {columns: {\"price\": 'number 1.234,5'}}}");
+    configured.write(&configuration(&advice));
+    let expected = json!([{"lat": "52.520", "price": 1234.5}, {"lat": "41.902", "price": 7.5}]);
+    assert_eq!(rows(&configured, "SELECT lat, price FROM t"), expected);
+    assert!(note("lat").ends_with("if they are decimal, columns: {\"lat\": 'number 1234.5'}"), "{found}");
+    configured.write(&configuration("tables: {t: {columns: {price: 'number 1.234,5', lat: 'number 1234.5'}}}"));
+    let expected = json!([{"lat": 52.52, "price": 1234.5}, {"lat": 41.902, "price": 7.5}]);
+    assert_eq!(rows(&configured, "SELECT lat, price FROM t"), expected);
+}

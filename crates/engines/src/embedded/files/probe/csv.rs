@@ -188,13 +188,13 @@ impl CsvFile<'_> {
         &self,
         dialect: CsvDialect,
         header: &[String],
-        mut columns: ColumnTypes,
+        columns: ColumnTypes,
         rows: Option<u64>,
         row_bytes: Option<u64>,
     ) -> Result<FileProfile, String> {
         let names = column_names(header, dialect.has_header);
         self.options.check_columns(&names)?;
-        let notes = columns.finish(self.location);
+        let notes = columns.notes(self.location);
         let is_detected = |name: &String| !self.options.columns.contains_key(name);
         let as_declared = |(name, found): (&String, &DataType)| {
             self.options.columns.get(name).map_or_else(|| found.clone(), |column| column.data_type())
@@ -211,6 +211,8 @@ impl CsvFile<'_> {
                     Some((names.get(position).filter(|name| is_detected(name))?.clone(), note))
                 })
                 .collect(),
+            evidence: columns
+                .into_evidence(self.location, |position| names.get(position).is_some_and(|name| !is_detected(name))),
             ..FileProfile::new(ContentFormat::Csv(dialect), text_schema(&names, &types))
         })
     }

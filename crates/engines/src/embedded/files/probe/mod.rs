@@ -19,6 +19,7 @@ use super::file_kind::{Compression, FileKind, NamedFormat};
 use super::file_version::FileIdentity;
 use super::limits::FileLimits;
 use super::log_table::LogDialect;
+use super::number_evidence::NumberEvidence;
 use super::path_sandbox::{PathSandbox, io_error_reason};
 use super::sheets::{number_notes, read_workbook};
 use super::table_options::{CsvDialect, TableDeclarations, suggest_yaml};
@@ -92,6 +93,8 @@ pub(crate) struct FileProfile {
     pub(crate) null_marker_columns: BTreeSet<String>,
     /// Why columns do not have the type of their first values, by name.
     pub(crate) type_notes: BTreeMap<String, String>,
+    /// The separators in the numbers of each column of a CSV file.
+    pub(crate) evidence: Vec<NumberEvidence>,
     /// The sheets of a workbook, by name. Then `format` and the columns are those of the first sheet.
     pub(crate) sheets: Vec<(String, Result<Arc<FileProfile>, String>)>,
     /// The file that was probed.
@@ -101,9 +104,20 @@ pub(crate) struct FileProfile {
 impl FileProfile {
     /// The profile of a file of which only the columns are known.
     pub(crate) fn new(format: ContentFormat, schema: SchemaRef) -> Self {
-        let (null_marker_columns, type_notes, sheets) = Default::default();
+        let (null_marker_columns, type_notes, evidence, sheets) = Default::default();
         let (rows, row_bytes, statistics, identity) = (None, None, None, None);
-        Self { format, schema, rows, row_bytes, statistics, null_marker_columns, type_notes, sheets, identity }
+        Self {
+            format,
+            schema,
+            rows,
+            row_bytes,
+            statistics,
+            null_marker_columns,
+            type_notes,
+            evidence,
+            sheets,
+            identity,
+        }
     }
 }
 

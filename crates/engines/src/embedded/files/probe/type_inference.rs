@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use datafusion::arrow::datatypes::DataType;
 
-use super::super::number_evidence::{NumberEvidence, review_separators};
+use super::super::number_evidence::NumberEvidence;
 use super::super::number_format::{NumberFormat, is_null_marker};
-use super::super::table_options::suggest_yaml;
 use super::super::text_value::{TypeOrigin, infer_type, parse_float, type_note};
 use super::super::type_widening::{CoercionMode, wider};
 
@@ -89,18 +88,23 @@ impl ColumnTypes {
         }
     }
 
-    /// Ends the inference: why columns do not have the type of their first values, by position. Columns with points that may be
-    /// between thousands are text from now on.
-    pub(super) fn finish(&mut self, location: &str) -> BTreeMap<usize, String> {
+    /// Why columns do not have the type of their first values, by position.
+    pub(super) fn notes(&self, location: &str) -> BTreeMap<usize, String> {
         let note = |(position, change): (&usize, &TypeChange)| {
             let data_type = self.types.get(*position)?;
             let note = type_note(&change.earlier, data_type, &change.value, change.line, location)?;
             Some((*position, note))
         };
-        let mut notes: BTreeMap<usize, String> = self.changes.iter().filter_map(note).collect();
-        let suggest = |option: &str| suggest_yaml(location, option);
-        notes.extend(review_separators(&self.evidence, &mut self.types, self.numbers, location, suggest));
-        notes
+        self.changes.iter().filter_map(note).collect()
+    }
+
+    /// The separators in the values of each column. `is_declared`: whether the configuration declares its type.
+    pub(super) fn into_evidence(self, location: &str, is_declared: impl Fn(usize) -> bool) -> Vec<NumberEvidence> {
+        let complete = |(position, evidence): (usize, NumberEvidence)| {
+            let evidence = evidence.at_location(location);
+            if is_declared(position) { evidence.declared() } else { evidence }
+        };
+        self.evidence.into_iter().enumerate().map(complete).collect()
     }
 
     pub(super) fn typed_null_marker_columns<'a>(&self, names: &'a [String]) -> impl Iterator<Item = &'a String> {

@@ -15,7 +15,7 @@ use tidegate_query::field_type_name;
 use super::super::column_type::ColumnType;
 use super::super::column_values::{ColumnValues, TextReading};
 use super::super::names::column_names;
-use super::super::number_evidence::{NumberEvidence, review_separators};
+use super::super::number_evidence::{NumberEvidence, ReviewedColumn, review_separators};
 use super::super::number_format::{NumberFormat, is_null_marker};
 use super::super::table_options::TextTableOptions;
 use super::super::text_value::{TypeOrigin, cut_value, infer_type, parse_float, parse_integer};
@@ -290,20 +290,28 @@ pub(in super::super) fn number_notes(
     suggest: impl Fn(&str) -> String,
 ) -> BTreeMap<String, String> {
     let schema = rows.schema();
-    let mut evidence = vec![NumberEvidence::default(); rows.num_columns()];
-    let mut types = vec![DataType::Null; rows.num_columns()];
-    for (position, (evidence, data_type)) in evidence.iter_mut().zip(&mut types).enumerate() {
-        let is_detected = !options.columns.contains_key(schema.field(position).name());
-        let Some(texts) = rows.column(position).as_string_opt::<i32>().filter(|_| is_detected) else { continue };
-        *data_type = DataType::Utf8;
-        for text in texts.iter().flatten().filter(|text| options.null.is_some() || !is_null_marker(text)) {
-            evidence.learn(text, &infer_type(text, None), 0);
+    let (mut columns, location) = (Vec::new(), format!("the sheet {sheet:?}"));
+    for (field, column) in schema.fields().iter().zip(rows.columns()) {
+        // Options of numbers are for texts only.
+        let texts = column.as_string_opt::<i32>();
+        let mut evidence = NumberEvidence::default();
+        for text in texts.into_iter().flat_map(|texts| texts.iter().flatten()) {
+            if options.null.is_some() || !is_null_marker(text) {
+                evidence.learn(text, &infer_type(text, None), 0);
+            }
             if !evidence.is_open() {
                 break;
             }
         }
+        let evidence = evidence.at_location(&location);
+        let is_declared = options.columns.contains_key(field.name());
+        columns.push(ReviewedColumn {
+            name: field.name(),
+            evidence: if is_declared { evidence.declared() } else { evidence },
+            data_type: texts.map_or(DataType::Null, |_| DataType::Utf8),
+        });
     }
-    let notes = review_separators(&evidence, &mut types, options.numbers, &format!("the sheet {sheet:?}"), suggest);
+    let notes = review_separators(&mut columns, options.numbers, false, suggest);
     notes.into_iter().map(|(position, note)| (schema.field(position).name().clone(), note)).collect()
 }
 
