@@ -28,6 +28,15 @@ struct SampleRecord {
     /// Whether one of its values has a type. The name of a column has none, unless it is a year. Unknown after the first
     /// records.
     has_typed_values: bool,
+    /// Whether an empty line, or a record without values, separates it from the record before it.
+    is_after_blank: bool,
+}
+
+impl SampleRecord {
+    /// Whether it has so few values that it is a title and no header of a table with so many columns.
+    fn is_title(&self, columns: usize) -> bool {
+        self.filled <= 1 || self.filled * 2 <= columns
+    }
 }
 
 /// The number of records among which the header of a table after padded titles is looked for.
@@ -41,7 +50,7 @@ fn read_records(sample: &[u8], characters: CsvCharacters) -> Vec<SampleRecord> {
     };
     let characters = CsvCharacters { quotes, ..characters };
     let mut records = CsvRecords::new(sample, ReadBudget::new(usize::MAX), characters, None, 0);
-    let mut found = Vec::new();
+    let (mut found, mut next_line, mut is_blank) = (Vec::new(), 0, false);
     while let Ok(Some(record)) = records.next() {
         if record.has_line_break() {
             let line = usize::try_from(record.line - 1).unwrap_or(usize::MAX);
@@ -49,7 +58,11 @@ fn read_records(sample: &[u8], characters: CsvCharacters) -> Vec<SampleRecord> {
             let last = record.fields().enumerate().filter(|(_, field)| is_filled(field)).last();
             let has_typed_values = found.len() > PADDED_TITLES_MAX || record.fields().any(|field| is_typed(&field));
             let filled = last.map_or(0, |(position, _)| position + 1);
-            found.push(SampleRecord { line, values: record.len(), filled, has_typed_values });
+            let is_after_blank = is_blank || line > next_line;
+            found.push(SampleRecord { line, values: record.len(), filled, has_typed_values, is_after_blank });
+            let breaks = |field: Cow<'_, str>| field.matches(char::from(characters.line_break)).count();
+            next_line = line + 1 + record.fields().map(breaks).sum::<usize>();
+            is_blank = filled == 0;
         }
     }
     found
@@ -71,7 +84,7 @@ fn most_frequent_value_count(records: &[SampleRecord]) -> Option<(usize, usize)>
 /// The number of lines before the table of a file that begins with `sample`, if there are any.
 pub(crate) fn count_lines_before_header(sample: &[u8], characters: CsvCharacters) -> Option<usize> {
     let records = read_records(sample, characters);
-    count_preamble_lines(&records).or_else(|| count_padded_lines(&records))
+    count_title_lines(&records).or_else(|| count_preamble_lines(&records)).or_else(|| count_padded_lines(&records))
 }
 
 /// The lines before the header of a table.
@@ -88,11 +101,37 @@ pub(crate) fn detect_preamble(sample: &[u8], found: CsvCharacters, delimiters: &
     let with_found = read_records(sample, found);
     let usual = most_frequent_value_count(&with_found).map(|(values, _)| values);
     if usual.is_some_and(|values| values > 1) && with_found.first().map(|first| first.values) == usual {
-        return count_padded_lines(&with_found).map(|lines| Preamble { lines, is_padded: true });
+        let lines = count_title_lines(&with_found).or_else(|| count_padded_lines(&with_found));
+        return lines.map(|lines| Preamble { lines, is_padded: true });
     }
     let with = |delimiter: u8| read_records(sample, CsvCharacters { delimiter, ..found });
-    let lines = delimiters.iter().find_map(|&delimiter| count_preamble_lines(&with(delimiter)))?;
+    let count = |records: Vec<SampleRecord>| count_title_lines(&records).or_else(|| count_preamble_lines(&records));
+    let lines = delimiters.iter().find_map(|&delimiter| count(with(delimiter)))?;
     Some(Preamble { lines, is_padded: false })
+}
+
+/// The number of lines before the header if an empty line separates titles from it: `Export`, `Created;today`. The header has
+/// names only, and a row follows it.
+fn count_title_lines(records: &[SampleRecord]) -> Option<usize> {
+    let (usual, _) = most_frequent_value_count(records).filter(|(usual, _)| *usual > 1)?;
+    let is_header = |pair: &[SampleRecord]| {
+        matches!(pair, [header, row] if header.is_after_blank
+            && !row.is_after_blank
+            && header.values == usual
+            && header.filled == usual
+            && !header.has_typed_values)
+    };
+    let begin = records.windows(2).position(is_header)?;
+    let (before, after) = records.split_at(begin);
+    let is_titled = before.first().is_some_and(|first| first.values < usual || first.is_title(usual))
+        && before.iter().all(|record| record.values <= usual);
+    after.first().filter(|_| is_titled && are_alike(after, usual)).map(|header| header.line)
+}
+
+/// Whether nearly all records, and more than one, have so many values.
+fn are_alike(records: &[SampleRecord], values: usize) -> bool {
+    let alike = records.iter().filter(|record| record.values == values).count();
+    alike > 1 && alike * 10 >= records.len() * 9
 }
 
 /// Minimum number of records with equal length after a preamble.
@@ -102,12 +141,12 @@ fn count_preamble_lines(records: &[SampleRecord]) -> Option<usize> {
     let (usual, _) = most_frequent_value_count(records).filter(|(usual, _)| *usual > 1)?;
     let begin = records.iter().position(|record| record.values == usual)?;
     let after = &records[begin..];
-    let alike = after.iter().filter(|record| record.values == usual).count();
     let is_preamble = begin > 0
         // A header that lacks one or two names is not a preamble.
-        && records[..begin].iter().all(|record| record.values == 1 || record.values * 2 <= usual)
-        && alike >= SIMILAR_RECORDS_MIN
-        && alike * 10 >= after.len() * 9;
+        && records.first().is_some_and(|first| first.values == 1 || first.values * 2 <= usual)
+        && records[..begin].iter().all(|record| record.values < usual)
+        && after.iter().filter(|record| record.values == usual).count() >= SIMILAR_RECORDS_MIN
+        && are_alike(after, usual);
     is_preamble.then(|| after[0].line)
 }
 
@@ -115,17 +154,14 @@ fn count_preamble_lines(records: &[SampleRecord]) -> Option<usize> {
 /// look like one, because such a line may also be a header with few names.
 fn count_padded_lines(records: &[SampleRecord]) -> Option<usize> {
     let (usual, _) = most_frequent_value_count(records).filter(|(usual, _)| *usual > 1)?;
-    let is_padded = |record: &SampleRecord| record.filled <= 1 || record.filled * 2 <= usual;
-    let begin = records.iter().position(|record| record.values == usual && !is_padded(record))?;
+    let begin = records.iter().position(|record| record.values == usual && !record.is_title(usual))?;
     let (before, after) = records.split_at(begin);
     let header = after.first()?;
-    let alike = after.iter().filter(|record| record.values == usual).count();
     let is_preamble = before.iter().any(|record| record.filled > 0)
-        && before.iter().all(is_padded)
+        && before.iter().all(|record| record.is_title(usual))
         && header.filled == usual
         && !header.has_typed_values
-        && alike > 1
-        && alike * 10 >= after.len() * 9;
+        && are_alike(after, usual);
     is_preamble.then_some(header.line)
 }
 
@@ -144,6 +180,21 @@ mod tests {
         assert_eq!(detect(b"text\nhello, you\nnothing here\nwell, well, well\n", b','), None);
         assert_eq!(detect(b"Export of 2026;;\n;;\nplant;owner;kw\n1;Ann;3\n", b';'), Some(2));
         assert_eq!(detect(b"Export;\nplant;2025\n1;Ann\n", b';'), Some(1));
+        // Titles of several values, before an empty line.
+        for (text, lines) in [
+            ("Export\nCreated;15.06.\n\nname;day;kw\nAnn;1;2\n", 3),
+            ("Export\n\nCreated;15.06.\n\nname;kw\nAnn;1\nBob;2\n", 4),
+            ("Created;15.06.\n\nname;day;kw\nAnn;1;2\n", 2),
+            ("Export;;\nCreated;15.06.;\n;;\nname;day;kw\nAnn;1;2\n", 3),
+            ("Export;\nCreated;15.06.\n;\nname;kw\nAnn;1\n", 3),
+            ("Export\nCreated;15.06.\nname;day;kw\nAnn;1;2\nBob;3;4\n", 2),
+        ] {
+            assert_eq!(detect(text.as_bytes(), b','), Some(lines), "{text}");
+            assert_eq!(detect(text.as_bytes(), b';'), Some(lines), "{text}");
+        }
+        assert_eq!(detect(b"name;city\n\nAnn;Rome\nBob;Ulm\n", b';'), None);
+        assert_eq!(detect(b"\n\nname;city\nAnn;Rome\nBob;Ulm\n", b';'), None);
+        assert_eq!(detect(b"name;city;\n;;\nAnn;Rome;x\nBob;Ulm;y\n", b';'), None);
         // A header with one name, one that begins with the index of another program, and one that groups columns.
         assert_eq!(detect(b"id;;\n1;Ann;3\n2;Bob;4\n", b';'), None);
         assert_eq!(detect(b",value\n0,3\n1,4\n", b','), None);

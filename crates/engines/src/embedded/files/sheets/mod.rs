@@ -26,6 +26,8 @@ pub(super) const WORKBOOK_BYTES_MAX: u64 = 256 << 20;
 /// Maximum number of cells in the rectangle that a sheet fills.
 pub(super) const SHEET_CELLS_MAX: usize = 2_000_000;
 const SHEETS_MAX: usize = 200;
+/// The number of rows among which the names of the columns are looked for after titles and an empty row.
+const TITLE_ROWS_MAX: usize = 32;
 
 /// What the operator can do about a workbook that is too large.
 pub(super) const SAVE_AS_ADVICE: &str = "save its sheets as CSV or Parquet";
@@ -155,15 +157,59 @@ impl SheetGrid {
     fn into_batch(mut self, options: &TextTableOptions, suggest: impl Fn(&str) -> String) -> SheetRows {
         let skipped = options.skip.unwrap_or_default().saturating_sub(self.rows_above).min(self.rows.len());
         self.rows.drain(..skipped);
-        let filled = |row: &Vec<Data>| row.iter().filter(|cell| **cell != Data::Empty).count();
-        let widest = self.rows.iter().map(filled).max().unwrap_or_default();
-        let is_wide = |row: &Vec<Data>| filled(row) * 2 >= widest.max(1) && filled(row) >= widest.min(2);
-        let begin = self.rows.iter().position(is_wide).unwrap_or_default();
-        if options.skip.is_none() && begin > 0 && widest > 1 {
+        let begin = count_rows_before_header(&self.rows);
+        if options.skip.is_none() && begin > 0 {
             let rows = self.rows_above + begin;
             let option = suggest(&format!("skip: {rows}"));
             return Err(format!("the table starts after row {rows}; to skip the rows before it, write {option}"));
         }
         columns::build_sheet_batch(self.rows, self.rows_above + skipped, options)
+    }
+}
+
+/// The number of rows above the names of the columns: of titles, which may have several cells if an empty row follows them.
+fn count_rows_before_header(rows: &[Vec<Data>]) -> usize {
+    let filled = |row: &Vec<Data>| row.iter().filter(|cell| **cell != Data::Empty).count();
+    let widest = rows.iter().map(filled).max().unwrap_or_default();
+    if widest < 2 {
+        return 0;
+    }
+    let is_wide = |row: &Vec<Data>| filled(row) * 2 >= widest && filled(row) >= 2;
+    let is_title = |row: &Vec<Data>| filled(row) < 2 || filled(row) * 2 <= widest;
+    let is_name = |cell: &Data| matches!(cell, Data::String(_));
+    let is_header_after_blank = |three: &[Vec<Data>]| {
+        matches!(three, [blank, header, row] if filled(blank) == 0
+            && filled(row) > 0
+            && filled(header) == widest
+            && header.iter().filter(|cell| **cell != Data::Empty).all(is_name))
+    };
+    let after_blank = rows.windows(3).take(TITLE_ROWS_MAX).position(is_header_after_blank);
+    match after_blank.filter(|_| rows.first().is_some_and(is_title)) {
+        Some(blank) => blank + 1,
+        None => rows.iter().position(is_wide).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_before_an_empty_row_are_not_the_header() {
+        let count = |lines: &[&str]| {
+            let cell = |text: &str| match (text, text.parse()) {
+                ("", _) => Data::Empty,
+                (_, Ok(number)) => Data::Float(number),
+                (text, Err(_)) => Data::String(text.to_owned()),
+            };
+            let rows: Vec<Vec<Data>> = lines.iter().map(|line| line.split(';').map(cell).collect()).collect();
+            count_rows_before_header(&rows)
+        };
+        let table = ["name;day;kw", "Ann;1;2", "Bob;3;4"];
+        assert_eq!(count(&table), 0);
+        assert_eq!(count(&[&["Export;;", ";;"][..], &table].concat()), 2);
+        assert_eq!(count(&[&["Export;;", "Created;June;", ";;"][..], &table].concat()), 3);
+        assert_eq!(count(&["name;day;", ";;", "Ann;x;y", "Bob;x;y"]), 0);
+        assert_eq!(count(&["only", "one"]), 0);
     }
 }
