@@ -39,7 +39,7 @@ async fn files_that_cannot_be_read_are_listed_with_their_reason() {
     assert_eq!(node.rows("SELECT id FROM good").await, "1");
     assert_eq!(node.rows("SELECT * FROM header_only").await, "");
     assert_eq!(node.columns("header_only").await.unwrap(), "id text, name text");
-    assert_snapshot!(node.refusal("SELECT * FROM ragged").await, @r#"unavailable: the table "ragged" cannot be read: incorrect number of fields for line 3, expected 2 got 3; to drop what is after the last column, write in tidegate.yaml, under its database, tables: {ragged: {ragged: trim}}"#);
+    assert_snapshot!(node.refusal("SELECT * FROM ragged").await, @r#"unavailable: the table "ragged" cannot be read: incorrect number of fields for line 3, expected 2 got 3; if commas in numbers are decimal, enclose these numbers in quotes, or write the file with another delimiter, such as ;"#);
     assert_eq!(node.rows("SELECT name FROM latin").await, "München");
 }
 

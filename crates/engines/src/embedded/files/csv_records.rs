@@ -97,6 +97,10 @@ pub(crate) enum FormProblem {
         found: usize,
         /// Whether quotes in it, or in the header, come after a blank.
         has_blank_before_quote: bool,
+        /// Whether values are after the last column.
+        has_surplus_values: bool,
+        /// Whether decimal commas that no quotes enclose may be the reason.
+        has_split_numbers: bool,
     },
 }
 
@@ -115,12 +119,16 @@ impl CsvError {
                     format!("line {line}: the quotes of a field are not closed {end}")
                 }
                 FormProblem::NoText { .. } => format!("it is not UTF-8 text: line {line}"),
-                FormProblem::FieldCount { expected, found, has_blank_before_quote } => {
-                    let blank = match has_blank_before_quote {
-                        true => "; quotes after a blank do not enclose a field",
-                        false => "",
+                FormProblem::FieldCount { expected, found, has_blank_before_quote, has_split_numbers, .. } => {
+                    let detail = match (has_blank_before_quote, has_split_numbers) {
+                        (true, _) => "; quotes after a blank do not enclose a field",
+                        (false, true) => {
+                            "; if commas in numbers are decimal, enclose these numbers in quotes, or write the file with \
+                             another delimiter, such as ;"
+                        }
+                        (false, false) => "",
                     };
-                    format!("incorrect number of fields for line {line}, expected {expected} got {found}{blank}")
+                    format!("incorrect number of fields for line {line}, expected {expected} got {found}{detail}")
                 }
             },
         }
@@ -148,7 +156,14 @@ impl CsvError {
                 option: format!("encoding: {}", (*probable)?.to_ascii_lowercase()),
             },
             FormProblem::FieldCount { has_blank_before_quote: true, .. } => always("skip_blanks: true"),
+            // The options would cut the numbers, or move their fractions into other columns.
+            FormProblem::FieldCount { has_split_numbers: true, .. } => return None,
             FormProblem::FieldCount { expected, found, .. } if found < expected => always("ragged: fill"),
+            FormProblem::FieldCount { has_surplus_values: true, .. } => CsvAdvice {
+                condition: "enclose values that contain the delimiter in quotes; or, to drop what is after the last \
+                            column, ",
+                option: "ragged: trim".to_owned(),
+            },
             FormProblem::FieldCount { .. } => {
                 CsvAdvice { condition: "to drop what is after the last column, ", option: "ragged: trim".to_owned() }
             }
@@ -283,8 +298,33 @@ pub(crate) fn field_count_error(record: &CsvRecord<'_>, expected: usize, header:
         |text: &str| text.starts_with([' ', '\t']) && text.trim_start_matches([' ', '\t']).starts_with(quote);
     let has_blank_before_quote = record.characters.quotes != CsvQuotes::Characters
         && (record.fields().any(|field| has_blank(&field)) || header.iter().any(|name| has_blank(name)));
-    let problem = FormProblem::FieldCount { expected, found: record.len(), has_blank_before_quote };
+    let found = record.len();
+    let has_surplus_values = record.fields().skip(expected).any(|field| !field.trim().is_empty());
+    // Without names, the first row is taken for the header.
+    let split = match found > expected {
+        true if has_surplus_values => count_split_numbers(record.fields()),
+        true => 0,
+        false => count_split_numbers(header.iter().map(|name| Cow::from(name.as_str()))),
+    };
+    let has_split_numbers = record.characters.delimiter == b',' && split > 0 && split >= found.abs_diff(expected);
+    let problem =
+        FormProblem::FieldCount { expected, found, has_blank_before_quote, has_surplus_values, has_split_numbers };
     CsvError::Form { line: record.line, problem }
+}
+
+/// How many pairs of neighbouring fields may be the two parts of a number with a decimal comma: `1` and `50`.
+pub(crate) fn count_split_numbers<'f>(fields: impl Iterator<Item = Cow<'f, str>>) -> usize {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (mut pairs, mut has_whole) = (0, false);
+    for field in fields {
+        if has_whole && is_number(&field) {
+            pairs += 1;
+            has_whole = false;
+        } else {
+            has_whole = is_number(field.strip_prefix('-').unwrap_or(&field));
+        }
+    }
+    pairs
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use datafusion::arrow::datatypes::DataType;
 use tidegate_ingest_formats::{CsvCharacters, CsvQuotes};
 
-use super::csv_records::CsvRecords;
+use super::csv_records::{CsvRecords, count_split_numbers};
 use super::text_reader::ReadBudget;
 use super::text_value::infer_type;
 
@@ -28,6 +28,8 @@ struct SampleRecord {
     /// Whether one of its values has a type. The name of a column has none, unless it is a year. Unknown after the first
     /// records.
     has_typed_values: bool,
+    /// The number of pairs of its values that may be numbers with decimal commas.
+    split_numbers: usize,
     /// Whether an empty line, or a record without values, separates it from the record before it.
     is_after_blank: bool,
 }
@@ -59,7 +61,9 @@ fn read_records(sample: &[u8], characters: CsvCharacters) -> Vec<SampleRecord> {
             let has_typed_values = found.len() > PADDED_TITLES_MAX || record.fields().any(|field| is_typed(&field));
             let filled = last.map_or(0, |(position, _)| position + 1);
             let is_after_blank = is_blank || line > next_line;
-            found.push(SampleRecord { line, values: record.len(), filled, has_typed_values, is_after_blank });
+            let split_numbers = if characters.delimiter == b',' { count_split_numbers(record.fields()) } else { 0 };
+            let values = record.len();
+            found.push(SampleRecord { line, values, filled, has_typed_values, split_numbers, is_after_blank });
             let breaks = |field: Cow<'_, str>| field.matches(char::from(characters.line_break)).count();
             next_line = line + 1 + record.fields().map(breaks).sum::<usize>();
             is_blank = filled == 0;
@@ -146,7 +150,9 @@ fn count_preamble_lines(records: &[SampleRecord]) -> Option<usize> {
         && records.first().is_some_and(|first| first.values == 1 || first.values * 2 <= usual)
         && records[..begin].iter().all(|record| record.values < usual)
         && after.iter().filter(|record| record.values == usual).count() >= SIMILAR_RECORDS_MIN
-        && are_alike(after, usual);
+        && are_alike(after, usual)
+        // A row whose numbers have decimal commas is wider than its header.
+        && !(after[0].split_numbers > 0 && records[begin - 1].values + after[0].split_numbers >= usual);
     is_preamble.then(|| after[0].line)
 }
 
@@ -201,5 +207,6 @@ mod tests {
         assert_eq!(detect(b"a;;b;\nx;y;z;w\nx;y;z;w\n", b';'), None);
         let count = |text: &[u8]| count_lines_before_header(text, CsvCharacters::new(b',', b'"'));
         assert_eq!(count(b"x\ny\na,b\n1,2\n3,4\n5,6\n"), Some(2));
+        assert_eq!(count(b"price\n1,50\n2,75\n3,25\n"), None);
     }
 }

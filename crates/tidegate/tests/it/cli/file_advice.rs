@@ -125,6 +125,14 @@ fn files_that_no_option_reads_are_refused_with_what_to_do() {
         ),
         ("old.xlsx", encrypted[..2].concat(), "before Excel 2007 (.xls), whatever its name is; save it as .xlsx"),
         ("dos.csv", b"a,b\n1,M\x84rz\n".to_vec(), "convert it to UTF-8 (iconv -f CP850 -t UTF-8)"),
+        (
+            "comma.csv",
+            b"name,price\nAnn,1,50\nBob,2,75\n".to_vec(),
+            "got 3; if commas in numbers are decimal, enclose these",
+        ),
+        ("alone.csv", b"price\n1,50\n2,75\n3,25\n".to_vec(), "got 2; if commas in numbers are decimal, enclose these"),
+        ("names.csv", b"Ann,1,50\nBob,2\nCyd,3\n".to_vec(), "got 2; if commas in numbers are decimal, enclose these"),
+        ("text.csv", b"a,b\nAnn,x, y\n".to_vec(), "enclose values that contain the delimiter in quotes; or, to drop"),
     ] {
         let problems = unreadable(&folder(file, &bytes, ""));
         assert!(matches!(problems.as_slice(), [problem] if problem.contains(advice)), "{problems:?}");
