@@ -221,6 +221,18 @@ async fn reports_merged_and_skipped_files() {
 }
 
 #[tokio::test]
+async fn formulas_without_a_computed_value_are_reported() {
+    let node = TestNode::open(vec![messy_folder().join("../workbooks")], two_thread_options());
+    assert_eq!(node.rows("SELECT price, total FROM formulas ORDER BY item").await, "2|6\n3|null\nnull|null");
+    let note = "formulas without a computed value are null: 3, the first in C3; open the workbook in a spreadsheet program, \
+                and save it";
+    let catalog = node.database.catalog(&Principal::anonymous()).await.unwrap();
+    let formulas = catalog.tables.iter().find(|table| table.name == "formulas").unwrap();
+    assert_eq!(formulas.comment, Some(format!("sheet \"Plan\" of a workbook; {note}")));
+    assert_eq!(node.database.notes().await.unwrap(), [format!("formulas: {note}")]);
+}
+
+#[tokio::test]
 async fn a_folder_is_one_table_if_one_file_has_all_columns() {
     let folder = Folder::with(&[
         ("grown/1.csv", "a,b\n1,2\n"),

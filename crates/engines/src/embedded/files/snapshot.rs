@@ -200,7 +200,7 @@ impl FileSnapshotBuilder {
             match probed {
                 None => return missing.push(file.clone()),
                 Some(probed) if probed.sheets.is_empty() => {}
-                Some(probed) => return self.add_sheets(&candidate, file, partitions, &probed.sheets, all),
+                Some(probed) => return self.add_sheets(&candidate, (file, partitions), &probed.sheets, all, notes),
             }
         }
         let table = build_table(&candidate, &readable, &self.corrections, self.batch_rows);
@@ -281,10 +281,10 @@ impl FileSnapshotBuilder {
     fn add_sheets(
         &self,
         candidate: &TableCandidate,
-        file: &DataFile,
-        partitions: &Partitions,
+        (file, partitions): (&DataFile, &Partitions),
         sheets: &[(String, ProbeResult)],
         all: &mut Vec<NamedTable>,
+        notes: &mut Vec<String>,
     ) {
         for (sheet, probed) in sheets {
             let name = if sheets.len() == 1 { candidate.name.clone() } else { format!("{}_{sheet}", candidate.name) };
@@ -292,10 +292,14 @@ impl FileSnapshotBuilder {
             let request = NameRequest { name: name.clone(), suffix, location, folder: None };
             let (table, files) = match probed {
                 Ok(probed) => {
+                    notes.extend(probed.note.as_ref().map(|note| format!("{name}: {note}")));
                     let files = [(file.clone(), partitions.clone(), Some(probed.clone()))];
                     let candidate = TableCandidate { name, ..candidate.clone() };
                     let table = build_table(&candidate, &files, &self.corrections, self.batch_rows);
-                    (table.map(|table| with_comment(table, 0, false, &[])), vec![(file.clone(), Some(probed.clone()))])
+                    (
+                        table.map(|table| with_comment(table, 0, false, &files)),
+                        vec![(file.clone(), Some(probed.clone()))],
+                    )
                 }
                 Err(reason) => (Err(reason.clone()), Vec::new()),
             };

@@ -65,6 +65,9 @@ pub(super) fn with_comment(mut table: FileTable, left_out: usize, is_folder: boo
     if missing > 0 {
         comment += &format!("; {missing} of them lack columns, which are null there");
     }
+    for note in read.iter().filter_map(|(_, _, probed)| probed.as_ref()?.note.as_ref()) {
+        comment += &format!("; {note}");
+    }
     if let ContentFormat::Csv(dialect) = &table.format {
         if !dialect.has_header {
             comment += "; without a header line";

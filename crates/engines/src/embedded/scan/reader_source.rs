@@ -258,8 +258,11 @@ impl ReaderSource {
     /// Reads the whole sheet. Its file must be the one that was probed.
     fn sheet_rows(&self, file: File, sheet: &WorkbookSheet, location: &str) -> Result<BatchIterator<ArrowError>> {
         let rows = read_workbook(file, sheet.format, location, &self.declarations, Some(sheet))
-            .and_then(|mut sheets| sheets.pop().map_or(Err("the sheet no longer exists".to_owned()), |(_, rows)| rows))
-            .map_err(|reason| unreadable_error(location, &reason))?;
+            .and_then(|mut sheets| {
+                sheets.pop().map_or(Err("the sheet no longer exists".to_owned()), |(_, found)| found)
+            })
+            .map_err(|reason| unreadable_error(location, &reason))?
+            .rows;
         if rows.schema().fields() != self.table.schema.file_schema().fields() {
             return Err(unreadable_error(location, CHANGED_WHILE_READ));
         }

@@ -21,7 +21,7 @@ use super::limits::FileLimits;
 use super::log_table::LogDialect;
 use super::number_evidence::NumberEvidence;
 use super::path_sandbox::{PathSandbox, io_error_reason};
-use super::sheets::{number_notes, read_workbook};
+use super::sheets::{SheetTable, number_notes, read_workbook};
 use super::table_options::{CsvDialect, TableDeclarations, suggest_yaml};
 use super::walk::DataFile;
 
@@ -95,6 +95,8 @@ pub(crate) struct FileProfile {
     pub(crate) type_notes: BTreeMap<String, String>,
     /// The separators in the numbers of each column of a CSV file.
     pub(crate) evidence: Vec<NumberEvidence>,
+    /// What is odd about the cells of a sheet.
+    pub(crate) note: Option<String>,
     /// The sheets of a workbook, by name. Then `format` and the columns are those of the first sheet.
     pub(crate) sheets: Vec<(String, Result<Arc<FileProfile>, String>)>,
     /// The file that was probed.
@@ -104,7 +106,7 @@ pub(crate) struct FileProfile {
 impl FileProfile {
     /// The profile of a file of which only the columns are known.
     pub(crate) fn new(format: ContentFormat, schema: SchemaRef) -> Self {
-        let (null_marker_columns, type_notes, evidence, sheets) = Default::default();
+        let (null_marker_columns, type_notes, evidence, note, sheets) = Default::default();
         let (rows, row_bytes, statistics, identity) = (None, None, None, None);
         Self {
             format,
@@ -115,6 +117,7 @@ impl FileProfile {
             null_marker_columns,
             type_notes,
             evidence,
+            note,
             sheets,
             identity,
         }
@@ -205,7 +208,7 @@ fn probe_workbook(
     let (mut sheets, is_alone) = (Vec::new(), found.len() == 1);
     let sheet = |name: &str| ContentFormat::Sheet(WorkbookSheet { format, name: name.into(), is_alone });
     for (name, rows) in found {
-        let probed = rows.map(|rows| {
+        let probed = rows.map(|SheetTable { rows, note }| {
             let count = rows.num_rows() as u64;
             let options = table_declarations.options_for_sheet(location, &name, is_alone);
             Arc::new(FileProfile {
@@ -215,6 +218,7 @@ fn probe_workbook(
                 rows: Some(count),
                 row_bytes: (rows.get_array_memory_size() as u64).checked_div(count),
                 identity: Some(identity),
+                note,
                 ..FileProfile::new(sheet(&name), rows.schema())
             })
         });

@@ -13,7 +13,7 @@ pub(super) use columns::number_notes;
 use std::fs::File;
 use std::io::{BufReader, Seek};
 
-use calamine::{Data, Ods, OdsError, Reader, SheetType, SheetVisible, Xlsx, open_workbook_from_rs};
+use calamine::{Data, DataRef, Ods, OdsError, Reader, SheetType, SheetVisible, Xlsx, XlsxError, open_workbook_from_rs};
 use datafusion::arrow::array::RecordBatch;
 use parking_lot::Mutex;
 
@@ -39,13 +39,22 @@ pub(super) struct SheetGrid {
     /// Rows of the sheet above the rectangle.
     rows_above: usize,
     rows: Vec<Vec<Data>>,
+    /// As [`SheetTable::note`].
+    note: Option<String>,
 }
 
-/// The rows of a sheet, or why it has none.
-pub(crate) type SheetRows = Result<RecordBatch, String>;
+/// The table of a sheet.
+pub(crate) struct SheetTable {
+    pub(crate) rows: RecordBatch,
+    /// What is odd about its cells. It quotes none of them.
+    pub(crate) note: Option<String>,
+}
 
-/// Reads the sheets of the workbook at `location`, or only the sheet `only`, which was found before. The libraries may
-/// panic on a damaged file: callers run this in [`catch_reader_panic`](super::catch_reader_panic).
+/// The table of a sheet, or why it has none.
+pub(crate) type SheetRows = Result<SheetTable, String>;
+
+/// Reads the sheets of the workbook at `location`, or only the sheet `only`, which was found before, without its note. The
+/// libraries may panic on a damaged file: callers run this in [`catch_reader_panic`](super::catch_reader_panic).
 pub(crate) fn read_workbook(
     mut file: File,
     format: NamedFormat,
@@ -69,8 +78,11 @@ pub(crate) fn read_workbook(
     let to_rows = |(name, grid): (String, Result<SheetGrid, String>)| {
         let options = table_declarations.options_for_sheet(location, &name, is_alone);
         let suggest = |option: &str| table_declarations.suggest_for_sheet(location, &name, is_alone, option);
-        let rows = grid.and_then(|grid| grid.into_batch(&options, suggest));
-        (name, rows)
+        let table = grid.and_then(|mut grid| {
+            let note = grid.note.take();
+            Ok(SheetTable { rows: grid.into_batch(&options, suggest)?, note })
+        });
+        (name, table)
     };
     Ok(grids.into_iter().map(to_rows).collect())
 }
@@ -80,7 +92,14 @@ type SheetGrids = Vec<(String, Result<SheetGrid, String>)>;
 fn read_xlsx(file: File, only: Option<&str>) -> Result<SheetGrids, String> {
     let mut book: Xlsx<_> = open_workbook_from_rs(BufReader::new(file)).map_err(unreadable_message)?;
     let names = visible_sheets(&book, only).into_iter();
-    Ok(names.map(|name| (name.clone(), read_xlsx_grid(&mut book, &name))).collect())
+    let mut read_grid = |name: &str| {
+        let mut grid = read_xlsx_grid(&mut book, name)?;
+        if only.is_none() {
+            grid.note = note_formulas(&mut book, name);
+        }
+        Ok(grid)
+    };
+    Ok(names.map(|name| (name.clone(), read_grid(&name))).collect())
 }
 
 fn read_ods(file: File, only: Option<&str>) -> Result<SheetGrids, String> {
@@ -94,7 +113,7 @@ fn read_ods(file: File, only: Option<&str>) -> Result<SheetGrids, String> {
         let (height, width) = range.get_size();
         check_size(height, width)?;
         let rows_above = range.start().map_or(0, |(row, _)| row as usize);
-        Ok(SheetGrid { rows_above, rows: range.rows().map(<[Data]>::to_vec).collect() })
+        Ok(SheetGrid { rows_above, rows: range.rows().map(<[Data]>::to_vec).collect(), note: None })
     };
     Ok(names.into_iter().map(|name| (name.clone(), read_grid(&name))).collect())
 }
@@ -113,8 +132,10 @@ fn visible_sheets<RS: std::io::Read + Seek, B: Reader<RS>>(book: &B, only: Optio
 fn read_xlsx_grid(book: &mut Xlsx<BufReader<File>>, name: &str) -> Result<SheetGrid, String> {
     let mut reader = book.worksheet_cells_reader(name).map_err(unreadable_message)?;
     let mut cells: Vec<(usize, usize, Data)> = Vec::new();
-    while let Some(cell) = reader.next_cell().map_err(unreadable_message)? {
+    let mut last = None;
+    while let Some(cell) = reader.next_cell().map_err(|error| cell_error_message(error, last))? {
         let (row, column) = cell.get_position();
+        last = Some((row, column));
         let value = Data::from(cell.get_value().clone());
         if value == Data::Empty {
             continue;
@@ -129,7 +150,7 @@ fn read_xlsx_grid(book: &mut Xlsx<BufReader<File>>, name: &str) -> Result<SheetG
         values().min().zip(values().max())
     };
     let (Some((top, bottom)), Some((left, right))) = (bounds(|cell| cell.0), bounds(|cell| cell.1)) else {
-        return Ok(SheetGrid { rows_above: 0, rows: Vec::new() });
+        return Ok(SheetGrid { rows_above: 0, rows: Vec::new(), note: None });
     };
     let (height, width) = (bottom - top + 1, right - left + 1);
     check_size(height, width)?;
@@ -137,7 +158,47 @@ fn read_xlsx_grid(book: &mut Xlsx<BufReader<File>>, name: &str) -> Result<SheetG
     for (row, column, value) in cells {
         rows[row - top][column - left] = value;
     }
-    Ok(SheetGrid { rows_above: top, rows })
+    Ok(SheetGrid { rows_above: top, rows, note: None })
+}
+
+/// Programs that compute no formulas write them without values. A formula that cannot be read ends the search: its value can.
+fn note_formulas(book: &mut Xlsx<BufReader<File>>, name: &str) -> Option<String> {
+    let mut reader = book.worksheet_cells_reader(name).ok()?;
+    let (mut first, mut count) = (None, 0_usize);
+    while let Ok(Some(cell)) = reader.next_cell_with_formula_metadata() {
+        if cell.formula.is_some() && matches!(cell.value, DataRef::Empty) {
+            first = first.or(Some(cell.pos));
+            count += 1;
+        }
+    }
+    let (row, column) = first?;
+    let cell = cell_name(row, column);
+    Some(format!(
+        "formulas without a computed value are null: {count}, the first in {cell}; open the workbook in a spreadsheet \
+         program, and save it"
+    ))
+}
+
+/// The name of a cell, such as `C2`. The first row and the first column are 0.
+fn cell_name(row: u32, column: u32) -> String {
+    let (mut letters, mut rest) = (Vec::new(), column + 1);
+    while rest > 0 {
+        letters.extend(char::from_u32(u32::from(b'A') + (rest - 1) % 26));
+        rest = (rest - 1) / 26;
+    }
+    format!("{}{}", letters.iter().rev().collect::<String>(), row + 1)
+}
+
+/// Why a cell cannot be read, without its value. The cell at `last` was read before it.
+fn cell_error_message(error: XlsxError, last: Option<(u32, u32)>) -> String {
+    let reason = match error {
+        XlsxError::Unrecognized { typ, .. } => format!("an unrecognized {typ}"),
+        XlsxError::CellError(_) => "an unsupported error value".to_owned(),
+        other => return unreadable_message(other),
+    };
+    let place =
+        last.map_or("in the first cell".to_owned(), |(row, column)| format!("after {}", cell_name(row, column)));
+    unreadable_message(format!("{reason} {place}"))
 }
 
 fn check_size(height: usize, width: usize) -> Result<(), String> {
@@ -154,7 +215,11 @@ pub(super) fn unreadable_message(error: impl std::fmt::Display) -> String {
 
 impl SheetGrid {
     /// The table of the sheet. `suggest` writes where an option of it is declared.
-    fn into_batch(mut self, options: &TextTableOptions, suggest: impl Fn(&str) -> String) -> SheetRows {
+    fn into_batch(
+        mut self,
+        options: &TextTableOptions,
+        suggest: impl Fn(&str) -> String,
+    ) -> Result<RecordBatch, String> {
         let skipped = options.skip.unwrap_or_default().saturating_sub(self.rows_above).min(self.rows.len());
         self.rows.drain(..skipped);
         let begin = count_rows_before_header(&self.rows);
@@ -193,6 +258,21 @@ fn count_rows_before_header(rows: &[Vec<Data>]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cells_have_the_names_of_spreadsheets() {
+        let places = [(0, 0), (1, 25), (8, 26), (9, 701), (0, 702), (1_048_575, 16_383)];
+        let names = places.map(|(row, column)| cell_name(row, column));
+        assert_eq!(names, ["A1", "Z2", "AA9", "ZZ10", "AAA1", "XFD1048576"]);
+    }
+
+    #[test]
+    fn reasons_have_the_place_of_a_cell_and_not_its_value() {
+        let error = || XlsxError::Unrecognized { typ: "boolean cell value", val: "secret".to_owned() };
+        let reason = cell_error_message(error(), Some((1, 2)));
+        assert_eq!(reason, "it is not a readable workbook: an unrecognized boolean cell value after C2");
+        assert!(cell_error_message(error(), None).ends_with(" in the first cell"));
+    }
 
     #[test]
     fn titles_before_an_empty_row_are_not_the_header() {
