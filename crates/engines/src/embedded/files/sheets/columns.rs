@@ -18,7 +18,7 @@ use super::super::names::column_names;
 use super::super::number_evidence::{NumberEvidence, ReviewedColumn, review_separators};
 use super::super::number_format::{NumberFormat, is_null_marker};
 use super::super::table_options::TextTableOptions;
-use super::super::text_value::{TypeOrigin, cut_value, infer_type, parse_float, parse_integer};
+use super::super::text_value::{TypeOrigin, infer_type, parse_float, parse_integer};
 use super::super::type_widening::{CoercionMode, TEXT_TIMESTAMP, replace_null_type, wider};
 
 /// Beyond this, a float cannot represent every integer.
@@ -274,8 +274,11 @@ fn declared_array(
         };
         if appended.is_none() {
             let type_name = field_type_name(&Field::new(name, data_type, true));
-            let (value, text) = (cell.text().unwrap_or_default(), "which the configuration declares as");
-            return Err(format!("row {row} has '{}' in column {name:?}, {text} {type_name}", cut_value(&value)));
+            // Reasons are in the log, where values of files do not belong.
+            return Err(format!(
+                "the cell in row {row} of column {name:?} does not have the type and the form that the configuration \
+                 declares: {type_name}"
+            ));
         }
     }
     Ok(values.finish())
@@ -389,7 +392,7 @@ mod tests {
         let options = TextTableOptions { columns: wrong.into(), ..TextTableOptions::default() };
         assert_eq!(
             build_sheet_batch(rows, 3, &options).unwrap_err(),
-            "row 5 has '15.06.2025' in column \"day\", which the configuration declares as date"
+            "the cell in row 5 of column \"day\" does not have the type and the form that the configuration declares: date"
         );
     }
 }
