@@ -73,7 +73,7 @@ pub(crate) fn permanent_tls_error(error: &(dyn Error + 'static)) -> Option<Strin
 /// The error of a request without TLS to a server that uses TLS: it answers with an alert instead of HTTP.
 pub(crate) fn missing_tls_error(error: &(dyn Error + 'static)) -> Option<String> {
     // The libraries have no error of their own for it.
-    let is_no_http = std::iter::successors(Some(error), |error| error.source())
+    let is_no_http = std::iter::successors(Some(error), |error: &&(dyn Error + 'static)| (*error).source())
         .any(|error| error.to_string().contains("invalid HTTP version"));
     is_no_http.then(|| {
         "the server does not answer in HTTP at this address; if it uses TLS, its URL begins with https:// or wss://"

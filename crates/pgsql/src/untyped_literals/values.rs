@@ -198,7 +198,7 @@ fn floats_beside_numerics<'a>(column: impl Iterator<Item = &'a Expr>) -> Vec<Exp
         }
     }
     let has_unknown = floats.iter().any(|(kind, _)| *kind == NumberKind::Unknown);
-    if !has_numeric && !(has_unknown && floats.len() > 1) {
+    if !(has_numeric || has_unknown && floats.len() > 1) {
         return Vec::new();
     }
     floats.sort_by_key(|(kind, _)| *kind == NumberKind::Unknown);
