@@ -12,6 +12,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+use crate::aggregate::without_alias;
 use crate::in_list;
 
 const SIMPLIFY: &str = "simplify_expressions";
@@ -110,9 +111,6 @@ fn filters_single_row(plan: &LogicalPlan) -> bool {
 }
 
 fn is_sum(expr: &Expr) -> bool {
-    match expr {
-        Expr::Alias(alias) => is_sum(&alias.expr),
-        Expr::AggregateFunction(call) => call.func.name() == "sum" && !call.params.distinct,
-        _ => false,
-    }
+    let Expr::AggregateFunction(call) = without_alias(expr) else { return false };
+    call.func.name() == "sum" && !call.params.distinct
 }

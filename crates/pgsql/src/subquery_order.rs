@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
-use crate::aggregate::is_exclusion_mark;
+use crate::aggregate::{is_exclusion_mark, without_alias};
 use crate::statement::is_limit_with_ties;
 
 /// Aggregates whose result depends on the order of the rows.
@@ -305,13 +305,6 @@ fn drop_sorts(plan: LogicalPlan, is_kept: bool) -> Result<Transformed<LogicalPla
             node.map_children(|input| drop_sorts(input, is_input_kept))?
                 .transform_data(|node| node.map_subqueries(|query| drop_sorts(query, true)))
         }
-    }
-}
-
-fn without_alias(expression: &Expr) -> &Expr {
-    match expression {
-        Expr::Alias(alias) => without_alias(&alias.expr),
-        other => other,
     }
 }
 

@@ -15,6 +15,8 @@ use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
+use super::without_alias;
+
 /// Computes keys below the aggregate. It runs before the rules that rewrite expressions.
 #[derive(Debug)]
 pub(crate) struct ComputeGroupingKeys;
@@ -80,9 +82,5 @@ fn computed_keys(aggregate: &Aggregate) -> Result<Vec<Expr>> {
 }
 
 fn is_grouping(expression: &Expr) -> bool {
-    match expression {
-        Expr::Alias(alias) => is_grouping(&alias.expr),
-        Expr::AggregateFunction(call) => call.func.name() == "grouping",
-        _ => false,
-    }
+    matches!(without_alias(expression), Expr::AggregateFunction(call) if call.func.name() == "grouping")
 }

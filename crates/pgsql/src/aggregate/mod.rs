@@ -100,6 +100,14 @@ fn to_window_expr(call: &RawWindowExpr) -> Expr {
     Expr::WindowFunction(Box::new(WindowFunction { fun: func_def, params }))
 }
 
+/// Returns the expression that `expression` names.
+pub(crate) fn without_alias(expression: &Expr) -> &Expr {
+    match expression {
+        Expr::Alias(alias) => without_alias(&alias.expr),
+        other => other,
+    }
+}
+
 /// Makes the arguments of an aggregate NULL where its filter excludes the row, if their evaluation can fail.
 pub(crate) fn guard_arguments(expression: Expr) -> Result<Transformed<Expr>> {
     let Expr::AggregateFunction(AggregateFunction { func, mut params }) = expression else {

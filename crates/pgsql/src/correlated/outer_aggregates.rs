@@ -18,6 +18,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection, Subquery, Window, lit};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
+use crate::aggregate::without_alias;
 use crate::in_list::VALUE_OF_ROW;
 
 /// The rule. It runs before subqueries become joins.
@@ -207,13 +208,6 @@ fn is_outer(call: &Expr, aggregate: &Aggregate, schema: &DFSchema) -> Result<boo
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(!is_own && is_outer)
-}
-
-fn without_alias(expression: &Expr) -> &Expr {
-    match expression {
-        Expr::Alias(alias) => without_alias(&alias.expr),
-        other => other,
-    }
 }
 
 /// Refuses an aggregate in LATERAL whose columns are those of the query of LATERAL.
