@@ -1,6 +1,5 @@
 //! Scalar functions that compute a column from the columns of their arguments.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
@@ -89,19 +88,7 @@ pub(crate) fn call(function: ScalarUDF, arguments: Vec<Expr>) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), arguments))
 }
 
-impl PartialEq for ColumnarFunction {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for ColumnarFunction {}
-
-impl Hash for ColumnarFunction {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
-}
+crate::compare_by!(ColumnarFunction { name });
 
 impl ScalarUDFImpl for ColumnarFunction {
     fn name(&self) -> &str {

@@ -24,6 +24,7 @@ mod array;
 mod cast;
 mod catalog;
 mod column_names;
+mod compare;
 mod correlated;
 mod data_type;
 mod filter_order;

@@ -1,7 +1,5 @@
 //! The type of the functions of text, which are computed row by row.
 
-use std::hash::{Hash, Hasher};
-
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -118,19 +116,7 @@ impl TextFunction {
     }
 }
 
-impl PartialEq for TextFunction {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for TextFunction {}
-
-impl Hash for TextFunction {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
-}
+crate::compare_by!(TextFunction { name });
 
 impl ScalarUDFImpl for TextFunction {
     fn name(&self) -> &str {

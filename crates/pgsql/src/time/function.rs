@@ -1,7 +1,6 @@
 //! The type of the functions in this module.
 
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::ArrayRef;
@@ -74,19 +73,7 @@ pub(crate) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
     Ok(function.call(args))
 }
 
-impl PartialEq for TimeFunction {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for TimeFunction {}
-
-impl Hash for TimeFunction {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
-}
+crate::compare_by!(TimeFunction { name });
 
 impl ScalarUDFImpl for TimeFunction {
     fn name(&self) -> &str {

@@ -7,7 +7,6 @@
 //! Western text seldom has. It knows no encoding of DOS; a file that looks like one is refused, and so is a file in which the
 //! guess gives control characters.
 
-use std::hash::{Hash, Hasher};
 use std::io::{self, BufRead, Read};
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
@@ -32,19 +31,7 @@ enum EncodingOrigin {
     GuessedFromLittle,
 }
 
-impl PartialEq for TextEncoding {
-    fn eq(&self, other: &Self) -> bool {
-        self.encoding == other.encoding
-    }
-}
-
-impl Eq for TextEncoding {}
-
-impl Hash for TextEncoding {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.encoding.hash(state);
-    }
-}
+tidegate_pgsql::compare_by!(TextEncoding { encoding });
 
 impl Default for TextEncoding {
     fn default() -> Self {

@@ -7,7 +7,6 @@
 //! nanoseconds the column gets nanoseconds, and the statement is planned again. No time is rounded.
 
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray as _, FixedSizeBinaryArray, Int64Array, IntervalMonthDayNanoArray};
@@ -190,19 +189,7 @@ impl ParquetValue {
 }
 
 // The source of a column is that of its table.
-impl PartialEq for ParquetValue {
-    fn eq(&self, other: &Self) -> bool {
-        self.column == other.column && self.data_type == other.data_type
-    }
-}
-
-impl Eq for ParquetValue {}
-
-impl Hash for ParquetValue {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.column, &self.data_type).hash(state);
-    }
-}
+tidegate_pgsql::compare_by!(ParquetValue { column, data_type });
 
 impl ScalarUDFImpl for ParquetValue {
     fn name(&self) -> &str {

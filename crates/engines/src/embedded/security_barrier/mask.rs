@@ -1,6 +1,5 @@
 //! Masks for columns.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringBuilder};
@@ -46,19 +45,7 @@ struct MaskFunction {
 }
 
 /// A plan has only one key.
-impl PartialEq for MaskFunction {
-    fn eq(&self, other: &Self) -> bool {
-        self.mask == other.mask
-    }
-}
-
-impl Eq for MaskFunction {}
-
-impl Hash for MaskFunction {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.mask.hash(state);
-    }
-}
+tidegate_pgsql::compare_by!(MaskFunction { mask });
 
 impl ScalarUDFImpl for MaskFunction {
     fn name(&self) -> &str {

@@ -1,7 +1,6 @@
 //! An expression that stops when its query is cancelled.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{BooleanArray, RecordBatch};
@@ -19,19 +18,7 @@ pub(super) struct CancellableExpr {
     pub(super) cancellation: QueryCancellation,
 }
 
-impl PartialEq for CancellableExpr {
-    fn eq(&self, other: &Self) -> bool {
-        self.inner.eq(&other.inner)
-    }
-}
-
-impl Eq for CancellableExpr {}
-
-impl Hash for CancellableExpr {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.inner.hash(state);
-    }
-}
+tidegate_pgsql::compare_by!(CancellableExpr { inner });
 
 impl fmt::Display for CancellableExpr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,7 +11,6 @@ mod result_bytes;
 mod steps;
 mod trial_search;
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::Array;
@@ -204,19 +203,7 @@ fn slice_args(args: &ScalarFunctionArgs, start: usize, rows: usize) -> ScalarFun
     ScalarFunctionArgs { args: args.args.iter().map(part).collect(), number_rows: rows, ..args.clone() }
 }
 
-impl PartialEq for BoundedFunction {
-    fn eq(&self, other: &Self) -> bool {
-        self.inner == other.inner
-    }
-}
-
-impl Eq for BoundedFunction {}
-
-impl Hash for BoundedFunction {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.inner.hash(state);
-    }
-}
+tidegate_pgsql::compare_by!(BoundedFunction { inner });
 
 // Delegates every method, so that the function is unchanged except for its limit.
 #[warn(clippy::missing_trait_methods)]
