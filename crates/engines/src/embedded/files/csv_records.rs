@@ -118,7 +118,10 @@ impl CsvError {
                     };
                     format!("line {line}: the quotes of a field are not closed {end}")
                 }
-                FormProblem::NoText { .. } => format!("it is not UTF-8 text: line {line}"),
+                FormProblem::NoText { probable: Some(_) } => format!("it is not UTF-8 text: line {line}"),
+                FormProblem::NoText { probable: None } => {
+                    format!("it is not UTF-8 text: line {line}; correct the line, or convert the file to UTF-8")
+                }
                 FormProblem::FieldCount { expected, found, has_blank_before_quote, has_split_numbers, .. } => {
                     let detail = match (has_blank_before_quote, has_split_numbers) {
                         (true, _) => "; quotes after a blank do not enclose a field",

@@ -4,8 +4,10 @@
 //! Bytes beyond ASCII stand for different letters in different encodings. A detector that web browsers use guesses the one of
 //! a file that is not UTF-8; the catalog says what was guessed. The detector compares pairs of letters, and each two bytes are
 //! a character of Big5 or GBK: `5 µm`. So an encoding with characters of several bytes needs three of them in a row, which
-//! Western text seldom has. It knows no encoding of DOS; a file that looks like one is refused, and so is a file in which the
-//! guess gives control characters.
+//! Western text seldom has. A script without Latin letters needs several bytes that are not all the same one, and Latin letters
+//! of other regions need a word around them, or several bytes: two bytes `0xFF` are none of these. The detector knows no
+//! encoding of DOS; a file that looks like one is refused, and so is a file in which the guess gives control characters. A file
+//! that is UTF-8 but for a few bytes is read as UTF-8, so that the line with the first of them is an error.
 
 use std::io::{self, BufRead, Read};
 
@@ -42,6 +44,8 @@ impl Default for TextEncoding {
 const UTF_16_BYTES_MIN: usize = 8;
 /// A guess from fewer bytes beyond ASCII is reported as uncertain.
 const GUESSED_BYTES_MIN: usize = 4;
+/// A text is UTF-8 with wrong bytes if it has so many bytes of characters of UTF-8 for each other one.
+const UTF8_RATIO_MIN: usize = 9;
 /// Characters of several bytes are guessed only if so many bytes beyond ASCII are in a row. Latin text seldom has them.
 const WIDE_RUN_MIN: usize = 3;
 
@@ -128,6 +132,9 @@ impl TextEncoding {
             Err(error) if error.error_len().is_none() => Ok(Self::default()),
             Err(error) => {
                 let high_bytes = HighBytes::count(sample);
+                if high_bytes.are_damaged_utf8() {
+                    return Ok(Self::default());
+                }
                 if let Some(byte) = high_bytes.letter_of_dos() {
                     return Err(EncodingProblem::OfDos { byte });
                 }
@@ -184,11 +191,21 @@ struct HighBytes {
     lone_signs: usize,
     /// The number of such signs beside a letter. There they are letters of other encodings.
     signs_in_words: usize,
+    /// The number of those beside an ASCII letter.
+    in_words: usize,
+    /// The number of those that are characters of UTF-8.
+    of_utf8: usize,
+    /// The first of all.
+    first: Option<u8>,
+    /// Whether another one differs from the first.
+    are_different: bool,
 }
 
 impl HighBytes {
     fn count(text: &[u8]) -> Self {
         let (mut found, mut run) = (Self::default(), 0);
+        let valid = text.utf8_chunks().flat_map(|chunk| chunk.valid().bytes());
+        found.of_utf8 = valid.filter(|byte| !byte.is_ascii()).count();
         for (position, &byte) in text.iter().enumerate() {
             run = if byte.is_ascii() { 0 } else { run + 1 };
             if run == 0 {
@@ -196,10 +213,12 @@ impl HighBytes {
             }
             found.count += 1;
             found.longest_run = found.longest_run.max(run);
+            found.are_different |= *found.first.get_or_insert(byte) != byte;
             // In Windows, these are quotation marks and the like in all of Europe, or nothing.
             let is_letter_of_dos = matches!(byte, 0x81 | 0x82 | 0x84 | 0x87..=0x89 | 0x8B | 0x90 | 0x93 | 0x94);
             let before = position.checked_sub(1).and_then(|before| text.get(before)).copied().unwrap_or_default();
             let after = text.get(position + 1).copied().unwrap_or_default();
+            found.in_words += usize::from(before.is_ascii_alphabetic() || after.is_ascii_alphabetic());
             let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte >= 0xC0;
             let is_of_unit = match byte {
                 // `µg`
@@ -219,6 +238,11 @@ impl HighBytes {
             }
         }
         found
+    }
+
+    /// Whether nearly all are characters of UTF-8. Short texts in Japanese encodings have some, too.
+    fn are_damaged_utf8(&self) -> bool {
+        self.of_utf8 >= (self.count - self.of_utf8) * UTF8_RATIO_MIN
     }
 
     /// A byte that shows that the text is of DOS or of an old Mac, if it is.
@@ -242,10 +266,16 @@ fn guess_encoding(sample: &[u8], high_bytes: &HighBytes) -> Option<TextEncoding>
     let has_long_runs = high_bytes.longest_run >= WIDE_RUN_MIN;
     let has_only_lone_signs = high_bytes.lone_signs > 0 && high_bytes.signs_in_words == 0;
     let is_too_wide = !guessed.is_single_byte() && !has_long_runs;
-    let is_western = is_too_wide || (is_other_latin(guessed) && has_only_lone_signs);
+    let are_few = high_bytes.count < GUESSED_BYTES_MIN;
+    let is_unfounded = match is_other_latin(guessed) {
+        true => has_only_lone_signs || are_few && high_bytes.in_words == 0,
+        false => guessed != WINDOWS_1252 && (are_few || !high_bytes.are_different),
+    };
+    let is_western = is_too_wide || is_unfounded;
     let encoding = if is_western { WINDOWS_1252 } else { guessed };
     let is_latin = encoding == WINDOWS_1252 || is_other_latin(encoding);
-    let origin = match high_bytes.count < GUESSED_BYTES_MIN || is_too_wide || (is_latin && has_long_runs) {
+    let is_uncertain = are_few || is_too_wide || !high_bytes.are_different && is_unfounded;
+    let origin = match is_uncertain || (is_latin && (has_long_runs || high_bytes.of_utf8 > 0)) {
         true => EncodingOrigin::GuessedFromLittle,
         false => EncodingOrigin::Guessed,
     };
@@ -362,6 +392,39 @@ mod tests {
         let (katakana, ..) = encoding_rs::SHIFT_JIS.encode("id,name\n1,Aア社B\n2,テスト\n");
         assert!(TextEncoding::recognise(&katakana).unwrap().note().unwrap().contains("uncertain"));
         assert_eq!(TextEncoding::default().note(), None);
+    }
+
+    #[test]
+    fn bytes_that_make_no_words_are_not_taken_for_another_script() {
+        for (bytes, text) in [
+            (&b"id,name\n1,\xFF\xFF\n"[..], "ÿÿ"),
+            (b"id,name\n1,\xFF\xFF\xFF\xFF\n", "ÿÿÿÿ"),
+            (b"id,name\n1,ok \xFF\xFF ok\n2,fine\n", "ok ÿÿ ok"),
+            (b"\xFF\xFF,name\n1,2\n", "ÿÿ,name"),
+            (b"id,name\n1,\xFF\xFE\n", "ÿþ"),
+            (b"id,name\n1,\xF0\xF1\n", "ðñ"),
+        ] {
+            let found = read(bytes).unwrap();
+            assert!(found.contains(text), "{found}");
+            let note = TextEncoding::recognise(bytes).unwrap().note().unwrap();
+            assert!(note.starts_with("guessed encoding: windows-1252, which is uncertain"), "{note}");
+        }
+    }
+
+    #[test]
+    fn utf8_with_a_wrong_byte_is_not_another_encoding() {
+        let words = "café, Zürich, Köln, Süß".as_bytes();
+        for wrong in [&b" \xFF\n"[..], b" M\xFCller\n"] {
+            let encoding = TextEncoding::recognise(&[words, wrong].concat()).unwrap();
+            assert!(encoding == TextEncoding::default() && !encoding.is_guessed());
+        }
+        let mixed = TextEncoding::recognise(b"caf\xE9, caf\xC3\xA9, \xE9t\xE9\n").unwrap();
+        assert!(
+            mixed
+                .note()
+                .unwrap()
+                .ends_with("windows-1252, which is uncertain; if characters are wrong, declare encoding")
+        );
     }
 
     #[test]

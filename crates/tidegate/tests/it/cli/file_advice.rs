@@ -126,6 +126,11 @@ fn files_that_no_option_reads_are_refused_with_what_to_do() {
         ("old.xlsx", encrypted[..2].concat(), "before Excel 2007 (.xls), whatever its name is; save it as .xlsx"),
         ("dos.csv", b"a,b\n1,M\x84rz\n".to_vec(), "convert it to UTF-8 (iconv -f CP850 -t UTF-8)"),
         (
+            "byte.csv",
+            [&b"a,b\n1,"[..], "café Zürich Köln Süß\n2,café".as_bytes(), b" \xFF\n"].concat(),
+            "it is not UTF-8 text: line 3",
+        ),
+        (
             "comma.csv",
             b"name,price\nAnn,1,50\nBob,2,75\n".to_vec(),
             "got 3; if commas in numbers are decimal, enclose these",
