@@ -44,7 +44,7 @@ struct MaskFunction {
     signature: Signature,
 }
 
-/// A plan has only one key.
+// A plan has only one key.
 tidegate_pgsql::compare_by!(MaskFunction { mask });
 
 impl ScalarUDFImpl for MaskFunction {
