@@ -263,3 +263,20 @@ SELECT da, count(*) OVER (ORDER BY da RANGE '365 days'::interval PRECEDING) AS n
 ORDER BY da, n;
 -- refused: an offset that is computed
 SELECT sum(id) OVER (ORDER BY id ROWS 1 + 1 PRECEDING) FROM t_types;
+
+-- A value that is not finite leaves the frame with its row
+SELECT i, corr(y, x) OVER w AS corr, covar_pop(y, x) OVER w AS pop, covar_samp(y, x) OVER w AS samp, regr_slope(y, x) OVER w AS slope,
+  regr_intercept(y, x) OVER w AS intercept, regr_r2(y, x) OVER w AS r2, regr_count(y, x) OVER w AS n
+FROM (VALUES (1, 1::float8, 2::float8), (2, 'Infinity', 3), (3, 2, 5), (4, 4, 7), (5, 5, 'NaN'), (6, 7, 7), (7, 8, 7), (8, NULL, 1), (9, 3, 2), (10, 3, 4)) v(i, x, y)
+WINDOW w AS (ORDER BY i ROWS 1 PRECEDING) ORDER BY i;
+SELECT i, regr_avgx(y, x) OVER w AS mean_x, regr_avgy(y, x) OVER w AS mean_y, regr_sxx(y, x) OVER w AS sxx, regr_syy(y, x) OVER w AS syy, regr_sxy(y, x) OVER w AS sxy
+FROM (VALUES (1, 1::float8, 2::float8), (2, '-Infinity', 3), (3, 2, 5), (4, 4, 7), (5, 5, 'NaN'), (6, 7, 7), (7, 1e100, 7), (8, 1, 1), (9, 3, 2), (10, 3, 4)) v(i, x, y)
+WINDOW w AS (ORDER BY i ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) ORDER BY i;
+SELECT i, corr(y, x) OVER (ORDER BY i) AS corr, regr_slope(y, x) OVER (ORDER BY i) AS slope, regr_r2(y, x) OVER (ORDER BY i) AS r2
+FROM (VALUES (1, 1::float8, 2::float8), (2, 2, 2), (3, 2, 5), (4, 'NaN', 7), (5, 5, 1)) v(i, x, y) ORDER BY i;
+SELECT g, corr(y, x) AS corr, covar_samp(y, x) AS samp, regr_r2(y, x) AS r2, regr_avgx(y, x) AS mean, corr(y, x) FILTER (WHERE x < 3) AS kept
+FROM (VALUES ('a', 1::float8, 2::float8), ('a', 'NaN', 3), ('b', 1, 2), ('b', 2, 3), ('b', 4, 4), ('c', 1, 1), ('d', 1, 5), ('d', 2, 5), ('e', 'Infinity', 1), ('e', 1, 2)) v(g, x, y)
+GROUP BY g ORDER BY g;
+SELECT corr(y, x) AS corr, covar_pop(y, x) AS pop FROM (VALUES (1::float8, 1e300::float8), (2, -1e300)) v(x, y);
+SELECT i, corr(0.1::float8, i) OVER w AS corr, regr_r2(0.1::float8, i) OVER w AS r2, regr_slope(i, 0.1::float8) OVER w AS slope, covar_pop(0.1::float8, i) OVER w AS pop
+FROM generate_series(1, 12) i WINDOW w AS (ORDER BY i ROWS 4 PRECEDING) ORDER BY i;

@@ -172,10 +172,10 @@ impl Moments {
             },
             Measure::Slope => is_line.then_some(slope),
             Measure::Intercept => is_line.then_some(self.mean_y - slope * self.mean_x),
+            Measure::Determination if is_line && self.squares_y == 0.0 => Some(1.0),
             Measure::Determination => {
                 let products = self.products / count;
-                let defined = is_line && self.squares_y != 0.0;
-                defined.then(|| products * products / (self.squares_x / count * (self.squares_y / count)))
+                is_line.then(|| products * products / (self.squares_x / count * (self.squares_y / count)))
             }
             Measure::Moment(_) if self.count == 0 => None,
             Measure::Moment(Moment::Count) => Some(count),

@@ -11,10 +11,12 @@ mod grouping_keys;
 mod grouping_sets;
 mod hypothetical;
 mod lag_lead;
+mod merge_queue;
 mod min_max;
 mod named_window;
 mod ordered;
 mod planner;
+mod regression;
 mod string_agg;
 mod sum;
 mod tdigest;
@@ -50,6 +52,7 @@ pub(crate) fn functions() -> Vec<AggregateUDF> {
     functions.extend(min_max::functions());
     functions.extend(ordered::functions());
     functions.extend(variance::functions());
+    functions.extend(regression::functions());
     functions.extend(tdigest::functions());
     functions
 }

@@ -1,16 +1,13 @@
 //! Plans calls of aggregate and window functions that PostgreSQL interprets differently or refuses.
 
-use std::sync::Arc;
-
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
-use datafusion::functions_aggregate::regr::{regr_sxx_udaf, regr_syy_udaf};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawWindowExpr};
 use datafusion::logical_expr::utils::COUNT_STAR_EXPANSION;
-use datafusion::logical_expr::{AggregateUDF, Case, Expr, WindowFunctionDefinition, lit, when};
+use datafusion::logical_expr::{Case, Expr, WindowFunctionDefinition, lit};
 use datafusion::scalar::ScalarValue;
 
 use super::{lag_lead, ordered, string_agg, sum, to_aggregate_expr, to_window_expr};
@@ -39,14 +36,6 @@ impl ExprPlanner for AggregatePlanner {
                 let expr = to_aggregate_expr(&call);
                 let visible = expr.schema_name().to_string();
                 Ok(PlannerResult::Planned(cast(expr, DataType::Int64).alias(visible)))
-            }
-            "regr_r2" => {
-                let visible = to_aggregate_expr(&call).schema_name().to_string();
-                let planned = plan_regr_r2(|func| {
-                    let func = func.unwrap_or_else(|| call.func.clone());
-                    to_aggregate_expr(&RawAggregateExpr { func, ..call.clone() })
-                })?;
-                Ok(PlannerResult::Planned(planned.alias(visible)))
             }
             "string_agg" => match string_agg::plan_aggregate(&call)? {
                 Some(planned) => {
@@ -82,10 +71,6 @@ impl ExprPlanner for AggregatePlanner {
             "avg" if call.null_treatment.is_none() => plan_window_avg(&call),
             "row_number" | "rank" | "dense_rank" => cast(expr, DataType::Int64),
             "regr_count" => cast(expr, DataType::Int64),
-            "regr_r2" => plan_regr_r2(|func| {
-                let func_def = func.map_or_else(|| call.func_def.clone(), WindowFunctionDefinition::AggregateUDF);
-                to_window_expr(&RawWindowExpr { func_def, ..call.clone() })
-            })?,
             "bool_and" | "bool_or" if !is_from_start(&call) => plan_bool_aggregate(&name, &call),
             "string_agg" if !is_from_start(&call) => string_agg::plan_window(&call)?,
             "bit_and" | "bit_or" if !is_from_start(&call) => {
@@ -191,11 +176,4 @@ fn plan_window_avg(call: &RawWindowExpr) -> Expr {
         to_window_expr(&RawWindowExpr { func_def, ..call.clone() })
     };
     plan_average(part(sum::function().into()), part(count_udaf()))
-}
-
-/// Plans `regr_r2`, which is 1 where all y are equal and x differ. DataFusion returns NULL there
-/// (`docs/decisions/upstream`). `call` builds the call of a regression function.
-fn plan_regr_r2(call: impl Fn(Option<Arc<AggregateUDF>>) -> Expr) -> Result<Expr> {
-    let is_flat = call(Some(regr_syy_udaf())).eq(lit(0.0_f64)).and(call(Some(regr_sxx_udaf())).gt(lit(0.0_f64)));
-    when(is_flat, lit(1.0_f64)).otherwise(call(None))
 }

@@ -13,6 +13,7 @@ use datafusion_functions_aggregate_common::aggregate::groups_accumulator::accumu
 
 use super::moments::VarianceKind;
 use crate::aggregate::apply_filter;
+use crate::aggregate::merge_queue::{Merge, MergeQueue};
 
 /// Count, sum, and sum of the squared differences from the mean: NaN beside a value that is not finite, infinite where
 /// finite values have overflowed. Computed as in PostgreSQL (by Youngs and Cramer), without a rounded mean.
@@ -29,6 +30,17 @@ impl DoubleMoments {
         Self { count: 1, sum: value, squares: if value.is_finite() { 0.0 } else { f64::NAN } }
     }
 
+    fn measure(self, kind: VarianceKind) -> Result<Option<f64>> {
+        if self.squares.is_infinite() {
+            return exec_err!("value out of range: overflow");
+        }
+        let others = if kind.is_sample { self.count.saturating_sub(1) } else { self.count };
+        let variance = (others > 0).then(|| self.squares / others as f64);
+        Ok(variance.map(|variance| if kind.is_root { variance.sqrt() } else { variance }))
+    }
+}
+
+impl Merge for DoubleMoments {
     fn merged(self, other: Self) -> Self {
         let (own, others) = (self.count as f64, other.count as f64);
         let count = own + others;
@@ -48,15 +60,6 @@ impl DoubleMoments {
             }
         }
         Self { count: self.count + other.count, sum, squares }
-    }
-
-    fn measure(self, kind: VarianceKind) -> Result<Option<f64>> {
-        if self.squares.is_infinite() {
-            return exec_err!("value out of range: overflow");
-        }
-        let others = if kind.is_sample { self.count.saturating_sub(1) } else { self.count };
-        let variance = (others > 0).then(|| self.squares / others as f64);
-        Ok(variance.map(|variance| if kind.is_root { variance.sqrt() } else { variance }))
     }
 }
 
@@ -119,48 +122,27 @@ impl Accumulator for RowDoubles {
     }
 }
 
-/// The moments over a window, from which nothing is subtracted: an infinity would never disappear.
-///
-/// It is a queue made of two stacks, as for sums. Each entry of the leaving stack has the moments of itself and of all
-/// entries that leave later.
+/// The moments over a window.
 #[derive(Debug)]
 pub(super) struct QueuedDoubles {
-    /// The one that starts with the oldest value is last.
-    leaving: Vec<DoubleMoments>,
-    entered: Vec<DoubleMoments>,
-    entered_total: DoubleMoments,
+    queue: MergeQueue<DoubleMoments>,
     kind: VarianceKind,
 }
 
 impl QueuedDoubles {
     pub(super) fn new(kind: VarianceKind) -> Self {
-        Self { leaving: Vec::new(), entered: Vec::new(), entered_total: DoubleMoments::default(), kind }
-    }
-
-    fn remove_oldest(&mut self) {
-        if self.leaving.is_empty() {
-            let mut total = DoubleMoments::default();
-            while let Some(entry) = self.entered.pop() {
-                total = entry.merged(total);
-                self.leaving.push(total);
-            }
-            self.entered_total = DoubleMoments::default();
-        }
-        self.leaving.pop();
+        Self { queue: MergeQueue::default(), kind }
     }
 }
 
 impl Accumulator for QueuedDoubles {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        for entry in moments_of(values)? {
-            self.entered_total = self.entered_total.merged(entry);
-            self.entered.push(entry);
-        }
+        moments_of(values)?.for_each(|entry| self.queue.push(entry));
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        moments_of(values)?.for_each(|_| self.remove_oldest());
+        moments_of(values)?.for_each(|_| self.queue.remove_oldest());
         Ok(())
     }
 
@@ -169,8 +151,7 @@ impl Accumulator for QueuedDoubles {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let leaving = self.leaving.last().copied().unwrap_or_default();
-        leaving.merged(self.entered_total).measure(self.kind).map(ScalarValue::Float64)
+        self.queue.total().measure(self.kind).map(ScalarValue::Float64)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -182,7 +163,7 @@ impl Accumulator for QueuedDoubles {
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + (self.leaving.capacity() + self.entered.capacity()) * size_of::<DoubleMoments>()
+        size_of_val(self) + self.queue.size()
     }
 }
 

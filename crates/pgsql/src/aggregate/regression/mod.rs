@@ -1,0 +1,94 @@
+//! Correlation, covariance and linear regression of pairs of doubles, as PostgreSQL computes them.
+
+mod accumulator;
+mod moments;
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{Result, plan_err};
+use datafusion::functions_aggregate::{correlation, covariance, regr};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature,
+};
+
+use self::accumulator::{GroupPairs, QueuedPairs, RowPairs};
+use self::moments::{Measure, Moment};
+
+/// Returns the functions of DataFusion with other accumulators. `regr_count` stays, because it only counts.
+pub(super) fn functions() -> Vec<AggregateUDF> {
+    let functions = [
+        (correlation::corr_udaf(), Measure::Correlation),
+        (covariance::covar_samp_udaf(), Measure::Covariance { is_sample: true }),
+        (covariance::covar_pop_udaf(), Measure::Covariance { is_sample: false }),
+        (regr::regr_slope_udaf(), Measure::Slope),
+        (regr::regr_intercept_udaf(), Measure::Intercept),
+        (regr::regr_r2_udaf(), Measure::Determination),
+        (regr::regr_avgx_udaf(), Measure::Moment(Moment::MeanX)),
+        (regr::regr_avgy_udaf(), Measure::Moment(Moment::MeanY)),
+        (regr::regr_sxx_udaf(), Measure::Moment(Moment::SquaresX)),
+        (regr::regr_syy_udaf(), Measure::Moment(Moment::SquaresY)),
+        (regr::regr_sxy_udaf(), Measure::Moment(Moment::Products)),
+    ];
+    functions.into_iter().map(|(inner, measure)| AggregateUDF::new_from_impl(PairFunction { inner, measure })).collect()
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct PairFunction {
+    inner: Arc<AggregateUDF>,
+    measure: Measure,
+}
+
+impl AggregateUDFImpl for PairFunction {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(types)
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        let field = |name: &str, data_type| Arc::new(Field::new(format_state_name(args.name, name), data_type, true));
+        let sums = ["sum_x", "squares_x", "sum_y", "squares_y", "products", "same_x", "same_y"];
+        let sums = sums.map(|name| field(name, DataType::Float64));
+        Ok(std::iter::once(field("count", DataType::UInt64)).chain(sums).collect())
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if args.is_distinct {
+            return plan_err!("{} does not take DISTINCT; select the distinct pairs in a subquery", self.name());
+        }
+        Ok(Box::new(RowPairs::new(self.measure)))
+    }
+
+    fn create_sliding_accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(QueuedPairs::new(self.measure)))
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        !args.is_distinct
+    }
+
+    fn create_groups_accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        Ok(Box::new(GroupPairs::new(self.measure)))
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        ReversedUDAF::Identical
+    }
+}
