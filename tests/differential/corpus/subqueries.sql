@@ -101,6 +101,9 @@ SELECT i % 2 AS odd, sum(i) AS s FROM (SELECT id * 2 + 1 FROM employees UNION AL
 SELECT ARRAY(SELECT f.i FROM ((SELECT d + g.i FROM generate_series(4, 30, 3) d ORDER BY 1) UNION ALL (SELECT d + g.i FROM generate_series(0, 30, 5) d ORDER BY 1)) f(i)
   ORDER BY f.i LIMIT 10) AS smallest FROM generate_series(1, 3) g(i) ORDER BY 1;
 SELECT * FROM (VALUES (1, 2), (3, 4)) AS t(a, b), LATERAL (SELECT t.a, t.b AS c) AS s ORDER BY 1;
+SELECT g, s.a, s.t FROM (VALUES (1), (2)) AS v(g), LATERAL (SELECT array_agg(x ORDER BY x DESC) AS a, string_agg(x::text, ',' ORDER BY x) AS t
+FROM (VALUES (1), (5), (3)) AS w(x) WHERE x > g) AS s ORDER BY g;
+SELECT d, s.a FROM (VALUES (1), (2)) AS v(d), LATERAL (SELECT array_agg(o.id) AS a FROM (SELECT id FROM nums WHERE id < 5 AND id >= d ORDER BY id DESC) AS o) AS s ORDER BY d;
 SELECT * FROM (VALUES (1, 2), (3, 4)) AS t(a, b), LATERAL (SELECT a) AS s(x) WHERE s.x > t.b - 2 ORDER BY 1;
 SELECT t.a, s.a AS other FROM (VALUES (1, 2), (3, 4)) AS t(a, b) JOIN LATERAL (SELECT t.a + t.b AS a) AS s ON s.a > t.a + 3 ORDER BY 1;
 SELECT e.id, s.dept FROM employees e JOIN (VALUES (1), (2)) AS v(n) ON v.n = e.id, LATERAL (SELECT e.dept) AS s ORDER BY e.id;

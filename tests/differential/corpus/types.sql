@@ -169,7 +169,7 @@ SELECT ARRAY[ARRAY[1.5], ARRAY[1e-20::float8]] AS nested, CASE WHEN false THEN A
 SELECT x[1] AS x FROM (SELECT ARRAY[1.5] AS x UNION ALL SELECT ARRAY[1e-20::float8]) s ORDER BY 1;
 SELECT x[1] AS x FROM (VALUES (ARRAY[1.5]), (ARRAY[1e-20::float8])) v(x) ORDER BY 1;
 SELECT 0.1 = ANY (ARRAY[0.1::real]) AS real, 0.1 = ANY (ARRAY[0.1::float8]) AS double, 0.1::real = ANY (ARRAY[0.1, 0.2]) AS numerics,
-  16777216::real = ANY (ARRAY[16777217]) AS integers, 0.1::real <> ALL (ARRAY[0.1]) AS none;
+  16777216::real = ANY (ARRAY[16777216 + 1]) AS integers, 0.1::real <> ALL (ARRAY[0.1]) AS none;
 SELECT id, coalesce(n, r) AS real FROM t_types WHERE id NOT IN (4, 5) ORDER BY id;
 SELECT id, CASE r WHEN 0.1 THEN 'numeric' WHEN '0.1' THEN 'text' ELSE 'none' END AS of_real, CASE d WHEN 0.1 THEN 'tenth' WHEN 1.5 THEN 'more' END AS of_double
 FROM floats ORDER BY id;

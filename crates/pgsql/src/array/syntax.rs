@@ -58,11 +58,11 @@ fn call_quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any: bool)
         BinaryOperator::NotEq => !is_any,
         _ => false,
     };
-    // A list has the same meaning, and lets files be pruned.
+    // A list has the same meaning, and lets files be pruned. But fractions in a list after a `real` are `real`, too.
     if let Expr::Array(Array { elem, .. }) = right
         && is_list
         && !elem.is_empty()
-        && elem.iter().all(|element| matches!(element, Expr::Value(_)))
+        && elem.iter().all(|element| matches!(element, Expr::Value(value) if !is_fraction(&value.value)))
     {
         let expr = Box::new(left.clone());
         return Some(nested(Expr::InList { expr, list: elem.clone(), negated: !is_any }));
@@ -72,6 +72,10 @@ fn call_quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any: bool)
     let mut value = without_parentheses(left).clone();
     call_row(&mut value);
     Some(call(name, vec![nested(value), right.clone()]))
+}
+
+fn is_fraction(value: &Value) -> bool {
+    matches!(value, Value::Number(digits, _) if digits.contains(['.', 'e', 'E']))
 }
 
 /// Writes `(a, b)` as `ROW(a, b)`, because the planner takes the former with names and literals only.
