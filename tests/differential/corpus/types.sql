@@ -170,6 +170,9 @@ SELECT x[1] AS x FROM (SELECT ARRAY[1.5] AS x UNION ALL SELECT ARRAY[1e-20::floa
 SELECT x[1] AS x FROM (VALUES (ARRAY[1.5]), (ARRAY[1e-20::float8])) v(x) ORDER BY 1;
 SELECT 0.1 = ANY (ARRAY[0.1::real]) AS real, 0.1 = ANY (ARRAY[0.1::float8]) AS double, 0.1::real = ANY (ARRAY[0.1, 0.2]) AS numerics,
   16777216::real = ANY (ARRAY[16777216 + 1]) AS integers, 0.1::real <> ALL (ARRAY[0.1]) AS none;
+SELECT r IN (16777217) AS one, r IN (16777217, 3) AS two, r IN (16777216) AS exact, r NOT IN (i) AS none, r IN (i, 3) AS both, r BETWEEN 16777217 AND 16777218 AS more,
+  r BETWEEN i AND i AS same, i BETWEEN r AND r AS reversed, r IN (SELECT 16777217) AS found, r = ANY (SELECT i) AS any, r BETWEEN 3 AND 5 AS small
+FROM (VALUES (16777216::real, 16777217)) v(r, i);
 SELECT id, coalesce(n, r) AS real FROM t_types WHERE id NOT IN (4, 5) ORDER BY id;
 SELECT id, CASE r WHEN 0.1 THEN 'numeric' WHEN '0.1' THEN 'text' ELSE 'none' END AS of_real, CASE d WHEN 0.1 THEN 'tenth' WHEN 1.5 THEN 'more' END AS of_double
 FROM floats ORDER BY id;

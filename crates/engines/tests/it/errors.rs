@@ -173,6 +173,9 @@ async fn binds_parameters_and_reports_wrong_ones() {
     let sql = "SELECT r = $1, $1 < r, r IN ($1, 5), r BETWEEN $1 AND $1, r = 0.1, $1 FROM (SELECT 0.1::real AS r) t";
     assert_eq!(ask(sql, vec![Parameter::Float(0.1)]).await, "true|false|true|true|false|0.1");
     assert_eq!(ask("SELECT 0.1::real < $1", vec![Parameter::Float(1e300)]).await, "true");
+    let sql = "SELECT r = $1, r IN ($1), r BETWEEN $1 AND $1, r = 16777217, r > $2 FROM (SELECT 16777216::real AS r) t";
+    let parameters = vec![Parameter::Integer(16_777_217), Parameter::Integer(0)];
+    assert_eq!(ask(sql, parameters).await, "true|true|true|false|true");
     assert_snapshot!(ask("SELECT id FROM flights WHERE day = $1", vec![text("soon")]).await, @r#"
     invalid_arguments: invalid input syntax for type date: "soon"
     TRY_CAST(x AS type) gives NULL where a value does not fit.

@@ -1,4 +1,5 @@
-//! Comparisons of numerics whose common type has more digits than a `Decimal128`, and of numerics with doubles.
+//! Comparisons of numerics whose common type has more digits than a `Decimal128`, of numerics with doubles, and of integers
+//! with a `real`.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -8,6 +9,7 @@ use datafusion::logical_expr::expr_schema::cast_subquery;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 
 use super::division::digits;
+use super::integer_value;
 use super::literal::to_float;
 use crate::list::{dimensions, innermost_type, list_type};
 
@@ -67,7 +69,26 @@ fn widen_box(mut operand: Box<Expr>, wide: &DataType) -> Box<Expr> {
     operand
 }
 
-/// Converts the operands of a comparison of numerics to one type, if DataFusion would choose another.
+/// Whether `types`, the first of which are those of `operands`, are a `real` and integers that are none. DataFusion would
+/// round these.
+fn are_compared_as_doubles(expression: &Expr, operands: &[&Expr], types: &[DataType]) -> bool {
+    // Several constants in a list are an array of reals.
+    let is_array = match expression {
+        Expr::InList(list) => list.list.iter().filter(|value| !value.any_column_refs()).count() > 1,
+        _ => false,
+    };
+    let is_exact = |position: usize| operands.get(position).is_some_and(|operand| is_exact_real(operand));
+    let mut integers = types.iter().enumerate().filter(|(_, data_type)| data_type.is_integer());
+    !is_array && types.contains(&DataType::Float32) && integers.any(|(position, _)| !is_exact(position))
+}
+
+/// Whether an integer literal is a `real`, too.
+pub(super) fn is_exact_real(operand: &Expr) -> bool {
+    const INTEGER_MAX: u64 = 1 << f32::MANTISSA_DIGITS;
+    integer_value(operand).is_some_and(|value| value.unsigned_abs() <= INTEGER_MAX)
+}
+
+/// Converts the operands of a comparison of numbers to one type, if DataFusion would choose another.
 pub(crate) fn compare_exactly(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let operands: Vec<&Expr> = match &expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
@@ -84,7 +105,10 @@ pub(crate) fn compare_exactly(expression: Expr, schema: &DFSchema) -> Result<Tra
     {
         types.push(subquery.subquery.schema().field(0).data_type().clone());
     }
-    let Some(wide) = wide_type(&types) else { return Ok(Transformed::no(expression)) };
+    let is_double = || are_compared_as_doubles(&expression, &operands, &types);
+    let Some(wide) = wide_type(&types).or_else(|| is_double().then_some(DataType::Float64)) else {
+        return Ok(Transformed::no(expression));
+    };
     Ok(Transformed::yes(match expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             Expr::BinaryExpr(BinaryExpr { left: widen_box(left, &wide), op, right: widen_box(right, &wide) })

@@ -9,7 +9,7 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::FunctionArg::Unnamed;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, FunctionArgExpr, FunctionArguments, UnaryOperator};
 
-use super::numeric_comparison::widen_operand;
+use super::numeric_comparison::{is_exact_real, widen_operand};
 use super::{division, float, integer_value, literal};
 use crate::data_type::{is_text, number_type_name};
 use crate::operands::Operands;
@@ -133,12 +133,6 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         return Ok(Some(product));
     }
     Ok(Some(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right)))))
-}
-
-/// Whether an integer literal is a `real`, too.
-fn is_exact_real(operand: &Expr) -> bool {
-    const INTEGER_MAX: u64 = 1 << f32::MANTISSA_DIGITS;
-    integer_value(operand).is_some_and(|value| value.unsigned_abs() <= INTEGER_MAX)
 }
 
 /// Converts a `real` beside an integer to a double, because both are doubles in PostgreSQL.

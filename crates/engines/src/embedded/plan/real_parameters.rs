@@ -1,6 +1,7 @@
 //! Numbers as parameters beside a `real`: PostgreSQL infers this type for them.
 //!
-//! A fraction that is bound as a double would differ from each `real`, because it has more digits.
+//! A fraction that is bound as a double would differ from each `real`, because it has more digits, and so would an integer
+//! with many digits.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -11,9 +12,9 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use super::text_parameters::position;
 
-/// Replaces the placeholders of doubles whose type the planner has inferred as `real`.
+/// Replaces the placeholders of numbers whose type the planner has inferred as `real`.
 pub(super) fn bind_reals(plan: LogicalPlan, values: &[ScalarValue]) -> Result<LogicalPlan> {
-    if !values.iter().any(|value| matches!(value, ScalarValue::Float64(Some(_)))) {
+    if !values.iter().any(is_number) {
         return Ok(plan);
     }
     let in_node = |node: LogicalPlan| {
@@ -31,15 +32,27 @@ fn bind_real(expression: Expr, values: &[ScalarValue]) -> Result<Transformed<Exp
     let Expr::Placeholder(Placeholder { id, field: Some(field) }) = &expression else {
         return Ok(Transformed::no(expression));
     };
-    let value = position(id).and_then(|position| values.get(position));
-    let (DataType::Float32, Some(ScalarValue::Float64(Some(double)))) = (field.data_type(), value) else {
+    let value = position(id).and_then(|position| values.get(position)).filter(|value| is_number(value));
+    let (DataType::Float32, Some(value)) = (field.data_type(), value) else {
         return Ok(Transformed::no(expression));
     };
-    match ScalarValue::Float64(Some(*double)).cast_to(&DataType::Float32)? {
+    match value.cast_to(&DataType::Float32)? {
         // Beyond the range of `real`, it remains a double.
-        ScalarValue::Float32(Some(real)) if real.is_normal() || *double == 0.0 => {
+        ScalarValue::Float32(Some(real)) if real.is_normal() || is_zero(value) => {
             Ok(Transformed::yes(Expr::Literal(ScalarValue::Float32(Some(real)), None)))
         }
         _ => Ok(Transformed::no(expression)),
+    }
+}
+
+fn is_number(value: &ScalarValue) -> bool {
+    matches!(value, ScalarValue::Int64(Some(_)) | ScalarValue::Float64(Some(_)))
+}
+
+fn is_zero(value: &ScalarValue) -> bool {
+    match value {
+        ScalarValue::Int64(Some(value)) => *value == 0,
+        ScalarValue::Float64(Some(value)) => *value == 0.0,
+        _ => false,
     }
 }
