@@ -156,20 +156,17 @@ impl Moments {
     fn compute(&self, measure: Measure) -> Option<f64> {
         let count = self.count as f64;
         let divisor = |is_sample: bool| self.count.checked_sub(u64::from(is_sample)).filter(|count| *count > 0);
-        let is_line = self.count > 1 && self.squares_x != 0.0;
+        // NaN differs from zero.
+        let is_line = self.squares_x != 0.0;
         let slope = self.products / self.squares_x;
         match measure {
             Measure::Variance { is_sample } => Some(self.squares_x / divisor(is_sample)? as f64),
             Measure::Deviation { is_sample } => Some((self.squares_x / divisor(is_sample)? as f64).sqrt()),
             Measure::Covariance { is_sample } => Some(self.products / divisor(is_sample)? as f64),
-            Measure::Correlation => match (self.mean_x.is_nan(), self.mean_y.is_nan()) {
-                (true, true) => Some(f64::NAN),
-                (false, false) if is_line && self.squares_y != 0.0 => {
-                    let deviations = ((self.squares_x / count).sqrt(), (self.squares_y / count).sqrt());
-                    Some(self.products / count / deviations.1 / deviations.0)
-                }
-                _ => None,
-            },
+            Measure::Correlation => (is_line && self.squares_y != 0.0).then(|| {
+                let deviations = ((self.squares_x / count).sqrt(), (self.squares_y / count).sqrt());
+                self.products / count / deviations.1 / deviations.0
+            }),
             Measure::Slope => is_line.then_some(slope),
             Measure::Intercept => is_line.then_some(self.mean_y - slope * self.mean_x),
             Measure::Determination if is_line && self.squares_y == 0.0 => Some(1.0),
