@@ -161,7 +161,7 @@ async fn answers_of_aggregates_and_windows_are_wrong() {
             "1|0.0\n2|0.0",
         ),
         (
-            "pgsql/src/aggregate/planner.rs, `plan_regr_r2`",
+            "pgsql/src/aggregate/regression, `regr_r2`",
             "SELECT regr_r2(y, x) FROM (VALUES (1, 1), (1, 2)) AS t (y, x)",
             "null",
             "1.0",
