@@ -91,13 +91,7 @@ pub(crate) fn call(function: ScalarUDF, arguments: Vec<Expr>) -> Expr {
 crate::compare_by!(ColumnarFunction { name });
 
 impl ScalarUDFImpl for ColumnarFunction {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    crate::name_and_signature!(.name);
 
     fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
         internal_err!("{} returns a field", self.name)

@@ -177,13 +177,7 @@ impl ValueOfRow {
 }
 
 impl ScalarUDFImpl for ValueOfRow {
-    fn name(&self) -> &str {
-        VALUE_OF_ROW
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    crate::name_and_signature!(VALUE_OF_ROW);
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(types[0].clone())

@@ -114,13 +114,7 @@ struct MergeVariance {
 }
 
 impl AggregateUDFImpl for MergeVariance {
-    fn name(&self) -> &str {
-        "merge_variance"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    tidegate_pgsql::name_and_signature!("merge_variance");
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(self.variance.result.data_type().clone())

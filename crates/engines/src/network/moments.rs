@@ -193,13 +193,7 @@ struct MergeMoments {
 }
 
 impl AggregateUDFImpl for MergeMoments {
-    fn name(&self) -> &str {
-        "merge_moments"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    tidegate_pgsql::name_and_signature!("merge_moments");
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(match self.measure {

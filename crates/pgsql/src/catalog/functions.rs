@@ -122,13 +122,7 @@ impl Hash for SessionFunction {
 }
 
 impl ScalarUDFImpl for SessionFunction {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    crate::name_and_signature!(.name);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(match self.value {

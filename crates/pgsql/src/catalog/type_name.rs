@@ -296,13 +296,7 @@ struct PgTypeof {
 }
 
 impl ScalarUDFImpl for PgTypeof {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    crate::name_and_signature!(NAME);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(DataType::Utf8)

@@ -134,13 +134,7 @@ impl JsonOutput {
 }
 
 impl ScalarUDFImpl for JsonOutput {
-    fn name(&self) -> &str {
-        "json_shown"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    crate::name_and_signature!("json_shown");
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         internal_err!("json_shown returns a field")

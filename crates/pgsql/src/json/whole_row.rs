@@ -78,13 +78,7 @@ impl WholeRow {
 }
 
 impl ScalarUDFImpl for WholeRow {
-    fn name(&self) -> &str {
-        WHOLE_ROW
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    crate::name_and_signature!(WHOLE_ROW);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         internal_err!("{WHOLE_ROW} returns a field")

@@ -119,16 +119,10 @@ impl TextFunction {
 crate::compare_by!(TextFunction { name });
 
 impl ScalarUDFImpl for TextFunction {
-    fn name(&self) -> &str {
-        self.name
-    }
+    crate::name_and_signature!(.name);
 
     fn aliases(&self) -> &[String] {
         &self.aliases
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {

@@ -140,13 +140,7 @@ impl SeparateConstant {
 }
 
 impl ScalarUDFImpl for SeparateConstant {
-    fn name(&self) -> &str {
-        "constant*"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    crate::name_and_signature!("constant*");
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(types[0].clone())

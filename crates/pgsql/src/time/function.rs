@@ -76,13 +76,7 @@ pub(crate) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
 crate::compare_by!(TimeFunction { name });
 
 impl ScalarUDFImpl for TimeFunction {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    crate::name_and_signature!(.name);
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         self.return_type(types)?;

@@ -58,13 +58,7 @@ impl CurrentTimeFunction {
 }
 
 impl ScalarUDFImpl for CurrentTimeFunction {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    crate::name_and_signature!(.name);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(self.data_type.clone())

@@ -91,13 +91,7 @@ impl ChoiceFunction {
 }
 
 impl ScalarUDFImpl for ChoiceFunction {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    crate::name_and_signature!(.name);
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         Ok(types.to_vec())

@@ -306,13 +306,7 @@ struct UntypedLiteral {
 }
 
 impl ScalarUDFImpl for UntypedLiteral {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    crate::name_and_signature!(NAME);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         plan_err!("the type of a literal depends on its text")

@@ -76,13 +76,7 @@ impl ConstantOfBranch {
 }
 
 impl ScalarUDFImpl for ConstantOfBranch {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    tidegate_pgsql::name_and_signature!(.name);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(self.value.data_type())

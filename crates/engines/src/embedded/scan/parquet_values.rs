@@ -192,13 +192,7 @@ impl ParquetValue {
 tidegate_pgsql::compare_by!(ParquetValue { column, data_type });
 
 impl ScalarUDFImpl for ParquetValue {
-    fn name(&self) -> &str {
-        "parquet_value"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    tidegate_pgsql::name_and_signature!("parquet_value");
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(self.data_type.clone())

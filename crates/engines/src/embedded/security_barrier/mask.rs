@@ -48,13 +48,7 @@ struct MaskFunction {
 tidegate_pgsql::compare_by!(MaskFunction { mask });
 
 impl ScalarUDFImpl for MaskFunction {
-    fn name(&self) -> &str {
-        "mask"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    tidegate_pgsql::name_and_signature!("mask");
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(self.text.clone())

@@ -125,13 +125,7 @@ impl SumTypeVisitor for MakeGroups {
 }
 
 impl AggregateUDFImpl for Sum {
-    fn name(&self) -> &str {
-        "sum"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    crate::name_and_signature!("sum");
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let [value] = types else { return plan_err!("sum has one argument: sum(x)") };

@@ -45,13 +45,7 @@ struct DigestFunction {
 }
 
 impl AggregateUDFImpl for DigestFunction {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    crate::name_and_signature!(.name);
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(digest_type())

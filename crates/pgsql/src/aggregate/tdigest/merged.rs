@@ -29,13 +29,7 @@ struct MergedPercentile {
 }
 
 impl AggregateUDFImpl for MergedPercentile {
-    fn name(&self) -> &str {
-        "merged_percentile"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    crate::name_and_signature!("merged_percentile");
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(self.result.clone())
