@@ -20,12 +20,8 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::JoinType;
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::ChildrenPropertiesMode::Recompute;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PhysicalExpr, PlanProperties,
-    ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 
 /// Places [`OuterJoinGuardExec`] above outer joins whose inputs have constant or equal columns, or columns of the same name.
 #[derive(Debug)]
@@ -68,7 +64,7 @@ fn has_equal_names(plan: &Arc<dyn ExecutionPlan>) -> bool {
 /// Passes on the rows of an outer join without any equivalence properties. No condition passes through it.
 #[derive(Debug)]
 struct OuterJoinGuardExec {
-    join: Arc<dyn ExecutionPlan>,
+    input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
 }
 
@@ -80,7 +76,7 @@ impl OuterJoinGuardExec {
             join.pipeline_behavior(),
             join.boundedness(),
         );
-        Self { join, properties: Arc::new(properties) }
+        Self { input: join, properties: Arc::new(properties) }
     }
 }
 
@@ -104,30 +100,9 @@ impl ExecutionPlan for OuterJoinGuardExec {
         vec![false]
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.join]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self::new(children.pop().unwrap_or_else(|| self.join.clone()))))
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
-    }
+    crate::operator_methods!(input, |_, input| Self::new(input));
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.join.execute(partition, context)
+        self.input.execute(partition, context)
     }
 }

@@ -8,12 +8,9 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::ChildrenPropertiesMode::Recompute;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
 use super::condition::short_circuit_projection;
 use super::is_computed;
@@ -38,7 +35,7 @@ impl PhysicalOptimizerRule for KeepProjectionAboveFilter {
                 return short_circuit_projection(projection, &node);
             }
             Ok(if node.is::<FilterExec>() {
-                Transformed::yes(Arc::new(ProjectionBoundary { filter: node }) as Arc<dyn ExecutionPlan>)
+                Transformed::yes(Arc::new(ProjectionBoundary { input: node }) as Arc<dyn ExecutionPlan>)
             } else {
                 Transformed::no(node)
             })
@@ -46,7 +43,7 @@ impl PhysicalOptimizerRule for KeepProjectionAboveFilter {
         let pushed = self.pushdown.optimize(with_boundaries.data()?, config)?;
         let without_boundaries = pushed.transform_up(|node| {
             Ok(match node.downcast_ref::<ProjectionBoundary>() {
-                Some(boundary) => Transformed::yes(boundary.filter.clone()),
+                Some(boundary) => Transformed::yes(boundary.input.clone()),
                 None => Transformed::no(node),
             })
         });
@@ -65,7 +62,7 @@ impl PhysicalOptimizerRule for KeepProjectionAboveFilter {
 /// A filter that computing projections cannot pass. It is never executed.
 #[derive(Debug)]
 struct ProjectionBoundary {
-    filter: Arc<dyn ExecutionPlan>,
+    input: Arc<dyn ExecutionPlan>,
 }
 
 impl DisplayAs for ProjectionBoundary {
@@ -80,35 +77,14 @@ impl ExecutionPlan for ProjectionBoundary {
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
-        self.filter.properties()
+        self.input.properties()
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.filter]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self { filter: children.pop().unwrap_or_else(|| self.filter.clone()) }))
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
-    }
+    crate::operator_methods!(input, |_, input| Self { input });
 
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         internal_err!("a projection boundary of the optimizer is still in the plan")
@@ -120,7 +96,7 @@ impl ExecutionPlan for ProjectionBoundary {
                 return Ok(None);
             }
         }
-        let swapped = self.filter.try_swapping_with_projection(projection)?;
-        Ok(swapped.map(|plan| if plan.is::<FilterExec>() { Arc::new(Self { filter: plan }) as _ } else { plan }))
+        let swapped = self.input.try_swapping_with_projection(projection)?;
+        Ok(swapped.map(|plan| if plan.is::<FilterExec>() { Arc::new(Self { input: plan }) as _ } else { plan }))
     }
 }
