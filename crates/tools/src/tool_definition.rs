@@ -11,7 +11,6 @@ use tidegate_query::Delivery;
 use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool, ToolAnnotations, handler_fn};
 
 use crate::arguments::UNLISTED_ARGUMENTS;
-use crate::tool_context::ToolContext;
 
 pub(crate) fn read_only_tool(
     name: &str,
@@ -39,13 +38,15 @@ pub(crate) fn built_in_tool(
     tool.with_unlisted_arguments(&UNLISTED_ARGUMENTS).expect("a part of a valid schema is valid")
 }
 
-pub(crate) fn node_handler<F, Fut>(node: &Arc<ToolContext>, function: F) -> Arc<dyn Handler>
+/// The handler that runs `function` with `context`.
+pub(crate) fn context_handler<C, F, Fut>(context: &Arc<C>, function: F) -> Arc<dyn Handler>
 where
-    F: Fn(Arc<ToolContext>, Arc<Job>, ReplySender) -> Fut + Send + Sync + 'static,
+    C: Send + Sync + 'static,
+    F: Fn(Arc<C>, Arc<Job>, ReplySender) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Metadata, Error>> + Send + 'static,
 {
-    let node = node.clone();
-    handler_fn(move |job, reply| function(node.clone(), job, reply))
+    let context = context.clone();
+    handler_fn(move |job, reply| function(context.clone(), job, reply))
 }
 
 pub(crate) fn built_in_schema(schema: Value) -> JsonSchema {

@@ -12,7 +12,7 @@ use super::samples::{SAMPLES_MAX, SampleLists};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, boolean_column, text_column};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 /// The metadata of an answer for programs that describes one table: its size on disk, and the columns that are indexed.
 const TABLE_BYTES: &str = "dev.tidegate/table_bytes";
@@ -37,7 +37,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
             .with_required("table", table)
             .with("samples", samples)
             .with_output_arguments(),
-        node_handler(node, handle),
+        context_handler(node, handle),
     )
 }
 

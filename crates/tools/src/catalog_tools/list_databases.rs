@@ -10,7 +10,7 @@ use super::{DatabaseListing, list_catalogs};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
@@ -18,7 +18,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
         "List databases",
         "Databases of this server with kind, SQL dialect, number of tables and status. Start here.",
         InputSchemaBuilder::new().with_output_arguments(),
-        node_handler(node, handle),
+        context_handler(node, handle),
     )
 }
 

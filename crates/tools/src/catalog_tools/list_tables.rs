@@ -20,7 +20,7 @@ use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::table_names::{FEDERATED, strip_database};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 /// The metadata of an answer for programs that lists one database: its name, and the key of its dialect.
 const DATABASE: &str = "dev.tidegate/database";
@@ -38,7 +38,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
                 json!({"type": "string", "description": "Words of name, comment or columns; or a glob: ord*"}),
             )
             .with_output_arguments(),
-        node_handler(node, handle),
+        context_handler(node, handle),
     )
 }
 

@@ -13,7 +13,7 @@ use tidegate_runtime::{
 
 use crate::arguments::parse_arguments;
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, built_in_tool, node_handler};
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler};
 
 /// The called tool has its own time limit, which ends the call earlier.
 const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -28,7 +28,7 @@ pub(super) fn tool(node: &Arc<ToolContext>) -> Tool {
             .with("arguments", json!({"type": "object", "description": "As in the tool's inputSchema"})),
         // The called tool may do anything that the caller may do.
         ToolAnnotations::default(),
-        node_handler(node, handle),
+        context_handler(node, handle),
     );
     // The budget of the called tool and of the transport apply.
     tool.with_limits(CallLimits { timeout: Some(TIMEOUT), inline: Some(Budget::default()), ..CallLimits::default() })

@@ -9,7 +9,7 @@ use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use crate::arguments::parse_arguments;
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 const LIMIT_DEFAULT: usize = 5;
 const LIMIT_MAX: usize = 50;
@@ -28,7 +28,7 @@ pub(super) fn tool(node: &Arc<ToolContext>) -> Tool {
                 json!({"type": "string", "description": "What you want to do; if empty, all tools are listed by name"}),
             )
             .with("limit", json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT})),
-        node_handler(node, handle),
+        context_handler(node, handle),
     )
 }
 

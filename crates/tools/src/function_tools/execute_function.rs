@@ -20,7 +20,7 @@ use super::oversized::describe_oversized;
 use super::request::FunctionRequest;
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, any_of, node_handler, read_only_tool, values_schema};
+use crate::tool_definition::{InputSchemaBuilder, any_of, context_handler, read_only_tool, values_schema};
 
 /// The number of rows when a request has no limit.
 const LIMIT_DEFAULT: usize = 100;
@@ -52,7 +52,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>, functions: &Arc<dyn FunctionSource>)
             .with("limit", json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX}))
             .with("parameters", json!({"type": "object"}))
             .with_output_arguments(),
-        node_handler(node, move |node, job, reply| handle(node, functions.clone(), job, reply)),
+        context_handler(node, move |node, job, reply| handle(node, functions.clone(), job, reply)),
     )
 }
 

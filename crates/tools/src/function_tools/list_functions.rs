@@ -15,7 +15,7 @@ use super::execute_function::log_hint;
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, text_column};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 pub(crate) fn tool(node: &Arc<ToolContext>, functions: &Arc<dyn FunctionSource>) -> Tool {
     let functions = functions.clone();
@@ -24,7 +24,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>, functions: &Arc<dyn FunctionSource>)
         "List functions",
         "Live views of the machine: processes, connections, disks and more. With function: its parameters and columns.",
         InputSchemaBuilder::new().with("function", json!({"type": "string"})).with_output_arguments(),
-        node_handler(node, move |node, job, reply| handle(node, functions.clone(), job, reply)),
+        context_handler(node, move |node, job, reply| handle(node, functions.clone(), job, reply)),
     )
 }
 

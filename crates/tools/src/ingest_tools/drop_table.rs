@@ -5,15 +5,14 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{AuditedStatement, Error};
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool, ToolAnnotations, handler_fn};
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool, ToolAnnotations};
 
 use super::IngestContext;
 use super::write_answer::send_dropped;
 use crate::arguments::parse_arguments;
-use crate::tool_definition::{InputSchemaBuilder, built_in_tool};
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler};
 
 pub(super) fn tool(context: &Arc<IngestContext>) -> Tool {
-    let context = context.clone();
     let hints = ToolAnnotations {
         read_only: Some(false),
         destructive: Some(true),
@@ -28,7 +27,7 @@ pub(super) fn tool(context: &Arc<IngestContext>) -> Tool {
             .with_required("database", json!({"type": "string"}))
             .with_required("table", json!({"type": "string"})),
         hints,
-        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+        context_handler(context, handle),
     )
 }
 

@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Access, Acl, AllowedNames, AuthMethod, Error, ErrorKind, Principal, PrincipalRule};
 use tidegate_query::{IngestMaintenance, IngestStatus};
-use tidegate_runtime::{Job, Metadata, ReplySender, SnapshotBuilder, Tool, ToolAnnotations, handler_fn};
+use tidegate_runtime::{Job, Metadata, ReplySender, SnapshotBuilder, Tool, ToolAnnotations};
 
 use super::{IngestToolOptions, PROGRAM_TRANSPORTS};
 use crate::arguments::parse_arguments;
 use crate::json_answer::send_json;
-use crate::tool_definition::{InputSchemaBuilder, built_in_tool, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler, read_only_tool};
 
 /// How many tables an error names.
 const CHOICES_MAX: usize = 20;
@@ -50,18 +50,16 @@ pub fn register_ingest_maintenance(
 }
 
 fn status_tool(context: &Arc<MaintenanceContext>) -> Tool {
-    let context = context.clone();
     read_only_tool(
         "ingest_status",
         "State of ingestion",
         "Tables that take rows: rows that wait in the log, files, and the last error.",
         InputSchemaBuilder::new().with_database().with("table", json!({"type": "string"})),
-        handler_fn(move |job, reply| answer_status(context.clone(), job, reply)),
+        context_handler(context, answer_status),
     )
 }
 
 fn maintain_tool(context: &Arc<MaintenanceContext>) -> Tool {
-    let context = context.clone();
     let hints = ToolAnnotations {
         read_only: Some(false),
         destructive: Some(false),
@@ -77,7 +75,7 @@ fn maintain_tool(context: &Arc<MaintenanceContext>) -> Tool {
             .with_database()
             .with("table", json!({"type": "string"})),
         hints,
-        handler_fn(move |job, reply| answer_maintenance(context.clone(), job, reply)),
+        context_handler(context, answer_maintenance),
     )
 }
 

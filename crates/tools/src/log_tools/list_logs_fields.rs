@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::Error;
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 use tidegate_telemetry::logs::{FACET_FIELDS_MAX, FacetAnswer, FacetRequest, FieldFacet, LogScanRequest, MISSING};
 
 use super::LogContext;
@@ -16,7 +16,7 @@ use super::search::{LogSearch, SearchArguments, reject};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::log_sources::SOURCE_FIELD;
 use crate::table_builder::{TableBuilder, count_column, text_column};
-use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 /// How rows with a value of a field are found.
 const INDEX: &str = "index";
@@ -30,13 +30,12 @@ pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
     let schema = InputSchemaBuilder::new()
         .with("source", json!({"type": "array", "items": {"type": "string"}}))
         .with_output_arguments();
-    let context = context.clone();
     read_only_tool(
         "list_logs_fields",
         "List log fields",
         "Fields of log sources: type, role, search by index or scan, distinct values in a sample of rows, an example.",
         schema,
-        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+        context_handler(context, handle),
     )
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::Error;
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 use tidegate_telemetry::logs::{FACET_VALUES_MAX, LogScanRequest, NUMBER_RANGES_MAX};
 
 use super::LogContext;
@@ -15,7 +15,7 @@ use super::scan::{SCAN_ROWS_MAX, ScanInput, run_scan};
 use super::search::{LogSearch, SearchArguments, reject, with_search_arguments};
 use crate::arguments::parse_arguments;
 use crate::json_answer::send_json;
-use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
     let schema = with_search_arguments(InputSchemaBuilder::new())
@@ -25,13 +25,12 @@ pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
             "ranges",
             json!({"type": "integer", "minimum": 2, "maximum": NUMBER_RANGES_MAX, "description": "Numbers as ranges"}),
         );
-    let context = context.clone();
     read_only_tool(
         "list_logs_fields_values",
         "Count log values",
         "Values of fields with their rows; each under the selections of all other fields.",
         schema,
-        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+        context_handler(context, handle),
     )
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
+use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 use tidegate_telemetry::logs::format_time;
 
 use super::LogContext;
@@ -12,19 +12,18 @@ use super::covered_time::{CoveredEntries, covered_entries};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::log_sources::{LogSource, ResolvedSource};
 use crate::table_builder::{TableBuilder, count_column, text_column};
-use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 /// The sources that are read concurrently.
 const READ_AT_ONCE: usize = 4;
 
 pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
-    let context = context.clone();
     read_only_tool(
         "list_logs_sources",
         "List log sources",
         "Tables with logs, their size, and the time they cover. Begin here, then query_logs.",
         InputSchemaBuilder::new().with_output_arguments(),
-        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+        context_handler(context, handle),
     )
 }
 

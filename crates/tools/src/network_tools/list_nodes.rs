@@ -12,7 +12,7 @@ use super::{NetworkNode, chosen_networks, each_node, milliseconds, nodes_of, one
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, count_column, integer_column, text_column, time_column};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 /// A node that takes longer is listed with what was observed of it before.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
@@ -23,7 +23,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
         "List nodes",
         "Nodes of a network database: state, version, latency, load.",
         InputSchemaBuilder::new().with_database().with_output_arguments(),
-        node_handler(node, handle),
+        context_handler(node, handle),
     )
 }
 

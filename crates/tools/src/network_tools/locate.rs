@@ -13,7 +13,7 @@ use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, count_column, number_column, text_column, time_column};
 use crate::table_names::strip_database;
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
@@ -24,7 +24,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
             .with_database()
             .with_required("table", json!({"type": "string"}))
             .with_output_arguments(),
-        node_handler(node, handle),
+        context_handler(node, handle),
     )
 }
 

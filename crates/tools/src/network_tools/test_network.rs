@@ -16,7 +16,7 @@ use super::{NetworkNode, chosen_networks, each_node, milliseconds, nodes_of, one
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, count_column, integer_column, text_column};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 /// The time for one request to a node. A node gets three, at most.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
         "Test a network",
         "Tests each node of a network: reach, your rights, clock, version, a query; says what to correct.",
         InputSchemaBuilder::new().with_database().with_output_arguments(),
-        node_handler(node, handle),
+        context_handler(node, handle),
     )
 }
 

@@ -11,7 +11,7 @@ use tidegate_runtime::{Job, JobStatus, Jobs, Metadata, ReplySender, Tool, ToolAn
 use crate::arguments::parse_arguments;
 use crate::table_builder::{TableBuilder, text_column};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, built_in_tool, node_handler};
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler};
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     let hints = ToolAnnotations {
@@ -26,7 +26,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
         "Ends one of your running calls; list_jobs gives its id.",
         InputSchemaBuilder::new().with_required("id", json!({"type": "string"})),
         hints,
-        node_handler(node, handle),
+        context_handler(node, handle),
     )
 }
 

@@ -14,7 +14,7 @@ use super::cancel_job::{has_id, unknown_job_error};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
@@ -22,7 +22,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
         "List jobs",
         "Your running, waiting and recent calls, newest first.",
         InputSchemaBuilder::new().with("id", json!({"type": "string"})).with_output_arguments(),
-        node_handler(node, handle),
+        context_handler(node, handle),
     )
 }
 

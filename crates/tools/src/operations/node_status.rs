@@ -11,7 +11,7 @@ use crate::arguments::{OutputArguments, parse_arguments};
 use crate::catalog_tools::{DatabaseListing, list_catalogs};
 use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 /// The maximum number of unreadable tables, and of notes.
 const LINES_MAX: usize = 20;
@@ -22,7 +22,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
         "Server status",
         "Server health: reachable databases, open calls, memory, uptime.",
         InputSchemaBuilder::new().with_output_arguments(),
-        node_handler(node, handle),
+        context_handler(node, handle),
     )
 }
 

@@ -8,7 +8,7 @@ use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
@@ -16,7 +16,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
         "Server information",
         "Name, version, SQL dialects, and the limits of an answer.",
         InputSchemaBuilder::new().with_output_arguments(),
-        node_handler(node, handle),
+        context_handler(node, handle),
     )
 }
 

@@ -15,7 +15,7 @@ use tidegate_runtime::{Job, Metadata, Prompt, PromptArgument};
 use crate::arguments::parse_arguments;
 use crate::name_completer::NameCompleter;
 use crate::tool_context::ToolContext;
-use crate::tool_definition::node_handler;
+use crate::tool_definition::context_handler;
 
 fn text_prompt<F, Fut>(
     node: &Arc<ToolContext>,
@@ -29,7 +29,7 @@ where
     F: Fn(Arc<ToolContext>, Arc<Job>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<String, Error>> + Send + 'static,
 {
-    let handler = node_handler(node, move |node, job, reply| {
+    let handler = context_handler(node, move |node, job, reply| {
         let text = render(node, job);
         async move {
             reply.send_prompt_message(ContentRole::User, Content::text(text.await?)).await?;

@@ -8,7 +8,7 @@ use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
 
 use crate::arguments::{PagingArguments, parse_arguments};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{node_handler, read_only_tool};
+use crate::tool_definition::{context_handler, read_only_tool};
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
@@ -16,7 +16,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
         "Query a table",
         "Rows of a table: selected, filtered, joined, grouped, ordered. Use get_schema before it.",
         QuerySpec::schema(),
-        node_handler(node, handle),
+        context_handler(node, handle),
     )
 }
 

@@ -11,7 +11,7 @@ use tidegate_sql::{Parameter, SqlDialect, Statement};
 
 use crate::arguments::{OutputArguments, PagingArguments, parse_arguments};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, node_handler, read_only_tool, values_schema};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool, values_schema};
 
 const MAX_ROWS_DEFAULT: u64 = 1_000;
 /// The maximum number of parameters, which is that of PostgreSQL.
@@ -34,7 +34,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
             .with_output_arguments()
             .with("mode", json!({"type": "string", "enum": AnswerMode::ALL.map(AnswerMode::name)}))
             .with_paging(),
-        node_handler(node, handle),
+        context_handler(node, handle),
     )
 }
 

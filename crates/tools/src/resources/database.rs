@@ -11,7 +11,7 @@ use tidegate_runtime::{Job, Metadata, ReplySender, Resource, ResourceLister, Res
 use super::{TablesWatcher, json_template, resource_from_template};
 use crate::name_completer::NameCompleter;
 use crate::tool_context::ToolContext;
-use crate::tool_definition::node_handler;
+use crate::tool_definition::context_handler;
 
 const TEMPLATE: &str = "tidegate://databases/{database}";
 /// Tables in the answer at most; it also has the total number.
@@ -31,7 +31,7 @@ fn base_template(node: &Arc<ToolContext>) -> ResourceTemplate {
         "database",
         "Database",
         "The tables of a database, as JSON.",
-        node_handler(node, read_database),
+        context_handler(node, read_database),
     )
 }
 

@@ -14,7 +14,7 @@ use tidegate_runtime::{
 use super::{json_template, resource_from_template};
 use crate::operations::{job_rows, unknown_job};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::node_handler;
+use crate::tool_definition::context_handler;
 
 const TEMPLATE: &str = "tidegate://jobs/{id}";
 /// Jobs in the list at most; others are found by completion and by `list_jobs`.
@@ -34,7 +34,7 @@ fn base_template(node: &Arc<ToolContext>) -> ResourceTemplate {
         "job",
         "Job",
         "One of your running or recent calls: its state, rows and bytes, as JSON.",
-        node_handler(node, read_job),
+        context_handler(node, read_job),
     )
 }
 

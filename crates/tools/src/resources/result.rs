@@ -17,7 +17,7 @@ use tidegate_runtime::{
 
 use super::{JSON, accepts_partial, check_complete, stored_file, uri_template};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::node_handler;
+use crate::tool_definition::context_handler;
 
 const MANIFEST: &str = "tidegate://results/{id}";
 const BLOCK: &str = "tidegate://results/{id}/blocks/{block}";
@@ -33,16 +33,16 @@ pub(crate) fn templates(node: &Arc<ToolContext>) -> Vec<ResourceTemplate> {
         MANIFEST,
         "stored_result",
         "The manifest of a stored result",
-        node_handler(node, read_manifest),
+        context_handler(node, read_manifest),
     );
     let block = result_template(
         BLOCK,
         "stored_result_block",
         "One block of a stored result, as an Arrow stream",
-        node_handler(node, read_block),
+        context_handler(node, read_block),
     );
     let data =
-        result_template(DATA, "stored_result_data", "The rows of a stored result", node_handler(node, read_data));
+        result_template(DATA, "stored_result_data", "The rows of a stored result", context_handler(node, read_data));
     let watcher: Option<Arc<dyn ResourceWatcher>> = Some(Arc::new(ResultWatcher(node.clone())));
     vec![
         ResourceTemplate { mime_type: Some(JSON.to_owned()), watcher, ..manifest },

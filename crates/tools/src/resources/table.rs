@@ -12,7 +12,7 @@ use super::{TablesWatcher, json_template, resource_from_template};
 use crate::catalog_tools::{list_catalogs, read_first_rows};
 use crate::name_completer::NameCompleter;
 use crate::tool_context::ToolContext;
-use crate::tool_definition::node_handler;
+use crate::tool_definition::context_handler;
 
 const TEMPLATE: &str = "tidegate://databases/{database}/tables/{table}";
 const ROWS_LISTED_MAX: usize = 5;
@@ -34,7 +34,7 @@ fn base_template(node: &Arc<ToolContext>) -> ResourceTemplate {
         "table",
         "Table",
         "The columns of a table, then its first rows, as JSON.",
-        node_handler(node, read_table),
+        context_handler(node, read_table),
     )
 }
 

@@ -7,14 +7,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Access, AllowedNames, Error, ErrorKind, Principal, PrincipalRule};
 use tidegate_query::{Comparison, ComparisonOperator, Operand, QueryCondition, QuerySpec};
-use tidegate_runtime::{BodyMetadata, Job, Metadata, ReplySender, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{BodyMetadata, Job, Metadata, ReplySender, SnapshotBuilder, Tool};
 use tidegate_sql::Parameter;
 use tidegate_telemetry_formats::{TelemetryLimits, TelemetryTable, TraceTree, TraceTreeError, trace_spans};
 
 use crate::arguments::parse_arguments;
 use crate::table_presence::TablePresence;
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 use crate::typed_rows::open_typed_rows;
 
 /// The columns of a span.
@@ -56,7 +56,6 @@ pub fn register_traces(
 }
 
 fn tool(context: &Arc<TraceContext>) -> Tool {
-    let context = context.clone();
     let schema = InputSchemaBuilder::new()
         .with_required("trace_id", json!({"type": "string", "description": "32 hexadecimal digits"}))
         .with("database", json!({"type": "string"}));
@@ -65,7 +64,7 @@ fn tool(context: &Arc<TraceContext>) -> Tool {
         "Get a trace",
         "The spans of one trace as a tree, with their times. Find traces in the table otel_traces.",
         schema,
-        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+        context_handler(context, handle),
     )
 }
 

@@ -12,7 +12,7 @@ use tidegate_ingest_formats::{
     UnknownColumns, infer_schema,
 };
 use tidegate_query::{IngestTable, NodeReservation, batch_bytes};
-use tidegate_runtime::{Job, Metadata, ReplySender, RequestBodyTypes, Tool, handler_fn};
+use tidegate_runtime::{Job, Metadata, ReplySender, RequestBodyTypes, Tool};
 use tidegate_telemetry_formats::{
     BulkItem, BulkRequest, ELASTIC_PRODUCT_HEADER, cluster_health, cluster_info, cluster_license,
 };
@@ -22,7 +22,7 @@ use super::store_batches::{TableRows, store_batches};
 use super::{ReceiverContext, ReceiverReply, annotations, format_error};
 use crate::arguments::parse_arguments;
 use crate::ingest_tools::{Stamps, on_blocking_thread};
-use crate::tool_definition::{InputSchemaBuilder, built_in_tool};
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler};
 
 /// The documents of a table in one request, decoded. An empty document has a null for each column.
 const TABLE_BYTES_MAX: usize = 256 << 20;
@@ -47,7 +47,6 @@ const BODY_TYPES: RequestBodyTypes = RequestBodyTypes {
 };
 
 pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
-    let context = context.clone();
     let schema = InputSchemaBuilder::new()
         .with("index", json!({"type": "string", "description": "The index of actions that name none"}))
         .with("probe", json!({"type": "string", "enum": ["info", "license", "health"]}));
@@ -57,7 +56,7 @@ pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
         "Store the documents in the body of the request, as clients of the bulk API of Elasticsearch send them.",
         schema,
         annotations(),
-        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+        context_handler(context, handle),
     )
     .with_request_body(BODY_TYPES)
 }

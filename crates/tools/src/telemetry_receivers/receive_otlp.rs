@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::{Job, Metadata, ReplySender, RequestBodyTypes, Tool, handler_fn};
+use tidegate_runtime::{Job, Metadata, ReplySender, RequestBodyTypes, Tool};
 use tidegate_telemetry_formats::{
     OtlpEncoding, OtlpSignal, TableBatches, decode_logs, decode_metrics, decode_traces, success_body,
 };
@@ -15,14 +15,13 @@ use super::store_batches::{TableRows, key_of, store_batches};
 use super::{ReceiverContext, ReceiverReply, annotations};
 use crate::arguments::parse_arguments;
 use crate::ingest_tools::on_blocking_thread;
-use crate::tool_definition::{InputSchemaBuilder, built_in_tool};
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler};
 
 const OK: u16 = 200;
 const BODY_TYPES: RequestBodyTypes =
     RequestBodyTypes { media_types: &["application/x-protobuf", "application/json"], codings: CODINGS };
 
 pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
-    let context = context.clone();
     let schema = InputSchemaBuilder::new()
         .with_required("signal", json!({"type": "string", "enum": ["logs", "metrics", "traces"]}));
     built_in_tool(
@@ -31,7 +30,7 @@ pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
         "Store the logs, metrics or traces in the body of the request, as OTLP exporters send them.",
         schema,
         annotations(),
-        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+        context_handler(context, handle),
     )
     .with_request_body(BODY_TYPES)
 }

@@ -3,27 +3,26 @@
 use std::sync::Arc;
 
 use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::{Job, Metadata, ReplySender, RequestBodyTypes, Tool, handler_fn};
+use tidegate_runtime::{Job, Metadata, ReplySender, RequestBodyTypes, Tool};
 use tidegate_telemetry_formats::{RemoteWriteVersion, TelemetryLimits, decode_remote_write};
 
 use super::received_body::{decode_reserved, read_body};
 use super::store_batches::{TableRows, key_of, store_batches};
 use super::{ReceiverContext, ReceiverReply, annotations, format_error};
 use crate::ingest_tools::on_blocking_thread;
-use crate::tool_definition::{InputSchemaBuilder, built_in_tool};
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler};
 
 const BODY_TYPES: RequestBodyTypes =
     RequestBodyTypes { media_types: &["application/x-protobuf"], codings: &["snappy"] };
 
 pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
-    let context = context.clone();
     built_in_tool(
         "receive_prometheus",
         "Receive Prometheus samples",
         "Store the samples in the body of the request, as the remote write of Prometheus sends them.",
         InputSchemaBuilder::new(),
         annotations(),
-        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+        context_handler(context, handle),
     )
     .with_request_body(BODY_TYPES)
 }
