@@ -1,7 +1,6 @@
 //! Parts of a call: its target, completions, levels of log messages, and the statements in its audit line.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// The target of a call.
 #[derive(Debug, Clone, PartialEq)]
@@ -155,9 +154,4 @@ pub struct AuditedStatement {
     pub fingerprint: Box<dyn FnOnce() -> String + Send>,
 }
 
-impl fmt::Debug for AuditedStatement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { database, tables, .. } = self;
-        f.debug_struct("AuditedStatement").field("database", database).field("tables", tables).finish_non_exhaustive()
-    }
-}
+crate::impl_debug!(AuditedStatement { database, tables });

@@ -43,15 +43,7 @@ enum Codec {
     },
 }
 
-impl fmt::Debug for Codec {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Identity => "identity",
-            Self::Gzip { .. } => "gzip",
-            Self::Zstd { .. } => "zstd",
-        })
-    }
-}
+tidegate_core::impl_debug!(Codec, "Codec");
 
 impl BodyDecompressor {
     pub(crate) fn new(coding: BodyCoding, limits: &BodyLimits) -> Result<Self, BodyError> {

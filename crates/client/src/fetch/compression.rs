@@ -14,15 +14,7 @@ pub(crate) enum CompressionWriter {
     Zstd(zstd::Encoder<'static, BufWriter<NamedTempFile>>),
 }
 
-impl std::fmt::Debug for CompressionWriter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::None(_) => "None",
-            Self::Gzip(_) => "Gzip",
-            Self::Zstd(_) => "Zstd",
-        })
-    }
-}
+tidegate_core::impl_debug!(CompressionWriter, "CompressionWriter");
 
 /// The path without the ending of a compression, and whether it had one.
 pub(crate) fn strip_compression_extension(path: &Path) -> (PathBuf, bool) {

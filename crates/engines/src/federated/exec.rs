@@ -56,15 +56,7 @@ enum Start {
     LeftOut,
 }
 
-impl fmt::Debug for Start {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "None",
-            Self::Running(_) => "Running",
-            Self::LeftOut => "LeftOut",
-        })
-    }
-}
+tidegate_core::impl_debug!(Start, "Start");
 
 /// The outcome of the start of a query: the nodes whose rows its answer lacks, if the member is a network itself.
 pub(crate) type StartOutcome = Result<Option<Arc<MissingNodes>>, Error>;

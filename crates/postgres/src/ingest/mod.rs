@@ -42,7 +42,6 @@ mod table;
 mod write;
 mod writer;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,12 +88,7 @@ pub struct PostgresIngest {
     schemas: Option<Vec<String>>,
 }
 
-impl fmt::Debug for PostgresIngest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { database, tables, .. } = self;
-        f.debug_struct("PostgresIngest").field("database", database).field("tables", tables).finish_non_exhaustive()
-    }
-}
+tidegate_core::impl_debug!(PostgresIngest { database, tables });
 
 impl PostgresIngest {
     /// The tables of `ingest` in the database `name` at `target`; opens no connection. Of `options`, the limits and times
