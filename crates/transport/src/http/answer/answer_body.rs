@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use http_body::Frame;
@@ -190,6 +190,26 @@ pub(in crate::http) fn begin_response(start: AnswerStart, parts: &Parts) -> Resp
                 response.headers_mut().insert(header::TRAILER, names);
             }
             response
+        }
+    }
+}
+
+/// The bytes of an answer, at most `bytes_max`, and its metadata. `subject` names the answer in the error.
+pub(in crate::http) async fn collect_bytes(
+    reply: &mut Reply,
+    bytes_max: usize,
+    subject: &str,
+) -> Result<(Bytes, Metadata), Error> {
+    let mut bytes = BytesMut::new();
+    loop {
+        match next_event(reply).await {
+            ReplyEvent::Chunk(Chunk::Bytes(piece)) if bytes.len() + piece.len() <= bytes_max => {
+                bytes.extend_from_slice(&piece);
+            }
+            ReplyEvent::Chunk(Chunk::Bytes(_)) => return Err(Error::internal(format!("{subject} is too large"))),
+            ReplyEvent::Chunk(_) => {}
+            ReplyEvent::End(Outcome::Done(metadata)) => return Ok((bytes.freeze(), metadata)),
+            ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
         }
     }
 }

@@ -2,13 +2,12 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use bytes::{Bytes, BytesMut};
 use serde_json::Value;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::{Chunk, Metadata, Outcome, Reply, ReplyEvent};
+use tidegate_runtime::{Metadata, Reply};
 
 use super::request::DataRequest;
-use crate::http::answer::{ProblemDetails, add_job_header, next_event};
+use crate::http::answer::{ProblemDetails, add_job_header, collect_bytes};
 use crate::http::response::{json, retry_after_value};
 use crate::revalidation::CallerRevalidator;
 
@@ -28,7 +27,8 @@ pub(super) async fn answer(
     data_request: &DataRequest,
 ) -> Result<Response, ProblemDetails> {
     let job = reply.job().id().to_string();
-    let collected = validity.run_while_valid(collect(&mut reply)).await?;
+    let collected =
+        validity.run_while_valid(collect_bytes(&mut reply, ANSWER_BYTES_MAX, "the answer about rows")).await?;
     let (bytes, metadata) = collected.map_err(to_problem)?;
     let is_created = metadata.get("dev.tidegate/created").and_then(Value::as_bool).unwrap_or_default();
     let status = match (is_created, data_request.prefers_minimal) {
@@ -56,21 +56,6 @@ fn add_headers(headers: &mut HeaderMap, metadata: &Metadata, job: &str) {
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     add_job_header(headers, job);
-}
-
-async fn collect(reply: &mut Reply) -> Result<(Bytes, Metadata), Error> {
-    let mut bytes = BytesMut::new();
-    loop {
-        match next_event(reply).await {
-            ReplyEvent::Chunk(Chunk::Bytes(piece)) if bytes.len() + piece.len() <= ANSWER_BYTES_MAX => {
-                bytes.extend_from_slice(&piece);
-            }
-            ReplyEvent::Chunk(Chunk::Bytes(_)) => return Err(Error::internal("the answer about rows is too large")),
-            ReplyEvent::Chunk(_) => {}
-            ReplyEvent::End(Outcome::Done(metadata)) => return Ok((bytes.freeze(), metadata)),
-            ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
-        }
-    }
 }
 
 /// The problem of a call: what is wrong with a body is 400, and what is unavailable may be tried again.
