@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 /// The target of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallTarget {
@@ -37,19 +39,7 @@ impl CallTarget {
 }
 
 /// Severity of a log message for the caller, least severe first (RFC 5424).
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "the names are those of RFC 5424")]
 pub enum LogLevel {
@@ -65,7 +55,7 @@ pub enum LogLevel {
 
 impl LogLevel {
     /// Every level, least severe first.
-    pub const ALL: &[Self] = <Self as strum::VariantArray>::VARIANTS;
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The lower-case name of RFC 5424.
     pub fn name(self) -> &'static str {
