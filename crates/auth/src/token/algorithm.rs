@@ -4,13 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use jsonwebtoken::Algorithm;
+use strum::VariantArray;
 
 /// A signature algorithm ([RFC 7518](https://www.rfc-editor.org/rfc/rfc7518#section-3.1), [RFC
 /// 9864](https://www.rfc-editor.org/rfc/rfc9864#section-2)). `none` is not supported.
 ///
 /// `EdDSA` and `Ed25519` are two names of one algorithm. A token must use a configured name; a key with either name
 /// verifies both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, VariantArray)]
 #[allow(missing_docs, reason = "their names are the specification's")]
 pub enum TokenAlgorithm {
     Hs256,
@@ -52,21 +53,7 @@ impl KeyKind {
 
 impl TokenAlgorithm {
     /// Every algorithm.
-    pub const ALL: &[Self] = &[
-        Self::Hs256,
-        Self::Hs384,
-        Self::Hs512,
-        Self::Rs256,
-        Self::Rs384,
-        Self::Rs512,
-        Self::Ps256,
-        Self::Ps384,
-        Self::Ps512,
-        Self::Es256,
-        Self::Es384,
-        Self::EdDsa,
-        Self::Ed25519,
-    ];
+    pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
 
     /// The name in a token's header.
     pub fn name(self) -> &'static str {
