@@ -57,6 +57,7 @@ pub use catalog::{
 };
 pub use data_type::type_planner;
 pub use filter_order::physical_optimizer_rules;
+pub use number::numeric_literal;
 pub use operator::{expression_planners, relation_planners};
 pub use optimizer::optimizer_rules;
 pub use registry::{aggregate_functions, scalar_functions, table_functions, window_functions};

@@ -176,6 +176,9 @@ async fn binds_parameters_and_reports_wrong_ones() {
     let sql = "SELECT r = $1, r IN ($1), r BETWEEN $1 AND $1, r = 16777217, r > $2 FROM (SELECT 16777216::real AS r) t";
     let parameters = vec![Parameter::Integer(16_777_217), Parameter::Integer(0)];
     assert_eq!(ask(sql, parameters).await, "true|true|true|false|true");
+    // Beside a numeric it is a numeric, so that no digit of the column is lost.
+    let sql = "SELECT n = $1, n > $1, n IN ($1), n + $1 FROM (SELECT 12345678901234567.1::numeric(18, 1) AS n) t";
+    assert_eq!(ask(sql, vec![Parameter::Float(0.1)]).await, "false|true|false|12345678901234567.2");
     assert_snapshot!(ask("SELECT id FROM flights WHERE day = $1", vec![text("soon")]).await, @r#"
     invalid_arguments: invalid input syntax for type date: "soon"
     TRY_CAST(x AS type) gives NULL where a value does not fit.

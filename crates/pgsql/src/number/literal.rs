@@ -12,7 +12,7 @@ use crate::data_type::number_type_name;
 
 /// Parses `text` as a numeric with the scale that it is written with; `None` if it is not a number or has more than 38
 /// digits.
-pub(crate) fn numeric_literal(text: &str) -> Option<ScalarValue> {
+pub fn numeric_literal(text: &str) -> Option<ScalarValue> {
     let (value, scale) = parse_decimal(text)?;
     let digits = value.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
     let precision = u8::try_from(digits).ok()?.max(u8::try_from(scale).ok()?).max(1);

@@ -33,9 +33,8 @@ pub(crate) use bits::rewrite_bits;
 pub(crate) use division::plan_average;
 pub(crate) use estimated_range::hide_ranges;
 pub(crate) use integer_literal::{integer_value, mark_literals, plan_literal, widen_literals};
-pub(crate) use literal::{
-    invalid_input_error, numeric_literal, parse_decimal, parse_float, parse_integer, write_float,
-};
+pub use literal::numeric_literal;
+pub(crate) use literal::{invalid_input_error, parse_decimal, parse_float, parse_integer, write_float};
 pub(crate) use numeric_comparison::{
     coerce_comparison_operands, common_float, compare_exactly, compare_join_keys, wide_type, widen_operand,
 };

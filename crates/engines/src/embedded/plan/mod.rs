@@ -6,9 +6,9 @@ mod errors;
 mod explain;
 mod functions;
 mod identifiers;
+mod number_parameters;
 mod plan_size;
 mod query_cancellation;
-mod real_parameters;
 mod repeated_rows;
 mod run;
 mod scope;
@@ -173,7 +173,7 @@ async fn create_logical_plan(
         .verify_plan(&logical)
         .map_err(failed)?;
     let values: Vec<ScalarValue> = statement.parameters().iter().map(to_scalar).collect();
-    let logical = real_parameters::bind_reals(logical, &values).map_err(failed)?;
+    let logical = number_parameters::bind_numbers(logical, &values).map_err(failed)?;
     logical.with_param_values(values).map_err(failed)
 }
 

@@ -1,7 +1,7 @@
-//! Numbers as parameters beside a `real`: PostgreSQL infers this type for them.
+//! Numbers as parameters beside a `real` or a `numeric`: PostgreSQL infers this type for them.
 //!
 //! A fraction that is bound as a double would differ from each `real`, because it has more digits, and so would an integer
-//! with many digits.
+//! with many digits. Beside a `numeric` it would make all its values doubles, which no file and no other engine can look for.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -12,8 +12,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use super::text_parameters::position;
 
-/// Replaces the placeholders of numbers whose type the planner has inferred as `real`.
-pub(super) fn bind_reals(plan: LogicalPlan, values: &[ScalarValue]) -> Result<LogicalPlan> {
+/// Replaces the placeholders of numbers whose type the planner has inferred as `real` or `numeric`.
+pub(super) fn bind_numbers(plan: LogicalPlan, values: &[ScalarValue]) -> Result<LogicalPlan> {
     if !values.iter().any(is_number) {
         return Ok(plan);
     }
@@ -21,28 +21,34 @@ pub(super) fn bind_reals(plan: LogicalPlan, values: &[ScalarValue]) -> Result<Lo
         let names = NamePreserver::new(&node);
         node.map_expressions(|expression| {
             let name = names.save(&expression);
-            let bound = expression.transform_up(|part| bind_real(part, values))?;
+            let bound = expression.transform_up(|part| bind_number(part, values))?;
             Ok(bound.update_data(|expression| name.restore(expression)))
         })
     };
     plan.transform_up_with_subqueries(in_node).data()
 }
 
-fn bind_real(expression: Expr, values: &[ScalarValue]) -> Result<Transformed<Expr>> {
+fn bind_number(expression: Expr, values: &[ScalarValue]) -> Result<Transformed<Expr>> {
     let Expr::Placeholder(Placeholder { id, field: Some(field) }) = &expression else {
         return Ok(Transformed::no(expression));
     };
     let value = position(id).and_then(|position| values.get(position)).filter(|value| is_number(value));
-    let (DataType::Float32, Some(value)) = (field.data_type(), value) else {
-        return Ok(Transformed::no(expression));
-    };
-    match value.cast_to(&DataType::Float32)? {
-        // Beyond the range of `real`, it remains a double.
-        ScalarValue::Float32(Some(real)) if real.is_normal() || is_zero(value) => {
-            Ok(Transformed::yes(Expr::Literal(ScalarValue::Float32(Some(real)), None)))
+    let bound = match (field.data_type(), value) {
+        (DataType::Float32, Some(value)) => to_real(value)?,
+        (DataType::Decimal128(..) | DataType::Decimal256(..), Some(ScalarValue::Float64(Some(value)))) => {
+            // The fewest digits that mean this double are those that the caller has written.
+            tidegate_pgsql::numeric_literal(&value.to_string())
         }
-        _ => Ok(Transformed::no(expression)),
-    }
+        _ => None,
+    };
+    Ok(bound.map_or(Transformed::no(expression), |bound| Transformed::yes(Expr::Literal(bound, None))))
+}
+
+/// Beyond the range of `real`, a number remains a double.
+fn to_real(value: &ScalarValue) -> Result<Option<ScalarValue>> {
+    let real = value.cast_to(&DataType::Float32)?;
+    let is_exact = |real: f32| real.is_normal() || is_zero(value);
+    Ok(Some(real).filter(|real| matches!(real, ScalarValue::Float32(Some(real)) if is_exact(*real))))
 }
 
 fn is_number(value: &ScalarValue) -> bool {
