@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, UInt64Array};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, Float64Array, UInt64Array};
 use arrow::datatypes::{Float64Type, UInt64Type};
 use datafusion::common::{Result, ScalarValue, exec_err, not_impl_err};
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
