@@ -9,7 +9,7 @@ use tidegate_auth::{AuthenticatorOptions, CredentialAuthenticator, KeyFile, Role
 use tidegate_core::{Content, Error, ErrorKind, Grants};
 use tidegate_mcp::{McpService, ServerDescription};
 use tidegate_runtime::{
-    Metadata, Registry, SnapshotBuilder, Tool,
+    AnswerMeta, Registry, SnapshotBuilder, Tool,
     event::{EventDispatcher, LogSubscriber, Subscriber},
     handler_fn,
 };
@@ -62,7 +62,7 @@ fn hello() -> anyhow::Result<Tool> {
         let name = job.arguments().get("name").and_then(Value::as_str);
         let name = name.ok_or_else(|| Error::new(ErrorKind::InvalidArguments, "name must be a string"))?;
         reply.send_block(Content::text(format!("hello, {name}"))).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     Ok(Tool::new("hello", "Greets somebody by name.", handler).with_input_schema(schema)?)
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::{
-    Job, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage, ReplyNotification,
+    AnswerMeta, Job, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage, ReplyNotification,
 };
 
 use crate::encode::{ReplyEncoder, ResponseEnvelope, ResultType};
@@ -222,7 +222,7 @@ impl AnswerStream {
         let (response, error) = match transition_outcome {
             TransitionOutcome::Task(members) => {
                 let envelope = self.envelope.clone().with_result_type(ResultType::Task);
-                (envelope.encode_response(&members, &Metadata::new(), None), None)
+                (envelope.encode_response(&members, &AnswerMeta::default(), None), None)
             }
             TransitionOutcome::Failed(error) => (self.envelope.encode_error(&error), Some(error)),
             TransitionOutcome::ContinuesAsCall(reply) => {

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Caller, Error, ProvidedAnswer};
-use tidegate_runtime::Metadata;
+use tidegate_runtime::AnswerMeta;
 
 use crate::encode::{ResponseEnvelope, ResultType};
 use crate::jsonrpc::RpcError;
@@ -96,7 +96,7 @@ impl InputRound {
         let state = self.states.issue(round, request_fingerprint(self.method, target, arguments), &self.caller)?;
         let members =
             format!("\"inputRequests\":{},\"requestState\":{}", encode_input_requests(requests), json!(state));
-        Ok(envelope.with_result_type(ResultType::InputRequired).encode_response(&members, &Metadata::new(), None))
+        Ok(envelope.with_result_type(ResultType::InputRequired).encode_response(&members, &AnswerMeta::default(), None))
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tidegate_core::{Content, ContentRole, Error, ErrorKind, JsonSchema};
-use tidegate_runtime::{Metadata, ReplySender};
+use tidegate_runtime::{AnswerMeta, ReplySender};
 
 use crate::content::{parse_content, parse_resource_contents};
 use crate::record::{HandlerKind, HandlerRecord};
@@ -25,7 +25,7 @@ pub(crate) enum HandlerAnswer {
 pub(crate) struct HandlerOutput {
     blocks: Vec<(ContentRole, Content)>,
     structured: Option<Box<RawValue>>,
-    metadata: Metadata,
+    metadata: AnswerMeta,
 }
 
 #[derive(Deserialize)]
@@ -107,7 +107,7 @@ impl HandlerAnswer {
 }
 
 impl HandlerOutput {
-    pub(crate) async fn send(self, kind: HandlerKind, reply: &ReplySender) -> Result<Metadata, Error> {
+    pub(crate) async fn send(self, kind: HandlerKind, reply: &ReplySender) -> Result<AnswerMeta, Error> {
         for (role, block) in self.blocks {
             match kind {
                 HandlerKind::Prompt => reply.send_prompt_message(role, block).await?,

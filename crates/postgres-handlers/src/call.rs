@@ -15,7 +15,7 @@ use tidegate_postgres::error::{
 };
 use tidegate_postgres::{CallTransaction, TransactionIdentity, retry_backoff, user_and_tenant};
 use tidegate_runtime::event::QueryStep;
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender};
+use tidegate_runtime::{AnswerMeta, Handler, Job, ReplySender};
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_postgres::types::ToSql;
 
@@ -126,7 +126,7 @@ impl PgFunctionHandler {
         &self,
         outcome: Result<HandlerAnswer, HandlerFailure>,
         reply: &ReplySender,
-    ) -> Result<Metadata, Error> {
+    ) -> Result<AnswerMeta, Error> {
         match outcome {
             Ok(HandlerAnswer::Done(output)) => output.send(self.record.kind, reply).await,
             Ok(HandlerAnswer::Failed(output)) => {
@@ -221,7 +221,7 @@ impl PgFunctionHandler {
 
 #[async_trait]
 impl Handler for PgFunctionHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
         let database = &self.handlers.database;
         let request = HandlerRequest::from_job(&job, database.identity_of(job.principal())?)?;
         let outcome = tokio::select! {

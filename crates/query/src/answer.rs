@@ -13,7 +13,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use tidegate_core::{Budget, DataFence, Error};
 use tidegate_runtime::event::QueryStep;
-use tidegate_runtime::{BodyMetadata, Metadata};
+use tidegate_runtime::{AnswerMeta, BodyMetadata};
 
 use self::bound::{AnswerBound, TruncationReason};
 use self::items::TextItems;
@@ -143,7 +143,7 @@ impl<'a> AnswerWriter<'a> {
     }
 
     /// Ends the answer: closes it, adds the notice about missing rows, and returns the metadata.
-    pub(crate) async fn finish(self, hints: &TruncationHints, next: Option<&NextPage>) -> Result<Metadata, Error> {
+    pub(crate) async fn finish(self, hints: &TruncationHints, next: Option<&NextPage>) -> Result<AnswerMeta, Error> {
         let is_requested = self.truncation == Some(TruncationReason::RowLimit) && hints.limit.is_none();
         if self.is_truncated() && !is_requested {
             self.progress.job().report_step(QueryStep::Truncated { rows: self.rows });

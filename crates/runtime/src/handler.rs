@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tidegate_core::{Completion, CompletionRequest, Error};
 
 use crate::job::Job;
-use crate::reply::{Metadata, ReplySender};
+use crate::reply::{AnswerMeta, ReplySender};
 
 /// The code behind a tool, a resource or a prompt.
 ///
@@ -19,7 +19,7 @@ pub trait Handler: Send + Sync + 'static {
     ///
     /// # Errors
     /// Any [`Error`], written for the caller.
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error>;
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error>;
 }
 
 /// Completes the arguments of one prompt or resource template.
@@ -36,18 +36,18 @@ pub trait Completer: Send + Sync + 'static {
 ///
 /// ```
 /// use tidegate_core::Content;
-/// use tidegate_runtime::{Metadata, handler_fn};
+/// use tidegate_runtime::{AnswerMeta, handler_fn};
 ///
 /// let hello = handler_fn(|_job, reply| async move {
 ///     reply.send_block(Content::text("hello")).await?;
-///     Ok(Metadata::new())
+///     Ok(AnswerMeta::default())
 /// });
 /// # let _ = hello;
 /// ```
 pub fn handler_fn<F, Fut>(function: F) -> Arc<dyn Handler>
 where
     F: Fn(Arc<Job>, ReplySender) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<Metadata, Error>> + Send + 'static,
+    Fut: Future<Output = Result<AnswerMeta, Error>> + Send + 'static,
 {
     Arc::new(ClosureHandler(function))
 }
@@ -58,9 +58,9 @@ struct ClosureHandler<F>(F);
 impl<F, Fut> Handler for ClosureHandler<F>
 where
     F: Fn(Arc<Job>, ReplySender) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<Metadata, Error>> + Send + 'static,
+    Fut: Future<Output = Result<AnswerMeta, Error>> + Send + 'static,
 {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
         (self.0)(job, reply).await
     }
 }

@@ -23,7 +23,7 @@ pub use loading_cache::{CacheAges, LoadingCache};
 pub use prompt::{Prompt, PromptArgument};
 pub use registry::{ChangeListener, Registry, TransportGroup, TransportState, TransportSwitches, WatchEvent};
 pub use reply::{
-    BodyFile, BodyMetadata, BodyVersion, Chunk, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent,
+    AnswerMeta, BodyFile, BodyMetadata, BodyVersion, Chunk, Outcome, PendingInputRequest, Reply, ReplyEvent,
     ReplyMessage, ReplyNotification, ReplySender,
 };
 pub use resource::{CacheHint, Resource, ResourceLister, ResourceTemplate, ResourceWatcher};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use tidegate_core::{AuthMethod, CallOrigin, CallTarget, Caller, Grants, Principal, TransportKind};
 use tidegate_query::{Database, HashKey, RowCondition, RowPolicies, RowPolicy};
-use tidegate_runtime::{Call, Job, Metadata, Registry, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
+use tidegate_runtime::{AnswerMeta, Call, Job, Registry, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tidegate_sql::{SqlDialect, Statement};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
@@ -115,7 +115,7 @@ async fn start_job() -> (tidegate_runtime::Reply, Arc<Job>) {
         async move {
             let _ = sender.unwrap().send(job.clone());
             job.cancelled().await;
-            Ok(Metadata::new())
+            Ok(AnswerMeta::default())
         }
     });
     let snapshot = SnapshotBuilder::new().tool(Tool::new("wait", "Waits.", handler)).build();

@@ -11,7 +11,7 @@ use tidegate_core::{
 };
 use tidegate_mcp::{McpService, ServerDescription};
 use tidegate_runtime::{
-    BodyMetadata, Completer, Handler, Job, Metadata, Prompt, PromptArgument, Registry, ReplySender, Resource,
+    AnswerMeta, BodyMetadata, Completer, Handler, Job, Prompt, PromptArgument, Registry, ReplySender, Resource,
     ResourceLister, ResourceTemplate, SnapshotBuilder, Tool, ToolAnnotations, event::EventDispatcher,
 };
 use tokio_util::sync::CancellationToken;
@@ -175,14 +175,14 @@ struct Script(CancellationToken);
 
 #[async_trait]
 impl Handler for Script {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
         let steps = match (job.arguments().get("steps"), job.variable("steps")) {
             (Some(Value::String(text)), _) => serde_json::from_str(text).unwrap(),
             (Some(steps), _) => steps.clone(),
             (None, Some(text)) => serde_json::from_str(text).unwrap(),
             (None, None) => json!([["text", "nothing to do"]]),
         };
-        let mut metadata = Metadata::new();
+        let mut metadata = AnswerMeta::default();
         // Sent after the last input request: an answer that has begun cannot request input.
         let mut answers = String::new();
         for step in steps.as_array().unwrap() {

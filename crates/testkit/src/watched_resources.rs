@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use tidegate_core::{Access, Caller, Error, TemplateVariables, UriTemplate};
 use tidegate_runtime::{
-    Metadata, ResourceTemplate, ResourceWatcher, Snapshot, SnapshotBuilder, event::EventDispatcher, handler_fn,
+    AnswerMeta, ResourceTemplate, ResourceWatcher, Snapshot, SnapshotBuilder, event::EventDispatcher, handler_fn,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -40,7 +40,8 @@ impl WatchedResources {
 
     fn added_to(self: &Arc<Self>, entries: SnapshotBuilder, access: Access) -> SnapshotBuilder {
         let uri = UriTemplate::parse("watched://{name}").unwrap();
-        let mut template = ResourceTemplate::new(uri, "watched", handler_fn(|_, _| async { Ok(Metadata::new()) }));
+        let mut template =
+            ResourceTemplate::new(uri, "watched", handler_fn(|_, _| async { Ok(AnswerMeta::default()) }));
         template.watcher = Some(self.clone());
         template.access = access;
         entries.template(template)

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tidegate::Node;
 use tidegate::core::Content;
 use tidegate::engines::{Engine, EngineOptions, FileDatabase};
-use tidegate::runtime::{Metadata, Tool, handler_fn};
+use tidegate::runtime::{AnswerMeta, Tool, handler_fn};
 use tidegate::transport::http::{HttpOptions, router};
 
 #[tokio::main]
@@ -20,7 +20,7 @@ async fn main() -> anyhow::Result<()> {
     let greet = handler_fn(|job, reply| async move {
         let name = job.arguments().get("name").and_then(Value::as_str).unwrap_or("stranger");
         reply.send_block(Content::text(format!("Welcome aboard, {name}."))).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let greet = Tool::new("greet", "Greets a passenger by name.", greet)
         .with_input_schema(json!({"type": "object", "properties": {"name": {"type": "string"}}}))?;

@@ -6,12 +6,12 @@
 //! use std::sync::Arc;
 //!
 //! use tidegate::core::Content;
-//! use tidegate::runtime::{Metadata, Tool, handler_fn};
+//! use tidegate::runtime::{AnswerMeta, Tool, handler_fn};
 //! use tidegate::Node;
 //!
 //! let hello = handler_fn(|_job, reply| async move {
 //!     reply.send_block(Content::text("hello")).await?;
-//!     Ok(Metadata::new())
+//!     Ok(AnswerMeta::default())
 //! });
 //! let node = Node::builder().entries(|entries| entries.tool(Tool::new("hello", "Says hello", hello))).build();
 //! # let _: Arc<tidegate::mcp::McpService> = node.service().clone();

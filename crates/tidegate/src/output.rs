@@ -7,7 +7,7 @@ use std::io::{Stdout, Write as _};
 use serde_json::Value;
 use tidegate_client::fetch::{ArrowFileConverter, Destination};
 use tidegate_core::{Content, ResourceBody};
-use tidegate_runtime::{Chunk, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage};
+use tidegate_runtime::{AnswerMeta, Chunk, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage};
 
 use crate::command_error::CommandError;
 use crate::standard_stream::{StandardStream, standard_error, standard_output};
@@ -72,7 +72,7 @@ pub(crate) struct WrittenFile {
 pub(crate) async fn write_reply(mut reply: Reply, destination: &Destination) -> Result<WrittenFile, CommandError> {
     let mut file = destination.create_file()?;
     let mut converter = destination.is_arrow_file().then(ArrowFileConverter::default);
-    let mut metadata = Metadata::new();
+    let mut metadata = AnswerMeta::default();
     while let Some(event) = reply.next().await {
         match event {
             ReplyEvent::Chunk(Chunk::Bytes(bytes)) => match &mut converter {

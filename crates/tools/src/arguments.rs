@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{Delivery, OutputFormat, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
-use tidegate_runtime::{Job, Metadata, ReplySender};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender};
 
 use crate::tool_context::ToolContext;
 
@@ -67,7 +67,7 @@ impl PagingArguments {
         is_structured: bool,
         job: &Arc<Job>,
         reply: &ReplySender,
-    ) -> Option<Result<Metadata, Error>> {
+    ) -> Option<Result<AnswerMeta, Error>> {
         let cursor = self.cursor.as_deref()?;
         let number = |name: &str| job.arguments().get(name).and_then(Value::as_u64);
         let page = PageOptions {
@@ -97,7 +97,7 @@ impl PagingArguments {
         request: QueryRequest,
         job: &Arc<Job>,
         reply: &ReplySender,
-    ) -> Result<Metadata, Error> {
+    ) -> Result<AnswerMeta, Error> {
         let linked = node
             .registry()
             .is_ok_and(|registry| registry.snapshot_for(job.caller()).has_resource(PROBE_RESULT_URI, job.caller()));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tidegate_core::{Budget, Error, ErrorKind};
-use tidegate_runtime::{BodyMetadata, Job, Metadata, ReplySender};
+use tidegate_runtime::{AnswerMeta, BodyMetadata, Job, ReplySender};
 
 /// Adds the nodes whose rows the answer lacks, if any, so that the answer needs no further note: `partial`,
 /// `missing_nodes`, the share of the rows, and the reason as a sentence.
@@ -27,14 +27,14 @@ pub(crate) async fn send_json(
     mut json: Map<String, Value>,
     job: &Arc<Job>,
     reply: &ReplySender,
-) -> Result<Metadata, Error> {
+) -> Result<AnswerMeta, Error> {
     state_missing_nodes(&mut json, job);
     let text = Value::Object(json).to_string();
     if job.format().is_some() {
         let text = job.redact_json(text)?;
         reply.begin_body(BodyMetadata::new("application/json", Budget::default())).await?;
         reply.send_bytes(text.into_bytes().into()).await?;
-        return Ok(Metadata::new());
+        return Ok(AnswerMeta::default());
     }
     if let Some(max) = job.inline_budget().bytes.filter(|max| text.len() > *max) {
         let message = format!("the answer has {} bytes; the maximum is {max}", text.len());
@@ -45,5 +45,5 @@ pub(crate) async fn send_json(
     let text = job.fence().map(|fence| fence.wrap(&text)).unwrap_or(text);
     reply.send_redacted_text(text).await?;
     reply.end_text().await?;
-    Ok(Metadata::new())
+    Ok(AnswerMeta::default())
 }

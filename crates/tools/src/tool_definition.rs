@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use tidegate_core::{Error, JsonSchema};
 use tidegate_query::Delivery;
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool, ToolAnnotations, handler_fn};
+use tidegate_runtime::{AnswerMeta, Handler, Job, ReplySender, Tool, ToolAnnotations, handler_fn};
 
 use crate::arguments::UNLISTED_ARGUMENTS;
 
@@ -43,7 +43,7 @@ pub(crate) fn context_handler<C, F, Fut>(context: &Arc<C>, function: F) -> Arc<d
 where
     C: Send + Sync + 'static,
     F: Fn(Arc<C>, Arc<Job>, ReplySender) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<Metadata, Error>> + Send + 'static,
+    Fut: Future<Output = Result<AnswerMeta, Error>> + Send + 'static,
 {
     let context = context.clone();
     handler_fn(move |job, reply| function(context.clone(), job, reply))

@@ -12,7 +12,7 @@ use tidegate_core::{
     Principal, TransportKind,
 };
 use tidegate_runtime::{
-    Auditor, Call, Metadata, Outcome, Registry, ReplyEvent, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher,
+    AnswerMeta, Auditor, Call, Outcome, Registry, ReplyEvent, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher,
     handler_fn,
 };
 
@@ -115,14 +115,14 @@ fn snapshot() -> Snapshot {
         });
         job.count_rows(3);
         reply.send_text("three").await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let fail = handler_fn(|_, _| async { Err(Error::new(ErrorKind::TooLarge, "the password is hunter2")) });
     let partial = handler_fn(|job, _| async move {
         let node =
             |name: &str| MissingNode { name: name.to_owned(), reason: "is away: hunter2".to_owned(), rows: None };
         job.record_missing_nodes(&MissingNodes { nodes: vec![node("oslo"), node("rome")], rows_total: None })?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let open = json!({"type": "object"});
     SnapshotBuilder::new()

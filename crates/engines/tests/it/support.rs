@@ -13,7 +13,7 @@ use tidegate_core::{CallOrigin, CallTarget, Caller, Error, LogLevel, Principal, 
 use tidegate_engines::{Engine, EngineOptions, FileDatabase, FileLimits};
 use tidegate_query::{Catalog, Database, Freshness, Plan, QueryRows, TableStatus};
 use tidegate_runtime::{
-    Call, Chunk, Job, Metadata, Registry, Reply, ReplyEvent, ReplyNotification, Snapshot, SnapshotBuilder, Tool,
+    AnswerMeta, Call, Chunk, Job, Registry, Reply, ReplyEvent, ReplyNotification, Snapshot, SnapshotBuilder, Tool,
     event::{ClientLogSubscriber, EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -277,7 +277,7 @@ impl TestJob {
             async move {
                 let _ = sender.unwrap().send(job.clone());
                 job.cancelled().await;
-                Ok(Metadata::new())
+                Ok(AnswerMeta::default())
             }
         });
         let snapshot: Snapshot = SnapshotBuilder::new().tool(Tool::new("wait", "Waits.", handler)).build();

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use tidegate_core::{Content, Error, ErrorKind};
-use tidegate_runtime::{Chunk, Metadata, Outcome};
+use tidegate_runtime::{AnswerMeta, Chunk, Outcome};
 
 use super::content_blocks::ContentBlocks;
 use super::envelope::{ReplyEncoder, ResponseEnvelope};
@@ -30,7 +30,7 @@ impl CallToolEncoder {
 
     /// The complete result for a call that failed before its handler ran.
     pub(crate) fn encode_failure(envelope: ResponseEnvelope, error: &Error) -> Bytes {
-        let mut metadata = Metadata::new();
+        let mut metadata = AnswerMeta::default();
         if let Some(time) = error.retry_after() {
             metadata.insert(RETRY_AFTER.to_owned(), ceil_milliseconds(time).into());
         }
@@ -41,7 +41,7 @@ impl CallToolEncoder {
         self.blocks.push_block(&encode_content(content, self.envelope.dialect))
     }
 
-    fn finish(&mut self, failure: Option<&Error>, metadata: &Metadata) -> Bytes {
+    fn finish(&mut self, failure: Option<&Error>, metadata: &AnswerMeta) -> Bytes {
         let closing = self.envelope.close(metadata, None, true);
         let mut piece = String::with_capacity(64 + closing.len());
         let structured = self.structured.take();
@@ -97,7 +97,7 @@ impl ReplyEncoder for CallToolEncoder {
         match outcome {
             Outcome::Done(metadata) => (self.finish(None, &metadata), None),
             Outcome::Failed(error) if self.is_client_error(&error) => self.envelope.fail(&error, None),
-            Outcome::Failed(error) => (self.finish(Some(&error), &Metadata::new()), None),
+            Outcome::Failed(error) => (self.finish(Some(&error), &AnswerMeta::default()), None),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use tidegate_core::Error;
-use tidegate_runtime::{CacheHint, Chunk, Metadata, Outcome};
+use tidegate_runtime::{AnswerMeta, CacheHint, Chunk, Outcome};
 
 use crate::jsonrpc::{RequestId, ResponseMessage, RpcError};
 use crate::revision::Dialect;
@@ -70,7 +70,7 @@ impl ResponseEnvelope {
     }
 
     /// Everything after the result's own members. `follows` is true if there were any.
-    pub(crate) fn close(&self, metadata: &Metadata, cache: Option<CacheHint>, follows: bool) -> String {
+    pub(crate) fn close(&self, metadata: &AnswerMeta, cache: Option<CacheHint>, follows: bool) -> String {
         let mut closing = String::with_capacity(CLOSING_BYTES);
         let mut separator = if follows { "," } else { "" };
         if self.dialect.stateless {
@@ -100,7 +100,7 @@ impl ResponseEnvelope {
     }
 
     /// A complete response with `members` (JSON text without braces).
-    pub(crate) fn encode_response(&self, members: &str, metadata: &Metadata, cache: Option<CacheHint>) -> Bytes {
+    pub(crate) fn encode_response(&self, members: &str, metadata: &AnswerMeta, cache: Option<CacheHint>) -> Bytes {
         let (mut message, closing) = (self.open(), self.close(metadata, cache, !members.is_empty()));
         message.reserve_exact(members.len() + closing.len());
         message.push_str(members);
@@ -109,7 +109,7 @@ impl ResponseEnvelope {
     }
 
     pub(crate) fn respond(&self, members: &str, cache: Option<CacheHint>) -> ResponseMessage {
-        ResponseMessage::result(self.encode_response(members, &Metadata::new(), cache))
+        ResponseMessage::result(self.encode_response(members, &AnswerMeta::default(), cache))
     }
 
     /// The complete error response of a reply that failed before it began. `resource` is the URI to read.

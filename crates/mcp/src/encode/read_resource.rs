@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tidegate_core::{Content, ResourceBody, ResourceContents};
-use tidegate_runtime::{CacheHint, Chunk, Metadata, Outcome};
+use tidegate_runtime::{AnswerMeta, CacheHint, Chunk, Outcome};
 
 use super::content_blocks::ContentBlocks;
 use super::envelope::{ReplyEncoder, ResponseEnvelope};
@@ -50,7 +50,7 @@ impl ReadResourceEncoder {
         encode_resource_contents(&ResourceContents { uri: self.uri.clone(), mime_type, body })
     }
 
-    fn finish(&mut self, metadata: &Metadata) -> Bytes {
+    fn finish(&mut self, metadata: &AnswerMeta) -> Bytes {
         let mut piece = self.blocks.close();
         // The missing rows may be back at once.
         let is_partial = metadata.get("dev.tidegate/partial").is_some_and(|partial| partial == true);
@@ -87,7 +87,7 @@ impl ReplyEncoder for ReadResourceEncoder {
                 let contents =
                     self.encode_own_contents(ResourceBody::Text(error.to_string()), Some("text/plain".to_owned()));
                 let mut piece = self.blocks.push_block(&contents).into_bytes();
-                piece.extend_from_slice(&self.finish(&Metadata::new()));
+                piece.extend_from_slice(&self.finish(&AnswerMeta::default()));
                 (piece.into(), None)
             }
         }

@@ -183,7 +183,7 @@ async fn answer_counts_only_for_its_request() {
             let question = tidegate_core::InputRequest::form(format!("Delete {count} rows?"), schema);
             reply.request_input("confirm", question).await?;
             reply.send_text(format!("deleted {count}")).await?;
-            Ok(tidegate_runtime::Metadata::new())
+            Ok(tidegate_runtime::AnswerMeta::default())
         }
     });
     let host = Host::with_entries(tidegate_runtime::event::EventDispatcher::default(), |entries| {

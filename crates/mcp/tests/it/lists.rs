@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate_core::{Access, Acl, MissingNode, MissingNodes};
 use tidegate_mcp::Revision;
-use tidegate_runtime::{CacheHint, Metadata, Resource, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, CacheHint, Resource, SnapshotBuilder, Tool, handler_fn};
 
 use crate::client::Client;
 use tidegate_testkit::host::Host;
@@ -98,7 +98,7 @@ async fn lists_keep_their_order() {
 }
 
 fn tool_named(name: &str) -> Tool {
-    Tool::new(name, "", handler_fn(|_, _| async { Ok(Metadata::new()) }))
+    Tool::new(name, "", handler_fn(|_, _| async { Ok(AnswerMeta::default()) }))
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn a_resource_without_the_rows_of_a_node_may_not_be_cached() {
                 job.record_missing_nodes(&MissingNodes { nodes: names.iter().map(node).collect(), rows_total: None })?;
             }
             reply.send_text("rows").await?;
-            Ok(Metadata::new())
+            Ok(AnswerMeta::default())
         });
         let mut resource = Resource::new("test://rows", "rows", handler);
         resource.cache = Some(CacheHint { time_to_live: Duration::from_secs(5), public: true });

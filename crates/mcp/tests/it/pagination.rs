@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tidegate_core::{Error, Principal, UriTemplate};
 use tidegate_mcp::Revision;
 use tidegate_runtime::{
-    Handler, Metadata, Prompt, Resource, ResourceLister, ResourceTemplate, SnapshotBuilder, Tool, handler_fn,
+    AnswerMeta, Handler, Prompt, Resource, ResourceLister, ResourceTemplate, SnapshotBuilder, Tool, handler_fn,
 };
 
 use crate::client::Client;
@@ -16,7 +16,7 @@ use tidegate_testkit::host::Host;
 const ENTRIES: usize = 600;
 
 fn empty_handler() -> Arc<dyn Handler> {
-    handler_fn(|_, _| async { Ok(Metadata::new()) })
+    handler_fn(|_, _| async { Ok(AnswerMeta::default()) })
 }
 
 /// Half of the resources are registered, half are listed by a template.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate_core::{AllowedNames, CallLimits, Caller, Content, Grants, Principal};
 use tidegate_mcp::Revision;
-use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, SnapshotBuilder, Tool, handler_fn};
 
 use crate::client::Client;
 use tidegate_testkit::host::Host;
@@ -17,17 +17,17 @@ fn client() -> Client {
         job.record_database("shop");
         reply.request_task();
         reply.send_block(Content::text("rows of the shop")).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let endless = handler_fn(|_job, reply| async move {
         reply.request_task();
         std::future::pending::<()>().await;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let long = handler_fn(|_job, reply| async move {
         reply.request_task();
         reply.send_block(Content::text("x".repeat(900 * 1024))).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let second = CallLimits { timeout: Some(Duration::from_secs(1)), ..CallLimits::default() };
     let entries = SnapshotBuilder::new()

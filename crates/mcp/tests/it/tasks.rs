@@ -10,7 +10,7 @@ use tidegate_core::{
     Principal, RowPolicyFingerprinter, TransportKind,
 };
 use tidegate_mcp::{Answer, ListenStream, McpService, Revision, ServerDescription, TaskFolder};
-use tidegate_runtime::{Metadata, Registry, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
+use tidegate_runtime::{AnswerMeta, Registry, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{Client, bytes, request};
@@ -33,7 +33,7 @@ fn entries(cancellation_token: &CancellationToken) -> Snapshot {
             reply.send_progress(1.0, None, Some("half of it".to_owned())).await?;
             cancellation_token.cancelled().await;
             reply.send_block(Content::text("it took its time")).await?;
-            Ok(Metadata::new())
+            Ok(AnswerMeta::default())
         }
     });
     let at_once = handler_fn(|_job, reply| async move {
@@ -49,7 +49,7 @@ fn entries(cancellation_token: &CancellationToken) -> Snapshot {
         let answers = reply.request_inputs(both).await?;
         let output = answers.values().filter(|answer| matches!(answer, InputAnswer::Accepted(_))).count();
         reply.send_block(Content::text(format!("{output} accepted"))).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let failing = |kind| {
         handler_fn(move |_job, reply| async move {
@@ -65,7 +65,7 @@ fn entries(cancellation_token: &CancellationToken) -> Snapshot {
         for key in ["again-2", "again", "again"] {
             reply.request_input(key, InputRequest::form("More?", json!({"type": "object", "properties": {}}))).await?;
         }
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     SnapshotBuilder::new()
         .tool(Tool::new("repeating", "Asks again.", repeating))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_flight::FlightData;
 use futures::stream::{self, BoxStream};
 use tidegate_core::Caller;
-use tidegate_runtime::{Chunk, Metadata, Outcome, Reply, ReplyEvent};
+use tidegate_runtime::{AnswerMeta, Chunk, Outcome, Reply, ReplyEvent};
 use tonic::Status;
 
 use super::caller::{CallerCheck, FlightCredentials};
@@ -28,7 +28,7 @@ pub(super) struct FlightAnswer {
     ready: VecDeque<FlightData>,
     has_ended: bool,
     /// What the call reported at its end.
-    pub(super) metadata: Metadata,
+    pub(super) metadata: AnswerMeta,
 }
 
 impl FlightAnswer {
@@ -41,7 +41,7 @@ impl FlightAnswer {
             splitter: MessageSplitter::default(),
             ready: VecDeque::new(),
             has_ended: false,
-            metadata: Metadata::new(),
+            metadata: AnswerMeta::default(),
         }
     }
 
@@ -79,7 +79,7 @@ impl FlightAnswer {
     }
 
     /// A partial answer must not look complete: the client has no other way to see that rows are missing.
-    fn end(&mut self, metadata: Metadata) -> Result<(), Status> {
+    fn end(&mut self, metadata: AnswerMeta) -> Result<(), Status> {
         self.has_ended = true;
         if metadata.get(TRUNCATED).and_then(serde_json::Value::as_bool).unwrap_or(false) {
             let message = "the answer is larger than this server allows for one call; narrow the statement";

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use serde_json::{Map, Value, json};
-use tidegate_runtime::Metadata;
+use tidegate_runtime::AnswerMeta;
 use tidegate_sql::SqlDialect;
 use tonic::{Code, Status};
 
@@ -235,7 +235,7 @@ impl FlightRequest {
         &self,
         tool: &str,
         arguments: Map<String, Value>,
-    ) -> Result<(Vec<RecordBatch>, Metadata), Status> {
+    ) -> Result<(Vec<RecordBatch>, AnswerMeta), Status> {
         let mut answer = self.run(tool, arguments)?;
         let (mut messages, mut bytes) = (Vec::new(), 0);
         while let Some(message) = answer.next().await? {

@@ -12,7 +12,7 @@ use prost::Message;
 use serde_json::{Map, Value};
 use tidegate_core::{AnswerFormat, Error, ErrorKind, HOPS_CLAIM};
 use tidegate_runtime::event::Event;
-use tidegate_runtime::{Call, Metadata, Outcome, Reply, ReplyEvent, RequestBody};
+use tidegate_runtime::{AnswerMeta, Call, Outcome, Reply, ReplyEvent, RequestBody};
 use tokio::time::timeout;
 use tonic::{Code, Response, Status, Streaming};
 
@@ -173,7 +173,7 @@ fn to_stream_message(message: &FlightData) -> Result<Bytes, String> {
 }
 
 /// The end of the call. Its text is that of other transports.
-async fn outcome_of(reply: &mut Reply) -> Result<Metadata, Error> {
+async fn outcome_of(reply: &mut Reply) -> Result<AnswerMeta, Error> {
     loop {
         match reply.next().await {
             Some(ReplyEvent::End(Outcome::Done(metadata))) => return Ok(metadata),
@@ -184,7 +184,7 @@ async fn outcome_of(reply: &mut Reply) -> Result<Metadata, Error> {
     }
 }
 
-fn answer(stored: &Metadata) -> Response<PutResult> {
+fn answer(stored: &AnswerMeta) -> Response<PutResult> {
     let number = |key: &str| stored.get(key).and_then(Value::as_u64).unwrap_or_default();
     let record_count = i64::try_from(number("dev.tidegate/rows")).unwrap_or(i64::MAX);
     let app_metadata = DoPutUpdateResult { record_count }.encode_to_vec().into();

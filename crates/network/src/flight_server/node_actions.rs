@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use tidegate_runtime::Metadata;
+use tidegate_runtime::AnswerMeta;
 use tokio::time::Instant;
 use tonic::{Code, Status};
 
@@ -234,7 +234,7 @@ fn to_json(value: &impl Serialize) -> Bytes {
     serde_json::to_vec(value).unwrap_or_default().into()
 }
 
-fn metadata_text(metadata: &Metadata, key: &str) -> Option<String> {
+fn metadata_text(metadata: &AnswerMeta, key: &str) -> Option<String> {
     metadata.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 

@@ -14,7 +14,7 @@ use tidegate_core::{
 use tidegate_network::{FlightOptions, FlightSqlDatabase, FlightSqlOptions, RunningFlightServer, serve_flight};
 use tidegate_query::{Database, Databases, Executor, NodeDatabase, QueryRows};
 use tidegate_runtime::event::EventDispatcher;
-use tidegate_runtime::{Call, Job, Metadata, Registry, Reply, Snapshot, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, Call, Job, Registry, Reply, Snapshot, SnapshotBuilder, Tool, handler_fn};
 use tidegate_sql::{Parameter, Statement};
 use tidegate_testkit::wait::within_timeout;
 use tidegate_tools::{NodeIdentity, ToolContext, snapshot};
@@ -114,7 +114,7 @@ impl TestJob {
             async move {
                 let _ = sender.unwrap().send(job.clone());
                 job.cancelled().await;
-                Ok(Metadata::new())
+                Ok(AnswerMeta::default())
             }
         });
         let limits = CallLimits { timeout: Some(timeout), ..CallLimits::default() };

@@ -9,7 +9,7 @@ use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tidegate_query::{Database, Plan, QueryRows};
 use tidegate_runtime::{
-    Call, Job, Metadata, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
+    AnswerMeta, Call, Job, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
 use tidegate_sql::{Parameter, SqlDialect, Statement, Transaction};
 pub(crate) use tidegate_testkit::test_database::{TestDatabase, connect, variable, wait_until, within_timeout};
@@ -138,7 +138,7 @@ impl TestJob {
             async move {
                 let _ = sender.unwrap().send(job.clone());
                 job.cancelled().await;
-                Ok(Metadata::new())
+                Ok(AnswerMeta::default())
             }
         });
         let snapshot = SnapshotBuilder::new().tool(Tool::new("wait", "Waits.", handler)).build();

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 use tidegate_core::Error;
-use tidegate_runtime::Metadata;
+use tidegate_runtime::AnswerMeta;
 
 use super::AnswerWriter;
 use super::bound::TruncationReason;
@@ -33,7 +33,7 @@ impl AnswerWriter<'_> {
         Ok(if self.truncation.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
-    pub(super) async fn finish_batches(mut self) -> Result<Metadata, Error> {
+    pub(super) async fn finish_batches(mut self) -> Result<AnswerMeta, Error> {
         let bytes = self.encoder.write_end(false)?;
         self.send_bytes(bytes, self.unsent_rows).await?;
         Ok(self.metadata(false))

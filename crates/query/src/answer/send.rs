@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 use tidegate_core::{Content, Error, ResourceLink};
-use tidegate_runtime::Metadata;
+use tidegate_runtime::AnswerMeta;
 
 use super::AnswerWriter;
 
@@ -75,7 +75,7 @@ impl AnswerWriter<'_> {
     }
 
     /// The metadata of the answer.
-    pub(super) fn metadata(&self, was_buffered: bool) -> Metadata {
+    pub(super) fn metadata(&self, was_buffered: bool) -> AnswerMeta {
         let elapsed_ms = u64::try_from(self.progress.started().elapsed().as_millis()).unwrap_or(u64::MAX);
         let members = [
             ("dev.tidegate/mode", Value::from(if was_buffered { "batch" } else { "streaming" })),
@@ -84,7 +84,7 @@ impl AnswerWriter<'_> {
             ("dev.tidegate/elapsed_ms", Value::from(elapsed_ms)),
             ("dev.tidegate/truncated", Value::from(self.is_truncated())),
         ];
-        let mut metadata = Metadata::with_capacity(members.len());
+        let mut metadata = AnswerMeta::with_capacity(members.len());
         metadata.extend(members.map(|(name, value)| (name.to_owned(), value)));
         metadata
     }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use arrow::array::RecordBatch;
 use tidegate_core::{Content, Error};
-use tidegate_runtime::Metadata;
+use tidegate_runtime::AnswerMeta;
 
 use super::AnswerWriter;
 use super::bound::{NextPage, TruncationHints, TruncationReason};
@@ -76,7 +76,7 @@ impl AnswerWriter<'_> {
         mut self,
         hints: &TruncationHints,
         next: Option<&NextPage>,
-    ) -> Result<Metadata, Error> {
+    ) -> Result<AnswerMeta, Error> {
         let (was_buffered, is_body, reply) = (self.is_buffering, self.is_body(), self.progress.reply());
         let is_truncated = self.is_truncated();
         let notice = self.truncation.and_then(|reason| self.bound.truncation_notice(reason, self.rows, hints));

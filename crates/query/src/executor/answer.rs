@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 use tidegate_core::Error;
 use tidegate_runtime::event::QueryStep;
-use tidegate_runtime::{Job, Metadata, ReplySender};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender};
 
 use super::Executor;
 use super::continuation::AnswerRecorder;
@@ -30,7 +30,12 @@ impl Executor {
     ///
     /// # Errors
     /// The errors of the database. Rows that were sent before stay, and their block is closed.
-    pub async fn answer(&self, request: QueryRequest, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
+    pub async fn answer(
+        &self,
+        request: QueryRequest,
+        job: &Arc<Job>,
+        reply: &ReplySender,
+    ) -> Result<AnswerMeta, Error> {
         let progress = ProgressReporter::new(job, reply);
         request.statement.check_parameters()?;
         job.record_statement(|| request.statement.to_audited_statement(request.database.name()));
@@ -109,7 +114,7 @@ impl Executor {
         output_options: OutputOptions,
         job: &Job,
         reply: &ReplySender,
-    ) -> Result<Metadata, Error> {
+    ) -> Result<AnswerMeta, Error> {
         let OutputOptions { format, extract, overflow_hint: more } = output_options;
         rows.record_missing(job)?;
         let (distinct, schema) = DistinctValues::for_answer(extract.as_deref(), &rows.schema)?;
@@ -150,7 +155,7 @@ struct AnswerPipeline<'a> {
 
 impl AnswerPipeline<'_> {
     /// Streams the rows into the answer and ends it. Then stores the rows that did not fit.
-    async fn deliver(self) -> Result<Metadata, Error> {
+    async fn deliver(self) -> Result<AnswerMeta, Error> {
         let Self { mut batches, distinct, mut answer, hints, recorder, schema, progress } = self;
         let reply = progress.reply();
         let mut kept = recorder.is_some().then(Vec::new);

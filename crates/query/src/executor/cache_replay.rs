@@ -8,7 +8,7 @@ use crate::freshness::Freshness;
 use crate::request::{OverflowPolicy, PageOptions, QueryRequest};
 use tidegate_core::{CallerIdentity, Error};
 use tidegate_results::{CacheKey, StoredResult};
-use tidegate_runtime::{Job, Metadata, ReplySender};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender};
 use tidegate_sql::{SqlDialect, Statement};
 
 #[derive(Default)]
@@ -48,7 +48,7 @@ impl Executor {
         request: &QueryRequest,
         job: &Arc<Job>,
         reply: &ReplySender,
-    ) -> Result<Metadata, Error> {
+    ) -> Result<AnswerMeta, Error> {
         let store = self.store.as_ref().ok_or_else(no_store_error)?;
         let page = PageOptions {
             format: request.format,

@@ -18,7 +18,7 @@ use crate::secrets::redact_stream;
 use tidegate_core::{Budget, Content, Error, ErrorKind};
 use tidegate_results::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter, StoredResult};
 use tidegate_runtime::event::QueryStep;
-use tidegate_runtime::{Job, Metadata, ReplySender};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender};
 
 /// Stores the rows of an answer: those that do not fit inline, or all of them for the cache.
 pub(super) struct AnswerRecorder<'a> {
@@ -62,7 +62,7 @@ impl<'a> AnswerRecorder<'a> {
         answer: AnswerWriter<'_>,
         mut hints: TruncationHints,
         reply: &ReplySender,
-    ) -> Result<Metadata, Error> {
+    ) -> Result<AnswerMeta, Error> {
         // If nothing can be stored, the answer ends as it would without a store.
         let Ok(writer) = self.begin_result(schema).await else {
             drop(rows);
@@ -79,7 +79,7 @@ impl<'a> AnswerRecorder<'a> {
         let metadata = answer.finish(&hints, Some(&next)).await?;
         reply.end_early(metadata, store.limits().timeout).await?;
         writer.write_all(rows, visible, job).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     }
 
     /// Whether `answer`, which contains `rows`, may be reused and is worth storing.
@@ -96,14 +96,14 @@ impl<'a> AnswerRecorder<'a> {
         answer: AnswerWriter<'_>,
         hints: TruncationHints,
         reply: &ReplySender,
-    ) -> Result<Metadata, Error> {
+    ) -> Result<AnswerMeta, Error> {
         let visible = count_rows(&rows);
         let metadata = answer.finish(&hints, None).await?;
         let Ok(writer) = self.begin_result(schema).await else { return Ok(metadata) };
         reply.end_early(metadata, self.store.limits().timeout).await?;
         let rows = futures::stream::iter(rows.into_iter().map(Ok)).boxed();
         writer.write_all(rows, visible, self.job).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     }
 
     async fn begin_result(&self, schema: &SchemaRef) -> Result<ResultWriter, Error> {
@@ -145,7 +145,7 @@ impl Executor {
         page: PageOptions,
         job: &Arc<Job>,
         reply: &ReplySender,
-    ) -> Result<Metadata, Error> {
+    ) -> Result<AnswerMeta, Error> {
         let store = self.store.as_ref().ok_or_else(no_store_error)?;
         ResultPage { store, result, row, is_linked: false, page }.answer(job, reply).await
     }
@@ -163,7 +163,7 @@ pub(super) struct ResultPage<'a> {
 
 impl ResultPage<'_> {
     /// Answers with the rows of the page, as many as requested and fit.
-    pub(super) async fn answer(self, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
+    pub(super) async fn answer(self, job: &Job, reply: &ReplySender) -> Result<AnswerMeta, Error> {
         let Self { store, result, row, is_linked, page } = self;
         let PageOptions { format, is_list, rows_max, is_structured } = page;
         if let Some(missing) = &result.header().missing_nodes {
@@ -202,10 +202,10 @@ impl ResultPage<'_> {
 /// After the last stored row: sends a notice if more rows exist or may exist.
 async fn report_if_incomplete(
     result: &StoredResult,
-    mut metadata: Metadata,
+    mut metadata: AnswerMeta,
     job: &Job,
     reply: &ReplySender,
-) -> Result<Metadata, Error> {
+) -> Result<AnswerMeta, Error> {
     let line = match (result.progress().end, result.reached_row_limit()) {
         (Some(ResultEnd::Incomplete(reason) | ResultEnd::Removed(reason)), _) => {
             format!("The stored result ends here and is incomplete: {reason}.")

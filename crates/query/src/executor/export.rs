@@ -23,7 +23,7 @@ use crate::secrets::redact_stream;
 use crate::structured::StructuredRows;
 use tidegate_core::{Content, Error};
 use tidegate_results::{NewResult, ResultStore, StoredResult};
-use tidegate_runtime::{Job, Metadata, ReplySender};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender};
 
 const PREVIEW_ROWS_MAX: usize = 10;
 const PREVIEW_BYTES_MAX: usize = 4 * 1024;
@@ -36,7 +36,12 @@ impl Executor {
     ///
     /// # Errors
     /// As [`Executor::answer`] and [`ResultStore::begin`]; `Unavailable` where stored results are disabled.
-    pub async fn export(&self, request: QueryRequest, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
+    pub async fn export(
+        &self,
+        request: QueryRequest,
+        job: &Arc<Job>,
+        reply: &ReplySender,
+    ) -> Result<AnswerMeta, Error> {
         let started = Instant::now();
         let store = self.store.as_ref().ok_or_else(no_store_error)?;
         request.statement.check_parameters()?;
@@ -109,7 +114,7 @@ struct ExportPreview<'a> {
 }
 
 impl ExportPreview<'_> {
-    async fn send(&self, started: Instant, is_again: bool) -> Result<Metadata, Error> {
+    async fn send(&self, started: Instant, is_again: bool) -> Result<AnswerMeta, Error> {
         if self.result.next_block(0).await.is_none() {
             // The writer reports the error.
             return future::pending().await;
@@ -132,7 +137,7 @@ impl ExportPreview<'_> {
             self.reply.send_structured(&result_manifest(self.store, self.result, Some(self.job.caller()))).await?;
         }
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let mut metadata = Metadata::new();
+        let mut metadata = AnswerMeta::default();
         metadata.insert("dev.tidegate/rows".to_owned(), visible.into());
         metadata.insert("dev.tidegate/elapsed_ms".to_owned(), elapsed_ms.into());
         metadata.insert("dev.tidegate/truncated".to_owned(), true.into());

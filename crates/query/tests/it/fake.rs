@@ -18,7 +18,7 @@ use tidegate_query::{
     QueryRows,
 };
 use tidegate_runtime::{
-    BodyMetadata, Call, Chunk, Metadata, Outcome, Registry, ReplyEvent, ReplyNotification, Snapshot, SnapshotBuilder,
+    AnswerMeta, BodyMetadata, Call, Chunk, Outcome, Registry, ReplyEvent, ReplyNotification, Snapshot, SnapshotBuilder,
     Tool,
     event::{Event, EventDispatcher, Subscriber},
     handler_fn,
@@ -224,7 +224,7 @@ pub(crate) struct AnswerRecord {
     pub(crate) progress: Vec<f64>,
     /// The same in words, with what it will be at the end.
     pub(crate) words: Vec<String>,
-    pub(crate) metadata: Metadata,
+    pub(crate) metadata: AnswerMeta,
     pub(crate) failure: Option<Error>,
     /// Rows that the job counted.
     pub(crate) rows: u64,

@@ -14,7 +14,7 @@ use tidegate_core::{
 use tidegate_query::{AnswerMode, Database, Executor, OutputFormat, OverflowPolicy, PageOptions, QueryRequest};
 use tidegate_results::{ResultEnd, ResultId, ResultStore, StoreLimits};
 use tidegate_runtime::{
-    Call, Chunk, Metadata, Outcome, Registry, Reply, ReplyEvent, ReplyNotification, SnapshotBuilder, Tool,
+    AnswerMeta, Call, Chunk, Outcome, Registry, Reply, ReplyEvent, ReplyNotification, SnapshotBuilder, Tool,
     event::EventDispatcher, handler_fn,
 };
 use tidegate_sql::{SqlDialect, Statement};
@@ -35,7 +35,7 @@ pub(crate) struct ToolAnswer {
     pub(crate) text: String,
     pub(crate) lines: Vec<String>,
     pub(crate) links: Vec<String>,
-    pub(crate) metadata: Metadata,
+    pub(crate) metadata: AnswerMeta,
     pub(crate) failure: Option<Error>,
 }
 
@@ -143,7 +143,7 @@ impl StoredAnswers {
                     return ToolAnswer { text, lines, links, metadata, failure: None };
                 }
                 ReplyEvent::End(Outcome::Failed(error)) => {
-                    return ToolAnswer { text, lines, links, metadata: Metadata::new(), failure: Some(error) };
+                    return ToolAnswer { text, lines, links, metadata: AnswerMeta::default(), failure: Some(error) };
                 }
             }
         }

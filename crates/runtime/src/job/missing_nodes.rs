@@ -6,7 +6,7 @@ use tidegate_core::{Error, ErrorKind, MissingNodes, shorten};
 
 use super::Job;
 use crate::event::QueryStep;
-use crate::reply::Metadata;
+use crate::reply::AnswerMeta;
 
 /// The number of characters of a reason. Answers have the reasons in their headers.
 const REASON_CHARS_MAX: usize = 500;
@@ -75,7 +75,7 @@ impl Job {
     }
 
     /// `metadata` with the missing nodes.
-    pub(crate) fn with_missing_nodes(&self, mut metadata: Metadata) -> Metadata {
+    pub(crate) fn with_missing_nodes(&self, mut metadata: AnswerMeta) -> AnswerMeta {
         if let Some(missing) = self.missing_nodes() {
             let members = missing.to_json_members().into_iter();
             metadata.extend(members.map(|(name, value)| (format!("dev.tidegate/{name}"), value)));

@@ -14,7 +14,7 @@ use crate::event::{AuditReservation, Event, EventDispatcher};
 use crate::handler::panic_to_error;
 use crate::job::{Job, JobState, Jobs};
 use crate::limits::{AdmissionGuard, PermitQueues, ReachedLimit};
-use crate::reply::{Metadata, Outcome, ReplySender};
+use crate::reply::{AnswerMeta, Outcome, ReplySender};
 
 pub(crate) struct Execution {
     pub(crate) job: Arc<Job>,
@@ -55,7 +55,7 @@ impl Execution {
         }
     }
 
-    async fn execute_within_limits(&self) -> Result<Metadata, Error> {
+    async fn execute_within_limits(&self) -> Result<AnswerMeta, Error> {
         let job = &self.job;
         let dropped_after_grace = async {
             job.cancelled().await;
@@ -88,7 +88,7 @@ impl Execution {
         }
     }
 
-    async fn execute(&self) -> Result<Metadata, Error> {
+    async fn execute(&self) -> Result<AnswerMeta, Error> {
         if let Some(auditor) = self.events.auditor() {
             let line = tokio::select! {
                 biased;
@@ -114,7 +114,7 @@ impl Execution {
         }
     }
 
-    async fn run_handler(&self) -> Result<Metadata, Error> {
+    async fn run_handler(&self) -> Result<AnswerMeta, Error> {
         match &self.handler {
             RouteHandler::Handler(handler) => {
                 let metadata = handler.handle(self.job.clone(), self.sender.clone()).await?;
@@ -129,7 +129,7 @@ impl Execution {
                     None => tidegate_core::Completion::default(),
                 };
                 self.sender.send_completion(completion).await?;
-                Ok(Metadata::new())
+                Ok(AnswerMeta::default())
             }
         }
     }

@@ -21,7 +21,7 @@ use crate::job::Job;
 const CHUNK_BUFFER: usize = 4;
 
 /// Data about an answer for its `_meta`.
-pub type Metadata = Map<String, Value>;
+pub type AnswerMeta = Map<String, Value>;
 
 /// A piece of an answer.
 #[derive(Debug, Clone)]
@@ -111,7 +111,7 @@ pub enum ReplyNotification {
 #[derive(Debug)]
 pub enum Outcome {
     /// Without an error, with data about the answer.
-    Done(Metadata),
+    Done(AnswerMeta),
     /// With an error. Chunks sent before it remain valid.
     Failed(Error),
 }
@@ -305,7 +305,7 @@ impl ReplySender {
     /// # Errors
     /// `Cancelled` if the reply is no longer read, or if the job was cancelled before the client received the end.
     /// The job does not continue in the background then.
-    pub async fn end_early(&self, metadata: Metadata, time: Duration) -> Result<(), Error> {
+    pub async fn end_early(&self, metadata: AnswerMeta, time: Duration) -> Result<(), Error> {
         self.send_missing_nodes_note().await?;
         let metadata = self.job.with_missing_nodes(metadata);
         // Before the end is sent: a client that receives it may drop the call.

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 use tidegate_core::Limits;
-use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, SnapshotBuilder, Tool, handler_fn};
 
 use crate::host::{Host, tool_call, tool_with_text, with_arguments};
 
 fn orders() -> Host {
     let echo = handler_fn(|job, reply| async move {
         reply.send_text(Value::Object(job.arguments().clone()).to_string()).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let schema = json!({
         "type": "object",
@@ -130,7 +130,7 @@ async fn applies_tightest_budget() {
     use tidegate_core::{AnswerFormat, Budget, CallLimits};
     let says_budget = handler_fn(|job, reply| async move {
         reply.send_text(format!("{:?}", job.inline_budget())).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let bytes = |bytes| Budget { rows: None, bytes: Some(bytes) };
     let own = CallLimits { inline: Some(Budget { rows: Some(10), bytes: None }), ..CallLimits::default() };

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use tidegate_core::{AuditedStatement, Error, ErrorKind};
 use tidegate_runtime::{
-    AuditReservation, AuditStats, Auditor, Job, Metadata, Registry, SnapshotBuilder, Tool,
+    AnswerMeta, AuditReservation, AuditStats, Auditor, Job, Registry, SnapshotBuilder, Tool,
     event::{Event, EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -89,7 +89,7 @@ fn auditing_tool() -> Tool {
         }
         job.count_rows(2);
         reply.send_text("two").await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     Tool::new("ask", "", handler)
 }
@@ -122,7 +122,7 @@ async fn handler_waits_for_audit_reservation() {
             let count = count.clone();
             async move {
                 count.fetch_add(1, Ordering::Relaxed);
-                Ok(Metadata::new())
+                Ok(AnswerMeta::default())
             }
         }),
     );

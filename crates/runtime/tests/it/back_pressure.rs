@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tidegate_runtime::{Chunk, JobState, Metadata, ReplyEvent, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, Chunk, JobState, ReplyEvent, SnapshotBuilder, Tool, handler_fn};
 
 use crate::host::{Host, reply_text, run_until_idle, tool_call};
 
@@ -18,7 +18,7 @@ fn counting_host(numbers: usize) -> (Host, Arc<AtomicUsize>) {
                 reply.send_text(number.to_string()).await?;
                 counter.fetch_add(1, Ordering::SeqCst);
             }
-            Ok(Metadata::new())
+            Ok(AnswerMeta::default())
         }
     });
     (Host::new(SnapshotBuilder::new().tool(Tool::new("numbers", "", handler))), sent)
@@ -68,7 +68,7 @@ async fn no_chunks_after_end_from_cloned_sender() {
             run_until_idle().await;
             let _ = reply.send_text("too late").await;
         });
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let host = Host::new(SnapshotBuilder::new().tool(Tool::new("late", "", handler)));
     let mut reply = host.begin(tool_call("late"));

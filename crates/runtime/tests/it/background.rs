@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tidegate_core::{Caller, Error, ErrorKind, Limits, Principal};
-use tidegate_runtime::{Call, Handler, Metadata, ReplySender, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, Call, Handler, ReplySender, SnapshotBuilder, Tool, handler_fn};
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, LOCAL, pass_time, reply_text, run_until_idle, tool_call};
@@ -19,13 +19,13 @@ fn background_handler(time: Duration, allowed: Duration) -> (Arc<dyn Handler>, A
         async move {
             job.set_result_uri("tidegate://results/1".to_owned());
             reply.send_text("shown").await?;
-            reply.end_early(Metadata::new(), allowed).await?;
+            reply.end_early(AnswerMeta::default(), allowed).await?;
             let how = tokio::select! {
                 () = job.cancelled() => "cancelled",
                 () = pass_time(time) => "done",
             };
             *text.lock() = Some(how);
-            if job.is_cancelled() { Err(Error::new(ErrorKind::Cancelled, "ended")) } else { Ok(Metadata::new()) }
+            if job.is_cancelled() { Err(Error::new(ErrorKind::Cancelled, "ended")) } else { Ok(AnswerMeta::default()) }
         }
     });
     (handler, ended)
@@ -100,7 +100,7 @@ async fn cancellation_before_end_is_delivered_wins() {
             reply.send_text("shown").await?;
             reply.end_text().await?;
         }
-        reply.end_early(Metadata::new(), Duration::from_secs(60)).await?;
+        reply.end_early(AnswerMeta::default(), Duration::from_secs(60)).await?;
         std::future::pending().await
     });
     let host = host_of(handler);

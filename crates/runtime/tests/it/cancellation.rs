@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tidegate_core::{CallLimits, Error, ErrorKind, Limits};
-use tidegate_runtime::{Handler, Metadata, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, Handler, SnapshotBuilder, Tool, handler_fn};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +30,7 @@ fn uncancellable_handler(dropped: Arc<AtomicBool>) -> Arc<dyn Handler> {
         async move {
             std::future::pending::<()>().await;
             drop(flag);
-            Ok(Metadata::new())
+            Ok(AnswerMeta::default())
         }
     })
 }
@@ -67,7 +67,7 @@ async fn dropping_reply_unblocks_waiting_handler() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_was_read_to_its_end_cancels_nothing() {
-    let host = host_of(handler_fn(|_, _| async { Ok(Metadata::new()) }));
+    let host = host_of(handler_fn(|_, _| async { Ok(AnswerMeta::default()) }));
     let mut reply = host.begin(tool_call("work"));
     let job = reply.job().clone();
     while reply.next().await.is_some() {}
@@ -83,7 +83,7 @@ async fn the_callers_token_cancels_its_call_and_no_other() {
             () = pass_time(Duration::from_secs(1)) => {}
         }
         reply.send_text("slept").await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     }));
     let token = CancellationToken::new();
     let mut first = tool_call("work");
@@ -115,7 +115,7 @@ async fn an_answer_that_was_cancelled_by_an_operator_says_so() {
         reply.send_text("rows").await?;
         job.cancelled().await;
         reply.send_text("nobody reads this").await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     }));
     let reply = host.begin(tool_call("work"));
     run_until_idle().await;

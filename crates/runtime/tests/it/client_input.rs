@@ -9,7 +9,7 @@ use tidegate_core::{
     ProvidedAnswer,
 };
 use tidegate_runtime::{
-    Call, Handler, Metadata, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage, SnapshotBuilder, Tool,
+    AnswerMeta, Call, Handler, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage, SnapshotBuilder, Tool,
     handler_fn,
 };
 use tokio::time::Instant;
@@ -45,7 +45,7 @@ fn greeting_handler() -> Arc<dyn Handler> {
     handler_fn(|_, reply| async move {
         let answer = reply.request_input("who", name_form("Who?")).await?;
         reply.send_text(format!("{answer:?}")).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     })
 }
 
@@ -55,7 +55,7 @@ fn two_inputs_handler() -> Arc<dyn Handler> {
         let first = reply.request_input("first", name_form("First?")).await?;
         let second = reply.request_input("second", name_form("Second?")).await?;
         reply.send_text(format!("{first:?} {second:?}")).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     })
 }
 
@@ -172,7 +172,7 @@ async fn concurrent_inputs_reacquire_one_permit() {
             reply.request_input("other", name_form("Other?"))
         )?;
         reply.send_text(format!("{one:?} {other:?}")).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let host = Host::with_limits(one_running_call(), entries().tool(Tool::new("both", "", asks)));
     let mut reply = host.begin(live_call("both"));
@@ -193,7 +193,7 @@ fn working_tool() -> Tool {
         reply.request_input("who", name_form("Who?")).await?;
         let seconds = job.arguments().get("seconds").and_then(Value::as_u64).unwrap_or_default();
         pass_time(Duration::from_secs(seconds)).await;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     tool_with_any_arguments("work", handler)
 }
@@ -321,7 +321,7 @@ async fn unsolicited_answer_is_accepted_if_allowed() {
     let asks = handler_fn(|_, reply| async move {
         let answer = reply.request_input("who", name_form("Who?").allow_unsolicited()).await?;
         reply.send_text(format!("{answer:?}")).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let host = Host::new(entries().tool(Tool::new("lax", "", asks)));
     let unasked = ProvidedAnswer { value: name_answer("Ann"), request_fingerprint: None };
@@ -343,7 +343,7 @@ async fn rejects_input_that_client_does_not_support() {
             (key.as_str(), request)
         });
         reply.request_inputs(requests.collect::<Vec<_>>()).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let host = Host::new(entries().tool(tool_with_any_arguments("ask", asks)));
     for (abilities, wants, lacks) in [
@@ -380,7 +380,7 @@ async fn too_many_inputs_at_once_are_internal_error() {
     let asks = handler_fn(|_, reply| async move {
         let keys: Vec<String> = (0..21).map(|number| number.to_string()).collect();
         reply.request_inputs(keys.iter().map(|key| (key.as_str(), InputRequest::roots()))).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let host = Host::new(entries().tool(Tool::new("ask", "", asks)));
     assert!(host.call_to_text(live_call("ask")).await.starts_with("failed internal"));

@@ -8,7 +8,7 @@ use tidegate_core::{
     AuthMethod, CallLimits, Caller, DailyLimits, Error, ErrorKind, Grants, LevelLimits, Limits, Principal,
 };
 use tidegate_runtime::{
-    Handler, Metadata, Registry, SnapshotBuilder, Tool,
+    AnswerMeta, Handler, Registry, SnapshotBuilder, Tool,
     event::{EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -60,7 +60,7 @@ fn row_counting_handler(rows: u64) -> Arc<dyn Handler> {
     handler_fn(move |job, reply| async move {
         job.count_rows(rows);
         reply.send_text("ok").await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, SnapshotBuilder, Tool, handler_fn};
 use tokio::time::Instant;
 
 use crate::host::{Host, pass_time, reply_text, tool_call, until_cancelled};
@@ -13,11 +13,11 @@ fn host() -> Host {
     let brief = handler_fn(|_, reply| async move {
         pass_time(Duration::from_secs(3)).await;
         reply.send_text("in time").await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let stubborn = handler_fn(|_, _| async {
         std::future::pending::<()>().await;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     Host::new(
         SnapshotBuilder::new()

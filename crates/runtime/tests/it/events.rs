@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::{
-    Metadata, Registry, SnapshotBuilder, Tool,
+    AnswerMeta, Registry, SnapshotBuilder, Tool,
     event::{Event, EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -46,7 +46,7 @@ async fn end_event_is_emitted_before_reply_ends() {
             job.count_rows(3);
             reply.send_text("abc").await?;
             job.count_rows(4);
-            Ok(Metadata::new())
+            Ok(AnswerMeta::default())
         }),
     )));
     let reply = host.begin(tool_call("rows"));

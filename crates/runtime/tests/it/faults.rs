@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_runtime::{Handler, Metadata, Resource, ResourceLister, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, Handler, Resource, ResourceLister, SnapshotBuilder, Tool, handler_fn};
 
 use crate::host::{Host, process_user, reply_text, tool_call};
 
@@ -80,7 +80,7 @@ async fn a_structured_answer_must_conform_to_the_output_schema() {
             let value = value.clone();
             async move {
                 reply.send_structured(&value).await?;
-                Ok(Metadata::new())
+                Ok(AnswerMeta::default())
             }
         })
     };

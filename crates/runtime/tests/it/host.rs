@@ -11,7 +11,7 @@ use tidegate_core::{
     TransportKind,
 };
 use tidegate_runtime::{
-    Call, Chunk, Handler, Metadata, Outcome, Prompt, Registry, Reply, ReplyEvent, ReplyNotification, Resource,
+    AnswerMeta, Call, Chunk, Handler, Outcome, Prompt, Registry, Reply, ReplyEvent, ReplyNotification, Resource,
     SnapshotBuilder, Tool,
     event::{Event, EventDispatcher, Subscriber},
     handler_fn,
@@ -99,7 +99,7 @@ pub(crate) fn prompt_with_text(name: &str, text: &'static str) -> Prompt {
 pub(crate) fn text_handler(text: &'static str) -> Arc<dyn Handler> {
     handler_fn(move |_, reply| async move {
         reply.send_text(text).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     })
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn text_handler(text: &'static str) -> Arc<dyn Handler> {
 pub(crate) fn until_cancelled() -> Arc<dyn Handler> {
     handler_fn(|job, _| async move {
         job.cancelled().await;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     })
 }
 

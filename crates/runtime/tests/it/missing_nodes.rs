@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tidegate_core::{AnswerFormat, Budget, CallTarget, Error, ErrorKind, MissingNode, MissingNodes};
 use tidegate_runtime::{
-    BodyMetadata, Call, Handler, Metadata, Outcome, ReplyEvent, Resource, SnapshotBuilder, Tool, handler_fn,
+    AnswerMeta, BodyMetadata, Call, Handler, Outcome, ReplyEvent, Resource, SnapshotBuilder, Tool, handler_fn,
 };
 
 use crate::host::{Host, call, reply_text, tool_call};
@@ -39,7 +39,7 @@ fn handler(answer: Answer) -> Arc<dyn Handler> {
             }
             Answer::EarlyEnd => {
                 reply.send_text("preview").await?;
-                reply.end_early(Metadata::new(), Duration::from_secs(1)).await?;
+                reply.end_early(AnswerMeta::default(), Duration::from_secs(1)).await?;
             }
             Answer::Body | Answer::LateNodes => {
                 reply.begin_body(BodyMetadata::new("text/csv", Budget::default())).await?;
@@ -54,7 +54,7 @@ fn handler(answer: Answer) -> Arc<dyn Handler> {
                 return Err(Error::new(ErrorKind::NotFound, "there is no such trace").with_hint("Name another one."));
             }
         }
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     })
 }
 
@@ -74,7 +74,7 @@ fn outer_handler(host: Arc<Mutex<Option<Arc<Host>>>>) -> Arc<dyn Handler> {
                     ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
                 }
             }
-            Ok(Metadata::new())
+            Ok(AnswerMeta::default())
         }
     })
 }

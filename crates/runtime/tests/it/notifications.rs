@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tidegate_core::{Limits, LogLevel};
-use tidegate_runtime::{Call, Metadata, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, Call, SnapshotBuilder, Tool, handler_fn};
 
 use crate::host::{Host, pass_time, reply_text, run_until_idle, tool_call, until_cancelled};
 
@@ -15,7 +15,7 @@ async fn check(change: impl FnOnce(&mut Call)) -> String {
         for level in [LogLevel::Debug, LogLevel::Warning, LogLevel::Emergency] {
             reply.send_log(level, Some("test".to_owned()), json!({"n": 1})).await?;
         }
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let host = Host::new(SnapshotBuilder::new().tool(Tool::new("work", "", handler)));
     let mut call = tool_call("work");
@@ -79,7 +79,7 @@ async fn drops_frequent_or_non_increasing_progress() {
         }
         pass_time(std::time::Duration::from_secs(1)).await;
         reply.send_progress(7.0, None, None).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let host = Host::new(SnapshotBuilder::new().tool(Tool::new("work", "", handler)));
     let mut call = tool_call("work");

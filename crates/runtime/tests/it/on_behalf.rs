@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::json;
 use tidegate_core::{CallTarget, ClientCapabilities, Limits};
-use tidegate_runtime::{Call, Metadata, Outcome, ReplyEvent, ReplyMessage, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, Call, Outcome, ReplyEvent, ReplyMessage, SnapshotBuilder, Tool, handler_fn};
 
 use crate::client_input::{
     ALL, entries, live_call, name_answer, name_form, next_input_request, one_running_call, required_inputs,
@@ -35,7 +35,7 @@ fn calling_tool(host: &Arc<Mutex<Option<Arc<Host>>>>) -> Tool {
                     Some(ReplyMessage::Event(ReplyEvent::Chunk(_))) => {}
                     Some(ReplyMessage::Event(ReplyEvent::End(Outcome::Done(metadata)))) => return Ok(metadata),
                     Some(ReplyMessage::Event(ReplyEvent::End(Outcome::Failed(error)))) => return Err(error),
-                    None => return Ok(Metadata::new()),
+                    None => return Ok(AnswerMeta::default()),
                 }
             }
         }
@@ -72,7 +72,7 @@ fn long_tool() -> Tool {
         reply.request_input("who", name_form("Who?")).await?;
         pass_time(Duration::from_secs(600)).await;
         reply.send_text(format!("{can}")).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     Tool::new("long", "", handler)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tidegate_core::{CallTarget, Content, ContentRole};
-use tidegate_runtime::{Metadata, Prompt, PromptArgument, SnapshotBuilder, handler_fn};
+use tidegate_runtime::{AnswerMeta, Prompt, PromptArgument, SnapshotBuilder, handler_fn};
 
 use crate::host::{Host, call, with_arguments};
 
@@ -10,7 +10,7 @@ async fn check(arguments: Value) -> String {
     let handler = handler_fn(|job, reply| async move {
         let text = Value::Object(job.arguments().clone()).to_string();
         reply.send_prompt_message(ContentRole::User, Content::text(text)).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let argument =
         |name: &str, required| PromptArgument { name: name.to_owned(), required, ..PromptArgument::default() };

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tidegate_core::{
     AnswerProtection, Content, ContentRole, Error, ErrorKind, RedactedText, Redactor, ResourceBody, ResourceContents,
 };
-use tidegate_runtime::{Metadata, Registry, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
+use tidegate_runtime::{AnswerMeta, Registry, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 
 use crate::host::{reply_text, tool_call};
 
@@ -90,7 +90,7 @@ async fn fence_lines(fences: bool) -> Option<(String, String)> {
     let reported = fence.clone();
     let handler = handler_fn(move |job, _| {
         *reported.lock() = job.fence().map(|fence| (fence.opening(), fence.closing(true)));
-        async { Ok(Metadata::new()) }
+        async { Ok(AnswerMeta::default()) }
     });
     let snapshot = SnapshotBuilder::new()
         .tool(Tool::new("look", "", handler))
@@ -140,7 +140,7 @@ proptest! {
         let text = value.clone();
         let handler = handler_fn(move |_, reply| {
             let text = text.clone();
-            async move { reply.send_structured(&text).await.map(|()| Metadata::new()) }
+            async move { reply.send_structured(&text).await.map(|()| AnswerMeta::default()) }
         });
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let message = runtime.block_on(async {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use tidegate_core::{Error, ErrorKind, Limits};
-use tidegate_runtime::{Call, Metadata, RequestBody, RequestBodyTypes, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, Call, RequestBody, RequestBodyTypes, SnapshotBuilder, Tool, handler_fn};
 
 use crate::host::{Host, pass_time, run_until_idle, tool_call};
 
@@ -18,7 +18,7 @@ fn reading_tool() -> Tool {
     let handler = handler_fn(|job, reply| async move {
         let Some(mut body) = job.take_request_body() else {
             reply.send_text("no body").await?;
-            return Ok(Metadata::new());
+            return Ok(AnswerMeta::default());
         };
         assert!(job.take_request_body().is_none() && job.has_request_body());
         let mut pieces = 0;
@@ -28,7 +28,7 @@ fn reading_tool() -> Tool {
         assert!(body.next().await?.is_none());
         let text = format!("{pieces} pieces, {} bytes of {} in {:?}", body.bytes(), body.media_type(), body.coding());
         reply.send_text(text).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     Tool::new("read", "", handler).with_request_body(TYPES)
 }

@@ -1,7 +1,7 @@
 //! Resources: a URI resolves to the resource itself, else to the most specific template.
 
 use tidegate_core::{Access, CallTarget, UriTemplate};
-use tidegate_runtime::{Metadata, ResourceTemplate, SnapshotBuilder, handler_fn};
+use tidegate_runtime::{AnswerMeta, ResourceTemplate, SnapshotBuilder, handler_fn};
 
 use crate::host::{Host, call, called_by, caller_with_access, process_user, resource_with_text};
 
@@ -14,7 +14,7 @@ fn template(text: &str) -> ResourceTemplate {
         let output = format!("{text} {}", values.join(" "));
         async move {
             reply.send_text(output).await?;
-            Ok(Metadata::new())
+            Ok(AnswerMeta::default())
         }
     });
     ResourceTemplate::new(template, "template", handler)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_core::{AuthMethod, Caller, Grants, Principal};
-use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, SnapshotBuilder, Tool, handler_fn};
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, LOCAL, called_by, process_user, reply_text, run_until_idle, tool_call, tool_with_text};
@@ -20,7 +20,7 @@ async fn running_calls_keep_the_state_they_began_with() {
             async move {
                 opened.cancelled().await;
                 reply.send_text("old").await?;
-                Ok(Metadata::new())
+                Ok(AnswerMeta::default())
             }
         }),
     );

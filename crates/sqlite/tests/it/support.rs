@@ -12,7 +12,7 @@ use tidegate_query::{
     AnswerMode, ColumnEntry, Database, Executor, OutputFormat, Plan, QueryRequest, QueryRows, TableStatus,
 };
 use tidegate_runtime::{
-    Call, Chunk, Job, Metadata, Outcome, Registry, Reply, ReplyEvent, Snapshot, SnapshotBuilder, Tool,
+    AnswerMeta, Call, Chunk, Job, Outcome, Registry, Reply, ReplyEvent, Snapshot, SnapshotBuilder, Tool,
     event::EventDispatcher, handler_fn,
 };
 use tidegate_sql::{Parameter, SqlDialect, Statement};
@@ -203,7 +203,7 @@ impl TestJob {
             async move {
                 let _ = sender.unwrap().send(job.clone());
                 job.cancelled().await;
-                Ok(Metadata::new())
+                Ok(AnswerMeta::default())
             }
         });
         let limits = CallLimits { timeout, ..CallLimits::default() };

@@ -8,7 +8,7 @@ use tidegate::core::{
     Completion, CompletionRequest, Content, ContentRole, Error, InputAnswer, InputRequest, ResourceBody,
     ResourceContents,
 };
-use tidegate::runtime::{Completer, Handler, Job, Metadata, Prompt, PromptArgument, handler_fn};
+use tidegate::runtime::{AnswerMeta, Completer, Handler, Job, Prompt, PromptArgument, handler_fn};
 
 use crate::media::pixel;
 
@@ -66,7 +66,7 @@ fn asking() -> Prompt {
         };
         let context = context.unwrap_or_else(|| "none".to_owned());
         reply.send_prompt_message(ContentRole::User, Content::text(format!("The context is: {context}"))).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     Prompt::new("test_input_required_result_prompt", "A message in a context that is asked for.", handler)
 }
@@ -79,7 +79,7 @@ fn saying(messages: impl Fn(&Job) -> Vec<Content> + Send + Sync + 'static) -> Ar
             for content in messages {
                 reply.send_prompt_message(ContentRole::User, content).await?;
             }
-            Ok(Metadata::new())
+            Ok(AnswerMeta::default())
         }
     })
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tidegate::core::{UriTemplate, UriTemplateError};
-use tidegate::runtime::{Metadata, Resource, ResourceTemplate, handler_fn};
+use tidegate::runtime::{AnswerMeta, Resource, ResourceTemplate, handler_fn};
 
 use crate::media::pixel;
 
@@ -21,7 +21,7 @@ pub(crate) fn templates() -> Result<Vec<ResourceTemplate>, UriTemplateError> {
         let id = job.variable("id").unwrap_or_default();
         let data = json!({"id": id, "templateTest": true, "data": format!("Data for ID: {id}")});
         reply.send_text(data.to_string()).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let uri = UriTemplate::parse("test://template/{id}/data")?;
     let mut template = ResourceTemplate::new(uri, "data-by-id", handler);
@@ -34,7 +34,7 @@ pub(crate) fn templates() -> Result<Vec<ResourceTemplate>, UriTemplateError> {
 fn text(uri: &str, name: &str, text: &'static str) -> Resource {
     let handler = handler_fn(move |_job, reply| async move {
         reply.send_text(text).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let mut resource = Resource::new(uri, name, handler);
     resource.description = Some("A fixed text.".to_owned());
@@ -46,7 +46,7 @@ fn text(uri: &str, name: &str, text: &'static str) -> Resource {
 fn picture(uri: &str, name: &str) -> Resource {
     let handler = handler_fn(|_job, reply| async move {
         reply.send_block(pixel()).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let mut resource = Resource::new(uri, name, handler);
     resource.description = Some("A fixed picture.".to_owned());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidegate::core::{Content, Error, ErrorKind, JsonSchemaError, LogLevel, ResourceBody, ResourceContents};
-use tidegate::runtime::{Handler, Metadata, Tool, handler_fn};
+use tidegate::runtime::{AnswerMeta, Handler, Tool, handler_fn};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -64,7 +64,7 @@ fn answering(blocks: impl IntoIterator<Item = Content>) -> Arc<dyn Handler> {
             for block in blocks.iter() {
                 reply.send_block(block.clone()).await?;
             }
-            Ok(Metadata::new())
+            Ok(AnswerMeta::default())
         }
     })
 }
@@ -85,7 +85,7 @@ fn triggering(name: &str, changes: &Arc<Notify>) -> Tool {
         async move {
             changes.notify_one();
             reply.send_block(Content::text("The lists change.")).await?;
-            Ok(Metadata::new())
+            Ok(AnswerMeta::default())
         }
     });
     Tool::new(name, "Changes the lists.", handler)
@@ -110,7 +110,7 @@ fn reporting_progress() -> Tool {
             reply.send_progress(done, Some(total), None).await?;
         }
         reply.send_block(Content::text("All of it is done.")).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     Tool::new("test_tool_with_progress", "Reports progress three times.", handler)
 }
@@ -124,7 +124,7 @@ fn logging() -> Tool {
         sleep(STEP).await;
         reply.send_log(LogLevel::Info, None, json!("Tool execution completed")).await?;
         reply.send_block(Content::text("It was logged.")).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     Tool::new("test_tool_with_logging", "Logs three messages.", handler)
 }
@@ -134,7 +134,7 @@ fn logging_unasked() -> Tool {
     let handler = handler_fn(|_job, reply| async move {
         reply.send_log(LogLevel::Info, None, json!("Nobody asked for this")).await?;
         reply.send_block(Content::text("It was logged for those who asked.")).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     Tool::new("test_logging_tool", "Logs a message.", handler)
 }
@@ -179,7 +179,7 @@ fn with_mirrored_argument() -> Result<Tool, JsonSchemaError> {
     let handler = handler_fn(|job, reply| async move {
         let region = job.arguments().get("region").and_then(|region| region.as_str()).unwrap_or("none");
         reply.send_block(Content::text(format!("The region is {region}."))).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     Tool::new("test_x_mcp_header", "Takes a region that is mirrored in a header.", handler).with_input_schema(json!({
         "type": "object",

@@ -10,7 +10,7 @@ use tidegate::core::{
 };
 use tidegate::engines::{Engine, EngineOptions, FileDatabase};
 use tidegate::query::{Databases, HashKey, RowCondition, RowPolicies, RowPolicy};
-use tidegate::runtime::{Call, Metadata, Outcome, ReplyEvent, Tool, handler_fn};
+use tidegate::runtime::{AnswerMeta, Call, Outcome, ReplyEvent, Tool, handler_fn};
 
 fn owner() -> Caller {
     Caller::new(Principal::process_user(), CallOrigin { transport: TransportKind::CommandLine, peer: None })
@@ -19,7 +19,7 @@ fn owner() -> Caller {
 fn hello() -> Tool {
     let handler = handler_fn(|_job, reply| async move {
         reply.send_block(Content::text("hello")).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     Tool::new("hello", "Says hello", handler)
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{AnswerFormat, Error, ErrorKind};
 use tidegate_query::{ColumnEntry, TableStorage};
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
 
 use super::samples::{SAMPLES_MAX, SampleLists};
 use crate::arguments::{OutputArguments, parse_arguments};
@@ -63,7 +63,7 @@ struct DescribedTable {
     columns: Vec<ColumnEntry>,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let Arguments { database, table, samples: expected, shape } = parse_arguments(&job)?;
     let output_options = shape.output_options("Use extract=name for the names alone.")?;
     let (requested, is_list) = match table {

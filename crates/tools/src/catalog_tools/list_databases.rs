@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_core::Error;
 use tidegate_query::{QueryRows, TableStatus};
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
 
 use super::{DatabaseListing, list_catalogs};
 use crate::arguments::{OutputArguments, parse_arguments};
@@ -22,7 +22,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     )
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let shape: OutputArguments = parse_arguments(&job)?;
     let found = list_catalogs(&node.databases, None, job.principal()).await?;
     let output_options = shape.output_options("Call list_tables with one database.")?;

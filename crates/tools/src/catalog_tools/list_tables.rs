@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{AnswerFormat, Content, Error, Principal};
 use tidegate_query::{QueryRows, TableEntry, TableStatus};
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
 use tokio::time::Instant;
 
 use super::table_families::group_families;
@@ -50,13 +50,13 @@ struct Arguments {
     shape: OutputArguments,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let Arguments { database, pattern, shape } = parse_arguments(&job)?;
     let named = database.is_some();
     let mut found = list_catalogs(&node.databases, database.as_deref(), job.principal()).await?;
     if let (true, Some(DatabaseListing { catalog: Err(_), .. })) = (named, found.first()) {
         // A call for one database reports its error as an error.
-        return found.remove(0).catalog.map(|_| Metadata::new());
+        return found.remove(0).catalog.map(|_| AnswerMeta::default());
     }
     // Programs that set a format expect only rows, all of them.
     let is_default_shape = shape.is_default();

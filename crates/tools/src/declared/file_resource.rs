@@ -13,7 +13,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use tidegate_core::{Caller, Content, Error, ErrorKind, ResourceBody, ResourceContents, TemplateVariables};
 use tidegate_results::{FILE_PIECE_BYTES, FileDescription, ResultStore, pieces_to_rows};
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender, ResourceWatcher};
+use tidegate_runtime::{AnswerMeta, Handler, Job, ReplySender, ResourceWatcher};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
@@ -46,11 +46,11 @@ struct OpenResourceFile {
 
 #[async_trait]
 impl Handler for FileResourceHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
         let open_file = self.open(&job).await?;
         let preview_extent = send_preview(open_file.byte_stream().await?, job.inline_budget().bytes, &reply).await?;
         match (preview_extent, self.node.executor.store()) {
-            (PreviewExtent::Complete, _) => Ok(Metadata::new()),
+            (PreviewExtent::Complete, _) => Ok(AnswerMeta::default()),
             (PreviewExtent::NotText, _) if open_file.metadata.len() <= BINARY_BYTES_MAX => {
                 open_file.send_whole(&job, &reply).await
             }
@@ -139,7 +139,7 @@ impl OpenResourceFile {
         store: &Arc<ResultStore>,
         job: &Arc<Job>,
         reply: &ReplySender,
-    ) -> Result<Metadata, Error> {
+    ) -> Result<AnswerMeta, Error> {
         let state = self.fingerprint();
         let kept = state.as_deref().and_then(|state| store.find_file(&self.stored_file, state, job));
         let begun = match kept {
@@ -166,10 +166,10 @@ impl OpenResourceFile {
         reply.end_early(metadata, store.limits().timeout).await?;
         // Chunks of a file are not counted as rows.
         writer.write_all(rows, u64::MAX, job).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     }
 
-    async fn end_truncated(&self, preview_extent: PreviewExtent, reply: &ReplySender) -> Result<Metadata, Error> {
+    async fn end_truncated(&self, preview_extent: PreviewExtent, reply: &ReplySender) -> Result<AnswerMeta, Error> {
         self.append_note(&self.truncation_note(preview_extent), reply).await?;
         Ok(truncated_metadata())
     }
@@ -197,7 +197,7 @@ impl OpenResourceFile {
         Error::new(ErrorKind::TooLarge, message)
     }
 
-    async fn send_whole(&self, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
+    async fn send_whole(&self, job: &Job, reply: &ReplySender) -> Result<AnswerMeta, Error> {
         let mut chunks = self.byte_stream().await?;
         let mut bytes = Vec::new();
         while let Some(chunk) = chunks.next().await.transpose()? {
@@ -206,7 +206,7 @@ impl OpenResourceFile {
         let (uri, mime_type) = (job.target().name().to_owned(), None);
         let contents = ResourceContents { uri, mime_type, body: ResourceBody::Blob(bytes.into()) };
         reply.send_block(Content::Resource(contents)).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     }
 
     /// Identifies the current content; `None` if the file changed so recently that a change could go unnoticed.
@@ -270,8 +270,8 @@ fn read_error(error: &std::io::Error) -> Error {
     Error::internal(format!("cannot read the file of a resource: {error}"))
 }
 
-fn truncated_metadata() -> Metadata {
-    Metadata::from_iter([("dev.tidegate/truncated".to_owned(), true.into())])
+fn truncated_metadata() -> AnswerMeta {
+    AnswerMeta::from_iter([("dev.tidegate/truncated".to_owned(), true.into())])
 }
 
 fn is_safe_path_component(value: &str) -> bool {

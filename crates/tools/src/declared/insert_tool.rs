@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tidegate_core::{Access, Error, ErrorKind, Principal, PrincipalRule, nearest_names};
 use tidegate_query::{IngestTable, IngestTarget};
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool, ToolAnnotations};
+use tidegate_runtime::{AnswerMeta, Handler, Job, ReplySender, Tool, ToolAnnotations};
 
 use super::confirmation::Confirmation;
 use super::elicited_parameters::ElicitedParameters;
@@ -83,7 +83,7 @@ struct InsertToolHandler {
 
 #[async_trait]
 impl Handler for InsertToolHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
         let destination = self.context.destination(&self.database, &self.table, job.principal()).await?;
         let arguments = self.elicited.complete(&job, &reply).await?;
         if let Some(confirmation) = &self.confirmation {

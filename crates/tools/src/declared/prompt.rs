@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use tidegate_core::{
     Access, CallTarget, Caller, Content, ContentRole, Error, ErrorKind, ResourceBody, ResourceContents, percent_encode,
 };
-use tidegate_runtime::{Call, Chunk, Handler, Job, Metadata, Outcome, Prompt, PromptArgument, ReplyEvent, ReplySender};
+use tidegate_runtime::{
+    AnswerMeta, Call, Chunk, Handler, Job, Outcome, Prompt, PromptArgument, ReplyEvent, ReplySender,
+};
 
 use super::{DeclarationProblem, TextTemplate};
 use crate::name_completer::NameCompleter;
@@ -79,7 +81,7 @@ struct PromptHandler {
 
 #[async_trait]
 impl Handler for PromptHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
         let argument =
             |name: &str| job.arguments().get(name).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
         for (role, part) in &self.messages {
@@ -93,7 +95,7 @@ impl Handler for PromptHandler {
             };
             reply.send_prompt_message(*role, content).await?;
         }
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tidegate_core::{Access, CallLimits, Error, ErrorKind, UriTemplate};
 use tidegate_query::{AnswerMode, OutputFormat, OverflowPolicy, QueryRequest};
-use tidegate_runtime::{CacheHint, Handler, Job, Metadata, ReplySender, Resource, ResourceTemplate, ResourceWatcher};
+use tidegate_runtime::{AnswerMeta, CacheHint, Handler, Job, ReplySender, Resource, ResourceTemplate, ResourceWatcher};
 
 use super::declared_query::DeclaredQuery;
 use super::file_resource::{FileResourceHandler, FileWatcher, media_type_from_extension};
@@ -184,7 +184,7 @@ struct SqlResourceHandler {
 
 #[async_trait]
 impl Handler for SqlResourceHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
         let arguments = self.variables.parse_from_job(&job)?;
         let request = QueryRequest {
             database: self.query.database.clone(),

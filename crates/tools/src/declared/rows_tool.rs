@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tidegate_core::{Error, JsonSchema};
 use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest};
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Handler, Job, ReplySender, Tool};
 use tidegate_sql::Statement;
 
 use crate::arguments::{
@@ -63,7 +63,7 @@ struct StatementToolHandler<S> {
 
 #[async_trait]
 impl<S: StatementSource> Handler for StatementToolHandler<S> {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
         let (output_arguments, paging): (OutputArguments, PagingArguments) =
             (parse_arguments(&job)?, parse_arguments(&job)?);
         if let Some(page) = paging.read_page(&self.node, output_arguments.parse_format()?, false, &job, &reply).await {
@@ -85,7 +85,7 @@ impl<S: StatementSource> StatementToolHandler<S> {
         own: Map<String, Value>,
         job: &Arc<Job>,
         reply: &ReplySender,
-    ) -> Result<Metadata, Error> {
+    ) -> Result<AnswerMeta, Error> {
         let missing = || Error::internal(format!("the database {} is not a database of the server", self.database));
         let request = QueryRequest {
             database: self.node.databases.get_unrestricted(&self.database).ok_or_else(missing)?.clone(),

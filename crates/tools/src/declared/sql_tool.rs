@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tidegate_core::{CallLimits, Error, ErrorKind, JsonSchema};
 use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest, output_schema};
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool, ToolAnnotations};
+use tidegate_runtime::{AnswerMeta, Handler, Job, ReplySender, Tool, ToolAnnotations};
 use tidegate_sql::{CommitRule, Statement, Transaction};
 
 use super::confirmation::Confirmation;
@@ -103,7 +103,7 @@ struct SqlToolHandler {
 
 #[async_trait]
 impl Handler for SqlToolHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
         let (mut shape, mut paging): (OutputArguments, PagingArguments) =
             (parse_arguments(&job)?, parse_arguments(&job)?);
         self.output.apply(&mut shape, &mut paging);

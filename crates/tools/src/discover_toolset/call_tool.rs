@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Budget, CallLimits, CallTarget, Caller, Error, ErrorKind};
 use tidegate_runtime::{
-    Call, Chunk, Job, Metadata, Outcome, Reply, ReplyEvent, ReplyMessage, ReplyNotification, ReplySender, Tool,
+    AnswerMeta, Call, Chunk, Job, Outcome, Reply, ReplyEvent, ReplyMessage, ReplyNotification, ReplySender, Tool,
     ToolAnnotations,
 };
 
@@ -41,7 +41,7 @@ struct Arguments {
     arguments: Map<String, Value>,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let Arguments { name, arguments } = parse_arguments(&job)?;
     let caller = Caller { toolset: None, ..job.caller().clone() };
     let mut call = Call::new(CallTarget::Tool(name), caller);
@@ -76,7 +76,7 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     Err(Error::internal("a called tool ended without an outcome"))
 }
 
-async fn drain_outcome(called: &mut Reply) -> Result<Metadata, Error> {
+async fn drain_outcome(called: &mut Reply) -> Result<AnswerMeta, Error> {
     while let Some(event) = called.next().await {
         if let ReplyEvent::End(Outcome::Failed(error)) = event {
             return Err(error);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Caller, Error};
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
 
 use crate::arguments::parse_arguments;
 use crate::tool_context::ToolContext;
@@ -38,7 +38,7 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let Arguments { words, limit } = parse_arguments(&job)?;
     let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
     let snapshot = node.registry()?.snapshot_for(job.caller());
@@ -53,7 +53,7 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     let visible = limit.unwrap_or(LIMIT_DEFAULT);
     let tools: Vec<_> = found.iter().take(visible).map(|(_, tool)| tool_json(tool)).collect();
     reply.send_text(json!({"tools": tools, "found": found.len()}).to_string()).await?;
-    Ok(Metadata::new())
+    Ok(AnswerMeta::default())
 }
 
 /// The relevance of a tool: the sum of the weights of all matching words.

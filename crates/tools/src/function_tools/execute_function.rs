@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Content, Error};
 use tidegate_query::QueryRows;
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
 
 use super::FunctionSource;
 use super::list_functions::unknown_function;
@@ -69,7 +69,7 @@ async fn handle(
     functions: Arc<dyn FunctionSource>,
     job: Arc<Job>,
     reply: ReplySender,
-) -> Result<Metadata, Error> {
+) -> Result<AnswerMeta, Error> {
     let Arguments { function: name, limit, shape } = parse_arguments(&job)?;
     let all = functions.functions(job.principal());
     let Some(function) = all.iter().find(|function| function.name == *name) else {
@@ -121,13 +121,13 @@ fn shape_is_default(job: &Job) -> bool {
 }
 
 /// Sends the example row and the advice. The row is data, as all rows are.
-async fn send_oversized(oversized: &str, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
+async fn send_oversized(oversized: &str, job: &Job, reply: &ReplySender) -> Result<AnswerMeta, Error> {
     let text = match job.fence() {
         Some(fence) => format!("{}{oversized}{}", fence.opening(), fence.closing(true)),
         None => oversized.to_owned(),
     };
     reply.send_block(Content::text(text)).await?;
-    Ok(Metadata::new())
+    Ok(AnswerMeta::default())
 }
 
 /// The hint for a name of log entries, which have tools of their own.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind, nearest_names};
 use tidegate_query::QueryRows;
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
 use tidegate_system::{SystemParameter, SystemTableDescription};
 
 use super::FunctionSource;
@@ -40,7 +40,7 @@ async fn handle(
     functions: Arc<dyn FunctionSource>,
     job: Arc<Job>,
     reply: ReplySender,
-) -> Result<Metadata, Error> {
+) -> Result<AnswerMeta, Error> {
     let Arguments { function, shape } = parse_arguments(&job)?;
     let all = functions.functions(job.principal());
     let rows = match &function {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{AuditedStatement, Error};
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool, ToolAnnotations};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool, ToolAnnotations};
 
 use super::IngestContext;
 use super::write_answer::send_dropped;
@@ -37,7 +37,7 @@ struct Arguments {
     table: String,
 }
 
-async fn handle(context: Arc<IngestContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(context: Arc<IngestContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let Arguments { database, table } = parse_arguments(&job)?;
     let destination = context.destination(&database, &table, job.principal()).await?;
     job.record_statement(|| AuditedStatement {

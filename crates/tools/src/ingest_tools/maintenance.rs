@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Access, Acl, AllowedNames, AuthMethod, Error, ErrorKind, Principal, PrincipalRule};
 use tidegate_query::{IngestMaintenance, IngestStatus};
-use tidegate_runtime::{Job, Metadata, ReplySender, SnapshotBuilder, Tool, ToolAnnotations};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, SnapshotBuilder, Tool, ToolAnnotations};
 
 use super::{IngestToolOptions, PROGRAM_TRANSPORTS};
 use crate::arguments::parse_arguments;
@@ -100,7 +100,11 @@ struct MaintenanceArguments {
     selection: Selection,
 }
 
-async fn answer_status(context: Arc<MaintenanceContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn answer_status(
+    context: Arc<MaintenanceContext>,
+    job: Arc<Job>,
+    reply: ReplySender,
+) -> Result<AnswerMeta, Error> {
     let selection: Selection = parse_arguments(&job)?;
     let tables = context.select(&selection, job.principal())?;
     let tables = tables.iter().map(|(database, status)| Value::Object(status_json(database.database(), status)));
@@ -111,7 +115,7 @@ async fn answer_maintenance(
     context: Arc<MaintenanceContext>,
     job: Arc<Job>,
     reply: ReplySender,
-) -> Result<Metadata, Error> {
+) -> Result<AnswerMeta, Error> {
     let MaintenanceArguments { action, selection } = parse_arguments(&job)?;
     let tables = context.select(&selection, job.principal())?;
     let mut answers = Vec::new();

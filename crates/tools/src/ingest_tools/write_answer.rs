@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Budget, Error};
 use tidegate_ingest_formats::{RejectedRow, RowPosition};
-use tidegate_runtime::{BodyMetadata, Job, Metadata, ReplySender};
+use tidegate_runtime::{AnswerMeta, BodyMetadata, Job, ReplySender};
 
 use super::destination::Destination;
 use super::store_body::StoredRows;
@@ -19,7 +19,7 @@ pub(super) async fn send_stored(
     stored: &StoredRows,
     job: &Arc<Job>,
     reply: &ReplySender,
-) -> Result<Metadata, Error> {
+) -> Result<AnswerMeta, Error> {
     let rows = stored.receipt.rows.first().copied().unwrap_or_default();
     let is_created = !destination.exists && !stored.is_repeated;
     let budget = if job.format().is_some() { None } else { job.inline_budget().bytes };
@@ -64,14 +64,14 @@ pub(super) async fn send_dropped(
     destination: &Destination,
     job: &Arc<Job>,
     reply: &ReplySender,
-) -> Result<Metadata, Error> {
+) -> Result<AnswerMeta, Error> {
     let answer = json!({
         "database": destination.target.database(),
         "table": destination.table.name,
         "dropped": true,
     });
     send_text(job.redact_json(answer.to_string())?, job, reply).await?;
-    Ok(Metadata::new())
+    Ok(AnswerMeta::default())
 }
 
 async fn send_text(text: String, job: &Job, reply: &ReplySender) -> Result<(), Error> {

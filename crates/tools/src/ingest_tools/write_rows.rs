@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, JsonSchema};
 use tidegate_query::WriteMode;
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool, ToolAnnotations, handler_fn};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool, ToolAnnotations, handler_fn};
 
 use super::IngestContext;
 use super::body_options::{BODY_TYPES, BodyArguments};
@@ -114,7 +114,7 @@ async fn handle(
     mode: WriteMode,
     job: Arc<Job>,
     reply: ReplySender,
-) -> Result<Metadata, Error> {
+) -> Result<AnswerMeta, Error> {
     let Arguments { database, table, rows, key, create, body } = parse_arguments(&job)?;
     let rows = require_one_source(rows, job.has_request_body())?;
     let destination = context.destination(&database, &table, job.principal()).await?;
@@ -142,7 +142,7 @@ pub(crate) async fn insert_row(
     row: Map<String, Value>,
     job: &Arc<Job>,
     reply: &ReplySender,
-) -> Result<Metadata, Error> {
+) -> Result<AnswerMeta, Error> {
     job.record_database(destination.target.database());
     let arguments = BodyArguments::default();
     let request = StoreRequest { destination, mode: WriteMode::Append, key: None, arguments: &arguments };

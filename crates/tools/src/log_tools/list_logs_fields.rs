@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::Error;
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
 use tidegate_telemetry::logs::{FACET_FIELDS_MAX, FacetAnswer, FacetRequest, FieldFacet, LogScanRequest, MISSING};
 
 use super::LogContext;
@@ -47,7 +47,7 @@ struct Arguments {
     output: OutputArguments,
 }
 
-async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let arguments: Arguments = parse_arguments(&job)?;
     let mut violations = Vec::new();
     let mut search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;

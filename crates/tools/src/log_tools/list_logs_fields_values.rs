@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::Error;
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
 use tidegate_telemetry::logs::{FACET_VALUES_MAX, LogScanRequest, NUMBER_RANGES_MAX};
 
 use super::LogContext;
@@ -43,7 +43,7 @@ struct Arguments {
     ranges: Option<usize>,
 }
 
-async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let arguments: Arguments = parse_arguments(&job)?;
     let mut violations = Vec::new();
     let mut search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;

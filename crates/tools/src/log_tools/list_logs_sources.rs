@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
 use tidegate_telemetry::logs::format_time;
 
 use super::LogContext;
@@ -36,7 +36,7 @@ struct SourceRow {
     error: Option<String>,
 }
 
-async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let shape: OutputArguments = parse_arguments(&job)?;
     let databases = &context.node.databases;
     let visible = context.sources.visible_to(databases, job.principal());

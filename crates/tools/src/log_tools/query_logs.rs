@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, Violation};
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool, handler_fn};
 use tidegate_telemetry::logs::{
     BARS_MAX, CodeScale, ContextRequest, EntryKey, HistogramRequest, LogCursor, LogDirection, LogScanRequest, NO_TIME,
     PAGE_ENTRIES_MAX, PATTERNS_MAX, PageRequest, TieBreak, TimeInput, TimeRange, parse_time,
@@ -80,7 +80,7 @@ struct Arguments {
     context: Option<Map<String, Value>>,
 }
 
-async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let arguments: Arguments = parse_arguments(&job)?;
     let mut violations = Vec::new();
     let mut search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;

@@ -8,7 +8,7 @@ use tidegate_core::{
     Access, Caller, Completion, CompletionRequest, Error, ErrorKind, Principal, TemplateVariables, UriTemplate,
 };
 use tidegate_runtime::{
-    Completer, Job, Metadata, ReplySender, Resource, ResourceLister, ResourceTemplate, ResourceWatcher, handler_fn,
+    AnswerMeta, Completer, Job, ReplySender, Resource, ResourceLister, ResourceTemplate, ResourceWatcher, handler_fn,
 };
 
 use super::LogContext;
@@ -44,7 +44,7 @@ fn base_template(context: &Arc<LogContext>, access: Access) -> ResourceTemplate 
     template
 }
 
-async fn read(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn read(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let (node, principal) = (&context.node, job.principal());
     let name = job.variable("source").unwrap_or_default();
     let source = find(&context, name, principal).ok_or_else(|| {
@@ -64,7 +64,7 @@ async fn read(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Re
         "columns": columns,
     });
     reply.send_text(answer.to_string()).await?;
-    Ok(Metadata::new())
+    Ok(AnswerMeta::default())
 }
 
 fn find<'a>(context: &'a LogContext, name: &str, principal: &Principal) -> Option<&'a LogSource> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, Violation};
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool, handler_fn};
 use tidegate_telemetry::metrics::{
     CatalogFilter, ComparisonOptions, ComparisonSeries, LabelSelection, Labels, MetricKind, MetricListing,
     MetricRequest, MetricSummary, Sample, SampleSink, TimeWindow, WindowComparison, window_violation,
@@ -67,7 +67,7 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let arguments: Arguments = parse_arguments(&job)?;
     let source = context.sources.find(arguments.source.as_deref(), &context.node.databases, job.principal())?;
     let mut violations = Vec::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Error, Violation};
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool, handler_fn};
 use tidegate_telemetry::metrics::{
     CatalogFilter, LabelSelection, MetricListing, MetricSummary, TimeWindow, window_violation,
 };
@@ -52,7 +52,7 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let arguments: Arguments = parse_arguments(&job)?;
     let visible = context.sources.visible_to(&context.node.databases, job.principal());
     if let (None, [_, _, ..]) = (&arguments.source, visible.as_slice()) {
@@ -110,7 +110,7 @@ fn covers(metric: &MetricSummary, window: TimeWindow, is_named: bool) -> bool {
 }
 
 /// Without `source`, the sources are the answer.
-async fn send_sources(visible: &[&MetricSource], job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
+async fn send_sources(visible: &[&MetricSource], job: &Arc<Job>, reply: &ReplySender) -> Result<AnswerMeta, Error> {
     let source = |source: &&MetricSource| match &source.kind {
         MetricSourceKind::Table(table) => {
             json!({"name": source.name, "kind": "table", "table": format!("{}.{}", table.database, table.table)})

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::Error;
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool, handler_fn};
 use tidegate_telemetry::metrics::{
     LabelSelection, MetricAnswer, MetricRequest, MetricSummary, POINTS_MAX, SERIES_ANSWERED_MAX,
 };
@@ -59,7 +59,7 @@ struct Arguments {
     series: Option<i64>,
 }
 
-async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let arguments: Arguments = parse_arguments(&job)?;
     let source = context.sources.find(arguments.source.as_deref(), &context.node.databases, job.principal())?;
     let now = now_nanos();

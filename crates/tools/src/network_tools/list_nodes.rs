@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tidegate_core::Error;
 use tidegate_query::{NodeCheck, NodeDatabase, NodeObservation, QueryRows};
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
 
 use super::{NetworkNode, chosen_networks, each_node, milliseconds, nodes_of, one_line, state_name, within};
 use crate::arguments::{OutputArguments, parse_arguments};
@@ -39,7 +39,7 @@ struct NodeRow {
     observed: NodeObservation,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let Arguments { database, shape } = parse_arguments(&job)?;
     let networks = chosen_networks(&node.databases, database.as_deref(), job.principal())?;
     let nodes = nodes_of(&networks)?;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{Database, PartRange, QueryRows, TablePart};
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
 
 use super::{chosen_networks, network_names, network_of, networks};
 use crate::arguments::{OutputArguments, parse_arguments};
@@ -36,7 +36,7 @@ struct Arguments {
     shape: OutputArguments,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let Arguments { database, table, shape } = parse_arguments(&job)?;
     let output_options = shape.output_options("")?;
     let database = find_network(&node, database.as_deref(), &table, job.principal())?;

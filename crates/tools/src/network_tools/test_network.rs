@@ -8,7 +8,7 @@ use futures::TryStreamExt;
 use serde::Deserialize;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{ColumnFormatter, NodeCheck, NodeDatabase, QueryRows};
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
 use tidegate_sql::Statement;
 use tokio::time::Instant;
 
@@ -66,7 +66,7 @@ impl NodeReport {
     }
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let Arguments { database, shape } = parse_arguments(&job)?;
     let networks = chosen_networks(&node.databases, database.as_deref(), job.principal())?;
     let nodes = nodes_of(&networks)?;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::OutputOptions;
-use tidegate_runtime::{Job, JobStatus, Jobs, Metadata, ReplySender, Tool, ToolAnnotations};
+use tidegate_runtime::{AnswerMeta, Job, JobStatus, Jobs, ReplySender, Tool, ToolAnnotations};
 
 use crate::arguments::parse_arguments;
 use crate::table_builder::{TableBuilder, text_column};
@@ -35,7 +35,7 @@ struct Arguments {
     id: String,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let Arguments { id } = parse_arguments(&job)?;
     let jobs = node.jobs()?;
     let status = cancel(&jobs, &id, &job)?;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::Error;
 use tidegate_query::QueryRows;
-use tidegate_runtime::{Job, JobStatus, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Job, JobStatus, ReplySender, Tool};
 
 use super::cancel_job::{has_id, unknown_job_error};
 use crate::arguments::{OutputArguments, parse_arguments};
@@ -33,7 +33,7 @@ struct Arguments {
     shape: OutputArguments,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let Arguments { id, shape } = parse_arguments(&job)?;
     let mut jobs = node.jobs()?.list(job.caller());
     // The current call is omitted.

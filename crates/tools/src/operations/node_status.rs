@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tidegate_core::Error;
 use tidegate_process_memory::anonymous_bytes;
 use tidegate_query::TableStatus;
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
 
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::catalog_tools::{DatabaseListing, list_catalogs};
@@ -26,7 +26,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     )
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let shape: OutputArguments = parse_arguments(&job)?;
     let found = list_catalogs(&node.databases, None, job.principal()).await?;
     let reachable = found.iter().filter(|listing| listing.catalog.is_ok()).count();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use database_description::{describe_database, describe_tables};
 use serde::Deserialize;
 use tidegate_core::{Content, ContentRole, Error};
-use tidegate_runtime::{Job, Metadata, Prompt, PromptArgument};
+use tidegate_runtime::{AnswerMeta, Job, Prompt, PromptArgument};
 
 use crate::arguments::parse_arguments;
 use crate::name_completer::NameCompleter;
@@ -33,7 +33,7 @@ where
         let text = render(node, job);
         async move {
             reply.send_prompt_message(ContentRole::User, Content::text(text.await?)).await?;
-            Ok(Metadata::new())
+            Ok(AnswerMeta::default())
         }
     });
     let mut prompt = Prompt::new(name, description, handler);

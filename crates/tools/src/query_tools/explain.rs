@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, JsonSchema, Violation};
 use tidegate_query::{Database, Plan, QuerySpec};
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Handler, Job, ReplySender, Tool};
 use tidegate_sql::Statement;
 
 use crate::arguments::parse_arguments;
@@ -44,11 +44,11 @@ struct Arguments {
 
 #[async_trait]
 impl Handler for Explain {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
         let (database, statement) = self.resolve_query(parse_arguments(&job)?, &job).await?;
         let plan = database.plan(&statement, job.principal()).await?;
         reply.send_text(describe_plan(&statement, &*plan).await?).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_core::Error;
 use tidegate_query::{OverflowPolicy, QueryRequest, QuerySpec};
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
 
 use crate::arguments::{PagingArguments, parse_arguments};
 use crate::tool_context::ToolContext;
@@ -20,7 +20,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     )
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let paging: PagingArguments = parse_arguments(&job)?;
     let mut spec = QuerySpec::from_json(job.arguments())?;
     if let Some(page) = paging.read_page(&node, spec.format, false, &job, &reply).await {

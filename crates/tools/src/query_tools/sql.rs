@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Error, Violation};
 use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest};
-use tidegate_runtime::{Job, Metadata, ReplySender, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 
 use crate::arguments::{OutputArguments, PagingArguments, parse_arguments};
@@ -52,7 +52,7 @@ struct Arguments {
     paging: PagingArguments,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let Arguments { database, sql, parameters, max_rows, shape, mode, paging } = parse_arguments(&job)?;
     if let Some(page) = paging.read_page(&node, shape.parse_format()?, false, &job, &reply).await {
         return page;

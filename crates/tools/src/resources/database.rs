@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tidegate_core::{Error, Principal};
 use tidegate_query::{TableEntry, TableStatus};
-use tidegate_runtime::{Job, Metadata, ReplySender, Resource, ResourceLister, ResourceTemplate};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Resource, ResourceLister, ResourceTemplate};
 
 use super::{TablesWatcher, json_template, resource_from_template};
 use crate::name_completer::NameCompleter;
@@ -35,7 +35,7 @@ fn base_template(node: &Arc<ToolContext>) -> ResourceTemplate {
     )
 }
 
-async fn read_database(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn read_database(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let database = node.databases.get(job.variable("database"), job.principal())?;
     let catalog = database.catalog(job.principal()).await?;
     let tables: Vec<Value> = catalog.tables.iter().take(TABLES_LISTED_MAX).map(table_json).collect();
@@ -44,7 +44,7 @@ async fn read_database(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender
         "tables_in_all": catalog.tables.len(), "tables": tables,
     });
     reply.send_text(answer.to_string()).await?;
-    Ok(Metadata::new())
+    Ok(AnswerMeta::default())
 }
 
 fn table_json(table: &TableEntry) -> Value {

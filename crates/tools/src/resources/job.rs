@@ -8,7 +8,7 @@ use tidegate_core::{
 };
 use tidegate_query::OutputOptions;
 use tidegate_runtime::{
-    Completer, Job, JobStatus, Metadata, ReplySender, Resource, ResourceLister, ResourceTemplate, ResourceWatcher,
+    AnswerMeta, Completer, Job, JobStatus, ReplySender, Resource, ResourceLister, ResourceTemplate, ResourceWatcher,
 };
 
 use super::{json_template, resource_from_template};
@@ -38,7 +38,7 @@ fn base_template(node: &Arc<ToolContext>) -> ResourceTemplate {
     )
 }
 
-async fn read_job(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn read_job(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let (jobs, id) = (node.jobs()?, job.variable("id").unwrap_or_default());
     let Some(status) = jobs.get(id, job.caller()) else {
         return Err(unknown_job(id, &jobs.list(job.caller()), &job));

@@ -12,7 +12,7 @@ use tidegate_core::{
 use tidegate_query::{OutputOptions, QueryRows, RowEncoder, result_manifest};
 use tidegate_results::{END_OF_STREAM, ResultEnd, ResultStore, StoredResult};
 use tidegate_runtime::{
-    BodyMetadata, BodyVersion, Handler, Job, Metadata, ReplySender, ResourceTemplate, ResourceWatcher,
+    AnswerMeta, BodyMetadata, BodyVersion, Handler, Job, ReplySender, ResourceTemplate, ResourceWatcher,
 };
 
 use super::{JSON, accepts_partial, check_complete, stored_file, uri_template};
@@ -71,7 +71,7 @@ fn find_result<'a>(node: &'a ToolContext, job: &Job) -> Result<(&'a Arc<ResultSt
     Ok((store, result))
 }
 
-async fn read_manifest(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn read_manifest(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let (store, result) = find_result(&node, &job)?;
     let has_links = !matches!(
         job.caller().origin.transport,
@@ -81,10 +81,10 @@ async fn read_manifest(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender
     // The manifest is one JSON object, and it names missing nodes.
     job.set_missing_nodes_stated();
     reply.send_text(result_manifest(store, &result, reader).to_string()).await?;
-    Ok(Metadata::new())
+    Ok(AnswerMeta::default())
 }
 
-async fn read_block(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn read_block(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let (_, result) = find_result(&node, &job)?;
     let name = job.variable("block").unwrap_or_default();
     let absent = || {
@@ -109,7 +109,7 @@ async fn read_block(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -
         let bytes = Some(block.bytes().len() as u64);
         reply.begin_body(body_head(format.media_type(), Some(BodyVersion { tag: hash, bytes }))).await?;
         send_chunks(block.bytes().clone(), &reply).await?;
-        return Ok(Metadata::new());
+        return Ok(AnswerMeta::default());
     }
     let mut encoder = RowEncoder::new(format, result.schema())?;
     reply
@@ -122,10 +122,10 @@ async fn read_block(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -
         send_chunks(encoder.write(&batch)?, &reply).await?;
     }
     send_chunks(encoder.finish(false)?, &reply).await?;
-    Ok(Metadata::new())
+    Ok(AnswerMeta::default())
 }
 
-async fn send_embedded_block(job: &Job, reply: &ReplySender, bytes: &Bytes) -> Result<Metadata, Error> {
+async fn send_embedded_block(job: &Job, reply: &ReplySender, bytes: &Bytes) -> Result<AnswerMeta, Error> {
     let encoded_bytes = bytes.len().div_ceil(3) * 4;
     if let Some(max) = job.inline_budget().bytes.filter(|max| encoded_bytes > *max) {
         let message = format!("the block takes {encoded_bytes} bytes in base64; a message can carry {max}");
@@ -140,10 +140,10 @@ async fn send_embedded_block(job: &Job, reply: &ReplySender, bytes: &Bytes) -> R
     // The schema of the block names missing nodes.
     job.set_missing_nodes_stated();
     reply.send_block(Content::Resource(contents)).await?;
-    Ok(Metadata::new())
+    Ok(AnswerMeta::default())
 }
 
-async fn read_data(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn read_data(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let (store, result) = find_result(&node, &job)?;
     let takes_part = accepts_partial(&job);
     check_complete(&result, takes_part)?;
@@ -160,7 +160,7 @@ async fn read_data(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) ->
         }
         (Some(format), None) => send_rendered_rows(&result, format, takes_part, &job, &reply).await,
     }?;
-    let mut metadata = Metadata::new();
+    let mut metadata = AnswerMeta::default();
     if result.file().is_none() {
         metadata.insert("dev.tidegate/rows".to_owned(), result.progress().rows().into());
     }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tidegate_core::{Error, Principal};
 use tidegate_query::{ColumnEntry, OutputOptions, TableStatus};
-use tidegate_runtime::{Job, Metadata, ReplySender, Resource, ResourceLister, ResourceTemplate};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, Resource, ResourceLister, ResourceTemplate};
 
 use super::{TablesWatcher, json_template, resource_from_template};
 use crate::catalog_tools::{list_catalogs, read_first_rows};
@@ -39,7 +39,7 @@ fn base_template(node: &Arc<ToolContext>) -> ResourceTemplate {
 }
 
 /// Columns and rows are separate JSON, so that rows cut by the budget leave the columns valid.
-async fn read_table(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn read_table(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let mut table = job.variable("table").unwrap_or_default().to_owned();
     let tables = std::iter::once(&mut table);
     let database = node.resolve_tables(job.variable("database"), tables, job.principal()).await?;

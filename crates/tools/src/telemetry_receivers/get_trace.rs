@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Access, AllowedNames, Error, ErrorKind, Principal, PrincipalRule};
 use tidegate_query::{Comparison, ComparisonOperator, Operand, QueryCondition, QuerySpec};
-use tidegate_runtime::{BodyMetadata, Job, Metadata, ReplySender, SnapshotBuilder, Tool};
+use tidegate_runtime::{AnswerMeta, BodyMetadata, Job, ReplySender, SnapshotBuilder, Tool};
 use tidegate_sql::Parameter;
 use tidegate_telemetry_formats::{TelemetryLimits, TelemetryTable, TraceTree, TraceTreeError, trace_spans};
 
@@ -74,7 +74,7 @@ struct Arguments {
     database: Option<String>,
 }
 
-async fn handle(context: Arc<TraceContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(context: Arc<TraceContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let Arguments { trace_id, database } = parse_arguments(&job)?;
     let trace_id = trace_id.trim().to_ascii_lowercase();
     if trace_id.len() != IDENTIFIER_DIGITS || !trace_id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -123,7 +123,7 @@ fn tree_error(error: TraceTreeError, database: &str, trace_id: &str) -> Error {
 }
 
 /// Sends the tree as a body over REST; else as text, and as structured data if both fit.
-async fn send(tree: &TraceTree, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
+async fn send(tree: &TraceTree, job: &Arc<Job>, reply: &ReplySender) -> Result<AnswerMeta, Error> {
     let mut json = tree.to_json();
     if let (Some(members), Some(missing)) = (json.as_object_mut(), job.missing_nodes()) {
         members.extend(missing.to_json_members());
@@ -132,7 +132,7 @@ async fn send(tree: &TraceTree, job: &Arc<Job>, reply: &ReplySender) -> Result<M
         let body = job.redact_json(json.to_string())?;
         reply.begin_body(BodyMetadata::new("application/json", tidegate_core::Budget::default())).await?;
         reply.send_bytes(body.into_bytes().into()).await?;
-        return Ok(Metadata::new());
+        return Ok(AnswerMeta::default());
     }
     let text = tree.to_text();
     let bytes_max = job.inline_budget().bytes;
@@ -148,5 +148,5 @@ async fn send(tree: &TraceTree, job: &Arc<Job>, reply: &ReplySender) -> Result<M
     if job.fence().is_none() && bytes_max.is_none_or(|max| json.to_string().len() <= max) {
         reply.send_structured(&json).await?;
     }
-    Ok(Metadata::new())
+    Ok(AnswerMeta::default())
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tidegate_core::{Access, Acl, AllowedNames, Budget, DatabaseTenants, Error, ErrorKind, Principal, TransportKind};
 use tidegate_query::{IngestTarget, NodeMemory, NodeReservation};
-use tidegate_runtime::{BodyMetadata, Metadata, ReplySender, SnapshotBuilder, Tool, ToolAnnotations};
+use tidegate_runtime::{AnswerMeta, BodyMetadata, ReplySender, SnapshotBuilder, Tool, ToolAnnotations};
 use tidegate_telemetry_formats::{FormatError, TelemetryLimits};
 use tokio::sync::Semaphore;
 
@@ -145,13 +145,13 @@ struct ReceiverReply {
 }
 
 impl ReceiverReply {
-    async fn send(self, rows: u64, reply: &ReplySender) -> Result<Metadata, Error> {
+    async fn send(self, rows: u64, reply: &ReplySender) -> Result<AnswerMeta, Error> {
         reply.begin_body(BodyMetadata::new(self.media_type, Budget::default())).await?;
         reply.send_bytes(self.body.into()).await?;
         let own = [("content-type", self.media_type.to_owned())];
         let headers = own.into_iter().chain(self.headers);
         let headers: Map<String, Value> = headers.map(|(name, value)| (name.to_owned(), value.into())).collect();
-        Ok(Metadata::from_iter([
+        Ok(AnswerMeta::from_iter([
             (STATUS.to_owned(), self.status.into()),
             (HEADERS.to_owned(), headers.into()),
             ("dev.tidegate/rows".to_owned(), rows.into()),

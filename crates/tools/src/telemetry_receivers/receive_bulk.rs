@@ -12,7 +12,7 @@ use tidegate_ingest_formats::{
     UnknownColumns, infer_schema,
 };
 use tidegate_query::{IngestTable, NodeReservation, batch_bytes};
-use tidegate_runtime::{Job, Metadata, ReplySender, RequestBodyTypes, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, RequestBodyTypes, Tool};
 use tidegate_telemetry_formats::{
     BulkItem, BulkRequest, ELASTIC_PRODUCT_HEADER, cluster_health, cluster_info, cluster_license,
 };
@@ -75,7 +75,7 @@ struct Arguments {
     probe: Option<Probe>,
 }
 
-async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let started = Instant::now();
     let Arguments { index, probe } = parse_arguments(&job)?;
     if let Some(probe) = probe {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::{Job, Metadata, ReplySender, RequestBodyTypes, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, RequestBodyTypes, Tool};
 use tidegate_telemetry_formats::{
     OtlpEncoding, OtlpSignal, TableBatches, decode_logs, decode_metrics, decode_traces, success_body,
 };
@@ -48,7 +48,7 @@ struct Arguments {
     signal: Signal,
 }
 
-async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let Arguments { signal } = parse_arguments(&job)?;
     let Some(mut reader) = job.take_request_body() else {
         return Err(Error::new(ErrorKind::InvalidArguments, "the request has no body"));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::{Job, Metadata, ReplySender, RequestBodyTypes, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, RequestBodyTypes, Tool};
 use tidegate_telemetry_formats::{RemoteWriteVersion, TelemetryLimits, decode_remote_write};
 
 use super::received_body::{decode_reserved, read_body};
@@ -27,7 +27,7 @@ pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
     .with_request_body(BODY_TYPES)
 }
 
-async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let Some(mut reader) = job.take_request_body() else {
         return Err(Error::new(ErrorKind::InvalidArguments, "the request has no body"));
     };

@@ -15,7 +15,7 @@ use tidegate_core::{
 use tidegate_query::{Databases, Executor};
 use tidegate_results::{ResultStore, StoreLimits};
 use tidegate_runtime::{
-    BodyMetadata, Chunk, Metadata, Outcome, Registry, Reply, ReplyEvent, SnapshotBuilder, event::EventDispatcher,
+    AnswerMeta, BodyMetadata, Chunk, Outcome, Registry, Reply, ReplyEvent, SnapshotBuilder, event::EventDispatcher,
 };
 use tidegate_tools::declared::{DeclaredResource, PreparedResource, ResourceSource, TextTemplate};
 use tidegate_tools::{NodeIdentity, ToolContext, register};
@@ -37,7 +37,7 @@ struct CollectedReply {
     texts: Vec<String>,
     head: Option<BodyMetadata>,
     bytes: Vec<u8>,
-    end: Option<Result<Metadata, Error>>,
+    end: Option<Result<AnswerMeta, Error>>,
 }
 
 impl FileFixture {

@@ -12,7 +12,7 @@ use tidegate_core::{AnswerFormat, CallTarget, Caller, Error, ErrorKind, MissingN
 use tidegate_query::{Databases, Executor, result_manifest};
 use tidegate_results::{NewResult, ResultStore, StoreLimits, StoredColumns, StoredResult};
 use tidegate_runtime::{
-    BodyMetadata, Call, Chunk, Job, Metadata, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool,
+    AnswerMeta, BodyMetadata, Call, Chunk, Job, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool,
     event::EventDispatcher, handler_fn,
 };
 use tidegate_tools::{NodeIdentity, ToolContext, register};
@@ -32,7 +32,7 @@ struct StoredResultFixture {
 struct CollectedBody {
     head: Option<BodyMetadata>,
     bytes: Vec<u8>,
-    end: Result<Metadata, Error>,
+    end: Result<AnswerMeta, Error>,
 }
 
 impl StoredResultFixture {
@@ -45,7 +45,7 @@ impl StoredResultFixture {
         let view = ToolContext::new(Databases::new([]), executor, identity);
         let waiting = handler_fn(|job: Arc<Job>, _reply| async move {
             job.cancelled().await;
-            Ok(Metadata::new())
+            Ok(AnswerMeta::default())
         });
         let builder = SnapshotBuilder::new().tool(Tool::new("wait", "waits", waiting));
         let registry = Registry::new(register(builder, &view).build(), EventDispatcher::default());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate_core::{CallLimits, CallTarget, Limits};
 use tidegate_runtime::{
-    Call, Metadata, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
+    AnswerMeta, Call, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
 use tidegate_tools::{DISCOVER_TOOLSET, register};
 
@@ -19,7 +19,7 @@ fn registry() -> Arc<Registry> {
         while !job.is_cancelled() {
             reply.send_text("again and again ").await?;
         }
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let minute = CallLimits { timeout: Some(Duration::from_secs(60)), ..CallLimits::default() };
     let limits = Limits { running_calls_max: 1, ..Limits::default() };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tidegate_client::bridge::{BridgeOptions, ServerAddress};
 use tidegate_mcp::Revision;
-use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{AnswerMeta, SnapshotBuilder, Tool, handler_fn};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::{self, HttpOptions};
 use tokio::net::TcpListener;
@@ -157,7 +157,7 @@ fn marked() -> Host {
     });
     let hello = handler_fn(|_, reply| async move {
         reply.send_text("hello").await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     Host::from_entries(
         SnapshotBuilder::new().tool(Tool::new("marked", "Greets.", hello).with_input_schema(schema).unwrap()),

@@ -30,7 +30,7 @@ use tidegate_core::{CallTarget, Caller, Error, ErrorKind};
 use tidegate_query::stored_columns;
 use tidegate_results::{NewResult, ResultEnd, ResultStore, ResultWriter, StoreLimits, StoredResult, WriteOutcome};
 use tidegate_runtime::{
-    Call, Job, Metadata, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
+    AnswerMeta, Call, Job, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
 
 use crate::fake::batch;
@@ -58,7 +58,7 @@ impl RunningCall {
     pub(crate) fn from_call(call: Call) -> Self {
         let handler = handler_fn(|job: Arc<Job>, _reply| async move {
             job.cancelled().await;
-            Ok(Metadata::new())
+            Ok(AnswerMeta::default())
         });
         let tool = |name: &str| Tool::new(name, "asks", handler.clone());
         let tool = |name: &str| tool(name).with_input_schema(json!({"type": "object"})).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tidegate::core::{ClientCapabilities, Content, Error, InputAnswer, InputRequest, JsonSchemaError};
-use tidegate::runtime::{Handler, Metadata, ReplySender, Tool, handler_fn};
+use tidegate::runtime::{AnswerMeta, Handler, ReplySender, Tool, handler_fn};
 
 /// Every tool of this kind.
 pub(crate) fn all() -> Result<Vec<Tool>, JsonSchemaError> {
@@ -78,9 +78,9 @@ fn tool_eliciting(request: InputRequest, key: &'static str, notified: fn(&InputA
     })
 }
 
-async fn send_text(reply: &ReplySender, text: String) -> Result<Metadata, Error> {
+async fn send_text(reply: &ReplySender, text: String) -> Result<AnswerMeta, Error> {
     reply.send_block(Content::text(text)).await?;
-    Ok(Metadata::new())
+    Ok(AnswerMeta::default())
 }
 
 /// Tools that ask one thing.

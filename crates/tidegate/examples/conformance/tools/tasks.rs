@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate::core::{ClientCapabilities, Content, Error, ErrorKind, JsonSchemaError};
-use tidegate::runtime::{Job, Metadata, ReplySender, Tool, handler_fn};
+use tidegate::runtime::{AnswerMeta, Job, ReplySender, Tool, handler_fn};
 use tokio::time::sleep;
 
 use super::elicitation::{field, form};
@@ -17,9 +17,9 @@ pub(crate) fn all() -> Result<Vec<Tool>, JsonSchemaError> {
 const TASKS: ClientCapabilities =
     ClientCapabilities { forms: false, urls: false, sampling: false, roots: false, tasks: true };
 
-async fn send_text(reply: &ReplySender, text: String) -> Result<Metadata, Error> {
+async fn send_text(reply: &ReplySender, text: String) -> Result<AnswerMeta, Error> {
     reply.send_block(Content::text(text)).await?;
-    Ok(Metadata::new())
+    Ok(AnswerMeta::default())
 }
 
 /// A text among the arguments.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tidegate_core::{Content, Error, ErrorKind, Violation};
 use tidegate_query::Executor;
-use tidegate_runtime::{Handler, Job, Metadata, ReplySender, Tool, ToolAnnotations};
+use tidegate_runtime::{AnswerMeta, Handler, Job, ReplySender, Tool, ToolAnnotations};
 
 use super::api_error::{body_too_large, status_error};
 use super::api_result::{ApiResult, interpret_response};
@@ -65,7 +65,7 @@ impl HttpToolHandler {
 
 #[async_trait]
 impl Handler for HttpToolHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
         let mut shape: OutputArguments = parse_arguments(&job)?;
         self.output.apply(&mut shape, &mut PagingArguments::default());
         // An invalid format is reported before the request is sent.
@@ -137,7 +137,7 @@ fn to_declaration_problem(problem: HttpProblem) -> DeclarationProblem {
 }
 
 /// Sends `text` within the inline budget of `job`, with a note if it is truncated.
-async fn send_text(text: &str, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
+async fn send_text(text: &str, job: &Job, reply: &ReplySender) -> Result<AnswerMeta, Error> {
     // The whole text is redacted before it is cut.
     let text = job.redact_text(text)?;
     let bytes_max = job.inline_budget().bytes.unwrap_or(usize::MAX);

@@ -16,7 +16,7 @@ use futures::{FutureExt, StreamExt};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use tidegate_core::Error;
-use tidegate_runtime::{Chunk, Metadata, Outcome, Reply, ReplyEvent};
+use tidegate_runtime::{AnswerMeta, Chunk, Outcome, Reply, ReplyEvent};
 use tokio::time::timeout_at;
 
 use super::answer_headers::{accepts_trailers, answer_headers};
@@ -36,11 +36,11 @@ pub(in crate::http) struct AnswerBody {
     blocks: Option<ContentWriter>,
     first: Option<ReplyEvent>,
     ready_pieces: VecDeque<Bytes>,
-    end: Option<Result<Metadata, Error>>,
+    end: Option<Result<AnswerMeta, Error>>,
 }
 
 pub(in crate::http) enum AnswerStart {
-    Whole(Bytes, Metadata),
+    Whole(Bytes, AnswerMeta),
     Streaming(Box<AnswerBody>),
 }
 
@@ -140,7 +140,7 @@ impl AnswerBody {
         }
     }
 
-    fn final_metadata(&self) -> Option<&Metadata> {
+    fn final_metadata(&self) -> Option<&AnswerMeta> {
         self.end.as_ref()?.as_ref().ok()
     }
 
@@ -220,7 +220,7 @@ pub(in crate::http) async fn next_event(reply: &mut Reply) -> ReplyEvent {
         match reply.next().await {
             Some(ReplyEvent::Chunk(Chunk::Notification(_))) => {}
             Some(event) => return event,
-            None => return ReplyEvent::End(Outcome::Done(Metadata::new())),
+            None => return ReplyEvent::End(Outcome::Done(AnswerMeta::default())),
         }
     }
 }

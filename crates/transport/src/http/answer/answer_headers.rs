@@ -4,7 +4,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use tidegate_core::MissingNodes;
-use tidegate_runtime::{BodyMetadata, Job, Metadata};
+use tidegate_runtime::{AnswerMeta, BodyMetadata, Job};
 
 /// What is percent-encoded in the names of nodes.
 const NOT_IN_NAMES: &AsciiSet = &CONTROLS.add(b' ').add(b',').add(b'%').add(b'"').add(b'\\').add(b';');
@@ -58,7 +58,7 @@ pub(in crate::http) fn add_job_header(headers: &mut HeaderMap, job: &str) {
     headers.extend(HeaderValue::from_str(job).map(|job| (JOB, job)));
 }
 
-pub(in crate::http) fn answer_headers(metadata: &Metadata) -> HeaderMap {
+pub(in crate::http) fn answer_headers(metadata: &AnswerMeta) -> HeaderMap {
     let mut fields = HeaderMap::new();
     if let Some(rows) = metadata.get("dev.tidegate/rows").and_then(serde_json::Value::as_u64) {
         fields.insert(ROWS, HeaderValue::from(rows));

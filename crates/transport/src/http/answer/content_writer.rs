@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tidegate_core::{AnswerFormat, Content, Error, ResourceBody};
 use tidegate_mcp::ContentBlocks;
-use tidegate_runtime::{Chunk, Metadata};
+use tidegate_runtime::{AnswerMeta, Chunk};
 
 pub(in crate::http) enum ContentWriter {
     /// `{"content":[…],"structured":…}`.
@@ -51,7 +51,7 @@ impl ContentWriter {
         }
     }
 
-    pub(in crate::http) fn close(&mut self, metadata: &Metadata) -> Bytes {
+    pub(in crate::http) fn close(&mut self, metadata: &AnswerMeta) -> Bytes {
         let is_truncated = metadata.get("dev.tidegate/truncated").and_then(Value::as_bool) == Some(true);
         match self {
             Self::Json { .. } => self.close_json(is_truncated.then(|| ("truncated", true.into()))),

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::Value;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::{Metadata, Reply};
+use tidegate_runtime::{AnswerMeta, Reply};
 
 use super::request::DataRequest;
 use crate::http::answer::{ProblemDetails, add_job_header, collect_bytes};
@@ -49,7 +49,7 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-fn add_headers(headers: &mut HeaderMap, metadata: &Metadata, job: &str) {
+fn add_headers(headers: &mut HeaderMap, metadata: &AnswerMeta, job: &str) {
     for (member, name) in HEADERS {
         let number = metadata.get(member).and_then(Value::as_u64);
         headers.extend(number.map(|number| (name, HeaderValue::from(number))));

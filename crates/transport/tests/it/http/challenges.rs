@@ -10,7 +10,7 @@ use tidegate_core::{
     Limits, Principal,
 };
 use tidegate_mcp::Revision;
-use tidegate_runtime::{Metadata, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
+use tidegate_runtime::{AnswerMeta, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::{HttpOptions, ProtectedResource, SharedProtectedResource};
 
@@ -55,8 +55,8 @@ impl Authenticator for Scopes {
 }
 
 fn entries() -> SnapshotBuilder {
-    let done = || handler_fn(|_, _| async { Ok(Metadata::new()) });
-    let busy = handler_fn(|_, _| async { Ok(Metadata::new()) });
+    let done = || handler_fn(|_, _| async { Ok(AnswerMeta::default()) });
+    let busy = handler_fn(|_, _| async { Ok(AnswerMeta::default()) });
     let access = Access { scopes: vec!["data:write".to_owned(), "data:read".to_owned()], ..Access::default() };
     // A tool that calls others forwards their errors.
     let outer = handler_fn(|_, _| async {
@@ -218,7 +218,7 @@ async fn missing_token_names_required_scopes() {
     let options = HttpOptions { authenticator, protected_resource, ..HttpOptions::default() };
     let server = Server::with(options).await;
     let access = Access { scopes: vec!["data:write".to_owned()], ..Access::default() };
-    let done = || handler_fn(|_, _| async { Ok(Metadata::new()) });
+    let done = || handler_fn(|_, _| async { Ok(AnswerMeta::default()) });
     let hidden = Tool::new("hidden", "Writes.", done()).with_access(access);
     server.host.service.registry().swap(entries().tool(hidden).build());
     let requested = async |name: &str| {

@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 use tidegate_core::{Error, ErrorKind, Violation};
 use tidegate_runtime::event::{EventDispatcher, Subscriber};
-use tidegate_runtime::{BodyMetadata, Job, Metadata, ReplySender, RequestBodyTypes, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{
+    AnswerMeta, BodyMetadata, Job, ReplySender, RequestBodyTypes, SnapshotBuilder, Tool, handler_fn,
+};
 use tidegate_testkit::host::Host;
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
@@ -116,7 +118,7 @@ async fn read_body(
     Ok(json!({"type": body.media_type(), "coding": body.coding(), "bytes": body.bytes()}))
 }
 
-async fn answer(name: &str, body: Value, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
+async fn answer(name: &str, body: Value, job: &Job, reply: &ReplySender) -> Result<AnswerMeta, Error> {
     reply.begin_body(BodyMetadata::new("application/json", Default::default())).await?;
     let answer = json!({"tool": name, "arguments": job.arguments(), "body": body});
     reply.send_bytes(answer.to_string().into()).await?;

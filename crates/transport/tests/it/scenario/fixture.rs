@@ -14,7 +14,7 @@ use tidegate_core::{
     Violation,
 };
 use tidegate_runtime::{
-    Handler, Metadata, Prompt, Resource, Snapshot, SnapshotBuilder, Tool,
+    AnswerMeta, Handler, Prompt, Resource, Snapshot, SnapshotBuilder, Tool,
     event::{EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -198,7 +198,7 @@ fn more(builder: SnapshotBuilder, removed: Option<&str>, hanging: &Arc<AtomicUsi
 fn received(text: &'static str) -> Arc<dyn Handler> {
     handler_fn(move |_, reply| async move {
         reply.send_text(text).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     })
 }
 
@@ -210,7 +210,7 @@ fn demanding(name: &str) -> Access {
 fn answering() -> [Tool; 5] {
     let echo = handler_fn(|job, reply| async move {
         reply.send_text(serde_json::to_string(job.arguments()).unwrap_or_default()).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let adviser = handler_fn(|_, _| async {
         let violation = |path: &str, message: &str| Violation { path: path.to_owned(), message: message.to_owned() };
@@ -224,7 +224,7 @@ fn answering() -> [Tool; 5] {
         reply.send_text("two, in ").await?;
         reply.send_text("pieces: \u{fc}\u{1f30a}\"\\\n\u{1}").await?;
         reply.send_block(Content::text("three")).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     [
         Tool::new("strict", "Says its arguments.", echo).with_input_schema(strict()).unwrap(),
@@ -275,14 +275,14 @@ fn bounded(hanging: &Arc<AtomicUsize>) -> [Tool; 8] {
     let budget = handler_fn(|job, reply| async move {
         let Budget { rows, bytes } = job.inline_budget();
         reply.send_structured(&json!({"bytes": bytes, "rows": rows})).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     let filler = handler_fn(|job, reply| async move {
         let rows = job.inline_budget().rows.unwrap_or(100);
         for row in 0..rows {
             reply.send_text(format!("{row}\n")).await?;
         }
-        Ok(Metadata::from_iter([("dev.tidegate/truncated".to_owned(), json!(true))]))
+        Ok(AnswerMeta::from_iter([("dev.tidegate/truncated".to_owned(), json!(true))]))
     });
     let hanging = |before: &'static str| {
         let hanging = hanging.clone();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tidegate_core::Budget;
 use tidegate_runtime::{
-    BodyMetadata, Metadata, SnapshotBuilder, Tool,
+    AnswerMeta, BodyMetadata, SnapshotBuilder, Tool,
     event::{EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -48,7 +48,7 @@ pub(in crate::http) fn echo(name: &'static str) -> Tool {
             .await?;
         let requested = json!({"tool": name, "arguments": job.arguments(), "format": format.name()});
         reply.send_bytes(requested.to_string().into()).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     });
     Tool::new(name, "Says what it was asked.", handler).with_input_schema(json!({"type": "object"})).unwrap()
 }

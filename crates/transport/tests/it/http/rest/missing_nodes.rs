@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tidegate_core::{Budget, Content, MissingNode, MissingNodes};
 use tidegate_runtime::{
-    BodyMetadata, CacheHint, Handler, Metadata, Tool,
+    AnswerMeta, BodyMetadata, CacheHint, Handler, Tool,
     event::{EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -33,7 +33,7 @@ fn body_handler(names: &'static [&'static str], bytes: usize) -> Arc<dyn Handler
         for _ in 0..bytes / 1_000 {
             reply.send_bytes(vec![b'x'; 1_000].into()).await?;
         }
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     })
 }
 
@@ -41,7 +41,7 @@ fn content_handler(content: fn() -> Content) -> Arc<dyn Handler> {
     handler_fn(move |job, reply| async move {
         job.record_missing_nodes(&missing(&["oslo"]))?;
         reply.send_block(content()).await?;
-        Ok(Metadata::new())
+        Ok(AnswerMeta::default())
     })
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::json;
 use tidegate_core::{AnswerFormat, Budget, Error, ErrorKind, MissingNode, MissingNodes, UriTemplate};
 use tidegate_runtime::{
-    BodyFile, BodyMetadata, BodyVersion, Job, Metadata, ReplySender, ResourceTemplate, SnapshotBuilder,
+    AnswerMeta, BodyFile, BodyMetadata, BodyVersion, Job, ReplySender, ResourceTemplate, SnapshotBuilder,
     event::{EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -92,7 +92,7 @@ fn requested(job: &Job) -> String {
     requested.to_string()
 }
 
-async fn answer(job: Arc<Job>, reply: ReplySender, cancellation_token: CancellationToken) -> Result<Metadata, Error> {
+async fn answer(job: Arc<Job>, reply: ReplySender, cancellation_token: CancellationToken) -> Result<AnswerMeta, Error> {
     let uri = job.target().name();
     let is_manifest = !uri.ends_with("/data") && !uri.contains("/blocks/");
     let id = job.variable("id").unwrap();
@@ -158,7 +158,7 @@ async fn answer(job: Arc<Job>, reply: ReplySender, cancellation_token: Cancellat
         }
         _ => return Err(Error::new(ErrorKind::NotFound, format!("there is no resource {uri:?}"))),
     }
-    Ok(Metadata::from_iter([("dev.tidegate/rows".to_owned(), 40_000.into())]))
+    Ok(AnswerMeta::from_iter([("dev.tidegate/rows".to_owned(), 40_000.into())]))
 }
 
 async fn write(reply: &ReplySender, rows: &Bytes) -> Result<(), Error> {
