@@ -25,7 +25,7 @@ pub(crate) enum HandlerAnswer {
 pub(crate) struct HandlerOutput {
     blocks: Vec<(ContentRole, Content)>,
     structured: Option<Box<RawValue>>,
-    metadata: AnswerMeta,
+    meta: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -117,7 +117,7 @@ impl HandlerOutput {
         if let Some(structured) = self.structured {
             reply.send_structured_json(structured.get().to_owned()).await?;
         }
-        Ok(self.metadata)
+        Ok(AnswerMeta { other: self.meta, ..AnswerMeta::default() })
     }
 
     /// The first text block, for clients that read only one.
@@ -140,14 +140,14 @@ fn read_result(record: &HandlerRecord, result: &str) -> Result<HandlerAnswer, St
             }
             let block = |block| Ok((ContentRole::Assistant, parse_content(block)?));
             let blocks = result.content.into_iter().map(block).collect::<Result<_, String>>()?;
-            let output = HandlerOutput { blocks, structured: result.structured, metadata: result.meta };
+            let output = HandlerOutput { blocks, structured: result.structured, meta: result.meta };
             Ok(if result.is_error { HandlerAnswer::Failed(output) } else { HandlerAnswer::Done(output) })
         }
         HandlerKind::Resource => {
             let result: ResourceResult = serde_json::from_str(result).map_err(invalid)?;
             let block = |contents| Ok((ContentRole::Assistant, Content::Resource(parse_resource_contents(contents)?)));
             let blocks = result.contents.into_iter().map(block).collect::<Result<_, String>>()?;
-            Ok(HandlerAnswer::Done(HandlerOutput { blocks, structured: None, metadata: result.meta }))
+            Ok(HandlerAnswer::Done(HandlerOutput { blocks, structured: None, meta: result.meta }))
         }
         HandlerKind::Prompt => {
             let result: PromptResult = serde_json::from_str(result).map_err(invalid)?;
@@ -160,7 +160,7 @@ fn read_result(record: &HandlerRecord, result: &str) -> Result<HandlerAnswer, St
                 Ok((role, parse_content(message.content)?))
             };
             let blocks = result.messages.into_iter().map(message).collect::<Result<_, String>>()?;
-            Ok(HandlerAnswer::Done(HandlerOutput { blocks, structured: None, metadata: result.meta }))
+            Ok(HandlerAnswer::Done(HandlerOutput { blocks, structured: None, meta: result.meta }))
         }
     }
 }

@@ -148,9 +148,8 @@ impl<'a> AnswerWriter<'a> {
         if self.is_truncated() && !is_requested {
             self.progress.job().report_step(QueryStep::Truncated { rows: self.rows });
         }
-        let mut metadata =
+        let metadata =
             if self.encoder.is_text() { self.finish_text(hints, next).await? } else { self.finish_batches().await? };
-        metadata.extend(next.map(|next| ("dev.tidegate/cursor".to_owned(), next.cursor.clone().into())));
-        Ok(metadata)
+        Ok(AnswerMeta { cursor: next.map(|next| next.cursor.clone()), ..metadata })
     }
 }

@@ -4,7 +4,6 @@
 use std::fmt::Display;
 use std::io::{Stdout, Write as _};
 
-use serde_json::Value;
 use tidegate_client::fetch::{ArrowFileConverter, Destination};
 use tidegate_core::{Content, ResourceBody};
 use tidegate_runtime::{AnswerMeta, Chunk, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage};
@@ -88,10 +87,9 @@ pub(crate) async fn write_reply(mut reply: Reply, destination: &Destination) -> 
     if let Some(converter) = converter {
         file.write(&converter.finish()?)?;
     }
-    let rows = metadata.get("dev.tidegate/rows").and_then(Value::as_u64);
-    let is_truncated = metadata.get("dev.tidegate/truncated").and_then(Value::as_bool).unwrap_or(false);
-    let missing = reply.job().missing_nodes().map(|missing| missing.to_string());
-    Ok(WrittenFile { rows, bytes: file.finish()?, is_truncated, missing })
+    let is_truncated = metadata.is_truncated == Some(true);
+    let missing = metadata.missing_nodes.map(|missing| missing.to_string());
+    Ok(WrittenFile { rows: metadata.rows, bytes: file.finish()?, is_truncated, missing })
 }
 
 struct ReplyPrinter {

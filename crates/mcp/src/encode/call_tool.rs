@@ -7,13 +7,11 @@ use serde_json::value::RawValue;
 use tidegate_core::{Content, Error, ErrorKind};
 use tidegate_runtime::{AnswerMeta, Chunk, Outcome};
 
+use super::answer_meta::failure_meta;
 use super::content_blocks::ContentBlocks;
 use super::envelope::{ReplyEncoder, ResponseEnvelope};
-use crate::jsonrpc::{RpcError, ceil_milliseconds};
+use crate::jsonrpc::RpcError;
 use crate::wire::encode_content;
-
-/// The member of `_meta` with the time in milliseconds after which a rate-limited call can be repeated.
-const RETRY_AFTER: &str = "dev.tidegate/retry_after_ms";
 
 /// Content comes first, and members that are known last come last: the order of JSON members is free.
 pub(crate) struct CallToolEncoder {
@@ -30,11 +28,7 @@ impl CallToolEncoder {
 
     /// The complete result for a call that failed before its handler ran.
     pub(crate) fn encode_failure(envelope: ResponseEnvelope, error: &Error) -> Bytes {
-        let mut metadata = AnswerMeta::default();
-        if let Some(time) = error.retry_after() {
-            metadata.insert(RETRY_AFTER.to_owned(), ceil_milliseconds(time).into());
-        }
-        Self::new(envelope).finish(Some(error), &metadata)
+        Self::new(envelope).finish(Some(error), &failure_meta(error))
     }
 
     fn encode_block(&mut self, content: &Content) -> String {

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tidegate_core::Error;
 use tidegate_runtime::{AnswerMeta, CacheHint, Chunk, Outcome};
 
+use super::answer_meta::meta_members;
 use crate::jsonrpc::{RequestId, ResponseMessage, RpcError};
 use crate::revision::Dialect;
 
@@ -73,6 +74,7 @@ impl ResponseEnvelope {
     pub(crate) fn close(&self, metadata: &AnswerMeta, cache: Option<CacheHint>, follows: bool) -> String {
         let mut closing = String::with_capacity(CLOSING_BYTES);
         let mut separator = if follows { "," } else { "" };
+        let members = meta_members(metadata);
         if self.dialect.stateless {
             if let Some(hint) = cache {
                 let scope = if hint.public { "public" } else { "private" };
@@ -85,15 +87,13 @@ impl ResponseEnvelope {
             closing.push_str(self.result_type.name());
             closing.push_str("\",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":");
             closing.push_str(&self.server_info);
-            for (key, value) in metadata {
+            for (key, value) in &members {
                 // Writing into a string cannot fail.
                 let _ = write!(closing, ",{}:{value}", Value::from(key.as_str()));
             }
             closing.push('}');
-        } else if !metadata.is_empty() {
-            let metadata: &Map<String, Value> = metadata;
-            let text = serde_json::to_string(metadata).unwrap_or_else(|_| "{}".to_owned());
-            closing.push_str(&format!("{separator}\"_meta\":{text}"));
+        } else if !members.is_empty() {
+            closing.push_str(&format!("{separator}\"_meta\":{}", Value::Object(members)));
         }
         closing.push_str(if self.is_nested { "}" } else { "}}" });
         closing

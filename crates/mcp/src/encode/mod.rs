@@ -1,5 +1,6 @@
 //! Encodes results as bytes, while the reply is produced.
 
+mod answer_meta;
 mod call_tool;
 mod collected;
 mod content_blocks;

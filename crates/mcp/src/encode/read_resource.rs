@@ -53,7 +53,7 @@ impl ReadResourceEncoder {
     fn finish(&mut self, metadata: &AnswerMeta) -> Bytes {
         let mut piece = self.blocks.close();
         // The missing rows may be back at once.
-        let is_partial = metadata.get("dev.tidegate/partial").is_some_and(|partial| partial == true);
+        let is_partial = metadata.missing_nodes.is_some();
         let cache = if is_partial { CacheHint { time_to_live: Duration::ZERO, public: false } } else { self.cache };
         piece.push_str(&self.envelope.close(metadata, Some(cache), true));
         piece.into()

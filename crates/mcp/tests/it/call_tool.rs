@@ -1,7 +1,11 @@
 //! `tools/call`: a result that is written while the tool answers.
 
-use serde_json::{Value, json};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tidegate_core::{MissingNode, MissingNodes};
 use tidegate_mcp::{Answer, AnswerFrame, Revision};
+use tidegate_runtime::{AdapterDetail, AnswerMeta, SnapshotBuilder, Tool, WriteSummary, handler_fn};
 
 use crate::client::{Client, bytes, request};
 use tidegate_testkit::host::Host;
@@ -165,11 +169,63 @@ async fn wrong_arguments_are_tool_errors_and_unknown_tools_protocol_errors() {
 
 #[tokio::test]
 async fn metadata_comes_last_with_server_info() {
-    let steps = json!([["text", "rows"], ["meta", {"dev.tidegate/rows": 3, "a\"b": null}]]);
+    let steps = json!([["text", "rows"], ["rows", 3], ["meta", {"a\"b": null}]]);
     let modern = Client::modern().script(steps.clone()).await.response.unwrap();
-    insta::assert_snapshot!(modern, @r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"rows"}],"isError":false,"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","title":"Test","version":"1.2.3"},"dev.tidegate/rows":3,"a\"b":null}}}"#);
+    insta::assert_snapshot!(modern, @r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"rows"}],"isError":false,"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","title":"Test","version":"1.2.3"},"a\"b":null,"dev.tidegate/rows":3}}}"#);
     let legacy = Client::of(Revision::V2025_11_25).script(steps).await.response.unwrap();
-    insta::assert_snapshot!(legacy, @r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"rows"}],"isError":false,"_meta":{"dev.tidegate/rows":3,"a\"b":null}}}"#);
+    insta::assert_snapshot!(legacy, @r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"rows"}],"isError":false,"_meta":{"a\"b":null,"dev.tidegate/rows":3}}}"#);
+}
+
+#[tokio::test]
+async fn each_member_of_the_metadata_has_its_name() {
+    let handler = handler_fn(|job, _| async move {
+        let node = MissingNode { name: "oslo".to_owned(), reason: "is away".to_owned(), rows: Some(1) };
+        job.record_missing_nodes(&MissingNodes { nodes: vec![node], rows_total: Some(4) })?;
+        let write = WriteSummary { rejected: 3, sequence: 7, is_created: false, repeated_rows: Some(2) };
+        Ok(AnswerMeta {
+            was_buffered: Some(true),
+            rows: Some(2),
+            bytes: Some(20),
+            elapsed: Some(Duration::from_micros(1_500_900)),
+            is_truncated: Some(true),
+            cursor: Some("next".to_owned()),
+            is_cached: true,
+            result_uri: Some("tidegate://results/1".to_owned()),
+            missing_nodes: None,
+            write: Some(Box::new(write)),
+            adapter: Some(Box::new(AdapterDetail::Table { bytes: Some(9), indexed_columns: Vec::new() })),
+            other: Map::from_iter([("example.com/note".to_owned(), json!("own"))]),
+        })
+    });
+    let host = Host::from_entries(SnapshotBuilder::new().tool(Tool::new("everything", "", handler)));
+    let client = Client::for_host(&host, Revision::V2025_11_25);
+    let result = client.send_request("tools/call", json!({"name": "everything"})).await.result();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&result["_meta"]).unwrap(), @r#"
+    {
+      "example.com/note": "own",
+      "dev.tidegate/mode": "batch",
+      "dev.tidegate/rows": 2,
+      "dev.tidegate/bytes": 20,
+      "dev.tidegate/elapsed_ms": 1500,
+      "dev.tidegate/truncated": true,
+      "dev.tidegate/cursor": "next",
+      "dev.tidegate/cached": true,
+      "dev.tidegate/result": "tidegate://results/1",
+      "dev.tidegate/rejected": 3,
+      "dev.tidegate/sequence": 7,
+      "dev.tidegate/created": false,
+      "dev.tidegate/repeated_rows": 2,
+      "dev.tidegate/partial": true,
+      "dev.tidegate/missing_nodes": [
+        {
+          "name": "oslo",
+          "reason": "is away",
+          "rows": 1
+        }
+      ],
+      "dev.tidegate/missing_rows_share": 0.25
+    }
+    "#);
 }
 
 #[tokio::test]

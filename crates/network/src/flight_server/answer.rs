@@ -15,8 +15,6 @@ use super::message_size::MessageSplitter;
 use super::state::FlightState;
 use super::status::{internal, to_status};
 
-const TRUNCATED: &str = "dev.tidegate/truncated";
-
 /// The messages of an Arrow answer.
 pub(super) struct FlightAnswer {
     state: Arc<FlightState>,
@@ -81,7 +79,7 @@ impl FlightAnswer {
     /// A partial answer must not look complete: the client has no other way to see that rows are missing.
     fn end(&mut self, metadata: AnswerMeta) -> Result<(), Status> {
         self.has_ended = true;
-        if metadata.get(TRUNCATED).and_then(serde_json::Value::as_bool).unwrap_or(false) {
+        if metadata.is_truncated == Some(true) {
             let message = "the answer is larger than this server allows for one call; narrow the statement";
             return Err(Status::out_of_range(message));
         }

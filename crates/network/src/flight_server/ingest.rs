@@ -9,7 +9,7 @@ use arrow_ipc::root_as_message;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::{Stream, StreamExt, stream};
 use prost::Message;
-use serde_json::{Map, Value};
+use serde_json::Map;
 use tidegate_core::{AnswerFormat, Error, ErrorKind, HOPS_CLAIM};
 use tidegate_runtime::event::Event;
 use tidegate_runtime::{AnswerMeta, Call, Outcome, Reply, ReplyEvent, RequestBody};
@@ -185,13 +185,14 @@ async fn outcome_of(reply: &mut Reply) -> Result<AnswerMeta, Error> {
 }
 
 fn answer(stored: &AnswerMeta) -> Response<PutResult> {
-    let number = |key: &str| stored.get(key).and_then(Value::as_u64).unwrap_or_default();
-    let record_count = i64::try_from(number("dev.tidegate/rows")).unwrap_or(i64::MAX);
+    let record_count = i64::try_from(stored.rows.unwrap_or_default()).unwrap_or(i64::MAX);
     let app_metadata = DoPutUpdateResult { record_count }.encode_to_vec().into();
     let mut response = Response::new(PutResult { app_metadata });
-    response.metadata_mut().insert(SEQUENCE_HEADER, number("dev.tidegate/sequence").into());
-    if let Some(rows) = stored.get("dev.tidegate/repeated_rows").and_then(Value::as_u64) {
-        response.metadata_mut().insert(REPEATED_HEADER, rows.into());
+    if let Some(write) = &stored.write {
+        response.metadata_mut().insert(SEQUENCE_HEADER, write.sequence.into());
+        if let Some(rows) = write.repeated_rows {
+            response.metadata_mut().insert(REPEATED_HEADER, rows.into());
+        }
     }
     response
 }

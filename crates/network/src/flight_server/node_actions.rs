@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use tidegate_runtime::AnswerMeta;
+use tidegate_runtime::AdapterDetail;
 use tokio::time::Instant;
 use tonic::{Code, Status};
 
@@ -29,12 +29,6 @@ use crate::node_protocol::{
     TableRequest, TablesHeader,
 };
 
-/// What `list_tables` reports of the only database that it lists.
-const DATABASE: &str = "dev.tidegate/database";
-const DIALECT: &str = "dev.tidegate/dialect";
-/// What `get_schema` reports of the only table that it describes.
-const TABLE_BYTES: &str = "dev.tidegate/table_bytes";
-const INDEXED_COLUMNS: &str = "dev.tidegate/indexed_columns";
 /// Tables of one call of `get_schema`.
 const TABLES_PER_CALL: usize = 100;
 /// Tables whose exact columns are remembered, and for how long, as long as `get_schema` reports the same of them.
@@ -111,10 +105,11 @@ impl FlightRequest {
         let mut arguments = Map::from_iter([("table".to_owned(), table.into())]);
         arguments.extend(database.map(|database| ("database".to_owned(), database.into())));
         let (_, metadata) = self.collect_with_metadata("get_schema", arguments).await?;
-        let columns = metadata.get(INDEXED_COLUMNS).and_then(Value::as_array);
-        let columns = columns.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
-        let bytes = metadata.get(TABLE_BYTES).and_then(Value::as_u64);
-        Ok(to_json(&StorageAnswer { bytes, indexed_columns: columns.collect() }))
+        let (bytes, indexed_columns) = match metadata.adapter.map(|detail| *detail) {
+            Some(AdapterDetail::Table { bytes, indexed_columns }) => (bytes, indexed_columns),
+            _ => Default::default(),
+        };
+        Ok(to_json(&StorageAnswer { bytes, indexed_columns }))
     }
 
     /// The answer to `tidegate.check`.
@@ -144,12 +139,12 @@ impl FlightRequest {
             arguments.insert("database".to_owned(), database.into());
         }
         let (batches, metadata) = self.collect_with_metadata("list_tables", arguments).await?;
-        let text = |key: &str| metadata_text(&metadata, key);
-        let (Some(database), Some(dialect)) = (text(DATABASE), text(DIALECT)) else {
+        let Some(AdapterDetail::Database { name, dialect }) = metadata.adapter.as_deref() else {
             let message = "there are several databases, or none; the client must name the one that it reads";
             return Err(Status::invalid_argument(message));
         };
-        Ok(TableListing { database, dialect, tables: batches.iter().flat_map(listed_tables).collect() })
+        let tables = batches.iter().flat_map(listed_tables).collect();
+        Ok(TableListing { database: name.clone(), dialect: (*dialect).to_owned(), tables })
     }
 
     /// What `get_schema` reports of each table, or why it cannot be read.
@@ -232,10 +227,6 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Status> {
 fn to_json(value: &impl Serialize) -> Bytes {
     // Texts and numbers always serialize.
     serde_json::to_vec(value).unwrap_or_default().into()
-}
-
-fn metadata_text(metadata: &AnswerMeta, key: &str) -> Option<String> {
-    metadata.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
 fn listed_tables(batch: &RecordBatch) -> Vec<ListedTable> {

@@ -1,7 +1,6 @@
 //! Sends the pieces of an answer: as text blocks, or as a body.
 
 use bytes::Bytes;
-use serde_json::Value;
 use tidegate_core::{Content, Error, ResourceLink};
 use tidegate_runtime::AnswerMeta;
 
@@ -76,17 +75,14 @@ impl AnswerWriter<'_> {
 
     /// The metadata of the answer.
     pub(super) fn metadata(&self, was_buffered: bool) -> AnswerMeta {
-        let elapsed_ms = u64::try_from(self.progress.started().elapsed().as_millis()).unwrap_or(u64::MAX);
-        let members = [
-            ("dev.tidegate/mode", Value::from(if was_buffered { "batch" } else { "streaming" })),
-            ("dev.tidegate/rows", Value::from(self.rows)),
-            ("dev.tidegate/bytes", Value::from(self.sent_bytes)),
-            ("dev.tidegate/elapsed_ms", Value::from(elapsed_ms)),
-            ("dev.tidegate/truncated", Value::from(self.is_truncated())),
-        ];
-        let mut metadata = AnswerMeta::with_capacity(members.len());
-        metadata.extend(members.map(|(name, value)| (name.to_owned(), value)));
-        metadata
+        AnswerMeta {
+            was_buffered: Some(was_buffered),
+            rows: Some(self.rows),
+            bytes: Some(self.sent_bytes as u64),
+            elapsed: Some(self.progress.started().elapsed()),
+            is_truncated: Some(self.is_truncated()),
+            ..AnswerMeta::default()
+        }
     }
 }
 

@@ -59,9 +59,8 @@ impl Executor {
         let is_linked = matches!(request.overflow, OverflowPolicy::Store { linked: true, .. });
         job.set_result_uri(result.header().id.uri());
         job.set_answer_age(result.age());
-        let mut metadata = ResultPage { store, result, row: 0, is_linked, page }.answer(job, reply).await?;
-        metadata.insert("dev.tidegate/cached".to_owned(), true.into());
-        Ok(metadata)
+        let metadata = ResultPage { store, result, row: 0, is_linked, page }.answer(job, reply).await?;
+        Ok(AnswerMeta { is_cached: true, ..metadata })
     }
 }
 

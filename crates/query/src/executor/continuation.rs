@@ -202,7 +202,7 @@ impl ResultPage<'_> {
 /// After the last stored row: sends a notice if more rows exist or may exist.
 async fn report_if_incomplete(
     result: &StoredResult,
-    mut metadata: AnswerMeta,
+    metadata: AnswerMeta,
     job: &Job,
     reply: &ReplySender,
 ) -> Result<AnswerMeta, Error> {
@@ -216,11 +216,10 @@ async fn report_if_incomplete(
         ),
         _ => return Ok(metadata),
     };
-    metadata.insert("dev.tidegate/truncated".to_owned(), true.into());
     if job.format().is_none() {
         reply.send_block(Content::text(line)).await?;
     }
-    Ok(metadata)
+    Ok(AnswerMeta { is_truncated: Some(true), ..metadata })
 }
 
 pub(super) fn no_store_error() -> Error {

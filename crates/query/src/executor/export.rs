@@ -136,15 +136,14 @@ impl ExportPreview<'_> {
         } else if self.job.format().is_some() {
             self.reply.send_structured(&result_manifest(self.store, self.result, Some(self.job.caller()))).await?;
         }
-        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let mut metadata = AnswerMeta::default();
-        metadata.insert("dev.tidegate/rows".to_owned(), visible.into());
-        metadata.insert("dev.tidegate/elapsed_ms".to_owned(), elapsed_ms.into());
-        metadata.insert("dev.tidegate/truncated".to_owned(), true.into());
-        metadata.insert("dev.tidegate/cursor".to_owned(), self.create_cursor(visible).into());
-        if is_again {
-            metadata.insert("dev.tidegate/cached".to_owned(), true.into());
-        }
+        let metadata = AnswerMeta {
+            rows: Some(visible),
+            elapsed: Some(started.elapsed()),
+            is_truncated: Some(true),
+            cursor: Some(self.create_cursor(visible)),
+            is_cached: is_again,
+            ..AnswerMeta::default()
+        };
         if !self.is_task {
             self.reply.end_early(metadata.clone(), self.store.limits().timeout).await?;
         }

@@ -30,9 +30,9 @@ async fn a_long_answer_leaves_in_pieces_and_the_first_is_small() {
     assert_eq!(seen.rows, 20 * 8_192);
     assert_eq!(seen.queries, [("demo".to_owned(), 20 * 8_192)]);
     assert_eq!(seen.mode(), "streaming");
-    assert_eq!(seen.metadata["dev.tidegate/rows"], 20 * 8_192);
-    assert_eq!(seen.metadata["dev.tidegate/bytes"], seen.blocks[0].len());
-    assert_eq!(seen.metadata["dev.tidegate/truncated"], false);
+    assert_eq!(seen.metadata.rows, Some(20 * 8_192));
+    assert_eq!(seen.metadata.bytes, Some(seen.blocks[0].len() as u64));
+    assert_eq!(seen.metadata.is_truncated, Some(false));
 }
 
 #[tokio::test]
@@ -91,12 +91,12 @@ async fn reports_row_limit() {
     let cut = limited(7).await;
     assert_eq!(rows_in(&cut.blocks[0]), 7);
     insta::assert_snapshot!(cut.blocks[1], @"Showing the first 7 rows; more exist. Narrow the query (where, group_by, select) or raise the limit.");
-    assert_eq!(cut.metadata["dev.tidegate/truncated"], true);
+    assert_eq!(cut.metadata.is_truncated, Some(true));
     assert_eq!(cut.rows, 7);
     // Exactly as many as there are: nothing is missing, nothing is said.
     for whole in [limited(10).await, limited(11).await] {
         assert_eq!((whole.blocks.len(), rows_in(&whole.blocks[0])), (1, 10));
-        assert_eq!(whole.metadata["dev.tidegate/truncated"], false);
+        assert_eq!(whole.metadata.is_truncated, Some(false));
     }
 }
 

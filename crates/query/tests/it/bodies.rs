@@ -53,8 +53,8 @@ async fn each_format_has_its_media_type_and_only_rows() {
     for form in AnswerFormat::ALL {
         let seen = in_form(&orders(), form).await;
         assert!(seen.blocks.is_empty() && seen.failure.is_none());
-        assert_eq!((seen.rows, seen.metadata["dev.tidegate/rows"].as_u64()), (2, Some(2)));
-        assert_eq!(seen.metadata["dev.tidegate/bytes"], seen.body.len());
+        assert_eq!((seen.rows, seen.metadata.rows), (2, Some(2)));
+        assert_eq!(seen.metadata.bytes, Some(seen.body.len() as u64));
         out.push_str(&format!("--- {} ---\n", seen.head.as_ref().unwrap().media_type));
         if !matches!(form, AnswerFormat::Arrow | AnswerFormat::Parquet) {
             out.push_str(&text(&seen));
@@ -176,7 +176,7 @@ async fn reports_truncation() {
         };
         let seen = request_answer(&FakeDatabase::counting(2, 5), &wishes).await;
         assert_eq!(seen.head.as_ref().unwrap().budget, Budget { rows: Some(3), bytes: None });
-        assert_eq!((seen.rows, seen.metadata["dev.tidegate/truncated"].as_bool()), (3, Some(true)));
+        assert_eq!((seen.rows, seen.metadata.is_truncated), (3, Some(true)));
         match form {
             AnswerFormat::Arrow => assert_eq!(read_arrow(&seen.body)[0].num_rows(), 3),
             AnswerFormat::Parquet => assert_eq!(read_parquet(&seen.body)[0].num_rows(), 3),
@@ -226,7 +226,7 @@ async fn a_budget_in_bytes_holds_in_every_form() {
             let seen = request_answer(&fake, &AnswerOptions { budget, ..with_body_format(form) }).await;
             assert!(seen.body.len() <= max, "{form:?}: {} of {max} bytes", seen.body.len());
             assert!(seen.body.len() > max / 3, "{form:?}: {} of {max} bytes", seen.body.len());
-            assert_eq!(seen.metadata["dev.tidegate/truncated"], true);
+            assert_eq!(seen.metadata.is_truncated, Some(true));
             assert!(fake.stopped.load(Ordering::Relaxed));
             let read = match form {
                 AnswerFormat::Arrow => read_arrow(&seen.body),

@@ -236,7 +236,7 @@ pub(crate) struct AnswerRecord {
 
 impl AnswerRecord {
     pub(crate) fn mode(&self) -> &str {
-        self.metadata["dev.tidegate/mode"].as_str().unwrap()
+        if self.metadata.was_buffered.unwrap() { "batch" } else { "streaming" }
     }
 }
 

@@ -248,7 +248,7 @@ async fn rows_are_bounded_and_compressed() {
         answer_for(&FakeDatabase::counting(4, 4_000), AnswerOptions { budget, ..AnswerOptions::default() }).await;
     let metadata = metadata(&seen.body);
     assert_eq!((metadata.file_metadata().num_rows(), metadata.num_row_groups()), (9_000, 1));
-    assert_eq!((seen.rows, &seen.metadata["dev.tidegate/truncated"]), (9_000, &true.into()));
+    assert_eq!((seen.rows, seen.metadata.is_truncated), (9_000, Some(true)));
     let read = read_parquet(&seen.body);
     let numbers = read.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec());
     assert!(numbers.eq(0..9_000));

@@ -209,7 +209,7 @@ async fn fences_content_but_not_bodies() {
         if format != OutputFormat::Json {
             assert_eq!(inner, plain, "{format:?}");
         }
-        assert_eq!(seen.metadata["dev.tidegate/bytes"], seen.blocks[0].len());
+        assert_eq!(seen.metadata.bytes, Some(seen.blocks[0].len() as u64));
     }
     let seen =
         request_answer(&FakeDatabase::counting(1, 2), &AnswerOptions { body: Some(AnswerFormat::Csv), ..fenced() })

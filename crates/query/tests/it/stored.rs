@@ -41,7 +41,7 @@ pub(crate) struct ToolAnswer {
 
 impl ToolAnswer {
     pub(crate) fn cursor(&self) -> Option<&str> {
-        self.metadata.get("dev.tidegate/cursor").and_then(Value::as_str)
+        self.metadata.cursor.as_deref()
     }
 
     /// The values of the column `n`.
@@ -208,7 +208,7 @@ async fn last_page_reports_row_limit() {
     let first = scene.call(&ann, json!({"max_rows": 70})).await;
     let last = scene.call(&ann, json!({"cursor": first.cursor().unwrap()})).await;
     assert_eq!([first.numbers(), last.numbers()].concat(), (0..70).collect::<Vec<i64>>());
-    assert_eq!((&last.metadata["dev.tidegate/truncated"], last.cursor()), (&json!(true), None));
+    assert_eq!((last.metadata.is_truncated, last.cursor()), (Some(true), None));
     insta::assert_snapshot!(last.lines[0], @r#"These are the last of the 70 requested rows (limit, max_rows); more may exist. Raise the limit, or use delivery: "blocks" to store all rows."#);
 }
 
@@ -359,7 +359,7 @@ async fn replays_cached_answer_without_query() {
     version.store(1, Ordering::Relaxed);
     let scene = StoredAnswers::new(fake, limits()).await;
     let (ann, bob) = (caller_named("ann"), caller_named("bob"));
-    let is_cached = |got: &ToolAnswer| got.metadata.get("dev.tidegate/cached") == Some(&json!(true));
+    let is_cached = |got: &ToolAnswer| got.metadata.is_cached;
     let first = scene.call(&ann, json!({})).await;
     settled(&scene).await;
     assert!(!is_cached(&first));

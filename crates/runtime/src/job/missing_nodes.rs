@@ -75,12 +75,8 @@ impl Job {
     }
 
     /// `metadata` with the missing nodes.
-    pub(crate) fn with_missing_nodes(&self, mut metadata: AnswerMeta) -> AnswerMeta {
-        if let Some(missing) = self.missing_nodes() {
-            let members = missing.to_json_members().into_iter();
-            metadata.extend(members.map(|(name, value)| (format!("dev.tidegate/{name}"), value)));
-        }
-        metadata
+    pub(crate) fn with_missing_nodes(&self, metadata: AnswerMeta) -> AnswerMeta {
+        AnswerMeta { missing_nodes: self.missing_nodes(), ..metadata }
     }
 
     /// `error` of the job, which may have another cause than it seems if rows are missing.

@@ -2,26 +2,25 @@
 //!
 //! A slow client slows the query instead of using memory: the sender waits until the channel has room.
 
+mod answer_meta;
 mod input;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use tidegate_core::{
     Budget, Completion, Content, ContentRole, Error, ErrorKind, InputAnswer, InputRequest, JsonSchema, LogLevel,
 };
 use tokio::sync::{mpsc, oneshot};
 
+pub use self::answer_meta::{AdapterDetail, AnswerMeta, WriteSummary};
 use crate::job::Job;
 
 /// Handlers keep text chunks near 64 KiB, so an answer uses at most a few hundred KiB of memory.
 const CHUNK_BUFFER: usize = 4;
-
-/// Data about an answer for its `_meta`.
-pub type AnswerMeta = Map<String, Value>;
 
 /// A piece of an answer.
 #[derive(Debug, Clone)]

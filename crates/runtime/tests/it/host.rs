@@ -173,7 +173,10 @@ pub(crate) async fn reply_text(mut reply: Reply) -> String {
 fn event_line(event: ReplyEvent) -> String {
     match event {
         ReplyEvent::Chunk(chunk) => chunk_line(&chunk),
-        ReplyEvent::End(Outcome::Done(metadata)) => format!("done {}", Value::Object(metadata)),
+        ReplyEvent::End(Outcome::Done(metadata)) => {
+            let missing = metadata.missing_nodes.map(|missing| missing.to_json_members()).unwrap_or_default();
+            format!("done {}", Value::Object(missing))
+        }
         ReplyEvent::End(Outcome::Failed(error)) => error_line(&error),
     }
 }

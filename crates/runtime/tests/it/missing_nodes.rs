@@ -111,25 +111,25 @@ async fn the_content_names_missing_nodes_once() {
     Text:
     text rows
     block This answer is partial: it lacks the rows of 2 nodes, about 50 % of all rows: oslo (is away), rome (is away).
-    done {"dev.tidegate/partial":true,"dev.tidegate/missing_nodes":[{"name":"oslo","reason":"is away","rows":1},{"name":"rome","reason":"is away","rows":1}],"dev.tidegate/missing_rows_share":0.5}
+    done {"partial":true,"missing_nodes":[{"name":"oslo","reason":"is away","rows":1},{"name":"rome","reason":"is away","rows":1}],"missing_rows_share":0.5}
 
     StatedText:
     text rows without oslo, rome
-    done {"dev.tidegate/partial":true,"dev.tidegate/missing_nodes":[{"name":"oslo","reason":"is away","rows":1},{"name":"rome","reason":"is away","rows":1}],"dev.tidegate/missing_rows_share":0.5}
+    done {"partial":true,"missing_nodes":[{"name":"oslo","reason":"is away","rows":1},{"name":"rome","reason":"is away","rows":1}],"missing_rows_share":0.5}
 
     EarlyEnd:
     text preview
     block This answer is partial: it lacks the rows of 2 nodes, about 50 % of all rows: oslo (is away), rome (is away).
-    done {"dev.tidegate/partial":true,"dev.tidegate/missing_nodes":[{"name":"oslo","reason":"is away","rows":1},{"name":"rome","reason":"is away","rows":1}],"dev.tidegate/missing_rows_share":0.5}
+    done {"partial":true,"missing_nodes":[{"name":"oslo","reason":"is away","rows":1},{"name":"rome","reason":"is away","rows":1}],"missing_rows_share":0.5}
 
     resource:
     text rows
     block This answer is partial: it lacks the rows of 2 nodes, about 50 % of all rows: oslo (is away), rome (is away).
-    done {"dev.tidegate/partial":true,"dev.tidegate/missing_nodes":[{"name":"oslo","reason":"is away","rows":1},{"name":"rome","reason":"is away","rows":1}],"dev.tidegate/missing_rows_share":0.5}
+    done {"partial":true,"missing_nodes":[{"name":"oslo","reason":"is away","rows":1},{"name":"rome","reason":"is away","rows":1}],"missing_rows_share":0.5}
 
     on behalf:
     block This answer is partial: it lacks the rows of 2 nodes, about 50 % of all rows: oslo (is away), rome (is away).
-    done {"dev.tidegate/partial":true,"dev.tidegate/missing_nodes":[{"name":"oslo","reason":"is away","rows":1},{"name":"rome","reason":"is away","rows":1}],"dev.tidegate/missing_rows_share":0.5}
+    done {"partial":true,"missing_nodes":[{"name":"oslo","reason":"is away","rows":1},{"name":"rome","reason":"is away","rows":1}],"missing_rows_share":0.5}
     "#);
 }
 
@@ -138,7 +138,7 @@ async fn a_body_has_them_in_its_metadata_and_ends_if_more_nodes_fail() {
     insta::assert_snapshot!(answer_text(Answer::Body).await, @r#"
     body BodyMetadata { media_type: "text/csv", budget: Budget { rows: None, bytes: None }, version: None, file: None }
     bytes b"rows"
-    done {"dev.tidegate/partial":true,"dev.tidegate/missing_nodes":[{"name":"oslo","reason":"is away","rows":1},{"name":"rome","reason":"is away","rows":1}],"dev.tidegate/missing_rows_share":0.5}
+    done {"partial":true,"missing_nodes":[{"name":"oslo","reason":"is away","rows":1},{"name":"rome","reason":"is away","rows":1}],"missing_rows_share":0.5}
     "#);
     insta::assert_snapshot!(answer_text(Answer::LateNodes).await, @r#"
     body BodyMetadata { media_type: "text/csv", budget: Budget { rows: None, bytes: None }, version: None, file: None }
@@ -165,5 +165,5 @@ async fn the_job_knows_the_nodes_before_the_answer_begins() {
     let mut reply = host_of(Answer::Body).begin(tool_call("work"));
     assert!(matches!(reply.next().await, Some(ReplyEvent::Chunk(_))));
     assert_eq!(reply.job().missing_nodes().unwrap().names(), "oslo, rome");
-    assert!(reply_text(reply).await.contains("\"dev.tidegate/partial\":true"));
+    assert!(reply_text(reply).await.contains("\"partial\":true"));
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{AnswerFormat, Error, ErrorKind};
 use tidegate_query::{ColumnEntry, TableStorage};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{AdapterDetail, AnswerMeta, Job, ReplySender, Tool};
 
 use super::samples::{SAMPLES_MAX, SampleLists};
 use crate::arguments::{OutputArguments, parse_arguments};
@@ -14,9 +14,6 @@ use crate::table_builder::{TableBuilder, boolean_column, text_column};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
-/// The metadata of an answer for programs that describes one table: its size on disk, and the columns that are indexed.
-const TABLE_BYTES: &str = "dev.tidegate/table_bytes";
-const INDEXED_COLUMNS: &str = "dev.tidegate/indexed_columns";
 /// Tables of one call at most.
 const TABLES_MAX: usize = 100;
 
@@ -92,8 +89,7 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     // Other nodes show the size of a part of a table.
     if let (Some(AnswerFormat::Arrow), [name], false) = (job.format(), &names[..], is_list) {
         let TableStorage { bytes, indexed_columns } = database.table_storage(name, job.principal()).await?;
-        metadata.extend(bytes.map(|bytes| (TABLE_BYTES.to_owned(), bytes.into())));
-        metadata.insert(INDEXED_COLUMNS.to_owned(), indexed_columns.into());
+        metadata.adapter = Some(Box::new(AdapterDetail::Table { bytes, indexed_columns }));
     }
     Ok(metadata)
 }

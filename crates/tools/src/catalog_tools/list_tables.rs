@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{AnswerFormat, Content, Error, Principal};
 use tidegate_query::{QueryRows, TableEntry, TableStatus};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{AdapterDetail, AnswerMeta, Job, ReplySender, Tool};
 use tokio::time::Instant;
 
 use super::table_families::group_families;
@@ -21,10 +21,6 @@ use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::table_names::{FEDERATED, strip_database};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
-
-/// The metadata of an answer for programs that lists one database: its name, and the key of its dialect.
-const DATABASE: &str = "dev.tidegate/database";
-const DIALECT: &str = "dev.tidegate/dialect";
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(
@@ -75,8 +71,8 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     let mut metadata = node.executor.answer_rows(rows, output_options, &job, &reply).await?;
     // Other nodes need to know the dialect of the statements that they send.
     if let (Some(AnswerFormat::Arrow), [only]) = (job.format(), &found[..]) {
-        metadata.insert(DATABASE.to_owned(), only.database.name().into());
-        metadata.insert(DIALECT.to_owned(), only.database.dialect().key().into());
+        let (name, dialect) = (only.database.name().to_owned(), only.database.dialect().key());
+        metadata.adapter = Some(Box::new(AdapterDetail::Database { name, dialect }));
     }
     if is_for_model {
         send_notes(&notes(&found, pattern.is_some(), unsearched), &job, &reply).await?;

@@ -159,8 +159,7 @@ impl OpenResourceFile {
         job.set_result_uri(uri.clone());
         self.append_note(&format!("{} All of it is stored at {uri}.", self.truncation_note(preview_extent)), reply)
             .await?;
-        let mut metadata = truncated_metadata();
-        metadata.insert("dev.tidegate/result".to_owned(), uri.into());
+        let metadata = AnswerMeta { result_uri: Some(uri), is_truncated: Some(true), ..AnswerMeta::default() };
         let Some(writer) = writer else { return Ok(metadata) };
         let rows = pieces_to_rows(result.schema().clone(), self.verified_byte_stream().await?);
         reply.end_early(metadata, store.limits().timeout).await?;
@@ -171,7 +170,7 @@ impl OpenResourceFile {
 
     async fn end_truncated(&self, preview_extent: PreviewExtent, reply: &ReplySender) -> Result<AnswerMeta, Error> {
         self.append_note(&self.truncation_note(preview_extent), reply).await?;
-        Ok(truncated_metadata())
+        Ok(AnswerMeta { is_truncated: Some(true), ..AnswerMeta::default() })
     }
 
     async fn append_note(&self, line: &str, reply: &ReplySender) -> Result<(), Error> {
@@ -268,10 +267,6 @@ fn changed_error() -> Error {
 
 fn read_error(error: &std::io::Error) -> Error {
     Error::internal(format!("cannot read the file of a resource: {error}"))
-}
-
-fn truncated_metadata() -> AnswerMeta {
-    AnswerMeta::from_iter([("dev.tidegate/truncated".to_owned(), true.into())])
 }
 
 fn is_safe_path_component(value: &str) -> bool {

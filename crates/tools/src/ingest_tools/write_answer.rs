@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Budget, Error};
 use tidegate_ingest_formats::{RejectedRow, RowPosition};
-use tidegate_runtime::{AnswerMeta, BodyMetadata, Job, ReplySender};
+use tidegate_runtime::{AnswerMeta, BodyMetadata, Job, ReplySender, WriteSummary};
 
 use super::destination::Destination;
 use super::store_body::StoredRows;
@@ -49,14 +49,10 @@ pub(super) async fn send_stored(
     send_text(text, job, reply).await?;
     // A transformation may leave rows out.
     let is_comparable = stored.is_repeated && destination.table.schema.is_some();
-    let repeated = is_comparable.then(|| ("dev.tidegate/repeated_rows".to_owned(), rows.into()));
-    let metadata = [
-        ("dev.tidegate/rows".to_owned(), rows.into()),
-        ("dev.tidegate/rejected".to_owned(), stored.rejected.into()),
-        ("dev.tidegate/sequence".to_owned(), stored.receipt.sequence.into()),
-        ("dev.tidegate/created".to_owned(), is_created.into()),
-    ];
-    Ok(metadata.into_iter().chain(repeated).collect())
+    let repeated_rows = is_comparable.then_some(rows);
+    let (rejected, sequence) = (stored.rejected, stored.receipt.sequence);
+    let write = WriteSummary { rejected, sequence, is_created, repeated_rows };
+    Ok(AnswerMeta { rows: Some(rows), write: Some(Box::new(write)), ..AnswerMeta::default() })
 }
 
 /// Sends that the table was dropped.

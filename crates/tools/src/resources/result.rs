@@ -160,12 +160,9 @@ async fn read_data(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) ->
         }
         (Some(format), None) => send_rendered_rows(&result, format, takes_part, &job, &reply).await,
     }?;
-    let mut metadata = AnswerMeta::default();
-    if result.file().is_none() {
-        metadata.insert("dev.tidegate/rows".to_owned(), result.progress().rows().into());
-    }
-    metadata.insert("dev.tidegate/truncated".to_owned(), (result.end() != Some(ResultEnd::Complete)).into());
-    Ok(metadata)
+    let rows = result.file().is_none().then(|| result.progress().rows());
+    let is_truncated = Some(result.end() != Some(ResultEnd::Complete));
+    Ok(AnswerMeta { rows, is_truncated, ..AnswerMeta::default() })
 }
 
 async fn send_first_rows(

@@ -15,10 +15,9 @@ mod store_batches;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
 use tidegate_core::{Access, Acl, AllowedNames, Budget, DatabaseTenants, Error, ErrorKind, Principal, TransportKind};
 use tidegate_query::{IngestTarget, NodeMemory, NodeReservation};
-use tidegate_runtime::{AnswerMeta, BodyMetadata, ReplySender, SnapshotBuilder, Tool, ToolAnnotations};
+use tidegate_runtime::{AdapterDetail, AnswerMeta, BodyMetadata, ReplySender, SnapshotBuilder, Tool, ToolAnnotations};
 use tidegate_telemetry_formats::{FormatError, TelemetryLimits};
 use tokio::sync::Semaphore;
 
@@ -28,9 +27,6 @@ pub use self::get_trace::{TraceSource, register_traces};
 const DECODED_AT_ONCE: usize = 2;
 /// When a sender may try again after the tables could not take its rows.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
-/// The members of the metadata that become the status and the headers of the response.
-const STATUS: &str = "dev.tidegate/status";
-const HEADERS: &str = "dev.tidegate/headers";
 
 /// The tables that receive telemetry, by the protocol of the sender.
 #[derive(Debug, Clone, Default)]
@@ -149,12 +145,8 @@ impl ReceiverReply {
         reply.begin_body(BodyMetadata::new(self.media_type, Budget::default())).await?;
         reply.send_bytes(self.body.into()).await?;
         let own = [("content-type", self.media_type.to_owned())];
-        let headers = own.into_iter().chain(self.headers);
-        let headers: Map<String, Value> = headers.map(|(name, value)| (name.to_owned(), value.into())).collect();
-        Ok(AnswerMeta::from_iter([
-            (STATUS.to_owned(), self.status.into()),
-            (HEADERS.to_owned(), headers.into()),
-            ("dev.tidegate/rows".to_owned(), rows.into()),
-        ]))
+        let headers = own.into_iter().chain(self.headers).collect();
+        let response = AdapterDetail::Receiver { status: self.status, headers };
+        Ok(AnswerMeta { rows: Some(rows), adapter: Some(Box::new(response)), ..AnswerMeta::default() })
     }
 }

@@ -126,8 +126,8 @@ impl CollectedReply {
     /// The stored result that holds the rest.
     fn result(&self) -> String {
         let metadata = self.end.as_ref().unwrap().as_ref().unwrap();
-        assert_eq!(metadata["dev.tidegate/truncated"], true);
-        metadata["dev.tidegate/result"].as_str().unwrap().to_owned()
+        assert_eq!(metadata.is_truncated, Some(true));
+        metadata.result_uri.clone().unwrap()
     }
 
     fn error(&self) -> &Error {
@@ -310,7 +310,6 @@ async fn without_storage_room_only_the_preview_is_sent() {
     let answered = scene.read("files://big.txt").await;
     assert!(answered.texts[1].starts_with("Shown: the first "), "{:?}", answered.texts[1]);
     let metadata = answered.end.unwrap().unwrap();
-    assert_eq!(metadata["dev.tidegate/truncated"], true);
-    assert!(!metadata.contains_key("dev.tidegate/result"));
+    assert_eq!((metadata.is_truncated, metadata.result_uri), (Some(true), None));
     assert_eq!(scene.read("files://noise").await.error().kind(), ErrorKind::RateLimited);
 }

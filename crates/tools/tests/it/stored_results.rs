@@ -138,7 +138,7 @@ async fn data_concatenates_blocks_as_one_arrow_stream() {
     let uri = format!("{}/data", result.header().id.uri());
     let body = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
     let metadata = body.end.unwrap();
-    assert_eq!((&metadata["dev.tidegate/rows"], &metadata["dev.tidegate/truncated"]), (&json!(20_000), &json!(false)));
+    assert_eq!((metadata.rows, metadata.is_truncated), (Some(20_000), Some(false)));
     let body_version = body.head.unwrap().version.unwrap();
     assert_eq!(body_version.bytes, Some(body.bytes.len() as u64));
     let collected_body = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
@@ -188,7 +188,7 @@ async fn manifest_blocks_and_rows_name_missing_nodes() {
     for path in ["", "/blocks/0", "/data"] {
         for format in [AnswerFormat::Json, AnswerFormat::Arrow, AnswerFormat::Csv] {
             let metadata = scene.get(&format!("{uri}{path}"), format, json!({})).await.end.unwrap();
-            assert_eq!(metadata["dev.tidegate/missing_nodes"][0]["name"], "oslo", "{path} {format:?}");
+            assert_eq!(metadata.missing_nodes.unwrap().names(), "oslo", "{path} {format:?}");
         }
     }
     let texts = async |path: &str| {
@@ -245,10 +245,7 @@ async fn incomplete_result_needs_partial_argument() {
         table.push_str(&format!("{}: {}: {error}\n", format.name(), error.kind().name()));
         let part = scene.get(&uri, format, json!({"partial": true})).await;
         let metadata = part.end.unwrap();
-        assert_eq!(
-            (&metadata["dev.tidegate/rows"], &metadata["dev.tidegate/truncated"]),
-            (&json!(20_000), &json!(true))
-        );
+        assert_eq!((metadata.rows, metadata.is_truncated), (Some(20_000), Some(true)));
         assert!(part.head.unwrap().version.is_none());
         if format == AnswerFormat::Arrow {
             assert_eq!(read(part.bytes).len(), 20_000);

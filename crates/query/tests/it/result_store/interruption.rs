@@ -179,7 +179,7 @@ async fn last_page_reports_incomplete_result() {
         assert!(!none.lines.iter().any(|line| line.contains("ends here")), "{none:?}");
         let page = scene.call(&ann(), json!({"cursor": at})).await;
         lines = page.lines.clone();
-        assert_eq!(page.metadata["dev.tidegate/truncated"], true);
+        assert_eq!(page.metadata.is_truncated, Some(true));
         cursor = page.cursor().map(str::to_owned);
     }
     insta::assert_snapshot!(lines.join("\n"), @"The stored result ends here and is incomplete: the database went away.");

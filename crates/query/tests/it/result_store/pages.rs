@@ -110,8 +110,9 @@ async fn check(case: Case) {
     let (mut seen, mut cursor) = (Vec::new(), first.cursor().map(str::to_owned));
     if case.exported {
         let visible = first.lines[0].lines().count();
-        assert!(visible > 0 && first.metadata["dev.tidegate/rows"].as_i64().unwrap() <= 10);
-        seen.extend(0..first.metadata["dev.tidegate/rows"].as_i64().unwrap());
+        let rows = first.metadata.rows.unwrap();
+        assert!(visible > 0 && rows <= 10);
+        seen.extend(0..i64::try_from(rows).unwrap());
     } else {
         seen.extend(first.numbers());
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate::engines::{
     Engine, EngineOptions, FileDatabase, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers,
@@ -12,7 +12,7 @@ use tidegate::engines::{
 use tidegate_core::{AllowedNames, CallOrigin, CallTarget, Caller, Content, Error, Principal, TransportKind};
 use tidegate_query::{Database, Databases, Executor};
 use tidegate_runtime::event::EventDispatcher;
-use tidegate_runtime::{Call, Chunk, Outcome, Registry, ReplyEvent, SnapshotBuilder};
+use tidegate_runtime::{AnswerMeta, Call, Chunk, Outcome, Registry, ReplyEvent, SnapshotBuilder};
 use tidegate_tools::{
     LogSource, LogSources, MetricSource, MetricSourceKind, MetricSources, MetricTable, NodeIdentity, TablePresence,
     ToolContext, TraceSource, register_log_tools, register_metric_tools, register_traces,
@@ -48,7 +48,7 @@ pub(super) struct Answer {
     /// Its structured data, or else its first text as JSON.
     pub(super) json: Value,
     pub(super) texts: Vec<String>,
-    pub(super) metadata: Map<String, Value>,
+    pub(super) metadata: AnswerMeta,
 }
 
 impl TelemetryNetwork {

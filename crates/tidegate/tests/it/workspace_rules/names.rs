@@ -32,6 +32,10 @@ const BANNED_WORDS: &[(&[&str], &str)] = &[
 /// Names of public types that may occur in more than one crate, because the module path makes the difference obvious.
 const SHARED_TYPE_NAMES: &[&str] = &[];
 
+/// The files with names of members of `_meta`: of answers, of requests, of listed tools.
+const META_NAME_FILES: &[&str] =
+    &["crates/mcp/src/encode/answer_meta.rs", "crates/mcp/src/request_meta.rs", "crates/tools/src/declared/tool.rs"];
+
 #[test]
 fn declared_names_use_the_terms_of_the_field() {
     let mut wrong = BTreeSet::new();
@@ -73,6 +77,17 @@ fn a_public_type_name_belongs_to_one_crate() {
     let idle: Vec<_> =
         SHARED_TYPE_NAMES.iter().filter(|name| crates_of.get(**name).is_none_or(|crates| crates.len() < 2)).collect();
     assert!(idle.is_empty(), "take these from SHARED_TYPE_NAMES: {idle:?}");
+}
+
+#[test]
+fn names_of_metadata_are_written_once() {
+    let has_names =
+        |name: &str, text: &str| name.contains("/src/") && !name.contains("testkit") && text.contains("dev.tidegate/");
+    let files = sources::rust_texts().into_iter().filter(|(name, text)| has_names(name, text));
+    let files: BTreeSet<String> = files.map(|(name, _)| name).collect();
+    let wrong: Vec<_> = files.iter().filter(|name| !META_NAME_FILES.contains(&name.as_str())).collect();
+    assert!(wrong.is_empty(), "use members of AnswerMeta instead of names in {wrong:?}");
+    assert_eq!(files.len(), META_NAME_FILES.len(), "take files without names from META_NAME_FILES");
 }
 
 fn public_type(item: &syn::Item) -> Option<String> {

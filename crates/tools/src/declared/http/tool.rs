@@ -156,6 +156,5 @@ async fn send_text(text: &str, job: &Job, reply: &ReplySender) -> Result<AnswerM
         let line = format!("Shown: the first {} of {} bytes; request less from the API.", visible.len(), text.len());
         reply.send_block(Content::text(line)).await?;
     }
-    let entries = [("bytes", visible.len().into()), ("truncated", is_cut.into())];
-    Ok(entries.into_iter().map(|(name, value)| (format!("dev.tidegate/{name}"), value)).collect())
+    Ok(AnswerMeta { bytes: Some(visible.len() as u64), is_truncated: Some(is_cut), ..AnswerMeta::default() })
 }

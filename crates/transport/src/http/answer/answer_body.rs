@@ -8,7 +8,7 @@ use std::io;
 
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use futures::stream::{self, BoxStream};
@@ -40,7 +40,8 @@ pub(in crate::http) struct AnswerBody {
 }
 
 pub(in crate::http) enum AnswerStart {
-    Whole(Bytes, AnswerMeta),
+    /// With the headers of its metadata.
+    Whole(Bytes, HeaderMap),
     Streaming(Box<AnswerBody>),
 }
 
@@ -70,7 +71,10 @@ impl AnswerBody {
         match self.end.take() {
             None => Ok(AnswerStart::Streaming(Box::new(self))),
             Some(Err(error)) => Err(error.into()),
-            Some(Ok(metadata)) => Ok(AnswerStart::Whole(self.ready_pieces.make_contiguous().concat().into(), metadata)),
+            Some(Ok(metadata)) => {
+                let bytes = self.ready_pieces.make_contiguous().concat().into();
+                Ok(AnswerStart::Whole(bytes, answer_headers(&metadata)))
+            }
         }
     }
 
@@ -177,9 +181,9 @@ impl AnswerStart {
 /// The response that begins with `start`. The metadata of the answer is in its headers or its trailer.
 pub(in crate::http) fn begin_response(start: AnswerStart, parts: &Parts) -> Response {
     match start {
-        AnswerStart::Whole(bytes, metadata) => {
+        AnswerStart::Whole(bytes, headers) => {
             let mut response = Response::new(Body::from(bytes));
-            response.headers_mut().extend(answer_headers(&metadata));
+            response.headers_mut().extend(headers);
             response
         }
         AnswerStart::Streaming(pieces) => {

@@ -60,17 +60,13 @@ pub(in crate::http) fn add_job_header(headers: &mut HeaderMap, job: &str) {
 
 pub(in crate::http) fn answer_headers(metadata: &AnswerMeta) -> HeaderMap {
     let mut fields = HeaderMap::new();
-    if let Some(rows) = metadata.get("dev.tidegate/rows").and_then(serde_json::Value::as_u64) {
-        fields.insert(ROWS, HeaderValue::from(rows));
-    }
-    if let Some(truncated) = metadata.get("dev.tidegate/truncated").and_then(serde_json::Value::as_bool) {
-        fields.insert(TRUNCATED, HeaderValue::from_static(if truncated { "true" } else { "false" }));
+    fields.extend(metadata.rows.map(|rows| (ROWS, HeaderValue::from(rows))));
+    if let Some(is_truncated) = metadata.is_truncated {
+        fields.insert(TRUNCATED, HeaderValue::from_static(if is_truncated { "true" } else { "false" }));
     }
     // A signed cursor consists of letters, digits, hyphens and underscores.
-    let cursor = metadata.get("dev.tidegate/cursor").and_then(serde_json::Value::as_str);
-    if let Some(cursor) = cursor.and_then(|cursor| HeaderValue::from_str(cursor).ok()) {
-        fields.insert(CURSOR, cursor);
-    }
+    let cursor = metadata.cursor.as_deref().and_then(|cursor| HeaderValue::from_str(cursor).ok());
+    fields.extend(cursor.map(|cursor| (CURSOR, cursor)));
     fields
 }
 

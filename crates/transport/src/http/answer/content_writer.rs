@@ -52,7 +52,7 @@ impl ContentWriter {
     }
 
     pub(in crate::http) fn close(&mut self, metadata: &AnswerMeta) -> Bytes {
-        let is_truncated = metadata.get("dev.tidegate/truncated").and_then(Value::as_bool) == Some(true);
+        let is_truncated = metadata.is_truncated == Some(true);
         match self {
             Self::Json { .. } => self.close_json(is_truncated.then(|| ("truncated", true.into()))),
             Self::Text(writer) => writer.end_line().into(),

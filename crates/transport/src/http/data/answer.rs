@@ -2,21 +2,16 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use serde_json::Value;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::{AnswerMeta, Reply};
 
 use super::request::DataRequest;
-use crate::http::answer::{ProblemDetails, add_job_header, collect_bytes};
+use crate::http::answer::{ProblemDetails, ROWS, add_job_header, collect_bytes};
 use crate::http::response::{json, retry_after_value};
 use crate::revalidation::CallerRevalidator;
 
-/// The members of the metadata that become headers, so that they can be read without a body.
-const HEADERS: [(&str, HeaderName); 3] = [
-    ("dev.tidegate/rows", HeaderName::from_static("tidegate-rows")),
-    ("dev.tidegate/rejected", HeaderName::from_static("tidegate-rejected")),
-    ("dev.tidegate/sequence", HeaderName::from_static("tidegate-sequence")),
-];
+const REJECTED: HeaderName = HeaderName::from_static("tidegate-rejected");
+const SEQUENCE: HeaderName = HeaderName::from_static("tidegate-sequence");
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 /// An answer has the first hundred rejected rows at most, each with the beginning of its text.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -30,7 +25,7 @@ pub(super) async fn answer(
     let collected =
         validity.run_while_valid(collect_bytes(&mut reply, ANSWER_BYTES_MAX, "the answer about rows")).await?;
     let (bytes, metadata) = collected.map_err(to_problem)?;
-    let is_created = metadata.get("dev.tidegate/created").and_then(Value::as_bool).unwrap_or_default();
+    let is_created = metadata.write.as_ref().is_some_and(|write| write.is_created);
     let status = match (is_created, data_request.prefers_minimal) {
         (true, _) => StatusCode::CREATED,
         (false, true) => StatusCode::NO_CONTENT,
@@ -49,10 +44,12 @@ pub(super) async fn answer(
     Ok(response)
 }
 
+/// The numbers of rows are headers, too, so that they can be read without a body.
 fn add_headers(headers: &mut HeaderMap, metadata: &AnswerMeta, job: &str) {
-    for (member, name) in HEADERS {
-        let number = metadata.get(member).and_then(Value::as_u64);
-        headers.extend(number.map(|number| (name, HeaderValue::from(number))));
+    headers.extend(metadata.rows.map(|rows| (ROWS, HeaderValue::from(rows))));
+    if let Some(write) = &metadata.write {
+        headers.insert(REJECTED, HeaderValue::from(write.rejected));
+        headers.insert(SEQUENCE, HeaderValue::from(write.sequence));
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     add_job_header(headers, job);

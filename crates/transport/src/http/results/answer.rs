@@ -12,8 +12,8 @@ use tidegate_core::{AnswerFormat, Budget};
 use tidegate_runtime::{BodyMetadata, Chunk, Job, Outcome, Reply, ReplyEvent};
 
 use super::super::answer::{
-    AnswerBody, AnswerStart, ProblemDetails, add_missing_nodes_header, answer_headers, begin_response, describe,
-    entity_tag, next_event, not_modified,
+    AnswerBody, AnswerStart, ProblemDetails, add_missing_nodes_header, begin_response, describe, entity_tag,
+    next_event, not_modified,
 };
 use super::coding::ContentCoding;
 use super::conditions::{ConditionOutcome, evaluate_conditions};
@@ -98,7 +98,7 @@ impl Representation {
     ) -> Response {
         // The metadata of a complete answer goes into the headers, unless only a part is sent.
         let metadata_headers = match &pieces {
-            AnswerStart::Whole(_, metadata) if part.is_none() => answer_headers(metadata),
+            AnswerStart::Whole(_, headers) if part.is_none() => headers.clone(),
             AnswerStart::Whole(..) | AnswerStart::Streaming(_) => HeaderMap::new(),
         };
         let mut response = match (self.coding, part.or(self.bytes.map(ByteRange::whole))) {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tidegate_core::{Error, ErrorKind, Violation};
 use tidegate_runtime::event::{EventDispatcher, Subscriber};
 use tidegate_runtime::{
-    AnswerMeta, BodyMetadata, Job, ReplySender, RequestBodyTypes, SnapshotBuilder, Tool, handler_fn,
+    AnswerMeta, BodyMetadata, Job, ReplySender, RequestBodyTypes, SnapshotBuilder, Tool, WriteSummary, handler_fn,
 };
 use tidegate_testkit::host::Host;
 use tidegate_transport::Metrics;
@@ -123,6 +123,6 @@ async fn answer(name: &str, body: Value, job: &Job, reply: &ReplySender) -> Resu
     let answer = json!({"tool": name, "arguments": job.arguments(), "body": body});
     reply.send_bytes(answer.to_string().into()).await?;
     let is_created = job.arguments().get("table").is_some_and(|table| table == "new");
-    let metadata = json!({"dev.tidegate/rows": 2, "dev.tidegate/sequence": 7, "dev.tidegate/created": is_created});
-    Ok(metadata.as_object().unwrap().clone())
+    let write = WriteSummary { rejected: 0, sequence: 7, is_created, repeated_rows: None };
+    Ok(AnswerMeta { rows: Some(2), write: Some(Box::new(write)), ..AnswerMeta::default() })
 }

@@ -282,7 +282,7 @@ fn bounded(hanging: &Arc<AtomicUsize>) -> [Tool; 8] {
         for row in 0..rows {
             reply.send_text(format!("{row}\n")).await?;
         }
-        Ok(AnswerMeta::from_iter([("dev.tidegate/truncated".to_owned(), json!(true))]))
+        Ok(AnswerMeta { is_truncated: Some(true), ..AnswerMeta::default() })
     });
     let hanging = |before: &'static str| {
         let hanging = hanging.clone();

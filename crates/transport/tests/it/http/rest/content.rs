@@ -11,7 +11,7 @@ async fn content_is_json_or_text() {
     let steps = json!([
         ["text", "one \"quoted\"\n"], ["text", "line"], ["end"], ["block", "two"], ["image", "image/png"],
         ["link", "test://x"], ["resource", "test://y"], ["blob", "test://z"], ["structured", {"rows": 3}],
-        ["meta", {"dev.tidegate/truncated": true}],
+        ["truncated", true],
     ]);
     let answer = connection.ask(&script(steps.clone(), &[])).await;
     let body: Value = serde_json::from_slice(&answer.body).unwrap();

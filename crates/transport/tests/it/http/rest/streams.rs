@@ -24,8 +24,8 @@ async fn rest_of(connection: &mut Connection) -> Vec<u8> {
 async fn the_first_rows_arrive_before_the_last_are_made() {
     let server = start().await;
     let mut connection = server.connect().await;
-    let facts = json!({"dev.tidegate/rows": 2, "dev.tidegate/truncated": true});
-    let steps = json!([["body", 2], ["bytes", "first,"], ["wait"], ["bytes", "last"], ["meta", facts]]);
+    let steps =
+        json!([["body", 2], ["bytes", "first,"], ["wait"], ["bytes", "last"], ["rows", 2], ["truncated", true]]);
     connection.send(&script(steps, &[TRAILERS, ("Accept", "text/csv")])).await;
     let head = connection.head().await;
     assert!(head.is_chunked());
@@ -49,8 +49,7 @@ async fn the_first_rows_arrive_before_the_last_are_made() {
 #[tokio::test]
 async fn short_answer_has_facts_in_headers() {
     let server = start().await;
-    let facts = json!({"dev.tidegate/rows": 1, "dev.tidegate/truncated": false});
-    let steps = json!([["progress", 1], ["body"], ["bytes", "a"], ["bytes", "b"], ["meta", facts]]);
+    let steps = json!([["progress", 1], ["body"], ["bytes", "a"], ["bytes", "b"], ["rows", 1], ["truncated", false]]);
     let answer = server.rest(&script(steps, &[TRAILERS])).await;
     assert_eq!((answer.text(), answer.header("content-length")), ("ab", Some("2")));
     let facts = (answer.header("tidegate-rows"), answer.header("tidegate-truncated"), answer.header("trailer"));

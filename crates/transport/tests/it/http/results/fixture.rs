@@ -158,7 +158,7 @@ async fn answer(job: Arc<Job>, reply: ReplySender, cancellation_token: Cancellat
         }
         _ => return Err(Error::new(ErrorKind::NotFound, format!("there is no resource {uri:?}"))),
     }
-    Ok(AnswerMeta::from_iter([("dev.tidegate/rows".to_owned(), 40_000.into())]))
+    Ok(AnswerMeta { rows: Some(40_000), ..AnswerMeta::default() })
 }
 
 async fn write(reply: &ReplySender, rows: &Bytes) -> Result<(), Error> {
