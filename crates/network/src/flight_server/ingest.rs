@@ -12,7 +12,7 @@ use prost::Message;
 use serde_json::Map;
 use tidegate_core::{AnswerFormat, Error, ErrorKind, HOPS_CLAIM};
 use tidegate_runtime::event::Event;
-use tidegate_runtime::{AnswerMeta, Call, Outcome, Reply, ReplyEvent, RequestBody};
+use tidegate_runtime::{AnswerMeta, Call, RequestBody};
 use tokio::time::timeout;
 use tonic::{Code, Response, Status, Streaming};
 
@@ -77,8 +77,10 @@ impl FlightRequest {
         let call = Call { format: Some(AnswerFormat::Json), request_body: Some(body), ..call };
         let mut reply = self.state.registry.call(call).map_err(|error| to_status(&error))?;
         let mut check = CallerCheck::new(&self.state, self.credentials.clone(), &self.caller);
-        let stored = check.run_while_admitted(outcome_of(&mut reply)).await?;
-        Ok(answer(&stored.map_err(|error| to_status(&error))?))
+        let stored = check.run_while_admitted(reply.collect_body(usize::MAX)).await?;
+        // The text of the answer is that of other transports.
+        let (_, metadata) = stored.map_err(|error| to_status(&error))?;
+        Ok(answer(&metadata))
     }
 
     /// Callers that may write nowhere do not have the tool.
@@ -170,18 +172,6 @@ fn to_stream_message(message: &FlightData) -> Result<Bytes, String> {
     bytes.put_bytes(0, padded - header.len());
     bytes.put_slice(body);
     Ok(bytes.freeze())
-}
-
-/// The end of the call. Its text is that of other transports.
-async fn outcome_of(reply: &mut Reply) -> Result<AnswerMeta, Error> {
-    loop {
-        match reply.next().await {
-            Some(ReplyEvent::End(Outcome::Done(metadata))) => return Ok(metadata),
-            Some(ReplyEvent::End(Outcome::Failed(error))) => return Err(error),
-            Some(ReplyEvent::Chunk(_)) => {}
-            None => return Err(Error::internal("a write ended without its outcome")),
-        }
-    }
 }
 
 fn answer(stored: &AnswerMeta) -> Response<PutResult> {

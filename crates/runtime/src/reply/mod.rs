@@ -3,6 +3,7 @@
 //! A slow client slows the query instead of using memory: the sender waits until the channel has room.
 
 mod answer_meta;
+mod body;
 mod input;
 
 use std::sync::Arc;
@@ -12,11 +13,12 @@ use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tidegate_core::{
-    Budget, Completion, Content, ContentRole, Error, ErrorKind, InputAnswer, InputRequest, JsonSchema, LogLevel,
+    Completion, Content, ContentRole, Error, ErrorKind, InputAnswer, InputRequest, JsonSchema, LogLevel,
 };
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::answer_meta::{AdapterDetail, AnswerMeta, WriteSummary};
+pub use self::body::{BodyFile, BodyMetadata, BodyVersion};
 use crate::job::Job;
 
 /// Handlers keep text chunks near 64 KiB, so an answer uses at most a few hundred KiB of memory.
@@ -43,44 +45,6 @@ pub enum Chunk {
     Completion(Completion),
     /// A notification beside the answer.
     Notification(ReplyNotification),
-}
-
-/// The properties of a body that are known before its first byte.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BodyMetadata {
-    /// Its media type, with parameters.
-    pub media_type: &'static str,
-    /// The limits after which it is truncated.
-    pub budget: Budget,
-    /// The version of a body that is the same for each request; `None` for rows, which can change.
-    pub version: Option<BodyVersion>,
-    /// The file that the body contains; `None` for rows.
-    pub file: Option<BodyFile>,
-}
-
-impl BodyMetadata {
-    /// A body of rows, which can change.
-    pub fn new(media_type: &'static str, budget: Budget) -> Self {
-        Self { media_type, budget, version: None, file: None }
-    }
-}
-
-/// A file that is sent as a body.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BodyFile {
-    /// The name without folders.
-    pub name: String,
-    /// The media type, as declared in the configuration.
-    pub media_type: Option<String>,
-}
-
-/// The version of a body that is the same for each request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BodyVersion {
-    /// A tag that identifies the bytes: equal tags mean equal bytes. Visible ASCII without quotes.
-    pub tag: String,
-    /// The length in bytes, if known before they are sent.
-    pub bytes: Option<u64>,
 }
 
 /// A notification of a call, beside its answer.

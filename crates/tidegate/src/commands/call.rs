@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 use tidegate_client::fetch::Destination;
 use tidegate_core::{AnswerFormat, CallTarget, Caller, Error, schema_types};
-use tidegate_runtime::{Call as CoreCall, Chunk, Outcome, ReplyEvent};
+use tidegate_runtime::Call as CoreCall;
 
 use crate::command_error::CommandError;
 use crate::open_node::OpenNode;
@@ -131,15 +131,7 @@ impl ToolCaller {
         let mut call = self.build_call(tool, arguments);
         call.format = Some(AnswerFormat::Json);
         let mut reply = self.node.node().registry().call(call)?;
-        let mut body = Vec::new();
-        while let Some(event) = reply.next().await {
-            match event {
-                ReplyEvent::Chunk(Chunk::Bytes(bytes)) => body.extend_from_slice(&bytes),
-                ReplyEvent::Chunk(_) => {}
-                ReplyEvent::End(Outcome::Done(_)) => break,
-                ReplyEvent::End(Outcome::Failed(error)) => return Err(CommandError::Query(error)),
-            }
-        }
+        let (body, _) = reply.collect_body(usize::MAX).await.map_err(CommandError::Query)?;
         let parsed = serde_json::from_slice(&body);
         parsed.map_err(|error| CommandError::Query(Error::internal(format!("the answer of {tool}: {error}"))))
     }

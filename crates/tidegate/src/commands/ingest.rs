@@ -6,7 +6,7 @@ use tidegate_client::fetch::{FetchOptions, call_tool};
 use tidegate_core::{AnswerFormat, CallTarget, Error};
 use tidegate_ingest::delta::StopFlag;
 use tidegate_ingest::{IngestError, TableVerification, verify_folder};
-use tidegate_runtime::{Call, Chunk, Outcome, ReplyEvent};
+use tidegate_runtime::Call;
 
 use super::table_server::{RunningServer, ServerFlags};
 use crate::command_error::CommandError;
@@ -111,16 +111,7 @@ impl TableFlags {
         call.format = Some(AnswerFormat::Json);
         call.cancellation = shutdown.graceful.clone();
         let answered = async {
-            let mut reply = node.node().registry().call(call)?;
-            let mut body = Vec::new();
-            while let Some(event) = reply.next().await {
-                match event {
-                    ReplyEvent::Chunk(Chunk::Bytes(bytes)) => body.extend_from_slice(&bytes),
-                    ReplyEvent::Chunk(_) => {}
-                    ReplyEvent::End(Outcome::Done(_)) => break,
-                    ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
-                }
-            }
+            let (body, _) = node.node().registry().call(call)?.collect_body(usize::MAX).await?;
             serde_json::from_slice(&body).map_err(|error| Error::internal(format!("the answer of {tool}: {error}")))
         };
         let answered = shutdown.run_until_forced(answered).await;

@@ -8,7 +8,7 @@ use tidegate_client::upload::{
     RowReason, UploadError, UploadOptions, UploadReceipt, UploadRequest, UploadTarget, Uploader,
 };
 use tidegate_core::{AnswerFormat, CallTarget, Caller, Error, ErrorKind};
-use tidegate_runtime::{Call, Chunk, Outcome, ReplyEvent, RequestBody};
+use tidegate_runtime::{Call, RequestBody};
 use tokio_util::sync::CancellationToken;
 
 use super::TableName;
@@ -111,24 +111,10 @@ impl LocalTable {
         call.cancellation = self.stop.clone();
         let coding = request.coding.map(str::to_owned);
         call.request_body = Some(RequestBody::new(request.media_type, coding, u64::MAX, stream));
-        let answer = self.answer(call).await?;
+        let (answer, _) = self.node.node().registry().call(call)?.collect_body(usize::MAX).await?;
         let receipt = serde_json::from_slice(&answer).ok().as_ref().and_then(UploadReceipt::from_json);
         let invalid = || CommandError::Query(Error::internal("the answer does not state how many rows are stored"));
         receipt.ok_or_else(|| SendError::Failed(invalid()))
-    }
-
-    async fn answer(&self, call: Call) -> Result<Vec<u8>, SendError> {
-        let mut reply = self.node.node().registry().call(call).map_err(SendError::from)?;
-        let mut body = Vec::new();
-        while let Some(event) = reply.next().await {
-            match event {
-                ReplyEvent::Chunk(Chunk::Bytes(bytes)) => body.extend_from_slice(&bytes),
-                ReplyEvent::Chunk(_) => {}
-                ReplyEvent::End(Outcome::Done(_)) => break,
-                ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
-            }
-        }
-        Ok(body)
     }
 }
 

@@ -198,26 +198,6 @@ pub(in crate::http) fn begin_response(start: AnswerStart, parts: &Parts) -> Resp
     }
 }
 
-/// The bytes of an answer, at most `bytes_max`, and its metadata. `subject` names the answer in the error.
-pub(in crate::http) async fn collect_bytes(
-    reply: &mut Reply,
-    bytes_max: usize,
-    subject: &str,
-) -> Result<(Bytes, Metadata), Error> {
-    let mut bytes = BytesMut::new();
-    loop {
-        match next_event(reply).await {
-            ReplyEvent::Chunk(Chunk::Bytes(piece)) if bytes.len() + piece.len() <= bytes_max => {
-                bytes.extend_from_slice(&piece);
-            }
-            ReplyEvent::Chunk(Chunk::Bytes(_)) => return Err(Error::internal(format!("{subject} is too large"))),
-            ReplyEvent::Chunk(_) => {}
-            ReplyEvent::End(Outcome::Done(metadata)) => return Ok((bytes.freeze(), metadata)),
-            ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
-        }
-    }
-}
-
 /// The first event that is not a notification.
 pub(in crate::http) async fn next_event(reply: &mut Reply) -> ReplyEvent {
     loop {

@@ -22,8 +22,8 @@ use tidegate_core::{CallOrigin, TransportKind};
 use tidegate_runtime::Call;
 
 pub(super) use self::accept::{Accept, parse_quality};
-pub(super) use self::answer_body::{AnswerBody, AnswerStart, begin_response, collect_bytes, next_event};
-pub(super) use self::answer_headers::{ROWS, add_job_header, add_missing_nodes_header, answer_headers, describe};
+pub(super) use self::answer_body::{AnswerBody, AnswerStart, begin_response, next_event};
+pub(super) use self::answer_headers::{ROWS, add_job_header, add_missing_nodes_header, describe};
 pub(super) use self::content_writer::ContentWriter;
 pub(super) use self::parameter::{
     FORMAT, ParameterKind, QueryParameter, parse_parameters, parse_query, require_no_parameters,

@@ -6,7 +6,7 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::{AnswerMeta, Reply};
 
 use super::request::DataRequest;
-use crate::http::answer::{ProblemDetails, ROWS, add_job_header, collect_bytes};
+use crate::http::answer::{ProblemDetails, ROWS, add_job_header};
 use crate::http::response::{json, retry_after_value};
 use crate::revalidation::CallerRevalidator;
 
@@ -22,8 +22,7 @@ pub(super) async fn answer(
     data_request: &DataRequest,
 ) -> Result<Response, ProblemDetails> {
     let job = reply.job().id().to_string();
-    let collected =
-        validity.run_while_valid(collect_bytes(&mut reply, ANSWER_BYTES_MAX, "the answer about rows")).await?;
+    let collected = validity.run_while_valid(reply.collect_body(ANSWER_BYTES_MAX)).await?;
     let (bytes, metadata) = collected.map_err(to_problem)?;
     let is_created = metadata.write.as_ref().is_some_and(|write| write.is_created);
     let status = match (is_created, data_request.prefers_minimal) {

@@ -6,7 +6,7 @@ use axum::response::Response;
 use tidegate_runtime::{AdapterDetail, Reply};
 
 use super::to_problem;
-use crate::http::answer::{ProblemDetails, add_job_header, collect_bytes};
+use crate::http::answer::{ProblemDetails, add_job_header};
 use crate::revalidation::CallerRevalidator;
 
 /// An answer of the bulk API has an item for each document, and a body has a maximum number of them.
@@ -14,8 +14,7 @@ const ANSWER_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 pub(super) async fn answer(mut reply: Reply, mut validity: CallerRevalidator) -> Result<Response, ProblemDetails> {
     let job = reply.job().id().to_string();
-    let collected =
-        validity.run_while_valid(collect_bytes(&mut reply, ANSWER_BYTES_MAX, "the answer of a receiver")).await?;
+    let collected = validity.run_while_valid(reply.collect_body(ANSWER_BYTES_MAX)).await?;
     let (bytes, metadata) = collected.map_err(to_problem)?;
     let mut response = Response::new(Body::from(bytes));
     if let Some(AdapterDetail::Receiver { status, headers }) = metadata.adapter.as_deref() {
