@@ -30,20 +30,23 @@ pub(crate) async fn send_json(
 ) -> Result<AnswerMeta, Error> {
     state_missing_nodes(&mut json, job);
     let text = Value::Object(json).to_string();
-    if job.format().is_some() {
-        let text = job.redact_json(text)?;
-        reply.begin_body(BodyMetadata::new("application/json", Budget::default())).await?;
-        reply.send_bytes(text.into_bytes().into()).await?;
-        return Ok(AnswerMeta::default());
-    }
-    if let Some(max) = job.inline_budget().bytes.filter(|max| text.len() > *max) {
+    let bytes_max = job.inline_budget().bytes.filter(|_| job.format().is_none());
+    if let Some(max) = bytes_max.filter(|max| text.len() > *max) {
         let message = format!("the answer has {} bytes; the maximum is {max}", text.len());
         let hint = "Ask for less: fewer fields, columns, series or points, or a smaller limit.";
         return Err(Error::new(ErrorKind::TooLarge, message).with_hint(hint));
     }
-    let text = job.redact_json(text)?;
+    send_redacted(job.redact_json(text)?, job, reply).await?;
+    Ok(AnswerMeta::default())
+}
+
+/// Sends `text`, whose secrets are masked: as a body of JSON over REST, else within the fence of a model.
+pub(crate) async fn send_redacted(text: String, job: &Job, reply: &ReplySender) -> Result<(), Error> {
+    if job.format().is_some() {
+        reply.begin_body(BodyMetadata::new("application/json", Budget::default())).await?;
+        return reply.send_bytes(text.into_bytes().into()).await;
+    }
     let text = job.fence().map(|fence| fence.wrap(&text)).unwrap_or(text);
     reply.send_redacted_text(text).await?;
-    reply.end_text().await?;
-    Ok(AnswerMeta::default())
+    reply.end_text().await
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{Budget, Error};
+use tidegate_core::Error;
 use tidegate_ingest_formats::{RejectedRow, RowPosition};
-use tidegate_runtime::{AnswerMeta, BodyMetadata, Job, ReplySender, WriteSummary};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, WriteSummary};
 
 use super::destination::Destination;
 use super::store_body::StoredRows;
+use crate::json_answer::send_redacted;
 
 /// How many rejected rows an answer has, until it fits: all that are reported, some, none.
 const REJECTIONS_MAX: [usize; 3] = [usize::MAX, 10, 0];
@@ -46,7 +47,7 @@ pub(super) async fn send_stored(
         Some(Err(error)) => redacted.next_back().unwrap_or(Err(error))?,
         None => format!("{rows} rows are stored"),
     };
-    send_text(text, job, reply).await?;
+    send_redacted(text, job, reply).await?;
     // A transformation may leave rows out.
     let is_comparable = stored.is_repeated && destination.table.schema.is_some();
     let repeated_rows = is_comparable.then_some(rows);
@@ -66,18 +67,8 @@ pub(super) async fn send_dropped(
         "table": destination.table.name,
         "dropped": true,
     });
-    send_text(job.redact_json(answer.to_string())?, job, reply).await?;
+    send_redacted(job.redact_json(answer.to_string())?, job, reply).await?;
     Ok(AnswerMeta::default())
-}
-
-async fn send_text(text: String, job: &Job, reply: &ReplySender) -> Result<(), Error> {
-    if job.format().is_some() {
-        reply.begin_body(BodyMetadata::new("application/json", Budget::default())).await?;
-        return reply.send_bytes(text.into_bytes().into()).await;
-    }
-    let text = job.fence().map(|fence| fence.wrap(&text)).unwrap_or(text);
-    reply.send_redacted_text(text).await?;
-    reply.end_text().await
 }
 
 fn rejection_json(row: &RejectedRow) -> Value {

@@ -7,11 +7,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Access, AllowedNames, Error, ErrorKind, Principal, PrincipalRule};
 use tidegate_query::{Comparison, ComparisonOperator, Operand, QueryCondition, QuerySpec};
-use tidegate_runtime::{AnswerMeta, BodyMetadata, Job, ReplySender, SnapshotBuilder, Tool};
+use tidegate_runtime::{AnswerMeta, Job, ReplySender, SnapshotBuilder, Tool};
 use tidegate_sql::Parameter;
 use tidegate_telemetry_formats::{TelemetryLimits, TelemetryTable, TraceTree, TraceTreeError, trace_spans};
 
 use crate::arguments::parse_arguments;
+use crate::json_answer::send_redacted;
 use crate::table_presence::TablePresence;
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
@@ -129,9 +130,7 @@ async fn send(tree: &TraceTree, job: &Arc<Job>, reply: &ReplySender) -> Result<A
         members.extend(missing.to_json_members());
     }
     if job.format().is_some() {
-        let body = job.redact_json(json.to_string())?;
-        reply.begin_body(BodyMetadata::new("application/json", tidegate_core::Budget::default())).await?;
-        reply.send_bytes(body.into_bytes().into()).await?;
+        send_redacted(job.redact_json(json.to_string())?, job, reply).await?;
         return Ok(AnswerMeta::default());
     }
     let text = tree.to_text();
@@ -140,10 +139,7 @@ async fn send(tree: &TraceTree, job: &Arc<Job>, reply: &ReplySender) -> Result<A
         let message = format!("the tree has {} bytes; the maximum is {max}", text.len());
         return Err(Error::new(ErrorKind::TooLarge, message).with_hint("Ask for some of its spans with query."));
     }
-    let text = job.redact_text(text)?.into_owned();
-    let text = job.fence().map(|fence| fence.wrap(&text)).unwrap_or(text);
-    reply.send_redacted_text(text).await?;
-    reply.end_text().await?;
+    send_redacted(job.redact_text(text)?.into_owned(), job, reply).await?;
     // Structured data cannot be fenced.
     if job.fence().is_none() && bytes_max.is_none_or(|max| json.to_string().len() <= max) {
         reply.send_structured(&json).await?;
