@@ -143,13 +143,28 @@ impl<'a> AnswerWriter<'a> {
     }
 
     /// Ends the answer: closes it, adds the notice about missing rows, and returns the metadata.
-    pub(crate) async fn finish(self, hints: &TruncationHints, next: Option<&NextPage>) -> Result<AnswerMeta, Error> {
+    pub(crate) async fn finish(
+        mut self,
+        hints: &TruncationHints,
+        next: Option<&NextPage>,
+    ) -> Result<AnswerMeta, Error> {
         let is_requested = self.truncation == Some(TruncationReason::RowLimit) && hints.limit.is_none();
         if self.is_truncated() && !is_requested {
             self.progress.job().report_step(QueryStep::Truncated { rows: self.rows });
         }
-        let metadata =
-            if self.encoder.is_text() { self.finish_text(hints, next).await? } else { self.finish_batches().await? };
-        Ok(AnswerMeta { cursor: next.map(|next| next.cursor.clone()), ..metadata })
+        let was_buffered = self.is_buffering && self.encoder.is_text();
+        match self.encoder.is_text() {
+            true => self.finish_text(hints, next).await?,
+            false => self.finish_batches().await?,
+        }
+        Ok(AnswerMeta {
+            was_buffered: Some(was_buffered),
+            rows: Some(self.rows),
+            bytes: Some(self.sent_bytes as u64),
+            elapsed: Some(self.progress.started().elapsed()),
+            is_truncated: Some(self.is_truncated()),
+            cursor: next.map(|next| next.cursor.clone()),
+            ..AnswerMeta::default()
+        })
     }
 }

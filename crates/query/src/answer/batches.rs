@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 use tidegate_core::Error;
-use tidegate_runtime::AnswerMeta;
 
 use super::AnswerWriter;
 use super::bound::TruncationReason;
@@ -33,10 +32,9 @@ impl AnswerWriter<'_> {
         Ok(if self.truncation.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
-    pub(super) async fn finish_batches(mut self) -> Result<AnswerMeta, Error> {
+    pub(super) async fn finish_batches(&mut self) -> Result<(), Error> {
         let bytes = self.encoder.write_end(false)?;
-        self.send_bytes(bytes, self.unsent_rows).await?;
-        Ok(self.metadata(false))
+        self.send_bytes(bytes, self.unsent_rows).await
     }
 
     /// The first rows of `batch` that fit into the budget; the number is halved until they fit.

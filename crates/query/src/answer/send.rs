@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use tidegate_core::{Content, Error, ResourceLink};
-use tidegate_runtime::AnswerMeta;
 
 use super::AnswerWriter;
 
@@ -71,18 +70,6 @@ impl AnswerWriter<'_> {
     /// Reports the number of rows, at most four times per second.
     pub(super) async fn report_progress(&mut self) -> Result<(), Error> {
         self.progress.update(self.rows, self.sent_bytes as u64).await
-    }
-
-    /// The metadata of the answer.
-    pub(super) fn metadata(&self, was_buffered: bool) -> AnswerMeta {
-        AnswerMeta {
-            was_buffered: Some(was_buffered),
-            rows: Some(self.rows),
-            bytes: Some(self.sent_bytes as u64),
-            elapsed: Some(self.progress.started().elapsed()),
-            is_truncated: Some(self.is_truncated()),
-            ..AnswerMeta::default()
-        }
     }
 }
 

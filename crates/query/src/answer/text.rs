@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 
 use arrow::array::RecordBatch;
 use tidegate_core::{Content, Error};
-use tidegate_runtime::AnswerMeta;
 
 use super::AnswerWriter;
 use super::bound::{NextPage, TruncationHints, TruncationReason};
@@ -72,12 +71,8 @@ impl AnswerWriter<'_> {
         self.report_progress().await
     }
 
-    pub(super) async fn finish_text(
-        mut self,
-        hints: &TruncationHints,
-        next: Option<&NextPage>,
-    ) -> Result<AnswerMeta, Error> {
-        let (was_buffered, is_body, reply) = (self.is_buffering, self.is_body(), self.progress.reply());
+    pub(super) async fn finish_text(&mut self, hints: &TruncationHints, next: Option<&NextPage>) -> Result<(), Error> {
+        let (is_body, reply) = (self.is_body(), self.progress.reply());
         let is_truncated = self.is_truncated();
         let notice = self.truncation.and_then(|reason| self.bound.truncation_notice(reason, self.rows, hints));
         // An item whose first row did not fit is left out.
@@ -106,7 +101,7 @@ impl AnswerWriter<'_> {
         if let Some(structured) = self.structured.take() {
             reply.send_structured_json(structured.finish(is_truncated)).await?;
         }
-        Ok(self.metadata(was_buffered))
+        Ok(())
     }
 
     /// Ends the answer after a failure. Rows that were sent stay: their block is closed, and a body contains the error
