@@ -27,6 +27,7 @@ RUN_SECONDS_MAX = 300
 # The excluded check requires success for all arguments that fit their schema. The schemas do not describe which tables
 # exist, nor the syntax of statements.
 EXCLUDED_CHECKS = "positive_data_acceptance"
+ENVIRONMENT = os.environ | {"SCHEMATHESIS_HOOKS": str(Path(__file__).with_name("rest_hooks.py"))}
 
 CONFIGURATION = """\
 databases:
@@ -53,7 +54,7 @@ def contract(url: str, folder: Path, *options: str) -> None:
     command += [f"{url}/openapi.json", "--seed", SEED, "--max-examples", EXAMPLES_MAX, "--checks", "all"]
     command += ["--exclude-checks", EXCLUDED_CHECKS, "--continue-on-failure", "--warnings", "off", "--no-color", *options]
     # A fresh folder, because stored data of a run would change the next one.
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=RUN_SECONDS_MAX)
+    done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=RUN_SECONDS_MAX)
     counted = re.search(r"^ +(\d+) generated.*$", done.stdout, re.MULTILINE)
     print(f"     {counted[0].strip() if counted else 'no calls were made'}")
     # Omits the heading; the findings start here.
