@@ -16,6 +16,20 @@ const OWN_PREFIX: &str = "tidegate.";
 /// in the data files too, which have plain columns.
 const ARROW_PREFIX: &str = "ARROW:";
 
+/// The types whose names say everything.
+static PRIMITIVES: [(&str, DataType); 10] = [
+    ("boolean", DataType::Boolean),
+    ("byte", DataType::Int8),
+    ("short", DataType::Int16),
+    ("integer", DataType::Int32),
+    ("long", DataType::Int64),
+    ("float", DataType::Float32),
+    ("double", DataType::Float64),
+    ("string", DataType::Utf8),
+    ("binary", DataType::Binary),
+    ("date", DataType::Date32),
+];
+
 /// A column as the log writes it.
 pub(super) fn delta_field(field: &Field) -> Result<Value, &'static str> {
     let data_type = delta_type(field.data_type())?;
@@ -38,22 +52,15 @@ pub(super) fn delta_field(field: &Field) -> Result<Value, &'static str> {
 /// The Delta type of a declared type.
 pub(super) fn delta_type(data_type: &DataType) -> Result<Value, &'static str> {
     let name = match stored_type(data_type)? {
-        DataType::Boolean => "boolean",
-        DataType::Int8 => "byte",
-        DataType::Int16 => "short",
-        DataType::Int32 => "integer",
-        DataType::Int64 => "long",
-        DataType::Float32 => "float",
-        DataType::Float64 => "double",
-        DataType::Utf8 => "string",
-        DataType::Binary => "binary",
-        DataType::Date32 => "date",
         DataType::Timestamp(_, Some(_)) => "timestamp",
         DataType::Timestamp(_, None) => "timestamp_ntz",
         DataType::Decimal128(precision, scale) => {
             return Ok(Value::String(format!("decimal({precision},{scale})")));
         }
-        _ => return nested_delta_type(data_type),
+        stored => match PRIMITIVES.iter().find(|(_, primitive)| *primitive == stored) {
+            Some((name, _)) => *name,
+            None => return nested_delta_type(data_type),
+        },
     };
     Ok(Value::String(name.to_owned()))
 }
@@ -156,19 +163,12 @@ fn type_from_delta(value: &Value) -> Result<DataType, String> {
 
 fn primitive_from_delta(name: &str) -> Result<DataType, String> {
     Ok(match name {
-        "boolean" => DataType::Boolean,
-        "byte" => DataType::Int8,
-        "short" => DataType::Int16,
-        "integer" => DataType::Int32,
-        "long" => DataType::Int64,
-        "float" => DataType::Float32,
-        "double" => DataType::Float64,
-        "string" => DataType::Utf8,
-        "binary" => DataType::Binary,
-        "date" => DataType::Date32,
         "timestamp" => utc_timestamp(),
         "timestamp_ntz" => DataType::Timestamp(TimeUnit::Microsecond, None),
-        _ => return decimal_from_delta(name).ok_or_else(|| format!("the type \"{name}\" is not supported")),
+        _ => match PRIMITIVES.iter().find(|(primitive, _)| *primitive == name) {
+            Some((_, data_type)) => data_type.clone(),
+            None => return decimal_from_delta(name).ok_or_else(|| format!("the type \"{name}\" is not supported")),
+        },
     })
 }
 

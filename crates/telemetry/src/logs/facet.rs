@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::code_scale::CodeScale;
-use super::request::FacetRequest;
 use super::value::MISSING;
 
 /// The maximum number of distinct values of a field that are counted.
@@ -49,18 +48,6 @@ pub struct FacetValue {
     pub display_name: Option<&'static str>,
     /// The number of rows.
     pub rows: u64,
-}
-
-impl FieldFacet {
-    /// A facet from the number of rows of each value, as a database counts them; `None` is the missing value. Values that
-    /// occur several times, such as `-` and `None`, are added up.
-    pub fn from_counts<'a>(request: FacetRequest, counts: impl IntoIterator<Item = (Option<&'a str>, u64)>) -> Self {
-        let mut counter = FacetCounter::new(1);
-        for (value, rows) in counts {
-            counter.add(value.unwrap_or(MISSING), rows);
-        }
-        counter.finish(request.field, request.values_max, request.scale)
-    }
 }
 
 /// Counts the values of one field. A value that is counted is counted from its first row on, so that its number is
@@ -183,14 +170,6 @@ mod tests {
         assert_eq!(exact.uncounted_rows, 0);
         let tied = counter(5);
         assert_eq!((tied.left_out_values, tied.left_out_rows, tied.uncounted_rows), (1, 3, 7));
-    }
-
-    #[test]
-    fn counts_of_a_database_become_a_facet() {
-        let request = FacetRequest { field: "f".to_owned(), values_max: 1, ranges: None, scale: None };
-        let facet = FieldFacet::from_counts(request, [(Some("a"), 3), (None, 2), (Some("-"), 2)]);
-        assert_eq!((facet.values[0].value.as_str(), facet.values[0].rows), ("-", 4));
-        assert_eq!((facet.distinct_values, facet.left_out_rows), (2, 3));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //! of entries and patterns of messages over Arrow record batches.
 //!
 //! [`LogScan`] is the entry point. Databases that compute facets themselves use the same parts: a [`TextQuery`] becomes a
-//! [`LogCondition`], from which they make SQL; [`FieldFacet::from_counts`] and [`BarWidth`] make their counts the same.
+//! [`LogCondition`], from which they make SQL; [`CountedRows`] takes their counts, and [`BarWidth`] makes their bars the
+//! same.
 
 mod any_facet;
 mod bar_width;

@@ -5,6 +5,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use thiserror::Error;
+
 const NAME_CHARACTERS_MAX: usize = 128;
 /// What stands for a brace after `{{`.
 const BRACE_LITERALS: [(&str, char); 2] = [("\"{\"}}", '{'), ("\"}\"}}", '}')];
@@ -36,7 +38,8 @@ enum TemplatePart {
 }
 
 /// Why a text is not a template, and at which character, from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("{message} (character {at})")]
 pub struct TemplateError {
     message: &'static str,
     at: usize,
@@ -46,14 +49,6 @@ impl TemplateError {
     /// What would be right, for any error.
     pub const HINT: &'static str = "write {{name}} for an argument, {{\"{\"}} and {{\"}\"}} for braces";
 }
-
-impl fmt::Display for TemplateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (character {})", self.message, self.at)
-    }
-}
-
-impl std::error::Error for TemplateError {}
 
 impl TextTemplate {
     /// Parses a template.

@@ -44,13 +44,6 @@ pub struct LogEntry {
     pub row: usize,
 }
 
-impl LogEntry {
-    /// The position of this entry, for example to read those around it.
-    pub fn cursor(&self, direction: LogDirection) -> LogCursor {
-        LogCursor::at_entry(direction, self.key, self.ordinal)
-    }
-}
-
 impl LogPage {
     pub(super) fn new(
         direction: LogDirection,

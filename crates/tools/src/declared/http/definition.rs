@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
+use thiserror::Error;
 
 /// The configuration of one http tool. `{{name}}` is an argument where the field allows it.
 #[derive(Clone, Default)]
@@ -51,7 +52,8 @@ pub struct HttpArgument {
 }
 
 /// An error in the configuration of http tools.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{field}: {message}; {hint}")]
 pub struct HttpProblem {
     /// The path of the field within the tool's `http` (`headers.X-Key`, `query.limit`), or the full path
     /// (`http.allow_hosts[2]`).
@@ -67,11 +69,3 @@ impl HttpProblem {
         Self { field: field.into(), message: message.into(), hint: hint.into() }
     }
 }
-
-impl fmt::Display for HttpProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}; {}", self.field, self.message, self.hint)
-    }
-}
-
-impl std::error::Error for HttpProblem {}

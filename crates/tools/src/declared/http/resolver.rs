@@ -3,13 +3,13 @@
 //! The addresses of the connection itself are checked, after resolution. A name that changes between two resolutions
 //! (DNS rebinding) therefore gains nothing.
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use thiserror::Error;
 
 use super::allowed_hosts::AllowedHosts;
 
@@ -33,23 +33,12 @@ impl DnsResolver for SystemResolver {
 }
 
 /// None of a name's addresses is allowed. The text is for the log.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{name} resolves to {addresses:?}, which http tools may not reach (list the network in http.allow_hosts)")]
 pub(super) struct DisallowedAddresses {
     name: String,
     addresses: Vec<IpAddr>,
 }
-
-impl fmt::Display for DisallowedAddresses {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, addresses } = self;
-        write!(
-            f,
-            "{name} resolves to {addresses:?}, which http tools may not reach (list the network in http.allow_hosts)"
-        )
-    }
-}
-
-impl std::error::Error for DisallowedAddresses {}
 
 pub(super) struct AllowListResolver {
     pub(super) resolver: Arc<dyn DnsResolver>,
