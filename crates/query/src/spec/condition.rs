@@ -21,6 +21,18 @@ pub enum QueryCondition {
     Comparison(Comparison),
 }
 
+impl QueryCondition {
+    /// Compares `column` with `operand`.
+    pub fn compare(column: impl Into<String>, operator: ComparisonOperator, operand: Operand) -> Self {
+        Self::Comparison(Comparison { column: column.into(), operator, operand })
+    }
+
+    /// All of `conditions`; `None` if there are none.
+    pub fn all(mut conditions: Vec<Self>) -> Option<Self> {
+        if conditions.len() > 1 { Some(Self::And(conditions)) } else { conditions.pop() }
+    }
+}
+
 /// One SQL expression with values for its placeholders `$1`, `$2`, …
 #[derive(Debug, Clone, PartialEq)]
 pub struct BoundExpression {

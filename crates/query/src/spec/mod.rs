@@ -15,7 +15,7 @@ use crate::request::{AnswerMode, Delivery};
 pub const LIMIT_DEFAULT: u64 = 100;
 
 /// A query spec, parsed from the arguments of the `query` tool.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct QuerySpec {
     /// The database; `None` when only one exists.
     pub database: Option<String>,
@@ -80,6 +80,18 @@ pub enum Selection {
         /// The alias.
         alias: Option<String>,
     },
+}
+
+impl Selection {
+    /// The column `name`, or the grouping key with this alias.
+    pub fn column(name: impl Into<String>) -> Self {
+        Self::Column { column: name.into(), alias: None }
+    }
+
+    /// An aggregate of the values of `column`.
+    pub fn aggregate(function: AggregateFunction, column: impl Into<String>, alias: impl Into<String>) -> Self {
+        Self::Aggregate { function, column: Some(column.into()), distinct: false, alias: Some(alias.into()) }
+    }
 }
 
 /// One SQL expression without a subquery.
@@ -171,6 +183,11 @@ pub struct SortKey {
 impl QuerySpec {
     /// The `limit` for all rows.
     pub const UNLIMITED: u64 = u64::MAX;
+
+    /// All columns of `table`, up to the default limit of rows.
+    pub fn new(table: impl Into<String>) -> Self {
+        Self { table: table.into(), limit: LIMIT_DEFAULT, ..Self::default() }
+    }
 
     /// The names of its tables.
     pub fn tables_mut(&mut self) -> impl Iterator<Item = &mut String> {

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 use tidegate_core::{Error, Violation, json_text, shorten, unknown_name};
 
 use super::{
-    AggregateFunction, GroupKey, JoinKind, JoinOn, LIMIT_DEFAULT, NamedExpression, QueryJoin, QuerySpec, Selection,
-    SortKey,
+    AggregateFunction, GroupKey, JoinKind, JoinOn, LIMIT_DEFAULT, NamedExpression, QueryCondition, QueryJoin,
+    QuerySpec, Selection, SortKey,
 };
 use crate::format::OutputFormat;
 use crate::request::{AnswerMode, Delivery};
@@ -33,10 +33,10 @@ impl QuerySpec {
             table: reader.read_required_text(arguments, "", "table"),
             select: reader.read_list(arguments, "select", SpecReader::read_selection),
             distinct: reader.read_bool(arguments, "", "distinct"),
-            filter: reader.read_optional_condition(arguments, "where"),
+            filter: reader.read_optional_condition("where", arguments.get("where")),
             joins: reader.read_list(arguments, "joins", SpecReader::read_join),
             group_by: reader.read_list(arguments, "group_by", SpecReader::read_group_key),
-            having: reader.read_optional_condition(arguments, "having"),
+            having: reader.read_optional_condition("having", arguments.get("having")),
             order_by: reader.read_list(arguments, "order_by", SpecReader::read_sort_key),
             limit: limit.map_or(LIMIT_DEFAULT, |value| reader.read_limit(value)),
             offset: reader.read_offset(arguments),
@@ -50,11 +50,19 @@ impl QuerySpec {
             cursor: reader.read_optional_text(arguments, "", "cursor"),
             no_cache: reader.read_bool(arguments, "", "no_cache"),
         };
-        if reader.violations.is_empty() {
-            return Ok(spec);
-        }
-        reader.violations.truncate(VIOLATIONS_MAX);
-        Err(Error::invalid_arguments("invalid query arguments:", reader.violations))
+        reader.finish(spec)
+    }
+}
+
+impl QueryCondition {
+    /// Parses a condition in all forms of `where`; `None` if it is empty. Violations are at `path`.
+    ///
+    /// # Errors
+    /// As [`QuerySpec::from_json`].
+    pub fn from_json(path: &str, condition: &Value) -> Result<Option<Self>, Error> {
+        let mut reader = SpecReader::default();
+        let condition = reader.read_optional_condition(path, Some(&without_inner_blanks(condition)));
+        reader.finish(condition)
     }
 }
 
@@ -67,6 +75,14 @@ pub(super) struct SpecReader {
 }
 
 impl SpecReader {
+    fn finish<T>(mut self, read: T) -> Result<T, Error> {
+        if self.violations.is_empty() {
+            return Ok(read);
+        }
+        self.violations.truncate(VIOLATIONS_MAX);
+        Err(Error::invalid_arguments("invalid query arguments:", self.violations))
+    }
+
     pub(super) fn add_violation(&mut self, path: &str, message: impl Into<String>) {
         self.violations.push(Violation { path: path.to_owned(), message: message.into() });
     }
@@ -176,9 +192,7 @@ impl SpecReader {
     fn read_selection(&mut self, path: &str, value: &Value) -> Option<Selection> {
         let object = match value {
             Value::String(name) if name == "*" => return Some(Selection::All),
-            Value::String(name) if !name.is_empty() => {
-                return Some(Selection::Column { column: name.clone(), alias: None });
-            }
+            Value::String(name) if !name.is_empty() => return Some(Selection::column(name)),
             Value::Object(object) => object,
             other => return self.expected(path, "a column, {expression, as} or {function, column, as}", other),
         };

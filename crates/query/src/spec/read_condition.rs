@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use tidegate_sql::Parameter;
 
-use super::condition::{Arity, Comparison, ComparisonOperator, Operand, QueryCondition};
+use super::condition::{Arity, ComparisonOperator, Operand, QueryCondition};
 use super::read::{SpecReader, child_path, parsed_text, shorten_value};
 
 const CONDITIONS_MAX: usize = 100;
@@ -11,12 +11,12 @@ const DEPTH_MAX: usize = 20;
 const VALUES_MAX: usize = 900;
 
 impl SpecReader {
-    pub(super) fn read_optional_condition(&mut self, object: &Map<String, Value>, key: &str) -> Option<QueryCondition> {
-        match object.get(key)? {
+    pub(super) fn read_optional_condition(&mut self, path: &str, value: Option<&Value>) -> Option<QueryCondition> {
+        match value? {
             // An empty condition matches everything.
             Value::Object(empty) if empty.is_empty() => None,
             Value::Array(empty) if empty.is_empty() => None,
-            value => self.read_condition(key, value, DEPTH_MAX),
+            value => self.read_condition(path, value, DEPTH_MAX),
         }
     }
 
@@ -82,7 +82,7 @@ impl SpecReader {
             }),
         }?;
         let operand = self.read_operand(&child_path(path, "value"), operator, object.get("value"))?;
-        Some(QueryCondition::Comparison(Comparison { column, operator, operand }))
+        Some(QueryCondition::compare(column, operator, operand))
     }
 
     fn read_conditions(&mut self, path: &str, items: &[Value], depth_left: usize) -> Option<Vec<QueryCondition>> {

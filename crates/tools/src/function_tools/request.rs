@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 use tidegate_core::{Error, ErrorKind, unknown_name};
-use tidegate_query::{Comparison, ComparisonOperator, Operand, QueryCondition, QuerySpec, Selection};
+use tidegate_query::{ComparisonOperator, Operand, QueryCondition, QuerySpec, Selection};
 use tidegate_sql::Parameter;
 use tidegate_system::{SystemColumn, SystemColumnType, SystemTableDescription, SystemValue};
 
@@ -57,7 +57,7 @@ impl FunctionRequest {
         let parameters = parser.parameters(arguments.get("parameters"));
         match sorted.filter(|_| parser.problems.is_empty()) {
             Some(spec) => {
-                let filter = (!conditions.is_empty()).then_some(QueryCondition::And(conditions));
+                let filter = QueryCondition::all(conditions);
                 let spec = QuerySpec { select, filter, limit: QuerySpec::UNLIMITED, ..spec };
                 Ok(Self { spec, parameters, compared: parser.compared })
             }
@@ -115,7 +115,7 @@ impl<'a> RequestParser<'a> {
             let is_readable = |column: &&SystemColumn| self.grants_sensitive || !column.is_sensitive;
             names = function.columns.iter().filter(is_readable).map(|column| column.name.as_ref()).collect();
         }
-        names.into_iter().map(|name| Selection::Column { column: name.to_owned(), alias: None }).collect()
+        names.into_iter().map(Selection::column).collect()
     }
 
     /// The column that `value` names.
@@ -248,9 +248,8 @@ impl FunctionOperator {
 
     /// The condition, or what is wrong with `value`. Null meets no condition but that for null.
     fn condition(self, column: &SystemColumn, value: &Value) -> Result<QueryCondition, String> {
-        let compared = |operator: ComparisonOperator, operand: Operand| {
-            QueryCondition::Comparison(Comparison { column: column.name.clone().into_owned(), operator, operand })
-        };
+        let compared =
+            |operator: ComparisonOperator, operand: Operand| QueryCondition::compare(&*column.name, operator, operand);
         match self {
             Self::Pattern { is_negated } => {
                 let operator = if is_negated { ComparisonOperator::NotLike } else { ComparisonOperator::Like };

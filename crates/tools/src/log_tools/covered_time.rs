@@ -12,7 +12,6 @@ use tidegate_runtime::Job;
 use tidegate_telemetry::logs::{EntryPositions, LogBatch, LogScan, LogScanRequest};
 
 use super::scan::numbers;
-use super::statement::parse_conditions;
 use crate::log_sources::ResolvedSource;
 use crate::tool_context::ToolContext;
 use crate::typed_rows::open_typed_rows;
@@ -47,21 +46,14 @@ pub(crate) async fn covered_entries(
 }
 
 async fn read(node: &ToolContext, source: &ResolvedSource, job: &Arc<Job>) -> Result<CoveredEntries, Error> {
-    let aggregate = |function, column: &str, alias: &str| Selection::Aggregate {
-        function,
-        column: Some(column.to_owned()),
-        distinct: false,
-        alias: Some(alias.to_owned()),
-    };
-    let time = &source.columns.time;
-    let mut select =
-        vec![aggregate(AggregateFunction::Min, time, FIRST), aggregate(AggregateFunction::Max, time, LAST)];
+    let of_time = |function, alias| Selection::aggregate(function, &source.columns.time, alias);
+    let mut select = vec![of_time(AggregateFunction::Min, FIRST), of_time(AggregateFunction::Max, LAST)];
     // Log files are read as a whole anyway; elsewhere, an index may have the times.
     let is_log_file = source.columns.positions.contains(&ENTRY_FILE_ID);
     if is_log_file && source.columns.columns.iter().any(|column| column.name == PARSE_ERROR) {
-        select.push(aggregate(AggregateFunction::Count, PARSE_ERROR, PARSE_ERRORS));
+        select.push(Selection::aggregate(AggregateFunction::Count, PARSE_ERROR, PARSE_ERRORS));
     }
-    let spec = QuerySpec { select, ..parse_conditions(&source.table, None)? };
+    let spec = QuerySpec { select, ..QuerySpec::new(&source.table) };
     let statement = spec.render(&*source.database, job.principal()).await?;
     let mut rows = open_typed_rows(node, &*source.database, &statement, job).await?;
     let Some(batch) = rows.next().await.transpose()? else { return Ok(CoveredEntries::default()) };

@@ -217,7 +217,7 @@ impl SourceReader<'_> {
         let (search, job) = (self.search, self.job);
         let ended = || Some("the scan ended at its time limit".to_owned());
         let statement = async {
-            let spec = build_query(&search.set, source, columns, rows)?;
+            let spec = build_query(&search.set, source, columns, rows);
             let statement = spec.render(&*source.database, job.principal()).await?;
             open_display_rows(&self.context.node, &*source.database, &statement, job).await
         };

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, Violation, nearest_names};
 use tidegate_log_formats::ENTRY_TEXT;
-use tidegate_query::{QuerySpec, StableHasher};
+use tidegate_query::{QueryCondition, QuerySpec, StableHasher};
 use tidegate_runtime::Job;
 use tidegate_telemetry::logs::{
     FieldSelections, LogCondition, QueryNode, SearchColumns, TextQuery, TimeRange, TimeRangeError,
@@ -15,7 +15,6 @@ use tidegate_telemetry::logs::{
 use super::LogContext;
 use super::counting::time_sql::floor_microseconds;
 use super::covered_time::{CoveredEntries, covered_entries};
-use super::statement::parse_conditions;
 use crate::log_sources::{ResolvedSource, SourceSet, no_sources_error, unknown_source_message};
 use crate::time_arguments::{TimeArgument, now_nanos};
 use crate::tool_definition::{InputSchemaBuilder, any_of};
@@ -39,6 +38,12 @@ pub(crate) struct SearchArguments {
     #[serde(default)]
     selections: Map<String, Value>,
     conditions: Option<Value>,
+}
+
+impl SearchArguments {
+    fn conditions(&self) -> Option<&Value> {
+        self.conditions.as_ref().filter(|conditions| !conditions.is_null())
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -67,7 +72,7 @@ pub(crate) struct LogSearch {
     /// The fields in which words are searched, if others may have them.
     word_fields: Vec<String>,
     pub(crate) selections: FieldSelections,
-    pub(crate) conditions: Option<Value>,
+    pub(crate) conditions: Option<QueryCondition>,
     /// The sources that cannot be read, with the reason.
     pub(crate) failures: Vec<(String, Error)>,
     /// Identifies the search in cursors.
@@ -148,13 +153,13 @@ impl LogSearch {
             condition_fields: Vec::new(),
             word_fields: Vec::new(),
             selections: FieldSelections::default(),
-            conditions: arguments.conditions.clone().filter(|conditions| !conditions.is_null()),
+            conditions: None,
             failures,
             scope: StableHasher::default(),
         };
         search.read_query(arguments, violations);
         search.read_selections(&arguments.selections, violations);
-        search.check_conditions(job, violations).await;
+        search.read_conditions(arguments.conditions(), job, violations).await;
         search.add_to_scope(arguments);
         Ok(search)
     }
@@ -179,19 +184,17 @@ impl LogSearch {
         scope.finish()
     }
 
-    /// Checks the conditions against the columns of each source.
-    async fn check_conditions(&self, job: &Arc<Job>, violations: &mut Vec<Violation>) {
-        let Some(conditions) = &self.conditions else { return };
-        let tables: Vec<&ResolvedSource> = self.set.sources.iter().collect();
-        if tables.is_empty() {
-            let parsed = parse_conditions("logs", Some(conditions));
-            violations.extend(parsed.err().iter().flat_map(conditions_violations));
+    /// Reads the conditions, and checks them against the columns of each source.
+    async fn read_conditions(&mut self, conditions: Option<&Value>, job: &Arc<Job>, violations: &mut Vec<Violation>) {
+        let Some(conditions) = conditions else { return };
+        match QueryCondition::from_json("conditions", conditions) {
+            Ok(conditions) => self.conditions = conditions,
+            Err(error) => violations.extend(error.violations().iter().cloned()),
         }
-        for source in tables {
-            let checked = match parse_conditions(&source.table, Some(conditions)) {
-                Ok(spec) => spec.render(&*source.database, job.principal()).await.map(|_| ()),
-                Err(error) => Err(error),
-            };
+        for source in &self.set.sources {
+            let Some(filter) = &self.conditions else { return };
+            let spec = QuerySpec { filter: Some(filter.clone()), ..QuerySpec::new(&source.table) };
+            let checked = spec.render(&*source.database, job.principal()).await;
             for found in checked.err().iter().flat_map(conditions_violations) {
                 if !violations.contains(&found) {
                     violations.push(found);
@@ -207,7 +210,7 @@ impl LogSearch {
         self.scope.add(arguments.query.as_deref().unwrap_or(""));
         self.scope.add([u8::from(arguments.all_fields), u8::from(arguments.case_sensitive)]);
         self.scope.add(Value::Object(arguments.selections.clone()).to_string());
-        self.scope.add(self.conditions.as_ref().map(Value::to_string).unwrap_or_default());
+        self.scope.add(arguments.conditions().map(Value::to_string).unwrap_or_default());
     }
 
     fn read_query(&mut self, arguments: &SearchArguments, violations: &mut Vec<Violation>) {

@@ -1,8 +1,6 @@
 //! The statement that reads the rows of a source. It may return more rows than match, because each row is checked again.
 
-use serde_json::{Map, Value, json};
-use tidegate_core::Error;
-use tidegate_query::{Comparison, ComparisonOperator, Operand, QueryCondition, QuerySpec, Selection};
+use tidegate_query::{ComparisonOperator, Operand, QueryCondition, QuerySpec, Selection};
 use tidegate_sql::{Parameter, SqlDialect};
 use tidegate_telemetry::logs::{FieldSelections, NO_TIME, TimeRange, format_time};
 
@@ -25,18 +23,9 @@ pub(crate) struct RowSelection<'a> {
     /// The fields whose selections do not apply to everything.
     pub(crate) excepted_fields: &'a [String],
     /// The caller's conditions.
-    pub(crate) conditions: Option<&'a Value>,
+    pub(crate) conditions: Option<&'a QueryCondition>,
     /// A further condition.
     pub(crate) further: Option<QueryCondition>,
-}
-
-/// A query over `table` with the caller's conditions.
-pub(crate) fn parse_conditions(table: &str, conditions: Option<&Value>) -> Result<QuerySpec, Error> {
-    let mut arguments = Map::from_iter([("table".to_owned(), json!(table))]);
-    if let Some(conditions) = conditions {
-        arguments.insert("where".to_owned(), conditions.clone());
-    }
-    QuerySpec::from_json(&arguments)
 }
 
 /// The query for the columns `columns` of `source`.
@@ -45,20 +34,15 @@ pub(crate) fn build_query(
     source: &ResolvedSource,
     columns: &[&str],
     rows: &RowSelection<'_>,
-) -> Result<QuerySpec, Error> {
-    let mut spec = parse_conditions(&source.table, rows.conditions)?;
-    let column = |name: &&str| Selection::Column { column: (*name).to_owned(), alias: None };
-    spec.select = columns.iter().map(column).collect();
-    spec.limit = QuerySpec::UNLIMITED;
-    let filters =
-        spec.filter.take().into_iter().chain(time_filter(source, rows)).chain(selection_filters(set, source, rows));
-    let mut filters: Vec<QueryCondition> = filters.chain(rows.further.clone()).collect();
-    spec.filter = match filters.len() {
-        0 => None,
-        1 => filters.pop(),
-        _ => Some(QueryCondition::And(filters)),
-    };
-    Ok(spec)
+) -> QuerySpec {
+    let filters = rows.conditions.cloned().into_iter().chain(time_filter(source, rows));
+    let filters = filters.chain(selection_filters(set, source, rows)).chain(rows.further.clone());
+    QuerySpec {
+        select: columns.iter().copied().map(Selection::column).collect(),
+        filter: QueryCondition::all(filters.collect()),
+        limit: QuerySpec::UNLIMITED,
+        ..QuerySpec::new(&source.table)
+    }
 }
 
 /// The range of time, where the database compares the column as a time.
@@ -72,8 +56,7 @@ fn time_filter(source: &ResolvedSource, rows: &RowSelection<'_>) -> Option<Query
     let compare = |operator, time: i64| {
         let text = format_time(time);
         let text = if kind == FieldKind::LocalTime { text.trim_end_matches('Z').to_owned() } else { text };
-        let operand = Operand::One(Parameter::Text(text));
-        QueryCondition::Comparison(Comparison { column: name.clone(), operator, operand })
+        QueryCondition::compare(name, operator, Operand::One(Parameter::Text(text)))
     };
     let is_time = |time: &i64| *time > NO_TIME && *time < i64::MAX - NANOS_PER_MICROSECOND;
     let floor = |time: i64| time.saturating_sub(time.rem_euclid(NANOS_PER_MICROSECOND));
@@ -89,8 +72,8 @@ fn time_filter(source: &ResolvedSource, rows: &RowSelection<'_>) -> Option<Query
     if !rows.includes_no_time {
         return Some(bounded);
     }
-    let is_null = Comparison { column: name.clone(), operator: ComparisonOperator::IsNull, operand: Operand::None };
-    Some(QueryCondition::Or(vec![bounded, QueryCondition::Comparison(is_null)]))
+    let is_null = QueryCondition::compare(name, ComparisonOperator::IsNull, Operand::None);
+    Some(QueryCondition::Or(vec![bounded, is_null]))
 }
 
 /// The selections of text columns.
@@ -115,11 +98,7 @@ pub(super) fn selection_filters(
             continue;
         }
         let list = values_sorted.into_iter().map(|value| Parameter::Text(value.to_owned())).collect();
-        filters.push(QueryCondition::Comparison(Comparison {
-            column: column.name.clone(),
-            operator: ComparisonOperator::In,
-            operand: Operand::List(list),
-        }));
+        filters.push(QueryCondition::compare(&column.name, ComparisonOperator::In, Operand::List(list)));
     }
     filters
 }

@@ -1,6 +1,6 @@
 //! Conditions of the statement that reads the samples of a table.
 
-use tidegate_query::{Comparison, ComparisonOperator, Operand, QueryCondition};
+use tidegate_query::{ComparisonOperator, Operand, QueryCondition};
 use tidegate_sql::Parameter;
 use tidegate_telemetry::metrics::LabelCondition;
 
@@ -8,10 +8,6 @@ use crate::log_sources::FieldKind;
 
 /// The values of a condition that become a part of the statement.
 const PUSHED_VALUES_MAX: usize = 200;
-
-pub(super) fn compare(column: &str, operator: ComparisonOperator, operand: Operand) -> QueryCondition {
-    QueryCondition::Comparison(Comparison { column: column.to_owned(), operator, operand })
-}
 
 /// The condition as a part of the statement, if it selects values that a label of this type has.
 pub(super) fn push_down(label: &str, condition: &LabelCondition, kind: FieldKind) -> Option<QueryCondition> {
@@ -25,7 +21,7 @@ pub(super) fn push_down(label: &str, condition: &LabelCondition, kind: FieldKind
         return None;
     }
     let list = values.iter().map(|value| typed(value, kind)).collect::<Option<Vec<Parameter>>>()?;
-    Some(compare(label, ComparisonOperator::In, Operand::List(list)))
+    Some(QueryCondition::compare(label, ComparisonOperator::In, Operand::List(list)))
 }
 
 /// A value as the database compares it. `None` where numbers have several texts, and so several series.

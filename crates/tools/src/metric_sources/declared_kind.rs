@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use tidegate_query::{AggregateFunction, Selection};
 use tidegate_telemetry::metrics::{Labels, MetricKind};
 
-use super::series_rows::{aggregate, text};
+use super::series_rows::text;
 
 /// Ends of names of metrics that are totals, by the conventions of Prometheus.
 const COUNTER_SUFFIXES: [&str; 4] = ["_total", "_count", "_sum", "_bucket"];
@@ -65,7 +65,7 @@ impl DeclaredKind {
     /// What is selected of a group of rows besides the grouping columns. A type may be missing in some of its rows.
     pub(super) fn selection(&self) -> Option<Selection> {
         match self {
-            Self::Type(column) => Some(aggregate(AggregateFunction::Max, column, DECLARED_TYPE)),
+            Self::Type(column) => Some(Selection::aggregate(AggregateFunction::Max, column, DECLARED_TYPE)),
             Self::Nowhere | Self::Fixed(_) | Self::Sum { .. } => None,
         }
     }

@@ -55,17 +55,14 @@ impl Units {
 
 /// The first and the last time of a group of samples.
 pub(super) fn time_bounds(time: &str) -> Vec<Selection> {
-    vec![aggregate(AggregateFunction::Min, time, FIRST), aggregate(AggregateFunction::Max, time, LAST)]
+    let aggregate = |function, alias| Selection::aggregate(function, time, alias);
+    vec![aggregate(AggregateFunction::Min, FIRST), aggregate(AggregateFunction::Max, LAST)]
 }
 
 /// The first and the last unit of a group of samples.
 pub(super) fn unit_bounds(unit: &str) -> Vec<Selection> {
-    vec![aggregate(AggregateFunction::Min, unit, FIRST_UNIT), aggregate(AggregateFunction::Max, unit, LAST_UNIT)]
-}
-
-/// An aggregate of a group of samples.
-pub(super) fn aggregate(function: AggregateFunction, column: &str, alias: &str) -> Selection {
-    Selection::Aggregate { function, column: Some(column.to_owned()), distinct: false, alias: Some(alias.to_owned()) }
+    let aggregate = |function, alias| Selection::aggregate(function, unit, alias);
+    vec![aggregate(AggregateFunction::Min, FIRST_UNIT), aggregate(AggregateFunction::Max, LAST_UNIT)]
 }
 
 /// A value as text; `None` if there is none.

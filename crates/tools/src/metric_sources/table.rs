@@ -17,7 +17,7 @@ use tidegate_telemetry::metrics::{
 };
 
 use super::columns::{MetricColumns, TableShape};
-use super::conditions::{compare, push_down};
+use super::conditions::push_down;
 use super::declared_kind::{DeclaredKind, SampleKinds};
 use super::series_rows::{RowTimes, Units, text, time_bounds, unit_bounds};
 use super::{MetricSource, MetricTable};
@@ -115,7 +115,7 @@ impl<'a> TableMetrics<'a> {
     /// The time from the first to the last sample.
     pub(crate) async fn covered_time(&self) -> Result<Option<TimeWindow>, Error> {
         let filter = SampleFilter { metric: None, selection: &LabelSelection::default(), window: None };
-        let mut spec = self.filtered(filter)?;
+        let mut spec = self.filtered(filter);
         spec.select = time_bounds(&self.columns.time);
         let mut rows = self.open_rows(&spec).await?;
         Ok(rows.next().await.transpose()?.and_then(|batch| RowTimes::new(&batch).window(0)))
@@ -125,7 +125,7 @@ impl<'a> TableMetrics<'a> {
     async fn unit(&self, query: &MetricQuery) -> Result<Option<String>, Error> {
         let Some(unit) = &self.columns.unit else { return Ok(None) };
         let (selection, window) = (&query.selection, Some(query.grid.window()));
-        let mut spec = self.filtered(SampleFilter { metric: Some(&query.metric), selection, window })?;
+        let mut spec = self.filtered(SampleFilter { metric: Some(&query.metric), selection, window });
         spec.select = unit_bounds(unit);
         let mut rows = self.open_rows(&spec).await?;
         let mut units = Units::default();
@@ -142,9 +142,9 @@ impl<'a> TableMetrics<'a> {
     async fn declared_kind(&self, query: &MetricQuery) -> Result<MetricKind, Error> {
         let (kind, name) = (&self.columns.kind, &query.metric);
         let (selection, window) = (&query.selection, Some(query.grid.window()));
-        let mut spec = self.filtered(SampleFilter { metric: Some(name), selection, window })?;
+        let mut spec = self.filtered(SampleFilter { metric: Some(name), selection, window });
         let keys: Vec<String> = kind.grouping_columns().into_iter().cloned().collect();
-        let columns = keys.iter().map(|key| Selection::Column { column: key.clone(), alias: None });
+        let columns = keys.iter().map(Selection::column);
         spec.select = columns.chain(kind.selection()).collect();
         spec.group_by = keys.iter().cloned().map(GroupKey::Column).collect();
         let mut rows = self.open_rows(&spec).await?;
@@ -178,8 +178,8 @@ impl<'a> TableMetrics<'a> {
         let labels = self.columns.labels_with_kind().unwrap_or_else(|| self.columns.labels.clone());
         let labels = labels.into_iter().chain(with_members);
         let keys: Vec<String> = metric.into_iter().map(str::to_owned).chain(labels).collect();
-        let mut spec = self.filtered(filter)?;
-        spec.select = keys.iter().map(|key| Selection::Column { column: key.clone(), alias: None }).collect();
+        let mut spec = self.filtered(filter);
+        spec.select = keys.iter().map(Selection::column).collect();
         spec.select.extend(time_bounds(&self.columns.time));
         spec.select.extend(self.columns.unit.as_deref().map(unit_bounds).into_iter().flatten());
         spec.select.extend(kind.selection());
@@ -295,11 +295,11 @@ impl<'a> TableMetrics<'a> {
             labels: labels.to_vec(),
             json_labels: self.table.json_labels.clone(),
         };
-        let mut spec = self.filtered(filter)?;
+        let mut spec = self.filtered(filter);
         let SampleColumns { time, metric, values, labels, json_labels } = &columns;
         let with_members = json_labels.iter().map(|labels| &labels.column);
         let names = std::iter::once(time).chain(values).chain(metric).chain(labels).chain(with_members);
-        spec.select = names.map(|name| Selection::Column { column: name.clone(), alias: None }).collect();
+        spec.select = names.map(Selection::column).collect();
         spec.limit = QuerySpec::UNLIMITED;
         if order == SampleOrder::Time {
             spec.order_by = vec![SortKey { column: columns.time.clone(), descending: Some(false) }];
@@ -326,12 +326,11 @@ impl<'a> TableMetrics<'a> {
     }
 
     /// The query for the rows that `filter` may accept. Conditions on labels are checked again.
-    fn filtered(&self, filter: SampleFilter<'_>) -> Result<QuerySpec, Error> {
-        let table = serde_json::Map::from_iter([("table".to_owned(), self.table.table.clone().into())]);
-        let mut spec = QuerySpec::from_json(&table)?;
+    fn filtered(&self, filter: SampleFilter<'_>) -> QuerySpec {
         let mut conditions = Vec::new();
         if let (Some(name), TableShape::Narrow { metric, .. }) = (filter.metric, &self.columns.shape) {
-            conditions.push(compare(metric, ComparisonOperator::Equal, Operand::One(Parameter::Text(name.to_owned()))));
+            let name = Operand::One(Parameter::Text(name.to_owned()));
+            conditions.push(QueryCondition::compare(metric, ComparisonOperator::Equal, name));
         }
         conditions.extend(filter.window.map(|window| self.time_conditions(window)).into_iter().flatten());
         // Other labels are members of JSON objects.
@@ -340,12 +339,7 @@ impl<'a> TableMetrics<'a> {
         let selected = filter.selection.conditions().iter().filter(|(label, _)| is_column(label));
         let kind = |label: &str| self.columns.label_kind(label);
         conditions.extend(selected.filter_map(|(label, condition)| push_down(label, condition, kind(label))));
-        spec.filter = match conditions.len() {
-            0 => None,
-            1 => conditions.pop(),
-            _ => Some(QueryCondition::And(conditions)),
-        };
-        Ok(spec)
+        QuerySpec { filter: QueryCondition::all(conditions), ..QuerySpec::new(&self.table.table) }
     }
 
     /// The window, where the database compares the column as a time.
@@ -364,8 +358,8 @@ impl<'a> TableMetrics<'a> {
         let end = floor(window.before_ns.saturating_add(NANOS_PER_MICROSECOND - 1));
         let name = &self.columns.time;
         vec![
-            compare(name, ComparisonOperator::GreaterOrEqual, text(floor(window.after_ns))),
-            compare(name, ComparisonOperator::Less, text(end)),
+            QueryCondition::compare(name, ComparisonOperator::GreaterOrEqual, text(floor(window.after_ns))),
+            QueryCondition::compare(name, ComparisonOperator::Less, text(end)),
         ]
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tidegate_core::{Access, AllowedNames, Error, ErrorKind, Principal, PrincipalRule};
-use tidegate_query::{Comparison, ComparisonOperator, Operand, QueryCondition, QuerySpec};
+use tidegate_query::{ComparisonOperator, Operand, QueryCondition, QuerySpec, Selection};
 use tidegate_runtime::{AnswerMeta, Job, ReplySender, SnapshotBuilder, Tool};
 use tidegate_sql::Parameter;
 use tidegate_telemetry_formats::{TelemetryLimits, TelemetryTable, TraceTree, TraceTreeError, trace_spans};
@@ -85,19 +85,14 @@ async fn handle(context: Arc<TraceContext>, job: Arc<Job>, reply: ReplySender) -
     let name = database.as_deref().unwrap_or(&context.source.database);
     let database = context.node.databases.get(Some(name), job.principal())?.clone();
     let spans_max = context.limits.tree_spans_max;
-    let arguments = json!({
-        "table": TelemetryTable::Traces.name(),
-        "select": COLUMNS,
-    });
-    let Value::Object(arguments) = arguments else { return Err(Error::internal("arguments are no object")) };
-    let mut spec = QuerySpec::from_json(&arguments)?;
-    // One more than the limit, so that a trace that is larger is refused and not cut.
-    spec.limit = spans_max as u64 + 1;
-    spec.filter = Some(QueryCondition::Comparison(Comparison {
-        column: "trace_id".to_owned(),
-        operator: ComparisonOperator::Equal,
-        operand: Operand::One(Parameter::Text(trace_id.clone())),
-    }));
+    let of_trace = Operand::One(Parameter::Text(trace_id.clone()));
+    let spec = QuerySpec {
+        select: COLUMNS.map(Selection::column).into(),
+        filter: Some(QueryCondition::compare("trace_id", ComparisonOperator::Equal, of_trace)),
+        // One more than the limit, so that a trace that is larger is refused and not cut.
+        limit: spans_max as u64 + 1,
+        ..QuerySpec::new(TelemetryTable::Traces.name())
+    };
     let statement = spec.render(&*database, job.principal()).await?;
     let mut rows = open_typed_rows(&context.node, &*database, &statement, &job).await?;
     let mut spans = Vec::new();

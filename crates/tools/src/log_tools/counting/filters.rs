@@ -1,6 +1,5 @@
 //! The filters of a search as exact conditions for the database of a source.
 
-use tidegate_core::Error;
 use tidegate_query::QueryCondition;
 use tidegate_telemetry::logs::{SelectedValues, TimeRange};
 
@@ -9,7 +8,6 @@ use super::text_match::{TextMatch, text_match};
 use super::time_sql::TimeSql;
 use crate::log_sources::{ResolvedSource, SOURCE_FIELD, SourceSet};
 use crate::log_tools::search::LogSearch;
-use crate::log_tools::statement::parse_conditions;
 
 /// A field of a search in one source.
 #[derive(Debug, Clone)]
@@ -31,10 +29,9 @@ pub(super) struct SourceFilters {
 
 impl SourceFilters {
     /// `None` if the database cannot apply the search exactly.
-    pub(super) fn new(search: &LogSearch, source: &ResolvedSource) -> Result<Option<Self>, Error> {
-        let conditions = parse_conditions(&source.table, search.conditions.as_ref())?.filter;
+    pub(super) fn new(search: &LogSearch, source: &ResolvedSource) -> Option<Self> {
         let mut filters = Self {
-            conditions: conditions.into_iter().collect(),
+            conditions: search.conditions.iter().cloned().collect(),
             text: None,
             selections: Vec::new(),
             countable: Vec::new(),
@@ -46,17 +43,15 @@ impl SourceFilters {
                 SourceField::Constant(None) => Some(None),
                 SourceField::Constant(Some(_)) => None,
             };
-            let Some(TextMatch { condition, countable }) = text_match(condition, dialect, &column) else {
-                return Ok(None);
-            };
+            let TextMatch { condition, countable } = text_match(condition, dialect, &column)?;
             filters.text = Some(condition);
             countable.into_iter().for_each(|condition| filters.require(condition));
         }
         for (field, values) in search.selections.iter() {
-            let Some(condition) = filters.selection(&search.set, source, field, values) else { return Ok(None) };
+            let condition = filters.selection(&search.set, source, field, values)?;
             filters.selections.push((field.to_owned(), condition));
         }
-        Ok(Some(filters))
+        Some(filters)
     }
 
     fn selection(

@@ -11,7 +11,7 @@ use tidegate_telemetry::logs::{
 
 use super::column_sql::ColumnSql;
 use super::filters::{SourceField, SourceFilters, source_field};
-use super::statements::{Obstacle, aggregate, column, count_rows, counts, expression, group_key, named_column, times};
+use super::statements::{Obstacle, count_rows, counts, expression, group_key, named_column, times};
 use super::{Counting, CountingInput, FIRST, ROWS};
 
 /// The maximum number of groups of a histogram.
@@ -54,7 +54,7 @@ pub(super) async fn count_values(
     let conditions = counting.filters.matching(Some(&facet.field), counting.time_condition(rows)?);
     let column = match find_field(counting.input, &facet.field)? {
         SourceField::Constant(value) => {
-            let spec = counting.statements.query(conditions, vec![count_rows()])?;
+            let spec = counting.statements.query(conditions, vec![count_rows()]);
             let batches = counting.statements.read(&spec).await?;
             let rows = batches.iter().find_map(|batch| counts(batch, ROWS)?.first().copied());
             let value = value.unwrap_or_else(|| MISSING.to_owned());
@@ -63,7 +63,7 @@ pub(super) async fn count_values(
         }
         SourceField::Column(column) => column,
     };
-    let spec = values_query(counting, &column, conditions)?;
+    let spec = values_query(counting, &column, conditions);
     let batches = counting.statements.read(&spec).await?;
     let (mut values, mut distinct, mut total) = (Vec::new(), 0, 0);
     for batch in &batches {
@@ -88,27 +88,23 @@ pub(super) async fn count_values(
     Ok(CountedValues { values, rare })
 }
 
-fn values_query(
-    counting: &Counting<'_>,
-    field: &ColumnSql,
-    conditions: Vec<QueryCondition>,
-) -> Result<QuerySpec, Obstacle> {
+fn values_query(counting: &Counting<'_>, field: &ColumnSql, conditions: Vec<QueryCondition>) -> QuerySpec {
     let (group_by, mut select) = value_groups(field);
     select.push(count_rows());
     select.push(expression("count(*) OVER ()", DISTINCT));
     select.push(expression("CAST(sum(count(*)) OVER () AS bigint)", TOTAL));
-    let mut spec = counting.statements.query(conditions, select)?;
+    let mut spec = counting.statements.query(conditions, select);
     spec.group_by = group_by;
     spec.order_by = vec![SortKey { column: ROWS.to_owned(), descending: Some(true) }];
     spec.limit = FACET_DISTINCT_MAX as u64 - 1;
-    Ok(spec)
+    spec
 }
 
 /// The keys of groups of equal values, and their value.
 fn value_groups(field: &ColumnSql) -> (Vec<GroupKey>, Vec<Selection>) {
     let mut group_by = vec![group_key(field.bytes(), VALUE)];
     group_by.extend(field.type_key().map(|key| group_key(key, VALUE_TYPE)));
-    (group_by, vec![column(VALUE)])
+    (group_by, vec![Selection::column(VALUE)])
 }
 
 /// The rows of a histogram; empty if there is none.
@@ -137,13 +133,13 @@ pub(super) async fn count_bars(
     let unit = counting.time.unit_key(unit).ok_or(Obstacle::NotCountable)?;
     let time = &counting.input.source.columns.time;
     let mut group_by = vec![group_key(unit, UNIT)];
-    let mut select = vec![count_rows(), aggregate(AggregateFunction::Min, time, FIRST)];
+    let mut select = vec![count_rows(), Selection::aggregate(AggregateFunction::Min, time, FIRST)];
     if let Some(SourceField::Column(field)) = &field {
         let (keys, values) = value_groups(field);
         group_by.extend(keys);
         select.extend(values);
     }
-    let mut spec = counting.statements.query(conditions, select)?;
+    let mut spec = counting.statements.query(conditions, select);
     spec.group_by = group_by;
     spec.limit = BAR_GROUPS_MAX;
     let batches = counting.statements.read(&spec).await?;

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 
 use self::filters::{SourceFilters, time_filter};
 use self::newest::PageRows;
-use self::statements::{Obstacle, SourceStatements, aggregate, column, count_rows, counts, named_column, times};
+use self::statements::{Obstacle, SourceStatements, count_rows, counts, named_column, times};
 use self::time_sql::TimeSql;
 pub(super) use self::uniform_times::UniformTimes;
 use self::uniform_times::{TableVersion, find_version};
@@ -148,8 +148,7 @@ impl<'a> Counting<'a> {
         statements: &'a SourceStatements<'a>,
         trusts_version: bool,
     ) -> Result<Self, Obstacle> {
-        let filters = SourceFilters::new(input.search, input.source).map_err(|_| Obstacle::NotCountable)?;
-        let mut filters = filters.ok_or(Obstacle::NotCountable)?;
+        let mut filters = SourceFilters::new(input.search, input.source).ok_or(Obstacle::NotCountable)?;
         let time = find_time(input.source, statements).await?;
         let mut version = None;
         if let Some(form) = time.has_form() {
@@ -227,10 +226,10 @@ impl<'a> Counting<'a> {
         if input.range.is_unbounded() || input.source.database.dialect() != SqlDialect::DataFusion {
             return Ok(false);
         }
-        let with_time = aggregate(AggregateFunction::Count, &input.source.columns.time, TIMES);
+        let with_time = Selection::aggregate(AggregateFunction::Count, &input.source.columns.time, TIMES);
         let mut select = vec![count_rows(), with_time];
         select.extend(self.first_and_last());
-        let batches = statements.read(&statements.query(Vec::new(), select)?).await?;
+        let batches = statements.read(&statements.query(Vec::new(), select)).await?;
         let batch = batches.iter().find(|batch| batch.num_rows() == 1).ok_or(Obstacle::NotCountable)?;
         let (all, with_time) = (counts(batch, ROWS), counts(batch, TIMES));
         let times = first_and_last_of(batch)?;
@@ -245,7 +244,7 @@ impl<'a> Counting<'a> {
         let conditions = self.filters.matching(None, self.time_condition(rows)?);
         let mut select = vec![count_rows()];
         select.extend(self.first_and_last());
-        let batches = self.statements.read(&self.statements.query(conditions, select)?).await?;
+        let batches = self.statements.read(&self.statements.query(conditions, select)).await?;
         let batch = batches.iter().find(|batch| batch.num_rows() == 1).ok_or(Obstacle::NotCountable)?;
         let counted = counts(batch, ROWS).and_then(|rows| rows.first().copied()).ok_or(Obstacle::NotCountable)?;
         Ok(Matches { rows: counted, times: first_and_last_of(batch)? })
@@ -270,14 +269,14 @@ impl<'a> Counting<'a> {
         let rows = groups::CountedRange { range, includes_no_time: self.input.includes_no_time };
         let mut conditions = self.filters.countable_rows(self.time_condition(rows)?);
         conditions.extend(selection_filters(&self.input.search.set, self.input.source, &selected));
-        let spec = self.statements.query(conditions, self.first_and_last().to_vec())?;
+        let spec = self.statements.query(conditions, self.first_and_last().to_vec());
         let batches = self.statements.read(&spec).await?;
         batches.iter().find(|batch| batch.num_rows() == 1).map_or(Ok(None), first_and_last_of)
     }
 
     fn first_and_last(&self) -> [Selection; 2] {
-        let time = &self.input.source.columns.time;
-        [aggregate(AggregateFunction::Min, time, FIRST), aggregate(AggregateFunction::Max, time, LAST)]
+        let of_time = |function, alias| Selection::aggregate(function, &self.input.source.columns.time, alias);
+        [of_time(AggregateFunction::Min, FIRST), of_time(AggregateFunction::Max, LAST)]
     }
 
     fn time_condition(&self, rows: groups::CountedRange) -> Result<Option<QueryCondition>, Obstacle> {
@@ -311,7 +310,7 @@ async fn find_time(source: &ResolvedSource, statements: &SourceStatements<'_>) -
         return found.and_then(|column| TimeSql::timestamp(dialect, name, column.kind)).ok_or(Obstacle::NotCountable);
     }
     let has_time = column_sql::plain(format!("{} IS NOT NULL", dialect.quote_identifier(name)));
-    let mut spec = statements.query(vec![has_time], vec![column(name)])?;
+    let mut spec = statements.query(vec![has_time], vec![Selection::column(name)]);
     spec.limit = SAMPLED_TIMES;
     let batches = statements.read(&spec).await?;
     let mut forms: Vec<(TimeSql, usize)> = Vec::new();

@@ -7,12 +7,12 @@
 //! its files. So the entry is searched in a range that probably contains it, and then in larger ones.
 
 use arrow::array::RecordBatch;
-use tidegate_query::{QueryCondition, SortKey};
+use tidegate_query::{QueryCondition, Selection, SortKey};
 use tidegate_telemetry::logs::{LogDirection, NO_TIME, PageRequest, TimeRange};
 
 use super::Matches;
 use super::filters::SourceFilters;
-use super::statements::{Obstacle, SourceStatements, column, times};
+use super::statements::{Obstacle, SourceStatements, times};
 use super::time_sql::{TimeSql, ceil_microseconds, floor_microseconds};
 
 /// The entry after the page is searched in a range that has so many times as many entries if they are evenly spread.
@@ -56,8 +56,8 @@ impl PageRows<'_> {
             true => Some(QueryCondition::Or(vec![in_range, self.time.is_null()])),
             false => Some(in_range),
         };
-        let select = self.columns.iter().map(|name| column(name)).collect();
-        let spec = statements.query(filters.matching(None, time), select)?;
+        let select = self.columns.iter().copied().map(Selection::column).collect();
+        let spec = statements.query(filters.matching(None, time), select);
         let batches = statements.read(&spec).await?;
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         // Rows were deleted in between.
@@ -137,7 +137,7 @@ impl PageRows<'_> {
         filters: &SourceFilters,
     ) -> Result<Option<i64>, Obstacle> {
         let time = self.time.is_in(range).ok_or(Obstacle::NotCountable)?;
-        let mut spec = statements.query(filters.matching(None, Some(time)), vec![column(self.time_column)])?;
+        let mut spec = statements.query(filters.matching(None, Some(time)), vec![Selection::column(self.time_column)]);
         let descending = Some(self.page.direction == LogDirection::Backward);
         spec.order_by = vec![SortKey { column: self.time_column.to_owned(), descending }];
         spec.offset = self.page.limit as u64;

@@ -14,7 +14,6 @@ use tokio::time::Instant;
 
 use super::ROWS;
 use crate::log_sources::ResolvedSource;
-use crate::log_tools::statement::parse_conditions;
 use crate::tool_context::ToolContext;
 use crate::typed_rows::open_display_rows;
 
@@ -39,10 +38,9 @@ pub(super) struct SourceStatements<'a> {
 
 impl SourceStatements<'_> {
     /// A query for the rows with `conditions`.
-    pub(super) fn query(&self, conditions: Vec<QueryCondition>, select: Vec<Selection>) -> Result<QuerySpec, Obstacle> {
-        let spec = parse_conditions(&self.source.table, None).map_err(|_| Obstacle::NotCountable)?;
-        let filter = (!conditions.is_empty()).then_some(QueryCondition::And(conditions));
-        Ok(QuerySpec { select, filter, limit: QuerySpec::UNLIMITED, ..spec })
+    pub(super) fn query(&self, conditions: Vec<QueryCondition>, select: Vec<Selection>) -> QuerySpec {
+        let filter = QueryCondition::all(conditions);
+        QuerySpec { select, filter, limit: QuerySpec::UNLIMITED, ..QuerySpec::new(&self.source.table) }
     }
 
     /// The rows of `spec`.
@@ -86,11 +84,6 @@ fn named(text: impl Into<String>, alias: &str) -> NamedExpression {
     NamedExpression { text: text.into(), alias: Some(alias.to_owned()) }
 }
 
-/// The column `name`, or the key of groups with this alias.
-pub(super) fn column(name: &str) -> Selection {
-    Selection::Column { column: name.to_owned(), alias: None }
-}
-
 /// The number of rows.
 pub(super) fn count_rows() -> Selection {
     Selection::Aggregate {
@@ -99,10 +92,6 @@ pub(super) fn count_rows() -> Selection {
         distinct: false,
         alias: Some(ROWS.to_owned()),
     }
-}
-
-pub(super) fn aggregate(function: AggregateFunction, column: &str, alias: &str) -> Selection {
-    Selection::Aggregate { function, column: Some(column.to_owned()), distinct: false, alias: Some(alias.to_owned()) }
 }
 
 /// A column of a batch with counts.

@@ -43,7 +43,7 @@ impl UniformTimes {
         }
         let started = Instant::now();
         let others = QueryCondition::Not(Box::new(form.clone()));
-        let batches = statements.read(&statements.query(vec![others], vec![count_rows()])?).await?;
+        let batches = statements.read(&statements.query(vec![others], vec![count_rows()])).await?;
         let others = batches.iter().find_map(|batch| counts(batch, ROWS)?.first().copied());
         if others != Some(0) || started.elapsed() < FILE_TIME_STEP {
             return Ok(None);
