@@ -206,11 +206,6 @@ impl LogScan {
         Ok(())
     }
 
-    /// What is computed.
-    pub fn request(&self) -> &LogScanRequest {
-        &self.request
-    }
-
     pub(super) fn histogram_field(&self) -> Option<&str> {
         self.request.histogram.as_ref()?.field.as_deref()
     }

@@ -4,21 +4,22 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 use serde_json::{Map, Value, json};
 use tidegate_core::Error;
-use tidegate_telemetry::logs::{LogPage, LogPatterns, NO_TIME, TimeRange, display_value, format_time};
+use tidegate_telemetry::logs::{LogPage, LogPatterns, NO_TIME, display_value, format_time};
 
 use super::facets::cut_text;
 use super::scan::ScanOutcome;
+use super::search::LogSearch;
 
 /// The maximum number of characters of a value in an entry.
 pub(super) const CELL_CHARACTERS_MAX: usize = 8_000;
 
 /// What every search answers: the counts, the time that was searched, and whether that is all.
-pub(crate) fn summary_json(outcome: &ScanOutcome, range: TimeRange, has_page: bool) -> Map<String, Value> {
-    let answer = &outcome.answer;
+pub(crate) fn summary_json(outcome: &ScanOutcome, search: &LogSearch) -> Map<String, Value> {
+    let (answer, range) = (&outcome.answer, search.range);
     let mut json = Map::new();
     json.insert("evaluated".to_owned(), answer.evaluated.into());
     json.insert("matched".to_owned(), answer.matched.into());
-    if has_page {
+    if answer.page.is_some() {
         json.insert("returned".to_owned(), answer.returned.into());
     }
     let (first, last) = answer.seen_times.unzip();
@@ -26,14 +27,15 @@ pub(crate) fn summary_json(outcome: &ScanOutcome, range: TimeRange, has_page: bo
     // A scan that ended early has not searched the whole range.
     let (start, end) = if outcome.partial.is_some() { (None, None) } else { (range.start, range.end) };
     json.insert("searched".to_owned(), json!({"from": bound(start, first), "to": bound(end, last)}));
-    json.insert("partial".to_owned(), (outcome.partial.is_some() || !outcome.failures.is_empty()).into());
+    let failures = search.failures.iter().chain(&outcome.failures);
+    let failures: Map<String, Value> = failures.map(|(name, error)| (name.clone(), error.to_string().into())).collect();
+    json.insert("partial".to_owned(), (outcome.partial.is_some() || !failures.is_empty()).into());
     if let Some(reason) = &outcome.partial {
         let advice = "give a shorter time (after, before) or fewer sources";
         json.insert("reason".to_owned(), format!("{reason}; {advice}").into());
     }
-    if !outcome.failures.is_empty() {
-        let failures = outcome.failures.iter().map(|(name, error)| (name.clone(), error.to_string().into()));
-        json.insert("errors".to_owned(), Value::Object(failures.collect()));
+    if !failures.is_empty() {
+        json.insert("errors".to_owned(), failures.into());
     }
     json
 }

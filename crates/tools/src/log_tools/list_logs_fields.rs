@@ -11,7 +11,7 @@ use tidegate_telemetry::logs::{FACET_FIELDS_MAX, FacetAnswer, FacetRequest, Fiel
 
 use super::LogContext;
 use super::facets::cut_text;
-use super::scan::{ScanInput, run_scan};
+use super::scan::run_scan;
 use super::search::{LogSearch, SearchArguments, reject};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::log_sources::SOURCE_FIELD;
@@ -50,13 +50,13 @@ struct Arguments {
 async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let arguments: Arguments = parse_arguments(&job)?;
     let mut violations = Vec::new();
-    let mut search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;
+    let search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;
     reject(violations, &search)?;
     let fields: Vec<String> = search.set.field_names().into_iter().map(str::to_owned).collect();
     let mut facets: HashMap<String, FieldFacet> = HashMap::with_capacity(fields.len());
     // A scan counts a bounded number of fields; journals have more.
     for counted in fields.chunks(FACET_FIELDS_MAX) {
-        facets.extend(count_values(&context, &mut search, counted, &job).await?);
+        facets.extend(count_values(&context, &search, counted, &job).await?);
     }
     let counted: Vec<Option<&FieldFacet>> = fields.iter().map(|field| facets.get(field)).collect();
     let columns: Vec<(Option<String>, Option<&'static str>)> =
@@ -81,26 +81,13 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
 /// Counts the values of `fields` in a sample of rows.
 async fn count_values(
     context: &LogContext,
-    search: &mut LogSearch,
+    search: &LogSearch,
     fields: &[String],
     job: &Arc<Job>,
 ) -> Result<impl Iterator<Item = (String, FieldFacet)>, Error> {
     let facet = |field: &String| FacetRequest { field: field.clone(), values_max: 2, ranges: None, scale: None };
-    let request = LogScanRequest {
-        time_column: search.set.time.clone(),
-        facets: fields.iter().map(facet).collect(),
-        ..LogScanRequest::default()
-    };
-    let input = ScanInput {
-        request,
-        fields: fields.to_vec(),
-        range: search.range,
-        includes_no_time: false,
-        reads_all_rows: true,
-        rows_max: SAMPLED_ROWS_MAX,
-        search,
-    };
-    let outcome = run_scan(context, input, job).await?;
+    let request = LogScanRequest { facets: fields.iter().map(facet).collect(), ..search.request() };
+    let outcome = run_scan(context, search, &request, fields, Some(SAMPLED_ROWS_MAX), job).await?;
     Ok(outcome.answer.facets.into_iter().filter_map(|facet| match facet {
         FacetAnswer::Values(facet) => Some((facet.field.clone(), facet)),
         _ => None,

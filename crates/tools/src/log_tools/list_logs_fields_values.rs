@@ -11,7 +11,7 @@ use tidegate_telemetry::logs::{FACET_VALUES_MAX, LogScanRequest, NUMBER_RANGES_M
 use super::LogContext;
 use super::answer::summary_json;
 use super::facets::{VALUES_DEFAULT, facet_requests, facets_json};
-use super::scan::{SCAN_ROWS_MAX, ScanInput, run_scan};
+use super::scan::run_scan;
 use super::search::{LogSearch, SearchArguments, reject, with_search_arguments};
 use crate::arguments::parse_arguments;
 use crate::json_answer::send_json;
@@ -46,32 +46,15 @@ struct Arguments {
 async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let arguments: Arguments = parse_arguments(&job)?;
     let mut violations = Vec::new();
-    let mut search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;
+    let search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;
     let values_max = arguments.limit.unwrap_or(VALUES_DEFAULT);
     let facets = facet_requests(&search, "fields", &arguments.fields, values_max, arguments.ranges, &mut violations);
     reject(violations, &search)?;
-    let range = search.range;
-    let request = LogScanRequest {
-        time_column: search.set.time.clone(),
-        range,
-        condition: search.condition.clone(),
-        selections: search.selections.clone(),
-        facets,
-        ..LogScanRequest::default()
-    };
+    let request = LogScanRequest { facets, ..search.request() };
     let mut fields = search.filter_fields();
     fields.extend(arguments.fields);
-    let input = ScanInput {
-        request,
-        fields,
-        range,
-        includes_no_time: false,
-        reads_all_rows: false,
-        rows_max: SCAN_ROWS_MAX,
-        search: &mut search,
-    };
-    let outcome = run_scan(&context, input, &job).await?;
-    let mut json = summary_json(&outcome, range, false);
+    let outcome = run_scan(&context, &search, &request, &fields, None, &job).await?;
+    let mut json = summary_json(&outcome, &search);
     json.insert("facets".to_owned(), facets_json(&outcome.answer.facets));
     search.add_note(outcome.answer.matched, &mut json);
     send_json(json, &job, &reply).await

@@ -12,7 +12,7 @@ use tidegate_telemetry::logs::{
 use super::LogContext;
 use super::answer::CELL_CHARACTERS_MAX;
 use super::facets::cut_text;
-use super::scan::{SCAN_ROWS_MAX, ScanInput, run_scan};
+use super::scan::run_scan;
 use super::search::LogSearch;
 use crate::time_arguments::now_nanos;
 
@@ -45,33 +45,16 @@ impl ComparedWindows {
     pub(super) async fn compare(
         self,
         context: &LogContext,
-        search: &mut LogSearch,
+        search: &LogSearch,
         patterns: &LogPatterns,
         changes_max: usize,
         job: &Arc<Job>,
     ) -> Result<Value, Error> {
         let range = self.baseline();
-        let request = LogScanRequest {
-            time_column: search.set.time.clone(),
-            message_column: search.set.message.clone(),
-            range,
-            condition: search.condition.clone(),
-            selections: search.selections.clone(),
-            patterns: Some(PATTERNS_MAX),
-            ..LogScanRequest::default()
-        };
+        let request = LogScanRequest { range, patterns: Some(PATTERNS_MAX), ..search.request() };
         let mut fields = search.filter_fields();
         fields.extend(search.set.message.clone());
-        let input = ScanInput {
-            request,
-            fields,
-            range,
-            includes_no_time: false,
-            reads_all_rows: false,
-            rows_max: SCAN_ROWS_MAX,
-            search,
-        };
-        let outcome = run_scan(context, input, job).await?;
+        let outcome = run_scan(context, search, &request, &fields, None, job).await?;
         let time = |time: Option<i64>| time.map(format_time);
         let mut json = json!({
             "baseline": {"from": time(range.start), "to": time(range.end), "matched": outcome.answer.matched},

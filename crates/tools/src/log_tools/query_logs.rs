@@ -7,16 +7,15 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{Error, Violation};
 use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool, handler_fn};
 use tidegate_telemetry::logs::{
-    BARS_MAX, CodeScale, ContextRequest, EntryKey, HistogramRequest, LogCursor, LogDirection, LogScanRequest, NO_TIME,
+    BARS_MAX, CodeScale, ContextRequest, EntryKey, HistogramRequest, LogCursor, LogDirection, LogScanRequest,
     PAGE_ENTRIES_MAX, PATTERNS_MAX, PageRequest, TieBreak, TimeInput, TimeRange, parse_time,
 };
 
 use super::LogContext;
 use super::answer::{entries_json, patterns_json, summary_json};
-use super::counting::time_sql::{ceil_microseconds, floor_microseconds};
 use super::facets::{SERIES_MAX, VALUES_DEFAULT, facet_requests, facets_json, histogram_json};
 use super::pattern_changes::ComparedWindows;
-use super::scan::{SCAN_ROWS_MAX, ScanInput, ScanOutcome, run_scan};
+use super::scan::{ScanOutcome, run_scan};
 use super::search::{LogSearch, SearchArguments, reject, violation, with_search_arguments};
 use crate::arguments::{non_empty, parse_arguments};
 use crate::json_answer::send_json;
@@ -83,29 +82,26 @@ struct Arguments {
 async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let arguments: Arguments = parse_arguments(&job)?;
     let mut violations = Vec::new();
-    let mut search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;
+    let search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;
     let fields = fields_to_read(&search, &arguments);
     let scope = search.scope(&fields);
     let mut request = build_request(&search, &arguments, scope, &mut violations);
     reject(violations, &search)?;
-    let range = search.range;
-    let has_page = request.page.is_some();
-    let windows = compared_windows(range, &arguments);
+    let windows = compared_windows(search.range, &arguments);
     if windows.is_some() {
         // A pattern that is left out of the answer may be new.
         request.patterns = Some(PATTERNS_MAX);
     }
-    let mut outcome = run_scan(&context, scan_input(request, fields, &mut search), &job).await?;
+    let mut outcome = run_scan(&context, &search, &request, &fields, None, &job).await?;
     let mut pattern_changes = None;
     if let (Some(windows), Some(patterns)) = (windows, &mut outcome.answer.patterns) {
         let patterns_max = arguments.patterns.unwrap_or_default();
-        pattern_changes = Some(windows.compare(&context, &mut search, patterns, patterns_max, &job).await?);
+        pattern_changes = Some(windows.compare(&context, &search, patterns, patterns_max, &job).await?);
         patterns.shorten(patterns_max);
     }
     job.count_rows(outcome.answer.returned);
     let bytes_max = job.inline_budget().bytes.filter(|_| job.format().is_none());
-    let form = AnswerForm { range, has_page, scope, time_column: search.set.time.clone(), pattern_changes, bytes_max };
-    let mut json = answer_json(&outcome, &form)?;
+    let mut json = answer_json(&outcome, &search, scope, pattern_changes, bytes_max)?;
     search.add_note(outcome.answer.matched, &mut json);
     send_json(json, &job, &reply).await
 }
@@ -138,16 +134,12 @@ fn build_request(
     let page = read_page(arguments, scope, violations).filter(|_| context.is_none());
     let columns = columns.or_else(|| Some(entry_columns(search)));
     LogScanRequest {
-        time_column: search.set.time.clone(),
-        message_column: search.set.message.clone(),
-        range: search.range,
-        condition: search.condition.clone(),
-        selections: search.selections.clone(),
         facets,
         histogram,
         page: page.map(|page| PageRequest { columns: columns.clone(), ..page }),
         patterns: arguments.patterns,
         context: context.map(|context| ContextRequest { columns, ..context }),
+        ..search.request()
     }
 }
 
@@ -289,47 +281,16 @@ fn fields_to_read(search: &LogSearch, arguments: &Arguments) -> Vec<String> {
     fields
 }
 
-/// What is read for `request`: fewer rows if only those after a cursor matter.
-fn scan_input(request: LogScanRequest, fields: Vec<String>, search: &mut LogSearch) -> ScanInput<'_> {
-    let is_page_alone = request.facets.is_empty() && request.histogram.is_none() && request.patterns.is_none();
-    let cursor = request.page.as_ref().and_then(|page| page.cursor.as_ref()).filter(|_| is_page_alone);
-    let (range, includes_no_time) = range_after(request.range, cursor);
-    let reads_all_rows = request.context.is_some();
-    ScanInput { request, fields, range, includes_no_time, reads_all_rows, rows_max: SCAN_ROWS_MAX, search }
-}
-
-/// The part of `range` in which entries after `cursor` may be, and whether entries without a time may come after it.
-fn range_after(range: TimeRange, cursor: Option<&LogCursor>) -> (TimeRange, bool) {
-    let Some(cursor) = cursor.filter(|cursor| cursor.time() != NO_TIME) else { return (range, false) };
-    let time = cursor.time();
-    match cursor.direction() {
-        LogDirection::Forward => {
-            let time = floor_microseconds(time);
-            let start = range.start.map_or(time, |start| start.max(time));
-            (TimeRange { start: Some(start), ..range }, false)
-        }
-        LogDirection::Backward => {
-            let end = ceil_microseconds(time.saturating_add(1));
-            let end = range.end.map_or(end, |before| before.min(end));
-            (TimeRange { end: Some(end), ..range }, range.is_unbounded())
-        }
-    }
-}
-
-/// What the answer depends on besides the outcome.
-struct AnswerForm {
-    range: TimeRange,
-    has_page: bool,
+/// The answer. `bytes_max` is the inline budget of a model.
+fn answer_json(
+    outcome: &ScanOutcome,
+    search: &LogSearch,
     scope: u64,
-    time_column: String,
     pattern_changes: Option<Value>,
-    /// The inline budget of a model.
     bytes_max: Option<usize>,
-}
-
-fn answer_json(outcome: &ScanOutcome, form: &AnswerForm) -> Result<Map<String, Value>, Error> {
-    let answer = &outcome.answer;
-    let mut json = summary_json(outcome, form.range, form.has_page);
+) -> Result<Map<String, Value>, Error> {
+    let (answer, time_column) = (&outcome.answer, search.set.time.as_str());
+    let mut json = summary_json(outcome, search);
     if !answer.facets.is_empty() {
         json.insert("facets".to_owned(), facets_json(&answer.facets));
     }
@@ -338,26 +299,24 @@ fn answer_json(outcome: &ScanOutcome, form: &AnswerForm) -> Result<Map<String, V
     }
     if let Some(patterns) = &answer.patterns {
         let mut patterns = patterns_json(patterns);
-        if let Some(changes) = &form.pattern_changes {
-            patterns["changes"] = changes.clone();
+        if let Some(changes) = pattern_changes {
+            patterns["changes"] = changes;
         }
         json.insert("patterns".to_owned(), patterns);
     }
-    let bytes_max = form.bytes_max.map(|max| {
+    let bytes_max = bytes_max.map(|max| {
         let beside = Value::Object(json.clone()).to_string().len();
         max.saturating_sub(beside) / 10 * ENTRIES_BUDGET_TENTHS
     });
     if let Some((before, after)) = &answer.context {
         let mut oldest_first = before.clone();
         oldest_first.entries.reverse();
-        json.insert(
-            "before".to_owned(),
-            entries_json(&oldest_first, &form.time_column, bytes_max.map(|max| max / 2))?.0,
-        );
-        json.insert("after".to_owned(), entries_json(after, &form.time_column, bytes_max.map(|max| max / 2))?.0);
+        let half = bytes_max.map(|max| max / 2);
+        json.insert("before".to_owned(), entries_json(&oldest_first, time_column, half)?.0);
+        json.insert("after".to_owned(), entries_json(after, time_column, half)?.0);
     }
     let Some(page) = &answer.page else { return Ok(json) };
-    let (entries, count) = entries_json(page, &form.time_column, bytes_max)?;
+    let (entries, count) = entries_json(page, time_column, bytes_max)?;
     json.insert("returned".to_owned(), count.into());
     json.insert("entries".to_owned(), entries);
     // After a scan that ended early, a cursor would skip entries that were not read.
@@ -365,10 +324,10 @@ fn answer_json(outcome: &ScanOutcome, form: &AnswerForm) -> Result<Map<String, V
         let is_cut = count < page.entries.len();
         let continues = is_cut || page.has_more || page.direction == LogDirection::Forward;
         if let Some(next) = page.cursor_after(count).filter(|_| continues) {
-            json.insert("cursor".to_owned(), next.encode(form.scope).into());
+            json.insert("cursor".to_owned(), next.encode(scope).into());
         }
         if let Some(tail) = &page.tail {
-            json.insert("tail".to_owned(), tail.encode(form.scope).into());
+            json.insert("tail".to_owned(), tail.encode(scope).into());
         }
     }
     Ok(json)

@@ -9,24 +9,25 @@ use arrow::datatypes::{DataType, UInt64Type};
 use futures::StreamExt;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_log_formats::{ENTRY_FILE_ID, ENTRY_OFFSET};
-use tidegate_query::batch_bytes;
+use tidegate_query::{QueryCondition, batch_bytes};
 use tidegate_runtime::Job;
 use tidegate_telemetry::logs::{
-    EntryPositions, LogBatch, LogScan, LogScanAnswer, LogScanError, LogScanRequest, TimeRange,
+    EntryPositions, LogBatch, LogDirection, LogScan, LogScanAnswer, LogScanError, LogScanRequest, NO_TIME, TimeRange,
 };
 use tokio::time::Instant;
 
 use super::LogContext;
-use super::counting::{CountedSource, CountingInput, count_source};
+use super::counting::count_source;
+use super::counting::time_sql::{ceil_microseconds, floor_microseconds};
 use super::search::LogSearch;
-use super::statement::{RowSelection, build_query};
+use super::statement::build_query;
 use crate::log_sources::ResolvedSource;
 use crate::typed_rows::open_display_rows;
 
 /// The maximum number of rows that one call reads.
-pub(crate) const SCAN_ROWS_MAX: u64 = 100_000_000;
+const SCAN_ROWS_MAX: u64 = 100_000_000;
 /// The maximum size of the rows that one call reads, in memory.
-pub(crate) const SCAN_BYTES_MAX: u64 = 32 * 1024 * 1024 * 1024;
+const SCAN_BYTES_MAX: u64 = 32 * 1024 * 1024 * 1024;
 /// The maximum time that one call reads.
 const SCAN_TIME_MAX: Duration = Duration::from_secs(20);
 /// The kind of a database with a journal of systemd.
@@ -39,27 +40,59 @@ pub(crate) struct ScanOutcome {
     pub(crate) answer: LogScanAnswer,
     /// Why the scan ended before its end.
     pub(crate) partial: Option<String>,
-    /// The sources that cannot be read, with the reason.
+    /// The sources whose scan failed, with the reason.
     pub(crate) failures: Vec<(String, Error)>,
 }
 
-/// Which rows and columns are read.
-pub(crate) struct ScanInput<'a> {
-    pub(crate) request: LogScanRequest,
-    /// The fields that are read, besides the time.
-    pub(crate) fields: Vec<String>,
-    /// A range that is smaller than that of the request, where only these rows are needed.
-    pub(crate) range: TimeRange,
-    pub(crate) includes_no_time: bool,
-    /// Whether rows are needed that do not match the selections and conditions.
-    pub(crate) reads_all_rows: bool,
-    /// The maximum number of rows.
-    pub(crate) rows_max: u64,
-    pub(crate) search: &'a mut LogSearch,
+/// The search of one source.
+#[derive(Clone, Copy)]
+pub(super) struct SourceSearch<'a> {
+    pub(super) context: &'a LogContext,
+    pub(super) search: &'a LogSearch,
+    pub(super) request: &'a LogScanRequest,
+    pub(super) source: &'a ResolvedSource,
+    /// The columns of entries.
+    pub(super) columns: &'a [&'a str],
+    pub(super) rows: RowRange,
+    pub(super) job: &'a Arc<Job>,
+    pub(super) deadline: Instant,
+}
+
+/// Rows by their time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowRange {
+    pub(super) range: TimeRange,
+    /// Whether rows without a time belong to them although there is a range.
+    pub(super) includes_no_time: bool,
+}
+
+impl RowRange {
+    /// The rows that are read for `request`: if only a page after a cursor is needed, those that may come after it.
+    fn from_request(request: &LogScanRequest) -> Self {
+        let range = request.range;
+        let is_page_alone = request.facets.is_empty() && request.histogram.is_none() && request.patterns.is_none();
+        let cursor = request.page.as_ref().and_then(|page| page.cursor.as_ref()).filter(|_| is_page_alone);
+        let Some(cursor) = cursor.filter(|cursor| cursor.time() != NO_TIME) else {
+            return Self { range, includes_no_time: false };
+        };
+        let time = cursor.time();
+        match cursor.direction() {
+            LogDirection::Forward => {
+                let time = floor_microseconds(time);
+                let start = range.start.map_or(time, |start| start.max(time));
+                Self { range: TimeRange { start: Some(start), ..range }, includes_no_time: false }
+            }
+            LogDirection::Backward => {
+                let end = ceil_microseconds(time.saturating_add(1));
+                let end = range.end.map_or(end, |before| before.min(end));
+                let includes_no_time = range.is_unbounded();
+                Self { range: TimeRange { end: Some(end), ..range }, includes_no_time }
+            }
+        }
+    }
 }
 
 struct ScanBounds {
-    deadline: Instant,
     rows: u64,
     rows_max: u64,
     bytes: u64,
@@ -77,33 +110,30 @@ impl ScanBounds {
     }
 }
 
-/// Runs the scan. If a source fails, the others answer.
+/// Computes `request`, for which `fields` are read besides the time: over all rows, or over `sample` rows. If a source
+/// fails, the others answer.
 ///
 /// # Errors
 /// If no source can be read, or the request is refused.
-pub(crate) async fn run_scan(context: &LogContext, input: ScanInput<'_>, job: &Arc<Job>) -> Result<ScanOutcome, Error> {
-    let ScanInput { request, fields, range, includes_no_time, reads_all_rows, rows_max, search } = input;
-    let facet_fields: Vec<String> = request.facets.iter().map(|facet| facet.field.clone()).collect();
-    let mut scan = LogScan::new(request).map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
+pub(crate) async fn run_scan(
+    context: &LogContext,
+    search: &LogSearch,
+    request: &LogScanRequest,
+    fields: &[String],
+    sample: Option<u64>,
+    job: &Arc<Job>,
+) -> Result<ScanOutcome, Error> {
+    let mut scan =
+        LogScan::new(request.clone()).map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
     let deadline =
         (Instant::now() + SCAN_TIME_MAX).min(job.deadline().checked_sub(ANSWER_TIME).unwrap_or(job.deadline()));
-    let mut bounds = ScanBounds { deadline, rows: 0, rows_max, bytes: 0 };
-    let mut failures = std::mem::take(&mut search.failures);
-    let (resolved, unresolved) = (search.set.sources.len(), failures.len());
-    let mut partial = None;
-    let rows = RowSelection {
-        range,
-        includes_no_time,
-        selections: if reads_all_rows { &Default::default() } else { &search.selections },
-        excepted_fields: &facet_fields,
-        conditions: search.conditions.as_ref().filter(|_| !reads_all_rows),
-        further: None,
-    };
-    let request = (!reads_all_rows && rows_max == SCAN_ROWS_MAX).then(|| scan.request().clone());
-    let reader = SourceReader { context, search, job, rows, request };
+    let mut bounds = ScanBounds { rows: 0, rows_max: sample.unwrap_or(SCAN_ROWS_MAX), bytes: 0 };
+    let (mut failures, mut partial) = (Vec::new(), None);
+    let rows = RowRange::from_request(request);
     for source in &search.set.sources {
-        let columns = columns_to_read(search, source, &fields);
-        match reader.read(source, &columns, &mut scan, &mut bounds).await {
+        let columns = &columns_to_read(search, source, fields);
+        let of_source = SourceSearch { context, search, request, source, columns, rows, job, deadline };
+        match of_source.run(sample.is_none(), &mut scan, &mut bounds).await {
             Ok(None) => {}
             Ok(Some(reason)) => {
                 partial = Some(reason);
@@ -113,30 +143,11 @@ pub(crate) async fn run_scan(context: &LogContext, input: ScanInput<'_>, job: &A
             Err(error) => failures.push((source.name.clone(), error)),
         }
     }
-    match failures.first() {
-        Some((_, error)) if failures.len() - unresolved == resolved => Err(error.clone()),
-        _ => Ok(ScanOutcome { answer: scan.finish(), partial, failures }),
+    let has_failed = failures.len() == search.set.sources.len();
+    if let Some((_, error)) = search.failures.iter().chain(&failures).next().filter(|_| has_failed) {
+        return Err(error.clone());
     }
-}
-
-/// Scans a batch of a source with the names and positions of the call.
-fn push_batch(
-    search: &LogSearch,
-    source: &ResolvedSource,
-    batch: &RecordBatch,
-    push: impl FnOnce(&LogBatch<'_>) -> Result<(), LogScanError>,
-) -> Result<(), Error> {
-    let renamed = search.set.rename(source, batch)?;
-    let (files, offsets) = (numbers(&renamed, ENTRY_FILE_ID), numbers(&renamed, ENTRY_OFFSET));
-    let positions = match (&files, &offsets) {
-        (Some(files), Some(offsets)) => EntryPositions::InFiles { files, offsets },
-        // The files of a journal share one order. An offset alone may be that of any file.
-        (None, Some(offsets)) if source.database.kind() == JOURNAL => EntryPositions::Column(offsets),
-        _ => EntryPositions::RowHash,
-    };
-    push(&LogBatch { batch: &renamed, source: source.id(), positions, condition: None }).map_err(|error| {
-        Error::new(ErrorKind::Unavailable, format!("the log source {:?} cannot be searched: {error}", source.name))
-    })
+    Ok(ScanOutcome { answer: scan.finish(), partial, failures })
 }
 
 /// The columns of `source` that are read. Those with the position of an entry are read even if callers do not see them.
@@ -153,91 +164,71 @@ fn columns_to_read<'a>(search: &'a LogSearch, source: &'a ResolvedSource, fields
     columns
 }
 
-/// Reads the rows of sources.
-struct SourceReader<'a> {
-    context: &'a LogContext,
-    search: &'a LogSearch,
-    job: &'a Arc<Job>,
-    rows: RowSelection<'a>,
-    /// What the database may count itself.
-    request: Option<LogScanRequest>,
-}
-
-impl SourceReader<'_> {
-    /// Adds the rows of `source` to `scan`, counted or scanned; the reason if not all were.
-    async fn read(
-        &self,
-        source: &ResolvedSource,
-        columns: &[&str],
-        scan: &mut LogScan,
-        bounds: &mut ScanBounds,
-    ) -> Result<Option<String>, Error> {
-        let Some(counted) = self.count(source, columns, bounds.deadline).await? else {
-            return self.scan(source, (columns, &self.rows), scan, bounds).await;
-        };
+impl SourceSearch<'_> {
+    /// Adds the rows of the source to `scan`, counted or scanned; the reason if not all were.
+    async fn run(&self, may_count: bool, scan: &mut LogScan, bounds: &mut ScanBounds) -> Result<Option<String>, Error> {
+        let counted = if may_count { count_source(self).await? } else { None };
+        let Some(counted) = counted else { return self.scan(None, scan, bounds).await };
         scan.add_counts(&counted.counts);
         for batch in &counted.entries {
-            push_batch(self.search, source, batch, |input| scan.push_entries(input))?;
+            self.push_batch(batch, |input| scan.push_entries(input))?;
         }
-        let Some(uncountable) = counted.uncountable else { return Ok(None) };
-        let rest = RowSelection { further: Some(uncountable), ..self.rows.clone() };
-        self.scan(source, (columns, &rest), scan, bounds).await
+        match counted.uncountable {
+            None => Ok(None),
+            uncountable => self.scan(uncountable, scan, bounds).await,
+        }
     }
 
-    async fn count(
-        &self,
-        source: &ResolvedSource,
-        columns: &[&str],
-        deadline: Instant,
-    ) -> Result<Option<CountedSource>, Error> {
-        let Some(request) = &self.request else { return Ok(None) };
-        let RowSelection { range, includes_no_time, .. } = self.rows;
-        let input = CountingInput {
-            node: &self.context.node,
-            search: self.search,
-            source,
-            request,
-            range,
-            includes_no_time,
-            columns,
-            uniform_times: &self.context.uniform_times,
-            job: self.job,
-            deadline,
-        };
-        count_source(&input).await
-    }
-
+    /// Scans the rows, or those that meet a further condition.
     async fn scan(
         &self,
-        source: &ResolvedSource,
-        (columns, rows): (&[&str], &RowSelection<'_>),
+        further: Option<QueryCondition>,
         scan: &mut LogScan,
         bounds: &mut ScanBounds,
     ) -> Result<Option<String>, Error> {
-        let (search, job) = (self.search, self.job);
+        let Self { context, source, job, deadline, .. } = *self;
         let ended = || Some("the scan ended at its time limit".to_owned());
         let statement = async {
-            let spec = build_query(&search.set, source, columns, rows);
-            let statement = spec.render(&*source.database, job.principal()).await?;
-            open_display_rows(&self.context.node, &*source.database, &statement, job).await
+            let statement = build_query(self, further).render(&*source.database, job.principal()).await?;
+            open_display_rows(&context.node, &*source.database, &statement, job).await
         };
-        let Ok(opened) = tokio::time::timeout_at(bounds.deadline, statement).await else { return Ok(ended()) };
+        let Ok(opened) = tokio::time::timeout_at(deadline, statement).await else { return Ok(ended()) };
         let mut batches = opened?;
         loop {
             let next = tokio::select! {
                 biased;
                 () = job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
-                next = tokio::time::timeout_at(bounds.deadline, batches.next()) => next,
+                next = tokio::time::timeout_at(deadline, batches.next()) => next,
             };
             let Ok(next) = next else { return Ok(ended()) };
             let Some(batch) = next.transpose()? else { return Ok(None) };
-            push_batch(search, source, &batch, |input| scan.push(input))?;
+            self.push_batch(&batch, |input| scan.push(input))?;
             if let Some(reason) = bounds.count(&batch) {
                 // The last row may have been the last of all.
-                let is_last = matches!(tokio::time::timeout_at(bounds.deadline, batches.next()).await, Ok(None));
+                let is_last = matches!(tokio::time::timeout_at(deadline, batches.next()).await, Ok(None));
                 return Ok((!is_last).then_some(reason));
             }
         }
+    }
+
+    /// Scans a batch with the names and positions of the call.
+    fn push_batch(
+        &self,
+        batch: &RecordBatch,
+        push: impl FnOnce(&LogBatch<'_>) -> Result<(), LogScanError>,
+    ) -> Result<(), Error> {
+        let source = self.source;
+        let renamed = self.search.set.rename(source, batch)?;
+        let (files, offsets) = (numbers(&renamed, ENTRY_FILE_ID), numbers(&renamed, ENTRY_OFFSET));
+        let positions = match (&files, &offsets) {
+            (Some(files), Some(offsets)) => EntryPositions::InFiles { files, offsets },
+            // The files of a journal share one order. An offset alone may be that of any file.
+            (None, Some(offsets)) if source.database.kind() == JOURNAL => EntryPositions::Column(offsets),
+            _ => EntryPositions::RowHash,
+        };
+        push(&LogBatch { batch: &renamed, source: source.id(), positions, condition: None }).map_err(|error| {
+            Error::new(ErrorKind::Unavailable, format!("the log source {:?} cannot be searched: {error}", source.name))
+        })
     }
 }
 
@@ -262,7 +253,7 @@ mod tests {
     fn a_scan_ends_at_its_maximum_of_rows_and_bytes() {
         let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
         let batch = RecordBatch::try_from_iter([("number", numbers)]).unwrap();
-        let bounds = |rows_max, bytes| ScanBounds { deadline: Instant::now(), rows: 0, rows_max, bytes };
+        let bounds = |rows_max, bytes| ScanBounds { rows: 0, rows_max, bytes };
         let mut of_rows = bounds(6, 0);
         assert_eq!(of_rows.count(&batch), None);
         assert_eq!(of_rows.count(&batch).as_deref(), Some("the scan ended after 6 rows, its maximum"));

@@ -9,7 +9,7 @@ use tidegate_log_formats::ENTRY_TEXT;
 use tidegate_query::{QueryCondition, QuerySpec, StableHasher};
 use tidegate_runtime::Job;
 use tidegate_telemetry::logs::{
-    FieldSelections, LogCondition, QueryNode, SearchColumns, TextQuery, TimeRange, TimeRangeError,
+    FieldSelections, LogCondition, LogScanRequest, QueryNode, SearchColumns, TextQuery, TimeRange, TimeRangeError,
 };
 
 use super::LogContext;
@@ -118,6 +118,18 @@ pub(crate) fn violation(path: impl Into<String>, message: impl Into<String>) -> 
 }
 
 impl LogSearch {
+    /// A scan of the rows that match, which computes nothing yet.
+    pub(super) fn request(&self) -> LogScanRequest {
+        LogScanRequest {
+            time_column: self.set.time.clone(),
+            message_column: self.set.message.clone(),
+            range: self.range,
+            condition: self.condition.clone(),
+            selections: self.selections.clone(),
+            ..LogScanRequest::default()
+        }
+    }
+
     /// The fields that its condition and its selections read.
     pub(super) fn filter_fields(&self) -> Vec<String> {
         let selected = self.selections.iter().map(|(field, _)| field.to_owned());

@@ -2,51 +2,33 @@
 
 use tidegate_query::{ComparisonOperator, Operand, QueryCondition, QuerySpec, Selection};
 use tidegate_sql::{Parameter, SqlDialect};
-use tidegate_telemetry::logs::{FieldSelections, NO_TIME, TimeRange, format_time};
+use tidegate_telemetry::logs::{NO_TIME, format_time};
 
-use crate::log_sources::{FieldKind, ResolvedSource, SourceSet};
+use super::scan::{RowRange, SourceSearch};
+use crate::log_sources::{FieldKind, ResolvedSource};
 
 /// PostgreSQL has times to the microsecond.
 const NANOS_PER_MICROSECOND: i64 = 1_000;
 /// The values of a selection that become a part of the statement.
 pub(super) const PUSHED_VALUES_MAX: usize = 200;
 
-/// What the rows of a source must be.
-#[derive(Clone)]
-pub(crate) struct RowSelection<'a> {
-    /// The range of time.
-    pub(crate) range: TimeRange,
-    /// Whether rows without a time are needed although there is a range.
-    pub(crate) includes_no_time: bool,
-    /// The selections that apply to everything that is computed.
-    pub(crate) selections: &'a FieldSelections,
-    /// The fields whose selections do not apply to everything.
-    pub(crate) excepted_fields: &'a [String],
-    /// The caller's conditions.
-    pub(crate) conditions: Option<&'a QueryCondition>,
-    /// A further condition.
-    pub(crate) further: Option<QueryCondition>,
-}
-
-/// The query for the columns `columns` of `source`.
-pub(crate) fn build_query(
-    set: &SourceSet,
-    source: &ResolvedSource,
-    columns: &[&str],
-    rows: &RowSelection<'_>,
-) -> QuerySpec {
-    let filters = rows.conditions.cloned().into_iter().chain(time_filter(source, rows));
-    let filters = filters.chain(selection_filters(set, source, rows)).chain(rows.further.clone());
+/// The query for the rows of a source that may match and meet `further`; with a context, for all rows of the range.
+pub(super) fn build_query(input: &SourceSearch<'_>, further: Option<QueryCondition>) -> QuerySpec {
+    let (conditions, selections) = match input.request.context {
+        Some(_) => (None, Vec::new()),
+        None => (input.search.conditions.clone(), selection_filters(input)),
+    };
+    let filters = conditions.into_iter().chain(time_filter(input.source, input.rows)).chain(selections).chain(further);
     QuerySpec {
-        select: columns.iter().copied().map(Selection::column).collect(),
+        select: input.columns.iter().copied().map(Selection::column).collect(),
         filter: QueryCondition::all(filters.collect()),
         limit: QuerySpec::UNLIMITED,
-        ..QuerySpec::new(&source.table)
+        ..QuerySpec::new(&input.source.table)
     }
 }
 
 /// The range of time, where the database compares the column as a time.
-fn time_filter(source: &ResolvedSource, rows: &RowSelection<'_>) -> Option<QueryCondition> {
+fn time_filter(source: &ResolvedSource, rows: RowRange) -> Option<QueryCondition> {
     let name = &source.columns.time;
     let kind = source.columns.columns.iter().find(|column| column.name == *name)?.kind;
     let has_times = source.database.dialect() != SqlDialect::Sqlite;
@@ -76,22 +58,19 @@ fn time_filter(source: &ResolvedSource, rows: &RowSelection<'_>) -> Option<Query
     Some(QueryCondition::Or(vec![bounded, is_null]))
 }
 
-/// The selections of text columns.
-pub(super) fn selection_filters(
-    set: &SourceSet,
-    source: &ResolvedSource,
-    rows: &RowSelection<'_>,
-) -> Vec<QueryCondition> {
+/// The selections of text columns that apply to everything that is computed.
+pub(super) fn selection_filters(input: &SourceSearch<'_>) -> Vec<QueryCondition> {
+    let SourceSearch { search, request, source, .. } = *input;
     let mut filters = Vec::new();
-    for (field, values) in rows.selections.iter() {
+    for (field, values) in search.selections.iter() {
         let values_sorted = values.to_sorted();
         if values.selects_missing()
             || values_sorted.len() > PUSHED_VALUES_MAX
-            || rows.excepted_fields.iter().any(|excepted| excepted == field)
+            || request.facets.iter().any(|facet| facet.field == field)
         {
             continue;
         }
-        let Some((_, column)) = set.fields(source).find(|(name, _)| *name == field) else { continue };
+        let Some((_, column)) = search.set.fields(source).find(|(name, _)| *name == field) else { continue };
         // In SQLite, an integer in a column without a type is no text, although its display form may be equal.
         let is_sqlite = source.database.dialect() == SqlDialect::Sqlite;
         if column.kind != FieldKind::Text || is_sqlite && !has_text_affinity(&column.type_name) {

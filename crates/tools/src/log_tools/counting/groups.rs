@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use arrow::array::RecordBatch;
 use tidegate_query::{AggregateFunction, GroupKey, QueryCondition, QuerySpec, Selection, SortKey};
 use tidegate_telemetry::logs::{
-    BarWidth, CountedBar, CountedValues, FACET_DISTINCT_MAX, FacetRequest, MISSING, RareValues, TimeRange,
-    display_value,
+    BarWidth, CountedBar, CountedValues, FACET_DISTINCT_MAX, FacetRequest, MISSING, RareValues, display_value,
 };
 
 use super::column_sql::ColumnSql;
 use super::filters::{SourceField, SourceFilters, source_field};
 use super::statements::{Obstacle, count_rows, counts, expression, group_key, named_column, times};
-use super::{Counting, CountingInput, FIRST, ROWS};
+use super::{Counting, FIRST, ROWS};
+use crate::log_tools::scan::{RowRange, SourceSearch};
 
 /// The maximum number of groups of a histogram.
 const BAR_GROUPS_MAX: u64 = 200_000;
@@ -23,15 +23,8 @@ const UNIT: &str = "time_unit";
 const DISTINCT: &str = "distinct_values";
 const TOTAL: &str = "total_rows";
 
-/// The range of the rows that are counted.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct CountedRange {
-    pub(super) range: TimeRange,
-    pub(super) includes_no_time: bool,
-}
-
 /// Leaves rows to the scan whose values a database groups with others. `Err` if a field cannot be grouped.
-pub(super) fn require_own_groups(input: &CountingInput<'_>, filters: &mut SourceFilters) -> Result<(), Obstacle> {
+pub(super) fn require_own_groups(input: &SourceSearch<'_>, filters: &mut SourceFilters) -> Result<(), Obstacle> {
     let series = input.request.histogram.iter().filter_map(|histogram| histogram.field.as_deref());
     for field in input.request.facets.iter().map(|facet| facet.field.as_str()).chain(series) {
         if let SourceField::Column(column) = find_field(input, field)? {
@@ -41,7 +34,7 @@ pub(super) fn require_own_groups(input: &CountingInput<'_>, filters: &mut Source
     Ok(())
 }
 
-fn find_field(input: &CountingInput<'_>, field: &str) -> Result<SourceField, Obstacle> {
+fn find_field(input: &SourceSearch<'_>, field: &str) -> Result<SourceField, Obstacle> {
     source_field(&input.search.set, input.source, field).ok_or(Obstacle::NotCountable)
 }
 
@@ -49,13 +42,13 @@ fn find_field(input: &CountingInput<'_>, field: &str) -> Result<SourceField, Obs
 pub(super) async fn count_values(
     counting: &Counting<'_>,
     facet: &FacetRequest,
-    rows: CountedRange,
+    rows: RowRange,
 ) -> Result<CountedValues, Obstacle> {
     let conditions = counting.filters.matching(Some(&facet.field), counting.time_condition(rows)?);
-    let column = match find_field(counting.input, &facet.field)? {
+    let column = match find_field(&counting.input, &facet.field)? {
         SourceField::Constant(value) => {
-            let spec = counting.statements.query(conditions, vec![count_rows()]);
-            let batches = counting.statements.read(&spec).await?;
+            let spec = counting.input.query(conditions, vec![count_rows()]);
+            let batches = counting.input.read(&spec).await?;
             let rows = batches.iter().find_map(|batch| counts(batch, ROWS)?.first().copied());
             let value = value.unwrap_or_else(|| MISSING.to_owned());
             let values = vec![(value, rows.ok_or(Obstacle::NotCountable)?)];
@@ -64,7 +57,7 @@ pub(super) async fn count_values(
         SourceField::Column(column) => column,
     };
     let spec = values_query(counting, &column, conditions);
-    let batches = counting.statements.read(&spec).await?;
+    let batches = counting.input.read(&spec).await?;
     let (mut values, mut distinct, mut total) = (Vec::new(), 0, 0);
     for batch in &batches {
         let read = || {
@@ -93,7 +86,7 @@ fn values_query(counting: &Counting<'_>, field: &ColumnSql, conditions: Vec<Quer
     select.push(count_rows());
     select.push(expression("count(*) OVER ()", DISTINCT));
     select.push(expression("CAST(sum(count(*)) OVER () AS bigint)", TOTAL));
-    let mut spec = counting.statements.query(conditions, select);
+    let mut spec = counting.input.query(conditions, select);
     spec.group_by = group_by;
     spec.order_by = vec![SortKey { column: ROWS.to_owned(), descending: Some(true) }];
     spec.limit = FACET_DISTINCT_MAX as u64 - 1;
@@ -111,11 +104,11 @@ fn value_groups(field: &ColumnSql) -> (Vec<GroupKey>, Vec<Selection>) {
 pub(super) async fn count_bars(
     counting: &Counting<'_>,
     matched_times: Option<(i64, i64)>,
-    rows: CountedRange,
+    rows: RowRange,
 ) -> Result<Vec<CountedBar>, Obstacle> {
     let Some(histogram) = &counting.input.request.histogram else { return Ok(Vec::new()) };
     let field = match &histogram.field {
-        Some(field) => Some(find_field(counting.input, field)?),
+        Some(field) => Some(find_field(&counting.input, field)?),
         None => None,
     };
     let range = counting.input.request.range;
@@ -139,10 +132,10 @@ pub(super) async fn count_bars(
         group_by.extend(keys);
         select.extend(values);
     }
-    let mut spec = counting.statements.query(conditions, select);
+    let mut spec = counting.input.query(conditions, select);
     spec.group_by = group_by;
     spec.limit = BAR_GROUPS_MAX;
-    let batches = counting.statements.read(&spec).await?;
+    let batches = counting.input.read(&spec).await?;
     if batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>() > BAR_GROUPS_MAX {
         return Err(Obstacle::NotCountable);
     }

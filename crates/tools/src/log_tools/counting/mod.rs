@@ -13,28 +13,24 @@ mod text_match;
 pub(super) mod time_sql;
 mod uniform_times;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use tidegate_core::Error;
 use tidegate_query::{AggregateFunction, QueryCondition, Selection};
-use tidegate_runtime::Job;
 use tidegate_sql::SqlDialect;
-use tidegate_telemetry::logs::{CountedRows, CountedValues, LogScanRequest, TimeRange, borrowed_text};
+use tidegate_telemetry::logs::{CountedRows, CountedValues, TimeRange, borrowed_text};
 use tokio::time::Instant;
 
 use self::filters::{SourceFilters, time_filter};
 use self::newest::PageRows;
-use self::statements::{Obstacle, SourceStatements, count_rows, counts, named_column, times};
+use self::statements::{Obstacle, count_rows, counts, named_column, times};
 use self::time_sql::TimeSql;
 pub(super) use self::uniform_times::UniformTimes;
 use self::uniform_times::{TableVersion, find_version};
-use super::search::LogSearch;
-use super::statement::{RowSelection, selection_filters};
-use crate::log_sources::ResolvedSource;
-use crate::tool_context::ToolContext;
+use super::scan::{RowRange, SourceSearch};
+use super::statement::selection_filters;
 
 /// The time in which a database must have counted, so that enough is left for a scan.
 const COUNTING_TIME_MAX: Duration = Duration::from_secs(10);
@@ -49,22 +45,6 @@ const TIMES: &str = "counted_times";
 const FIRST: &str = "first_time";
 const LAST: &str = "last_time";
 
-/// What is counted.
-pub(super) struct CountingInput<'a> {
-    pub(super) node: &'a ToolContext,
-    pub(super) search: &'a LogSearch,
-    pub(super) source: &'a ResolvedSource,
-    pub(super) request: &'a LogScanRequest,
-    /// The range of the rows that count: that of the request, or what a cursor leaves of it.
-    pub(super) range: TimeRange,
-    pub(super) includes_no_time: bool,
-    /// The columns of entries.
-    pub(super) columns: &'a [&'a str],
-    pub(super) uniform_times: &'a UniformTimes,
-    pub(super) job: &'a Arc<Job>,
-    pub(super) deadline: Instant,
-}
-
 /// What a database counted of a source.
 pub(super) struct CountedSource {
     pub(super) counts: CountedRows,
@@ -78,15 +58,14 @@ pub(super) struct CountedSource {
 ///
 /// # Errors
 /// If the call was cancelled.
-pub(super) async fn count_source(input: &CountingInput<'_>) -> Result<Option<CountedSource>, Error> {
+pub(super) async fn count_source(input: &SourceSearch<'_>) -> Result<Option<CountedSource>, Error> {
     let is_countable = input.request.patterns.is_none() && input.request.context.is_none();
     if !is_countable || input.job.redactor().is_some() || !counts_fast(input).await {
         return Ok(None);
     }
-    let deadline = input.deadline.min(Instant::now() + COUNTING_TIME_MAX);
-    let statements = SourceStatements { node: input.node, source: input.source, job: input.job, deadline };
+    let input = SourceSearch { deadline: input.deadline.min(Instant::now() + COUNTING_TIME_MAX), ..*input };
     for attempt in 0..ATTEMPTS_MAX {
-        match Counting::prepare(input, &statements, attempt == 0).await {
+        match Counting::prepare(input, attempt == 0).await {
             Ok(counting) => match counting.run().await {
                 Ok(Some(counted)) => return Ok(Some(counted)),
                 // The table changed between two statements.
@@ -103,14 +82,14 @@ pub(super) async fn count_source(input: &CountingInput<'_>) -> Result<Option<Cou
 
 /// Whether several statements take less time than one scan. The embedded engine reads text files as a whole for each
 /// statement; it knows the number of rows of the other files, on the nodes of a network too.
-async fn counts_fast(input: &CountingInput<'_>) -> bool {
+async fn counts_fast(input: &SourceSearch<'_>) -> bool {
     let database = &input.source.database;
     match database.dialect() {
         SqlDialect::Postgres => true,
         // SQLite sorts all rows for each group, which takes more time than a scan of them.
         SqlDialect::Sqlite => {
             let request = input.request;
-            let is_filtered = !input.range.is_unbounded()
+            let is_filtered = !input.rows.range.is_unbounded()
                 || request.condition.is_some()
                 || !request.selections.is_empty()
                 || input.search.conditions.is_some();
@@ -126,8 +105,7 @@ async fn counts_fast(input: &CountingInput<'_>) -> bool {
 
 /// The counting of one source.
 struct Counting<'a> {
-    input: &'a CountingInput<'a>,
-    statements: &'a SourceStatements<'a>,
+    input: SourceSearch<'a>,
     filters: SourceFilters,
     time: TimeSql,
     /// The version of the table in which all times have the form of `time`; otherwise `filters` check each of them.
@@ -143,40 +121,36 @@ struct Matches {
 }
 
 impl<'a> Counting<'a> {
-    async fn prepare(
-        input: &'a CountingInput<'a>,
-        statements: &'a SourceStatements<'a>,
-        trusts_version: bool,
-    ) -> Result<Self, Obstacle> {
+    async fn prepare(input: SourceSearch<'a>, trusts_version: bool) -> Result<Self, Obstacle> {
         let mut filters = SourceFilters::new(input.search, input.source).ok_or(Obstacle::NotCountable)?;
-        let time = find_time(input.source, statements).await?;
+        let time = find_time(&input).await?;
         let mut version = None;
         if let Some(form) = time.has_form() {
             version = match trusts_version {
-                true => input.uniform_times.check(input, statements, &time, &form).await?,
+                true => input.context.uniform_times.check(&input, &time, &form).await?,
                 false => None,
             };
             if version.is_none() {
                 filters.require(form);
             }
         }
-        groups::require_own_groups(input, &mut filters)?;
-        Ok(Self { input, statements, filters, time, version })
+        groups::require_own_groups(&input, &mut filters)?;
+        Ok(Self { input, filters, time, version })
     }
 
     /// `None` if the table changed meanwhile.
     async fn run(&self) -> Result<Option<CountedSource>, Obstacle> {
-        let request = self.input.request;
+        let (request, range) = (self.input.request, self.input.rows.range);
         let is_covered = self.is_covered().await?;
-        let includes_no_time = self.input.range.is_unbounded() || self.input.includes_no_time;
+        let includes_no_time = range.is_unbounded() || self.input.rows.includes_no_time;
         let all_rows = match is_covered {
-            true => groups::CountedRange { range: TimeRange::default(), includes_no_time: true },
-            false => groups::CountedRange { range: self.input.range, includes_no_time },
+            true => RowRange { range: TimeRange::default(), includes_no_time: true },
+            false => RowRange { range, includes_no_time },
         };
         let matches = self.count_matches(all_rows).await?;
         // Rows that were added since are newer than the last match, as a rule.
         let rows = match matches.times.filter(|_| !is_covered) {
-            Some((_, last)) => groups::CountedRange { range: until(self.input.range, last), includes_no_time },
+            Some((_, last)) => RowRange { range: until(range, last), includes_no_time },
             None => all_rows,
         };
         let mut facets: Vec<CountedValues> = Vec::with_capacity(request.facets.len());
@@ -200,18 +174,13 @@ impl<'a> Counting<'a> {
             Some(page) => {
                 let last = matches.times.map(|(_, last)| last);
                 let range = last.map_or(request.range, |last| until(request.range, last));
-                let includes_no_time = request.range.is_unbounded();
-                let (time, time_column) = (&self.time, self.input.source.columns.time.as_str());
-                let columns = self.input.columns;
                 let has_no_index = self.input.source.database.dialect() == SqlDialect::DataFusion;
-                let density = has_no_index.then_some(matches);
-                let rows = PageRows { page, range, includes_no_time, time, time_column, columns, density };
-                rows.read(self.statements, &self.filters).await?
+                PageRows { counting: self, page, range, density: has_no_index.then_some(matches) }.read().await?
             }
             None => Vec::new(),
         };
         let seen_times = self.seen_times(matches).await?;
-        if self.version.is_some() && find_version(self.input).await != self.version {
+        if self.version.is_some() && find_version(&self.input).await != self.version {
             return Ok(None);
         }
         let counts =
@@ -222,29 +191,30 @@ impl<'a> Counting<'a> {
     /// Whether all rows of the table are in the range. The embedded engine knows this from the statistics of its files,
     /// and takes as long for a comparison of each time as for the counting.
     async fn is_covered(&self) -> Result<bool, Obstacle> {
-        let Self { input, statements, .. } = self;
-        if input.range.is_unbounded() || input.source.database.dialect() != SqlDialect::DataFusion {
+        let input = &self.input;
+        if input.rows.range.is_unbounded() || input.source.database.dialect() != SqlDialect::DataFusion {
             return Ok(false);
         }
         let with_time = Selection::aggregate(AggregateFunction::Count, &input.source.columns.time, TIMES);
         let mut select = vec![count_rows(), with_time];
         select.extend(self.first_and_last());
-        let batches = statements.read(&statements.query(Vec::new(), select)).await?;
+        let batches = input.read(&input.query(Vec::new(), select)).await?;
         let batch = batches.iter().find(|batch| batch.num_rows() == 1).ok_or(Obstacle::NotCountable)?;
         let (all, with_time) = (counts(batch, ROWS), counts(batch, TIMES));
         let times = first_and_last_of(batch)?;
         Ok(all.is_some()
             && all == with_time
             && times.is_some_and(|(first, last)| {
-                input.range.start.is_none_or(|start| start <= first) && input.range.end.is_none_or(|end| last < end)
+                let TimeRange { start, end } = input.rows.range;
+                start.is_none_or(|start| start <= first) && end.is_none_or(|end| last < end)
             }))
     }
 
-    async fn count_matches(&self, rows: groups::CountedRange) -> Result<Matches, Obstacle> {
+    async fn count_matches(&self, rows: RowRange) -> Result<Matches, Obstacle> {
         let conditions = self.filters.matching(None, self.time_condition(rows)?);
         let mut select = vec![count_rows()];
         select.extend(self.first_and_last());
-        let batches = self.statements.read(&self.statements.query(conditions, select)).await?;
+        let batches = self.input.read(&self.input.query(conditions, select)).await?;
         let batch = batches.iter().find(|batch| batch.num_rows() == 1).ok_or(Obstacle::NotCountable)?;
         let counted = counts(batch, ROWS).and_then(|rows| rows.first().copied()).ok_or(Obstacle::NotCountable)?;
         Ok(Matches { rows: counted, times: first_and_last_of(batch)? })
@@ -252,25 +222,15 @@ impl<'a> Counting<'a> {
 
     /// The times of the rows that a scan would read.
     async fn seen_times(&self, matches: Matches) -> Result<Option<(i64, i64)>, Obstacle> {
-        let range = self.input.range;
-        let is_needed = range.start.is_none() || range.end.is_none() || matches.rows == 0;
+        let TimeRange { start, end } = self.input.rows.range;
+        let is_needed = start.is_none() || end.is_none() || matches.rows == 0;
         if !is_needed || !self.filters.is_selective() {
             return Ok(matches.times);
         }
-        let excepted: Vec<String> = self.input.request.facets.iter().map(|facet| facet.field.clone()).collect();
-        let selected = RowSelection {
-            range,
-            includes_no_time: false,
-            selections: &self.input.search.selections,
-            excepted_fields: &excepted,
-            conditions: None,
-            further: None,
-        };
-        let rows = groups::CountedRange { range, includes_no_time: self.input.includes_no_time };
-        let mut conditions = self.filters.countable_rows(self.time_condition(rows)?);
-        conditions.extend(selection_filters(&self.input.search.set, self.input.source, &selected));
-        let spec = self.statements.query(conditions, self.first_and_last().to_vec());
-        let batches = self.statements.read(&spec).await?;
+        let mut conditions = self.filters.countable_rows(self.time_condition(self.input.rows)?);
+        conditions.extend(selection_filters(&self.input));
+        let spec = self.input.query(conditions, self.first_and_last().to_vec());
+        let batches = self.input.read(&spec).await?;
         batches.iter().find(|batch| batch.num_rows() == 1).map_or(Ok(None), first_and_last_of)
     }
 
@@ -279,7 +239,7 @@ impl<'a> Counting<'a> {
         [of_time(AggregateFunction::Min, FIRST), of_time(AggregateFunction::Max, LAST)]
     }
 
-    fn time_condition(&self, rows: groups::CountedRange) -> Result<Option<QueryCondition>, Obstacle> {
+    fn time_condition(&self, rows: RowRange) -> Result<Option<QueryCondition>, Obstacle> {
         let condition = time_filter(&self.time, rows.range).ok_or(Obstacle::NotCountable)?;
         Ok(match condition {
             Some(bounded) if rows.includes_no_time => Some(QueryCondition::Or(vec![bounded, self.time.is_null()])),
@@ -302,7 +262,8 @@ fn first_and_last_of(batch: &RecordBatch) -> Result<Option<(i64, i64)>, Obstacle
 }
 
 /// The time of a source. In SQLite, it has the form of most of the first rows.
-async fn find_time(source: &ResolvedSource, statements: &SourceStatements<'_>) -> Result<TimeSql, Obstacle> {
+async fn find_time(input: &SourceSearch<'_>) -> Result<TimeSql, Obstacle> {
+    let source = input.source;
     let name = &source.columns.time;
     let dialect = source.database.dialect();
     if dialect != SqlDialect::Sqlite {
@@ -310,9 +271,9 @@ async fn find_time(source: &ResolvedSource, statements: &SourceStatements<'_>) -
         return found.and_then(|column| TimeSql::timestamp(dialect, name, column.kind)).ok_or(Obstacle::NotCountable);
     }
     let has_time = column_sql::plain(format!("{} IS NOT NULL", dialect.quote_identifier(name)));
-    let mut spec = statements.query(vec![has_time], vec![Selection::column(name)]);
+    let mut spec = input.query(vec![has_time], vec![Selection::column(name)]);
     spec.limit = SAMPLED_TIMES;
-    let batches = statements.read(&spec).await?;
+    let batches = input.read(&spec).await?;
     let mut forms: Vec<(TimeSql, usize)> = Vec::new();
     for values in batches.iter().filter_map(|batch| named_column(batch, name)) {
         for row in 0..values.len() {

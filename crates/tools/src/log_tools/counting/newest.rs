@@ -10,10 +10,9 @@ use arrow::array::RecordBatch;
 use tidegate_query::{QueryCondition, Selection, SortKey};
 use tidegate_telemetry::logs::{LogDirection, NO_TIME, PageRequest, TimeRange};
 
-use super::Matches;
-use super::filters::SourceFilters;
-use super::statements::{Obstacle, SourceStatements, times};
-use super::time_sql::{TimeSql, ceil_microseconds, floor_microseconds};
+use super::statements::{Obstacle, times};
+use super::time_sql::{ceil_microseconds, floor_microseconds};
+use super::{Counting, Matches};
 
 /// The entry after the page is searched in a range that has so many times as many entries if they are evenly spread.
 const SPARE_ENTRIES: u64 = 4;
@@ -24,41 +23,33 @@ const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
 /// Which entries are read.
 pub(super) struct PageRows<'a> {
+    pub(super) counting: &'a Counting<'a>,
     pub(super) page: &'a PageRequest,
-    /// The range of the search.
+    /// The range of the search up to its last match.
     pub(super) range: TimeRange,
-    /// Whether the range has no bounds, so that entries without a time match.
-    pub(super) includes_no_time: bool,
-    pub(super) time: &'a TimeSql,
-    /// The name of the column with the time.
-    pub(super) time_column: &'a str,
-    pub(super) columns: &'a [&'a str],
     /// What matches, for the size of small ranges; `None` if the database finds the newest rows by an index.
     pub(super) density: Option<Matches>,
 }
 
 impl PageRows<'_> {
     /// The rows among which are those of the page and, if there are further ones, one more.
-    pub(super) async fn read(
-        &self,
-        statements: &SourceStatements<'_>,
-        filters: &SourceFilters,
-    ) -> Result<Vec<RecordBatch>, Obstacle> {
+    pub(super) async fn read(&self) -> Result<Vec<RecordBatch>, Obstacle> {
+        let Counting { input, filters, time, .. } = self.counting;
         let cursor = self.page.cursor.as_ref().map(|cursor| cursor.time());
         if cursor == Some(NO_TIME) {
             return Err(Obstacle::NotCountable);
         }
-        let boundary = self.boundary(statements, filters, cursor).await?;
+        let boundary = self.boundary(cursor).await?;
         let (range, includes_no_time) = self.range_up_to(boundary, cursor);
-        let in_range = self.time.is_in(range).ok_or(Obstacle::NotCountable)?;
-        let time = match includes_no_time {
+        let in_range = time.is_in(range).ok_or(Obstacle::NotCountable)?;
+        let in_time = match includes_no_time {
             true if range.is_unbounded() => None,
-            true => Some(QueryCondition::Or(vec![in_range, self.time.is_null()])),
+            true => Some(QueryCondition::Or(vec![in_range, time.is_null()])),
             false => Some(in_range),
         };
-        let select = self.columns.iter().copied().map(Selection::column).collect();
-        let spec = statements.query(filters.matching(None, time), select);
-        let batches = statements.read(&spec).await?;
+        let select = input.columns.iter().copied().map(Selection::column).collect();
+        let spec = input.query(filters.matching(None, in_time), select);
+        let batches = input.read(&spec).await?;
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         // Rows were deleted in between.
         if boundary.is_some() && rows <= self.page.limit {
@@ -68,12 +59,7 @@ impl PageRows<'_> {
     }
 
     /// The time of the entry after as many as a page has; `None` if there are fewer.
-    async fn boundary(
-        &self,
-        statements: &SourceStatements<'_>,
-        filters: &SourceFilters,
-        cursor: Option<i64>,
-    ) -> Result<Option<i64>, Obstacle> {
+    async fn boundary(&self, cursor: Option<i64>) -> Result<Option<i64>, Obstacle> {
         let mut range = self.range;
         match (self.page.direction, cursor) {
             (LogDirection::Backward, Some(time)) => {
@@ -90,11 +76,11 @@ impl PageRows<'_> {
             return Ok(None);
         }
         for smaller in self.smaller_ranges(range) {
-            if let Some(found) = self.boundary_within(smaller, statements, filters).await? {
+            if let Some(found) = self.boundary_within(smaller).await? {
                 return Ok(Some(found));
             }
         }
-        self.boundary_within(range, statements, filters).await
+        self.boundary_within(range).await
     }
 
     /// Parts of `range` from its end where the page begins, each larger than the one before.
@@ -130,22 +116,19 @@ impl PageRows<'_> {
     }
 
     /// The time of the entry after as many as a page has, if `range` has so many.
-    async fn boundary_within(
-        &self,
-        range: TimeRange,
-        statements: &SourceStatements<'_>,
-        filters: &SourceFilters,
-    ) -> Result<Option<i64>, Obstacle> {
-        let time = self.time.is_in(range).ok_or(Obstacle::NotCountable)?;
-        let mut spec = statements.query(filters.matching(None, Some(time)), vec![Selection::column(self.time_column)]);
+    async fn boundary_within(&self, range: TimeRange) -> Result<Option<i64>, Obstacle> {
+        let Counting { input, filters, time, .. } = self.counting;
+        let time_column = input.source.columns.time.as_str();
+        let time = time.is_in(range).ok_or(Obstacle::NotCountable)?;
+        let mut spec = input.query(filters.matching(None, Some(time)), vec![Selection::column(time_column)]);
         let descending = Some(self.page.direction == LogDirection::Backward);
-        spec.order_by = vec![SortKey { column: self.time_column.to_owned(), descending }];
+        spec.order_by = vec![SortKey { column: time_column.to_owned(), descending }];
         spec.offset = self.page.limit as u64;
         // The statement returns one row more.
         spec.limit = 0;
-        let batches = statements.read(&spec).await?;
+        let batches = input.read(&spec).await?;
         let Some(batch) = batches.iter().find(|batch| batch.num_rows() > 0) else { return Ok(None) };
-        let found = times(batch, self.time_column).ok_or(Obstacle::NotCountable)?;
+        let found = times(batch, time_column).ok_or(Obstacle::NotCountable)?;
         found.first().copied().flatten().map(Some).ok_or(Obstacle::NotCountable)
     }
 
@@ -166,6 +149,7 @@ impl PageRows<'_> {
             LogDirection::Backward => boundary.is_none(),
             LogDirection::Forward => cursor.is_none(),
         };
-        (range, self.includes_no_time && reaches_no_time)
+        // Without bounds, entries without a time match.
+        (range, self.counting.input.request.range.is_unbounded() && reaches_no_time)
     }
 }

@@ -1,20 +1,15 @@
 //! Statements over one source, and their rows in memory.
 
-use std::sync::Arc;
-
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use futures::StreamExt;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{AggregateFunction, GroupKey, NamedExpression, QueryCondition, QuerySpec, Selection, batch_bytes};
-use tidegate_runtime::Job;
 use tidegate_telemetry::logs::time_column;
-use tokio::time::Instant;
 
 use super::ROWS;
-use crate::log_sources::ResolvedSource;
-use crate::tool_context::ToolContext;
+use crate::log_tools::scan::SourceSearch;
 use crate::typed_rows::open_display_rows;
 
 /// The maximum size of the rows of one statement.
@@ -28,15 +23,7 @@ pub(super) enum Obstacle {
     Ended(Error),
 }
 
-/// Runs statements over one source.
-pub(super) struct SourceStatements<'a> {
-    pub(super) node: &'a ToolContext,
-    pub(super) source: &'a ResolvedSource,
-    pub(super) job: &'a Arc<Job>,
-    pub(super) deadline: Instant,
-}
-
-impl SourceStatements<'_> {
+impl SourceSearch<'_> {
     /// A query for the rows with `conditions`.
     pub(super) fn query(&self, conditions: Vec<QueryCondition>, select: Vec<Selection>) -> QuerySpec {
         let filter = QueryCondition::all(conditions);
@@ -57,7 +44,7 @@ impl SourceStatements<'_> {
     async fn read_all(&self, spec: &QuerySpec) -> Result<Option<Vec<RecordBatch>>, Error> {
         let database = &*self.source.database;
         let statement = spec.render(database, self.job.principal()).await?;
-        let mut rows = open_display_rows(self.node, database, &statement, self.job).await?;
+        let mut rows = open_display_rows(&self.context.node, database, &statement, self.job).await?;
         let (mut batches, mut bytes) = (Vec::new(), 0);
         while let Some(batch) = rows.next().await.transpose()? {
             bytes += batch_bytes(&batch);

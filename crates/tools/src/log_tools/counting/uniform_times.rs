@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tidegate_query::QueryCondition;
 
-use super::statements::{Obstacle, SourceStatements, count_rows, counts};
+use super::ROWS;
+use super::statements::{Obstacle, count_rows, counts};
 use super::time_sql::TimeSql;
-use super::{CountingInput, ROWS};
+use crate::log_tools::scan::SourceSearch;
 
 /// The maximum number of tables that are remembered.
 const TABLES_MAX: usize = 256;
@@ -30,8 +31,7 @@ impl UniformTimes {
     /// The version in which all times of the table have `form`; `None` if this is not known.
     pub(super) async fn check(
         &self,
-        input: &CountingInput<'_>,
-        statements: &SourceStatements<'_>,
+        input: &SourceSearch<'_>,
         time: &TimeSql,
         form: &QueryCondition,
     ) -> Result<Option<TableVersion>, Obstacle> {
@@ -43,7 +43,7 @@ impl UniformTimes {
         }
         let started = Instant::now();
         let others = QueryCondition::Not(Box::new(form.clone()));
-        let batches = statements.read(&statements.query(vec![others], vec![count_rows()])).await?;
+        let batches = input.read(&input.query(vec![others], vec![count_rows()])).await?;
         let others = batches.iter().find_map(|batch| counts(batch, ROWS)?.first().copied());
         if others != Some(0) || started.elapsed() < FILE_TIME_STEP {
             return Ok(None);
@@ -58,7 +58,7 @@ impl UniformTimes {
 }
 
 /// The version of the table; `None` where it does not show each change, as under row policies.
-pub(super) async fn find_version(input: &CountingInput<'_>) -> Option<TableVersion> {
+pub(super) async fn find_version(input: &SourceSearch<'_>) -> Option<TableVersion> {
     let (database, principal) = (&input.source.database, input.job.principal());
     if database.row_policy_fingerprint(principal) != 0 {
         return None;
