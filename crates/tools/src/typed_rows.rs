@@ -7,39 +7,38 @@ use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use tidegate_core::Error;
-use tidegate_query::Database;
+use tidegate_query::{Database, QuerySpec};
 use tidegate_runtime::Job;
-use tidegate_sql::Statement;
 use tidegate_telemetry::logs::display_value;
 
 use crate::tool_context::ToolContext;
 
-/// Runs `statement` for the caller of `job`. A column whose values have several types is text; in each batch, one of
+/// Runs the query `spec` for the caller of `job`. A column whose values have several types is text; in each batch, one of
 /// numbers only has numbers.
 ///
 /// # Errors
-/// The errors of the database.
+/// Those of [`QuerySpec::render`] and of the database.
 pub(crate) async fn open_typed_rows(
     node: &ToolContext,
     database: &dyn Database,
-    statement: &Statement,
+    spec: &QuerySpec,
     job: &Arc<Job>,
 ) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
-    open(node, database, statement, job, MixedNumbers::Floats).await
+    open(node, database, spec, job, MixedNumbers::Floats).await
 }
 
 /// The same for entries of logs: integers among floats keep their display form, so that it does not depend on the other
 /// rows of a batch.
 ///
 /// # Errors
-/// The errors of the database.
+/// Those of [`QuerySpec::render`] and of the database.
 pub(crate) async fn open_display_rows(
     node: &ToolContext,
     database: &dyn Database,
-    statement: &Statement,
+    spec: &QuerySpec,
     job: &Arc<Job>,
 ) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
-    open(node, database, statement, job, MixedNumbers::Text).await
+    open(node, database, spec, job, MixedNumbers::Text).await
 }
 
 /// What integers and floats in one column become.
@@ -52,11 +51,12 @@ enum MixedNumbers {
 async fn open(
     node: &ToolContext,
     database: &dyn Database,
-    statement: &Statement,
+    spec: &QuerySpec,
     job: &Arc<Job>,
     mixed: MixedNumbers,
 ) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
-    let batches = node.executor.open_rows(database, statement, job).await?.batches;
+    let statement = spec.render(database, job.principal()).await?;
+    let batches = node.executor.open_rows(database, &statement, job).await?.batches;
     Ok(batches.map(move |batch| batch.and_then(|batch| with_typed_columns(batch, mixed))).boxed())
 }
 

@@ -54,8 +54,7 @@ async fn read(node: &ToolContext, source: &ResolvedSource, job: &Arc<Job>) -> Re
         select.push(Selection::aggregate(AggregateFunction::Count, PARSE_ERROR, PARSE_ERRORS));
     }
     let spec = QuerySpec { select, ..QuerySpec::new(&source.table) };
-    let statement = spec.render(&*source.database, job.principal()).await?;
-    let mut rows = open_typed_rows(node, &*source.database, &statement, job).await?;
+    let mut rows = open_typed_rows(node, &*source.database, &spec, job).await?;
     let Some(batch) = rows.next().await.transpose()? else { return Ok(CoveredEntries::default()) };
     let parse_errors = numbers(&batch, PARSE_ERRORS).filter(|counts| !counts.is_empty()).map(|counts| counts.value(0));
     Ok(CoveredEntries { times: time_of(&batch, FIRST).zip(time_of(&batch, LAST)), parse_errors })

@@ -188,11 +188,9 @@ impl SourceSearch<'_> {
     ) -> Result<Option<String>, Error> {
         let Self { context, source, job, deadline, .. } = *self;
         let ended = || Some("the scan ended at its time limit".to_owned());
-        let statement = async {
-            let statement = build_query(self, further).render(&*source.database, job.principal()).await?;
-            open_display_rows(&context.node, &*source.database, &statement, job).await
-        };
-        let Ok(opened) = tokio::time::timeout_at(deadline, statement).await else { return Ok(ended()) };
+        let spec = build_query(self, further);
+        let opened = open_display_rows(&context.node, &*source.database, &spec, job);
+        let Ok(opened) = tokio::time::timeout_at(deadline, opened).await else { return Ok(ended()) };
         let mut batches = opened?;
         loop {
             let next = tokio::select! {

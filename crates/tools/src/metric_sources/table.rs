@@ -321,8 +321,7 @@ impl<'a> TableMetrics<'a> {
     }
 
     async fn open_rows(&self, spec: &QuerySpec) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
-        let statement = spec.render(&*self.database, self.job.principal()).await?;
-        open_typed_rows(self.node, &*self.database, &statement, self.job).await
+        open_typed_rows(self.node, &*self.database, spec, self.job).await
     }
 
     /// The query for the rows that `filter` may accept. Conditions on labels are checked again.

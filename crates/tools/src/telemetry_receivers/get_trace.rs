@@ -93,8 +93,7 @@ async fn handle(context: Arc<TraceContext>, job: Arc<Job>, reply: ReplySender) -
         limit: spans_max as u64 + 1,
         ..QuerySpec::new(TelemetryTable::Traces.name())
     };
-    let statement = spec.render(&*database, job.principal()).await?;
-    let mut rows = open_typed_rows(&context.node, &*database, &statement, &job).await?;
+    let mut rows = open_typed_rows(&context.node, &*database, &spec, &job).await?;
     let mut spans = Vec::new();
     while let Some(batch) = rows.next().await.transpose()? {
         job.count_rows(batch.num_rows() as u64);

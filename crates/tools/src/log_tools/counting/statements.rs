@@ -42,9 +42,7 @@ impl SourceSearch<'_> {
 
     /// `None` if the rows exceed the maximum size.
     async fn read_all(&self, spec: &QuerySpec) -> Result<Option<Vec<RecordBatch>>, Error> {
-        let database = &*self.source.database;
-        let statement = spec.render(database, self.job.principal()).await?;
-        let mut rows = open_display_rows(&self.context.node, database, &statement, self.job).await?;
+        let mut rows = open_display_rows(&self.context.node, &*self.source.database, spec, self.job).await?;
         let (mut batches, mut bytes) = (Vec::new(), 0);
         while let Some(batch) = rows.next().await.transpose()? {
             bytes += batch_bytes(&batch);
