@@ -34,12 +34,20 @@ impl QueryCondition {
 }
 
 /// One SQL expression with values for its placeholders `$1`, `$2`, …
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct BoundExpression {
     /// The text.
     pub text: String,
     /// The value of each placeholder; one that occurs several times has the same value.
     pub values: Vec<Parameter>,
+}
+
+impl BoundExpression {
+    /// The placeholder of a further value.
+    pub fn bind(&mut self, text: impl Into<String>) -> String {
+        self.values.push(Parameter::Text(text.into()));
+        format!("${}", self.values.len())
+    }
 }
 
 /// A comparison of a column with values.

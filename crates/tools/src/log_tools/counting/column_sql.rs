@@ -4,30 +4,11 @@
 //! expression. Floats have none: zero and negative zero are equal in SQL and have two display forms.
 
 use tidegate_query::{BoundExpression, QueryCondition};
-use tidegate_sql::{Parameter, SqlDialect};
+use tidegate_sql::SqlDialect;
 use tidegate_telemetry::logs::{MISSING, SelectedValues};
 
 use crate::log_sources::SourceColumn;
 use crate::log_tools::statement::PUSHED_VALUES_MAX;
-
-/// A boolean expression with the values of its placeholders.
-#[derive(Debug, Default)]
-pub(super) struct SqlText {
-    pub(super) text: String,
-    values: Vec<Parameter>,
-}
-
-impl SqlText {
-    /// The placeholder of a further value.
-    pub(super) fn bind(&mut self, value: impl Into<String>) -> String {
-        self.values.push(Parameter::Text(value.into()));
-        format!("${}", self.values.len())
-    }
-
-    pub(super) fn into_condition(self) -> QueryCondition {
-        QueryCondition::Bound(BoundExpression { text: self.text, values: self.values })
-    }
-}
 
 /// An expression without values.
 pub(super) fn plain(text: impl Into<String>) -> QueryCondition {
@@ -122,7 +103,7 @@ impl ColumnSql {
         if list.len() > PUSHED_VALUES_MAX || list.iter().any(|value| !is_exact_text(value)) {
             return None;
         }
-        let mut sql = SqlText::default();
+        let mut sql = BoundExpression::default();
         let placeholders: Vec<String> = list.into_iter().map(|value| sql.bind(value)).collect();
         let placeholders = placeholders.join(", ");
         let text = self.display_text()?;
@@ -136,7 +117,7 @@ impl ColumnSql {
             false => String::new(),
         };
         sql.text = format!("({indexed}{text} IN ({placeholders})){missing}");
-        Some(sql.into_condition())
+        Some(QueryCondition::Bound(sql))
     }
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use tidegate_core::Error;
-use tidegate_query::{AggregateFunction, QueryCondition, Selection};
+use tidegate_query::{AggregateFunction, ComparisonOperator, Operand, QueryCondition, Selection};
 use tidegate_sql::SqlDialect;
 use tidegate_telemetry::logs::{CountedRows, CountedValues, TimeRange, borrowed_text};
 use tokio::time::Instant;
@@ -270,7 +270,7 @@ async fn find_time(input: &SourceSearch<'_>) -> Result<TimeSql, Obstacle> {
         let found = source.columns.columns.iter().find(|column| column.name == *name);
         return found.and_then(|column| TimeSql::timestamp(dialect, name, column.kind)).ok_or(Obstacle::NotCountable);
     }
-    let has_time = column_sql::plain(format!("{} IS NOT NULL", dialect.quote_identifier(name)));
+    let has_time = QueryCondition::compare(name, ComparisonOperator::IsNotNull, Operand::None);
     let mut spec = input.query(vec![has_time], vec![Selection::column(name)]);
     spec.limit = SAMPLED_TIMES;
     let batches = input.read(&spec).await?;

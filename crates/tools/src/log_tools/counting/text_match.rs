@@ -3,11 +3,11 @@
 //! The scan folds case as Unicode does; no database does the same. They agree on texts of ASCII. Rows with other texts
 //! are therefore excluded from what a database counts, and scanned.
 
-use tidegate_query::QueryCondition;
+use tidegate_query::{BoundExpression, QueryCondition};
 use tidegate_sql::SqlDialect;
 use tidegate_telemetry::logs::{LogCondition, MISSING, TextPattern};
 
-use super::column_sql::{ColumnForm, ColumnSql, SqlText, constant, is_exact_text, plain};
+use super::column_sql::{ColumnForm, ColumnSql, constant, is_exact_text, plain};
 
 /// The maximum length of a pattern in SQLite, as its sessions limit it.
 const SQLITE_PATTERN_BYTES_MAX: usize = 100;
@@ -101,7 +101,7 @@ fn compare(
     if dialect == SqlDialect::Sqlite && pattern.len() > SQLITE_PATTERN_BYTES_MAX {
         return None;
     }
-    let mut sql = SqlText::default();
+    let mut sql = BoundExpression::default();
     let pattern = sql.bind(pattern);
     let matches = match dialect {
         SqlDialect::Sqlite if uses_glob => format!("glob({pattern}, {text})"),
@@ -111,7 +111,7 @@ fn compare(
     };
     // True or false for every row, so that a negation is right.
     sql.text = format!("{} IS NOT NULL AND {text} <> '{MISSING}' AND {matches}", column.name);
-    Some(sql.into_condition())
+    Some(QueryCondition::Bound(sql))
 }
 
 /// The rows where the text of `column` is ASCII, or null.

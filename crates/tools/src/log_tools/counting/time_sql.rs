@@ -3,11 +3,11 @@
 //! In SQLite, times are texts or numbers. Texts of the same form are in the order of time. SQL compares the
 //! form of most of the first rows; rows with another one are scanned.
 
-use tidegate_query::QueryCondition;
-use tidegate_sql::SqlDialect;
+use tidegate_query::{BoundExpression, ComparisonOperator, Operand, QueryCondition};
+use tidegate_sql::{Parameter, SqlDialect};
 use tidegate_telemetry::logs::{NANOS_PER_SECOND, TimeRange, format_time};
 
-use super::column_sql::{SqlText, plain};
+use super::column_sql::plain;
 use crate::log_sources::FieldKind;
 
 const NANOS_PER_MICROSECOND: i64 = 1_000;
@@ -18,8 +18,7 @@ const DAY: i64 = 24 * HOUR;
 /// A column with times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TimeSql {
-    /// The quoted name.
-    name: String,
+    column: String,
     dialect: SqlDialect,
     form: TimeForm,
 }
@@ -42,7 +41,7 @@ impl TimeSql {
             FieldKind::LocalTime => false,
             _ => return None,
         };
-        Some(Self { name: dialect.quote_identifier(column), dialect, form: TimeForm::Timestamp { has_zone } })
+        Some(Self { column: column.to_owned(), dialect, form: TimeForm::Timestamp { has_zone } })
     }
 
     /// A column of SQLite that has texts such as `text`; `None` if it has another form of time.
@@ -61,7 +60,7 @@ impl TimeSql {
             return None;
         }
         let form = TimeForm::Text { separator, digits, end: end.to_owned() };
-        Some(Self { name: SqlDialect::Sqlite.quote_identifier(column), dialect: SqlDialect::Sqlite, form })
+        Some(Self { column: column.to_owned(), dialect: SqlDialect::Sqlite, form })
     }
 
     /// A column of SQLite that has numbers such as `number`.
@@ -75,12 +74,12 @@ impl TimeSql {
             _ => return None,
         };
         let form = TimeForm::Integer { unit, first, last };
-        Some(Self { name: SqlDialect::Sqlite.quote_identifier(column), dialect: SqlDialect::Sqlite, form })
+        Some(Self { column: column.to_owned(), dialect: SqlDialect::Sqlite, form })
     }
 
     /// The rows whose time, if any, has the form of this column.
     pub(super) fn has_form(&self) -> Option<QueryCondition> {
-        let name = &self.name;
+        let name = self.quoted_name();
         match &self.form {
             TimeForm::Timestamp { .. } => None,
             TimeForm::Integer { first, last, .. } => {
@@ -94,7 +93,7 @@ impl TimeSql {
                     (0..*digits).for_each(|_| fraction.push_str("[0-9]"));
                 }
                 let length = 19 + if *digits > 0 { digits + 1 } else { 0 } + end.len() as u32;
-                let mut sql = SqlText::default();
+                let mut sql = BoundExpression::default();
                 let format = sql.bind(format!("%Y-%m-%d{separator}%H:%M:%S"));
                 let rest = sql.bind(fraction + end);
                 let second = format!("substr({name}, 1, 19)");
@@ -105,31 +104,35 @@ impl TimeSql {
                     format!("glob({rest}, substr({name}, 20)) AND substr({name}, 1, 4) BETWEEN '1700' AND '2199'"),
                 ];
                 sql.text = format!("{name} IS NULL OR ({})", parts.join(" AND "));
-                Some(sql.into_condition())
+                Some(QueryCondition::Bound(sql))
             }
         }
     }
 
     /// The rows with a time in `range`; `None` if SQL cannot compare its ends exactly.
     pub(super) fn is_in(&self, range: TimeRange) -> Option<QueryCondition> {
-        let mut sql = SqlText::default();
-        let mut parts = vec![format!("{} IS NOT NULL", self.name)];
-        for (operator, bound) in [(">=", range.start), ("<", range.end)] {
+        let compare = |operator, operand| QueryCondition::compare(&self.column, operator, operand);
+        let mut parts = vec![compare(ComparisonOperator::IsNotNull, Operand::None)];
+        for (operator, bound) in
+            [(ComparisonOperator::GreaterOrEqual, range.start), (ComparisonOperator::Less, range.end)]
+        {
             if let Some(bound) = bound {
-                let bound = self.bound(bound, &mut sql)?;
-                parts.push(format!("{} {operator} {bound}", self.name));
+                parts.push(compare(operator, Operand::One(self.bound(bound)?)));
             }
         }
-        sql.text = parts.join(" AND ");
-        Some(sql.into_condition())
+        Some(QueryCondition::And(parts))
     }
 
     pub(super) fn is_null(&self) -> QueryCondition {
-        plain(format!("{} IS NULL", self.name))
+        QueryCondition::compare(&self.column, ComparisonOperator::IsNull, Operand::None)
+    }
+
+    fn quoted_name(&self) -> String {
+        self.dialect.quote_identifier(&self.column)
     }
 
     /// The first value of the column that is not before `time`.
-    fn bound(&self, time: i64, sql: &mut SqlText) -> Option<String> {
+    fn bound(&self, time: i64) -> Option<Parameter> {
         let ceil = |unit: i64| time.checked_add(unit - 1).map(|time| time.div_euclid(unit));
         match &self.form {
             TimeForm::Timestamp { has_zone } => {
@@ -138,9 +141,9 @@ impl TimeSql {
                     return None;
                 }
                 let text = format_time(ceil(NANOS_PER_MICROSECOND)?.checked_mul(NANOS_PER_MICROSECOND)?);
-                Some(sql.bind(if *has_zone { &text } else { text.trim_end_matches('Z') }))
+                Some(Parameter::Text(if *has_zone { text } else { text.trim_end_matches('Z').to_owned() }))
             }
-            TimeForm::Integer { unit, .. } => Some(ceil(*unit)?.to_string()),
+            TimeForm::Integer { unit, .. } => ceil(*unit).map(Parameter::Integer),
             TimeForm::Text { separator, digits, end } => {
                 let unit = 10i64.pow(9u32.checked_sub(*digits)?);
                 let time = ceil(unit)?.checked_mul(unit)?;
@@ -156,7 +159,7 @@ impl TimeSql {
                     text.push_str(fraction.get(..*digits as usize)?);
                 }
                 text.push_str(end);
-                Some(sql.bind(text))
+                Some(Parameter::Text(text))
             }
         }
     }
@@ -164,7 +167,7 @@ impl TimeSql {
     /// An expression that is the same for times in the same unit, and different for times in different ones, where no
     /// time is before 1970.
     pub(super) fn unit_key(&self, unit: i64) -> Option<String> {
-        let name = &self.name;
+        let name = self.quoted_name();
         match (&self.form, self.dialect) {
             (TimeForm::Timestamp { .. }, _) if unit < NANOS_PER_MICROSECOND => None,
             (TimeForm::Timestamp { has_zone }, SqlDialect::DataFusion) => {
@@ -177,7 +180,7 @@ impl TimeSql {
                 Some(format!("{microseconds} / {}", unit / NANOS_PER_MICROSECOND))
             }
             (TimeForm::Integer { unit: own, .. }, _) => Some(match unit / own {
-                0 | 1 => name.clone(),
+                0 | 1 => name,
                 factor => format!("{name} / {factor}"),
             }),
             (TimeForm::Text { digits, .. }, _) => Some(match unit {
@@ -188,7 +191,7 @@ impl TimeSql {
                 // A power of ten below a second.
                 unit => match 9u32.checked_sub(unit.checked_ilog10()?)? {
                     kept if kept < *digits => format!("substr({name}, 1, {})", 20 + kept),
-                    _ => name.clone(),
+                    _ => name,
                 },
             }),
         }
@@ -209,19 +212,10 @@ pub(in crate::log_tools) fn ceil_microseconds(time: i64) -> i64 {
 mod tests {
     use super::*;
 
-    fn text_bound(form: &str, time: i64) -> Option<QueryCondition> {
-        TimeSql::text("t", form)?.is_in(TimeRange { start: Some(time), end: None })
-    }
-
-    fn bound_value(condition: Option<QueryCondition>) -> String {
-        let Some(QueryCondition::Bound(expression)) = condition else { panic!("no condition") };
-        format!("{:?}", expression.values)
-    }
-
     #[test]
     fn bounds_have_the_form_of_the_column_and_are_never_too_early() {
         let time = 1_772_368_200_500_000_001;
-        let bound = |form: &str| bound_value(text_bound(form, time));
+        let bound = |form: &str| format!("{:?}", TimeSql::text("t", form).unwrap().bound(time).as_slice());
         assert_eq!(bound("2026-01-01 00:00:00"), r#"[Text("2026-03-01 12:30:01")]"#);
         assert_eq!(bound("2026-01-01T00:00:00.123Z"), r#"[Text("2026-03-01T12:30:00.501Z")]"#);
         assert_eq!(bound("2026-01-01T00:00:00.123456789+00:00"), r#"[Text("2026-03-01T12:30:00.500000001+00:00")]"#);
