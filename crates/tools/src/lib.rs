@@ -26,6 +26,7 @@ mod table_presence;
 mod telemetry_receivers;
 mod text_preview;
 mod time_arguments;
+mod time_conditions;
 mod tool_context;
 mod tool_definition;
 mod typed_rows;

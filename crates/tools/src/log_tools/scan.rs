@@ -18,10 +18,10 @@ use tokio::time::Instant;
 
 use super::LogContext;
 use super::counting::count_source;
-use super::counting::time_sql::{ceil_microseconds, floor_microseconds};
 use super::search::LogSearch;
 use super::statement::build_query;
 use crate::log_sources::ResolvedSource;
+use crate::time_conditions::{ceil_microseconds, floor_microseconds};
 use crate::typed_rows::open_display_rows;
 
 /// The maximum number of rows that one call reads.

@@ -13,10 +13,10 @@ use tidegate_telemetry::logs::{
 };
 
 use super::LogContext;
-use super::counting::time_sql::floor_microseconds;
 use super::covered_time::{CoveredEntries, covered_entries};
 use crate::log_sources::{ResolvedSource, SourceSet, no_sources_error, unknown_source_message};
 use crate::time_arguments::{TimeArgument, now_nanos};
+use crate::time_conditions::floor_microseconds;
 use crate::tool_definition::{InputSchemaBuilder, any_of};
 
 /// The maximum number of sources in one call.

@@ -2,13 +2,11 @@
 
 use tidegate_query::{ComparisonOperator, Operand, QueryCondition, QuerySpec, Selection};
 use tidegate_sql::{Parameter, SqlDialect};
-use tidegate_telemetry::logs::{NO_TIME, format_time};
 
 use super::scan::{RowRange, SourceSearch};
 use crate::log_sources::{FieldKind, ResolvedSource};
+use crate::time_conditions::time_conditions;
 
-/// PostgreSQL has times to the microsecond.
-const NANOS_PER_MICROSECOND: i64 = 1_000;
 /// The values of a selection that become a part of the statement.
 pub(super) const PUSHED_VALUES_MAX: usize = 200;
 
@@ -31,22 +29,7 @@ pub(super) fn build_query(input: &SourceSearch<'_>, further: Option<QueryConditi
 fn time_filter(source: &ResolvedSource, rows: RowRange) -> Option<QueryCondition> {
     let name = &source.columns.time;
     let kind = source.columns.columns.iter().find(|column| column.name == *name)?.kind;
-    let has_times = source.database.dialect() != SqlDialect::Sqlite;
-    if !has_times || !matches!(kind, FieldKind::Moment | FieldKind::LocalTime) {
-        return None;
-    }
-    let compare = |operator, time: i64| {
-        let text = format_time(time);
-        let text = if kind == FieldKind::LocalTime { text.trim_end_matches('Z').to_owned() } else { text };
-        QueryCondition::compare(name, operator, Operand::One(Parameter::Text(text)))
-    };
-    let is_time = |time: &i64| *time > NO_TIME && *time < i64::MAX - NANOS_PER_MICROSECOND;
-    let floor = |time: i64| time.saturating_sub(time.rem_euclid(NANOS_PER_MICROSECOND));
-    let start = rows.range.start.map(floor).filter(is_time);
-    let end = rows.range.end.filter(is_time).map(|end| floor(end.saturating_add(NANOS_PER_MICROSECOND - 1)));
-    let start = start.map(|start| compare(ComparisonOperator::GreaterOrEqual, start));
-    let end = end.map(|end| compare(ComparisonOperator::Less, end));
-    let bounds: Vec<QueryCondition> = start.into_iter().chain(end).collect();
+    let bounds: Vec<QueryCondition> = time_conditions(name, kind, source.database.dialect(), rows.range).collect();
     if bounds.is_empty() {
         return None;
     }

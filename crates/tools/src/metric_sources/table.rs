@@ -9,8 +9,8 @@ use futures::stream::BoxStream;
 use tidegate_core::{Error, ErrorKind, Violation};
 use tidegate_query::{ComparisonOperator, Database, GroupKey, Operand, QueryCondition, QuerySpec, Selection, SortKey};
 use tidegate_runtime::Job;
-use tidegate_sql::{Parameter, SqlDialect};
-use tidegate_telemetry::logs::format_time;
+use tidegate_sql::Parameter;
+use tidegate_telemetry::logs::TimeRange;
 use tidegate_telemetry::metrics::{
     CatalogBuilder, LabelCondition, LabelSelection, LabelSummary, Labels, MetricAnswer, MetricEvaluator, MetricKind,
     MetricQuery, MetricRequest, MetricSummary, SampleColumns, SampleRows, SampleSink, TimeWindow, window_violation,
@@ -21,14 +21,12 @@ use super::conditions::push_down;
 use super::declared_kind::{DeclaredKind, SampleKinds};
 use super::series_rows::{RowTimes, Units, text, time_bounds, unit_bounds};
 use super::{MetricSource, MetricTable};
-use crate::log_sources::FieldKind;
+use crate::time_conditions::time_conditions;
 use crate::tool_context::ToolContext;
 use crate::typed_rows::open_typed_rows;
 
 /// The maximum number of series that are listed, over all metrics.
 const SERIES_LISTED_MAX: u64 = 100_000;
-/// PostgreSQL has times to the microsecond.
-const NANOS_PER_MICROSECOND: i64 = 1_000;
 
 /// A table of samples, as the caller of one call sees it.
 pub(crate) struct TableMetrics<'a> {
@@ -331,7 +329,11 @@ impl<'a> TableMetrics<'a> {
             let name = Operand::One(Parameter::Text(name.to_owned()));
             conditions.push(QueryCondition::compare(metric, ComparisonOperator::Equal, name));
         }
-        conditions.extend(filter.window.map(|window| self.time_conditions(window)).into_iter().flatten());
+        if let Some(TimeWindow { after_ns, before_ns }) = filter.window {
+            let range = TimeRange { start: Some(after_ns), end: Some(before_ns) };
+            let (time, kind) = (&self.columns.time, self.columns.time_kind);
+            conditions.extend(time_conditions(time, kind, self.database.dialect(), range));
+        }
         // Other labels are members of JSON objects.
         let is_column =
             |label: &str| self.table.json_labels.is_empty() || self.columns.labels.iter().any(|name| name == label);
@@ -339,27 +341,6 @@ impl<'a> TableMetrics<'a> {
         let kind = |label: &str| self.columns.label_kind(label);
         conditions.extend(selected.filter_map(|(label, condition)| push_down(label, condition, kind(label))));
         QuerySpec { filter: QueryCondition::all(conditions), ..QuerySpec::new(&self.table.table) }
-    }
-
-    /// The window, where the database compares the column as a time.
-    fn time_conditions(&self, window: TimeWindow) -> Vec<QueryCondition> {
-        let kind = self.columns.time_kind;
-        let has_times = self.database.dialect() != SqlDialect::Sqlite;
-        if !has_times || !matches!(kind, FieldKind::Moment | FieldKind::LocalTime) {
-            return Vec::new();
-        }
-        let text = |time: i64| {
-            let text = format_time(time);
-            let text = if kind == FieldKind::LocalTime { text.trim_end_matches('Z').to_owned() } else { text };
-            Operand::One(Parameter::Text(text))
-        };
-        let floor = |time: i64| time.saturating_sub(time.rem_euclid(NANOS_PER_MICROSECOND));
-        let end = floor(window.before_ns.saturating_add(NANOS_PER_MICROSECOND - 1));
-        let name = &self.columns.time;
-        vec![
-            QueryCondition::compare(name, ComparisonOperator::GreaterOrEqual, text(floor(window.after_ns))),
-            QueryCondition::compare(name, ComparisonOperator::Less, text(end)),
-        ]
     }
 }
 

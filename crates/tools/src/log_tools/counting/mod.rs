@@ -10,7 +10,7 @@ mod groups;
 mod newest;
 mod statements;
 mod text_match;
-pub(super) mod time_sql;
+mod time_sql;
 mod uniform_times;
 
 use std::time::Duration;
@@ -31,6 +31,7 @@ pub(super) use self::uniform_times::UniformTimes;
 use self::uniform_times::{TableVersion, find_version};
 use super::scan::{RowRange, SourceSearch};
 use super::statement::selection_filters;
+use crate::time_conditions::ceil_microseconds;
 
 /// The time in which a database must have counted, so that enough is left for a scan.
 const COUNTING_TIME_MAX: Duration = Duration::from_secs(10);
@@ -250,7 +251,7 @@ impl<'a> Counting<'a> {
 
 /// `range` up to the time `last`.
 fn until(range: TimeRange, last: i64) -> TimeRange {
-    let end = time_sql::ceil_microseconds(last.saturating_add(1));
+    let end = ceil_microseconds(last.saturating_add(1));
     TimeRange { end: Some(range.end.map_or(end, |known| known.min(end))), ..range }
 }
 

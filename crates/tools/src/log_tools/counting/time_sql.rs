@@ -9,8 +9,8 @@ use tidegate_telemetry::logs::{NANOS_PER_SECOND, TimeRange, format_time};
 
 use super::column_sql::plain;
 use crate::log_sources::FieldKind;
+use crate::time_conditions::NANOS_PER_MICROSECOND;
 
-const NANOS_PER_MICROSECOND: i64 = 1_000;
 const MINUTE: i64 = 60 * NANOS_PER_SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
@@ -196,16 +196,6 @@ impl TimeSql {
             }),
         }
     }
-}
-
-/// The last whole microsecond that is not after `time`: the embedded engine compares microseconds.
-pub(in crate::log_tools) fn floor_microseconds(time: i64) -> i64 {
-    time.saturating_sub(time.rem_euclid(NANOS_PER_MICROSECOND))
-}
-
-/// The first whole microsecond that is not before `time`.
-pub(in crate::log_tools) fn ceil_microseconds(time: i64) -> i64 {
-    floor_microseconds(time.saturating_add(NANOS_PER_MICROSECOND - 1))
 }
 
 #[cfg(test)]
