@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use async_trait::async_trait;
 use tidegate_core::{Error, Principal};
-use tidegate_query::{Catalog, ColumnEntry, Database, Plan, QueryRows, TableEntry, TableStatus};
+use tidegate_query::{Catalog, ColumnEntry, Database, DatabaseKind, Plan, QueryRows, TableEntry, TableStatus};
 use tidegate_runtime::Job;
 use tidegate_sql::{SqlDialect, Statement};
 
@@ -55,8 +55,8 @@ impl Database for Ready {
         "ready"
     }
 
-    fn kind(&self) -> &'static str {
-        "memory"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::Other("memory")
     }
 
     fn dialect(&self) -> SqlDialect {

@@ -8,7 +8,9 @@ use std::time::Duration;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use tidegate_core::{Error, Principal};
-use tidegate_query::{Catalog, ColumnEntry, Database, Freshness, Plan, TableStorage, compute_schema_version_tag};
+use tidegate_query::{
+    Catalog, ColumnEntry, Database, DatabaseKind, Freshness, Plan, TableStorage, compute_schema_version_tag,
+};
 use tidegate_runtime::{CacheAges, LoadingCache};
 use tidegate_sql::{Author, SqlDialect, Statement, Transaction};
 use tokio::sync::OnceCell;
@@ -120,8 +122,8 @@ impl Database for PostgresDatabase {
         &self.server.database
     }
 
-    fn kind(&self) -> &'static str {
-        "postgres"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::Postgres
     }
 
     fn dialect(&self) -> SqlDialect {

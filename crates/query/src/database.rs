@@ -9,6 +9,7 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
+use crate::database_kind::DatabaseKind;
 use crate::format::OMITS_NULLS_KEY;
 use crate::freshness::Freshness;
 use crate::network::{MissingNodes, Network};
@@ -23,8 +24,8 @@ pub trait Database: Send + Sync + 'static {
     /// The name in arguments.
     fn name(&self) -> &str;
 
-    /// The kind of engine, as `list_databases` shows it (`folder`, `postgres`, …).
-    fn kind(&self) -> &'static str;
+    /// The kind of database.
+    fn kind(&self) -> DatabaseKind;
 
     /// The SQL dialect of the database.
     fn dialect(&self) -> SqlDialect;

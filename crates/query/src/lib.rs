@@ -11,6 +11,7 @@ mod calendar;
 mod changed_rows;
 mod counted_target;
 mod database;
+mod database_kind;
 mod declared_type;
 mod distinct;
 mod executor;
@@ -42,6 +43,7 @@ pub use database::{
     Catalog, ColumnEntry, Database, Databases, Plan, QueryRows, TableEntry, TableStatus, TableStorage,
     compute_schema_version_tag,
 };
+pub use database_kind::DatabaseKind;
 pub use declared_type::DeclaredType;
 pub use distinct::check_extract;
 pub use executor::{Executor, compute_query_id};

@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, Freshness, Plan, PolicyColumn, PolicyProblem, PolicyTable, TableStorage,
-    compute_schema_version_tag,
+    Catalog, ColumnEntry, Database, DatabaseKind, Freshness, Plan, PolicyColumn, PolicyProblem, PolicyTable,
+    TableStorage, compute_schema_version_tag,
 };
 use tidegate_runtime::{CacheAges, LoadingCache};
 use tidegate_sql::{SqlDialect, Statement};
@@ -109,8 +109,8 @@ impl Database for SqliteDatabase {
         &self.name
     }
 
-    fn kind(&self) -> &'static str {
-        "sqlite"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::Sqlite
     }
 
     fn dialect(&self) -> SqlDialect {

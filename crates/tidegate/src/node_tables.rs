@@ -210,10 +210,10 @@ fn pools_table(pools: Vec<ConnectionPool>, tenants: DatabaseTenants) -> Arc<dyn 
         let row = |pool: &ConnectionPool| {
             let (name, kind, in_use, free) = match pool {
                 ConnectionPool::Postgres(database) => {
-                    (database.name(), database.kind(), Some(database.connections_in_use()), None)
+                    (database.name(), database.kind().name(), Some(database.connections_in_use()), None)
                 }
                 ConnectionPool::Sqlite(database) => {
-                    (database.name(), database.kind(), None, Some(database.free_connections()))
+                    (database.name(), database.kind().name(), None, Some(database.free_connections()))
                 }
             };
             let number = |number: Option<usize>| number.map_or(SystemValue::Null, |number| (number as u64).into());

@@ -1,12 +1,12 @@
 //! What the administrator should know of the tables of a database: those that cannot be read, and how files were read.
 
 use tidegate_core::Principal;
-use tidegate_query::{Catalog, Database, TableEntry, TableStatus};
+use tidegate_query::{Catalog, Database, DatabaseKind, TableEntry, TableStatus};
 
 /// Tables that are named where `doctor` names all of them.
 const NAMED_MAX: usize = 5;
 /// The kinds of databases whose tables are on this machine, so that to list them is no request to another one.
-const LOCAL_KINDS: [&str; 3] = ["files", "ingest", "sqlite"];
+const LOCAL_KINDS: [DatabaseKind; 3] = [DatabaseKind::Files, DatabaseKind::Ingest, DatabaseKind::Sqlite];
 
 /// A line for each table of `catalog` that cannot be read, with the reason.
 pub(crate) fn unreadable_tables(database: &str, catalog: &Catalog) -> Vec<String> {

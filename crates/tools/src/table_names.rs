@@ -5,13 +5,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::Database;
+use tidegate_query::{Database, DatabaseKind};
 use tidegate_sql::{SqlDialect, Statement};
 
 use crate::tool_context::ToolContext;
-
-/// The kind of databases whose tables are those of other databases.
-pub(crate) const FEDERATED: &str = "federated";
 
 impl ToolContext {
     /// The database that is named, the only one, or the one that all `tables` name; a federated one if they name several.
@@ -106,7 +103,7 @@ impl ToolContext {
         if named.iter().all(|other| Arc::ptr_eq(other, first)) {
             return Ok(Arc::clone(first));
         }
-        let mut federated = visible.iter().filter(|database| database.kind() == FEDERATED);
+        let mut federated = visible.iter().filter(|database| database.kind() == DatabaseKind::Federated);
         match (federated.next(), federated.next()) {
             (Some(only), None) => Ok(Arc::clone(only)),
             (None, _) => Err(Error::new(
@@ -144,7 +141,7 @@ async fn remove_database_name(
     let is_qualified =
         |table: &String| table.split_once('.').is_some_and(|(first, _)| first.eq_ignore_ascii_case(name));
     // The embedded engine itself knows the name of its database.
-    let is_resolved = |table: &String| database.kind() == "files" && strip_database(table, name).is_some();
+    let is_resolved = |table: &String| database.kind() == DatabaseKind::Files && strip_database(table, name).is_some();
     if !statement.tables().iter().any(|table| is_qualified(table) && !is_resolved(table)) {
         return Ok(statement);
     }

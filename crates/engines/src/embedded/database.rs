@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Field, SchemaRef};
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, Freshness, Plan, PolicyProblem, RowPolicies, TableStorage, field_type_name,
-    type_name,
+    Catalog, ColumnEntry, Database, DatabaseKind, Freshness, Plan, PolicyProblem, RowPolicies, TableStorage,
+    field_type_name, type_name,
 };
 use tidegate_sql::{SqlDialect, Statement};
 
@@ -34,7 +34,7 @@ use super::security_barrier::{PrincipalPolicies, check_policies};
 pub struct FileDatabase {
     name: Arc<str>,
     engine: Engine,
-    kind: &'static str,
+    kind: DatabaseKind,
     files: Arc<FileSnapshots>,
     sessions: Arc<SessionFactory>,
     policies: RowPolicies,
@@ -76,18 +76,18 @@ impl FileDatabase {
             engine: engine.clone(),
             policies: RowPolicies::default(),
             small_tables: SmallTables::default(),
-            kind: "files",
+            kind: DatabaseKind::Files,
             name,
         })
     }
 
-    /// A database with the tables of `source`; `kind` is what `list_databases` shows.
+    /// A database of a kind, with the tables of `source`.
     ///
     /// # Errors
     /// `Internal` when no session can be created.
     pub fn of_source(
         name: impl Into<String>,
-        kind: &'static str,
+        kind: DatabaseKind,
         source: Arc<dyn TableSource>,
         engine: &Engine,
     ) -> Result<Self, Error> {
@@ -215,7 +215,7 @@ impl Database for FileDatabase {
         &self.name
     }
 
-    fn kind(&self) -> &'static str {
+    fn kind(&self) -> DatabaseKind {
         self.kind
     }
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use futures::future::{join_all, try_join_all};
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
-use tidegate_query::{Catalog, ColumnEntry, Database, Plan, StableHasher, TableEntry, TableStorage};
+use tidegate_query::{Catalog, ColumnEntry, Database, DatabaseKind, Plan, StableHasher, TableEntry, TableStorage};
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_util::task::TaskTracker;
 
@@ -159,8 +159,8 @@ impl Database for FederatedDatabase {
         &self.name
     }
 
-    fn kind(&self) -> &'static str {
-        "federated"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::Federated
     }
 
     fn dialect(&self) -> SqlDialect {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{Database, NodeDatabase, without_type_name};
+use tidegate_query::{Database, DatabaseKind, NodeDatabase, without_type_name};
 use tidegate_sql::{SqlDialect, Statement};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
@@ -15,9 +15,6 @@ use tokio_util::task::TaskTracker;
 use super::column_conversion;
 use super::push::ComparisonSemantics;
 use crate::embedded::{Engine, QueryCancellation};
-
-/// The kind of databases that are Flight SQL servers.
-const FLIGHT_SQL: &str = "flight_sql";
 
 /// A database whose tables are those of a federated database, or a node whose tables are those of a network.
 #[derive(Clone)]
@@ -43,7 +40,7 @@ impl Member {
     pub(super) fn is_own_engine(&self) -> bool {
         self.dialect() == SqlDialect::DataFusion
             && match self {
-                Self::Database(database) => database.kind() != FLIGHT_SQL,
+                Self::Database(database) => database.kind() != DatabaseKind::FlightSql,
                 Self::Node(_) => true,
             }
     }

@@ -10,8 +10,8 @@ use datafusion::common::TableReference;
 use futures::future::join_all;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, MissingNode, Network, NodeDatabase, Plan, StableHasher, TableEntry, TableStatus,
-    TableStorage, type_name,
+    Catalog, ColumnEntry, Database, DatabaseKind, MissingNode, Network, NodeDatabase, Plan, StableHasher, TableEntry,
+    TableStatus, TableStorage, type_name,
 };
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_util::task::TaskTracker;
@@ -180,8 +180,8 @@ impl Database for NetworkDatabase {
         &self.name
     }
 
-    fn kind(&self) -> &'static str {
-        "network"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::Network
     }
 
     fn dialect(&self) -> SqlDialect {

@@ -9,8 +9,8 @@ use datafusion::catalog::TableProvider;
 use tidegate_core::{Error, Principal};
 use tidegate_pgsql::{VisibleObjects, VisibleTable};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, Plan, PolicyProblem, RowPolicies, StableHasher, TableEntry, TableStatus,
-    TableStorage, type_name,
+    Catalog, ColumnEntry, Database, DatabaseKind, Plan, PolicyProblem, RowPolicies, StableHasher, TableEntry,
+    TableStatus, TableStorage, type_name,
 };
 use tidegate_sql::{SqlDialect, Statement};
 use tidegate_system::SystemValue;
@@ -27,8 +27,6 @@ use crate::embedded::{
     with_cancellation,
 };
 
-/// The kind of a database with a journal.
-const JOURNAL: &str = "journal";
 /// Part of a fingerprint: a table does not exist for the caller.
 const HIDDEN: u64 = 1;
 /// Part of a fingerprint: the caller reads what is masked for others.
@@ -66,7 +64,7 @@ pub struct SystemDatabase {
     tables: Arc<BTreeMap<String, StoredTable>>,
     sensitive_access: Option<String>,
     policies: RowPolicies,
-    kind: &'static str,
+    kind: DatabaseKind,
     /// The parameters of the one table that a function reads.
     pub(super) parameters: Arc<BTreeMap<String, SystemValue>>,
 }
@@ -96,7 +94,7 @@ impl SystemDatabase {
             sessions: Arc::new(sessions),
             engine: engine.clone(),
             policies: RowPolicies::default(),
-            kind: "system",
+            kind: DatabaseKind::System,
             parameters: Arc::default(),
             sensitive_access,
             name,
@@ -121,7 +119,7 @@ impl SystemDatabase {
         engine: &Engine,
     ) -> Result<Self, Error> {
         let offered = OfferedTable { table: Arc::new(table), access_names: Vec::new() };
-        Ok(Self { kind: JOURNAL, ..Self::new(name, vec![offered], sensitive_access, engine)? })
+        Ok(Self { kind: DatabaseKind::Journal, ..Self::new(name, vec![offered], sensitive_access, engine)? })
     }
 
     /// The row policies that do not fit the tables.
@@ -233,7 +231,7 @@ impl Database for SystemDatabase {
         &self.name
     }
 
-    fn kind(&self) -> &'static str {
+    fn kind(&self) -> DatabaseKind {
         self.kind
     }
 
@@ -294,7 +292,7 @@ impl Database for SystemDatabase {
     }
 
     async fn log_tables(&self) -> Result<Vec<String>, Error> {
-        Ok(if self.kind == JOURNAL { self.tables.keys().cloned().collect() } else { Vec::new() })
+        Ok(if self.kind == DatabaseKind::Journal { self.tables.keys().cloned().collect() } else { Vec::new() })
     }
 
     /// With row policies, the tag does not show when hidden rows are added.

@@ -12,7 +12,7 @@ use tidegate_core::Principal;
 use tidegate_engines::{
     ColumnRange, Engine, FileDatabase, RowSelect, SourceFile, SourceTable, SourceTables, TableSource,
 };
-use tidegate_query::{Database, Freshness, HashKey, RowCondition, RowPolicies, RowPolicy};
+use tidegate_query::{Database, DatabaseKind, Freshness, HashKey, RowCondition, RowPolicies, RowPolicy};
 
 use crate::support::{Folder, TestNode, lines, run_plan, two_thread_options};
 
@@ -83,7 +83,7 @@ fn write_file(folder: &Path, name: &str, first: i64, rows: i64, day: Option<&str
 impl Fixture {
     fn new() -> Self {
         let (engine, source) = (Engine::start(two_thread_options()).unwrap(), Arc::new(TestSource::default()));
-        let database = FileDatabase::of_source("db", "delta", source.clone(), &engine).unwrap();
+        let database = FileDatabase::of_source("db", DatabaseKind::Ingest, source.clone(), &engine).unwrap();
         let node = TestNode { engine, database: Arc::new(database) };
         Self { folder: Folder::new(), source, node }
     }
@@ -215,7 +215,8 @@ async fn row_policies_apply_to_recent_rows() {
     let rows = Some(RowCondition::parse("device = 'd1'").unwrap());
     let policy =
         RowPolicy { table: "readings".to_owned(), rows, columns: Default::default(), except_roles: Default::default() };
-    let database = FileDatabase::of_source("db", "delta", fixture.source.clone(), &fixture.node.engine).unwrap();
+    let database =
+        FileDatabase::of_source("db", DatabaseKind::Ingest, fixture.source.clone(), &fixture.node.engine).unwrap();
     let policies = RowPolicies::new(vec![policy], HashKey::from_secret(b"a secret of tests"));
     let node =
         TestNode { engine: fixture.node.engine.clone(), database: Arc::new(database.with_row_policies(policies)) };

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, NodeCheck, NodeDatabase, NodeObservation, NodeTables, NodeWrite, Plan, QueryRows,
-    RowWriter, StableHasher, TableEntry, TableStatus, TableStorage, field_type_name,
+    Catalog, ColumnEntry, Database, DatabaseKind, NodeCheck, NodeDatabase, NodeObservation, NodeTables, NodeWrite,
+    Plan, QueryRows, RowWriter, StableHasher, TableEntry, TableStatus, TableStorage, field_type_name,
 };
 use tidegate_runtime::Job;
 use tidegate_sql::{Parameter, SqlDialect, Statement};
@@ -54,8 +54,8 @@ impl Database for FlightSqlDatabase {
         &self.client.name
     }
 
-    fn kind(&self) -> &'static str {
-        "flight_sql"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::FlightSql
     }
 
     fn dialect(&self) -> SqlDialect {

@@ -9,7 +9,9 @@ use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind, MissingNode, MissingNodes, Principal, nearest_names};
-use tidegate_query::{Catalog, ColumnEntry, Database, Plan, QueryRows, TableEntry, TableStatus, field_type_name};
+use tidegate_query::{
+    Catalog, ColumnEntry, Database, DatabaseKind, Plan, QueryRows, TableEntry, TableStatus, field_type_name,
+};
 use tidegate_runtime::Job;
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 
@@ -99,8 +101,8 @@ impl Database for TestTables {
         "plant"
     }
 
-    fn kind(&self) -> &'static str {
-        "memory"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::Other("memory")
     }
 
     fn dialect(&self) -> SqlDialect {

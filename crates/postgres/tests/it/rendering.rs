@@ -10,7 +10,7 @@ use futures::StreamExt;
 use serde_json::value::RawValue;
 use tidegate_core::{Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, Principal, TransportKind};
 use tidegate_query::{
-    AnswerMode, Catalog, ColumnEntry, Database, Executor, OutputFormat, Plan, QueryRequest, QueryRows,
+    AnswerMode, Catalog, ColumnEntry, Database, DatabaseKind, Executor, OutputFormat, Plan, QueryRequest, QueryRows,
 };
 use tidegate_runtime::{
     Call, Chunk, Job, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
@@ -78,8 +78,8 @@ impl Database for InMemoryDatabase {
         "memory"
     }
 
-    fn kind(&self) -> &'static str {
-        "memory"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::Other("memory")
     }
 
     fn dialect(&self) -> SqlDialect {

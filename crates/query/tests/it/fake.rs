@@ -14,8 +14,8 @@ use tidegate_core::{
     MissingNodes, Principal, TransportKind,
 };
 use tidegate_query::{
-    AnswerMode, Catalog, ColumnEntry, Database, Executor, Freshness, OutputFormat, OverflowPolicy, Plan, QueryRequest,
-    QueryRows,
+    AnswerMode, Catalog, ColumnEntry, Database, DatabaseKind, Executor, Freshness, OutputFormat, OverflowPolicy, Plan,
+    QueryRequest, QueryRows,
 };
 use tidegate_runtime::{
     AnswerMeta, BodyMetadata, Call, Chunk, Outcome, Registry, ReplyEvent, ReplyNotification, Snapshot, SnapshotBuilder,
@@ -120,8 +120,8 @@ impl Database for FakeDatabase {
         "demo"
     }
 
-    fn kind(&self) -> &'static str {
-        "fake"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::Other("fake")
     }
 
     fn dialect(&self) -> SqlDialect {

@@ -137,5 +137,5 @@ async fn plan_is_a_tree_and_states_whether_it_blocks() {
       RIGHT
         SCAN customers
     "#);
-    assert_eq!((node.database.name(), node.database.kind()), ("shop", "sqlite"));
+    assert_eq!((node.database.name(), node.database.kind().name()), ("shop", "sqlite"));
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use clap::Args;
 use tidegate_auth::IssuerCheck;
 use tidegate_core::{Authenticator, CallTarget, Caller, Error, ErrorKind};
-use tidegate_query::Database;
+use tidegate_query::{Database, DatabaseKind};
 use tidegate_runtime::{Call, Outcome, ReplyEvent};
 use tidegate_sql::Statement;
 use tidegate_transport::tls::{CertificateValidity, TlsOptions, ValidityState};
@@ -123,7 +123,7 @@ async fn check_databases(open_node: &OpenNode, findings: &mut DoctorReport) -> R
             Ok(catalog) => {
                 findings.add_ok(format!("database {}: {} tables", database.name(), catalog.tables.len()));
                 // The tables of a federated database are checked in their own databases.
-                if database.kind() != "federated" {
+                if database.kind() != DatabaseKind::Federated {
                     let unreadable = unreadable_tables(database.name(), &catalog);
                     unreadable.iter().for_each(|problem| findings.add_problem(problem));
                 }
@@ -138,7 +138,7 @@ async fn check_databases(open_node: &OpenNode, findings: &mut DoctorReport) -> R
             }
         }
         check_nodes(&*database, &caller, findings).await;
-        if database.kind() == "postgres" {
+        if database.kind() == DatabaseKind::Postgres {
             check_first_statement(&*database, &caller, findings).await;
         }
         database_notes(&*database).await.iter().for_each(|note| findings.add_hint(note));
@@ -190,15 +190,15 @@ async fn check_nodes(database: &dyn Database, caller: &Caller, findings: &mut Do
     }
 }
 
-fn explain_empty_database(kind: &str) -> &'static str {
+fn explain_empty_database(kind: DatabaseKind) -> &'static str {
     match kind {
-        "postgres" => {
+        DatabaseKind::Postgres => {
             "none that its role may read; tidegate pg role prints what to grant, and schemas may leave some out"
         }
-        "sqlite" => "none was made in its files",
-        "system" => "each one demands an access name that you do not have, or tables is empty",
-        "network" => "no node shows one to you; see its nodes below",
-        "flight_sql" => "the server shows none; catalog may name another one",
+        DatabaseKind::Sqlite => "none was made in its files",
+        DatabaseKind::System => "each one demands an access name that you do not have, or tables is empty",
+        DatabaseKind::Network => "no node shows one to you; see its nodes below",
+        DatabaseKind::FlightSql => "the server shows none; catalog may name another one",
         _ => "no CSV, TSV, Parquet, JSON, NDJSON, Arrow, .xlsx or .ods file",
     }
 }

@@ -9,7 +9,7 @@ use tidegate_core::nearest_names;
 use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, FileLimits, SystemDatabase};
 use tidegate_postgres::PostgresDatabase;
 use tidegate_postgres_handlers::DatabaseHandlers;
-use tidegate_query::Database;
+use tidegate_query::{Database, DatabaseKind};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
 use super::ingest::{admit_later_tables, check_ingest, ingest_folder, open_target};
@@ -27,9 +27,6 @@ pub(super) const ONE_KIND_MESSAGE: &str = "needs exactly one of files, sqlite, p
 
 /// The kinds of members of federated databases.
 const JOINED_KINDS: &str = "files, postgres, sqlite, flight_sql, network or system";
-
-/// The kind of a database with an ingest folder, as `list_databases` shows it.
-const INGEST_KIND: &str = "ingest";
 
 #[derive(Clone, Default)]
 pub(super) struct OpenDatabases {
@@ -326,7 +323,7 @@ fn open_database(
             // Without tables, opening the folder was a problem that is reported.
             let OpenedTables { source, folder_use, .. } = ingested.ok_or_else(Vec::new)?;
             let policies = policies::build_row_policies(entry, &loaded.config, &path)?;
-            let opened = FileDatabase::of_source(name, INGEST_KIND, source, engine);
+            let opened = FileDatabase::of_source(name, DatabaseKind::Ingest, source, engine);
             let opened = Arc::new(opened.map_err(|error| problem("ingest", error))?.with_row_policies(policies));
             (opened.clone(), DatabaseEngine::Ingest(opened, folder_use))
         }

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use tidegate_core::{ErrorKind, Principal, nearest_names};
-use tidegate_query::Database;
+use tidegate_query::{Database, DatabaseKind};
 use tidegate_tools::{LogSource, LogSources};
 
 use super::problem::ConfigProblem;
 use super::telemetry_sources::check_names;
 use super::types::Config;
 
-/// The kind of a database with a journal of systemd.
-const JOURNAL: &str = "journal";
 /// The maximum number of names in a message.
 const CHOICES_MAX: usize = 20;
 
@@ -87,7 +85,7 @@ async fn add_recognized(
                 continue;
             }
             // A journal has one table.
-            let short = if database.kind() == JOURNAL { database.name() } else { &table };
+            let short = if database.kind() == DatabaseKind::Journal { database.name() } else { &table };
             let is_taken = sources.iter().any(|source| source.name == *short);
             let name = if is_taken { format!("{}.{table}", database.name()) } else { short.to_owned() };
             let source = LogSource { name, database: database.name().to_owned(), table, ..LogSource::default() };

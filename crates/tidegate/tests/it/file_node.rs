@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 use tidegate::engines::FileDatabase;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, Plan, QueryRows,
+    Catalog, ColumnEntry, Database, DatabaseKind, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables,
+    Plan, QueryRows,
 };
 use tidegate_runtime::Job;
 use tidegate_sql::{SqlDialect, Statement};
@@ -43,8 +44,8 @@ impl Database for FileNode {
         self.database.name()
     }
 
-    fn kind(&self) -> &'static str {
-        "flight_sql"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::FlightSql
     }
 
     fn dialect(&self) -> SqlDialect {

@@ -33,7 +33,7 @@ fn rows(found: &[DatabaseListing]) -> Result<QueryRows, Error> {
     let tables = |listing: &DatabaseListing| listing.catalog.as_ref().ok().map(|catalog| catalog.tables.len() as u64);
     TableBuilder::new()
         .with_column("name", text_column(found.iter().map(|listing| Some(listing.database.name().to_owned()))))
-        .with_column("kind", text_column(found.iter().map(|listing| Some(listing.database.kind().to_owned()))))
+        .with_column("kind", text_column(found.iter().map(|listing| Some(listing.database.kind().name().to_owned()))))
         .with_column(
             "dialect",
             text_column(found.iter().map(|listing| Some(listing.database.dialect().name().to_owned()))),

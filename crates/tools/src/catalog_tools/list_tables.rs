@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{AnswerFormat, Content, Error, Principal};
-use tidegate_query::{QueryRows, TableEntry, TableStatus};
+use tidegate_query::{DatabaseKind, QueryRows, TableEntry, TableStatus};
 use tidegate_runtime::{AdapterDetail, AnswerMeta, Job, ReplySender, Tool};
 use tokio::time::Instant;
 
@@ -18,7 +18,7 @@ use super::table_search::{COLUMNS_READ_TIME, FoundTable, TablePattern, Unsearche
 use super::{DatabaseListing, list_catalogs};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, count_column, text_column};
-use crate::table_names::{FEDERATED, strip_database};
+use crate::table_names::strip_database;
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
@@ -145,7 +145,7 @@ async fn requested_tables(
         unsearched.further += found_tables.unsearched.further;
         unsearched.unread += found_tables.unsearched.unread;
         // A table of a federated database is listed once, in its own database, if that is listed.
-        let is_federated = listing.database.kind() == FEDERATED;
+        let is_federated = listing.database.kind() == DatabaseKind::Federated;
         let is_listed = |found_table: &FoundTable<'_>| {
             let name = &found_table.table.name;
             let is_own = |other: &DatabaseListing| strip_database(name, other.database.name()).is_some();

@@ -45,7 +45,7 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
         futures::stream::iter(described.collect::<Vec<_>>()).buffered(READ_AT_ONCE).collect().await;
     let rows: Vec<SourceRow> = described.into_iter().collect::<Result<_, _>>()?;
     let kind = |source: &&LogSource| {
-        databases.get(Some(&source.database), job.principal()).ok().map(|database| database.kind().to_owned())
+        databases.get(Some(&source.database), job.principal()).ok().map(|database| database.kind().name().to_owned())
     };
     let text = |value: &dyn Fn(&LogSource) -> String| text_column(visible.iter().map(|source| Some(value(source))));
     let time =

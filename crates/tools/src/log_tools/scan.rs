@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, UInt64Type};
 use futures::StreamExt;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_log_formats::{ENTRY_FILE_ID, ENTRY_OFFSET};
-use tidegate_query::{QueryCondition, batch_bytes};
+use tidegate_query::{DatabaseKind, QueryCondition, batch_bytes};
 use tidegate_runtime::Job;
 use tidegate_telemetry::logs::{
     EntryPositions, LogBatch, LogDirection, LogScan, LogScanAnswer, LogScanError, LogScanRequest, NO_TIME, TimeRange,
@@ -30,8 +30,6 @@ const SCAN_ROWS_MAX: u64 = 100_000_000;
 const SCAN_BYTES_MAX: u64 = 32 * 1024 * 1024 * 1024;
 /// The maximum time that one call reads.
 const SCAN_TIME_MAX: Duration = Duration::from_secs(20);
-/// The kind of a database with a journal of systemd.
-const JOURNAL: &str = "journal";
 /// The time that is left for the answer when the time limit of the call is near.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 
@@ -221,7 +219,7 @@ impl SourceSearch<'_> {
         let positions = match (&files, &offsets) {
             (Some(files), Some(offsets)) => EntryPositions::InFiles { files, offsets },
             // The files of a journal share one order. An offset alone may be that of any file.
-            (None, Some(offsets)) if source.database.kind() == JOURNAL => EntryPositions::Column(offsets),
+            (None, Some(offsets)) if source.database.kind() == DatabaseKind::Journal => EntryPositions::Column(offsets),
             _ => EntryPositions::RowHash,
         };
         push(&LogBatch { batch: &renamed, source: source.id(), positions, condition: None }).map_err(|error| {

@@ -59,7 +59,7 @@ async fn read(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Re
     let columns: Vec<Value> = resolved.columns.columns.iter().map(column).collect();
     let answer = json!({
         "name": source.name,
-        "kind": resolved.database.kind(),
+        "kind": resolved.database.kind().name(),
         "table": format!("{}.{}", source.database, source.table),
         "columns": columns,
     });

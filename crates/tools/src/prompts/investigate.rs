@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use tidegate_core::{Access, AllowedNames, Error, ErrorKind, Principal, PrincipalRule, nearest_names};
+use tidegate_query::DatabaseKind;
 use tidegate_runtime::{Job, Prompt, SnapshotBuilder};
 
 use super::{argument, text_prompt};
@@ -14,10 +15,6 @@ use crate::tool_context::ToolContext;
 
 /// The maximum number of names of one kind in the text.
 const NAMES_MAX: usize = 20;
-/// The kind of a database with live tables of the machine.
-const SYSTEM: &str = "system";
-/// The kind of a database with a journal of systemd. Its log source has all that it offers.
-const JOURNAL: &str = "journal";
 
 /// Adds the prompt `investigate` to `builder`, if `allowed` includes its name. A caller has it only if it may read one of
 /// `logs` or `metrics`.
@@ -82,7 +79,7 @@ struct VisibleSources {
 
 impl VisibleSources {
     fn new(node: &ToolContext, logs: &LogSources, metrics: &MetricSources, principal: &Principal) -> Self {
-        let databases = |is_included: fn(&str) -> bool| {
+        let databases = |is_included: fn(DatabaseKind) -> bool| {
             let visible = node.databases.visible_to(principal).filter(|database| is_included(database.kind()));
             visible.map(|database| database.name().to_owned()).collect()
         };
@@ -90,8 +87,9 @@ impl VisibleSources {
         Self {
             logs: logs.visible_to(&node.databases, principal).iter().map(|source| source.name.clone()).collect(),
             metrics: metrics.iter().map(|source| source.name.clone()).collect(),
-            system: databases(|kind| kind == SYSTEM),
-            tables: databases(|kind| kind != SYSTEM && kind != JOURNAL),
+            system: databases(|kind| kind == DatabaseKind::System),
+            // The log source of a journal has all that it offers.
+            tables: databases(|kind| !matches!(kind, DatabaseKind::System | DatabaseKind::Journal)),
         }
     }
 

@@ -40,7 +40,7 @@ async fn read_database(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender
     let catalog = database.catalog(job.principal()).await?;
     let tables: Vec<Value> = catalog.tables.iter().take(TABLES_LISTED_MAX).map(table_json).collect();
     let answer = json!({
-        "name": database.name(), "kind": database.kind(), "sql": database.dialect().name(),
+        "name": database.name(), "kind": database.kind().name(), "sql": database.dialect().name(),
         "tables_in_all": catalog.tables.len(), "tables": tables,
     });
     reply.send_text(answer.to_string()).await?;
@@ -64,7 +64,7 @@ impl ResourceLister for DatabaseLister {
         let databases = self.0.databases.visible_to(principal);
         Ok(databases
             .map(|database| {
-                let description = format!("Tables of the {} database {}.", database.kind(), database.name());
+                let description = format!("Tables of the {} database {}.", database.kind().name(), database.name());
                 resource_from_template(&template, &[database.name()], database.name().to_owned(), Some(description))
             })
             .collect())

@@ -11,7 +11,9 @@ use tidegate_core::{
     CallOrigin, CallTarget, Caller, Completion, CompletionReference, CompletionRequest, Content, ContentRole, Error,
     ErrorKind, MissingNodes, Principal, TransportKind, nearest_names,
 };
-use tidegate_query::{Catalog, ColumnEntry, Database, Databases, Executor, Plan, QueryRows, TableEntry, TableStatus};
+use tidegate_query::{
+    Catalog, ColumnEntry, Database, DatabaseKind, Databases, Executor, Plan, QueryRows, TableEntry, TableStatus,
+};
 use tidegate_runtime::{Call, Chunk, Job, Outcome, Registry, Reply, ReplyEvent, event::EventDispatcher};
 use tidegate_sql::{SqlDialect, Statement};
 use tidegate_tools::{NodeIdentity, ToolContext, snapshot};
@@ -122,8 +124,8 @@ impl Database for FakeDatabase {
         self.name
     }
 
-    fn kind(&self) -> &'static str {
-        "memory"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::Other("memory")
     }
 
     fn dialect(&self) -> SqlDialect {

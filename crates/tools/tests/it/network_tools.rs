@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tidegate_core::{AllowedNames, CallTarget, DatabaseTenants, Error, ErrorKind, Grants, Principal};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, Databases, Executor, Network, NodeCheck, NodeDatabase, NodeObservation, NodeTable,
-    NodeTables, PartRange, Plan, QueryRows, TablePart,
+    Catalog, ColumnEntry, Database, DatabaseKind, Databases, Executor, Network, NodeCheck, NodeDatabase,
+    NodeObservation, NodeTable, NodeTables, PartRange, Plan, QueryRows, TablePart,
 };
 use tidegate_runtime::{Job, Registry, event::EventDispatcher};
 use tidegate_sql::{SqlDialect, Statement};
@@ -54,8 +54,8 @@ impl Database for FakeNode {
         self.name
     }
 
-    fn kind(&self) -> &'static str {
-        "flight_sql"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::FlightSql
     }
 
     fn dialect(&self) -> SqlDialect {
@@ -132,8 +132,8 @@ impl Database for FakeNetwork {
         self.name
     }
 
-    fn kind(&self) -> &'static str {
-        "network"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::Network
     }
 
     fn dialect(&self) -> SqlDialect {

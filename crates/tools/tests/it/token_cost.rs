@@ -5,7 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tidegate_core::{Error, Principal};
-use tidegate_query::{Catalog, ColumnEntry, Database, Databases, Executor, Plan, TableEntry, TableStatus};
+use tidegate_query::{
+    Catalog, ColumnEntry, Database, DatabaseKind, Databases, Executor, Plan, TableEntry, TableStatus,
+};
 use tidegate_runtime::{Registry, event::EventDispatcher};
 use tidegate_sql::{SqlDialect, Statement};
 use tidegate_tools::{NodeIdentity, ToolContext, snapshot};
@@ -39,8 +41,8 @@ impl Database for Hundred {
         "shop"
     }
 
-    fn kind(&self) -> &'static str {
-        "postgres"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::Postgres
     }
 
     fn dialect(&self) -> SqlDialect {

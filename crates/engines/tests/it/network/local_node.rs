@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_engines::{Engine, HeldRows, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, Plan, QueryRows,
-    TableStorage,
+    Catalog, ColumnEntry, Database, DatabaseKind, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables,
+    Plan, QueryRows, TableStorage,
 };
 use tidegate_runtime::Job;
 use tidegate_sql::{SqlDialect, Statement};
@@ -108,8 +108,8 @@ impl Database for LocalNode {
         &self.name
     }
 
-    fn kind(&self) -> &'static str {
-        "flight_sql"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::FlightSql
     }
 
     fn dialect(&self) -> SqlDialect {

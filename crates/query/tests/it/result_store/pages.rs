@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_core::{Budget, CallTarget, Error, Principal};
-use tidegate_query::{Catalog, ColumnEntry, Database, Plan, compute_query_id};
+use tidegate_query::{Catalog, ColumnEntry, Database, DatabaseKind, Plan, compute_query_id};
 use tidegate_results::{ResultEnd, StoreLimits};
 use tidegate_runtime::Call;
 use tidegate_sql::{SqlDialect, Statement};
@@ -29,8 +29,8 @@ impl Database for SwitchableDatabase {
         "demo"
     }
 
-    fn kind(&self) -> &'static str {
-        "fake"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::Other("fake")
     }
 
     fn dialect(&self) -> SqlDialect {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter as _};
 use futures::future::join_all;
 use tidegate_core::schema_description;
-use tidegate_query::{Database, REJECTS_SUFFIX};
+use tidegate_query::{Database, DatabaseKind, REJECTS_SUFFIX};
 use tokio::time::timeout;
 
 use super::typed_line::{TypedLine, TypedOptions};
@@ -24,8 +24,6 @@ pub(super) const NODE_TIMEOUT: Duration = Duration::from_secs(1);
 const CATALOG_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long the databases may take to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
-/// The kind of databases whose tables are those of other databases.
-const FEDERATED: &str = "federated";
 /// The number of values that a shell gets. A longer list cannot be read.
 const VALUES_MAX: usize = 1_000;
 /// The length of a description.
@@ -164,7 +162,7 @@ async fn tool_arguments(spec: NodeSpec<'_>, options: &TypedOptions, typed: &str)
 
 /// The tables of `databases`, with the name of the database before them if there are several.
 async fn table_names(databases: &[Arc<dyn Database>], node: &OpenNode) -> Vec<String> {
-    let stored: Vec<_> = databases.iter().filter(|database| database.kind() != FEDERATED).collect();
+    let stored: Vec<_> = databases.iter().filter(|database| database.kind() != DatabaseKind::Federated).collect();
     let is_only = stored.len() == 1;
     let tables = qualified_tables(stored.into_iter(), node).await.into_iter();
     tables.map(|(database, table)| if is_only { table } else { format!("{database}.{table}") }).collect()

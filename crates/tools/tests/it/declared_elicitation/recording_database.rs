@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tidegate_core::{CallLimits, Error, Principal};
-use tidegate_query::{Catalog, ColumnEntry, Database, Databases, Executor, Plan, QueryRows, changed_rows_batch};
+use tidegate_query::{
+    Catalog, ColumnEntry, Database, DatabaseKind, Databases, Executor, Plan, QueryRows, changed_rows_batch,
+};
 use tidegate_runtime::{Job, Registry, SnapshotBuilder, Tool, event::EventDispatcher};
 use tidegate_sql::{CommitRule, SqlDialect, Statement, Transaction};
 use tidegate_tools::declared::{
@@ -31,8 +33,8 @@ impl Database for RecordingDatabase {
         "ledger"
     }
 
-    fn kind(&self) -> &'static str {
-        "memory"
+    fn kind(&self) -> DatabaseKind {
+        DatabaseKind::Other("memory")
     }
 
     fn dialect(&self) -> SqlDialect {
