@@ -15,7 +15,7 @@ pub(super) const CELL_CHARACTERS_MAX: usize = 8_000;
 
 /// What every search answers: the counts, the time that was searched, and whether that is all.
 pub(crate) fn summary_json(outcome: &ScanOutcome, search: &LogSearch) -> Map<String, Value> {
-    let (answer, range) = (&outcome.answer, search.range);
+    let (answer, range) = (&outcome.answer, search.request.range);
     let mut json = Map::new();
     json.insert("evaluated".to_owned(), answer.evaluated.into());
     json.insert("matched".to_owned(), answer.matched.into());

@@ -86,7 +86,7 @@ async fn count_values(
     job: &Arc<Job>,
 ) -> Result<impl Iterator<Item = (String, FieldFacet)>, Error> {
     let facet = |field: &String| FacetRequest { field: field.clone(), values_max: 2, ranges: None, scale: None };
-    let request = LogScanRequest { facets: fields.iter().map(facet).collect(), ..search.request() };
+    let request = LogScanRequest { facets: fields.iter().map(facet).collect(), ..search.request.clone() };
     let outcome = run_scan(context, search, &request, fields, Some(SAMPLED_ROWS_MAX), job).await?;
     Ok(outcome.answer.facets.into_iter().filter_map(|facet| match facet {
         FacetAnswer::Values(facet) => Some((facet.field.clone(), facet)),

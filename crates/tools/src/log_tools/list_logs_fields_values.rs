@@ -50,7 +50,7 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
     let values_max = arguments.limit.unwrap_or(VALUES_DEFAULT);
     let facets = facet_requests(&search, "fields", &arguments.fields, values_max, arguments.ranges, &mut violations);
     reject(violations, &search)?;
-    let request = LogScanRequest { facets, ..search.request() };
+    let request = LogScanRequest { facets, ..search.request.clone() };
     let mut fields = search.filter_fields();
     fields.extend(arguments.fields);
     let outcome = run_scan(&context, &search, &request, &fields, None, &job).await?;

@@ -51,7 +51,7 @@ impl ComparedWindows {
         job: &Arc<Job>,
     ) -> Result<Value, Error> {
         let range = self.baseline();
-        let request = LogScanRequest { range, patterns: Some(PATTERNS_MAX), ..search.request() };
+        let request = LogScanRequest { range, patterns: Some(PATTERNS_MAX), ..search.request.clone() };
         let mut fields = search.filter_fields();
         fields.extend(search.set.message.clone());
         let outcome = run_scan(context, search, &request, &fields, None, job).await?;

@@ -87,7 +87,7 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
     let scope = search.scope(&fields);
     let mut request = build_request(&search, &arguments, scope, &mut violations);
     reject(violations, &search)?;
-    let windows = compared_windows(search.range, &arguments);
+    let windows = compared_windows(request.range, &arguments);
     if windows.is_some() {
         // A pattern that is left out of the answer may be new.
         request.patterns = Some(PATTERNS_MAX);
@@ -139,7 +139,7 @@ fn build_request(
         page: page.map(|page| PageRequest { columns: columns.clone(), ..page }),
         patterns: arguments.patterns,
         context: context.map(|context| ContextRequest { columns, ..context }),
-        ..search.request()
+        ..search.request.clone()
     }
 }
 

@@ -9,7 +9,7 @@ use tidegate_log_formats::ENTRY_TEXT;
 use tidegate_query::{QueryCondition, QuerySpec, StableHasher};
 use tidegate_runtime::Job;
 use tidegate_telemetry::logs::{
-    FieldSelections, LogCondition, LogScanRequest, QueryNode, SearchColumns, TextQuery, TimeRange, TimeRangeError,
+    FieldSelections, LogScanRequest, QueryNode, SearchColumns, TextQuery, TimeRange, TimeRangeError,
 };
 
 use super::LogContext;
@@ -65,13 +65,12 @@ impl NameOrNames {
 /// A search whose arguments are checked.
 pub(crate) struct LogSearch {
     pub(crate) set: SourceSet,
-    pub(crate) range: TimeRange,
-    pub(crate) condition: Option<LogCondition>,
-    /// The fields that `condition` reads.
+    /// The range, the full-text condition and the selections, as a scan that computes nothing yet.
+    pub(crate) request: LogScanRequest,
+    /// The fields that the full-text condition reads.
     condition_fields: Vec<String>,
     /// The fields in which words are searched, if others may have them.
     word_fields: Vec<String>,
-    pub(crate) selections: FieldSelections,
     pub(crate) conditions: Option<QueryCondition>,
     /// The sources that cannot be read, with the reason.
     pub(crate) failures: Vec<(String, Error)>,
@@ -118,21 +117,9 @@ pub(crate) fn violation(path: impl Into<String>, message: impl Into<String>) -> 
 }
 
 impl LogSearch {
-    /// A scan of the rows that match, which computes nothing yet.
-    pub(super) fn request(&self) -> LogScanRequest {
-        LogScanRequest {
-            time_column: self.set.time.clone(),
-            message_column: self.set.message.clone(),
-            range: self.range,
-            condition: self.condition.clone(),
-            selections: self.selections.clone(),
-            ..LogScanRequest::default()
-        }
-    }
-
     /// The fields that its condition and its selections read.
     pub(super) fn filter_fields(&self) -> Vec<String> {
-        let selected = self.selections.iter().map(|(field, _)| field.to_owned());
+        let selected = self.request.selections.iter().map(|(field, _)| field.to_owned());
         self.condition_fields.iter().cloned().chain(selected).collect()
     }
 
@@ -158,13 +145,12 @@ impl LogSearch {
         let (sources, failures) = resolve_sources(context, arguments.source.as_ref(), job, violations).await?;
         let set = SourceSet::new(sources);
         let range = read_range(context, arguments, &set, job, violations).await?;
+        let (time_column, message_column) = (set.time.clone(), set.message.clone());
         let mut search = Self {
             set,
-            range,
-            condition: None,
+            request: LogScanRequest { time_column, message_column, range, ..LogScanRequest::default() },
             condition_fields: Vec::new(),
             word_fields: Vec::new(),
-            selections: FieldSelections::default(),
             conditions: None,
             failures,
             scope: StableHasher::default(),
@@ -253,7 +239,7 @@ impl LogSearch {
             self.condition_fields.extend(fields);
         }
         let columns = SearchColumns { message, further, is_case_sensitive: arguments.case_sensitive };
-        self.condition = Some(query.to_condition(&columns)).filter(|condition| !condition.is_always_true());
+        self.request.condition = Some(query.to_condition(&columns)).filter(|condition| !condition.is_always_true());
     }
 
     fn read_selections(&mut self, selections: &Map<String, Value>, violations: &mut Vec<Violation>) {
@@ -279,7 +265,7 @@ impl LogSearch {
             }
         }
         match FieldSelections::new(fields) {
-            Ok(selections) => self.selections = selections,
+            Ok(selections) => self.request.selections = selections,
             Err(error) => violations.push(violation("selections", error.to_string())),
         }
     }

@@ -45,7 +45,7 @@ fn time_filter(source: &ResolvedSource, rows: RowRange) -> Option<QueryCondition
 pub(super) fn selection_filters(input: &SourceSearch<'_>) -> Vec<QueryCondition> {
     let SourceSearch { search, request, source, .. } = *input;
     let mut filters = Vec::new();
-    for (field, values) in search.selections.iter() {
+    for (field, values) in request.selections.iter() {
         let values_sorted = values.to_sorted();
         if values.selects_missing()
             || values_sorted.len() > PUSHED_VALUES_MAX

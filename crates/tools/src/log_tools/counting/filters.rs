@@ -37,7 +37,7 @@ impl SourceFilters {
             countable: Vec::new(),
         };
         let dialect = source.database.dialect();
-        if let Some(condition) = &search.condition {
+        if let Some(condition) = &search.request.condition {
             let column = |name: &str| match source_field(&search.set, source, name)? {
                 SourceField::Column(column) => Some(Some(column)),
                 SourceField::Constant(None) => Some(None),
@@ -47,7 +47,7 @@ impl SourceFilters {
             filters.text = Some(condition);
             countable.into_iter().for_each(|condition| filters.require(condition));
         }
-        for (field, values) in search.selections.iter() {
+        for (field, values) in search.request.selections.iter() {
             let condition = filters.selection(&search.set, source, field, values)?;
             filters.selections.push((field.to_owned(), condition));
         }
