@@ -4,13 +4,13 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Union};
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
+use crate::plan_walk::{for_each_part, rewrite_named};
 use crate::{
     aggregate, array, cast, catalog, correlated, in_list, json, number, statement, subquery_order, time,
     untyped_literals,
@@ -22,62 +22,67 @@ use crate::{
 /// suitable types, and keys of grouping sets become columns. After them, casts and arithmetic
 /// get PostgreSQL's semantics, and constants of different types are kept apart.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
-        Arc::new(catalog::ResolveTypeNames),
-        Arc::new(correlated::MoveOuterAggregates),
-        Arc::new(subquery_order::KeepSubqueryOrder),
-        Arc::new(statement::RewriteLimit),
-        Arc::new(aggregate::AdaptWindows),
-        Arc::new(correlated::DecorrelateSubqueries),
-        Arc::new(aggregate::ComputeGroupingKeys),
-        Arc::new(CoerceLiterals),
+    let mut rules = vec![
+        rule("resolve_type_names", |plan| in_each_node(plan, catalog::resolve_type_names)),
+        rule("move_outer_aggregates", correlated::move_outer_aggregates),
+        rule("keep_subquery_order", subquery_order::keep_subquery_order),
+        rule("rewrite_limit", |plan| in_each_node(plan, statement::rewrite_limit)),
+        rule("adapt_windows", |plan| in_each_node(plan, aggregate::adapt_windows)),
+        rule("decorrelate_subqueries", correlated::decorrelate_subqueries),
+        rule("compute_grouping_keys", |plan| in_each_node(plan, aggregate::compute_grouping_keys)),
+        rule("coerce_literals", coerce_literals),
     ];
     rules.extend(Analyzer::new().rules);
-    rules.push(Arc::new(ApplyPostgresSemantics));
-    rules.push(Arc::new(time::SeparateConstants));
+    rules.push(rule("apply_postgres_semantics", apply_postgres_semantics));
+    rules.push(rule("separate_constants", time::separate_constants));
     rules
 }
 
-/// Gives untyped literals the type of the other operand, before DataFusion's coercion would choose another.
-#[derive(Debug)]
-struct CoerceLiterals;
+fn rule(name: &'static str, rewrite: fn(LogicalPlan) -> Result<LogicalPlan>) -> Arc<dyn AnalyzerRule + Send + Sync> {
+    Arc::new(PlanRule { name, rewrite })
+}
 
-impl AnalyzerRule for CoerceLiterals {
+/// A rule that is a function.
+#[derive(Debug)]
+struct PlanRule {
+    name: &'static str,
+    rewrite: fn(LogicalPlan) -> Result<LogicalPlan>,
+}
+
+impl AnalyzerRule for PlanRule {
     fn name(&self) -> &str {
-        "coerce_literals"
+        self.name
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        // A changed column type changes the types of all expressions above it.
-        let is_changed = Cell::new(false);
-        let in_node = |node: LogicalPlan| {
-            let node = untyped_literals::type_union(node)?;
-            is_changed.set(is_changed.get() || node.transformed);
-            let node = number::compare_join_keys(node.data)?;
-            let schema = input_schema(&node)?;
-            let names = NamePreserver::new(&node);
-            check_rounding(&node)?;
-            let typed = node.map_expressions(|expression| {
-                let name = names.save(&expression);
-                let typed = expression.transform_up(|expression| type_literals(expression, &schema))?;
-                Ok(typed.update_data(|expression| name.restore(expression)))
-            })?;
-            is_changed.set(is_changed.get() || typed.transformed);
-            if is_changed.get() { typed.map_data(LogicalPlan::recompute_schema) } else { Ok(typed) }
-        };
-        plan.transform_up_with_subqueries(in_node).data()
+        (self.rewrite)(plan)
     }
 }
 
-fn check_rounding(node: &LogicalPlan) -> Result<()> {
-    let inputs = node.inputs();
-    node.apply_expressions(|expression| {
-        expression.apply(|part| {
-            number::check_rounding(part, &inputs)?;
-            Ok(TreeNodeRecursion::Continue)
-        })
-    })?;
-    Ok(())
+fn in_each_node(
+    plan: LogicalPlan,
+    rewrite: fn(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
+) -> Result<LogicalPlan> {
+    plan.transform_up_with_subqueries(rewrite).data()
+}
+
+/// Gives untyped literals the type of the other operand, before DataFusion's coercion would choose another.
+fn coerce_literals(plan: LogicalPlan) -> Result<LogicalPlan> {
+    // A changed column type changes the types of all expressions above it.
+    let is_changed = Cell::new(false);
+    let in_node = |node: LogicalPlan| {
+        let node = untyped_literals::type_union(node)?;
+        is_changed.set(is_changed.get() || node.transformed);
+        let node = number::compare_join_keys(node.data)?;
+        let schema = input_schema(&node)?;
+        let inputs = node.inputs();
+        for_each_part(&node, |part| number::check_rounding(part, &inputs))?;
+        let typed =
+            rewrite_named(node, |expression| expression.transform_up(|expression| type_literals(expression, &schema)))?;
+        is_changed.set(is_changed.get() || typed.transformed);
+        if is_changed.get() { typed.map_data(LogicalPlan::recompute_schema) } else { Ok(typed) }
+    };
+    plan.transform_up_with_subqueries(in_node).data()
 }
 
 fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -99,37 +104,22 @@ fn input_schema(node: &LogicalPlan) -> Result<DFSchema> {
 }
 
 /// Gives casts and arithmetic PostgreSQL's semantics. Column names stay unchanged.
-#[derive(Debug)]
-struct ApplyPostgresSemantics;
-
-impl AnalyzerRule for ApplyPostgresSemantics {
-    fn name(&self) -> &str {
-        "apply_postgres_semantics"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        json::show_json_as_text(plan.transform_up_with_subqueries(rewrite_node).data()?)
-    }
+fn apply_postgres_semantics(plan: LogicalPlan) -> Result<LogicalPlan> {
+    json::show_json_as_text(plan.transform_up_with_subqueries(rewrite_node).data()?)
 }
 
 fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = input_schema(&node)?;
-    let names = NamePreserver::new(&node);
     let has_conditions = matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
     let node = array::order_arrays(time::order_intervals(json::order_documents(node, &schema)?, &schema)?, &schema);
-    let rewritten = node.map_expressions(|expression| {
-        let name = names.save(&expression);
+    let rewritten = rewrite_named(node, |expression| {
         let rewritten = expression.transform_up(|expression| {
             array::order_within(expression, &schema)
                 .transform_data(|expression| rewrite_expression(expression, &schema))?
                 .transform_data(in_list::keep_values_of_rows)?
                 .transform_data(aggregate::guard_arguments)
         })?;
-        let rewritten = match has_conditions {
-            true => rewritten.transform_data(cast::name_conversions)?,
-            false => rewritten,
-        };
-        Ok(rewritten.update_data(|expression| name.restore(expression)))
+        if has_conditions { rewritten.transform_data(cast::name_conversions) } else { Ok(rewritten) }
     })?;
     // Needed even if nothing was rewritten, because types below may have changed.
     rewritten.map_data(recompute_schema)?.map_data(json::group_by_document_keys)

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{NullEquality, Result};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -14,6 +14,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::aggregate::without_alias;
 use crate::in_list;
+use crate::plan_walk::any_node;
 
 const SIMPLIFY: &str = "simplify_expressions";
 const SINGLE_DISTINCT: &str = "single_distinct_aggregation_to_group_by";
@@ -92,13 +93,8 @@ fn joins_nulls(plan: &LogicalPlan) -> bool {
 
 /// The rule, which is applied to whole plans, would let NULL equal NULL in all joins that it puts together, or in none.
 fn contains_joined_nulls(plan: &LogicalPlan) -> bool {
-    let mut found = false;
     // The closure returns no error.
-    let _ = plan.apply_with_subqueries(|node| {
-        found |= joins_nulls(node);
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    });
-    found
+    any_node(plan, |node| Ok(joins_nulls(node))).unwrap_or_default()
 }
 
 /// The rule would move a condition without columns, such as one on a subquery, below an aggregate that has a row even

@@ -9,7 +9,6 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
@@ -18,9 +17,9 @@ use datafusion::logical_expr::{
     Aggregate, Distinct, DistinctOn, Expr, Limit, LogicalPlan, LogicalPlanBuilder, Projection, Sort, SortExpr,
     SubqueryAlias, Window, WindowFrameUnits, WindowFunctionDefinition,
 };
-use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use crate::aggregate::{is_exclusion_mark, without_alias};
+use crate::plan_walk::any_node;
 use crate::statement::is_limit_with_ties;
 
 /// Aggregates whose result depends on the order of the rows.
@@ -29,27 +28,13 @@ const ORDERED_AGGREGATES: [&str; 5] = ["array_agg", "first_value", "last_value",
 const ORDERED_WINDOWS: [&str; 4] = ["lag", "lead", "ntile", "row_number"];
 
 /// The rule. It runs before other rules replace limits and windows.
-#[derive(Debug)]
-pub(crate) struct KeepSubqueryOrder;
-
-impl AnalyzerRule for KeepSubqueryOrder {
-    fn name(&self) -> &str {
-        "keep_subquery_order"
+pub(crate) fn keep_subquery_order(plan: LogicalPlan) -> Result<LogicalPlan> {
+    if !any_node(&plan, |node| Ok(matches!(node, LogicalPlan::Sort(_))))? {
+        return Ok(plan);
     }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut has_order = false;
-        plan.apply_with_subqueries(|node| {
-            has_order |= matches!(node, LogicalPlan::Sort(_));
-            Ok(if has_order { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if !has_order {
-            return Ok(plan);
-        }
-        let rewriter = OrderRewriter { count: Cell::new(0) };
-        let plan = plan.transform_up_with_subqueries(|node| rewriter.require_order(node)).data()?;
-        drop_sorts(rewriter.order_output(plan)?, true).data()
-    }
+    let rewriter = OrderRewriter { count: Cell::new(0) };
+    let plan = plan.transform_up_with_subqueries(|node| rewriter.require_order(node)).data()?;
+    drop_sorts(rewriter.order_output(plan)?, true).data()
 }
 
 /// Rows without the sort that gives them an order, and the order, whose keys are columns of the rows.

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::execution::context::QueryPlanner;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, lit, when};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+
+use crate::plan_walk::{any_node, any_part, rewrite_named};
 
 /// Returns DataFusion's planner of physical plans, for plans whose columns of truth tests are not nullable.
 pub fn query_planner() -> Arc<dyn QueryPlanner + Send + Sync> {
@@ -29,7 +30,7 @@ struct TruthTestPlanner;
 impl QueryPlanner for TruthTestPlanner {
     async fn create_physical_plan(&self, plan: &LogicalPlan, state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         let planner = DefaultPhysicalPlanner::default();
-        if !has_truth_tests(plan)? {
+        if !any_node(plan, |node| Ok(returns_values(node) && any_part(node, is_truth_test)?))? {
             return planner.create_physical_plan(plan, state).await;
         }
         let plan = plan.clone().transform_up_with_subqueries(rewrite_node).data()?;
@@ -40,20 +41,6 @@ impl QueryPlanner for TruthTestPlanner {
 /// Whether `node` returns the values of its expressions.
 fn returns_values(node: &LogicalPlan) -> bool {
     matches!(node, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Window(_))
-}
-
-fn has_truth_tests(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        if returns_values(node) {
-            node.apply_expressions(|expression| {
-                found |= expression.exists(|part| Ok(is_truth_test(part)))?;
-                Ok(TreeNodeRecursion::Continue)
-            })?;
-        }
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
 }
 
 fn is_truth_test(expression: &Expr) -> bool {
@@ -72,11 +59,7 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if !returns_values(&node) {
         return Ok(Transformed::no(node));
     }
-    let names = NamePreserver::new(&node);
-    node.map_expressions(|expression| {
-        let name = names.save(&expression);
-        Ok(expression.transform_up(rewrite_expression)?.update_data(|expression| name.restore(expression)))
-    })
+    rewrite_named(node, |expression| expression.transform_up(rewrite_expression))
 }
 
 fn rewrite_expression(expression: Expr) -> Result<Transformed<Expr>> {

@@ -3,10 +3,10 @@
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Subquery};
 use datafusion::scalar::ScalarValue;
+use tidegate_pgsql::{for_each_part, rewrite_named};
 
 use super::key_joins::has_member_table;
 
@@ -17,16 +17,14 @@ pub(super) const VALUE_ROWS_MAX: usize = 2;
 pub(super) fn find_scalar_subqueries(plan: &LogicalPlan) -> Result<Vec<LogicalPlan>> {
     let mut found: Vec<LogicalPlan> = Vec::new();
     plan.apply(|node| {
-        node.apply_expressions(|expression| {
-            expression.apply(|part| {
-                if let Some(subquery) = scalar_subquery(part)
-                    && !found.contains(subquery)
-                    && has_member_table(subquery)
-                {
-                    found.push(subquery.clone());
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
+        for_each_part(node, |part| {
+            if let Some(subquery) = scalar_subquery(part)
+                && !found.contains(subquery)
+                && has_member_table(subquery)
+            {
+                found.push(subquery.clone());
+            }
+            Ok(())
         })
     })?;
     Ok(found)
@@ -58,16 +56,7 @@ pub(super) fn replace_subquery(plan: LogicalPlan, subquery: &LogicalPlan, value:
     };
     let replaced = plan.transform_down(|node| {
         // The nodes above refer to expressions by their names, which a subquery is a part of.
-        let names = NamePreserver::new(&node);
-        node.map_expressions(|expression| {
-            let name = names.save(&expression);
-            let replaced = expression.transform_down(with_value)?;
-            Ok(if replaced.transformed {
-                replaced.update_data(|expression| name.restore(expression))
-            } else {
-                replaced
-            })
-        })
+        rewrite_named(node, |expression| expression.transform_down(with_value))
     });
     replaced.map(|transformed| transformed.data)
 }

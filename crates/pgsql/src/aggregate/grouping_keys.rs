@@ -7,31 +7,16 @@
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection};
-use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use super::without_alias;
 
 /// Computes keys below the aggregate. It runs before the rules that rewrite expressions.
-#[derive(Debug)]
-pub(crate) struct ComputeGroupingKeys;
-
-impl AnalyzerRule for ComputeGroupingKeys {
-    fn name(&self) -> &str {
-        "compute_grouping_keys"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(compute_keys).data()
-    }
-}
-
-fn compute_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+pub(crate) fn compute_grouping_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Aggregate(aggregate) = &node else { return Ok(Transformed::no(node)) };
     let keys = computed_keys(aggregate)?;
     if keys.is_empty() {

@@ -41,10 +41,10 @@ use datafusion::sql::sqlparser::ast;
 
 pub(crate) use cast_names::{disambiguate_casts, named_cast_function};
 pub(crate) use frame_exclusion::is_exclusion_mark;
-pub(crate) use grouping_keys::ComputeGroupingKeys;
+pub(crate) use grouping_keys::compute_grouping_keys;
 pub(crate) use planner::AggregatePlanner;
 pub use tdigest::{PART_DIGEST, merged_percentile, part_digest};
-pub(crate) use window_types::AdaptWindows;
+pub(crate) use window_types::adapt_windows;
 
 /// Returns the aggregate functions. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<AggregateUDF> {

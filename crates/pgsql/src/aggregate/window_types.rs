@@ -1,19 +1,17 @@
 //! Types of windows: RANGE over types that DataFusion does not support, and values of different types.
 
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
 use datafusion::logical_expr::expr::{Cast, WindowFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
-use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 
 use super::frame_exclusion;
 use crate::data_type::postgres_type_name;
+use crate::plan_walk::{for_each_part, rewrite_named};
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
@@ -21,35 +19,17 @@ const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 ///
 /// A RANGE without offsets equals GROUPS, which works for any type: both frames end with a group of peers. This rule
 /// runs before DataFusion's type coercion, which supports RANGE only for numbers, text, dates and timestamps.
-#[derive(Debug)]
-pub(crate) struct AdaptWindows;
-
-impl AnalyzerRule for AdaptWindows {
-    fn name(&self) -> &str {
-        "adapt_windows"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(rewrite_node).data()
-    }
-}
-
-fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+pub(crate) fn adapt_windows(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if !matches!(node, LogicalPlan::Window(_) | LogicalPlan::Aggregate(_)) {
         return Ok(Transformed::no(node));
     }
     let schema = merge_schema(&node.inputs());
-    node.apply_expressions(|expression| {
-        expression.apply(|expression| check_string_agg(expression, &schema).map(|()| TreeNodeRecursion::Continue))
-    })?;
+    for_each_part(&node, |part| check_string_agg(part, &schema))?;
     if matches!(node, LogicalPlan::Aggregate(_)) {
         return Ok(Transformed::no(node));
     }
-    let names = NamePreserver::new(&node);
-    let rewritten = node.map_expressions(|expression| {
-        let name = names.save(&expression);
-        let framed = expression.transform_up(|expression| rewrite_expression(expression, &schema))?;
-        Ok(framed.update_data(|expression| name.restore(expression)))
+    let rewritten = rewrite_named(node, |expression| {
+        expression.transform_up(|expression| rewrite_expression(expression, &schema))
     })?;
     if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
 }

@@ -23,7 +23,7 @@ pub use objects::{PUBLIC_SCHEMA, VisibleObjects, VisibleTable};
 pub use relation::relation_name as catalog_name;
 pub use rows::catalog_rows;
 pub(crate) use syntax::rewrite_statement;
-pub(crate) use type_name::ResolveTypeNames;
+pub(crate) use type_name::resolve_type_names;
 
 /// Returns the functions of the session, over no tables, and `pg_typeof`.
 pub(crate) fn functions() -> Vec<ScalarUDF> {

@@ -5,18 +5,16 @@
 use std::cell::Cell;
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Result, ScalarValue, plan_err};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility, WindowFunctionDefinition, lit,
 };
-use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use super::types::column_type;
+use crate::plan_walk::{any_part, rewrite_named};
 
 const NAME: &str = "pg_typeof";
 /// The maximum number of expressions to visit; an expression that is used twice counts twice.
@@ -35,32 +33,14 @@ const INTEGER_FUNCTIONS: &str = "\
 const CHOICE_FUNCTIONS: &[&str] = &["coalesce", "greatest", "least"];
 
 /// Replaces calls of `pg_typeof` with the names of types. It must run before rules that change types.
-#[derive(Debug)]
-pub(crate) struct ResolveTypeNames;
-
-impl AnalyzerRule for ResolveTypeNames {
-    fn name(&self) -> &str {
-        "resolve_type_names"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(rewrite_node).data()
-    }
-}
-
-fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let is_called = |expression: &Expr| Ok(pg_typeof_args(expression).is_some());
-    let has_call =
-        node.expressions().iter().map(|expression| expression.exists(is_called)).collect::<Result<Vec<_>>>()?;
-    if !has_call.contains(&true) {
+pub(crate) fn resolve_type_names(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if !any_part(&node, |part| pg_typeof_args(part).is_some())? {
         return Ok(Transformed::no(node));
     }
     let inputs: Vec<LogicalPlan> = node.inputs().into_iter().cloned().collect();
     let scope = TypeScope { inputs: inputs.iter().collect(), steps: &Cell::new(0) };
-    let names = NamePreserver::new(&node);
-    let rewritten = node.map_expressions(|expression| {
-        let name = names.save(&expression);
-        let named = expression.transform_up(|expression| {
+    let rewritten = rewrite_named(node, |expression| {
+        expression.transform_up(|expression| {
             let Some(args) = pg_typeof_args(&expression) else { return Ok(Transformed::no(expression)) };
             let name = match args {
                 [_, Expr::Literal(ScalarValue::Utf8(Some(declared)), _)] => declared.clone(),
@@ -68,8 +48,7 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
                 _ => return plan_err!("pg_typeof takes one value"),
             };
             Ok(Transformed::yes(lit(name)))
-        })?;
-        Ok(named.update_data(|expression| name.restore(expression)))
+        })
     })?;
     rewritten.map_data(LogicalPlan::recompute_schema)
 }
@@ -289,7 +268,7 @@ pub(super) fn function() -> ScalarUDF {
     ScalarUDF::new_from_impl(PgTypeof { signature: Signature::user_defined(Volatility::Immutable) })
 }
 
-/// A placeholder, which [`ResolveTypeNames`] replaces.
+/// A placeholder, which [`resolve_type_names`] replaces.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct PgTypeof {
     signature: Signature,

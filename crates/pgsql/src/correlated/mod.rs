@@ -21,7 +21,6 @@ mod value_rewriter;
 use std::cell::{Cell, RefCell};
 
 use datafusion::catalog::default_table_source::source_as_provider;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DataFusionError, JoinType, Result, TableReference, plan_datafusion_err, plan_err};
 use datafusion::datasource::cte_worktable::CteWorkTable;
@@ -29,30 +28,21 @@ use datafusion::logical_expr::{
     Distinct, DistinctOn, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, RecursiveQuery, SortExpr,
     SubqueryAlias, TableScan, Values, binary_expr, lit, utils,
 };
-use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use domain::Domain;
 use membership::{Position, has_subquery};
-pub(crate) use outer_aggregates::MoveOuterAggregates;
+pub(crate) use outer_aggregates::move_outer_aggregates;
 use outer_columns::{is_lateral, outer_columns, subquery_of};
 use value_rewriter::ValueRewriter;
 
 use crate::json::WHOLE_ROW;
+use crate::plan_walk::{any_node, for_each_part};
 
 /// The rule. It runs before type coercion.
-#[derive(Debug)]
-pub(crate) struct DecorrelateSubqueries;
-
-impl AnalyzerRule for DecorrelateSubqueries {
-    fn name(&self) -> &str {
-        "decorrelate_subqueries"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = nullable::make_subqueries_nullable(plan)?;
-        let rewriter = SubqueryRewriter { count: Cell::new(0), recursive: RefCell::new(Vec::new()) };
-        plan.transform_down_with_subqueries(|node| rewriter.rewrite(node)).data()
-    }
+pub(crate) fn decorrelate_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = nullable::make_subqueries_nullable(plan)?;
+    let rewriter = SubqueryRewriter { count: Cell::new(0), recursive: RefCell::new(Vec::new()) };
+    plan.transform_down_with_subqueries(|node| rewriter.rewrite(node)).data()
 }
 
 /// The join keys: columns of the outer query, and the columns of the subquery that carry their values.
@@ -288,18 +278,13 @@ fn separate_conditions(node: &LogicalPlan) -> Result<Option<LogicalPlan>> {
 
 /// Refuses a recursive query that uses itself in a subquery, as PostgreSQL does.
 fn check_recursion(query: &RecursiveQuery) -> Result<()> {
-    query.recursive_term.apply_with_subqueries(|node| {
-        node.apply_expressions(|expression| {
-            expression.apply(|part| {
-                if let Some(subquery) = subquery_of(part)
-                    && scans_rows_of(&subquery.subquery, std::slice::from_ref(&query.name))?
-                {
-                    return Err(self_reference_error(&query.name));
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    })?;
+    let check = |part: &Expr| match subquery_of(part) {
+        Some(subquery) if scans_rows_of(&subquery.subquery, std::slice::from_ref(&query.name))? => {
+            Err(self_reference_error(&query.name))
+        }
+        _ => Ok(()),
+    };
+    query.recursive_term.apply_with_subqueries(|node| for_each_part(node, check))?;
     Ok(())
 }
 
@@ -386,10 +371,5 @@ fn is_null_of_null(expression: &Expr) -> bool {
 
 /// Whether `plan` can return other rows at each evaluation.
 fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
-    let mut volatile = false;
-    plan.apply_with_subqueries(|node| {
-        volatile |= node.expressions().iter().any(Expr::is_volatile);
-        Ok(if volatile { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(volatile)
+    any_node(plan, |node| Ok(node.expressions().iter().any(Expr::is_volatile)))
 }

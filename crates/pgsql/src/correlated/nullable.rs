@@ -3,7 +3,7 @@
 //! DataFusion's issue 24513; `docs/decisions/upstream` says when the module can go.
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
@@ -11,19 +11,11 @@ use datafusion::logical_expr::{
 };
 
 use super::subquery_value::is_aggregate;
+use crate::plan_walk::{any_node, any_part};
 
 /// Makes such subqueries of `plan` nullable.
 pub(super) fn make_subqueries_nullable(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expression| {
-            expression.apply(|expression| {
-                found |= may_be_null(expression);
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    })?;
-    if !found {
+    if !any_node(&plan, |node| any_part(node, may_be_null))? {
         return Ok(plan);
     }
     let rewritten = plan.transform_up_with_subqueries(|node| {

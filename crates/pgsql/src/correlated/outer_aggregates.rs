@@ -9,36 +9,26 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, plan_err};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection, Subquery, Window, lit};
-use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use crate::aggregate::without_alias;
 use crate::in_list::VALUE_OF_ROW;
+use crate::plan_walk::for_each_part;
 
 /// The rule. It runs before subqueries become joins.
-#[derive(Debug)]
-pub(crate) struct MoveOuterAggregates;
-
-impl AnalyzerRule for MoveOuterAggregates {
-    fn name(&self) -> &str {
-        "move_outer_aggregates"
+pub(crate) fn move_outer_aggregates(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mover = AggregateMover { count: Cell::new(0) };
+    let moved = plan.transform_up_with_subqueries(|node| mover.rewrite(node))?;
+    if !moved.transformed {
+        return Ok(moved.data);
     }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let mover = AggregateMover { count: Cell::new(0) };
-        let moved = plan.transform_up_with_subqueries(|node| mover.rewrite(node))?;
-        if !moved.transformed {
-            return Ok(moved.data);
-        }
-        // An aggregate has more columns than before, and so do the nodes above it.
-        moved.data.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes)).data()
-    }
+    // An aggregate has more columns than before, and so do the nodes above it.
+    moved.data.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes)).data()
 }
 
 /// An aggregate as the subquery computes it, and the outer column that takes its place.
@@ -360,13 +350,11 @@ fn check_grouped_columns(node: &LogicalPlan) -> Result<()> {
 /// Returns the outer columns of `plan` that are not those of a query in it.
 fn free_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
-    plan.apply_expressions(|expression| {
-        expression.apply(|part| {
-            if let Expr::OuterReferenceColumn(_, column) = part {
-                columns.push(column.clone());
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })
+    for_each_part(plan, |part| {
+        if let Expr::OuterReferenceColumn(_, column) = part {
+            columns.push(column.clone());
+        }
+        Ok(())
     })?;
     let visible = visible_columns(plan);
     plan.apply_subqueries(|query| {

@@ -2,29 +2,26 @@
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, Subquery};
 
 use super::domain::Domain;
+use crate::plan_walk::{for_each_part, rewrite_named};
 
 /// Returns the columns of outer queries that `plan` and its own subqueries use.
 pub(super) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     plan.apply(|node| {
-        node.apply_expressions(|expression| {
-            expression.apply(|part| {
-                if let Expr::OuterReferenceColumn(_, column) = part {
-                    columns.push(column.clone());
-                }
-                if let Some(subquery) = subquery_of(part) {
-                    let rows = merge_schema(&node.inputs());
-                    columns.extend(
-                        outer_columns(&subquery.subquery)?.into_iter().filter(|column| !rows.has_column(column)),
-                    );
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
+        for_each_part(node, |part| {
+            if let Expr::OuterReferenceColumn(_, column) = part {
+                columns.push(column.clone());
+            }
+            if let Some(subquery) = subquery_of(part) {
+                let rows = merge_schema(&node.inputs());
+                let of_subquery = outer_columns(&subquery.subquery)?;
+                columns.extend(of_subquery.into_iter().filter(|column| !rows.has_column(column)));
+            }
+            Ok(())
         })?;
         let Some(join) = as_lateral_join(node) else { return Ok(TreeNodeRecursion::Continue) };
         columns.extend(outer_columns(&join.left)?);
@@ -102,11 +99,8 @@ impl Domain {
         let renamed = plan.transform_down(|node| {
             let mut inner = hiding.clone();
             node.inputs().into_iter().for_each(|input| inner.merge(input.schema()));
-            let names = NamePreserver::new(&node);
-            let node = node.map_expressions(|expression| {
-                let name = names.save(&expression);
-                let renamed = self.rename_in_expression(expression, hiding, &inner)?;
-                Ok(Transformed::yes(name.restore(renamed)))
+            let node = rewrite_named(node, |expression| {
+                self.rename_in_expression(expression, hiding, &inner).map(Transformed::yes)
             })?;
             match node.data {
                 LogicalPlan::Join(mut join) if is_lateral(&join) => {

@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Result, ScalarValue, exec_err, plan_err};
 use datafusion::functions_window::expr_fn::{rank, row_number};
 use datafusion::logical_expr::{
     Expr, ExprFunctionExt, Limit, LogicalPlan, LogicalPlanBuilder, ScalarUDF, SortExpr, cast, lit,
 };
-use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use crate::function::{ColumnarFunction, FunctionCall};
 
@@ -36,20 +34,7 @@ pub(super) fn with_ties() -> ScalarUDF {
 }
 
 /// Rewrites limits that DataFusion does not support into filters by row number.
-#[derive(Debug)]
-pub(crate) struct RewriteLimit;
-
-impl AnalyzerRule for RewriteLimit {
-    fn name(&self) -> &str {
-        "rewrite_limit"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(rewrite_node).data()
-    }
-}
-
-fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+pub(crate) fn rewrite_limit(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Limit(Limit { skip, fetch, input }) = &node else { return Ok(Transformed::no(node)) };
     let ties = fetch.as_deref().and_then(number_with_ties);
     let is_query = |limit: &Option<Box<Expr>>| {

@@ -34,7 +34,7 @@ mod whole_row;
 
 pub use aliases::output_schema;
 pub use columns::TableColumns;
-pub(crate) use limit::{RewriteLimit, is_limit_with_ties};
+pub(crate) use limit::{is_limit_with_ties, rewrite_limit};
 pub use query_forms::ROWS_FROM;
 
 use crate::column_names::column_name;

@@ -9,51 +9,37 @@
 use std::collections::HashSet;
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, InList};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility,
 };
-use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
+use crate::plan_walk::rewrite_named;
+
 /// The rule. It runs when all types are known, and before constants are evaluated.
-#[derive(Debug)]
-pub(crate) struct SeparateConstants;
-
-impl AnalyzerRule for SeparateConstants {
-    fn name(&self) -> &str {
-        "separate_constants"
+pub(crate) fn separate_constants(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let (instants, others): (Vec<Expr>, Vec<Expr>) = constants_of(&plan)?.into_iter().partition(has_zone);
+    if instants.is_empty() || others.is_empty() {
+        return Ok(plan);
     }
-
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let (instants, others): (Vec<Expr>, Vec<Expr>) = constants_of(&plan)?.into_iter().partition(has_zone);
-        if instants.is_empty() || others.is_empty() {
-            return Ok(plan);
-        }
-        let others: HashSet<i64> = others.into_iter().filter_map(microseconds).collect();
-        let equal: Vec<Expr> = instants
-            .into_iter()
-            .filter(|instant| microseconds(instant.clone()).is_some_and(|value| others.contains(&value)))
-            .collect();
-        if equal.is_empty() {
-            return Ok(plan);
-        }
-        plan.transform_up_with_subqueries(|node| separate(node, &equal)).data()
+    let others: HashSet<i64> = others.into_iter().filter_map(microseconds).collect();
+    let is_equal = |instant: &Expr| microseconds(instant.clone()).is_some_and(|value| others.contains(&value));
+    let equal: Vec<Expr> = instants.into_iter().filter(is_equal).collect();
+    if equal.is_empty() {
+        return Ok(plan);
     }
+    plan.transform_up_with_subqueries(|node| separate(node, &equal)).data()
 }
 
 /// Replaces the constants `equal` in the expressions of `node`.
 fn separate(node: LogicalPlan, equal: &[Expr]) -> Result<Transformed<LogicalPlan>> {
-    let names = NamePreserver::new(&node);
-    let separated = node.map_expressions(|expression| {
-        let name = names.save(&expression);
-        let separated = expression.transform_down(|part| {
+    let separated = rewrite_named(node, |expression| {
+        expression.transform_down(|part| {
             if compares_column(&part) {
                 return Ok(Transformed::new(part, false, TreeNodeRecursion::Jump));
             }
@@ -62,8 +48,7 @@ fn separate(node: LogicalPlan, equal: &[Expr]) -> Result<Transformed<LogicalPlan
             }
             let call = ScalarUDF::new_from_impl(SeparateConstant::new()).call(vec![part]);
             Ok(Transformed::new(call, true, TreeNodeRecursion::Jump))
-        })?;
-        Ok(separated.update_data(|expression| name.restore(expression)))
+        })
     })?;
     separated.map_data(LogicalPlan::recompute_schema)
 }

@@ -34,7 +34,7 @@ use datafusion::sql::sqlparser::ast;
 use crate::operands::Operands;
 
 pub(crate) use convert::{convert, is_conversion};
-pub(crate) use equal_constants::SeparateConstants;
+pub(crate) use equal_constants::separate_constants;
 pub(crate) use interval::{average_spans, multiply as multiply_interval};
 pub(crate) use order::{compare, order_intervals};
 

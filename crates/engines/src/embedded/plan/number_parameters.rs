@@ -7,8 +7,8 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::Placeholder;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
+use tidegate_pgsql::rewrite_named;
 
 use super::text_parameters::position;
 
@@ -17,15 +17,8 @@ pub(super) fn bind_numbers(plan: LogicalPlan, values: &[ScalarValue]) -> Result<
     if !values.iter().any(is_number) {
         return Ok(plan);
     }
-    let in_node = |node: LogicalPlan| {
-        let names = NamePreserver::new(&node);
-        node.map_expressions(|expression| {
-            let name = names.save(&expression);
-            let bound = expression.transform_up(|part| bind_number(part, values))?;
-            Ok(bound.update_data(|expression| name.restore(expression)))
-        })
-    };
-    plan.transform_up_with_subqueries(in_node).data()
+    let bind = |expression: Expr| expression.transform_up(|part| bind_number(part, values));
+    plan.transform_up_with_subqueries(|node| rewrite_named(node, bind)).data()
 }
 
 fn bind_number(expression: Expr, values: &[ScalarValue]) -> Result<Transformed<Expr>> {

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigNonZeroUsize;
 use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use tidegate_pgsql::for_each_part;
 
 use super::session::StatementSession;
 use crate::embedded::query_load::LoadShare;
@@ -86,13 +87,11 @@ impl PlanTraits {
                 }
                 _ => {}
             }
-            node.apply_expressions(|expr| {
-                expr.apply(|expr| {
-                    if let Expr::Literal(value, _) = expr {
-                        traits.literal_bytes = traits.literal_bytes.max(value.size());
-                    }
-                    Ok(TreeNodeRecursion::Continue)
-                })
+            for_each_part(node, |part| {
+                if let Expr::Literal(value, _) = part {
+                    traits.literal_bytes = traits.literal_bytes.max(value.size());
+                }
+                Ok(())
             })
         })?;
         Ok(traits)

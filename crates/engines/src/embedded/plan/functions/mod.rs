@@ -21,7 +21,6 @@ use datafusion::common::{DataFusionError, ExprSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::{Like, ScalarFunction, WindowFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -31,6 +30,7 @@ use datafusion::logical_expr::{
     ScalarUDF, ScalarUDFImpl, Signature, StructFieldMapping,
 };
 use tidegate_core::{Error, ErrorKind};
+use tidegate_pgsql::rewrite_named;
 
 use self::trial_search::measure_searches;
 use super::errors::{VALUES_HINT, WORK_HINT};
@@ -83,11 +83,7 @@ pub(crate) fn limit_plan(plan: LogicalPlan, session: &SessionState) -> Result<Lo
             return node.map_expressions(|expression| expression.transform_up(bound));
         }
         // The name of a window function shows the functions in its order.
-        let names = NamePreserver::new(&node);
-        node.map_expressions(|expression| {
-            let name = names.save(&expression);
-            Ok(expression.transform_up(bound)?.update_data(|expression| name.restore(expression)))
-        })
+        rewrite_named(node, |expression| expression.transform_up(bound))
     });
     rewritten.data()
 }
