@@ -215,16 +215,19 @@ impl BoundedTexts {
         Self { builder: StringBuilder::with_capacity(rows, 0) }
     }
 
+    /// Builds the text of each row.
+    pub(crate) fn of_rows<T: AsRef<str>>(rows: usize, make: impl FnMut(usize) -> Result<Option<T>>) -> Result<Self> {
+        let mut texts = Self::new(rows);
+        (0..rows).map(make).try_for_each(|text| texts.push(text?))?;
+        Ok(texts)
+    }
+
     pub(crate) fn push(&mut self, text: Option<impl AsRef<str>>) -> Result<()> {
         if let Some(text) = &text {
             check_bytes(self.builder.values_slice().len() + text.as_ref().len())?;
         }
         self.builder.append_option(text);
         Ok(())
-    }
-
-    pub(crate) fn push_null(&mut self) {
-        self.builder.append_null();
     }
 
     pub(crate) fn finish(mut self) -> StringArray {

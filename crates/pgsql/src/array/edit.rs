@@ -8,7 +8,7 @@ use datafusion::logical_expr::ScalarUDF;
 
 use crate::function::{ColumnarFunction, FunctionCall, first_type};
 use crate::list::{
-    ListAssembler, RowComparer, common_type, item_type, list_type, lists, range, range_or_empty, require_item,
+    RowComparer, assemble_lists, common_type, item_type, list_type, lists, range, range_or_empty, require_item,
 };
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
@@ -95,96 +95,65 @@ fn subquery_types(types: &[DataType]) -> Result<Vec<DataType>> {
 /// A NULL array counts as an array without elements.
 fn append(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, elements) = (lists(call, 0)?, call.array(1)?);
-    let mut assembler = ListAssembler::new(call.rows);
-    for row in 0..call.rows {
-        let own = range_or_empty(&list, row);
-        assembler.push(own.map(|position| (0, position)).chain([(1, row)]))?;
-    }
-    assembler.finish(&[list.values().clone(), elements])
+    assemble_lists(call.rows, &[list.values().clone(), elements], |row| {
+        Ok(Some(range_or_empty(&list, row).map(|position| (0, position)).chain([(1, row)])))
+    })
 }
 
 fn prepend(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (elements, list) = (call.array(0)?, lists(call, 1)?);
-    let mut assembler = ListAssembler::new(call.rows);
-    for row in 0..call.rows {
-        let own = range_or_empty(&list, row);
-        assembler.push([(1, row)].into_iter().chain(own.map(|position| (0, position))))?;
-    }
-    assembler.finish(&[list.values().clone(), elements])
+    assemble_lists(call.rows, &[list.values().clone(), elements], |row| {
+        Ok(Some([(1, row)].into_iter().chain(range_or_empty(&list, row).map(|position| (0, position)))))
+    })
 }
 
 fn concatenate(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (left, right) = (lists(call, 0)?, lists(call, 1)?);
-    let mut assembler = ListAssembler::new(call.rows);
-    for row in 0..call.rows {
-        if left.is_null(row) && right.is_null(row) {
-            assembler.push_null();
-            continue;
-        }
-        let of_left = range_or_empty(&left, row);
-        let of_right = range_or_empty(&right, row);
-        assembler.push(of_left.map(|position| (0, position)).chain(of_right.map(|position| (1, position))))?;
-    }
-    assembler.finish(&[left.values().clone(), right.values().clone()])
+    assemble_lists(call.rows, &[left.values().clone(), right.values().clone()], |row| {
+        let of_left = range_or_empty(&left, row).map(|position| (0, position));
+        let of_right = range_or_empty(&right, row).map(|position| (1, position));
+        Ok((left.is_valid(row) || right.is_valid(row)).then(|| of_left.chain(of_right)))
+    })
 }
 
 fn remove(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, elements) = (lists(call, 0)?, call.array(1)?);
     let comparer = RowComparer::new(elements.data_type())?;
-    let (own, removed) = (comparer.rows(list.values())?, comparer.rows(&elements)?);
-    let mut assembler = ListAssembler::new(call.rows);
-    for row in 0..call.rows {
-        if list.is_null(row) {
-            assembler.push_null();
-            continue;
-        }
-        let remaining = range(&list, row).filter(|position| own.row(*position) != removed.row(row));
-        assembler.push(remaining.map(|position| (0, position)))?;
-    }
-    assembler.finish(&[list.values().clone()])
+    let (own, removed) = (&comparer.rows(list.values())?, &comparer.rows(&elements)?);
+    assemble_lists(call.rows, &[list.values().clone()], |row| {
+        let is_kept = move |position: &usize| own.row(*position) != removed.row(row);
+        Ok(list.is_valid(row).then(|| range(&list, row).filter(is_kept).map(|position| (0, position))))
+    })
 }
 
 fn replace(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, from, to) = (lists(call, 0)?, call.array(1)?, call.array(2)?);
     let comparer = RowComparer::new(from.data_type())?;
-    let (own, replaced) = (comparer.rows(list.values())?, comparer.rows(&from)?);
-    let mut assembler = ListAssembler::new(call.rows);
-    for row in 0..call.rows {
-        if list.is_null(row) {
-            assembler.push_null();
-            continue;
-        }
-        let source_of = |position: usize| if own.row(position) == replaced.row(row) { (1, row) } else { (0, position) };
-        assembler.push(range(&list, row).map(source_of))?;
-    }
-    assembler.finish(&[list.values().clone(), to])
+    let (own, replaced) = (&comparer.rows(list.values())?, &comparer.rows(&from)?);
+    assemble_lists(call.rows, &[list.values().clone(), to], |row| {
+        let source_of = move |position| if own.row(position) == replaced.row(row) { (1, row) } else { (0, position) };
+        Ok(list.is_valid(row).then(|| range(&list, row).map(source_of)))
+    })
 }
 
 fn trim(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (list, counts) = (lists(call, 0)?, call.array(1)?);
     let counts = counts.as_primitive::<Int64Type>();
-    let mut assembler = ListAssembler::new(call.rows);
-    for row in 0..call.rows {
+    assemble_lists(call.rows, &[list.values().clone()], |row| {
         if list.is_null(row) || counts.is_null(row) {
-            assembler.push_null();
-            continue;
+            return Ok(None);
         }
-        let own = range(&list, row);
-        let count = counts.value(row);
+        let (own, count) = (range(&list, row), counts.value(row));
         if count < 0 || count > own.len() as i64 {
             return exec_err!("number of elements to trim must be between 0 and {}", own.len());
         }
-        assembler.push((own.start..own.end - count as usize).map(|position| (0, position)))?;
-    }
-    assembler.finish(&[list.values().clone()])
+        Ok(Some((own.start..own.end - count as usize).map(|position| (0, position))))
+    })
 }
 
 fn empty_if_null(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let list = lists(call, 0)?;
-    let mut assembler = ListAssembler::new(call.rows);
-    for row in 0..call.rows {
-        let own = range_or_empty(&list, row);
-        assembler.push(own.map(|position| (0, position)))?;
-    }
-    assembler.finish(&[list.values().clone()])
+    assemble_lists(call.rows, &[list.values().clone()], |row| {
+        Ok(Some(range_or_empty(&list, row).map(|position| (0, position))))
+    })
 }

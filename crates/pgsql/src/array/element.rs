@@ -14,7 +14,7 @@ use crate::function::{ColumnarFunction, FunctionCall, first_type};
 use crate::json;
 use crate::json_type::json_kind;
 use crate::list::{
-    ListAssembler, as_list, dimensions, innermost_type, item_type, list_type, lists, range, range_or_empty,
+    as_list, assemble_lists, dimensions, innermost_type, item_type, list_type, lists, range, range_or_empty,
     require_item,
 };
 
@@ -96,17 +96,12 @@ fn slice_dimensions(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let owners: Vec<usize> = (0..call.rows).collect();
     let has_dimensions = !is_empty.contains(&true);
     let sliced = if has_dimensions { slice_rows(&list, &owners, &bounds, &mut is_empty)? } else { list.clone() };
-    let mut assembler = ListAssembler::new(call.rows);
-    for (row, is_empty) in is_empty.into_iter().enumerate() {
-        if list.is_null(row) || bounds.iter().any(|bound| bound.is_null(row)) {
-            assembler.push_null();
-        } else if is_empty {
-            assembler.push(std::iter::empty())?;
-        } else {
-            assembler.push(range(&sliced, row).map(|position| (0, position)))?;
-        }
-    }
-    with_returned_type(call, assembler.finish(&[sliced.values().clone()])?)
+    let slices = assemble_lists(call.rows, &[sliced.values().clone()], |row| {
+        let is_valid = list.is_valid(row) && bounds.iter().all(|bound| bound.is_valid(row));
+        let elements = if is_empty[row] { 0..0 } else { range(&sliced, row) };
+        Ok(is_valid.then(|| elements.map(|position| (0, position))))
+    })?;
+    with_returned_type(call, slices)
 }
 
 /// Slices each row of `list` by the `bounds` of its owner, and marks owners whose slice is empty in `is_empty`.
@@ -133,16 +128,12 @@ fn slice(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let list: ListArray = lists(call, 0)?;
     let (lower, upper) = (call.array(1)?, call.array(2)?);
     let (lower, upper) = (lower.as_primitive::<Int64Type>(), upper.as_primitive::<Int64Type>());
-    let mut assembler = ListAssembler::new(call.rows);
-    for row in 0..call.rows {
-        if list.is_null(row) || lower.is_null(row) || upper.is_null(row) {
-            assembler.push_null();
-            continue;
-        }
-        assembler
-            .push(slice_range(range(&list, row), lower.value(row), upper.value(row)).map(|position| (0, position)))?;
-    }
-    with_returned_type(call, assembler.finish(&[list.values().clone()])?)
+    let slices = assemble_lists(call.rows, &[list.values().clone()], |row| {
+        let is_valid = list.is_valid(row) && lower.is_valid(row) && upper.is_valid(row);
+        let own = slice_range(range(&list, row), lower.value(row), upper.value(row));
+        Ok(is_valid.then(|| own.map(|position| (0, position))))
+    })?;
+    with_returned_type(call, slices)
 }
 
 fn with_returned_type(call: &FunctionCall<'_>, slices: ArrayRef) -> Result<ArrayRef> {

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Expr, ScalarUDF};
 use datafusion::sql::sqlparser::ast;
 
 use crate::function::{ColumnarFunction, FunctionCall, call};
-use crate::list::{ListAssembler, as_list, dimensions, innermost_type, item_type, list_type, range};
+use crate::list::{as_list, assemble_lists, dimensions, innermost_type, item_type, list_type, range};
 use crate::syntax;
 
 /// The name of the function. The `*` keeps callers from writing it.
@@ -63,14 +63,9 @@ fn flatten_arrays(call: &FunctionCall<'_>) -> Result<ArrayRef> {
 fn remove_dimension(array: &ArrayRef) -> Result<ArrayRef> {
     let outer = as_list(array)?;
     let inner = as_list(outer.values())?;
-    let mut lists = ListAssembler::new(outer.len());
-    for row in 0..outer.len() {
-        if outer.is_null(row) {
-            lists.push_null();
-            continue;
-        }
-        let elements = range(&outer, row).filter(|position| inner.is_valid(*position));
-        lists.push(elements.flat_map(|position| range(&inner, position)).map(|position| (0, position)))?;
-    }
-    lists.finish(&[Arc::clone(inner.values())])
+    assemble_lists(outer.len(), &[Arc::clone(inner.values())], |row| {
+        let arrays = range(&outer, row).filter(|position| inner.is_valid(*position));
+        let elements = arrays.flat_map(|position| range(&inner, position)).map(|position| (0, position));
+        Ok(outer.is_valid(row).then_some(elements))
+    })
 }

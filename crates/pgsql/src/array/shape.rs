@@ -111,16 +111,15 @@ fn integers(call: &FunctionCall<'_>, index: usize) -> Result<Int64Array> {
 
 fn dims(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let list = lists(call, 0)?;
-    let mut texts = BoundedTexts::new(call.rows);
-    for row in 0..call.rows {
+    let texts = BoundedTexts::of_rows(call.rows, |row| {
         let mut text = String::new();
         let mut dimension = 1;
         while let Some(length) = (list.is_valid(row)).then(|| length(&list, row, dimension)).flatten() {
             text.push_str(&format!("[1:{length}]"));
             dimension += 1;
         }
-        texts.push((!text.is_empty()).then_some(text))?;
-    }
+        Ok((!text.is_empty()).then_some(text))
+    })?;
     Ok(Arc::new(texts.finish()))
 }
 

@@ -15,17 +15,12 @@ use crate::list::{as_list, item_type, list_type, require_item, write_element};
 /// Returns the text of each array.
 pub(crate) fn format_arrays(array: &ArrayRef) -> Result<StringArray> {
     let list = as_list(array)?;
-    let mut output = BoundedTexts::new(list.len());
-    for row in 0..list.len() {
-        if list.is_null(row) {
-            output.push_null();
-            continue;
-        }
+    let text = |row: usize| {
         let mut out = String::new();
-        write_array(&list, row, &mut out)?;
-        output.push(Some(out))?;
-    }
-    Ok(output.finish())
+        write_array(&list, row, &mut out).map(|()| out)
+    };
+    let texts = BoundedTexts::of_rows(list.len(), |row| list.is_valid(row).then(|| text(row)).transpose())?;
+    Ok(texts.finish())
 }
 
 fn write_array(list: &ListArray, row: usize, out: &mut String) -> Result<()> {
@@ -72,18 +67,14 @@ fn join(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let list = as_list(&call.array(0)?)?;
     let separators = call.texts(1)?;
     let placeholders = if call.args.len() == 3 { Some(call.texts(2)?) } else { None };
-    let mut output = BoundedTexts::new(call.rows);
-    for row in 0..call.rows {
-        let Some(separator) = separators.get(row).filter(|_| list.is_valid(row)) else {
-            output.push_null();
-            continue;
-        };
+    let texts = BoundedTexts::of_rows(call.rows, |row| {
+        let Some(separator) = separators.get(row).filter(|_| list.is_valid(row)) else { return Ok(None) };
         let placeholder = placeholders.as_ref().and_then(|texts| texts.get(row));
         let mut parts = Vec::new();
         collect_texts(&list, row, placeholder, &mut parts)?;
-        output.push(Some(parts.join(separator)))?;
-    }
-    Ok(Arc::new(output.finish()))
+        Ok(Some(parts.join(separator)))
+    })?;
+    Ok(Arc::new(texts.finish()))
 }
 
 fn collect_texts(list: &ListArray, row: usize, placeholder: Option<&str>, parts: &mut Vec<String>) -> Result<()> {

@@ -6,11 +6,11 @@ use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::document::{build_values, check_count, format_jsonb, into_array, json_and_jsonb, kind_from_flag, kind_type};
+use super::document::{build_values, check_count, format_jsonb, json_and_jsonb, kind_from_flag, kind_type};
 use super::render::{key_text, render_text, render_value, write, write_json};
 use super::text::write_string;
 use super::value::JsonValue;
-use crate::function::{BoundedTexts, ColumnarFunction, FunctionCall, check_bytes, keep_types};
+use crate::function::{ColumnarFunction, FunctionCall, check_bytes, keep_types};
 use crate::json_type::{JsonKind, json_kind};
 use crate::list::{TextPairs, text_lists, text_pairs};
 
@@ -72,12 +72,7 @@ fn object_type<const IS_BINARY: bool>(fields: &[FieldRef]) -> Result<DataType> {
 fn convert<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let array = call.array(0)?;
     let kind = kind_from_flag::<IS_BINARY>();
-    let mut texts = BoundedTexts::new(call.rows);
-    for row in 0..call.rows {
-        let text = if array.is_valid(row) { Some(render_text(&array, row, kind)?) } else { None };
-        texts.push(text)?;
-    }
-    into_array(texts, Some(kind))
+    build_values(call, Some(kind), |row| array.is_valid(row).then(|| render_text(&array, row, kind)).transpose())
 }
 
 /// Converts an array or a row. Each element or member is on its own line if the second argument is true.

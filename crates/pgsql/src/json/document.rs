@@ -86,16 +86,12 @@ pub(super) fn format_jsonb(value: &JsonValue) -> String {
 }
 
 /// Builds the result of the type `kind`, or text, from the text of each row.
-pub(super) fn build_values(
+pub(super) fn build_values<T: AsRef<str>>(
     call: &FunctionCall<'_>,
     kind: Option<JsonKind>,
-    mut make: impl FnMut(usize) -> Result<Option<String>>,
+    make: impl FnMut(usize) -> Result<Option<T>>,
 ) -> Result<ArrayRef> {
-    let mut texts = BoundedTexts::new(call.rows);
-    for row in 0..call.rows {
-        texts.push(make(row)?)?;
-    }
-    into_array(texts, kind)
+    into_array(BoundedTexts::of_rows(call.rows, make)?, kind)
 }
 
 pub(super) fn into_array(texts: BoundedTexts, kind: Option<JsonKind>) -> Result<ArrayRef> {

@@ -99,44 +99,39 @@ fn extracted<const IS_BINARY: bool, const IS_TEXT: bool>(fields: &[FieldRef]) ->
     Ok(if IS_TEXT { DataType::Utf8 } else { kind.data_type() })
 }
 
-/// Returns the JSON type of the result; `None` if it is text.
-fn result_kind(call: &FunctionCall<'_>, is_text: bool) -> Option<JsonKind> {
-    if is_text { None } else { crate::json_type::json_kind(call.returns) }
-}
-
-fn push(values: &mut BoundedTexts, value: Option<&str>, is_text: bool) -> Result<()> {
-    match value {
-        Some(value) if is_text => values.push(as_text(value)?),
-        value => values.push(value),
+/// Builds the values that `find` returns, as text if `is_text`.
+fn build_found<'a>(
+    call: &FunctionCall<'_>,
+    is_text: bool,
+    find: impl Fn(usize) -> Result<Option<&'a str>>,
+) -> Result<ArrayRef> {
+    let mut values = BoundedTexts::new(call.rows);
+    for row in 0..call.rows {
+        match find(row)? {
+            Some(value) if is_text => values.push(as_text(value)?)?,
+            value => values.push(value)?,
+        }
     }
+    into_array(values, if is_text { None } else { crate::json_type::json_kind(call.returns) })
 }
 
 fn get_member(call: &FunctionCall<'_>, is_text: bool) -> Result<ArrayRef> {
     let documents = call.texts(0)?;
     let is_binary = call.kind(0) == Some(JsonKind::Jsonb);
-    let mut values = BoundedTexts::new(call.rows);
     if *call.fields[1].data_type() == DataType::Int64 {
         let indexes: ArgumentColumn<Int64Array> = call.column(1, |array| Ok(array.as_primitive().clone()))?;
-        for row in 0..call.rows {
-            let value = match (documents.get(row), indexes.get(row)) {
-                // A scalar has itself as its only element.
-                (Some(document), Some(0 | -1)) if is_binary && is_scalar(document)? => Some(document),
-                (Some(document), Some(index)) => find_step(document, &PathStep::Index(index))?,
-                _ => None,
-            };
-            push(&mut values, value, is_text)?;
-        }
-    } else {
-        let keys = call.texts(1)?;
-        for row in 0..call.rows {
-            let value = match (documents.get(row), keys.get(row)) {
-                (Some(document), Some(key)) => find_step(document, &PathStep::Key(Cow::Borrowed(key)))?,
-                _ => None,
-            };
-            push(&mut values, value, is_text)?;
-        }
+        return build_found(call, is_text, |row| match (documents.get(row), indexes.get(row)) {
+            // A scalar has itself as its only element.
+            (Some(document), Some(0 | -1)) if is_binary && is_scalar(document)? => Ok(Some(document)),
+            (Some(document), Some(index)) => find_step(document, &PathStep::Index(index)),
+            _ => Ok(None),
+        });
     }
-    into_array(values, result_kind(call, is_text))
+    let keys = call.texts(1)?;
+    build_found(call, is_text, |row| match (documents.get(row), keys.get(row)) {
+        (Some(document), Some(key)) => find_step(document, &PathStep::Key(Cow::Borrowed(key))),
+        _ => Ok(None),
+    })
 }
 
 fn is_scalar(document: &str) -> Result<bool> {
@@ -154,15 +149,10 @@ pub(super) fn paths(call: &FunctionCall<'_>, index: usize) -> Result<ArgumentCol
 fn get_at_path(call: &FunctionCall<'_>, is_text: bool) -> Result<ArrayRef> {
     let documents = call.texts(0)?;
     let paths = paths(call, 1)?;
-    let mut values = BoundedTexts::new(call.rows);
-    for row in 0..call.rows {
-        let value = match (documents.get(row), paths.get(row)) {
-            (Some(document), Some(path)) => follow_path(document, path.iter().map(Option::as_deref))?,
-            _ => None,
-        };
-        push(&mut values, value, is_text)?;
-    }
-    into_array(values, result_kind(call, is_text))
+    build_found(call, is_text, |row| match (documents.get(row), paths.get(row)) {
+        (Some(document), Some(path)) => follow_path(document, path.iter().map(Option::as_deref)),
+        _ => Ok(None),
+    })
 }
 
 fn extract<const IS_BINARY: bool, const IS_TEXT: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
@@ -178,15 +168,10 @@ pub(crate) fn elements_at(call: &FunctionCall<'_>) -> Result<ArrayRef> {
 fn follow_keys(call: &FunctionCall<'_>, documents: &ArgumentColumn<StringArray>, is_text: bool) -> Result<ArrayRef> {
     let keys =
         (1..call.args.len()).map(|index| call.texts(index)).collect::<Result<Vec<ArgumentColumn<StringArray>>>>()?;
-    let mut values = BoundedTexts::new(call.rows);
-    for row in 0..call.rows {
-        let value = match documents.get(row) {
-            Some(document) => follow_path(document, keys.iter().map(|key| key.get(row)))?,
-            None => None,
-        };
-        push(&mut values, value, is_text)?;
-    }
-    into_array(values, result_kind(call, is_text))
+    build_found(call, is_text, |row| match documents.get(row) {
+        Some(document) => follow_path(document, keys.iter().map(|key| key.get(row))),
+        None => Ok(None),
+    })
 }
 
 /// Returns the value at `path`; `None` if a key is NULL.

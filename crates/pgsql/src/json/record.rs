@@ -1,12 +1,14 @@
 //! The functions `json_to_record` and `json_to_recordset`, and the values of the columns of their rows.
 
+use std::borrow::Cow;
+
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::{ArrayElemTypeDef, DataType as SqlType, Expr};
 
-use super::document::{check_argument, check_count, into_array, json_and_jsonb, kind_from_flag};
+use super::document::{build_values, check_argument, check_count, into_array, json_and_jsonb, kind_from_flag};
 use super::elements::{build_lists, read_documents};
 use super::reader::{JsonReader, JsonToken};
 use super::text_path::{PathStep, as_text, each_element, find_step};
@@ -73,16 +75,15 @@ fn document_type(fields: &[FieldRef]) -> Result<DataType> {
 fn one_record<const IS_BINARY: bool>(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let kind = kind_from_flag::<IS_BINARY>();
     let documents = call.documents(0, kind)?;
-    let mut texts = BoundedTexts::new(call.rows);
-    for row in 0..call.rows {
+    let records = build_values(call, Some(kind), |row| {
         let document = documents.get(row);
         match document.map(|document| JsonReader::new(document).token()).transpose()? {
-            None | Some(JsonToken::Object) => texts.push(document)?,
-            Some(JsonToken::Array) => return exec_err!("cannot call {}_to_record on an array", kind.name()),
-            Some(_) => return exec_err!("cannot call {}_to_record on a scalar", kind.name()),
+            None | Some(JsonToken::Object) => Ok(document),
+            Some(JsonToken::Array) => exec_err!("cannot call {}_to_record on an array", kind.name()),
+            Some(_) => exec_err!("cannot call {}_to_record on a scalar", kind.name()),
         }
-    }
-    build_lists(call, &vec![Some(1); call.rows], into_array(texts, Some(kind))?)
+    })?;
+    build_lists(call, &vec![Some(1); call.rows], records)
 }
 
 /// Returns a row of each element of each document.
@@ -118,31 +119,22 @@ enum FieldForm {
 
 fn extract_field(call: &FunctionCall<'_>, form: FieldForm) -> Result<ArrayRef> {
     let (records, keys) = (call.texts(0)?, call.texts(1)?);
-    let mut texts = BoundedTexts::new(call.rows);
-    for row in 0..call.rows {
-        let (Some(record), Some(key)) = (records.get(row), keys.get(row)) else {
-            texts.push_null();
-            continue;
-        };
-        let value = find_step(record, &PathStep::Key(key.into()))?;
-        let token = value.map(|value| JsonReader::new(value).token()).transpose()?;
-        match (value, token) {
-            (None, _) | (_, None | Some(JsonToken::Null)) => texts.push_null(),
-            (Some(value), _) if form == FieldForm::Document => texts.push(Some(value))?,
-            (Some(value), Some(JsonToken::Array)) if form == FieldForm::Array => {
+    let kind = (form == FieldForm::Document).then(|| crate::json_type::json_kind(call.returns)).flatten();
+    build_values(call, kind, |row| {
+        let (Some(record), Some(key)) = (records.get(row), keys.get(row)) else { return Ok(None) };
+        let Some(value) = find_step(record, &PathStep::Key(key.into()))? else { return Ok(None) };
+        match (form, JsonReader::new(value).token()?) {
+            (_, JsonToken::Null) => Ok(None),
+            (FieldForm::Document, _) => Ok(Some(Cow::Borrowed(value))),
+            (FieldForm::Array, JsonToken::Array) => {
                 let mut out = String::new();
                 write_array(value, dimensions(value)?, &mut out)?;
-                texts.push(Some(out))?;
+                Ok(Some(Cow::Owned(out)))
             }
-            (Some(value), token) => {
-                if form == FieldForm::Array && token != Some(JsonToken::String) {
-                    return exec_err!("expected JSON array; see the value of key \"{key}\"");
-                }
-                texts.push(as_text(value)?)?;
-            }
+            (FieldForm::Text, _) | (FieldForm::Array, JsonToken::String) => as_text(value),
+            (FieldForm::Array, _) => exec_err!("expected JSON array; see the value of key \"{key}\""),
         }
-    }
-    into_array(texts, (form == FieldForm::Document).then(|| crate::json_type::json_kind(call.returns)).flatten())
+    })
 }
 
 /// Counts the levels of arrays of the first elements of `array`.

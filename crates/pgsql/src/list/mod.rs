@@ -5,7 +5,7 @@ mod literal;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Float32Array, Float64Array, ListArray};
-use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::buffer::OffsetBuffer;
 use arrow::compute::{SortOptions, cast, interleave};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::row::{RowConverter, Rows, SortField};
@@ -99,43 +99,25 @@ pub(crate) fn range_or_empty(list: &ListArray, row: usize) -> std::ops::Range<us
     if list.is_valid(row) { range(list, row) } else { 0..0 }
 }
 
-/// Builds lists from elements of other lists.
-pub(crate) struct ListAssembler {
-    positions: Vec<(usize, usize)>,
-    lengths: Vec<usize>,
-    valid: Vec<bool>,
-}
-
-impl ListAssembler {
-    pub(crate) fn new(rows: usize) -> Self {
-        Self { positions: Vec::new(), lengths: Vec::with_capacity(rows), valid: Vec::with_capacity(rows) }
+/// Builds the list of each row from pairs of the number of a source and the position of an element in it. `None` is NULL.
+/// The elements of `sources` all have one type.
+pub(crate) fn assemble_lists<I: IntoIterator<Item = (usize, usize)>>(
+    rows: usize,
+    sources: &[ArrayRef],
+    elements: impl Fn(usize) -> Result<Option<I>>,
+) -> Result<ArrayRef> {
+    let (mut positions, mut lengths, mut valid) = (Vec::new(), Vec::with_capacity(rows), Vec::with_capacity(rows));
+    for row in 0..rows {
+        let (own, before) = (elements(row)?, positions.len());
+        valid.push(own.is_some());
+        positions.extend(own.into_iter().flatten());
+        check_bytes(positions.len() * size_of::<usize>())?;
+        lengths.push(positions.len() - before);
     }
-
-    /// Appends a row that is NULL.
-    pub(crate) fn push_null(&mut self) {
-        self.lengths.push(0);
-        self.valid.push(false);
-    }
-
-    /// Appends a row. Each of its elements is the index of a source and a position in that source.
-    pub(crate) fn push(&mut self, elements: impl Iterator<Item = (usize, usize)>) -> Result<()> {
-        let before = self.positions.len();
-        self.positions.extend(elements);
-        check_bytes(self.positions.len() * size_of::<usize>())?;
-        self.lengths.push(self.positions.len() - before);
-        self.valid.push(true);
-        Ok(())
-    }
-
-    /// Builds the lists from the elements of `sources`, which all have one type.
-    pub(crate) fn finish(self, sources: &[ArrayRef]) -> Result<ArrayRef> {
-        let values: Vec<&dyn Array> = sources.iter().map(AsRef::as_ref).collect();
-        let values = interleave(&values, &self.positions)?;
-        let item = list_type(values.data_type().clone());
-        let DataType::List(item) = item else { return plan_err!("expected a list") };
-        let nulls = NullBuffer::from(self.valid);
-        Ok(Arc::new(ListArray::try_new(item, OffsetBuffer::from_lengths(self.lengths), values, Some(nulls))?))
-    }
+    let values: Vec<&dyn Array> = sources.iter().map(AsRef::as_ref).collect();
+    let values = interleave(&values, &positions)?;
+    let DataType::List(item) = list_type(values.data_type().clone()) else { return plan_err!("expected a list") };
+    Ok(Arc::new(ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), values, Some(valid.into()))?))
 }
 
 /// Compares rows as PostgreSQL does. NULLs are equal to each other and sort last.
