@@ -1,13 +1,13 @@
 //! `min` and `max` of `real` and `double precision`, where NaN is the greatest value.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::array::ArrowPrimitiveType;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
-use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{Accumulator, GroupsAccumulator};
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op::PrimitiveGroupsAccumulator;
+
+use super::min_max::ExtremeValue;
 
 /// Whether this module implements `min` and `max` of `data_type`.
 pub(super) fn is_float(data_type: &DataType) -> bool {
@@ -17,9 +17,9 @@ pub(super) fn is_float(data_type: &DataType) -> bool {
 /// Creates an accumulator that keeps the value that compares as `ordering` with all others.
 pub(super) fn create_accumulator(data_type: &DataType, ordering: Ordering) -> Box<dyn Accumulator> {
     if *data_type == DataType::Float32 {
-        Box::new(FloatMinMax::<Float32Type> { replaces_when: ordering, extreme: None })
+        ExtremeValue::<Float32Type>::create(ordering, keep_smaller, keep_greater)
     } else {
-        Box::new(FloatMinMax::<Float64Type> { replaces_when: ordering, extreme: None })
+        ExtremeValue::<Float64Type>::create(ordering, keep_smaller, keep_greater)
     }
 }
 
@@ -60,47 +60,5 @@ fn keep_greater<T: PartialOrd + Copy>(extreme: &mut T, value: T) {
 fn keep_smaller<T: PartialOrd + Copy>(extreme: &mut T, value: T) {
     if value < *extreme || is_nan(*extreme) {
         *extreme = value;
-    }
-}
-
-#[derive(Debug)]
-struct FloatMinMax<T: ArrowPrimitiveType> {
-    replaces_when: Ordering,
-    extreme: Option<T::Native>,
-}
-
-impl<T: ArrowPrimitiveType<Native: PartialOrd> + std::fmt::Debug> Accumulator for FloatMinMax<T> {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let [values] = values else { return exec_err!("min and max have one argument") };
-        let values = values.as_primitive::<T>();
-        let keep = if self.replaces_when == Ordering::Less { keep_smaller } else { keep_greater };
-        let fold = |extreme: Option<T::Native>, value: T::Native| {
-            let mut extreme = extreme.unwrap_or(value);
-            keep(&mut extreme, value);
-            Some(extreme)
-        };
-        self.extreme = if values.null_count() == 0 {
-            values.values().iter().copied().fold(self.extreme, fold)
-        } else {
-            values.iter().flatten().fold(self.extreme, fold)
-        };
-        Ok(())
-    }
-
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.update_batch(states)
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Ok(vec![self.evaluate()?])
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        let extreme: ArrayRef = Arc::new(PrimitiveArray::<T>::from_iter([self.extreme]));
-        ScalarValue::try_from_array(&extreme, 0)
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self)
     }
 }

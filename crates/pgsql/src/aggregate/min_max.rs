@@ -1,9 +1,10 @@
 //! `min` and `max`: intervals by their length, NaN as the greatest float, booleans refused.
 
 use std::cmp::Ordering;
+use std::fmt::Debug;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::datatypes::{DataType, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit};
 use datafusion::common::{Result, ScalarValue, exec_err, not_impl_err, plan_err};
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
@@ -75,7 +76,11 @@ impl AggregateUDFImpl for MinMax {
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         if is_interval(&args) {
-            Ok(Box::new(MinMaxInterval { replaces_when: self.replaces_when, extreme: None }))
+            Ok(ExtremeValue::<IntervalMonthDayNanoType>::create(
+                self.replaces_when,
+                |extreme, value| keep_interval(extreme, value, Ordering::Less),
+                |extreme, value| keep_interval(extreme, value, Ordering::Greater),
+            ))
         } else if is_float(&args) {
             Ok(float_min_max::create_accumulator(args.return_field.data_type(), self.replaces_when))
         } else {
@@ -131,25 +136,49 @@ impl AggregateUDFImpl for MinMax {
     }
 }
 
-/// Keeps the shortest or the longest interval.
-#[derive(Debug)]
-struct MinMaxInterval {
-    replaces_when: Ordering,
-    extreme: Option<IntervalMonthDayNano>,
+fn keep_interval(extreme: &mut IntervalMonthDayNano, value: IntervalMonthDayNano, replaces_when: Ordering) {
+    if interval_length(value).cmp(&interval_length(*extreme)) == replaces_when {
+        *extreme = value;
+    }
 }
 
-impl Accumulator for MinMaxInterval {
+/// Puts a value in the place of the extreme one if it must.
+type Keep<T> = fn(&mut T, T);
+
+/// The extreme of all values.
+#[derive(Debug)]
+pub(super) struct ExtremeValue<T: ArrowPrimitiveType> {
+    keep: Keep<T::Native>,
+    extreme: Option<T::Native>,
+}
+
+impl<T: ArrowPrimitiveType + Debug> ExtremeValue<T> {
+    /// Creates an accumulator that keeps the value that compares as `ordering` with all others.
+    pub(super) fn create(
+        ordering: Ordering,
+        keep_smaller: Keep<T::Native>,
+        keep_greater: Keep<T::Native>,
+    ) -> Box<dyn Accumulator> {
+        let keep = if ordering == Ordering::Less { keep_smaller } else { keep_greater };
+        Box::new(Self { keep, extreme: None })
+    }
+}
+
+impl<T: ArrowPrimitiveType + Debug> Accumulator for ExtremeValue<T> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let [values] = values else { return exec_err!("min and max have one argument") };
-        if values.null_count() == values.len() {
-            return Ok(());
-        }
-        for value in values.as_primitive::<IntervalMonthDayNanoType>().iter().flatten() {
-            let compared = self.extreme.map(|extreme| interval_length(value).cmp(&interval_length(extreme)));
-            if compared.is_none_or(|compared| compared == self.replaces_when) {
-                self.extreme = Some(value);
-            }
-        }
+        let values = values.as_primitive::<T>();
+        let keep = self.keep;
+        let fold = |extreme: Option<T::Native>, value: T::Native| {
+            let mut extreme = extreme.unwrap_or(value);
+            keep(&mut extreme, value);
+            Some(extreme)
+        };
+        self.extreme = if values.null_count() == 0 {
+            values.values().iter().copied().fold(self.extreme, fold)
+        } else {
+            values.iter().flatten().fold(self.extreme, fold)
+        };
         Ok(())
     }
 
@@ -162,7 +191,8 @@ impl Accumulator for MinMaxInterval {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::IntervalMonthDayNano(self.extreme))
+        let extreme: ArrayRef = Arc::new(PrimitiveArray::<T>::from_iter([self.extreme]));
+        ScalarValue::try_from_array(&extreme, 0)
     }
 
     fn size(&self) -> usize {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, BooleanArray, Float64Array, UInt64Array};
 use arrow::datatypes::{Float64Type, UInt64Type};
-use datafusion::common::{Result, ScalarValue, exec_err, not_impl_err};
+use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
 use super::moments::{Measure, PairMoments};
 use crate::aggregate::apply_filter;
-use crate::aggregate::merge_queue::{Merge, MergeQueue};
+use crate::aggregate::frame_queue::{FrameQueue, frame_methods};
 
 /// Returns the moments of each row; `None` without one of the values.
 fn moments_of(values: &[ArrayRef]) -> Result<impl Iterator<Item = Option<PairMoments>> + '_> {
@@ -96,45 +96,36 @@ impl Accumulator for RowPairs {
 /// The moments over a window.
 #[derive(Debug)]
 pub(super) struct QueuedPairs {
-    queue: MergeQueue<PairMoments>,
+    queue: FrameQueue<PairMoments>,
     measure: Measure,
 }
 
 impl QueuedPairs {
     pub(super) fn new(measure: Measure) -> Self {
-        Self { queue: MergeQueue::default(), measure }
+        Self { queue: FrameQueue::default(), measure }
     }
 }
 
 impl Accumulator for QueuedPairs {
+    frame_methods!();
+
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        moments_of(values)?.flatten().for_each(|pair| self.queue.push(pair));
-        Ok(())
+        let mut pairs = moments_of(values)?.flatten();
+        pairs.try_for_each(|pair| self.queue.push(pair, |left, right| Ok(left.merged(right))))
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        moments_of(values)?.flatten().for_each(|_| self.queue.remove_oldest());
-        Ok(())
-    }
-
-    fn supports_retract_batch(&self) -> bool {
-        true
+        let mut pairs = moments_of(values)?.flatten();
+        pairs.try_for_each(|_| self.queue.remove_oldest(|left, right| Ok(left.merged(right))))
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        self.queue.total().compute(self.measure).map(ScalarValue::Float64)
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        not_impl_err!("the state of a window aggregate cannot be merged")
-    }
-
-    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
-        not_impl_err!("the state of a window aggregate cannot be merged")
+        let total = self.queue.total(|left, right| Ok(left.merged(right)))?.unwrap_or_default();
+        total.compute(self.measure).map(ScalarValue::Float64)
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + self.queue.size()
+        size_of_val(self) + self.queue.bytes()
     }
 }
 

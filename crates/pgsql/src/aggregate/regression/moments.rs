@@ -2,7 +2,6 @@
 
 use datafusion::common::{Result, exec_err};
 
-use crate::aggregate::merge_queue::Merge;
 
 /// What is computed from the moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,8 +85,9 @@ impl PairMoments {
     }
 }
 
-impl Merge for PairMoments {
-    fn merged(self, other: Self) -> Self {
+impl PairMoments {
+    /// The moments of the pairs of both.
+    pub(super) fn merged(self, other: Self) -> Self {
         let (own, others) = (self.count as f64, other.count as f64);
         let count = own + others;
         let (sum_x, sum_y) = (self.sum_x + other.sum_x, self.sum_y + other.sum_y);

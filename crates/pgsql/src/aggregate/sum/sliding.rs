@@ -3,10 +3,11 @@
 use std::marker::PhantomData;
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use datafusion::common::{Result, ScalarValue, exec_err, not_impl_err};
+use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::Accumulator;
 
 use super::total::{Summand, Total, TotalPrimitive, TotalType, batch_total};
+use crate::aggregate::frame_queue::{FrameQueue, frame_methods};
 
 /// The sum over a window. Values that leave the window are subtracted.
 #[derive(Debug)]
@@ -24,10 +25,12 @@ impl<V, T: TotalPrimitive> RetractingTotal<V, T> {
 }
 
 impl<V: Summand<T>, T: TotalPrimitive> Accumulator for RetractingTotal<V, T> {
+    frame_methods!();
+
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let [values] = values else { return exec_err!("sum has one argument") };
         if let Some(more) = batch_total::<V, T>(values.as_primitive::<V>(), &self.total_type)? {
-            self.total = self.total.checked_plus(more).ok_or_else(|| self.total_type.overflow_error())?;
+            self.total = self.total_type.add(self.total, more)?;
             self.count += values.len() - values.null_count();
         }
         Ok(())
@@ -42,20 +45,8 @@ impl<V: Summand<T>, T: TotalPrimitive> Accumulator for RetractingTotal<V, T> {
         Ok(())
     }
 
-    fn supports_retract_batch(&self) -> bool {
-        true
-    }
-
     fn evaluate(&mut self) -> Result<ScalarValue> {
         self.total_type.to_scalar::<T>((self.count > 0).then_some(self.total))
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        not_impl_err!("the state of a window aggregate cannot be merged")
-    }
-
-    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
-        not_impl_err!("the state of a window aggregate cannot be merged")
     }
 
     fn size(&self) -> usize {
@@ -63,86 +54,43 @@ impl<V: Summand<T>, T: TotalPrimitive> Accumulator for RetractingTotal<V, T> {
     }
 }
 
-/// The sum over a window of floating-point numbers, from which nothing is subtracted: 1e300 + 1 - 1e300 would be zero,
-/// and an infinity would never disappear.
-///
-/// It is a queue made of two stacks. Each entry of the leaving stack is stored as the sum of itself and all entries
-/// that leave later.
+/// The sum over a window of floating-point numbers.
 #[derive(Debug)]
 pub(super) struct QueuedTotal<V, T: TotalPrimitive> {
-    /// The sums of the leaving stack; the one that starts with the oldest value is last.
-    leaving: Vec<T::Native>,
-    entered: Vec<T::Native>,
-    entered_total: T::Native,
+    queue: FrameQueue<T::Native>,
     total_type: TotalType,
     values: PhantomData<fn(V)>,
 }
 
 impl<V, T: TotalPrimitive> QueuedTotal<V, T> {
     pub(super) fn new(total_type: TotalType) -> Self {
-        let entered_total = T::Native::default();
-        Self { leaving: Vec::new(), entered: Vec::new(), entered_total, total_type, values: PhantomData }
-    }
-
-    fn remove_oldest(&mut self) -> Result<()> {
-        if self.leaving.is_empty() {
-            let mut total = T::Native::default();
-            while let Some(value) = self.entered.pop() {
-                total = total.checked_plus(value).ok_or_else(|| self.total_type.overflow_error())?;
-                self.leaving.push(total);
-            }
-            self.entered_total = T::Native::default();
-        }
-        self.leaving.pop();
-        Ok(())
+        Self { queue: FrameQueue::default(), total_type, values: PhantomData }
     }
 }
 
 impl<V: Summand<T>, T: TotalPrimitive> Accumulator for QueuedTotal<V, T> {
+    frame_methods!();
+
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let [values] = values else { return exec_err!("sum has one argument") };
-        for value in values.as_primitive::<V>().iter().flatten() {
-            let value = value.into();
-            self.entered_total =
-                self.entered_total.checked_plus(value).ok_or_else(|| self.total_type.overflow_error())?;
-            self.entered.push(value);
-        }
-        Ok(())
+        let mut values = values.as_primitive::<V>().iter().flatten();
+        values.try_for_each(|value| self.queue.push(value.into(), |left, right| self.total_type.add(left, right)))
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let [values] = values else { return exec_err!("sum has one argument") };
         for _ in 0..values.len() - values.null_count() {
-            self.remove_oldest()?;
+            self.queue.remove_oldest(|left, right| self.total_type.add(left, right))?;
         }
         Ok(())
     }
 
-    fn supports_retract_batch(&self) -> bool {
-        true
-    }
-
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let total = match (self.leaving.last(), self.entered.is_empty()) {
-            (None, true) => None,
-            (None, false) => Some(self.entered_total),
-            (Some(leaving), true) => Some(*leaving),
-            (Some(leaving), false) => {
-                Some(leaving.checked_plus(self.entered_total).ok_or_else(|| self.total_type.overflow_error())?)
-            }
-        };
+        let total = self.queue.total(|left, right| self.total_type.add(left, right))?;
         self.total_type.to_scalar::<T>(total)
     }
 
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        not_impl_err!("the state of a window aggregate cannot be merged")
-    }
-
-    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
-        not_impl_err!("the state of a window aggregate cannot be merged")
-    }
-
     fn size(&self) -> usize {
-        size_of_val(self) + (self.leaving.capacity() + self.entered.capacity()) * size_of::<T::Native>()
+        size_of_val(self) + self.queue.bytes()
     }
 }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, BooleanArray, Float64Array, UInt64Array};
 use arrow::datatypes::{Float64Type, UInt64Type};
-use datafusion::common::{Result, ScalarValue, exec_err, not_impl_err};
+use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::accumulate::accumulate;
 
 use super::moments::VarianceKind;
 use crate::aggregate::apply_filter;
-use crate::aggregate::merge_queue::{Merge, MergeQueue};
+use crate::aggregate::frame_queue::{FrameQueue, frame_methods};
 
 /// Count, sum, and sum of the squared differences from the mean: NaN beside a value that is not finite, infinite where
 /// finite values have overflowed. Computed as in PostgreSQL (by Youngs and Cramer), without a rounded mean.
@@ -30,17 +30,6 @@ impl DoubleMoments {
         Self { count: 1, sum: value, squares: if value.is_finite() { 0.0 } else { f64::NAN } }
     }
 
-    fn measure(self, kind: VarianceKind) -> Result<Option<f64>> {
-        if self.squares.is_infinite() {
-            return exec_err!("value out of range: overflow");
-        }
-        let others = if kind.is_sample { self.count.saturating_sub(1) } else { self.count };
-        let variance = (others > 0).then(|| self.squares / others as f64);
-        Ok(variance.map(|variance| if kind.is_root { variance.sqrt() } else { variance }))
-    }
-}
-
-impl Merge for DoubleMoments {
     fn merged(self, other: Self) -> Self {
         let (own, others) = (self.count as f64, other.count as f64);
         let count = own + others;
@@ -60,6 +49,15 @@ impl Merge for DoubleMoments {
             }
         }
         Self { count: self.count + other.count, sum, squares }
+    }
+
+    fn measure(self, kind: VarianceKind) -> Result<Option<f64>> {
+        if self.squares.is_infinite() {
+            return exec_err!("value out of range: overflow");
+        }
+        let others = if kind.is_sample { self.count.saturating_sub(1) } else { self.count };
+        let variance = (others > 0).then(|| self.squares / others as f64);
+        Ok(variance.map(|variance| if kind.is_root { variance.sqrt() } else { variance }))
     }
 }
 
@@ -125,45 +123,34 @@ impl Accumulator for RowDoubles {
 /// The moments over a window.
 #[derive(Debug)]
 pub(super) struct QueuedDoubles {
-    queue: MergeQueue<DoubleMoments>,
+    queue: FrameQueue<DoubleMoments>,
     kind: VarianceKind,
 }
 
 impl QueuedDoubles {
     pub(super) fn new(kind: VarianceKind) -> Self {
-        Self { queue: MergeQueue::default(), kind }
+        Self { queue: FrameQueue::default(), kind }
     }
 }
 
 impl Accumulator for QueuedDoubles {
+    frame_methods!();
+
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        moments_of(values)?.for_each(|entry| self.queue.push(entry));
-        Ok(())
+        moments_of(values)?.try_for_each(|entry| self.queue.push(entry, |left, right| Ok(left.merged(right))))
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        moments_of(values)?.for_each(|_| self.queue.remove_oldest());
-        Ok(())
-    }
-
-    fn supports_retract_batch(&self) -> bool {
-        true
+        moments_of(values)?.try_for_each(|_| self.queue.remove_oldest(|left, right| Ok(left.merged(right))))
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        self.queue.total().measure(self.kind).map(ScalarValue::Float64)
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        not_impl_err!("the state of a window aggregate cannot be merged")
-    }
-
-    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
-        not_impl_err!("the state of a window aggregate cannot be merged")
+        let total = self.queue.total(|left, right| Ok(left.merged(right)))?.unwrap_or_default();
+        total.measure(self.kind).map(ScalarValue::Float64)
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + self.queue.size()
+        size_of_val(self) + self.queue.bytes()
     }
 }
 
