@@ -106,16 +106,21 @@ impl ScalarUDFImpl for ColumnarFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if is_constant { 1 } else { args.number_rows };
-        let call =
-            FunctionCall { args: &args.args, fields: &args.arg_fields, rows, returns: args.return_field.data_type() };
-        let result = (self.invoke)(&call)?;
-        if is_constant {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
-        }
-        Ok(ColumnarValue::Array(result))
+        invoke_columnar(&args, self.invoke)
     }
+}
+
+/// Computes the result of a call; that of constants only once.
+pub(crate) fn invoke_columnar(args: &ScalarFunctionArgs, invoke: Invoke) -> Result<ColumnarValue> {
+    let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+    let rows = if is_constant { 1 } else { args.number_rows };
+    let call =
+        FunctionCall { args: &args.args, fields: &args.arg_fields, rows, returns: args.return_field.data_type() };
+    let result = invoke(&call)?;
+    if is_constant {
+        return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
+    }
+    Ok(ColumnarValue::Array(result))
 }
 
 /// One evaluation of a function.

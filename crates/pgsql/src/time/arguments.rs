@@ -8,51 +8,18 @@ use arrow::datatypes::{
     DataType, Date32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
     TimeUnit,
 };
-use datafusion::common::{DataFusionError, Result};
-use datafusion::logical_expr::ColumnarValue;
+use datafusion::common::Result;
 
 use super::calendar::{self, DAY};
 use super::input;
 use super::kind::TimeKind;
-
-/// The arguments of a call.
-pub(super) struct TimeArguments {
-    name: &'static str,
-    values: Vec<ColumnarValue>,
-    rows: usize,
-    return_type: DataType,
-}
+use crate::function::{ArgumentColumn, FunctionCall};
 
 /// The values of an argument.
-pub(super) enum TimeColumn<P: ArrowPrimitiveType> {
-    /// The same in each row.
-    Constant(Option<P::Native>),
-    Rows(PrimitiveArray<P>),
-}
+pub(super) type TimeColumn<P> = ArgumentColumn<PrimitiveArray<P>>;
 
 /// The texts of an argument.
-pub(super) enum TextValues {
-    Constant(Option<String>),
-    Rows(StringArray),
-}
-
-impl<P: ArrowPrimitiveType> TimeColumn<P> {
-    pub(super) fn get(&self, row: usize) -> Option<P::Native> {
-        match self {
-            Self::Constant(value) => *value,
-            Self::Rows(values) => values.is_valid(row).then(|| values.value(row)),
-        }
-    }
-}
-
-impl TextValues {
-    pub(super) fn get(&self, row: usize) -> Option<&str> {
-        match self {
-            Self::Constant(value) => value.as_deref(),
-            Self::Rows(values) => values.is_valid(row).then(|| values.value(row)),
-        }
-    }
-}
+pub(super) type TextColumn = ArgumentColumn<StringArray>;
 
 /// Computes a value of each row from a column. NULL stays NULL.
 pub(super) fn map<A: ArrowPrimitiveType, R>(
@@ -71,96 +38,40 @@ pub(super) fn zip<A: ArrowPrimitiveType, B: ArrowPrimitiveType, R>(
     move |row| left.get(row).zip(right.get(row)).map(|(left, right)| compute(left, right)).transpose()
 }
 
-impl TimeArguments {
-    pub(super) fn new(name: &'static str, values: Vec<ColumnarValue>, rows: usize, return_type: DataType) -> Self {
-        Self { name, values, rows, return_type }
-    }
-
-    /// Returns the type of the result.
-    pub(super) fn return_type(&self) -> &DataType {
-        &self.return_type
-    }
-
-    pub(super) fn rows(&self) -> usize {
-        self.rows
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.values.len()
-    }
-
-    pub(super) fn data_type(&self, position: usize) -> DataType {
-        self.values.get(position).map_or(DataType::Null, ColumnarValue::data_type)
-    }
-
-    pub(super) fn kind(&self, position: usize) -> TimeKind {
-        TimeKind::from_data_type(&self.data_type(position))
-    }
-
-    /// Returns an argument as an array of all rows.
-    pub(super) fn array(&self, position: usize) -> Result<ArrayRef> {
-        let value = self.values.get(position);
-        let value = value.ok_or_else(|| DataFusionError::Internal(format!("{} lacks an argument", self.name)))?;
-        value.to_array(self.rows)
-    }
-
-    fn column<P: ArrowPrimitiveType>(
-        &self,
-        position: usize,
-        convert: impl Fn(&ArrayRef) -> Result<PrimitiveArray<P>>,
-    ) -> Result<TimeColumn<P>> {
-        match self.values.get(position) {
-            Some(ColumnarValue::Array(array)) => Ok(TimeColumn::Rows(convert(array)?)),
-            Some(ColumnarValue::Scalar(scalar)) => {
-                let values = convert(&scalar.to_array()?)?;
-                Ok(TimeColumn::Constant(values.is_valid(0).then(|| values.value(0))))
-            }
-            None => Err(DataFusionError::Internal(format!("{} lacks an argument", self.name))),
-        }
+impl FunctionCall<'_> {
+    pub(super) fn time_kind(&self, position: usize) -> TimeKind {
+        TimeKind::from_data_type(&self.args[position].data_type())
     }
 
     /// Returns timestamps as microseconds. A date is its start, and a text is parsed as a `timestamptz`.
     pub(super) fn moments(&self, position: usize) -> Result<TimeColumn<Int64Type>> {
-        self.column(position, |array| moments(array, input::parse_timestamptz))
+        self.column(position, |array| moments(&array, input::parse_timestamptz))
     }
 
     /// Returns timestamps as microseconds. The zone of a text is ignored.
     pub(super) fn local_moments(&self, position: usize) -> Result<TimeColumn<Int64Type>> {
-        self.column(position, |array| moments(array, input::parse_timestamp))
+        self.column(position, |array| moments(&array, input::parse_timestamp))
     }
 
     pub(super) fn dates(&self, position: usize) -> Result<TimeColumn<Date32Type>> {
-        self.column(position, dates)
+        self.column(position, |array| dates(&array))
     }
 
     /// Returns times as microseconds of the day.
     pub(super) fn times(&self, position: usize) -> Result<TimeColumn<Int64Type>> {
-        self.column(position, times)
+        self.column(position, |array| times(&array))
     }
 
     pub(super) fn intervals(&self, position: usize) -> Result<TimeColumn<IntervalMonthDayNanoType>> {
-        self.column(position, intervals)
+        self.column(position, |array| intervals(&array))
     }
 
     pub(super) fn integers(&self, position: usize) -> Result<TimeColumn<Int64Type>> {
-        self.column(position, |array| Ok(cast(array, &DataType::Int64)?.as_primitive::<Int64Type>().clone()))
+        self.column(position, |array| Ok(cast(&array, &DataType::Int64)?.as_primitive::<Int64Type>().clone()))
     }
 
     pub(super) fn floats(&self, position: usize) -> Result<TimeColumn<Float64Type>> {
-        self.column(position, |array| Ok(cast(array, &DataType::Float64)?.as_primitive::<Float64Type>().clone()))
-    }
-
-    pub(super) fn texts(&self, position: usize) -> Result<TextValues> {
-        let texts =
-            |array: &ArrayRef| -> Result<StringArray> { Ok(cast(array, &DataType::Utf8)?.as_string::<i32>().clone()) };
-        match self.values.get(position) {
-            Some(ColumnarValue::Array(array)) => Ok(TextValues::Rows(texts(array)?)),
-            Some(ColumnarValue::Scalar(scalar)) => {
-                let values = texts(&scalar.to_array()?)?;
-                Ok(TextValues::Constant(values.is_valid(0).then(|| values.value(0).to_owned())))
-            }
-            None => Err(DataFusionError::Internal(format!("{} lacks an argument", self.name))),
-        }
+        self.column(position, |array| Ok(cast(&array, &DataType::Float64)?.as_primitive::<Float64Type>().clone()))
     }
 
     fn build<P: ArrowPrimitiveType>(
@@ -179,12 +90,12 @@ impl TimeArguments {
         &self,
         value: impl Fn(usize) -> Result<Option<P::Native>>,
     ) -> Result<ArrayRef> {
-        Ok(Arc::new(self.build::<P>(value)?.with_data_type(self.return_type.clone())))
+        Ok(Arc::new(self.build::<P>(value)?.with_data_type(self.returns.clone())))
     }
 
     /// Builds the result from microseconds, NULL where `value` returns `None`.
     pub(super) fn collect_micros(&self, value: impl Fn(usize) -> Result<Option<i64>>) -> Result<ArrayRef> {
-        Ok(cast(&self.build::<Int64Type>(value)?, &self.return_type)?)
+        Ok(cast(&self.build::<Int64Type>(value)?, self.returns)?)
     }
 
     /// Builds a result of intervals, NULL where `value` returns `None`.

@@ -6,13 +6,14 @@ use arrow::datatypes::{DataType, Date32Type};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarUDF};
 
-use super::arguments::{TimeArguments, TimeColumn, map, zip};
+use super::arguments::{TimeColumn, map, zip};
 use super::calendar::{DAY, checked_timestamp, timestamp};
 use super::function::{function, undefined_function_error};
 use super::input::{build_interval, round_moment, round_to_digits};
 use super::kind::TimeKind;
 use super::{interval, output};
 use crate::data_type::{DATE, INTERVAL, TIME, TIMESTAMP, timestamptz};
+use crate::function::FunctionCall;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
@@ -46,10 +47,10 @@ pub(crate) fn is_conversion(from: &DataType, to: &DataType) -> bool {
 
 /// Converts values of one type of times to another.
 pub(crate) fn convert(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
-    let rows = values.len();
     let is_time = TimeKind::from_data_type(to) == TimeKind::Time;
     let returns = if is_time { TIME } else { INTERVAL };
-    let args = TimeArguments::new("cast", vec![ColumnarValue::Array(values.clone())], rows, returns);
+    let args = [ColumnarValue::Array(values.clone())];
+    let args = FunctionCall { args: &args, fields: &[], rows: values.len(), returns: &returns };
     let converted = if is_time { times(&args)? } else { intervals(&args)? };
     Ok(cast(&converted, to)?)
 }
@@ -67,10 +68,10 @@ fn check_conversion(name: &str, types: &[DataType], kinds: &[TimeKind], result: 
     }
 }
 
-fn moments(args: &TimeArguments) -> Result<ArrayRef> {
-    let is_zoned = TimeKind::from_data_type(args.return_type()) == TimeKind::Timestamptz;
+fn moments(args: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let is_zoned = TimeKind::from_data_type(args.returns) == TimeKind::Timestamptz;
     let values = if is_zoned { args.moments(0)? } else { args.local_moments(0)? };
-    if args.len() > 1 && args.kind(1) == TimeKind::Time {
+    if args.args.len() > 1 && args.time_kind(1) == TimeKind::Time {
         return args.collect_micros(zip(values, args.times(1)?, |day, time| timestamp(day.div_euclid(DAY), time)));
     }
     let digits = digits(args)?;
@@ -78,8 +79,8 @@ fn moments(args: &TimeArguments) -> Result<ArrayRef> {
 }
 
 /// Returns the number of digits of seconds.
-fn digits(args: &TimeArguments) -> Result<u32> {
-    if args.len() < 2 {
+fn digits(args: &FunctionCall<'_>) -> Result<u32> {
+    if args.args.len() < 2 {
         return Ok(6);
     }
     match args.integers(1)?.get(0).map(u32::try_from) {
@@ -88,7 +89,7 @@ fn digits(args: &TimeArguments) -> Result<u32> {
     }
 }
 
-fn times(args: &TimeArguments) -> Result<ArrayRef> {
+fn times(args: &FunctionCall<'_>) -> Result<ArrayRef> {
     let digits = digits(args)?;
     let check = |time: i64| {
         if time == DAY {
@@ -98,15 +99,15 @@ fn times(args: &TimeArguments) -> Result<ArrayRef> {
         }
         Ok(time)
     };
-    if args.kind(0) == TimeKind::Interval {
+    if args.time_kind(0) == TimeKind::Interval {
         let time = |value| check(round_to_digits(interval::micros(value).rem_euclid(DAY), digits)?);
         return args.collect_micros(map(args.intervals(0)?, time));
     }
     args.collect_micros(map(args.times(0)?, |value| check(round_to_digits(value, digits)?)))
 }
 
-fn intervals(args: &TimeArguments) -> Result<ArrayRef> {
-    if args.kind(0) == TimeKind::Time {
+fn intervals(args: &FunctionCall<'_>) -> Result<ArrayRef> {
+    if args.time_kind(0) == TimeKind::Time {
         return args.collect_intervals(map(args.times(0)?, interval::from_micros));
     }
     let digits = digits(args)?;
@@ -124,8 +125,8 @@ fn text_result(types: &[DataType]) -> Result<DataType> {
     }
 }
 
-fn write(args: &TimeArguments) -> Result<ArrayRef> {
-    match args.kind(0) {
+fn write(args: &FunctionCall<'_>) -> Result<ArrayRef> {
+    match args.time_kind(0) {
         TimeKind::Date => write_column(args, args.dates(0)?, output::write_date),
         TimeKind::Time => write_column(args, args.times(0)?, output::write_time),
         TimeKind::Interval => write_column(args, args.intervals(0)?, output::write_interval),
@@ -135,7 +136,7 @@ fn write(args: &TimeArguments) -> Result<ArrayRef> {
 }
 
 fn write_column<P: ArrowPrimitiveType>(
-    args: &TimeArguments,
+    args: &FunctionCall<'_>,
     values: TimeColumn<P>,
     write: fn(P::Native, &mut String),
 ) -> Result<ArrayRef> {

@@ -5,16 +5,16 @@ use arrow::datatypes::{DataType, Decimal128Type, Float64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::arguments::{TextValues, TimeArguments};
 use super::calendar::{DAY, DateTimeParts, HOUR, JULIAN_EPOCH, MINUTE, date_from_days, day_of_year, iso_year, weekday};
 use super::function::{function, function_with_constant_args, undefined_function_error};
 use super::interval::micros;
 use super::kind::TimeKind;
 use super::unit::{TimeUnitField, unsupported};
+use crate::function::FunctionCall;
 
 pub(super) fn extract() -> ScalarUDF {
     function_with_constant_args("extract", numeric, |args| {
-        let scale = if let DataType::Decimal128(_, scale) = args.return_type() { *scale } else { 6 };
+        let scale = if let DataType::Decimal128(_, scale) = args.returns { *scale } else { 6 };
         let unit = 10_i128.pow(u32::try_from(6 - scale).unwrap_or(0));
         extract_fields(args, |args, value| {
             args.collect::<Decimal128Type>(|row| Ok(value(row)?.map(|value| value / unit)))
@@ -70,16 +70,14 @@ fn returns(name: &str, types: &[DataType], data_type: DataType) -> Result<DataTy
 
 /// Computes the field of each row, in millionths.
 fn extract_fields(
-    args: &TimeArguments,
-    collect: impl Fn(&TimeArguments, &dyn Fn(usize) -> Result<Option<i128>>) -> Result<ArrayRef>,
+    args: &FunctionCall<'_>,
+    collect: impl Fn(&FunctionCall<'_>, &dyn Fn(usize) -> Result<Option<i128>>) -> Result<ArrayRef>,
 ) -> Result<ArrayRef> {
     let names = args.texts(0)?;
-    let kind = args.kind(1);
-    let type_name = kind.name(&args.data_type(1));
-    let constant = match &names {
-        TextValues::Constant(Some(name)) => Some(TimeUnitField::find(name, &type_name)?),
-        _ => None,
-    };
+    let kind = args.time_kind(1);
+    let type_name = kind.name(&args.args[1].data_type());
+    let constant = names.is_constant.then(|| names.get(0)).flatten();
+    let constant = constant.map(|name| TimeUnitField::find(name, &type_name)).transpose()?;
     let field = |name: &str| constant.map_or_else(|| TimeUnitField::find(name, &type_name), Ok);
     macro_rules! fields {
         ($values:expr, $compute:expr) => {{

@@ -3,22 +3,19 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::arguments::TimeArguments;
 use super::kind::TimeKind;
+use crate::function::{Invoke, invoke_columnar};
 
 /// Returns the type of the result; an error if PostgreSQL has no such function.
 type Returns = fn(&[DataType]) -> Result<DataType>;
 /// Returns the type of the result, which also depends on constant arguments.
 type ReturnsOfValues = fn(&[DataType], &[Option<&ScalarValue>]) -> Result<DataType>;
-/// Computes the result of each row.
-type Compute = fn(&TimeArguments) -> Result<ArrayRef>;
 
 /// A function that consists of plain functions. Two functions of one name are equal.
 #[derive(Debug)]
@@ -26,7 +23,7 @@ struct TimeFunction {
     name: &'static str,
     signature: Signature,
     returns: ReturnType,
-    compute: Compute,
+    compute: Invoke,
 }
 
 /// How the type of the result is determined.
@@ -37,21 +34,21 @@ enum ReturnType {
 }
 
 /// Builds a function whose value depends only on its arguments.
-pub(super) fn function(name: &'static str, returns: Returns, compute: Compute) -> ScalarUDF {
+pub(super) fn function(name: &'static str, returns: Returns, compute: Invoke) -> ScalarUDF {
     new_function(name, Volatility::Immutable, ReturnType::FromTypes(returns), compute)
 }
 
 /// Builds a function whose result type depends on constant arguments.
-pub(super) fn function_with_constant_args(name: &'static str, returns: ReturnsOfValues, compute: Compute) -> ScalarUDF {
+pub(super) fn function_with_constant_args(name: &'static str, returns: ReturnsOfValues, compute: Invoke) -> ScalarUDF {
     new_function(name, Volatility::Immutable, ReturnType::FromValues(returns), compute)
 }
 
 /// Builds a function whose value depends on the current time if it has fewer arguments.
-pub(super) fn stable_function(name: &'static str, returns: Returns, compute: Compute) -> ScalarUDF {
+pub(super) fn stable_function(name: &'static str, returns: Returns, compute: Invoke) -> ScalarUDF {
     new_function(name, Volatility::Stable, ReturnType::FromTypes(returns), compute)
 }
 
-fn new_function(name: &'static str, volatility: Volatility, returns: ReturnType, compute: Compute) -> ScalarUDF {
+fn new_function(name: &'static str, volatility: Volatility, returns: ReturnType, compute: Invoke) -> ScalarUDF {
     ScalarUDF::new_from_impl(TimeFunction { name, signature: Signature::user_defined(volatility), returns, compute })
 }
 
@@ -100,13 +97,6 @@ impl ScalarUDFImpl for TimeFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if is_constant { 1 } else { args.number_rows };
-        let values =
-            (self.compute)(&TimeArguments::new(self.name, args.args, rows, args.return_field.data_type().clone()))?;
-        if is_constant {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?));
-        }
-        Ok(ColumnarValue::Array(values))
+        invoke_columnar(&args, self.compute)
     }
 }

@@ -5,13 +5,13 @@ use arrow::datatypes::{DataType, Date32Type};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::arguments::TimeArguments;
 use super::calendar::{self, DAY, HOUR, MINUTE, days, is_date, out_of_range_error};
 use super::function::{function, undefined_function_error};
 use super::input::build_interval;
 use super::kind::TimeKind;
 use super::zone::TimeZoneSpec;
 use crate::data_type::{DATE, INTERVAL, TIME, TIMESTAMP, timestamptz};
+use crate::function::FunctionCall;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
@@ -86,10 +86,10 @@ fn micros_from_time(hour: i64, minute: i64, second: f64) -> Result<i64> {
     Ok(hour * HOUR + minute * MINUTE + micros as i64)
 }
 
-fn moments(args: &TimeArguments) -> Result<ArrayRef> {
+fn moments(args: &FunctionCall<'_>) -> Result<ArrayRef> {
     let parts = [args.integers(0)?, args.integers(1)?, args.integers(2)?, args.integers(3)?, args.integers(4)?];
     let seconds = args.floats(5)?;
-    let zones = if args.len() > 6 { Some(args.texts(6)?) } else { None };
+    let zones = if args.args.len() > 6 { Some(args.texts(6)?) } else { None };
     args.collect_micros(|row| {
         let [Some(year), Some(month), Some(day), Some(hour), Some(minute)] = parts.each_ref().map(|part| part.get(row))
         else {
@@ -103,9 +103,9 @@ fn moments(args: &TimeArguments) -> Result<ArrayRef> {
     })
 }
 
-fn intervals(args: &TimeArguments) -> Result<ArrayRef> {
-    let units = (0..args.len().min(6)).map(|position| args.integers(position)).collect::<Result<Vec<_>>>()?;
-    let seconds = if args.len() > 6 { Some(args.floats(6)?) } else { None };
+fn intervals(args: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let units = (0..args.args.len().min(6)).map(|position| args.integers(position)).collect::<Result<Vec<_>>>()?;
+    let seconds = if args.args.len() > 6 { Some(args.floats(6)?) } else { None };
     args.collect_intervals(|row| {
         let mut counts = [0_i64; 6];
         for (position, unit) in units.iter().enumerate() {

@@ -7,12 +7,13 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::arguments::{TimeArguments, map, zip};
+use super::arguments::{map, zip};
 use super::calendar::{DAY, checked_timestamp, out_of_range_error};
 use super::function::{function, stable_function, undefined_function_error};
 use super::interval;
 use super::kind::TimeKind;
 use crate::data_type::{INTERVAL, TIMESTAMP, timestamptz};
+use crate::function::FunctionCall;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
@@ -38,7 +39,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         function("date_bin", date_bin_types, date_bin),
         function("isfinite", isfinite_types, |args| {
             let values = args.array(0)?;
-            let finite = (0..args.rows()).map(|row| values.is_valid(row).then_some(true));
+            let finite = (0..args.rows).map(|row| values.is_valid(row).then_some(true));
             Ok(Arc::new(finite.collect::<BooleanArray>()))
         }),
         function("overlaps", overlaps_types, overlap),
@@ -96,7 +97,7 @@ fn date_bin_types(types: &[DataType]) -> Result<DataType> {
     }
 }
 
-fn date_bin(args: &TimeArguments) -> Result<ArrayRef> {
+fn date_bin(args: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (steps, sources, origins) = (args.intervals(0)?, args.moments(1)?, args.moments(2)?);
     args.collect_micros(|row| {
         let (Some(step), Some(source), Some(origin)) = (steps.get(row), sources.get(row), origins.get(row)) else {
@@ -137,10 +138,10 @@ fn overlaps_types(types: &[DataType]) -> Result<DataType> {
 }
 
 /// Returns the start and the end of each row's range. The end may be an argument, or the start and a length.
-fn ranges(args: &TimeArguments, first: usize, is_time: bool) -> Result<Vec<(Option<i64>, Option<i64>)>> {
+fn ranges(args: &FunctionCall<'_>, first: usize, is_time: bool) -> Result<Vec<(Option<i64>, Option<i64>)>> {
     let points = |position: usize| if is_time { args.times(position) } else { args.moments(position) };
     let starts = points(first)?;
-    if args.kind(first + 1) == TimeKind::Interval {
+    if args.time_kind(first + 1) == TimeKind::Interval {
         let lengths = args.intervals(first + 1)?;
         let end = |row: usize| match (starts.get(row), lengths.get(row)) {
             (Some(start), Some(length)) if is_time => {
@@ -149,14 +150,14 @@ fn ranges(args: &TimeArguments, first: usize, is_time: bool) -> Result<Vec<(Opti
             (Some(start), Some(length)) => interval::shift(start, length).map(Some),
             _ => Ok(None),
         };
-        return (0..args.rows()).map(|row| Ok((starts.get(row), end(row)?))).collect();
+        return (0..args.rows).map(|row| Ok((starts.get(row), end(row)?))).collect();
     }
     let ends = points(first + 1)?;
-    Ok((0..args.rows()).map(|row| (starts.get(row), ends.get(row))).collect())
+    Ok((0..args.rows).map(|row| (starts.get(row), ends.get(row))).collect())
 }
 
-fn overlap(args: &TimeArguments) -> Result<ArrayRef> {
-    let is_time = (0..args.len()).any(|position| args.kind(position) == TimeKind::Time);
+fn overlap(args: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let is_time = (0..args.args.len()).any(|position| args.time_kind(position) == TimeKind::Time);
     let (first, second) = (ranges(args, 0, is_time)?, ranges(args, 2, is_time)?);
     let values = first.into_iter().zip(second).map(|(first, second)| ranges_overlap(first, second));
     Ok(Arc::new(values.collect::<BooleanArray>()))

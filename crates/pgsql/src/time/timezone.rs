@@ -5,13 +5,14 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::arguments::{TimeArguments, zip};
+use super::arguments::zip;
 use super::calendar::{SECOND, checked_timestamp};
 use super::function::{function, undefined_function_error};
 use super::interval;
 use super::kind::TimeKind;
 use super::zone::TimeZoneSpec;
 use crate::data_type::{TIMESTAMP, timestamptz};
+use crate::function::FunctionCall;
 
 pub(super) fn timezone() -> ScalarUDF {
     function("timezone", returns, convert)
@@ -30,13 +31,13 @@ fn returns(types: &[DataType]) -> Result<DataType> {
     }
 }
 
-fn convert(args: &TimeArguments) -> Result<ArrayRef> {
+fn convert(args: &FunctionCall<'_>) -> Result<ArrayRef> {
     let moments = args.moments(1)?;
-    let is_local = args.kind(1) == TimeKind::Timestamp;
+    let is_local = args.time_kind(1) == TimeKind::Timestamp;
     let shifted = |zone: TimeZoneSpec, moment: i64| {
         checked_timestamp(if is_local { zone.instant(moment) } else { zone.local(moment) })
     };
-    if args.kind(0) == TimeKind::Interval {
+    if args.time_kind(0) == TimeKind::Interval {
         return args.collect_micros(zip(args.intervals(0)?, moments, |offset, moment| {
             match i32::try_from(interval::micros(offset) / SECOND) {
                 Ok(seconds) if offset.months == 0 && offset.days == 0 => shifted(TimeZoneSpec::Fixed(seconds), moment),

@@ -4,7 +4,6 @@ use arrow::datatypes::{DataType, IntervalMonthDayNano};
 use datafusion::common::Result;
 use datafusion::logical_expr::ScalarUDF;
 
-use super::arguments::TimeArguments;
 use super::calendar::{DAY, HOUR, MINUTE, SECOND, date_from_days, days, timestamp, weekday};
 use super::function::{function, undefined_function_error};
 use super::input::build_interval;
@@ -13,9 +12,10 @@ use super::kind::TimeKind;
 use super::unit::{TimeUnitField, unsupported};
 use super::zone::TimeZoneSpec;
 use crate::data_type::{INTERVAL, TIMESTAMP, timestamptz};
+use crate::function::FunctionCall;
 
 pub(super) fn date_trunc() -> ScalarUDF {
-    function("date_trunc", returns, |args| match args.kind(1) {
+    function("date_trunc", returns, |args| match args.time_kind(1) {
         TimeKind::Interval => {
             let (units, values) = (args.texts(0)?, args.intervals(1)?);
             args.collect_intervals(|row| match (units.get(row), values.get(row)) {
@@ -46,10 +46,10 @@ fn returns(types: &[DataType]) -> Result<DataType> {
     }
 }
 
-fn truncate_moments(args: &TimeArguments) -> Result<arrow::array::ArrayRef> {
+fn truncate_moments(args: &FunctionCall<'_>) -> Result<arrow::array::ArrayRef> {
     let (units, values) = (args.texts(0)?, args.moments(1)?);
-    let zones = if args.len() > 2 { Some(args.texts(2)?) } else { None };
-    let kind = TimeKind::from_data_type(args.return_type()).name(args.return_type());
+    let zones = if args.args.len() > 2 { Some(args.texts(2)?) } else { None };
+    let kind = TimeKind::from_data_type(args.returns).name(args.returns);
     // In most calls all rows have the same unit and zone, so the last ones are cached.
     let last_unit = std::cell::RefCell::new((String::new(), TimeUnitField::Epoch));
     let last_zone = std::cell::RefCell::new((String::new(), TimeZoneSpec::Fixed(0)));

@@ -17,13 +17,14 @@ use arrow::datatypes::{DataType, Date32Type, Decimal128Type};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::arguments::{TextValues, TimeArguments, TimeColumn, map};
+use super::arguments::{TextColumn, TimeColumn, map};
 use super::calendar::{self, DAY};
 use super::function::{function, function_with_constant_args, undefined_function_error};
 use super::input::round_moment;
 use super::interval;
 use super::kind::TimeKind;
 use crate::data_type::{DATE, timestamptz};
+use crate::function::FunctionCall;
 use number_pattern::NumberPattern;
 use number_text::NumberValues;
 
@@ -56,12 +57,12 @@ fn compile_time_pattern(pattern: &str) -> Result<Vec<TimePatternNode>> {
 
 /// The patterns of an argument. Equal patterns in consecutive rows are compiled once.
 struct CompiledPatterns<T> {
-    texts: TextValues,
+    texts: TextColumn,
     last: RefCell<Option<(String, Rc<T>)>>,
 }
 
 impl<T> CompiledPatterns<T> {
-    fn new(texts: TextValues) -> Self {
+    fn new(texts: TextColumn) -> Self {
         Self { texts, last: RefCell::new(None) }
     }
 
@@ -98,9 +99,9 @@ fn from_pattern_type(name: &str, types: &[DataType], result: DataType) -> Result
     if types.len() == 2 && types.iter().all(is_text) { Ok(result) } else { Err(undefined_function_error(name, types)) }
 }
 
-fn to_char(args: &TimeArguments) -> Result<ArrayRef> {
+fn to_char(args: &FunctionCall<'_>) -> Result<ArrayRef> {
     let texts = args.texts(1)?;
-    match args.kind(0) {
+    match args.time_kind(0) {
         TimeKind::Integer | TimeKind::Number => {
             let (numbers, patterns) = (NumberValues::new(args, 0)?, CompiledPatterns::new(texts));
             args.collect_texts(|row, out| {
@@ -124,9 +125,9 @@ fn to_char(args: &TimeArguments) -> Result<ArrayRef> {
 
 /// Writes each value by the pattern of its row. The result for an empty pattern is NULL.
 fn write_times<P: ArrowPrimitiveType>(
-    args: &TimeArguments,
+    args: &FunctionCall<'_>,
     values: TimeColumn<P>,
-    patterns: TextValues,
+    patterns: TextColumn,
     write: impl Fn(P::Native, &[TimePatternNode], &mut String) -> Result<()>,
 ) -> Result<ArrayRef> {
     let patterns = CompiledPatterns::new(patterns);
@@ -144,10 +145,10 @@ fn to_timestamp_type(types: &[DataType]) -> Result<DataType> {
     }
 }
 
-fn to_timestamp(args: &TimeArguments) -> Result<ArrayRef> {
+fn to_timestamp(args: &FunctionCall<'_>) -> Result<ArrayRef> {
     /// Seconds from 1970 to 2000, from which PostgreSQL counts.
     const SECONDS_TO_2000: f64 = 946_684_800.0;
-    if args.len() > 1 {
+    if args.args.len() > 1 {
         let instant = read_times(args)?;
         let rounded = |(instant, digits)| calendar::checked_timestamp(round_moment(instant, digits)?);
         return args.collect_micros(|row| instant(row)?.map(rounded).transpose());
@@ -162,7 +163,7 @@ fn to_timestamp(args: &TimeArguments) -> Result<ArrayRef> {
 }
 
 /// Reads the text of each row by its pattern, as an instant and its digits after the point.
-fn read_times(args: &TimeArguments) -> Result<impl Fn(usize) -> Result<Option<(i64, u32)>>> {
+fn read_times(args: &FunctionCall<'_>) -> Result<impl Fn(usize) -> Result<Option<(i64, u32)>>> {
     let (texts, patterns) = (args.texts(0)?, CompiledPatterns::new(args.texts(1)?));
     Ok(move |row| match (texts.get(row), patterns.get(row, compile_time_pattern)?) {
         (Some(text), Some(nodes)) => read_time::read_time(text, &nodes).map(Some),
@@ -188,9 +189,9 @@ fn number_type(types: &[DataType], values: &[Option<&ScalarValue>]) -> Result<Da
     }
 }
 
-fn to_number(args: &TimeArguments) -> Result<ArrayRef> {
+fn to_number(args: &FunctionCall<'_>) -> Result<ArrayRef> {
     let (texts, patterns) = (args.texts(0)?, CompiledPatterns::new(args.texts(1)?));
-    let scale = if let DataType::Decimal128(_, scale) = args.return_type() { *scale } else { 0 };
+    let scale = if let DataType::Decimal128(_, scale) = args.returns { *scale } else { 0 };
     args.collect::<Decimal128Type>(|row| {
         let (Some(text), Some(pattern)) = (texts.get(row), patterns.get(row, NumberPattern::parse)?) else {
             return Ok(None);

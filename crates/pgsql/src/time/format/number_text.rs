@@ -8,7 +8,7 @@ use datafusion::common::{Result, exec_err, plan_err};
 use super::number_pattern::{NumberField, NumberPattern, SignPlace};
 use super::pattern::PatternNode;
 use super::write_number;
-use crate::time::arguments::TimeArguments;
+use crate::function::FunctionCall;
 
 /// Digits that a double has for certain.
 const DOUBLE_DIGITS: usize = 15;
@@ -22,7 +22,7 @@ pub(super) enum NumberValues {
 }
 
 impl NumberValues {
-    pub(super) fn new(args: &TimeArguments, position: usize) -> Result<Self> {
+    pub(super) fn new(args: &FunctionCall<'_>, position: usize) -> Result<Self> {
         let values = args.array(position)?;
         match values.data_type() {
             DataType::Decimal128(_, scale) if *scale >= 0 => {

@@ -5,7 +5,8 @@ use crate::time::input;
 
 fn number(value: i128, scale: i8, pattern: &str) -> String {
     let array = ScalarValue::Decimal128(Some(value), 38, scale);
-    let args = TimeArguments::new("to_char", vec![array.into(), ScalarValue::from(pattern).into()], 1, DataType::Utf8);
+    let args = [array, ScalarValue::from(pattern)].map(datafusion::logical_expr::ColumnarValue::from);
+    let args = FunctionCall { args: &args, fields: &[], rows: 1, returns: &DataType::Utf8 };
     let written = to_char(&args).unwrap();
     arrow::array::AsArray::as_string::<i32>(&written).value(0).to_owned()
 }
