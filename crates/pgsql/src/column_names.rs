@@ -1,9 +1,10 @@
 //! The names that PostgreSQL gives to columns without an alias (its `FigureColname`).
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, Ident, ObjectName, Query, SelectItem,
-    SetExpr, TimezoneInfo, TrimWhereField,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, Query, SelectItem, SetExpr, TrimWhereField,
 };
+
+use crate::syntax::{folded, is_zoned, last_identifier};
 
 /// The name of a column that nothing names.
 const UNNAMED: &str = "?column?";
@@ -91,14 +92,6 @@ fn function_name(function: &Function) -> Option<String> {
     last_identifier(&function.name).map(folded)
 }
 
-fn folded(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
-}
-
-fn last_identifier(name: &ObjectName) -> Option<&Ident> {
-    name.0.last().and_then(|part| part.as_ident())
-}
-
 /// Returns the name of the first column of `query`.
 fn first_name(query: &Query) -> String {
     let mut body = query.body.as_ref();
@@ -139,16 +132,12 @@ fn type_name(data_type: &DataType) -> String {
         DataType::Bit(_) => "bit",
         DataType::BitVarying(_) | DataType::VarBit(_) => "varbit",
         DataType::Interval { .. } => "interval",
-        DataType::Timestamp(_, zone) if has_zone(zone) => "timestamptz",
+        DataType::Timestamp(_, zone) if is_zoned(zone) => "timestamptz",
         DataType::Timestamp(..) => "timestamp",
-        DataType::Time(_, zone) if has_zone(zone) => "timetz",
+        DataType::Time(_, zone) if is_zoned(zone) => "timetz",
         DataType::Time(..) => "time",
         DataType::Custom(name, _) => return last_identifier(name).map(folded).unwrap_or_default(),
         other => return other.to_string().to_lowercase(),
     };
     name.to_owned()
-}
-
-fn has_zone(zone: &TimezoneInfo) -> bool {
-    matches!(zone, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz)
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::planner::TypePlanner;
-use datafusion::sql::sqlparser::ast::{self, TimezoneInfo};
+use datafusion::sql::sqlparser::ast;
+
+use crate::syntax::is_zoned;
 
 /// `date`.
 pub(crate) const DATE: DataType = DataType::Date32;
@@ -111,7 +113,6 @@ fn check_oid_type(sql_type: &ast::DataType) -> Result<()> {
 }
 
 fn plan_time_type(sql_type: &ast::DataType) -> Result<Option<DataType>> {
-    let is_zoned = |zone: &TimezoneInfo| matches!(zone, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone);
     Ok(Some(match sql_type {
         ast::DataType::Timestamp(_, zone) if is_zoned(zone) => timestamptz(),
         ast::DataType::Timestamp(..) => TIMESTAMP,

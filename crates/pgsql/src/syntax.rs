@@ -6,7 +6,7 @@ use datafusion::common::Result;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, ObjectName, OrderByExpr, OrderByKind,
-    OrderByOptions, Query, SetExpr, TableFactor, TableWithJoins, UnaryOperator, Value,
+    OrderByOptions, Query, SetExpr, TableFactor, TableWithJoins, TimezoneInfo, UnaryOperator, Value,
 };
 
 use crate::walk::Stop;
@@ -48,6 +48,11 @@ pub(crate) fn boolean(value: bool) -> Expr {
 
 pub(crate) fn cast(expr: Expr, data_type: DataType) -> Expr {
     Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// Whether a type of times is one `with time zone`.
+pub(crate) fn is_zoned(zone: &TimezoneInfo) -> bool {
+    matches!(zone, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone)
 }
 
 /// Puts `expr` in parentheses.

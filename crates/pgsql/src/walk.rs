@@ -31,7 +31,13 @@ pub(crate) fn any_expression(node: &impl Visit, mut predicate: impl FnMut(&Expr)
 /// Calls `visit` for each expression in `node` before its parts, with the number of queries in `node` around it.
 pub(crate) fn for_each_expression(node: &mut impl VisitMut, mut visit: impl FnMut(&mut Expr, usize)) {
     // The visitor never breaks.
-    let _ = walk_mut(node, &mut ExpressionVisitor { depth: 0, visit: &mut visit });
+    let _ = walk_mut(node, &mut ExpressionVisitor { depth: 0, is_inner_first: false, visit: &mut visit });
+}
+
+/// Calls `visit` like [`for_each_expression`], but after the parts of the expression.
+pub(crate) fn for_each_expression_inner_first(node: &mut impl VisitMut, mut visit: impl FnMut(&mut Expr, usize)) {
+    // The visitor never breaks.
+    let _ = walk_mut(node, &mut ExpressionVisitor { depth: 0, is_inner_first: true, visit: &mut visit });
 }
 
 struct DynamicVisitor<'a>(&'a mut dyn Visitor<Break = ()>);
@@ -91,6 +97,7 @@ impl Visitor for ExpressionSearch<'_> {
 /// Counts the queries around an expression.
 struct ExpressionVisitor<'a> {
     depth: usize,
+    is_inner_first: bool,
     visit: &'a mut dyn FnMut(&mut Expr, usize),
 }
 
@@ -108,7 +115,16 @@ impl VisitorMut for ExpressionVisitor<'_> {
     }
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Stop> {
-        (self.visit)(expression, self.depth);
+        if !self.is_inner_first {
+            (self.visit)(expression, self.depth);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Stop> {
+        if self.is_inner_first {
+            (self.visit)(expression, self.depth);
+        }
         ControlFlow::Continue(())
     }
 }

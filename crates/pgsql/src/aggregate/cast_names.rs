@@ -5,20 +5,19 @@
 //! DataFusion's issues 18975 and 13558; `docs/decisions/upstream` says when the module can go.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 
 use datafusion::common::plan_err;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderByExpr, Query, Select,
-    SelectItem, Value, ValueWithSpan, VisitorMut,
+    Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderByExpr, Select,
+    SelectItem, Value, ValueWithSpan,
 };
 
 use super::is_aggregate;
 use crate::column_names::column_name;
 use crate::function::{ColumnarFunction, first_type, keep_types};
 use crate::syntax::{call, quoted, string, take};
-use crate::walk::{Stop, for_each_expression, walk_mut};
+use crate::walk::{for_each_expression, for_each_expression_inner_first};
 
 /// The name of the function. The `*` keeps callers from writing it.
 const NAME: &str = "named_cast_function*";
@@ -62,14 +61,17 @@ pub(crate) fn disambiguate_casts(select: &mut Select, order_by: &mut [OrderByExp
     if ambiguous.is_empty() {
         return;
     }
-    let mut namer = CastNamer { ambiguous, depth: 0 };
-    // The visitor never breaks.
+    let name = |expression: &mut Expr, depth: usize| {
+        if depth == 0 && ambiguous.contains(&text_of(expression, false)) {
+            name_casts(expression);
+        }
+    };
     for order in order_by {
-        let _ = walk_mut(&mut order.expr, &mut namer);
+        for_each_expression_inner_first(&mut order.expr, name);
     }
     for item in &mut select.projection {
         let before = item.clone();
-        let _ = walk_mut(item, &mut namer);
+        for_each_expression_inner_first(item, name);
         if let (SelectItem::UnnamedExpr(unnamed), SelectItem::UnnamedExpr(named)) = (&before, &mut *item)
             && unnamed != named
         {
@@ -77,11 +79,11 @@ pub(crate) fn disambiguate_casts(select: &mut Select, order_by: &mut [OrderByExp
         }
     }
     if let Some(Distinct::On(expressions)) = &mut select.distinct {
-        let _ = walk_mut(expressions, &mut namer);
+        for_each_expression_inner_first(expressions, name);
     }
-    let _ = walk_mut(&mut select.group_by, &mut namer);
-    let _ = walk_mut(&mut select.having, &mut namer);
-    let _ = walk_mut(&mut select.qualify, &mut namer);
+    for_each_expression_inner_first(&mut select.group_by, name);
+    for_each_expression_inner_first(&mut select.having, name);
+    for_each_expression_inner_first(&mut select.qualify, name);
 }
 
 /// The expressions of GROUP BY. A number or an output name stands for its expression of SELECT.
@@ -155,35 +157,17 @@ fn text_of(expression: &Expr, without_casts: bool) -> String {
     expression.to_string()
 }
 
-/// Names the casts in expressions whose text is ambiguous.
-struct CastNamer {
-    ambiguous: HashSet<String>,
-    depth: usize,
-}
-
-impl VisitorMut for CastNamer {
-    type Break = Stop;
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Stop> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Stop> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Stop> {
-        if self.depth > 0 || !self.ambiguous.contains(&text_of(expression, false)) {
-            return ControlFlow::Continue(());
+/// Names the casts in `expression`, whose text is ambiguous.
+fn name_casts(expression: &mut Expr) {
+    let unnamed = expression.clone();
+    for_each_expression_inner_first(expression, |part, _| {
+        // Some arguments must be literals.
+        if matches!(part, Expr::Cast { expr, .. } if !matches!(**expr, Expr::Value(_))) {
+            name_cast(part);
         }
-        let unnamed = expression.clone();
-        walk_mut(expression, &mut CastReplacer)?;
-        if *expression == unnamed {
-            name_literal_arguments(expression);
-        }
-        ControlFlow::Continue(())
+    });
+    if *expression == unnamed {
+        name_literal_arguments(expression);
     }
 }
 
@@ -200,18 +184,4 @@ fn name_literal_arguments(expression: &mut Expr) {
 fn name_cast(cast: &mut Expr) {
     let text = string(cast.to_string());
     *cast = call(NAME, vec![take(cast), text]);
-}
-
-struct CastReplacer;
-
-impl VisitorMut for CastReplacer {
-    type Break = Stop;
-
-    fn post_visit_expr(&mut self, part: &mut Expr) -> ControlFlow<Stop> {
-        // Some arguments must be literals.
-        if matches!(part, Expr::Cast { expr, .. } if !matches!(**expr, Expr::Value(_))) {
-            name_cast(part);
-        }
-        ControlFlow::Continue(())
-    }
 }

@@ -4,10 +4,9 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
-use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawWindowExpr};
 use datafusion::logical_expr::utils::COUNT_STAR_EXPANSION;
-use datafusion::logical_expr::{Case, Expr, WindowFunctionDefinition, lit};
+use datafusion::logical_expr::{Case, Expr, WindowFunctionDefinition, cast, lit};
 use datafusion::scalar::ScalarValue;
 
 use super::{lag_lead, ordered, string_agg, sum, to_aggregate_expr, to_window_expr};
@@ -154,10 +153,6 @@ fn check_positive(name: &str, argument: Option<&Expr>) -> Result<()> {
         None => false,
     };
     if is_negative { plan_err!("argument of {name} must be greater than zero") } else { Ok(()) }
-}
-
-fn cast(expr: Expr, data_type: DataType) -> Expr {
-    Expr::Cast(Cast::new(Box::new(expr), data_type))
 }
 
 /// Plans `avg(x)` over the rows of a group as a sum and a count, so that averages of integers and numerics are exact.

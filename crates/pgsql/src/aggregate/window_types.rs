@@ -2,10 +2,12 @@
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
-use datafusion::logical_expr::expr::{Cast, WindowFunction};
+use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits, cast,
+};
 
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 
@@ -69,7 +71,7 @@ fn widen_shift_values(call: &mut WindowFunction, schema: &DFSchema) -> Result<bo
     let [value, _, default] = call.params.args.as_mut_slice() else { return Ok(false) };
     let Some(common) = common_type(value, default, schema)?.filter(|_| is_shift) else { return Ok(false) };
     for operand in [value, default] {
-        *operand = Expr::Cast(Cast::new(Box::new(operand.clone()), common.clone()));
+        *operand = cast(operand.clone(), common.clone());
     }
     Ok(true)
 }
@@ -101,10 +103,6 @@ fn range_to_groups(call: &mut WindowFunction, schema: &DFSchema) -> Result<bool>
     let (start, end) = (frame.start_bound.clone(), frame.end_bound.clone());
     call.params.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, start, end);
     Ok(true)
-}
-
-fn cast(expression: Expr, data_type: DataType) -> Expr {
-    Expr::Cast(Cast::new(Box::new(expression), data_type))
 }
 
 /// Converts the bounds of a frame over times, whose offsets are intervals, to microseconds.

@@ -22,25 +22,26 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
 fn rewrite_expression(expression: Expr) -> Result<Expr> {
     Ok(match expression {
         Expr::Like { negated, any, expr, pattern, escape_char } => {
-            like(*expr, *pattern, escape_char, any, "~~", negated)?
+            let operator = if negated { BinaryOperator::PGNotLikeMatch } else { BinaryOperator::PGLikeMatch };
+            like(*expr, *pattern, escape_char, any, operator)?
         }
         Expr::ILike { negated, any, expr, pattern, escape_char } => {
-            like(*expr, *pattern, escape_char, any, "~~*", negated)?
+            let operator = if negated { BinaryOperator::PGNotILikeMatch } else { BinaryOperator::PGILikeMatch };
+            like(*expr, *pattern, escape_char, any, operator)?
         }
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
             let mut args = vec![*pattern];
             args.extend(escape_char.map(Expr::Value));
-            match_pattern(*expr, if negated { "!~" } else { "~" }, call("similar_to_escape", args))?
+            let operator = if negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
+            binary(*expr, operator, call("similar_to_escape", args))
         }
         Expr::RLike { .. } => return not_impl_err!("RLIKE and REGEXP, which PostgreSQL does not have; write ~"),
-        Expr::AnyOp { left, compare_op, right, is_some } => match pattern_operator(&compare_op) {
-            Some(operator) if !is_subquery(&right) => quantified("matches_any*", operator, *left, *right),
-            _ => Expr::AnyOp { left, compare_op, right, is_some },
-        },
-        Expr::AllOp { left, compare_op, right } => match pattern_operator(&compare_op) {
-            Some(operator) if !is_subquery(&right) => quantified("matches_all*", operator, *left, *right),
-            _ => Expr::AllOp { left, compare_op, right },
-        },
+        Expr::AnyOp { left, compare_op, right, .. } if is_pattern_operator(&compare_op) && !is_subquery(&right) => {
+            quantified("matches_any*", &compare_op, *left, *right)
+        }
+        Expr::AllOp { left, compare_op, right } if is_pattern_operator(&compare_op) && !is_subquery(&right) => {
+            quantified("matches_all*", &compare_op, *left, *right)
+        }
         Expr::Substring { substring_from: None, substring_for: None, .. } => {
             return plan_err!("substring(text) does not exist; write substring(x FROM 1 FOR 3)");
         }
@@ -131,23 +132,16 @@ fn like(
     pattern: Expr,
     escape: Option<ValueWithSpan>,
     is_any: bool,
-    operator: &'static str,
-    is_negated: bool,
+    operator: BinaryOperator,
 ) -> Result<Expr> {
-    let operator = match (operator, is_negated) {
-        ("~~", false) => "~~",
-        ("~~", true) => "!~~",
-        (_, false) => "~~*",
-        (_, true) => "!~~*",
-    };
     if is_any {
         if escape.is_some() {
             return not_impl_err!("ESCAPE in LIKE ANY; escape with a backslash");
         }
-        return Ok(quantified("matches_any*", operator, expr, pattern));
+        return Ok(quantified("matches_any*", &operator, expr, pattern));
     }
     if let Some(patterns) = all_patterns(&pattern) {
-        return Ok(quantified("matches_all*", operator, expr, patterns));
+        return Ok(quantified("matches_all*", &operator, expr, patterns));
     }
     let pattern = match (escape, pattern) {
         (None, pattern) => pattern,
@@ -156,7 +150,7 @@ fn like(
             _ => call("like_escape", vec![pattern, Expr::Value(escape)]),
         },
     };
-    match_pattern(expr, operator, pattern)
+    Ok(binary(expr, operator, pattern))
 }
 
 /// Returns the patterns of `ALL (…)`, which the parser reads as a call.
@@ -172,44 +166,31 @@ fn all_patterns(pattern: &Expr) -> Option<Expr> {
     }
 }
 
-fn quantified(name: &str, operator: &str, expr: Expr, patterns: Expr) -> Expr {
+fn quantified(name: &str, operator: &BinaryOperator, expr: Expr, patterns: Expr) -> Expr {
     let patterns = match patterns {
         Expr::Nested(inner) => *inner,
         Expr::Tuple(elem) => Expr::Array(ast::Array { elem, named: true }),
         other => other,
     };
-    call(name, vec![string(operator), expr, patterns])
+    call(name, vec![string(operator.to_string()), expr, patterns])
 }
 
 fn is_subquery(expr: &Expr) -> bool {
     matches!(without_parentheses(expr), Expr::Subquery(_))
 }
 
-fn pattern_operator(operator: &BinaryOperator) -> Option<&'static str> {
-    Some(match operator {
-        BinaryOperator::PGLikeMatch => "~~",
-        BinaryOperator::PGILikeMatch => "~~*",
-        BinaryOperator::PGNotLikeMatch => "!~~",
-        BinaryOperator::PGNotILikeMatch => "!~~*",
-        BinaryOperator::PGRegexMatch => "~",
-        BinaryOperator::PGRegexIMatch => "~*",
-        BinaryOperator::PGRegexNotMatch => "!~",
-        BinaryOperator::PGRegexNotIMatch => "!~*",
-        _ => return None,
-    })
-}
-
-fn match_pattern(left: Expr, operator: &str, right: Expr) -> Result<Expr> {
-    let op = match operator {
-        "~~" => BinaryOperator::PGLikeMatch,
-        "!~~" => BinaryOperator::PGNotLikeMatch,
-        "~~*" => BinaryOperator::PGILikeMatch,
-        "!~~*" => BinaryOperator::PGNotILikeMatch,
-        "~" => BinaryOperator::PGRegexMatch,
-        "!~" => BinaryOperator::PGRegexNotMatch,
-        _ => return plan_err!("unknown pattern operator {operator}"),
-    };
-    Ok(binary(left, op, right))
+fn is_pattern_operator(operator: &BinaryOperator) -> bool {
+    matches!(
+        operator,
+        BinaryOperator::PGLikeMatch
+            | BinaryOperator::PGILikeMatch
+            | BinaryOperator::PGNotLikeMatch
+            | BinaryOperator::PGNotILikeMatch
+            | BinaryOperator::PGRegexMatch
+            | BinaryOperator::PGRegexIMatch
+            | BinaryOperator::PGRegexNotMatch
+            | BinaryOperator::PGRegexNotIMatch
+    )
 }
 
 fn literal_text(expr: &Expr) -> Option<String> {

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::input::{self, IntervalRestriction, RELATIVE_WORDS, RestrictionUnit};
-use crate::syntax::{argument_value, call, cast, number, single_identifier, string, without_parentheses};
+use crate::syntax::{argument_value, call, cast, is_zoned, number, single_identifier, string, without_parentheses};
 
 /// Rewrites `expression` into calls of functions of this family.
 pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
@@ -144,10 +144,6 @@ fn rewrite_typed(data_type: &DataType, value: &Expr) -> Result<Option<Expr>> {
         };
         call(name, vec![cast(value.clone(), whole), number(digits.min(6))])
     }))
-}
-
-fn is_zoned(zone: &TimezoneInfo) -> bool {
-    matches!(zone, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone)
 }
 
 fn rewrite_interval_cast(
