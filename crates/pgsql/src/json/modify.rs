@@ -60,14 +60,27 @@ struct JsonUpdate {
     is_insert: bool,
     /// The fourth argument: whether to create a missing member, or whether to insert after the position.
     flag: bool,
+    /// `jsonb_set_lax`, whose fifth argument defines how a value that is NULL is treated.
+    is_lax: bool,
+}
+
+/// What is done at a path.
+#[derive(Clone, Copy)]
+enum JsonChange<'a> {
+    Put(&'a JsonValue, JsonUpdate),
+    Delete,
 }
 
 fn set(call: &FunctionCall<'_>) -> Result<ArrayRef> {
-    update_documents(call, JsonUpdate { is_insert: false, flag: true })
+    update_documents(call, JsonUpdate { is_insert: false, flag: true, is_lax: false })
 }
 
 fn insert(call: &FunctionCall<'_>) -> Result<ArrayRef> {
-    update_documents(call, JsonUpdate { is_insert: true, flag: false })
+    update_documents(call, JsonUpdate { is_insert: true, flag: false, is_lax: false })
+}
+
+fn set_lax(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    update_documents(call, JsonUpdate { is_insert: false, flag: true, is_lax: true })
 }
 
 fn lax_types(types: &[DataType]) -> Result<Vec<DataType>> {
@@ -81,22 +94,27 @@ fn lax_update_result_type(fields: &[FieldRef]) -> Result<DataType> {
     update_result_type("jsonb_set_lax", &fields[..fields.len().min(4)])
 }
 
-/// Computes `jsonb_set_lax`, whose fifth argument defines how a value that is NULL is treated.
-fn set_lax(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+/// Returns the fourth argument, if there is one.
+fn flags(call: &FunctionCall<'_>) -> Result<Option<ArgumentColumn<BooleanArray>>> {
+    match call.args.len() {
+        0..=3 => Ok(None),
+        _ => Ok(Some(call.column(3, |array| Ok(array.as_boolean().clone()))?)),
+    }
+}
+
+fn update_documents(call: &FunctionCall<'_>, usual: JsonUpdate) -> Result<ArrayRef> {
     let treatments = if call.args.len() > 4 { Some(call.texts(4)?) } else { None };
     let (documents, paths) = (call.documents(0, JsonKind::Jsonb)?, paths(call, 1)?);
     let news = call.documents(2, JsonKind::Jsonb)?;
-    let creates = flags(call)?;
+    let flags = flags(call)?;
     build_values(call, Some(JsonKind::Jsonb), |row| {
-        let creates = match &creates {
-            Some(creates) => creates.get(row),
-            None => Some(true),
-        };
-        let (Some(creates), Some(document), Some(path)) = (creates, documents.get(row), paths.get(row)) else {
+        let flag = flags.as_ref().map_or(Some(usual.flag), |flags| flags.get(row));
+        let (Some(flag), Some(document), Some(path)) = (flag, documents.get(row), paths.get(row)) else {
             return Ok(None);
         };
         let treatment = treatments.as_ref().map_or(Some("use_json_null"), |treatments| treatments.get(row));
         let new = match (news.get(row), treatment) {
+            (None, _) if !usual.is_lax => return Ok(None),
             (Some(new), Some("use_json_null" | "delete_key" | "return_target" | "raise_exception")) => parse(new)?,
             (None, Some("use_json_null")) => JsonValue::Null,
             (None, Some("delete_key")) => return Ok(Some(format_jsonb(&delete_path(parse(document)?, path)?))),
@@ -113,38 +131,8 @@ fn set_lax(call: &FunctionCall<'_>) -> Result<ArrayRef> {
         if document.is_scalar() {
             return exec_err!("cannot set path in scalar");
         }
-        Ok(Some(format_jsonb(&put_value(document, path, 0, &new, JsonUpdate { is_insert: false, flag: creates })?)))
-    })
-}
-
-/// Returns the fourth argument, if there is one.
-fn flags(call: &FunctionCall<'_>) -> Result<Option<ArgumentColumn<BooleanArray>>> {
-    match call.args.len() {
-        0..=3 => Ok(None),
-        _ => Ok(Some(call.column(3, |array| Ok(array.as_boolean().clone()))?)),
-    }
-}
-
-fn update_documents(call: &FunctionCall<'_>, usual: JsonUpdate) -> Result<ArrayRef> {
-    let (documents, paths) = (call.documents(0, JsonKind::Jsonb)?, paths(call, 1)?);
-    let news = call.documents(2, JsonKind::Jsonb)?;
-    let flags = flags(call)?;
-    build_values(call, Some(JsonKind::Jsonb), |row| {
-        let flag = match &flags {
-            Some(flags) => flags.get(row),
-            None => Some(usual.flag),
-        };
-        match (flag, documents.get(row), paths.get(row), news.get(row)) {
-            (Some(flag), Some(document), Some(path), Some(new)) => {
-                let document = parse(document)?;
-                if document.is_scalar() {
-                    return exec_err!("cannot set path in scalar");
-                }
-                let change = JsonUpdate { flag, ..usual };
-                Ok(Some(format_jsonb(&put_value(document, path, 0, &parse(new)?, change)?)))
-            }
-            _ => Ok(None),
-        }
+        let change = JsonChange::Put(&new, JsonUpdate { flag, ..usual });
+        Ok(Some(format_jsonb(&change_at(document, path, 0, change)?)))
     })
 }
 
@@ -166,108 +154,60 @@ fn key_at(path: &KeyPathSlice, level: usize) -> Result<&str> {
     }
 }
 
-/// Puts `new` at `path[level..]` of `value`.
-fn put_value(
-    value: JsonValue,
-    path: &KeyPathSlice,
-    level: usize,
-    new: &JsonValue,
-    change: JsonUpdate,
-) -> Result<JsonValue> {
-    if level == path.len() {
-        return Ok(value);
-    }
-    let is_last = level + 1 == path.len();
-    match value {
-        JsonValue::Object(mut pairs) => {
-            let key = key_at(path, level)?;
-            match pairs.binary_search_by(|(name, _)| key_order(name, key)) {
-                Ok(_) if is_last && change.is_insert => return exec_err!("cannot replace existing key"),
-                Ok(position) if is_last => pairs[position].1 = new.clone(),
-                Ok(position) => {
-                    let inner = std::mem::replace(&mut pairs[position].1, JsonValue::Null);
-                    pairs[position].1 = put_value(inner, path, level + 1, new, change)?;
-                }
-                Err(position) if is_last && (change.is_insert || change.flag) => {
-                    pairs.insert(position, (key.to_owned(), new.clone()));
-                }
-                Err(_) => {}
-            }
-            Ok(JsonValue::Object(pairs))
-        }
-        JsonValue::Array(mut items) => {
-            let index = index_at(path, level)?;
-            put_element(&mut items, index, path, level, new, change)?;
-            Ok(JsonValue::Array(items))
-        }
-        scalar => Ok(scalar),
-    }
-}
-
-fn put_element(
-    items: &mut Vec<JsonValue>,
-    index: i64,
-    path: &KeyPathSlice,
-    level: usize,
-    new: &JsonValue,
-    change: JsonUpdate,
-) -> Result<()> {
-    let length = items.len() as i64;
-    let is_last = level + 1 == path.len();
-    let position = if index < 0 { length + index } else { index };
-    if (0..length).contains(&position) {
-        let position = position as usize;
-        if !is_last {
-            let inner = std::mem::replace(&mut items[position], JsonValue::Null);
-            items[position] = put_value(inner, path, level + 1, new, change)?;
-        } else if change.is_insert {
-            items.insert(position + usize::from(change.flag), new.clone());
-        } else {
-            items[position] = new.clone();
-        }
-    } else if is_last && (change.is_insert || change.flag) {
-        items.insert(if position < 0 { 0 } else { items.len() }, new.clone());
-    }
-    Ok(())
-}
-
 /// Deletes the part of `value` at `path`.
 pub(super) fn delete_path(value: JsonValue, path: &KeyPathSlice) -> Result<JsonValue> {
     if value.is_scalar() {
         return exec_err!("cannot delete path in scalar");
     }
-    delete_from(value, path, 0)
+    change_at(value, path, 0, JsonChange::Delete)
 }
 
-fn delete_from(value: JsonValue, path: &KeyPathSlice, level: usize) -> Result<JsonValue> {
+/// Changes `path[level..]` of `value`.
+fn change_at(value: JsonValue, path: &KeyPathSlice, level: usize, change: JsonChange<'_>) -> Result<JsonValue> {
     if level == path.len() {
         return Ok(value);
     }
     let is_last = level + 1 == path.len();
+    let change_within = |part: &mut JsonValue| -> Result<()> {
+        *part = change_at(std::mem::replace(part, JsonValue::Null), path, level + 1, change)?;
+        Ok(())
+    };
     match value {
         JsonValue::Object(mut pairs) => {
             let key = key_at(path, level)?;
-            if let Ok(position) = pairs.binary_search_by(|(name, _)| key_order(name, key)) {
-                if is_last {
+            match (pairs.binary_search_by(|(name, _)| key_order(name, key)), change) {
+                (Ok(position), _) if !is_last => change_within(&mut pairs[position].1)?,
+                (Ok(position), JsonChange::Delete) => {
                     pairs.remove(position);
-                } else {
-                    let inner = std::mem::replace(&mut pairs[position].1, JsonValue::Null);
-                    pairs[position].1 = delete_from(inner, path, level + 1)?;
                 }
+                (Ok(_), JsonChange::Put(_, update)) if update.is_insert => {
+                    return exec_err!("cannot replace existing key");
+                }
+                (Ok(position), JsonChange::Put(new, _)) => pairs[position].1 = new.clone(),
+                (Err(position), JsonChange::Put(new, update)) if is_last && (update.is_insert || update.flag) => {
+                    pairs.insert(position, (key.to_owned(), new.clone()));
+                }
+                (Err(_), _) => {}
             }
             Ok(JsonValue::Object(pairs))
         }
         JsonValue::Array(mut items) => {
             let index = index_at(path, level)?;
             let position = if index < 0 { items.len() as i64 + index } else { index };
-            if (0..items.len() as i64).contains(&position) {
-                let position = position as usize;
-                if is_last {
-                    items.remove(position);
-                } else {
-                    let inner = std::mem::replace(&mut items[position], JsonValue::Null);
-                    items[position] = delete_from(inner, path, level + 1)?;
+            let place = usize::try_from(position).ok().filter(|place| *place < items.len());
+            match (place, change) {
+                (Some(place), _) if !is_last => change_within(&mut items[place])?,
+                (Some(place), JsonChange::Delete) => {
+                    items.remove(place);
                 }
+                (Some(place), JsonChange::Put(new, update)) if update.is_insert => {
+                    items.insert(place + usize::from(update.flag), new.clone());
+                }
+                (Some(place), JsonChange::Put(new, _)) => items[place] = new.clone(),
+                (None, JsonChange::Put(new, update)) if is_last && (update.is_insert || update.flag) => {
+                    items.insert(if position < 0 { 0 } else { items.len() }, new.clone());
+                }
+                (None, _) => {}
             }
             Ok(JsonValue::Array(items))
         }

@@ -86,33 +86,32 @@ impl ParsedArgument {
     }
 }
 
-fn map_pairs<T>(call: &FunctionCall<'_>, take: impl Fn(&JsonValue, &JsonValue) -> Result<T>) -> Result<Vec<Option<T>>> {
+fn map_pairs<T>(call: &FunctionCall<'_>, take: impl Fn(&JsonValue, &JsonValue) -> T) -> Result<Vec<Option<T>>> {
     let (left, right) = (ParsedArgument::new(call, 0)?, ParsedArgument::new(call, 1)?);
-    let one = |row| Ok(left.with(row, |left| right.with(row, |right| take(left, right)))?.flatten());
+    let one = |row| Ok(left.with(row, |left| right.with(row, |right| Ok(take(left, right))))?.flatten());
     (0..call.rows).map(one).collect()
 }
 
+fn test_pairs(call: &FunctionCall<'_>, test: impl Fn(&JsonValue, &JsonValue) -> bool) -> Result<ArrayRef> {
+    Ok(Arc::new(BooleanArray::from(map_pairs(call, test)?)))
+}
+
 fn compare(call: &FunctionCall<'_>, is_expected: fn(Ordering) -> bool) -> Result<ArrayRef> {
-    let results = map_pairs(call, |left, right| Ok(is_expected(left.compare_documents(right))))?;
-    Ok(Arc::new(BooleanArray::from(results)))
+    test_pairs(call, |left, right| is_expected(left.compare_documents(right)))
 }
 
 /// Returns the function of `@>`.
 pub(super) fn contains() -> ScalarUDF {
     let returns = |fields: &[FieldRef]| two_documents("jsonb_contains", fields, DataType::Boolean);
-    ColumnarFunction::new("jsonb_contains", keep_types, returns, |call| {
-        let results = map_pairs(call, |left, right| Ok(left.contains_document(right)))?;
-        Ok(Arc::new(BooleanArray::from(results)))
-    })
+    let contains = |call: &FunctionCall<'_>| test_pairs(call, JsonValue::contains_document);
+    ColumnarFunction::new("jsonb_contains", keep_types, returns, contains)
 }
 
 /// Returns the function of `<@`.
 fn contained() -> ScalarUDF {
     let returns = |fields: &[FieldRef]| two_documents("jsonb_contained", fields, DataType::Boolean);
-    ColumnarFunction::new("jsonb_contained", keep_types, returns, |call| {
-        let results = map_pairs(call, |left, right| Ok(right.contains_document(left)))?;
-        Ok(Arc::new(BooleanArray::from(results)))
-    })
+    let contained = |call: &FunctionCall<'_>| test_pairs(call, |left, right| right.contains_document(left));
+    ColumnarFunction::new("jsonb_contained", keep_types, returns, contained)
 }
 
 /// Returns the function of `?`.
@@ -174,7 +173,7 @@ fn exists_many(call: &FunctionCall<'_>, is_any: bool) -> Result<ArrayRef> {
 pub(super) fn concatenation() -> ScalarUDF {
     let returns = |fields: &[FieldRef]| two_documents("jsonb_concat", fields, JsonKind::Jsonb.data_type());
     ColumnarFunction::new("jsonb_concat", keep_types, returns, |call| {
-        let mut results = map_pairs(call, |left, right| Ok(format_jsonb(&concatenate(left, right))))?;
+        let mut results = map_pairs(call, |left, right| format_jsonb(&concatenate(left, right)))?;
         build_values(call, Some(JsonKind::Jsonb), |row| Ok(results[row].take()))
     })
 }
