@@ -327,10 +327,14 @@ impl MessageSplitter {
     }
 
     fn finish(&self) -> Result<(), BodyError> {
-        if self.buffer.is_empty() {
-            return Ok(());
+        if !self.buffer.is_empty() {
+            return Err(BodyError::Incomplete("the body ends within a message of its Arrow stream".to_owned()));
         }
-        Err(BodyError::Incomplete("the body ends within a message of its Arrow stream".to_owned()))
+        // A stream may end after any message. A file has the mark of its end, without which it is cut.
+        if self.is_file && self.position == StreamPosition::Messages {
+            return Err(BodyError::Incomplete("the body ends between the batches of its Arrow file".to_owned()));
+        }
+        Ok(())
     }
 }
 

@@ -298,7 +298,9 @@ fn a_file_is_read_as_its_stream() {
     for alignment in [8, 64] {
         let aligned = IpcWriteOptions::try_new(alignment, false, MetadataVersion::V5).unwrap();
         let mut writer = FileWriter::try_new_with_options(Vec::new(), &sent.schema(), aligned).unwrap();
-        (0..2).for_each(|_| writer.write(&sent).unwrap());
+        writer.write(&sent).unwrap();
+        let first_batch = writer.get_ref().len();
+        writer.write(&sent).unwrap();
         let file = writer.into_inner().unwrap();
         for piece in [1, 7, 512, file.len()] {
             assert_eq!(decode_pieces(&table, &options, &file, piece).unwrap().text(), expected, "{alignment} {piece}");
@@ -308,6 +310,8 @@ fn a_file_is_read_as_its_stream() {
         // The index alone may be missing.
         assert!(decode_pieces(&table, &options, &file[..file.len() - 1], 512).is_ok());
         assert!(decode_pieces(&table, &options, &file[..70], 512).is_err());
+        let cut = decode_pieces(&table, &options, &file[..first_batch], 512).unwrap_err();
+        assert_eq!(cut, BodyError::Incomplete("the body ends between the batches of its Arrow file".to_owned()));
     }
 }
 
