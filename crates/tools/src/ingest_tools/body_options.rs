@@ -18,6 +18,7 @@ pub(super) const BODY_TYPES: RequestBodyTypes = RequestBodyTypes {
         "text/csv",
         "text/tab-separated-values",
         "application/vnd.apache.arrow.stream",
+        "application/vnd.apache.arrow.file",
         "application/vnd.apache.parquet",
     ],
     codings: BODY_CODING_NAMES,

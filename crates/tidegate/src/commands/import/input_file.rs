@@ -163,8 +163,8 @@ fn format_and_coding(
     let by_ending = rest.rsplit_once('.').and_then(|(_, ending)| FileFormat::from_ending(ending));
     let Some(format) = flags.format.or(by_ending) else {
         return usage(format!(
-            "{name}: the ending is none of .json, .ndjson, .jsonl, .csv, .tsv, .arrow, .arrows and .parquet; set the \
-             format with --format"
+            "{name}: the ending is none of .json, .ndjson, .jsonl, .csv, .tsv, .arrow, .feather, .arrows and .parquet; \
+             set the format with --format"
         ));
     };
     if format == FileFormat::Parquet && coding.is_some() {

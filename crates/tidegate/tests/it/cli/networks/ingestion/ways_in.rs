@@ -12,7 +12,7 @@ use crate::cli::{CommandOutput, run_in};
 const CSV: &str = "site,machine,degrees\noslo,press,1\nrome,press,2\nbergen,oven,4\nparis,press,8\n,oven,16\n";
 const FILES: [&str; 3] = ["rows.csv", "rows.arrow", "rows.parquet"];
 /// Those of [`FILES`].
-const MEDIA_TYPES: [&str; 3] = ["text/csv", "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"];
+const MEDIA_TYPES: [&str; 3] = ["text/csv", "application/vnd.apache.arrow.file", "application/vnd.apache.parquet"];
 
 /// A folder with the rows of [`CSV`] in each of [`FILES`].
 fn write_files() -> TempDir {
