@@ -88,8 +88,14 @@ fn portable_type(data_type: &DataType, format: BinaryFormat) -> Option<DataType>
         DataType::Struct(members) if !members.is_empty() => {
             DataType::Struct(members.iter().map(|member| portable_item_field(member, format)).collect::<Option<_>>()?)
         }
-        // In a file, all batches share one dictionary.
-        DataType::Dictionary(_, values) if format == BinaryFormat::ArrowFile => portable_type(values, format)?,
+        // Dictionaries of two batches differ, and in a file all batches share one.
+        DataType::Dictionary(_, values) if format != BinaryFormat::Arrow => portable_type(values, format)?,
+        DataType::FixedSizeList(item, length) if format != BinaryFormat::Arrow => {
+            DataType::FixedSizeList(portable_item_field(item, format)?, *length)
+        }
+        DataType::Map(entries, is_sorted) if format != BinaryFormat::Arrow => {
+            DataType::Map(portable_item_field(entries, format)?, *is_sorted)
+        }
         other if format == BinaryFormat::Parquet => return parquet_type(other),
         other => other.clone(),
     })
@@ -101,8 +107,7 @@ fn portable_item_field(item: &FieldRef, format: BinaryFormat) -> Option<FieldRef
 
 /// The Parquet type for values that Arrow IPC writes unchanged.
 ///
-/// Seconds, `Date64` and durations would become numbers without a unit. Dictionaries are resolved, because those of two
-/// batches differ.
+/// Seconds, `Date64` and durations would become numbers without a unit.
 fn parquet_type(data_type: &DataType) -> Option<DataType> {
     let format = BinaryFormat::Parquet;
     Some(match data_type {
@@ -119,12 +124,9 @@ fn parquet_type(data_type: &DataType) -> Option<DataType> {
         DataType::Date64 => DataType::Date32,
         DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
         DataType::Timestamp(TimeUnit::Second, zone) => DataType::Timestamp(TimeUnit::Millisecond, zone.clone()),
-        DataType::Dictionary(_, values) => portable_type(values, format)?,
         DataType::RunEndEncoded(_, values) => portable_type(values.data_type(), format)?,
         DataType::ListView(item) => DataType::List(portable_item_field(item, format)?),
         DataType::LargeListView(item) => DataType::LargeList(portable_item_field(item, format)?),
-        DataType::FixedSizeList(item, length) => DataType::FixedSizeList(portable_item_field(item, format)?, *length),
-        DataType::Map(entries, is_sorted) => DataType::Map(portable_item_field(entries, format)?, *is_sorted),
         other => other.clone(),
     })
 }

@@ -4,11 +4,13 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use arrow::array::*;
+use arrow::buffer::OffsetBuffer;
 use arrow::compute::concat_batches;
 use arrow::datatypes::*;
 use arrow::ipc::CompressionType;
-use arrow::ipc::reader::StreamReader;
+use arrow::ipc::reader::{FileReader, StreamReader};
 use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
+use arrow::util::display::array_value_to_string;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_core::{AnswerFormat, Error, ErrorKind};
@@ -32,6 +34,29 @@ fn without_elapsed_ms(body: Vec<u8>) -> Vec<u8> {
     let Ok(text) = String::from_utf8(body.clone()) else { return body };
     let Some((before, after)) = text.split_once("\"elapsed_ms\":") else { return body };
     format!("{before}{}", after.trim_start_matches(|digit: char| digit.is_ascii_digit())).into_bytes()
+}
+
+#[test]
+fn a_file_of_arrow_has_dictionaries_of_several_batches() {
+    let rows = |text: &str| {
+        let values: ArrayRef = Arc::new([text].into_iter().collect::<DictionaryArray<Int8Type>>());
+        let item = Field::new("item", values.data_type().clone(), true);
+        let members = vec![Field::new("keys", DataType::Utf8, false), item.clone().with_name("values")];
+        let keys: ArrayRef = Arc::new(StringArray::from(vec!["key"]));
+        let entries = StructArray::new(members.into(), vec![keys, values.clone()], None);
+        let field = Arc::new(Field::new("entries", entries.data_type().clone(), false));
+        let map = MapArray::new(field, OffsetBuffer::from_lengths([1]), entries, None, false);
+        let fixed = FixedSizeListArray::new(Arc::new(item), 1, values.clone(), None);
+        batch(&[("plain", values), ("fixed", Arc::new(fixed)), ("map", Arc::new(map))])
+    };
+    let batches = [rows("a"), rows("b")];
+    let mut writer = RowEncoder::new_arrow_file(&batches[0].schema()).unwrap();
+    let mut file: Vec<u8> = batches.iter().flat_map(|batch| writer.write(batch).unwrap()).collect();
+    file.extend_from_slice(&writer.finish(false).unwrap());
+    let read = FileReader::try_new(Cursor::new(file), None).unwrap().map(Result::unwrap);
+    let columns = read.flat_map(|batch| batch.columns().to_vec());
+    let texts: Vec<String> = columns.map(|column| array_value_to_string(&column, 0).unwrap()).collect();
+    assert_eq!(texts, ["a", "[a]", "{key: a}", "b", "[b]", "{key: b}"]);
 }
 
 #[tokio::test]
