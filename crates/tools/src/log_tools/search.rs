@@ -229,17 +229,21 @@ impl LogSearch {
         // The message may be a part of the line: the request without the address of the client, for example. It is searched
         // beside the line, which may have escapes.
         let is_searched = |name: &String| (searches_all || name == ENTRY_TEXT) && !message.contains(name);
-        let (further, others): (Vec<String>, Vec<String>) = names.into_iter().partition(is_searched);
+        let further: Vec<String> = names.into_iter().filter(is_searched).collect();
         if has_text_term(query.root()) {
             let fields: Vec<String> = message.iter().chain(&further).cloned().collect();
-            // The line has what other fields have.
-            let is_complete =
-                further.iter().any(|name| name == ENTRY_TEXT) || others.iter().all(|name| message.contains(name));
+            let is_complete = searches_all || self.set.sources.iter().all(|source| self.has_all_in(source, &fields));
             self.word_fields = if is_complete { Vec::new() } else { fields.clone() };
             self.condition_fields.extend(fields);
         }
         let columns = SearchColumns { message, further, is_case_sensitive: arguments.case_sensitive };
         self.request.condition = Some(query.to_condition(&columns)).filter(|condition| !condition.is_always_true());
+    }
+
+    /// Whether no field of `source` has words that `fields` have not. The line has what other fields have.
+    fn has_all_in(&self, source: &ResolvedSource, fields: &[String]) -> bool {
+        let names: Vec<&str> = self.set.fields(source).map(|(name, _)| name).collect();
+        names.contains(&ENTRY_TEXT) || names.iter().all(|name| fields.iter().any(|field| field == name))
     }
 
     fn read_selections(&mut self, selections: &Map<String, Value>, violations: &mut Vec<Violation>) {

@@ -135,6 +135,23 @@ fn an_answer_without_entries_has_the_fields_that_were_searched() {
     assert!(ran.stdout.lines().count() == 4 && !ran.stderr.contains(note), "{ran:?}");
 }
 
+/// The line of a log file has nothing of the fields of a table beside it.
+#[test]
+fn searched_fields_are_named_if_one_of_several_sources_has_others() {
+    let sources = "logs: [{name: app, table: shop.events}, {name: access, table: shop.access}]\n";
+    let configured = folder(&format!("databases: [{{name: shop, files: shop}}]\n{sources}"));
+    let line = "10.1.2.3 - - [01/Mar/2026:12:00:00 +0000] \"GET /a HTTP/1.1\" 200 12 \"-\" \"curl/8\"\n";
+    std::fs::write(configured.folder().join("shop/access.log"), line.repeat(4)).unwrap();
+    let notes = |source: &str| {
+        let answer = call(&configured, &["query_logs", source, "query=worker", "limit=0"]);
+        assert_eq!(answer["matched"], 0, "{answer}");
+        answer["notes"].clone()
+    };
+    assert_eq!(notes("source=access"), Value::Null);
+    let note = "The words of query were searched in message and entry_text only; with all_fields, in all fields.";
+    assert_eq!(notes(r#"source=["app", "access"]"#), json!([note]));
+}
+
 #[test]
 fn a_facet_ignores_its_own_selection() {
     let answer = call(
