@@ -104,7 +104,8 @@ async fn a_body_with_a_row_that_does_not_fit_stores_nothing() {
     let folder = write_files();
     for (media_type, file) in MEDIA_TYPES.into_iter().zip(FILES).skip(1) {
         let mut body = std::fs::read(folder.path().join(file)).unwrap();
-        body.truncate(body.len() - 20);
+        // Without a part of its index, a file of Arrow still has all its rows.
+        body.truncate(body.len() / 2);
         let (status, answer) = send(&network, media_type, Some(file), body).await;
         assert!(status.is_client_error(), "{file}: {status} {answer}");
     }
