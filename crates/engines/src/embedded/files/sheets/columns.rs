@@ -234,7 +234,8 @@ fn build_batch(
     let (mut fields, mut arrays) = (Vec::new(), Vec::new());
     for (name, column) in names.into_iter().zip(columns) {
         let array = match table_options.columns.get(&name) {
-            Some(declared) if declared.data_type() != column.data_type => {
+            // The format of a column replaces that of the table, by which its type was found.
+            Some(declared) if declared.number_format().is_some() || declared.data_type() != column.data_type => {
                 declared_array(&name, declared, &column.values, row_numbers, table_options)?
             }
             _ => column.into_array(table_options.numbers),
@@ -381,13 +382,20 @@ mod tests {
         let numbers = Some(NumberFormat { decimal: ',', thousands: Some('.') });
         let options = TextTableOptions { columns: types.into(), numbers, ..TextTableOptions::default() };
         let batch = build_sheet_batch(rows.clone(), 0, &options).unwrap();
-        let values = |column: usize| {
+        let values = |batch: &RecordBatch, column: usize| {
             let texts = cast(batch.column(column), &DataType::Utf8).unwrap();
             texts.as_string::<i32>().iter().map(|text| text.unwrap_or("null").to_owned()).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(values(0), "2025-06-15 2025-06-16");
-        assert_eq!(values(1), "1234.5 12.5");
-        assert_eq!(values(2), "0.30 null");
+        assert_eq!(values(&batch, 0), "2025-06-15 2025-06-16");
+        assert_eq!(values(&batch, 1), "1234.5 12.5");
+        assert_eq!(values(&batch, 2), "0.30 null");
+        // The format of a column replaces that of the table.
+        let types = [("price".to_owned(), ColumnType::parse("number 1,234.5").unwrap())];
+        let decimal_comma = Some(NumberFormat { decimal: ',', thousands: None });
+        let options = TextTableOptions { columns: types.into(), numbers: decimal_comma, ..TextTableOptions::default() };
+        let prices = vec![vec![text("price")], vec![text("1,234")], vec![Data::Float(12.5)]];
+        let batch = build_sheet_batch(prices, 0, &options).unwrap();
+        assert_eq!(values(&batch, 0), "1234.0 12.5");
         let wrong = [("day".to_owned(), ColumnType::Date)];
         let options = TextTableOptions { columns: wrong.into(), ..TextTableOptions::default() };
         assert_eq!(
