@@ -58,7 +58,7 @@ impl PairMoments {
 
     /// The measure; `None` if there are too few pairs, or it is not defined for them.
     pub(super) fn compute(self, measure: Measure) -> Result<Option<f64>> {
-        let Self { sum_x, squares_x, sum_y, squares_y, products, .. } = self;
+        let Self { sum_x, squares_x, sum_y, squares_y, products, same_x, same_y, .. } = self;
         if [squares_x, squares_y, products].iter().any(|moment| moment.is_infinite()) {
             return exec_err!("value out of range: overflow");
         }
@@ -66,6 +66,8 @@ impl PairMoments {
             return Ok(None);
         }
         let count = self.count as f64;
+        // Equal values have no other mean, so that the means of parts of them are equal, too.
+        let mean = |sum: f64, same: f64| if same.is_nan() { sum / count } else { same };
         // NaN differs from zero.
         let (varies_x, varies_y) = (squares_x != 0.0, squares_y != 0.0);
         Ok(match measure {
@@ -76,8 +78,8 @@ impl PairMoments {
             Measure::Intercept => varies_x.then(|| (sum_y - sum_x * products / squares_x) / count),
             Measure::Determination if varies_x && !varies_y => Some(1.0),
             Measure::Determination => varies_x.then(|| products * products / (squares_x * squares_y)),
-            Measure::Moment(Moment::MeanX) => Some(sum_x / count),
-            Measure::Moment(Moment::MeanY) => Some(sum_y / count),
+            Measure::Moment(Moment::MeanX) => Some(mean(sum_x, same_x)),
+            Measure::Moment(Moment::MeanY) => Some(mean(sum_y, same_y)),
             Measure::Moment(Moment::SquaresX) => Some(squares_x),
             Measure::Moment(Moment::SquaresY) => Some(squares_y),
             Measure::Moment(Moment::Products) => Some(products),
