@@ -10,6 +10,7 @@ use super::file_kind::Compression;
 use super::record_buffer::RecordBuffer;
 use super::table_options::suggest_yaml;
 use super::text_reader::{ReadBudget, read_error_reason};
+use super::text_value::is_year;
 
 /// The records of a text. Empty lines are none, and neither are lines that begin with a comment character.
 pub(crate) struct CsvRecords<R> {
@@ -315,16 +316,17 @@ pub(crate) fn field_count_error(record: &CsvRecord<'_>, expected: usize, header:
     CsvError::Form { line: record.line, problem }
 }
 
-/// How many pairs of neighbouring fields may be the two parts of a number with a decimal comma: `1` and `50`.
+/// How many pairs of neighbouring fields may be the two parts of a number with a decimal comma: `1` and `50`. Two years are
+/// none.
 pub(crate) fn count_split_numbers<'f>(fields: impl Iterator<Item = Cow<'f, str>>) -> usize {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let (mut pairs, mut has_whole) = (0, false);
+    let (mut pairs, mut whole) = (0, None::<Cow<'f, str>>);
     for field in fields {
-        if has_whole && is_number(&field) {
+        if is_number(&field) && whole.as_ref().is_some_and(|whole| !(is_year(whole) && is_year(&field))) {
             pairs += 1;
-            has_whole = false;
+            whole = None;
         } else {
-            has_whole = is_number(field.strip_prefix('-').unwrap_or(&field));
+            whole = Some(field).filter(|field| is_number(field.strip_prefix('-').unwrap_or(field)));
         }
     }
     pairs
@@ -352,6 +354,16 @@ mod tests {
         let expected = [(2, ["a", "b"]), (4, ["1", "2\n3"]), (8, ["4", "5"])];
         let expected = expected.map(|(line, fields)| (line, fields.map(str::to_owned).to_vec()));
         assert_eq!(read(text, Some(b'#')), expected);
+    }
+
+    #[test]
+    fn years_are_no_numbers_with_decimal_commas() {
+        let count = |line: &'static str| count_split_numbers(line.split(',').map(Cow::from));
+        for (line, pairs) in
+            [("Ann,1,50", 1), ("-1,50,2,75", 2), ("2024,50", 1), ("id,2019,2020,2021", 0), ("2020,1,50", 1)]
+        {
+            assert_eq!(count(line), pairs, "{line}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tidegate_ingest_formats::{CsvCharacters, CsvQuotes};
 
 use super::csv_records::{CsvRecords, count_split_numbers};
 use super::text_reader::ReadBudget;
-use super::text_value::infer_type;
+use super::text_value::{infer_type, is_year};
 
 /// How to handle rows with fewer or more values than there are columns. Without this option, such rows are an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -73,8 +73,7 @@ fn read_records(sample: &[u8], characters: CsvCharacters) -> Vec<SampleRecord> {
 }
 
 fn is_typed(text: &str) -> bool {
-    let is_year = text.len() == 4 && text.parse().is_ok_and(|year: i32| (1800..2200).contains(&year));
-    !text.is_empty() && !is_year && infer_type(text, None) != DataType::Utf8
+    !text.is_empty() && !is_year(text) && infer_type(text, None) != DataType::Utf8
 }
 
 fn most_frequent_value_count(records: &[SampleRecord]) -> Option<(usize, usize)> {
@@ -207,6 +206,7 @@ mod tests {
         assert_eq!(detect(b"a;;b;\nx;y;z;w\nx;y;z;w\n", b';'), None);
         let count = |text: &[u8]| count_lines_before_header(text, CsvCharacters::new(b',', b'"'));
         assert_eq!(count(b"x\ny\na,b\n1,2\n3,4\n5,6\n"), Some(2));
+        assert_eq!(count(b"Export\nof,today\nplant,2023,2024\nUlm,1,2\nRome,3,4\n"), Some(2));
         assert_eq!(count(b"price\n1,50\n2,75\n3,25\n"), None);
     }
 }

@@ -107,6 +107,11 @@ fn is_code(text: &str) -> bool {
     text.contains(['e', 'E']) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
+/// Whether `text` may be a year. Columns are often named after years.
+pub(crate) fn is_year(text: &str) -> bool {
+    text.len() == 4 && text.parse().is_ok_and(|year: i32| (1800..2200).contains(&year))
+}
+
 pub(crate) fn parse_boolean(text: &str) -> Option<bool> {
     if text.eq_ignore_ascii_case("true") {
         Some(true)

@@ -68,13 +68,15 @@ fn pairs<A: Into<Value>, B: Into<Value>>(rows: impl IntoIterator<Item = (A, B)>)
 fn the_advice_of_doctor_reads_a_broken_file() {
     let titled = [("Ann", 3), ("Bob", 4), ("Cyd", 5)];
     let ragged = json!([{"a": 1, "b": 2, "c": 3}, {"a": 4, "b": 5, "c": null}]);
-    let cases: [(&[u8], &str, Value); 12] = [
+    let of_years = json!([{"site": "Ulm", "2023": 1, "2024": null}, {"site": "Rome", "2023": 2, "2024": 3}]);
+    let cases: [(&[u8], &str, Value); 13] = [
         (b"a,b\n1,\"x\" y\n2,\"p, q\"\n", "quotes: lenient", pairs([(1, "x y"), (2, "p, q")])),
         (b"a,b\n1,\"x \\\"y\\\" z\"\n2,\"p, q\"\n", "escape: '\\'", pairs([(1, "x \"y\" z"), (2, "p, q")])),
         (b"a,b\n1,5\" pipe\n2,\"open\n3,c\n", "quotes: none", pairs([(1, "5\" pipe"), (2, "\"open"), (3, "c")])),
         (b"a,b\n1,\"x\n2,\"y\n3,z\n", "quotes: none", pairs([(1, "\"x"), (2, "\"y"), (3, "z")])),
         (b"a, b\n1, \"x, y\"\n2, z\n", "skip_blanks: true", pairs([(1, "x, y"), (2, "z")])),
         (b"a,b,c\n1,2,3\n4,5\n", "ragged: fill", ragged),
+        (b"site,2023,2024\nUlm,1\nRome,2,3\n", "ragged: fill", of_years),
         (b"a,b\n1,2\n3,4,\n", "ragged: trim", pairs([(1, 2), (3, 4)])),
         (b"Export of 2026\na;b\nAnn;3\nBob;4\nCyd;5\n", "skip: 1", pairs(titled)),
         (b"Export of 2026;\na;b\nAnn;3\nBob;4\nCyd;5\n", "skip: 1", pairs(titled)),

@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::DataType;
 
 use super::super::number_evidence::NumberEvidence;
 use super::super::number_format::{NumberFormat, is_null_marker};
-use super::super::text_value::{TypeOrigin, infer_type, parse_float, type_note};
+use super::super::text_value::{TypeOrigin, infer_type, is_year, parse_float, type_note};
 use super::super::type_widening::{CoercionMode, wider};
 
 #[derive(Debug)]
@@ -121,14 +121,10 @@ impl ColumnTypes {
             let found = infer_type(value, self.numbers);
             value.is_empty() || wider(kind, &found, CoercionMode::ToText).as_ref() == Some(kind)
         };
-        // Columns are often named after years.
-        let is_year = |(_, value): (&DataType, &String)| {
-            value.len() == 4 && value.parse().is_ok_and(|year: i32| (1800..2200).contains(&year))
-        };
         first.len() == self.types.len()
             && typed().any(|(_, value)| !value.is_empty())
             && typed().all(fits)
-            && !typed().all(is_year)
+            && !typed().all(|(_, value)| is_year(value))
     }
 }
 
