@@ -168,6 +168,7 @@ SELECT ARRAY[ARRAY[1.5], ARRAY[1e-20::float8]] AS nested, CASE WHEN false THEN A
   coalesce(NULL::numeric[], ARRAY[1e-20::float8]) AS first;
 SELECT x[1] AS x FROM (SELECT ARRAY[1.5] AS x UNION ALL SELECT ARRAY[1e-20::float8]) s ORDER BY 1;
 SELECT x[1] AS x FROM (VALUES (ARRAY[1.5]), (ARRAY[1e-20::float8])) v(x) ORDER BY 1;
+SELECT x[1] AS x FROM (VALUES (ARRAY[1.5]), ('{1e-20}'::float8[]), ('{2.5}'::numeric[])) v(x) ORDER BY 1;
 SELECT 0.1 = ANY (ARRAY[0.1::real]) AS real, 0.1 = ANY (ARRAY[0.1::float8]) AS double, 0.1::real = ANY (ARRAY[0.1, 0.2]) AS numerics,
   16777216::real = ANY (ARRAY[16777216 + 1]) AS integers, 0.1::real <> ALL (ARRAY[0.1]) AS none;
 SELECT r IN (16777217) AS one, r IN (16777217, 3) AS two, r IN (16777216) AS exact, r NOT IN (i) AS none, r IN (i, 3) AS both, r BETWEEN 16777217 AND 16777218 AS more,

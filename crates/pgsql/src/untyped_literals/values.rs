@@ -158,6 +158,7 @@ fn number_kind(value: &Expr) -> NumberKind {
             | ast::DataType::Float(_)
             | ast::DataType::DoublePrecision
             | ast::DataType::Double(_) => NumberKind::Float,
+            ast::DataType::Array(_) => NumberKind::Unknown,
             _ => NumberKind::Other,
         },
         Expr::BinaryOp { op, .. } if is_arithmetic(op) => NumberKind::Unknown,
