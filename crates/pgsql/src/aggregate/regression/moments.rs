@@ -2,7 +2,6 @@
 
 use datafusion::common::{Result, exec_err};
 
-
 /// What is computed from the moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Measure {
@@ -85,9 +84,7 @@ impl PairMoments {
             Measure::Moment(Moment::Products) => Some(products),
         })
     }
-}
 
-impl PairMoments {
     /// The moments of the pairs of both.
     pub(super) fn merged(self, other: Self) -> Self {
         let (own, others) = (self.count as f64, other.count as f64);

@@ -129,11 +129,11 @@ impl TotalType {
         }
     }
 
-    /// Converts `total` to the type of the result.
     pub(super) fn add<T: Total>(&self, left: T, right: T) -> Result<T> {
         left.checked_plus(right).ok_or_else(|| self.overflow_error())
     }
 
+    /// Converts `total` to the type of the result.
     pub(super) fn to_scalar<T: TotalPrimitive>(&self, total: Option<T::Native>) -> Result<ScalarValue> {
         if total.is_some_and(|total| !total.fits_numeric()) {
             return Err(self.overflow_error());
