@@ -44,6 +44,22 @@ macro_rules! name_and_signature {
     };
 }
 
+/// Displays an operator as its name.
+#[macro_export]
+macro_rules! display_as_name {
+    ($operator:ty) => {
+        impl datafusion::physical_plan::DisplayAs for $operator {
+            fn fmt_as(
+                &self,
+                _: datafusion::physical_plan::DisplayFormatType,
+                f: &mut std::fmt::Formatter<'_>,
+            ) -> std::fmt::Result {
+                f.write_str(datafusion::physical_plan::ExecutionPlan::name(self))
+            }
+        }
+    };
+}
+
 /// Methods of `ExecutionPlan` for an operator without expressions: a leaf, or one with the field `input`, which is
 /// built again from a new input by `rebuild`.
 #[macro_export]

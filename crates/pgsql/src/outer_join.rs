@@ -10,18 +10,17 @@
 //! DataFusion's issue 21246, and a text to be filed, in `docs/decisions/upstream`, which says when the module can go.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::JoinType;
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 
 /// Places [`OuterJoinGuardExec`] above outer joins whose inputs have constant or equal columns, or columns of the same name.
 #[derive(Debug)]
@@ -69,27 +68,25 @@ struct OuterJoinGuardExec {
 }
 
 impl OuterJoinGuardExec {
-    fn new(join: Arc<dyn ExecutionPlan>) -> Self {
+    fn new(input: Arc<dyn ExecutionPlan>) -> Self {
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(join.schema()),
-            join.output_partitioning().clone(),
-            join.pipeline_behavior(),
-            join.boundedness(),
+            EquivalenceProperties::new(input.schema()),
+            input.output_partitioning().clone(),
+            input.pipeline_behavior(),
+            input.boundedness(),
         );
-        Self { input: join, properties: Arc::new(properties) }
+        Self { input, properties: Arc::new(properties) }
     }
 }
 
-impl DisplayAs for OuterJoinGuardExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+crate::display_as_name!(OuterJoinGuardExec);
 
 impl ExecutionPlan for OuterJoinGuardExec {
     fn name(&self) -> &str {
         "OuterJoinGuardExec"
     }
+
+    crate::operator_methods!(input, |_, input| Self::new(input));
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
@@ -99,8 +96,6 @@ impl ExecutionPlan for OuterJoinGuardExec {
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }
-
-    crate::operator_methods!(input, |_, input| Self::new(input));
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         self.input.execute(partition, context)

@@ -1,4 +1,4 @@
-//! Methods of DataFusion's traits that are the same in several wrappers and operators.
+//! Methods of DataFusion's traits that are the same in several wrappers.
 
 /// Methods of a wrapper that call the same method of its field `inner`.
 macro_rules! delegate_to_inner {
@@ -9,4 +9,3 @@ macro_rules! delegate_to_inner {
     };
 }
 pub(crate) use delegate_to_inner;
-pub(crate) use tidegate_pgsql::operator_methods;

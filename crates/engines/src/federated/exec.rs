@@ -10,7 +10,6 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
@@ -31,7 +30,6 @@ use tokio::sync::oneshot;
 
 use super::column_conversion::{check_columns, convert_batch};
 use super::member::{Member, MemberQuery, MemberQueryContext};
-use crate::embedded::delegation::operator_methods;
 
 type Batches = BoxStream<'static, Result<RecordBatch, Error>>;
 
@@ -140,7 +138,7 @@ impl ExecutionPlan for MemberExec {
         "MemberExec"
     }
 
-    operator_methods!(leaf);
+    tidegate_pgsql::operator_methods!(leaf);
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties

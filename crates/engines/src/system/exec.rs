@@ -7,7 +7,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
@@ -23,7 +22,6 @@ use super::columns::RowBatchBuilder;
 use super::conditions::ColumnCondition;
 use super::live_table::ReadContext;
 use super::provider::LiveTableProvider;
-use crate::embedded::delegation::operator_methods;
 
 /// Rows of a batch at most: most tables fit into the channel, so that a slow reader does not occupy their thread.
 const BATCH_ROWS_MAX: usize = 8_192;
@@ -75,7 +73,7 @@ impl ExecutionPlan for LiveTableExec {
         "LiveTableExec"
     }
 
-    operator_methods!(leaf);
+    tidegate_pgsql::operator_methods!(leaf);
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties

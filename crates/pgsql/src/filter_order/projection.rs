@@ -1,16 +1,15 @@
 //! Keeps projections that compute values above filters.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 
 use super::condition::short_circuit_projection;
 use super::is_computed;
@@ -65,16 +64,14 @@ struct ProjectionBoundary {
     input: Arc<dyn ExecutionPlan>,
 }
 
-impl DisplayAs for ProjectionBoundary {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+crate::display_as_name!(ProjectionBoundary);
 
 impl ExecutionPlan for ProjectionBoundary {
     fn name(&self) -> &str {
         "FilterBarrier"
     }
+
+    crate::operator_methods!(input, |_, input| Self { input });
 
     fn properties(&self) -> &Arc<PlanProperties> {
         self.input.properties()
@@ -83,8 +80,6 @@ impl ExecutionPlan for ProjectionBoundary {
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
     }
-
-    crate::operator_methods!(input, |_, input| Self { input });
 
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         internal_err!("a projection boundary of the optimizer is still in the plan")

@@ -8,7 +8,6 @@
 //! DataFusion's issues 12136, 17334 and 24739; `docs/decisions/upstream` says when the module can go.
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
@@ -24,11 +23,10 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 
-use crate::embedded::delegation::operator_methods;
 use crate::embedded::sort_share::{PlanSorts, SortShare};
 use crate::embedded::sorter_pool::SorterPool;
 
@@ -79,18 +77,14 @@ struct SpillingSortExec {
     started: Arc<Mutex<Vec<SortExec>>>,
 }
 
-impl DisplayAs for SpillingSortExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+tidegate_pgsql::display_as_name!(SpillingSortExec);
 
 impl ExecutionPlan for SpillingSortExec {
     fn name(&self) -> &str {
         "SpillingSortExec"
     }
 
-    operator_methods!(input, |sort, input| Self {
+    tidegate_pgsql::operator_methods!(input, |sort, input| Self {
         input,
         expr: sort.expr.clone(),
         properties: sort.properties.clone(),

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
@@ -24,7 +23,6 @@ use futures::StreamExt;
 
 use super::policy_view::unavailable_error;
 use super::rebatch::RebatchExec;
-use crate::embedded::delegation::operator_methods;
 
 #[derive(Debug)]
 pub(super) struct SecurityBarrierExec {
@@ -70,7 +68,7 @@ impl ExecutionPlan for SecurityBarrierExec {
         "SecurityBarrierExec"
     }
 
-    operator_methods!(leaf);
+    tidegate_pgsql::operator_methods!(leaf);
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties

@@ -3,22 +3,19 @@
 //! The plan below forms its batches from all rows that it reads. The plan above can reveal the end of a batch: by the
 //! row whose error is reported first, or by the order of groups.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::BatchCoalescer;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::execution_plan::{EmissionType, reset_plan_states};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::StreamExt;
 
-use crate::embedded::delegation::operator_methods;
 use crate::embedded::row_bytes::measure_rows;
 
 /// Approximate number of bytes at which a batch is complete, even with fewer rows than the maximum.
@@ -43,18 +40,14 @@ impl RebatchExec {
     }
 }
 
-impl DisplayAs for RebatchExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+tidegate_pgsql::display_as_name!(RebatchExec);
 
 impl ExecutionPlan for RebatchExec {
     fn name(&self) -> &str {
         "RebatchExec"
     }
 
-    operator_methods!(input, |_, input| Self::new(input));
+    tidegate_pgsql::operator_methods!(input, |_, input| Self::new(input));
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties

@@ -1,24 +1,21 @@
 //! An operator above or below another one that checks each batch.
 
-use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::coop::make_cooperative;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 use tidegate_query::batch_bytes;
 
 use super::super::query_cancellation::QueryCancellation;
 use super::super::repeated_rows::RepeatedRows;
 use super::super::windows::{WindowMemory, WindowRows};
-use crate::embedded::delegation::operator_methods;
 
 #[derive(Debug, Clone)]
 pub(super) enum BatchCheck {
@@ -49,18 +46,14 @@ pub(super) struct CancellationExec {
     pub(super) batch_check: BatchCheck,
 }
 
-impl DisplayAs for CancellationExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+tidegate_pgsql::display_as_name!(CancellationExec);
 
 impl ExecutionPlan for CancellationExec {
     fn name(&self) -> &str {
         "CancellationExec"
     }
 
-    operator_methods!(input, |operator, input| Self {
+    tidegate_pgsql::operator_methods!(input, |operator, input| Self {
         input,
         cancellation: operator.cancellation.clone(),
         batch_check: operator.batch_check.clone()
