@@ -44,6 +44,16 @@ macro_rules! name_and_signature {
     };
 }
 
+/// Methods of a wrapper that call the same method of a field: `delegate_to! { inner => fn name(&self) -> &str; }`.
+#[macro_export]
+macro_rules! delegate_to {
+    ($field:tt => $(fn $name:ident(&self $(, $arg:ident: $type:ty)*) $(-> $output:ty)?;)*) => {
+        $(fn $name(&self $(, $arg: $type)*) $(-> $output)? {
+            self.$field.$name($($arg),*)
+        })*
+    };
+}
+
 /// Displays an operator as its name.
 #[macro_export]
 macro_rules! display_as_name {

@@ -28,55 +28,41 @@ type SharedRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub fn optimizer_rules() -> Vec<SharedRule> {
     let guard = |rule: SharedRule| -> SharedRule {
         match rule.name() {
-            SIMPLIFY => Arc::new(SimplifyLists { rule }),
-            SINGLE_DISTINCT => Arc::new(GuardedRule { rule, is_wrong_for: adds_sums }),
-            EQUIJOIN => Arc::new(GuardedRule { rule, is_wrong_for: joins_nulls }),
-            CROSS_JOIN => Arc::new(GuardedRule { rule, is_wrong_for: contains_joined_nulls }),
-            PUSH_DOWN_FILTER => Arc::new(GuardedRule { rule, is_wrong_for: filters_single_row }),
+            // The rule would put lists of `IN` with the same operand together as if all their values were different.
+            SIMPLIFY => Arc::new(GuardedRule { rule, is_wrong_for: |_| false, prepare: in_list::separate_lists }),
+            SINGLE_DISTINCT => guarded(rule, adds_sums),
+            EQUIJOIN => guarded(rule, joins_nulls),
+            CROSS_JOIN => guarded(rule, contains_joined_nulls),
+            PUSH_DOWN_FILTER => guarded(rule, filters_single_row),
             _ => rule,
         }
     };
     Optimizer::new().rules.into_iter().map(guard).collect()
 }
 
-/// A rule that leaves some nodes as they are.
+fn guarded(rule: SharedRule, is_wrong_for: fn(&LogicalPlan) -> bool) -> SharedRule {
+    Arc::new(GuardedRule { rule, is_wrong_for, prepare: |plan| Ok(Transformed::no(plan)) })
+}
+
+/// A rule that leaves some nodes as they are, and gets others prepared.
 #[derive(Debug)]
 struct GuardedRule {
     rule: SharedRule,
     is_wrong_for: fn(&LogicalPlan) -> bool,
+    prepare: fn(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
 }
 
 impl OptimizerRule for GuardedRule {
-    fn name(&self) -> &str {
-        self.rule.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.rule.apply_order()
+    crate::delegate_to! { rule =>
+        fn name(&self) -> &str;
+        fn apply_order(&self) -> Option<ApplyOrder>;
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        if (self.is_wrong_for)(&plan) { Ok(Transformed::no(plan)) } else { self.rule.rewrite(plan, config) }
-    }
-}
-
-/// The rule would put lists of `IN` with the same operand together as if all their values were different.
-#[derive(Debug)]
-struct SimplifyLists {
-    rule: SharedRule,
-}
-
-impl OptimizerRule for SimplifyLists {
-    fn name(&self) -> &str {
-        self.rule.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.rule.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        in_list::separate_lists(plan)?.transform_data(|plan| self.rule.rewrite(plan, config))
+        if (self.is_wrong_for)(&plan) {
+            return Ok(Transformed::no(plan));
+        }
+        (self.prepare)(plan)?.transform_data(|plan| self.rule.rewrite(plan, config))
     }
 }
 

@@ -73,8 +73,13 @@ fn is_lambda_function(token: &TokenWithSpan) -> bool {
     }
 }
 
-/// Forwards a property of the underlying dialect.
+/// Forwards a property, or another method, of the underlying dialect.
 macro_rules! forward_to_grammar {
+    ($(fn $method:ident(&self $(, $arg:ident: $type:ty)*) -> $output:ty;)+) => {
+        $(fn $method(&self $(, $arg: $type)*) -> $output {
+            self.grammar.$method($($arg),*)
+        })+
+    };
     ($($method:ident),+ $(,)?) => {
         $(fn $method(&self) -> bool {
             self.grammar.$method()
@@ -93,8 +98,16 @@ macro_rules! also_supported_by_embedded_engine {
 
 // Only the methods that the dialects of PostgreSQL and SQLite implement are forwarded.
 impl Dialect for BoundedDialect {
-    fn dialect(&self) -> TypeId {
-        self.grammar.dialect()
+    forward_to_grammar! {
+        fn dialect(&self) -> TypeId;
+        fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>>;
+        fn prec_value(&self, precedence: Precedence) -> u8;
+        fn identifier_quote_style(&self, identifier: &str) -> Option<char>;
+        fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool;
+        fn is_custom_operator_part(&self, character: char) -> bool;
+        fn is_delimited_identifier_start(&self, character: char) -> bool;
+        fn is_identifier_part(&self, character: char) -> bool;
+        fn is_identifier_start(&self, character: char) -> bool;
     }
 
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
@@ -122,22 +135,6 @@ impl Dialect for BoundedDialect {
         self.dialect == SqlDialect::Sqlite || self.grammar.supports_bitwise_shift_operators()
     }
 
-    fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
-        self.grammar.parse_statement(parser)
-    }
-
-    fn prec_value(&self, precedence: Precedence) -> u8 {
-        self.grammar.prec_value(precedence)
-    }
-
-    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
-        self.grammar.identifier_quote_style(identifier)
-    }
-
-    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
-        self.grammar.is_reserved_for_identifier(keyword)
-    }
-
     also_supported_by_embedded_engine! {
         supports_dictionary_syntax, supports_from_first_select, supports_group_by_with_modifier, supports_limit_comma,
         supports_named_fn_args_with_assignment_operator, supports_order_by_all, supports_pipe_operator,
@@ -156,22 +153,6 @@ impl Dialect for BoundedDialect {
     /// with each nested call.
     fn supports_named_fn_args_with_expr_name(&self) -> bool {
         self.dialect != SqlDialect::DataFusion && self.grammar.supports_named_fn_args_with_expr_name()
-    }
-
-    fn is_custom_operator_part(&self, character: char) -> bool {
-        self.grammar.is_custom_operator_part(character)
-    }
-
-    fn is_delimited_identifier_start(&self, character: char) -> bool {
-        self.grammar.is_delimited_identifier_start(character)
-    }
-
-    fn is_identifier_part(&self, character: char) -> bool {
-        self.grammar.is_identifier_part(character)
-    }
-
-    fn is_identifier_start(&self, character: char) -> bool {
-        self.grammar.is_identifier_start(character)
     }
 
     forward_to_grammar! {

@@ -162,12 +162,11 @@ impl MemoryPool for QueryMemoryPool {
         "query"
     }
 
-    fn register(&self, consumer: &MemoryConsumer) {
-        self.own.register(consumer);
-    }
-
-    fn unregister(&self, consumer: &MemoryConsumer) {
-        self.own.unregister(consumer);
+    tidegate_pgsql::delegate_to! { own =>
+        fn register(&self, consumer: &MemoryConsumer);
+        fn unregister(&self, consumer: &MemoryConsumer);
+        fn reserved(&self) -> usize;
+        fn memory_limit(&self) -> MemoryLimit;
     }
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
@@ -196,14 +195,6 @@ impl MemoryPool for QueryMemoryPool {
             self.own.shrink(reservation, additional);
         }
         outcome.map_err(used_up)
-    }
-
-    fn reserved(&self) -> usize {
-        self.own.reserved()
-    }
-
-    fn memory_limit(&self) -> MemoryLimit {
-        self.own.memory_limit()
     }
 }
 

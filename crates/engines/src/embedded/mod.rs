@@ -3,7 +3,6 @@
 mod comparison_operator;
 mod database;
 mod decode_budget;
-pub(crate) mod delegation;
 mod engine;
 mod files;
 mod freshness;

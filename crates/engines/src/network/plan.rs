@@ -116,16 +116,10 @@ impl NodeStarter {
 
 #[async_trait]
 impl Plan for NetworkPlan {
-    fn schema(&self) -> SchemaRef {
-        self.plan.schema()
-    }
-
-    fn estimated_rows(&self) -> Option<u64> {
-        self.plan.estimated_rows()
-    }
-
-    fn is_pipeline_breaking(&self) -> bool {
-        self.plan.is_pipeline_breaking()
+    tidegate_pgsql::delegate_to! { plan =>
+        fn schema(&self) -> SchemaRef;
+        fn estimated_rows(&self) -> Option<u64>;
+        fn is_pipeline_breaking(&self) -> bool;
     }
 
     async fn explain(&self) -> Result<String, Error> {

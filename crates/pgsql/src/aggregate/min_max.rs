@@ -41,12 +41,14 @@ fn is_float(args: &AccumulatorArgs) -> bool {
 }
 
 impl AggregateUDFImpl for MinMax {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
+    crate::delegate_to! { inner =>
+        fn name(&self) -> &str;
+        fn signature(&self) -> &Signature;
+        fn return_type(&self, types: &[DataType]) -> Result<DataType>;
+        fn is_nullable(&self) -> bool;
+        fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>>;
+        fn is_descending(&self) -> Option<bool>;
+        fn order_sensitivity(&self) -> AggregateOrderSensitivity;
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
@@ -60,18 +62,6 @@ impl AggregateUDFImpl for MinMax {
             [_] => self.inner.coerce_types(types),
             _ => plan_err!("{name} takes one argument; for several columns of a row use least or greatest"),
         }
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(types)
-    }
-
-    fn is_nullable(&self) -> bool {
-        self.inner.is_nullable()
-    }
-
-    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        self.inner.state_fields(args)
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
@@ -107,14 +97,6 @@ impl AggregateUDFImpl for MinMax {
             return Ok(float_min_max::create_groups_accumulator(args.return_field.data_type(), self.replaces_when));
         }
         self.inner.create_groups_accumulator(args)
-    }
-
-    fn is_descending(&self) -> Option<bool> {
-        self.inner.is_descending()
-    }
-
-    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.inner.order_sensitivity()
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {

@@ -46,13 +46,20 @@ fn isolated(source: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
 }
 
 impl FileSource for IsolatedParquetSource {
-    fn create_file_opener(
-        &self,
-        store: Arc<dyn ObjectStore>,
-        base: &FileScanConfig,
-        partition: usize,
-    ) -> Result<Arc<dyn FileOpener>> {
-        self.0.create_file_opener(store, base, partition)
+    tidegate_pgsql::delegate_to! { 0 =>
+        fn create_file_opener(
+            &self, store: Arc<dyn ObjectStore>, base: &FileScanConfig, partition: usize
+        ) -> Result<Arc<dyn FileOpener>>;
+        fn table_schema(&self) -> &TableSchema;
+        fn filter(&self) -> Option<Arc<dyn PhysicalExpr>>;
+        fn projection(&self) -> Option<&ProjectionExprs>;
+        fn metrics(&self) -> &ExecutionPlanMetricsSet;
+        fn file_type(&self) -> &str;
+        fn fmt_extra(&self, form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+        fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile>;
+        fn apply_expressions(
+            &self, visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>
+        ) -> Result<TreeNodeRecursion>;
     }
 
     fn create_morselizer(
@@ -64,32 +71,8 @@ impl FileSource for IsolatedParquetSource {
         Ok(Box::new(IsolatedMorselizer(self.0.create_morselizer(store, base, partition)?)))
     }
 
-    fn table_schema(&self) -> &TableSchema {
-        self.0.table_schema()
-    }
-
     fn with_batch_size(&self, batch_rows: usize) -> Arc<dyn FileSource> {
         isolated(self.0.with_batch_size(batch_rows))
-    }
-
-    fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
-        self.0.filter()
-    }
-
-    fn projection(&self) -> Option<&ProjectionExprs> {
-        self.0.projection()
-    }
-
-    fn metrics(&self) -> &ExecutionPlanMetricsSet {
-        self.0.metrics()
-    }
-
-    fn file_type(&self) -> &str {
-        self.0.file_type()
-    }
-
-    fn fmt_extra(&self, form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt_extra(form, f)
     }
 
     fn try_pushdown_filters(
@@ -109,19 +92,8 @@ impl FileSource for IsolatedParquetSource {
         Ok(self.0.try_pushdown_sort(order, properties)?.map(isolated))
     }
 
-    fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
-        self.0.reorder_files(files)
-    }
-
     fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
         Ok(self.0.try_pushdown_projection(projection)?.map(isolated))
-    }
-
-    fn apply_expressions(
-        &self,
-        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        self.0.apply_expressions(visit)
     }
 }
 

@@ -25,28 +25,16 @@ struct BoundedPercentile {
 }
 
 impl AggregateUDFImpl for BoundedPercentile {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(types)
-    }
-
-    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        self.inner.state_fields(args)
+    crate::delegate_to! { inner =>
+        fn name(&self) -> &str;
+        fn signature(&self) -> &Signature;
+        fn return_type(&self, types: &[DataType]) -> Result<DataType>;
+        fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>>;
+        fn supports_within_group_clause(&self) -> bool;
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         read_centroids(&args, self.centroids, self.name())?;
         self.inner.accumulator(args)
-    }
-
-    fn supports_within_group_clause(&self) -> bool {
-        self.inner.supports_within_group_clause()
     }
 }

@@ -10,7 +10,6 @@ use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_plan::PhysicalExpr;
 
 use super::super::query_cancellation::QueryCancellation;
-use crate::embedded::delegation::delegate_to_inner;
 
 #[derive(Debug)]
 pub(super) struct CancellableExpr {
@@ -27,10 +26,11 @@ impl fmt::Display for CancellableExpr {
 }
 
 impl PhysicalExpr for CancellableExpr {
-    delegate_to_inner! {
+    tidegate_pgsql::delegate_to! { inner =>
         fn data_type(&self, schema: &Schema) -> Result<DataType>;
         fn nullable(&self, schema: &Schema) -> Result<bool>;
         fn return_field(&self, schema: &Schema) -> Result<FieldRef>;
+        fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
     }
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
@@ -50,9 +50,5 @@ impl PhysicalExpr for CancellableExpr {
     fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn PhysicalExpr>>) -> Result<Arc<dyn PhysicalExpr>> {
         let inner = children.pop().unwrap_or_else(|| self.inner.clone());
         Ok(Arc::new(Self { inner, cancellation: self.cancellation.clone() }))
-    }
-
-    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt_sql(f)
     }
 }

@@ -36,7 +36,6 @@ use self::trial_search::measure_searches;
 use super::errors::{VALUES_HINT, WORK_HINT};
 use super::query_cancellation::{check_function_cancelled, session_cancellation};
 use super::windows;
-use crate::embedded::delegation::delegate_to_inner;
 
 const FUNCTION_BYTES_MAX: f64 = (64 << 20) as f64;
 /// Maximum number of steps of one evaluation. A step takes about a nanosecond.
@@ -204,7 +203,7 @@ tidegate_pgsql::compare_by!(BoundedFunction { inner });
 // Delegates every method, so that the function is unchanged except for its limit.
 #[warn(clippy::missing_trait_methods)]
 impl ScalarUDFImpl for BoundedFunction {
-    delegate_to_inner! {
+    tidegate_pgsql::delegate_to! { inner =>
         fn name(&self) -> &str;
         fn aliases(&self) -> &[String];
         fn schema_name(&self, args: &[Expr]) -> Result<String>;

@@ -15,7 +15,6 @@ use datafusion::logical_expr::{
 
 use super::window_memory::{count_repeated_value, count_values};
 use super::{CancellationCheck, QueryCancellation, scalar_bytes};
-use crate::embedded::delegation::delegate_to_inner;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct BoundedAggregate {
@@ -48,7 +47,7 @@ impl BoundedAggregate {
 // Delegates every method, so that the function is unchanged except for its limit.
 #[warn(clippy::missing_trait_methods)]
 impl AggregateUDFImpl for BoundedAggregate {
-    delegate_to_inner! {
+    tidegate_pgsql::delegate_to! { inner =>
         fn name(&self) -> &str;
         fn aliases(&self) -> &[String];
         fn schema_name(&self, params: &AggregateFunctionParams) -> Result<String>;
@@ -116,7 +115,7 @@ struct BoundedAccumulator {
 
 #[warn(clippy::missing_trait_methods)]
 impl Accumulator for BoundedAccumulator {
-    delegate_to_inner! {
+    tidegate_pgsql::delegate_to! { inner =>
         fn size(&self) -> usize;
         fn supports_retract_batch(&self) -> bool;
     }

@@ -19,7 +19,6 @@ use tidegate_query::array_bytes;
 
 use super::window_memory::count_values;
 use super::{CancellationCheck, QueryCancellation, scalar_bytes};
-use crate::embedded::delegation::delegate_to_inner;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct BoundedWindow {
@@ -30,7 +29,7 @@ pub(super) struct BoundedWindow {
 // Delegates every method, so that the function is unchanged except for its limit.
 #[warn(clippy::missing_trait_methods)]
 impl WindowUDFImpl for BoundedWindow {
-    delegate_to_inner! {
+    tidegate_pgsql::delegate_to! { inner =>
         fn name(&self) -> &str;
         fn aliases(&self) -> &[String];
         fn signature(&self) -> &Signature;
@@ -70,7 +69,7 @@ struct BoundedEvaluator {
 
 #[warn(clippy::missing_trait_methods)]
 impl PartitionEvaluator for BoundedEvaluator {
-    delegate_to_inner! {
+    tidegate_pgsql::delegate_to! { inner =>
         fn get_range(&self, idx: usize, rows: usize) -> Result<Range<usize>>;
         fn is_causal(&self) -> bool;
         fn evaluate_all_with_rank(&self, rows: usize, ranks: &[Range<usize>]) -> Result<ArrayRef>;
