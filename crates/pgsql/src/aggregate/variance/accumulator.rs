@@ -1,90 +1,79 @@
 //! Accumulates moments over all rows, windows and groups.
 
-use std::sync::Arc;
+use std::fmt::Debug;
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, Decimal128Array, Decimal256Array, Int64Array};
-use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Int64Type};
-use datafusion::common::{Result, ScalarValue, exec_err};
+use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};
+use datafusion::common::{Result, ScalarValue, exec_err, internal_err};
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::accumulate::accumulate;
 
-use super::moments::{Moments, Scales, VarianceKind};
 use crate::aggregate::apply_filter;
 
-/// Which measure to compute from the moments.
-#[derive(Debug)]
-struct VarianceSpec {
-    measure: VarianceKind,
-    scales: Scales,
-    result: DataType,
-}
+type Native<M> = <<M as VarianceMoments>::Values as ArrowPrimitiveType>::Native;
 
-impl VarianceSpec {
-    fn evaluate_moments(&self, moments: &[Moments]) -> Result<ArrayRef> {
-        let answers = moments.iter().map(|moments| moments.compute(self.measure, self.scales));
-        let answers: Decimal128Array = answers.collect::<Result<_>>()?;
-        Ok(Arc::new(answers.with_data_type(self.result.clone())))
+/// The moments of some values.
+pub(super) trait VarianceMoments: Debug + Copy + Default + Send + Sync + 'static {
+    type Values: ArrowPrimitiveType + Send;
+    /// What is computed from the moments.
+    type Measure: Debug + Send + Sync + 'static;
+
+    const CAN_REMOVE: bool = false;
+
+    fn add(&mut self, value: Native<Self>) -> Result<()>;
+
+    /// Removes a value, if [`Self::CAN_REMOVE`].
+    fn remove(&mut self, _: Native<Self>) -> Result<()> {
+        internal_err!("a value cannot be removed from the moments")
     }
-}
 
-fn write_states(moments: &[Moments]) -> Result<Vec<ArrayRef>> {
-    let counts: Int64Array = moments.iter().map(|moments| Some(moments.count)).collect();
-    let sums: Decimal128Array = moments.iter().map(|moments| Some(moments.sum)).collect();
-    let squares: Decimal256Array = moments.iter().map(|moments| Some(moments.squares)).collect();
-    let sums = sums.with_precision_and_scale(38, 0)?;
-    Ok(vec![Arc::new(counts), Arc::new(sums), Arc::new(squares.with_precision_and_scale(76, 0)?)])
-}
+    fn merge(&mut self, other: &Self) -> Result<()>;
 
-/// Reads the moments from rows of states.
-fn read_states(states: &[ArrayRef]) -> Result<impl Iterator<Item = Moments>> {
-    let [counts, sums, squares] = states else { return exec_err!("a variance has three states") };
-    let counts = counts.as_primitive::<Int64Type>();
-    let (sums, squares) = (sums.as_primitive::<Decimal128Type>(), squares.as_primitive::<Decimal256Type>());
-    Ok((0..counts.len()).map(move |row| Moments {
-        count: counts.value(row),
-        sum: sums.value(row),
-        squares: squares.value(row),
-    }))
+    /// Reads the moments from rows of states.
+    fn read_states(states: &[ArrayRef]) -> Result<impl Iterator<Item = Self>>;
+
+    fn write_states(moments: &[Self]) -> Result<Vec<ArrayRef>>;
+
+    fn evaluate(moments: &[Self], measure: &Self::Measure) -> Result<ArrayRef>;
 }
 
 /// The moments over all rows, or over a window.
 #[derive(Debug)]
-pub(super) struct RowMoments {
-    moments: Moments,
-    spec: VarianceSpec,
+pub(super) struct RowMoments<M: VarianceMoments> {
+    moments: M,
+    measure: M::Measure,
 }
 
-impl RowMoments {
-    pub(super) fn new(measure: VarianceKind, scales: Scales, result: DataType) -> Self {
-        Self { moments: Moments::default(), spec: VarianceSpec { measure, scales, result } }
+impl<M: VarianceMoments> RowMoments<M> {
+    pub(super) fn new(measure: M::Measure) -> Self {
+        Self { moments: M::default(), measure }
     }
 }
 
-impl Accumulator for RowMoments {
+impl<M: VarianceMoments> Accumulator for RowMoments<M> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let [values] = values else { return exec_err!("a variance has one argument") };
-        values.as_primitive::<Decimal128Type>().iter().flatten().try_for_each(|value| self.moments.add(value))
+        values.as_primitive::<M::Values>().iter().flatten().try_for_each(|value| self.moments.add(value))
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let [values] = values else { return exec_err!("a variance has one argument") };
-        values.as_primitive::<Decimal128Type>().iter().flatten().try_for_each(|value| self.moments.remove(value))
+        values.as_primitive::<M::Values>().iter().flatten().try_for_each(|value| self.moments.remove(value))
     }
 
     fn supports_retract_batch(&self) -> bool {
-        true
+        M::CAN_REMOVE
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        read_states(states)?.try_for_each(|moments| self.moments.merge(&moments))
+        M::read_states(states)?.try_for_each(|moments| self.moments.merge(&moments))
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        write_states(&[self.moments])?.iter().map(|state| ScalarValue::try_from_array(state, 0)).collect()
+        M::write_states(&[self.moments])?.iter().map(|state| ScalarValue::try_from_array(state, 0)).collect()
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        ScalarValue::try_from_array(&self.spec.evaluate_moments(&[self.moments])?, 0)
+        ScalarValue::try_from_array(&M::evaluate(&[self.moments], &self.measure)?, 0)
     }
 
     fn size(&self) -> usize {
@@ -94,18 +83,18 @@ impl Accumulator for RowMoments {
 
 /// The moments of each group.
 #[derive(Debug)]
-pub(super) struct GroupMoments {
-    groups: Vec<Moments>,
-    spec: VarianceSpec,
+pub(super) struct GroupMoments<M: VarianceMoments> {
+    groups: Vec<M>,
+    measure: M::Measure,
 }
 
-impl GroupMoments {
-    pub(super) fn new(measure: VarianceKind, scales: Scales, result: DataType) -> Self {
-        Self { groups: Vec::new(), spec: VarianceSpec { measure, scales, result } }
+impl<M: VarianceMoments> GroupMoments<M> {
+    pub(super) fn new(measure: M::Measure) -> Self {
+        Self { groups: Vec::new(), measure }
     }
 }
 
-impl GroupsAccumulator for GroupMoments {
+impl<M: VarianceMoments> GroupsAccumulator for GroupMoments<M> {
     fn update_batch(
         &mut self,
         values: &[ArrayRef],
@@ -114,10 +103,10 @@ impl GroupsAccumulator for GroupMoments {
         total_num_groups: usize,
     ) -> Result<()> {
         let [values] = values else { return exec_err!("a variance has one argument") };
-        self.groups.resize(total_num_groups, Moments::default());
+        self.groups.resize(total_num_groups, M::default());
         let groups = &mut self.groups;
         let mut added = Ok(());
-        accumulate(group_indices, values.as_primitive::<Decimal128Type>(), opt_filter, |group, value| {
+        accumulate(group_indices, values.as_primitive::<M::Values>(), opt_filter, |group, value| {
             if let Err(error) = groups[group].add(value) {
                 added = Err(error);
             }
@@ -126,30 +115,30 @@ impl GroupsAccumulator for GroupMoments {
     }
 
     fn merge_batch(&mut self, values: &[ArrayRef], group_indices: &[usize], total_num_groups: usize) -> Result<()> {
-        self.groups.resize(total_num_groups, Moments::default());
-        let mut pairs = read_states(values)?.zip(group_indices);
+        self.groups.resize(total_num_groups, M::default());
+        let mut pairs = M::read_states(values)?.zip(group_indices);
         pairs.try_for_each(|(moments, group)| self.groups[*group].merge(&moments))
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        self.spec.evaluate_moments(&emit_to.take_needed(&mut self.groups))
+        M::evaluate(&emit_to.take_needed(&mut self.groups), &self.measure)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        write_states(&emit_to.take_needed(&mut self.groups))
+        M::write_states(&emit_to.take_needed(&mut self.groups))
     }
 
     fn convert_to_state(&self, values: &[ArrayRef], opt_filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
         let [values] = values else { return exec_err!("a variance has one argument") };
         let values = apply_filter(values, opt_filter)?;
-        let moments = values.as_primitive::<Decimal128Type>().iter().map(|value| {
-            let mut moments = Moments::default();
+        let moments = values.as_primitive::<M::Values>().iter().map(|value| {
+            let mut moments = M::default();
             value.map_or(Ok(()), |value| moments.add(value)).map(|()| moments)
         });
-        write_states(&moments.collect::<Result<Vec<_>>>()?)
+        M::write_states(&moments.collect::<Result<Vec<_>>>()?)
     }
 
     fn size(&self) -> usize {
-        self.groups.capacity() * size_of::<Moments>()
+        self.groups.capacity() * size_of::<M>()
     }
 }

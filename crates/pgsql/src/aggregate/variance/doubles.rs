@@ -5,20 +5,19 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, Float64Array, UInt64Array};
+use arrow::array::{ArrayRef, AsArray, Float64Array, UInt64Array};
 use arrow::datatypes::{Float64Type, UInt64Type};
 use datafusion::common::{Result, ScalarValue, exec_err};
-use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
-use datafusion_functions_aggregate_common::aggregate::groups_accumulator::accumulate::accumulate;
+use datafusion::logical_expr::Accumulator;
 
+use super::accumulator::VarianceMoments;
 use super::moments::VarianceKind;
-use crate::aggregate::apply_filter;
 use crate::aggregate::frame_queue::{FrameQueue, frame_methods};
 
 /// Count, sum, and sum of the squared differences from the mean: NaN beside a value that is not finite, infinite where
 /// finite values have overflowed. Computed as in PostgreSQL (by Youngs and Cramer), without a rounded mean.
 #[derive(Debug, Clone, Copy, Default)]
-struct DoubleMoments {
+pub(super) struct DoubleMoments {
     count: u64,
     sum: f64,
     squares: f64,
@@ -66,57 +65,39 @@ fn moments_of(values: &[ArrayRef]) -> Result<impl Iterator<Item = DoubleMoments>
     Ok(values.as_primitive::<Float64Type>().iter().flatten().map(DoubleMoments::from_value))
 }
 
-/// Reads the moments from rows of states.
-fn read_states(states: &[ArrayRef]) -> Result<impl Iterator<Item = DoubleMoments> + '_> {
-    let [counts, sums, squares] = states else { return exec_err!("a variance has three states") };
-    let counts = counts.as_primitive::<UInt64Type>();
-    let (sums, squares) = (sums.as_primitive::<Float64Type>(), squares.as_primitive::<Float64Type>());
-    let rows = counts.values().iter().zip(sums.values()).zip(squares.values());
-    Ok(rows.map(|((count, sum), squares)| DoubleMoments { count: *count, sum: *sum, squares: *squares }))
-}
+impl VarianceMoments for DoubleMoments {
+    type Values = Float64Type;
+    type Measure = VarianceKind;
 
-fn write_states(moments: &[DoubleMoments]) -> Vec<ArrayRef> {
-    let counts: UInt64Array = moments.iter().map(|moments| Some(moments.count)).collect();
-    let sums: Float64Array = moments.iter().map(|moments| Some(moments.sum)).collect();
-    let squares: Float64Array = moments.iter().map(|moments| Some(moments.squares)).collect();
-    vec![Arc::new(counts), Arc::new(sums), Arc::new(squares)]
-}
-
-/// The moments over all rows.
-#[derive(Debug)]
-pub(super) struct RowDoubles {
-    total: DoubleMoments,
-    kind: VarianceKind,
-}
-
-impl RowDoubles {
-    pub(super) fn new(kind: VarianceKind) -> Self {
-        Self { total: DoubleMoments::default(), kind }
+    #[inline]
+    fn add(&mut self, value: f64) -> Result<()> {
+        self.merge(&Self::from_value(value))
     }
-}
 
-impl Accumulator for RowDoubles {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.total = moments_of(values)?.fold(self.total, DoubleMoments::merged);
+    #[inline]
+    fn merge(&mut self, other: &Self) -> Result<()> {
+        *self = self.merged(*other);
         Ok(())
     }
 
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.total = read_states(states)?.fold(self.total, DoubleMoments::merged);
-        Ok(())
+    fn read_states(states: &[ArrayRef]) -> Result<impl Iterator<Item = Self>> {
+        let [counts, sums, squares] = states else { return exec_err!("a variance has three states") };
+        let counts = counts.as_primitive::<UInt64Type>();
+        let (sums, squares) = (sums.as_primitive::<Float64Type>(), squares.as_primitive::<Float64Type>());
+        let rows = counts.values().iter().zip(sums.values()).zip(squares.values());
+        Ok(rows.map(|((count, sum), squares)| Self { count: *count, sum: *sum, squares: *squares }))
     }
 
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let DoubleMoments { count, sum, squares } = self.total;
-        Ok(vec![ScalarValue::from(count), ScalarValue::from(sum), ScalarValue::from(squares)])
+    fn write_states(moments: &[Self]) -> Result<Vec<ArrayRef>> {
+        let counts: UInt64Array = moments.iter().map(|moments| Some(moments.count)).collect();
+        let sums: Float64Array = moments.iter().map(|moments| Some(moments.sum)).collect();
+        let squares: Float64Array = moments.iter().map(|moments| Some(moments.squares)).collect();
+        Ok(vec![Arc::new(counts), Arc::new(sums), Arc::new(squares)])
     }
 
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        self.total.measure(self.kind).map(ScalarValue::Float64)
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self)
+    fn evaluate(moments: &[Self], kind: &VarianceKind) -> Result<ArrayRef> {
+        let measures = moments.iter().map(|moments| moments.measure(*kind));
+        Ok(Arc::new(measures.collect::<Result<Float64Array>>()?))
     }
 }
 
@@ -151,66 +132,5 @@ impl Accumulator for QueuedDoubles {
 
     fn size(&self) -> usize {
         size_of_val(self) + self.queue.bytes()
-    }
-}
-
-/// The moments of each group.
-#[derive(Debug)]
-pub(super) struct GroupDoubles {
-    groups: Vec<DoubleMoments>,
-    kind: VarianceKind,
-}
-
-impl GroupDoubles {
-    pub(super) fn new(kind: VarianceKind) -> Self {
-        Self { groups: Vec::new(), kind }
-    }
-}
-
-impl GroupsAccumulator for GroupDoubles {
-    fn update_batch(
-        &mut self,
-        values: &[ArrayRef],
-        group_indices: &[usize],
-        opt_filter: Option<&BooleanArray>,
-        total_num_groups: usize,
-    ) -> Result<()> {
-        let [values] = values else { return exec_err!("a variance has one argument") };
-        self.groups.resize(total_num_groups, DoubleMoments::default());
-        let groups = &mut self.groups;
-        accumulate(group_indices, values.as_primitive::<Float64Type>(), opt_filter, |group, value| {
-            groups[group] = groups[group].merged(DoubleMoments::from_value(value));
-        });
-        Ok(())
-    }
-
-    fn merge_batch(&mut self, values: &[ArrayRef], group_indices: &[usize], total_num_groups: usize) -> Result<()> {
-        self.groups.resize(total_num_groups, DoubleMoments::default());
-        for (moments, group) in read_states(values)?.zip(group_indices) {
-            self.groups[*group] = self.groups[*group].merged(moments);
-        }
-        Ok(())
-    }
-
-    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        let groups = emit_to.take_needed(&mut self.groups);
-        let measures = groups.into_iter().map(|moments| moments.measure(self.kind));
-        Ok(Arc::new(measures.collect::<Result<Float64Array>>()?))
-    }
-
-    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        Ok(write_states(&emit_to.take_needed(&mut self.groups)))
-    }
-
-    fn convert_to_state(&self, values: &[ArrayRef], opt_filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        let [values] = values else { return exec_err!("a variance has one argument") };
-        let values = apply_filter(values, opt_filter)?;
-        let moments = values.as_primitive::<Float64Type>().iter();
-        let moments = moments.map(|value| value.map(DoubleMoments::from_value).unwrap_or_default());
-        Ok(write_states(&moments.collect::<Vec<_>>()))
-    }
-
-    fn size(&self) -> usize {
-        self.groups.capacity() * size_of::<DoubleMoments>()
     }
 }

@@ -17,8 +17,8 @@ use datafusion::logical_expr::{
 };
 
 use self::accumulator::{GroupMoments, RowMoments};
-use self::doubles::{GroupDoubles, QueuedDoubles, RowDoubles};
-use self::moments::{Scales, VarianceKind};
+use self::doubles::{DoubleMoments, QueuedDoubles};
+use self::moments::{ExactMeasure, Moments, Scales, VarianceKind};
 use crate::data_type::postgres_type_name;
 use crate::number::numeric_with_free_scale;
 
@@ -49,10 +49,13 @@ struct VarianceFunction {
 }
 
 impl VarianceFunction {
-    fn scales(args: &AccumulatorArgs) -> Result<Scales> {
+    fn exact_measure(&self, args: &AccumulatorArgs) -> Result<ExactMeasure> {
         match (args.expr_fields, args.return_field.data_type()) {
             ([value], DataType::Decimal128(_, to)) => match value.data_type() {
-                DataType::Decimal128(_, from) => Ok(Scales { from: *from, to: *to }),
+                DataType::Decimal128(_, from) => {
+                    let (scales, data_type) = (Scales { from: *from, to: *to }, args.return_field.data_type().clone());
+                    Ok(ExactMeasure { kind: self.measure, scales, data_type })
+                }
                 other => exec_err!("{other} is not a numeric"),
             },
             _ => exec_err!("a variance has one argument"),
@@ -127,9 +130,9 @@ impl AggregateUDFImpl for VarianceFunction {
             return plan_err!("{} does not take DISTINCT; select the distinct values in a subquery", self.name());
         }
         if is_exact(args.return_field.data_type()) {
-            Ok(Box::new(RowMoments::new(self.measure, Self::scales(&args)?, args.return_field.data_type().clone())))
+            Ok(Box::new(RowMoments::<Moments>::new(self.exact_measure(&args)?)))
         } else {
-            Ok(Box::new(RowDoubles::new(self.measure)))
+            Ok(Box::new(RowMoments::<DoubleMoments>::new(self.measure)))
         }
     }
 
@@ -147,9 +150,9 @@ impl AggregateUDFImpl for VarianceFunction {
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         if is_exact(args.return_field.data_type()) {
-            Ok(Box::new(GroupMoments::new(self.measure, Self::scales(&args)?, args.return_field.data_type().clone())))
+            Ok(Box::new(GroupMoments::<Moments>::new(self.exact_measure(&args)?)))
         } else {
-            Ok(Box::new(GroupDoubles::new(self.measure)))
+            Ok(Box::new(GroupMoments::<DoubleMoments>::new(self.measure)))
         }
     }
 

@@ -1,7 +1,12 @@
 //! Count, sum and sum of squares of numerics, and the measures computed from them.
 
-use arrow::datatypes::i256;
-use datafusion::common::{DataFusionError, Result};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Decimal128Array, Decimal256Array, Int64Array};
+use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Int64Type, i256};
+use datafusion::common::{DataFusionError, Result, exec_err};
+
+use super::accumulator::VarianceMoments;
 
 /// The measure of dispersion to compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,27 +24,40 @@ pub(super) struct Scales {
     pub(super) to: i8,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Moments {
-    pub(super) count: i64,
-    pub(super) sum: i128,
-    pub(super) squares: i256,
+/// A measure of exact numbers, and its type.
+#[derive(Debug)]
+pub(super) struct ExactMeasure {
+    pub(super) kind: VarianceKind,
+    pub(super) scales: Scales,
+    pub(super) data_type: DataType,
 }
 
-pub(super) fn overflow_error() -> DataFusionError {
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Moments {
+    count: i64,
+    sum: i128,
+    squares: i256,
+}
+
+fn overflow_error() -> DataFusionError {
     DataFusionError::Execution(
         "numeric field overflow: a variance has too many digits; cast its argument to double precision".to_owned(),
     )
 }
 
-impl Moments {
+impl VarianceMoments for Moments {
+    type Values = Decimal128Type;
+    type Measure = ExactMeasure;
+
+    const CAN_REMOVE: bool = true;
+
     #[inline]
-    pub(super) fn add(&mut self, value: i128) -> Result<()> {
+    fn add(&mut self, value: i128) -> Result<()> {
         let square = i256::from_i128(value).checked_mul(i256::from_i128(value)).ok_or_else(overflow_error)?;
         self.merge(&Self { count: 1, sum: value, squares: square })
     }
 
-    pub(super) fn remove(&mut self, value: i128) -> Result<()> {
+    fn remove(&mut self, value: i128) -> Result<()> {
         let square = i256::from_i128(value).checked_mul(i256::from_i128(value)).ok_or_else(overflow_error)?;
         self.count -= 1;
         self.sum = self.sum.checked_sub(value).ok_or_else(overflow_error)?;
@@ -48,15 +66,42 @@ impl Moments {
     }
 
     #[inline]
-    pub(super) fn merge(&mut self, other: &Self) -> Result<()> {
+    fn merge(&mut self, other: &Self) -> Result<()> {
         self.count += other.count;
         self.sum = self.sum.checked_add(other.sum).ok_or_else(overflow_error)?;
         self.squares = self.squares.checked_add(other.squares).ok_or_else(overflow_error)?;
         Ok(())
     }
 
+    fn read_states(states: &[ArrayRef]) -> Result<impl Iterator<Item = Self>> {
+        let [counts, sums, squares] = states else { return exec_err!("a variance has three states") };
+        let counts = counts.as_primitive::<Int64Type>();
+        let (sums, squares) = (sums.as_primitive::<Decimal128Type>(), squares.as_primitive::<Decimal256Type>());
+        Ok((0..counts.len()).map(move |row| Self {
+            count: counts.value(row),
+            sum: sums.value(row),
+            squares: squares.value(row),
+        }))
+    }
+
+    fn write_states(moments: &[Self]) -> Result<Vec<ArrayRef>> {
+        let counts: Int64Array = moments.iter().map(|moments| Some(moments.count)).collect();
+        let sums: Decimal128Array = moments.iter().map(|moments| Some(moments.sum)).collect();
+        let squares: Decimal256Array = moments.iter().map(|moments| Some(moments.squares)).collect();
+        let sums = sums.with_precision_and_scale(38, 0)?;
+        Ok(vec![Arc::new(counts), Arc::new(sums), Arc::new(squares.with_precision_and_scale(76, 0)?)])
+    }
+
+    fn evaluate(moments: &[Self], measure: &ExactMeasure) -> Result<ArrayRef> {
+        let answers = moments.iter().map(|moments| moments.compute(measure.kind, measure.scales));
+        let answers: Decimal128Array = answers.collect::<Result<_>>()?;
+        Ok(Arc::new(answers.with_data_type(measure.data_type.clone())))
+    }
+}
+
+impl Moments {
     /// Computes the measure; `None` if there are too few values.
-    pub(super) fn compute(&self, measure: VarianceKind, scales: Scales) -> Result<Option<i128>> {
+    fn compute(&self, measure: VarianceKind, scales: Scales) -> Result<Option<i128>> {
         if self.count <= i64::from(measure.is_sample) {
             return Ok(None);
         }
