@@ -26,25 +26,17 @@ pub(crate) fn timestamptz() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }
 
-pub(crate) fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-}
-
 /// Whether `data_type` is text, or a dictionary of texts.
 pub(crate) fn is_text_or_dictionary(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => is_text_or_dictionary(values),
-        other => is_text(other),
+        other => other.is_string(),
     }
 }
 
 /// Whether `data_type` is text, or the type of NULL, which may have any type.
 pub(crate) fn is_text_or_null(data_type: &DataType) -> bool {
-    is_text(data_type) || data_type.is_null()
-}
-
-pub(crate) fn is_bytes(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_))
+    data_type.is_string() || data_type.is_null()
 }
 
 /// Returns PostgreSQL's name of a type, for messages.
@@ -61,8 +53,8 @@ pub(crate) fn postgres_type_name(data_type: &DataType) -> String {
             format!("{}[]", postgres_type_name(element.data_type()))
         }
         DataType::Dictionary(_, values) => postgres_type_name(values),
-        text if is_text(text) => "text".to_owned(),
-        bytes if is_bytes(bytes) => "bytea".to_owned(),
+        text if text.is_string() => "text".to_owned(),
+        bytes if bytes.is_binary() => "bytea".to_owned(),
         number if number.is_numeric() => number_type_name(number).to_owned(),
         other => other.to_string(),
     }

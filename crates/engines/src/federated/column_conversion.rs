@@ -106,10 +106,10 @@ fn is_readable_as(received: &Field, expected: &DataType) -> bool {
         (Type::Time32(_) | Type::Time64(_), Type::Time32(_) | Type::Time64(_)) => true,
         (Type::Duration(_), Type::Duration(_)) => true,
         // PostgreSQL's numerics without a declared number of digits.
-        _ if ExtensionType::from_field(received) == Some(ExtensionType::Number) => is_text(to) || is_exact(to),
+        _ if ExtensionType::from_field(received) == Some(ExtensionType::Number) => to.is_string() || is_exact(to),
         _ => {
-            is_text(from) && is_text(to)
-                || is_bytes(from) && is_bytes(to)
+            from.is_string() && to.is_string()
+                || from.is_binary() && to.is_binary()
                 || is_exact(from) && is_exact(to)
                 || from.is_floating() && to.is_floating()
         }
@@ -133,15 +133,6 @@ fn item_of(data_type: &DataType) -> Option<&Field> {
         | DataType::FixedSizeList(item, _) => Some(item),
         _ => None,
     }
-}
-
-fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-}
-
-fn is_bytes(data_type: &DataType) -> bool {
-    use DataType::{Binary, BinaryView, FixedSizeBinary, LargeBinary};
-    matches!(data_type, Binary | LargeBinary | BinaryView | FixedSizeBinary(_))
 }
 
 /// Converts `batch` to the columns of `expected`, after [`check_columns`].
@@ -181,7 +172,7 @@ fn convert_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef, Error> {
     let converted = cast(column, field.data_type())?;
     let own = without_encoding(column.data_type());
     // A cast rounds silently; texts and bytes have no digits to lose.
-    if !is_text(own) && !is_bytes(own) && &cast(&converted, column.data_type())? != column {
+    if !own.is_string() && !own.is_binary() && &cast(&converted, column.data_type())? != column {
         return Err(unfit("it would be rounded".to_owned()));
     }
     Ok(converted)

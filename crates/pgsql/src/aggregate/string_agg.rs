@@ -16,7 +16,7 @@ use datafusion::logical_expr::{Expr, WindowFunctionDefinition, lit};
 use datafusion::scalar::ScalarValue;
 
 use super::{to_aggregate_expr, to_window_expr};
-use crate::data_type::{is_bytes, is_text_or_null, postgres_type_name};
+use crate::data_type::{is_text_or_null, postgres_type_name};
 use crate::function::{ColumnarFunction, FunctionCall, keep_types};
 
 /// Plans the call with a delimiter for each row; `None` for a literal delimiter, which DataFusion supports.
@@ -81,7 +81,9 @@ fn joined_type(fields: &[FieldRef]) -> Result<DataType> {
     let [delimiter, value] = fields.as_ref() else { return plan_err!("string_agg joins pairs") };
     match (delimiter.data_type(), value.data_type()) {
         (delimiter, value) if is_text_or_null(delimiter) && is_text_or_null(value) => Ok(DataType::Utf8),
-        (delimiter, value) if is_bytes(value) && (is_bytes(delimiter) || delimiter.is_null()) => Ok(DataType::Binary),
+        (delimiter, value) if value.is_binary() && (delimiter.is_binary() || delimiter.is_null()) => {
+            Ok(DataType::Binary)
+        }
         (delimiter, value) => {
             let (value, delimiter) = (postgres_type_name(value), postgres_type_name(delimiter));
             plan_err!(

@@ -14,14 +14,13 @@ use datafusion::logical_expr::{
 use datafusion::scalar::ScalarValue;
 
 use super::{from_text, numeric, to_text};
-use crate::data_type::is_text;
 use crate::list::{as_list, item_type};
 use crate::number::{convert_integers_exactly, has_unconstrained_scale, out_of_range_error, round_half_away_from_zero};
 use crate::time;
 
 /// Whether Arrow's cast differs from PostgreSQL's.
 pub(super) fn needs_postgres_cast(from: &DataType, to: &DataType) -> Result<bool> {
-    if is_text(to) {
+    if to.is_string() {
         if has_unconstrained_scale(from) {
             return plan_err!(
                 "a quotient or an average cannot be cast to text, because PostgreSQL chooses its number of \
@@ -33,7 +32,7 @@ pub(super) fn needs_postgres_cast(from: &DataType, to: &DataType) -> Result<bool
         }
         return Ok(to_text::is_formatted_here(from));
     }
-    if is_text(from) {
+    if from.is_string() {
         return Ok(from_text::is_parsed_here(to));
     }
     if time::is_conversion(from, to) {
@@ -82,10 +81,10 @@ fn convert_values(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if let (Some(_), DataType::List(item)) = (item_type(from), to) {
         return convert_elements(values, item);
     }
-    if is_text(to) {
+    if to.is_string() {
         return Ok(cast(&to_text::format_values(values)?, to)?);
     }
-    if is_text(from) {
+    if from.is_string() {
         let values = cast(values, &DataType::Utf8)?;
         return from_text::parse_texts(values.as_string(), to);
     }

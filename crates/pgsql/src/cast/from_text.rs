@@ -10,7 +10,6 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::{Result, exec_err, plan_err};
 
-use crate::data_type::is_text;
 use crate::json_type::json_kind;
 use crate::text::byte_format;
 use crate::time::input;
@@ -62,7 +61,7 @@ pub(crate) fn parse_texts(texts: &StringArray, to: &DataType) -> Result<ArrayRef
             Arc::new(parse_each::<_, IntervalMonthDayNanoArray>(texts, input::parse_interval)?)
         }
         DataType::List(_) => list::parse_arrays(texts, to, &|elements, to| {
-            if is_text(to) { Ok(cast(&elements, to)?) } else { parse_texts(elements.as_string(), to) }
+            if to.is_string() { Ok(cast(&elements, to)?) } else { parse_texts(elements.as_string(), to) }
         })?,
         other => match json_kind(other) {
             Some(kind) => crate::json::parse_json_texts(texts, kind)?,

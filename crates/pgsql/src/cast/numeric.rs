@@ -9,7 +9,7 @@ use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
 use super::from_text;
-use crate::data_type::{is_text, is_text_or_null};
+use crate::data_type::is_text_or_null;
 use crate::function::{ColumnarFunction, FunctionCall, keep_types, try_map};
 use crate::json_type::{JsonKind, json_kind};
 use crate::number::{NUMERIC_UNITS_MAX, numeric_with_free_scale, round_half_away_from_zero};
@@ -93,7 +93,7 @@ fn cast_to_numeric(call: &FunctionCall<'_>) -> Result<ArrayRef> {
     let to = call.returns;
     let values = call.array(0)?;
     Ok(match values.data_type() {
-        text if is_text(text) => from_text::parse_texts(cast(&values, &DataType::Utf8)?.as_string(), to)?,
+        text if text.is_string() => from_text::parse_texts(cast(&values, &DataType::Utf8)?.as_string(), to)?,
         document if is_jsonb(document) => from_text::parse_texts(&crate::json::numbers(&values)?, to)?,
         float if float.is_floating() => from_floats(&values, to, true)?,
         _ => cast(&values, to)?,

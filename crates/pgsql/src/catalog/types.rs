@@ -3,6 +3,7 @@
 use datafusion::arrow::datatypes::{DataType, Field};
 
 use crate::json_type::{is_json_extension, json_kind};
+use crate::list::item_type;
 use crate::number::has_unconstrained_scale;
 
 /// The types that a column or a cast can have: PostgreSQL's own name, and the name in SQL.
@@ -92,15 +93,11 @@ fn of_data_type(data_type: &DataType) -> ColumnType {
         DataType::Struct(_) | DataType::Map(..) | DataType::Union(..) => "record",
         DataType::Dictionary(_, values) => return of_data_type(values),
         DataType::RunEndEncoded(_, values) => return of_data_type(values.data_type()),
-        // An array of arrays has the same type as an array of their elements.
-        DataType::List(item)
-        | DataType::LargeList(item)
-        | DataType::ListView(item)
-        | DataType::LargeListView(item)
-        | DataType::FixedSizeList(item, _) => {
-            return ColumnType { is_array: true, digits: None, ..of_data_type(item.data_type()) };
-        }
-        _ => "text",
+        other => match item_type(other) {
+            // An array of arrays has the same type as an array of their elements.
+            Some(item) => return ColumnType { is_array: true, digits: None, ..of_data_type(item) },
+            None => "text",
+        },
     };
     ColumnType::new(name)
 }

@@ -12,7 +12,6 @@ use arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 
-use crate::data_type::is_text;
 use crate::function::{FunctionCall, check_bytes};
 use crate::number;
 
@@ -56,7 +55,7 @@ pub(crate) fn common_type(function: &str, types: &[DataType]) -> Result<DataType
     }
     match number::common_float(&typed).or_else(|| type_union_resolution(&typed)) {
         // PostgreSQL does not convert text to a number here.
-        Some(common) if !is_text(&common) || typed.iter().all(is_text) => Ok(common),
+        Some(common) if !common.is_string() || typed.iter().all(DataType::is_string) => Ok(common),
         _ => {
             let names: Vec<String> = typed.iter().map(ToString::to_string).collect();
             plan_err!("{function} of elements of {} does not exist; cast one side", names.join(" and "))

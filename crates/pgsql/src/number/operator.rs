@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{self, BinaryOperator, FunctionArgExpr, Fun
 
 use super::numeric_comparison::{is_exact_real, widen_operand};
 use super::{division, float, integer_value, literal};
-use crate::data_type::{is_text, number_type_name};
+use crate::data_type::number_type_name;
 use crate::operands::Operands;
 use crate::syntax::{self, binary, call, is_named, negative, nested, number, take};
 
@@ -102,8 +102,12 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     let Some(operator) = operands.comparison().or_else(|| arithmetic_operator(op)) else { return Ok(None) };
     let (left, right) = match (left_type.is_numeric(), right_type.is_numeric()) {
         (true, true) => ((*left).clone(), (*right).clone()),
-        (true, false) if is_text(right_type) => ((*left).clone(), number_from_text(right, left_type, operator, true)?),
-        (false, true) if is_text(left_type) => (number_from_text(left, right_type, operator, false)?, (*right).clone()),
+        (true, false) if right_type.is_string() => {
+            ((*left).clone(), number_from_text(right, left_type, operator, true)?)
+        }
+        (false, true) if left_type.is_string() => {
+            (number_from_text(left, right_type, operator, false)?, (*right).clone())
+        }
         _ => return Ok(None),
     };
     let is_arithmetic = operator.is_numerical_operators();

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use super::function::TextFunction;
 use super::like::{is_plain, text_like};
 use super::regexp_functions::{regex_imatch, regex_match};
-use crate::data_type::{is_bytes, is_text_or_dictionary as is_text, postgres_type_name};
+use crate::data_type::{is_text_or_dictionary as is_text, postgres_type_name};
 use crate::operands::Operands;
 
 /// Plans an operator on operands of these types; `None` if this module does not handle the operator.
@@ -94,9 +94,11 @@ fn concat(operands: &Operands<'_>) -> Result<Option<Expr>> {
     if is_list(left) || is_list(right) {
         return Ok(None);
     }
-    if is_bytes(left) || is_bytes(right) {
+    if left.is_binary() || right.is_binary() {
         let takes = |data_type: &DataType, operand: &Expr| {
-            is_bytes(data_type) || *data_type == DataType::Null || (is_text(data_type) && Operands::is_untyped(operand))
+            data_type.is_binary()
+                || *data_type == DataType::Null
+                || (is_text(data_type) && Operands::is_untyped(operand))
         };
         if !takes(left, operands.left) || !takes(right, operands.right) {
             return operator_error(operands);

@@ -18,7 +18,6 @@ use super::byte_format;
 use super::regex::{PgRegex, RegexOptions};
 use super::text_type::TextType;
 use crate::array::element_text;
-use crate::data_type::is_text;
 
 /// The maximum size of the output of one evaluation, in bytes.
 const OUTPUT_BYTES_MAX: usize = 256 << 20;
@@ -61,7 +60,7 @@ impl TextArgument {
                 let list: &ListArray = array.as_list();
                 let values = list.values();
                 let text = |position| values.is_valid(position).then(|| element_text(values, position)).transpose();
-                let texts = match is_text(values.data_type()) {
+                let texts = match values.data_type().is_string() {
                     true => cast(values, &DataType::Utf8)?.as_string().clone(),
                     false => (0..values.len()).map(text).collect::<Result<StringArray>>()?,
                 };

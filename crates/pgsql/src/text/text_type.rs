@@ -2,7 +2,7 @@
 
 use datafusion::arrow::datatypes::DataType;
 
-use crate::data_type::{is_bytes, is_text_or_dictionary as is_text};
+use crate::data_type::is_text_or_dictionary as is_text;
 use crate::list::list_type;
 
 /// The type of an argument or a result.
@@ -34,8 +34,8 @@ impl TextType {
             Self::Text => is_text(data_type),
             Self::Int | Self::BigInt => data_type.is_integer(),
             Self::Boolean => *data_type == DataType::Boolean,
-            Self::Bytes => is_bytes(data_type),
-            Self::ByteLiteral => is_bytes(data_type) || is_text(data_type),
+            Self::Bytes => data_type.is_binary(),
+            Self::ByteLiteral => data_type.is_binary() || is_text(data_type),
             Self::TextList => match data_type {
                 DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
                     !field.data_type().is_nested()
@@ -65,7 +65,7 @@ impl TextType {
                 _ => list_type(DataType::Utf8),
             },
             Self::Any if *data_type == DataType::Boolean => DataType::Boolean,
-            Self::Any if is_bytes(data_type) => DataType::Binary,
+            Self::Any if data_type.is_binary() => DataType::Binary,
             Self::Any | Self::AsText => text(),
         }
     }

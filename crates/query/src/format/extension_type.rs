@@ -57,9 +57,7 @@ impl ExtensionType {
 
     fn supports(self, data_type: &DataType) -> bool {
         match self {
-            Self::Number | Self::Json => {
-                matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-            }
+            Self::Number | Self::Json => data_type.is_string(),
             Self::Uuid => *data_type == DataType::FixedSizeBinary(16),
         }
     }

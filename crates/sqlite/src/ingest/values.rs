@@ -50,13 +50,8 @@ pub(super) fn is_fitting(from: &DataType, form: ValueForm) -> bool {
         (ValueForm::Integer, _) => from.is_integer() && *from != DataType::UInt64,
         (ValueForm::Boolean, _) => *from == DataType::Boolean,
         (ValueForm::Real, _) => matches!(from, DataType::Float32 | DataType::Float64),
-        (ValueForm::Text | ValueForm::TextNotNumber | ValueForm::Json, _) => {
-            matches!(from, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-        }
-        (ValueForm::Blob, _) => matches!(
-            from,
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)
-        ),
+        (ValueForm::Text | ValueForm::TextNotNumber | ValueForm::Json, _) => from.is_string(),
+        (ValueForm::Blob, _) => from.is_binary(),
         (ValueForm::Decimal, _) => matches!(from, DataType::Decimal128(..)),
         (ValueForm::Date, _) => *from == DataType::Date32,
         (ValueForm::Time, _) => matches!(from, DataType::Time32(_) | DataType::Time64(_)),
