@@ -7,6 +7,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Decimal128Array, Float64Array, Int64Array, PrimitiveArray,
     StringArray,
 };
+use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Date32Type, Decimal128Type, Float64Type, Int64Type, TimeUnit};
 use rusqlite::types::ValueRef;
@@ -26,7 +27,7 @@ pub(super) struct Misfit(pub(super) String);
 
 /// The values of one column of a batch.
 pub(super) struct ColumnValues {
-    nulls: ArrayRef,
+    nulls: Option<NullBuffer>,
     values: TypedValues,
 }
 
@@ -96,12 +97,13 @@ impl ColumnValues {
                 TypedValues::Timestamp { array, per_second, is_utc }
             }
         };
-        Ok(Self { nulls: plain, values })
+        // A column of nulls without a type has no buffer of them.
+        Ok(Self { nulls: plain.logical_nulls(), values })
     }
 
     /// The value of `row`. Text that is made from it is written to `scratch`.
     pub(super) fn value<'a>(&'a self, row: usize, scratch: &'a mut String) -> Result<ValueRef<'a>, Misfit> {
-        if self.nulls.is_null(row) {
+        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
             return Ok(ValueRef::Null);
         }
         scratch.clear();
@@ -224,7 +226,21 @@ fn write_time(time: i64, per_second: i64, out: &mut String) -> Result<(), Misfit
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::NullArray;
+
     use super::*;
+
+    #[test]
+    fn nulls_without_a_type_are_null() {
+        let array: ArrayRef = Arc::new(NullArray::new(1));
+        for form in [ValueForm::Integer, ValueForm::Text, ValueForm::Blob, ValueForm::Decimal, ValueForm::Time] {
+            let values = ColumnValues::new(&array, form).unwrap();
+            let mut scratch = String::new();
+            assert_eq!(values.value(0, &mut scratch), Ok(ValueRef::Null), "{form:?}");
+        }
+    }
 
     #[test]
     fn dates_and_times_are_iso_8601() {
