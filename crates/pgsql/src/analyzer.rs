@@ -134,23 +134,23 @@ fn recompute_schema(node: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-fn rewrite_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let converted = json::convert_expression(expression, schema)?;
-    if converted.transformed {
-        return Ok(converted);
+/// Rewrites of an expression, of which the first that changes it applies.
+const REWRITES: [fn(Expr, &DFSchema) -> Result<Transformed<Expr>>; 6] = [
+    json::convert_expression,
+    time::compare,
+    number::hide_ranges,
+    cast::convert,
+    number::coerce_comparison_operands,
+    number::check_overflow,
+];
+
+fn rewrite_expression(mut expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    for rewrite in REWRITES {
+        let rewritten = rewrite(expression, schema)?;
+        if rewritten.transformed {
+            return Ok(rewritten);
+        }
+        expression = rewritten.data;
     }
-    let compared = time::compare(converted.data, schema)?;
-    if compared.transformed {
-        return Ok(compared);
-    }
-    let hidden = number::hide_ranges(compared.data, schema)?;
-    if hidden.transformed {
-        return Ok(hidden);
-    }
-    let converted = cast::convert(hidden.data, schema)?;
-    if converted.transformed {
-        return Ok(converted);
-    }
-    let compared = number::coerce_comparison_operands(converted.data, schema)?;
-    if compared.transformed { Ok(compared) } else { number::check_overflow(compared.data, schema) }
+    Ok(Transformed::no(expression))
 }

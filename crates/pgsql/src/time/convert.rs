@@ -8,7 +8,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarUDF};
 
 use super::arguments::{TimeColumn, map, zip};
 use super::calendar::{DAY, checked_timestamp, timestamp};
-use super::function::{function, undefined_function_error};
+use super::function::function;
 use super::input::{build_interval, round_moment, round_to_digits};
 use super::kind::TimeKind;
 use super::{interval, output};
@@ -19,15 +19,15 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         function(
             "date",
-            |types| check_conversion("date", types, &MOMENTS, DATE),
+            |kinds| check_conversion(kinds, &MOMENTS, DATE),
             |args| args.collect::<Date32Type>(map(args.dates(0)?, Ok)),
         ),
-        function("timestamp", |types| check_conversion("timestamp", types, &MOMENTS, TIMESTAMP), moments),
-        function("timestamptz", |types| check_conversion("timestamptz", types, &MOMENTS, timestamptz()), moments),
-        function("time", |types| check_conversion("time", types, &TIMES, TIME), times),
+        function("timestamp", |kinds| check_conversion(kinds, &MOMENTS, TIMESTAMP), moments),
+        function("timestamptz", |kinds| check_conversion(kinds, &MOMENTS, timestamptz()), moments),
+        function("time", |kinds| check_conversion(kinds, &TIMES, TIME), times),
         function(
             "interval",
-            |types| check_conversion("interval", types, &[TimeKind::Time, TimeKind::Interval], INTERVAL),
+            |kinds| check_conversion(kinds, &[TimeKind::Time, TimeKind::Interval], INTERVAL),
             intervals,
         ),
         function("timestamp_out", text_result, write),
@@ -59,12 +59,12 @@ const MOMENTS: [TimeKind; 3] = [TimeKind::Date, TimeKind::Timestamp, TimeKind::T
 const TIMES: [TimeKind; 4] = [TimeKind::Time, TimeKind::Timestamp, TimeKind::Timestamptz, TimeKind::Interval];
 
 /// Returns `result` if there is a conversion of one value, with or without a number of digits, or of a date and a time.
-fn check_conversion(name: &str, types: &[DataType], kinds: &[TimeKind], result: DataType) -> Result<DataType> {
-    let is_source = |kind: TimeKind| kinds.contains(&kind) || kind.accepts_untyped_literal();
-    match *types.iter().map(TimeKind::from_data_type).collect::<Vec<_>>() {
-        [value] | [value, TimeKind::Integer] if is_source(value) => Ok(result),
-        [TimeKind::Date, TimeKind::Time] if name.starts_with("timestamp") => Ok(result),
-        _ => Err(undefined_function_error(name, types)),
+fn check_conversion(kinds: &[TimeKind], sources: &[TimeKind], result: DataType) -> Option<DataType> {
+    let is_source = |kind: TimeKind| sources.contains(&kind) || kind.accepts_untyped_literal();
+    match *kinds {
+        [value] | [value, TimeKind::Integer] if is_source(value) => Some(result),
+        [TimeKind::Date, TimeKind::Time] if matches!(result, DataType::Timestamp(..)) => Some(result),
+        _ => None,
     }
 }
 
@@ -117,12 +117,9 @@ fn intervals(args: &FunctionCall<'_>) -> Result<ArrayRef> {
     }))
 }
 
-fn text_result(types: &[DataType]) -> Result<DataType> {
+fn text_result(kinds: &[TimeKind]) -> Option<DataType> {
     let is_time = |kind: TimeKind| kind.is_moment() || matches!(kind, TimeKind::Time | TimeKind::Interval);
-    match types {
-        [value] if is_time(TimeKind::from_data_type(value)) => Ok(DataType::Utf8),
-        _ => Err(undefined_function_error("timestamp_out", types)),
-    }
+    matches!(kinds, [value] if is_time(*value)).then_some(DataType::Utf8)
 }
 
 fn write(args: &FunctionCall<'_>) -> Result<ArrayRef> {

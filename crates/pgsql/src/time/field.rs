@@ -6,7 +6,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::ScalarUDF;
 
 use super::calendar::{DAY, DateTimeParts, HOUR, JULIAN_EPOCH, MINUTE, date_from_days, day_of_year, iso_year, weekday};
-use super::function::{function, function_with_constant_args, undefined_function_error};
+use super::function::{function, function_with_constant_args};
 use super::interval::micros;
 use super::kind::TimeKind;
 use super::unit::{TimeUnitField, unsupported};
@@ -23,10 +23,10 @@ pub(super) fn extract() -> ScalarUDF {
 }
 
 /// Returns a numeric with as many digits as PostgreSQL gives the field.
-fn numeric(types: &[DataType], values: &[Option<&ScalarValue>]) -> Result<DataType> {
+fn numeric(kinds: &[TimeKind], values: &[Option<&ScalarValue>]) -> Result<Option<DataType>> {
     let (precision, scale) = match values.first() {
         Some(Some(ScalarValue::Utf8(Some(name)) | ScalarValue::Utf8View(Some(name)))) => {
-            let is_date = types.get(1).is_some_and(|data_type| TimeKind::from_data_type(data_type) == TimeKind::Date);
+            let is_date = kinds.get(1) == Some(&TimeKind::Date);
             match TimeUnitField::find(name, "timestamp") {
                 Ok(TimeUnitField::Second) => (8, 6),
                 Ok(TimeUnitField::Milliseconds) => (8, 3),
@@ -37,13 +37,13 @@ fn numeric(types: &[DataType], values: &[Option<&ScalarValue>]) -> Result<DataTy
         }
         _ => (24, 6),
     };
-    returns("extract", types, DataType::Decimal128(precision, scale))
+    Ok(returns(kinds, DataType::Decimal128(precision, scale)))
 }
 
 pub(super) fn date_part() -> ScalarUDF {
     function(
         "date_part",
-        |types| returns("date_part", types, DataType::Float64),
+        |kinds| returns(kinds, DataType::Float64),
         |args| {
             extract_fields(args, |args, value| {
                 args.collect::<Float64Type>(|row| {
@@ -57,14 +57,11 @@ pub(super) fn date_part() -> ScalarUDF {
     )
 }
 
-fn returns(name: &str, types: &[DataType], data_type: DataType) -> Result<DataType> {
-    let kinds: Vec<TimeKind> = types.iter().map(TimeKind::from_data_type).collect();
-    match kinds.as_slice() {
-        [field, time] if field.accepts_untyped_literal() => match time {
-            TimeKind::Integer | TimeKind::Number | TimeKind::Other => Err(undefined_function_error(name, types)),
-            _ => Ok(data_type),
-        },
-        _ => Err(undefined_function_error(name, types)),
+fn returns(kinds: &[TimeKind], data_type: DataType) -> Option<DataType> {
+    match kinds {
+        [_, TimeKind::Integer | TimeKind::Number | TimeKind::Other] => None,
+        [field, _] if field.accepts_untyped_literal() => Some(data_type),
+        _ => None,
     }
 }
 

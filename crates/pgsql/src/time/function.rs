@@ -12,10 +12,10 @@ use datafusion::logical_expr::{
 use super::kind::TimeKind;
 use crate::function::{Invoke, invoke_columnar};
 
-/// Returns the type of the result; an error if PostgreSQL has no such function.
-type Returns = fn(&[DataType]) -> Result<DataType>;
+/// Returns the type of the result for arguments of these kinds; `None` if PostgreSQL has no such function.
+type Returns = fn(&[TimeKind]) -> Option<DataType>;
 /// Returns the type of the result, which also depends on constant arguments.
-type ReturnsOfValues = fn(&[DataType], &[Option<&ScalarValue>]) -> Result<DataType>;
+type ReturnsOfValues = fn(&[TimeKind], &[Option<&ScalarValue>]) -> Result<Option<DataType>>;
 
 /// A function that consists of plain functions. Two functions of one name are equal.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ fn new_function(name: &'static str, volatility: Volatility, returns: ReturnType,
 }
 
 /// Returns PostgreSQL's error for a function that does not exist.
-pub(super) fn undefined_function_error(name: &str, types: &[DataType]) -> DataFusionError {
+fn undefined_function_error(name: &str, types: &[DataType]) -> DataFusionError {
     let types: Vec<String> =
         types.iter().map(|data_type| TimeKind::from_data_type(data_type).name(data_type)).collect();
     DataFusionError::Plan(format!("function {name}({}) does not exist", types.join(", ")))
@@ -70,6 +70,17 @@ pub(crate) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
     Ok(function.call(args))
 }
 
+impl TimeFunction {
+    fn result_type(&self, types: &[DataType], values: &[Option<&ScalarValue>]) -> Result<DataType> {
+        let kinds: Vec<TimeKind> = types.iter().map(TimeKind::from_data_type).collect();
+        let result = match self.returns {
+            ReturnType::FromTypes(returns) => returns(&kinds),
+            ReturnType::FromValues(returns) => returns(&kinds, values)?,
+        };
+        result.ok_or_else(|| undefined_function_error(self.name, types))
+    }
+}
+
 crate::compare_by!(TimeFunction { name });
 
 impl ScalarUDFImpl for TimeFunction {
@@ -81,19 +92,12 @@ impl ScalarUDFImpl for TimeFunction {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        match self.returns {
-            ReturnType::FromTypes(returns) => returns(types),
-            ReturnType::FromValues(returns) => returns(types, &[]),
-        }
+        self.result_type(types, &[])
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        let data_type = match self.returns {
-            ReturnType::FromTypes(returns) => returns(&types)?,
-            ReturnType::FromValues(returns) => returns(&types, args.scalar_arguments)?,
-        };
-        Ok(Arc::new(Field::new(self.name, data_type, true)))
+        Ok(Arc::new(Field::new(self.name, self.result_type(&types, args.scalar_arguments)?, true)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

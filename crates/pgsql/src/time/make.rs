@@ -6,7 +6,7 @@ use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::ScalarUDF;
 
 use super::calendar::{self, DAY, HOUR, MINUTE, days, is_date, out_of_range_error};
-use super::function::{function, undefined_function_error};
+use super::function::function;
 use super::input::build_interval;
 use super::kind::TimeKind;
 use super::zone::TimeZoneSpec;
@@ -17,7 +17,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         function(
             "make_date",
-            |types| numbers("make_date", types, &[3], DATE),
+            |kinds| numbers(kinds, &[3], DATE),
             |args| {
                 let parts = [args.integers(0)?, args.integers(1)?, args.integers(2)?];
                 args.collect::<Date32Type>(|row| {
@@ -30,7 +30,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         ),
         function(
             "make_time",
-            |types| numbers("make_time", types, &[3], TIME),
+            |kinds| numbers(kinds, &[3], TIME),
             |args| {
                 let (hours, minutes, seconds) = (args.integers(0)?, args.integers(1)?, args.floats(2)?);
                 args.collect_micros(|row| match (hours.get(row), minutes.get(row), seconds.get(row)) {
@@ -44,28 +44,22 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
                 })
             },
         ),
-        function("make_timestamp", |types| numbers("make_timestamp", types, &[6], TIMESTAMP), moments),
-        function("make_timestamptz", |types| numbers("make_timestamptz", types, &[6, 7], timestamptz()), moments),
-        function(
-            "make_interval",
-            |types| numbers("make_interval", types, &[0, 1, 2, 3, 4, 5, 6, 7], INTERVAL),
-            intervals,
-        ),
+        function("make_timestamp", |kinds| numbers(kinds, &[6], TIMESTAMP), moments),
+        function("make_timestamptz", |kinds| numbers(kinds, &[6, 7], timestamptz()), moments),
+        function("make_interval", |kinds| numbers(kinds, &[0, 1, 2, 3, 4, 5, 6, 7], INTERVAL), intervals),
     ]
 }
 
-fn numbers(name: &str, types: &[DataType], counts: &[usize], result: DataType) -> Result<DataType> {
-    let is_number = |(position, data_type): (usize, &DataType)| match TimeKind::from_data_type(data_type) {
+fn numbers(kinds: &[TimeKind], counts: &[usize], result: DataType) -> Option<DataType> {
+    let made = TimeKind::from_data_type(&result);
+    let is_number = |(position, kind): (usize, &TimeKind)| match kind {
         TimeKind::Integer | TimeKind::Null => true,
         // Seconds may have a fraction; the seventh argument of `make_timestamptz` is a zone.
-        TimeKind::Number => matches!((name, position), ("make_time", 2) | ("make_interval", 6) | (_, 5)),
-        TimeKind::Text => (name, position) == ("make_timestamptz", 6),
+        TimeKind::Number => matches!((made, position), (TimeKind::Time, 2) | (TimeKind::Interval, 6) | (_, 5)),
+        TimeKind::Text => (made, position) == (TimeKind::Timestamptz, 6),
         _ => false,
     };
-    if counts.contains(&types.len()) && types.iter().enumerate().all(is_number) {
-        return Ok(result);
-    }
-    Err(undefined_function_error(name, types))
+    (counts.contains(&kinds.len()) && kinds.iter().enumerate().all(is_number)).then_some(result)
 }
 
 fn days_from_date(year: i64, month: i64, day: i64) -> Result<i64> {

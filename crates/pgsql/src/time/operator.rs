@@ -85,7 +85,7 @@ fn interval_functions() -> Vec<ScalarUDF> {
         // Intervals are compared by numbers, so that comparisons and orders are those of numbers.
         function(
             "interval_cmp_value*",
-            |_| Ok(DataType::Decimal128(38, 0)),
+            |_| Some(DataType::Decimal128(38, 0)),
             |args| {
                 let key = |value| Ok(interval::comparison_key(value));
                 args.collect::<Decimal128Type>(map(args.intervals(0)?, key))
@@ -94,29 +94,29 @@ fn interval_functions() -> Vec<ScalarUDF> {
     ]
 }
 
-fn int4_type(_: &[DataType]) -> Result<DataType> {
-    Ok(DataType::Int32)
+fn int4_type(_: &[TimeKind]) -> Option<DataType> {
+    Some(DataType::Int32)
 }
 
-fn date_type(_: &[DataType]) -> Result<DataType> {
-    Ok(DATE)
+fn date_type(_: &[TimeKind]) -> Option<DataType> {
+    Some(DATE)
 }
 
-fn timestamp_type(_: &[DataType]) -> Result<DataType> {
-    Ok(TIMESTAMP)
+fn timestamp_type(_: &[TimeKind]) -> Option<DataType> {
+    Some(TIMESTAMP)
 }
 
-fn time_type(_: &[DataType]) -> Result<DataType> {
-    Ok(TIME)
+fn time_type(_: &[TimeKind]) -> Option<DataType> {
+    Some(TIME)
 }
 
-fn interval_type(_: &[DataType]) -> Result<DataType> {
-    Ok(INTERVAL)
+fn interval_type(_: &[TimeKind]) -> Option<DataType> {
+    Some(INTERVAL)
 }
 
 /// Returns the type of the sum of a moment and an interval.
-fn shifted_type(types: &[DataType]) -> Result<DataType> {
-    Ok(match types.first().map(TimeKind::from_data_type) {
+fn shifted_type(kinds: &[TimeKind]) -> Option<DataType> {
+    Some(match kinds.first() {
         Some(TimeKind::Timestamptz) => timestamptz(),
         _ => TIMESTAMP,
     })

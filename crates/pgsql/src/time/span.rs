@@ -9,7 +9,7 @@ use datafusion::logical_expr::ScalarUDF;
 
 use super::arguments::{map, zip};
 use super::calendar::{DAY, checked_timestamp, out_of_range_error};
-use super::function::{function, stable_function, undefined_function_error};
+use super::function::{function, stable_function};
 use super::interval;
 use super::kind::TimeKind;
 use crate::data_type::{INTERVAL, TIMESTAMP, timestamptz};
@@ -21,21 +21,15 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         stable_function("age", age_type, |args| {
             args.collect_intervals(zip(args.moments(0)?, args.moments(1)?, interval::age))
         }),
-        function(
-            "justify_hours",
-            |types| one_interval("justify_hours", types),
-            |args| args.collect_intervals(map(args.intervals(0)?, interval::justify_hours)),
-        ),
-        function(
-            "justify_days",
-            |types| one_interval("justify_days", types),
-            |args| args.collect_intervals(map(args.intervals(0)?, interval::justify_days)),
-        ),
-        function(
-            "justify_interval",
-            |types| one_interval("justify_interval", types),
-            |args| args.collect_intervals(map(args.intervals(0)?, interval::justify)),
-        ),
+        function("justify_hours", one_interval, |args| {
+            args.collect_intervals(map(args.intervals(0)?, interval::justify_hours))
+        }),
+        function("justify_days", one_interval, |args| {
+            args.collect_intervals(map(args.intervals(0)?, interval::justify_days))
+        }),
+        function("justify_interval", one_interval, |args| {
+            args.collect_intervals(map(args.intervals(0)?, interval::justify))
+        }),
         function("date_bin", date_bin_types, date_bin),
         function("isfinite", isfinite_types, |args| {
             let values = args.array(0)?;
@@ -46,55 +40,28 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     ]
 }
 
-fn age_type(types: &[DataType]) -> Result<DataType> {
-    check_moments("age", types, types).map(|()| INTERVAL)
+fn age_type(kinds: &[TimeKind]) -> Option<DataType> {
+    are_two_moments(kinds).then_some(INTERVAL)
 }
 
-/// Fails unless `moments`, arguments of the call with `types`, are two moments.
-fn check_moments(name: &str, moments: &[DataType], types: &[DataType]) -> Result<()> {
-    let is_moment = |data_type: &DataType| {
-        let kind = TimeKind::from_data_type(data_type);
-        kind.is_moment() || kind.accepts_untyped_literal()
-    };
-    if moments.len() == 2 && moments.iter().all(is_moment) {
-        Ok(())
-    } else {
-        Err(undefined_function_error(name, types))
-    }
+fn are_two_moments(kinds: &[TimeKind]) -> bool {
+    kinds.len() == 2 && kinds.iter().all(|kind| kind.is_moment() || kind.accepts_untyped_literal())
 }
 
-fn one_interval(name: &str, types: &[DataType]) -> Result<DataType> {
-    match types {
-        [only] if matches!(TimeKind::from_data_type(only), TimeKind::Interval | TimeKind::Text | TimeKind::Null) => {
-            Ok(INTERVAL)
-        }
-        _ => Err(undefined_function_error(name, types)),
-    }
+fn one_interval(kinds: &[TimeKind]) -> Option<DataType> {
+    matches!(kinds, [TimeKind::Interval | TimeKind::Text | TimeKind::Null]).then_some(INTERVAL)
 }
 
-fn isfinite_types(types: &[DataType]) -> Result<DataType> {
+fn isfinite_types(kinds: &[TimeKind]) -> Option<DataType> {
     let is_time = |kind: TimeKind| kind.is_moment() || matches!(kind, TimeKind::Interval | TimeKind::Null);
-    match types {
-        [only] if is_time(TimeKind::from_data_type(only)) => Ok(DataType::Boolean),
-        _ => Err(undefined_function_error("isfinite", types)),
-    }
+    matches!(kinds, [only] if is_time(*only)).then_some(DataType::Boolean)
 }
 
-fn date_bin_types(types: &[DataType]) -> Result<DataType> {
-    let [step, source, origin] = types else {
-        return Err(undefined_function_error("date_bin", types));
-    };
-    check_moments("date_bin", &types[1..], types)?;
-    if !matches!(TimeKind::from_data_type(step), TimeKind::Interval | TimeKind::Text | TimeKind::Null) {
-        return Err(undefined_function_error("date_bin", types));
-    }
-    let kinds = [TimeKind::from_data_type(source), TimeKind::from_data_type(origin)];
-    let is_plain = |kind: TimeKind| kind == TimeKind::Timestamp || kind.accepts_untyped_literal();
-    if kinds.contains(&TimeKind::Timestamp) && kinds.into_iter().all(is_plain) {
-        Ok(TIMESTAMP)
-    } else {
-        Ok(timestamptz())
-    }
+fn date_bin_types(kinds: &[TimeKind]) -> Option<DataType> {
+    let [TimeKind::Interval | TimeKind::Text | TimeKind::Null, moments @ ..] = kinds else { return None };
+    let is_plain = |kind: &TimeKind| *kind == TimeKind::Timestamp || kind.accepts_untyped_literal();
+    let are_plain = moments.contains(&TimeKind::Timestamp) && moments.iter().all(is_plain);
+    are_two_moments(moments).then(|| if are_plain { TIMESTAMP } else { timestamptz() })
 }
 
 fn date_bin(args: &FunctionCall<'_>) -> Result<ArrayRef> {
@@ -117,24 +84,14 @@ fn date_bin(args: &FunctionCall<'_>) -> Result<ArrayRef> {
     })
 }
 
-fn overlaps_types(types: &[DataType]) -> Result<DataType> {
-    let kinds: Vec<TimeKind> = types.iter().map(TimeKind::from_data_type).collect();
+fn overlaps_types(kinds: &[TimeKind]) -> Option<DataType> {
     let is_start = |kind: TimeKind| kind.is_moment() || kind == TimeKind::Time || kind.accepts_untyped_literal();
     let is_end = |kind: TimeKind| is_start(kind) || kind == TimeKind::Interval;
     let has_time = kinds.contains(&TimeKind::Time);
     let has_moment = kinds.iter().any(|kind| kind.is_moment());
-    match kinds.as_slice() {
-        [start, end, other_start, other_end]
-            if is_start(*start) && is_end(*end) && is_start(*other_start) && is_end(*other_end) =>
-        {
-            if has_time != has_moment {
-                Ok(DataType::Boolean)
-            } else {
-                Err(undefined_function_error("overlaps", types))
-            }
-        }
-        _ => Err(undefined_function_error("overlaps", types)),
-    }
+    let &[start, end, other_start, other_end] = kinds else { return None };
+    let are_ranges = is_start(start) && is_end(end) && is_start(other_start) && is_end(other_end);
+    (are_ranges && has_time != has_moment).then_some(DataType::Boolean)
 }
 
 /// Returns the start and the end of each row's range. The end may be an argument, or the start and a length.

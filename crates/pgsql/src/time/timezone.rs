@@ -7,7 +7,7 @@ use datafusion::logical_expr::ScalarUDF;
 
 use super::arguments::zip;
 use super::calendar::{SECOND, checked_timestamp};
-use super::function::{function, undefined_function_error};
+use super::function::function;
 use super::interval;
 use super::kind::TimeKind;
 use super::zone::TimeZoneSpec;
@@ -19,15 +19,14 @@ pub(super) fn timezone() -> ScalarUDF {
 }
 
 /// Returns the type of the result: a time without a zone for one with a zone, and the reverse.
-fn returns(types: &[DataType]) -> Result<DataType> {
-    let is_zone = |kind: TimeKind| kind.accepts_untyped_literal() || kind == TimeKind::Interval;
-    match types {
-        [zone, time] if is_zone(TimeKind::from_data_type(zone)) => match TimeKind::from_data_type(time) {
-            TimeKind::Timestamp => Ok(timestamptz()),
-            TimeKind::Date | TimeKind::Timestamptz | TimeKind::Text | TimeKind::Null => Ok(TIMESTAMP),
-            _ => Err(undefined_function_error("timezone", types)),
+fn returns(kinds: &[TimeKind]) -> Option<DataType> {
+    match kinds {
+        [zone, time] if zone.accepts_untyped_literal() || *zone == TimeKind::Interval => match time {
+            TimeKind::Timestamp => Some(timestamptz()),
+            TimeKind::Date | TimeKind::Timestamptz | TimeKind::Text | TimeKind::Null => Some(TIMESTAMP),
+            _ => None,
         },
-        _ => Err(undefined_function_error("timezone", types)),
+        _ => None,
     }
 }
 

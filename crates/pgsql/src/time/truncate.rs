@@ -5,7 +5,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::ScalarUDF;
 
 use super::calendar::{DAY, HOUR, MINUTE, SECOND, date_from_days, days, timestamp, weekday};
-use super::function::{function, undefined_function_error};
+use super::function::function;
 use super::input::build_interval;
 use super::interval::micros;
 use super::kind::TimeKind;
@@ -27,22 +27,16 @@ pub(super) fn date_trunc() -> ScalarUDF {
     })
 }
 
-fn returns(types: &[DataType]) -> Result<DataType> {
-    let kinds: Vec<TimeKind> = types.iter().map(TimeKind::from_data_type).collect();
-    match kinds.as_slice() {
-        [unit, TimeKind::Timestamp] if unit.accepts_untyped_literal() => Ok(TIMESTAMP),
-        [unit, TimeKind::Date | TimeKind::Timestamptz | TimeKind::Null] if unit.accepts_untyped_literal() => {
-            Ok(timestamptz())
+fn returns(kinds: &[TimeKind]) -> Option<DataType> {
+    match kinds {
+        [unit, ..] if !unit.accepts_untyped_literal() => None,
+        [_, TimeKind::Timestamp] => Some(TIMESTAMP),
+        [_, TimeKind::Date | TimeKind::Timestamptz | TimeKind::Null] => Some(timestamptz()),
+        [_, TimeKind::Interval] => Some(INTERVAL),
+        [_, moment, zone] if zone.accepts_untyped_literal() => {
+            (moment.is_moment() || moment.accepts_untyped_literal()).then(timestamptz)
         }
-        [unit, TimeKind::Interval] if unit.accepts_untyped_literal() => Ok(INTERVAL),
-        [unit, moment, zone]
-            if unit.accepts_untyped_literal()
-                && zone.accepts_untyped_literal()
-                && (moment.is_moment() || moment.accepts_untyped_literal()) =>
-        {
-            Ok(timestamptz())
-        }
-        _ => Err(undefined_function_error("date_trunc", types)),
+        _ => None,
     }
 }
 

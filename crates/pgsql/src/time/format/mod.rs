@@ -19,7 +19,7 @@ use datafusion::logical_expr::ScalarUDF;
 
 use super::arguments::{TextColumn, TimeColumn, map};
 use super::calendar::{self, DAY};
-use super::function::{function, function_with_constant_args, undefined_function_error};
+use super::function::{function, function_with_constant_args};
 use super::input::round_moment;
 use super::interval;
 use super::kind::TimeKind;
@@ -36,7 +36,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         function("to_char", to_char_type, to_char),
         function(
             "to_date",
-            |types| from_pattern_type("to_date", types, DATE),
+            |kinds| from_pattern_type(kinds, DATE),
             |args| {
                 let instant = read_times(args)?;
                 args.collect::<Date32Type>(|row| {
@@ -82,21 +82,16 @@ impl<T> CompiledPatterns<T> {
     }
 }
 
-fn to_char_type(types: &[DataType]) -> Result<DataType> {
-    match types {
-        [value, pattern] if TimeKind::from_data_type(pattern).accepts_untyped_literal() => {
-            match TimeKind::from_data_type(value) {
-                TimeKind::Text | TimeKind::Other => Err(undefined_function_error("to_char", types)),
-                _ => Ok(DataType::Utf8),
-            }
-        }
-        _ => Err(undefined_function_error("to_char", types)),
+fn to_char_type(kinds: &[TimeKind]) -> Option<DataType> {
+    match kinds {
+        [TimeKind::Text | TimeKind::Other, _] => None,
+        [_, pattern] if pattern.accepts_untyped_literal() => Some(DataType::Utf8),
+        _ => None,
     }
 }
 
-fn from_pattern_type(name: &str, types: &[DataType], result: DataType) -> Result<DataType> {
-    let is_text = |data_type| TimeKind::from_data_type(data_type).accepts_untyped_literal();
-    if types.len() == 2 && types.iter().all(is_text) { Ok(result) } else { Err(undefined_function_error(name, types)) }
+fn from_pattern_type(kinds: &[TimeKind], result: DataType) -> Option<DataType> {
+    (kinds.len() == 2 && kinds.iter().all(|kind| kind.accepts_untyped_literal())).then_some(result)
 }
 
 fn to_char(args: &FunctionCall<'_>) -> Result<ArrayRef> {
@@ -137,11 +132,10 @@ fn write_times<P: ArrowPrimitiveType>(
     })
 }
 
-fn to_timestamp_type(types: &[DataType]) -> Result<DataType> {
-    let is_number = |kind| matches!(kind, TimeKind::Integer | TimeKind::Number | TimeKind::Null | TimeKind::Text);
-    match types {
-        [seconds] if is_number(TimeKind::from_data_type(seconds)) => Ok(timestamptz()),
-        _ => from_pattern_type("to_timestamp", types, timestamptz()),
+fn to_timestamp_type(kinds: &[TimeKind]) -> Option<DataType> {
+    match kinds {
+        [TimeKind::Integer | TimeKind::Number | TimeKind::Null | TimeKind::Text] => Some(timestamptz()),
+        _ => from_pattern_type(kinds, timestamptz()),
     }
 }
 
@@ -172,7 +166,7 @@ fn read_times(args: &FunctionCall<'_>) -> Result<impl Fn(usize) -> Result<Option
 }
 
 /// Returns a numeric with as many digits after the point as the pattern has.
-fn number_type(types: &[DataType], values: &[Option<&ScalarValue>]) -> Result<DataType> {
+fn number_type(kinds: &[TimeKind], values: &[Option<&ScalarValue>]) -> Result<Option<DataType>> {
     let digits = match values.get(1) {
         // Without values only the types are checked.
         None => 0,
@@ -184,7 +178,7 @@ fn number_type(types: &[DataType], values: &[Option<&ScalarValue>]) -> Result<Da
         Some(_) => return plan_err!("the pattern of to_number() must be a constant"),
     };
     match i8::try_from(digits) {
-        Ok(scale) if scale <= 30 => from_pattern_type("to_number", types, DataType::Decimal128(38, scale)),
+        Ok(scale) if scale <= 30 => Ok(from_pattern_type(kinds, DataType::Decimal128(38, scale))),
         _ => plan_err!("to_number() reads up to 30 digits after the point"),
     }
 }
