@@ -169,10 +169,9 @@ pub(super) fn common_type(left: &DataType, right: &DataType) -> Option<DataType>
     if left == right {
         return Some(left.clone());
     }
-    let is_text = |data_type: &DataType| matches!(data_type, Type::Utf8 | Type::LargeUtf8 | Type::Utf8View);
     match (left, right) {
         (Type::Null, other) | (other, Type::Null) => Some(other.clone()),
-        (left, right) if is_text(left) && is_text(right) => Some(Type::Utf8),
+        (left, right) if left.is_string() && right.is_string() => Some(Type::Utf8),
         (Type::Dictionary(_, values), other) | (other, Type::Dictionary(_, values)) => common_type(values, other),
         (left, right) if left.is_signed_integer() && right.is_signed_integer() => {
             let is_left = left.primitive_width() >= right.primitive_width();

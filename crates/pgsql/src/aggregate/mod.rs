@@ -13,6 +13,7 @@ mod grouping_sets;
 mod hypothetical;
 mod lag_lead;
 mod min_max;
+mod moments;
 mod named_window;
 mod ordered;
 mod planner;

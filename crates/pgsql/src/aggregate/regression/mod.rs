@@ -1,7 +1,7 @@
 //! Correlation, covariance and linear regression of pairs of doubles, as PostgreSQL computes them.
 
-mod accumulator;
 mod moments;
+mod states;
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature,
 };
 
-use self::accumulator::{GroupPairs, QueuedPairs, RowPairs};
-use self::moments::{Measure, Moment};
+use self::moments::{Measure, Moment, PairMoments};
+use super::moments::{GroupMoments, QueuedMoments, RowMoments};
 
 /// Returns the functions of DataFusion with other accumulators. `regr_count` stays, because it only counts.
 pub(super) fn functions() -> Vec<AggregateUDF> {
@@ -42,20 +42,11 @@ struct PairFunction {
 }
 
 impl AggregateUDFImpl for PairFunction {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(types)
+    crate::delegate_to! { inner =>
+        fn name(&self) -> &str;
+        fn aliases(&self) -> &[String];
+        fn signature(&self) -> &Signature;
+        fn return_type(&self, types: &[DataType]) -> Result<DataType>;
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -69,11 +60,11 @@ impl AggregateUDFImpl for PairFunction {
         if args.is_distinct {
             return plan_err!("{} does not take DISTINCT; select the distinct pairs in a subquery", self.name());
         }
-        Ok(Box::new(RowPairs::new(self.measure)))
+        Ok(Box::new(RowMoments::<PairMoments>::new(self.measure)))
     }
 
     fn create_sliding_accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(QueuedPairs::new(self.measure)))
+        Ok(Box::new(QueuedMoments::<PairMoments>::new(self.measure)))
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
@@ -81,7 +72,7 @@ impl AggregateUDFImpl for PairFunction {
     }
 
     fn create_groups_accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
-        Ok(Box::new(GroupPairs::new(self.measure)))
+        Ok(Box::new(GroupMoments::<PairMoments>::new(self.measure)))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {

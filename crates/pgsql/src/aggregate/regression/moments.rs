@@ -86,7 +86,7 @@ impl PairMoments {
     }
 
     /// The moments of the pairs of both.
-    pub(super) fn merged(self, other: Self) -> Self {
+    pub(super) fn with(self, other: Self) -> Self {
         let (own, others) = (self.count as f64, other.count as f64);
         let count = own + others;
         let (sum_x, sum_y) = (self.sum_x + other.sum_x, self.sum_y + other.sum_y);

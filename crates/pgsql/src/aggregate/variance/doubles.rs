@@ -1,4 +1,4 @@
-//! Variance of floating-point numbers: over all rows, over a moving window, and of groups.
+//! The moments of floating-point numbers.
 //!
 //! It has the digits that PostgreSQL computes. DataFusion's merge of groups also gives NaN for large values:
 //! `docs/decisions/upstream` has the text to be filed.
@@ -7,12 +7,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Float64Array, UInt64Array};
 use arrow::datatypes::{Float64Type, UInt64Type};
-use datafusion::common::{Result, ScalarValue, exec_err};
-use datafusion::logical_expr::Accumulator;
+use datafusion::common::{Result, exec_err};
 
-use super::accumulator::VarianceMoments;
 use super::moments::VarianceKind;
-use crate::aggregate::frame_queue::{FrameQueue, frame_methods};
+use crate::aggregate::moments::Moments;
 
 /// Count, sum, and sum of the squared differences from the mean: NaN beside a value that is not finite, infinite where
 /// finite values have overflowed. Computed as in PostgreSQL (by Youngs and Cramer), without a rounded mean.
@@ -29,7 +27,7 @@ impl DoubleMoments {
         Self { count: 1, sum: value, squares: if value.is_finite() { 0.0 } else { f64::NAN } }
     }
 
-    fn merged(self, other: Self) -> Self {
+    fn with(self, other: Self) -> Self {
         let (own, others) = (self.count as f64, other.count as f64);
         let count = own + others;
         let sum = self.sum + other.sum;
@@ -60,23 +58,17 @@ impl DoubleMoments {
     }
 }
 
-fn moments_of(values: &[ArrayRef]) -> Result<impl Iterator<Item = DoubleMoments> + '_> {
-    let [values] = values else { return exec_err!("a variance has one argument") };
-    Ok(values.as_primitive::<Float64Type>().iter().flatten().map(DoubleMoments::from_value))
-}
-
-impl VarianceMoments for DoubleMoments {
-    type Values = Float64Type;
+impl Moments for DoubleMoments {
     type Measure = VarianceKind;
 
-    #[inline]
-    fn add(&mut self, value: f64) -> Result<()> {
-        self.merge(&Self::from_value(value))
+    fn of_rows(values: &[ArrayRef]) -> Result<impl Iterator<Item = Result<Option<Self>>>> {
+        let [values] = values else { return exec_err!("a variance has one argument") };
+        Ok(values.as_primitive::<Float64Type>().iter().map(|value| Ok(value.map(Self::from_value))))
     }
 
     #[inline]
     fn merge(&mut self, other: &Self) -> Result<()> {
-        *self = self.merged(*other);
+        *self = self.with(*other);
         Ok(())
     }
 
@@ -98,39 +90,5 @@ impl VarianceMoments for DoubleMoments {
     fn evaluate(moments: &[Self], kind: &VarianceKind) -> Result<ArrayRef> {
         let measures = moments.iter().map(|moments| moments.measure(*kind));
         Ok(Arc::new(measures.collect::<Result<Float64Array>>()?))
-    }
-}
-
-/// The moments over a window.
-#[derive(Debug)]
-pub(super) struct QueuedDoubles {
-    queue: FrameQueue<DoubleMoments>,
-    kind: VarianceKind,
-}
-
-impl QueuedDoubles {
-    pub(super) fn new(kind: VarianceKind) -> Self {
-        Self { queue: FrameQueue::default(), kind }
-    }
-}
-
-impl Accumulator for QueuedDoubles {
-    frame_methods!();
-
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        moments_of(values)?.try_for_each(|entry| self.queue.push(entry, |left, right| Ok(left.merged(right))))
-    }
-
-    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        moments_of(values)?.try_for_each(|_| self.queue.remove_oldest(|left, right| Ok(left.merged(right))))
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        let total = self.queue.total(|left, right| Ok(left.merged(right)))?.unwrap_or_default();
-        total.measure(self.kind).map(ScalarValue::Float64)
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self) + self.queue.bytes()
     }
 }

@@ -1,6 +1,5 @@
 //! Variance and standard deviation: an exact numeric for integers and numerics, a double for floating-point numbers.
 
-mod accumulator;
 mod doubles;
 mod moments;
 
@@ -16,9 +15,9 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
 
-use self::accumulator::{GroupMoments, RowMoments};
-use self::doubles::{DoubleMoments, QueuedDoubles};
-use self::moments::{ExactMeasure, Moments, Scales, VarianceKind};
+use self::doubles::DoubleMoments;
+use self::moments::{ExactMeasure, ExactMoments, Scales, VarianceKind};
+use super::moments::{GroupMoments, QueuedMoments, RowMoments};
 use crate::data_type::postgres_type_name;
 use crate::number::numeric_with_free_scale;
 
@@ -130,7 +129,7 @@ impl AggregateUDFImpl for VarianceFunction {
             return plan_err!("{} does not take DISTINCT; select the distinct values in a subquery", self.name());
         }
         if is_exact(args.return_field.data_type()) {
-            Ok(Box::new(RowMoments::<Moments>::new(self.exact_measure(&args)?)))
+            Ok(Box::new(RowMoments::<ExactMoments>::new(self.exact_measure(&args)?)))
         } else {
             Ok(Box::new(RowMoments::<DoubleMoments>::new(self.measure)))
         }
@@ -140,7 +139,7 @@ impl AggregateUDFImpl for VarianceFunction {
         if args.is_distinct || is_exact(args.return_field.data_type()) {
             self.accumulator(args)
         } else {
-            Ok(Box::new(QueuedDoubles::new(self.measure)))
+            Ok(Box::new(QueuedMoments::<DoubleMoments>::new(self.measure)))
         }
     }
 
@@ -150,7 +149,7 @@ impl AggregateUDFImpl for VarianceFunction {
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         if is_exact(args.return_field.data_type()) {
-            Ok(Box::new(GroupMoments::<Moments>::new(self.exact_measure(&args)?)))
+            Ok(Box::new(GroupMoments::<ExactMoments>::new(self.exact_measure(&args)?)))
         } else {
             Ok(Box::new(GroupMoments::<DoubleMoments>::new(self.measure)))
         }

@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, AsArray, Decimal128Array, Decimal256Array, Int64Arr
 use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Int64Type, i256};
 use datafusion::common::{DataFusionError, Result, exec_err};
 
-use super::accumulator::VarianceMoments;
+use crate::aggregate::moments::Moments;
 
 /// The measure of dispersion to compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,7 +33,7 @@ pub(super) struct ExactMeasure {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Moments {
+pub(super) struct ExactMoments {
     count: i64,
     sum: i128,
     squares: i256,
@@ -45,24 +45,18 @@ fn overflow_error() -> DataFusionError {
     )
 }
 
-impl VarianceMoments for Moments {
-    type Values = Decimal128Type;
+impl Moments for ExactMoments {
     type Measure = ExactMeasure;
 
     const CAN_REMOVE: bool = true;
 
-    #[inline]
-    fn add(&mut self, value: i128) -> Result<()> {
-        let square = i256::from_i128(value).checked_mul(i256::from_i128(value)).ok_or_else(overflow_error)?;
-        self.merge(&Self { count: 1, sum: value, squares: square })
-    }
-
-    fn remove(&mut self, value: i128) -> Result<()> {
-        let square = i256::from_i128(value).checked_mul(i256::from_i128(value)).ok_or_else(overflow_error)?;
-        self.count -= 1;
-        self.sum = self.sum.checked_sub(value).ok_or_else(overflow_error)?;
-        self.squares = self.squares.checked_sub(square).ok_or_else(overflow_error)?;
-        Ok(())
+    fn of_rows(values: &[ArrayRef]) -> Result<impl Iterator<Item = Result<Option<Self>>>> {
+        let [values] = values else { return exec_err!("a variance has one argument") };
+        let moments = |value: i128| -> Result<Self> {
+            let square = i256::from_i128(value).checked_mul(i256::from_i128(value)).ok_or_else(overflow_error)?;
+            Ok(Self { count: 1, sum: value, squares: square })
+        };
+        Ok(values.as_primitive::<Decimal128Type>().iter().map(move |value| value.map(moments).transpose()))
     }
 
     #[inline]
@@ -70,6 +64,13 @@ impl VarianceMoments for Moments {
         self.count += other.count;
         self.sum = self.sum.checked_add(other.sum).ok_or_else(overflow_error)?;
         self.squares = self.squares.checked_add(other.squares).ok_or_else(overflow_error)?;
+        Ok(())
+    }
+
+    fn remove(&mut self, other: &Self) -> Result<()> {
+        self.count -= other.count;
+        self.sum = self.sum.checked_sub(other.sum).ok_or_else(overflow_error)?;
+        self.squares = self.squares.checked_sub(other.squares).ok_or_else(overflow_error)?;
         Ok(())
     }
 
@@ -99,7 +100,7 @@ impl VarianceMoments for Moments {
     }
 }
 
-impl Moments {
+impl ExactMoments {
     /// Computes the measure; `None` if there are too few values.
     fn compute(&self, measure: VarianceKind, scales: Scales) -> Result<Option<i128>> {
         if self.count <= i64::from(measure.is_sample) {
