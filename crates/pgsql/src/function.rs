@@ -110,6 +110,46 @@ impl ScalarUDFImpl for ColumnarFunction {
     }
 }
 
+/// A function whose result has a field of its own, with marks or with a type that depends on constants. Two functions of
+/// one name are equal.
+#[derive(Debug)]
+pub(crate) struct FieldFunction {
+    name: &'static str,
+    signature: Signature,
+    returns: fn(ReturnFieldArgs<'_>) -> Result<FieldRef>,
+    invoke: fn(ScalarFunctionArgs) -> Result<ColumnarValue>,
+}
+
+impl FieldFunction {
+    #[allow(clippy::new_ret_no_self, reason = "callers register the ScalarUDF")]
+    pub(crate) fn new(
+        name: &'static str,
+        signature: Signature,
+        returns: fn(ReturnFieldArgs<'_>) -> Result<FieldRef>,
+        invoke: fn(ScalarFunctionArgs) -> Result<ColumnarValue>,
+    ) -> ScalarUDF {
+        ScalarUDF::new_from_impl(Self { name, signature, returns, invoke })
+    }
+}
+
+crate::compare_by!(FieldFunction { name });
+
+impl ScalarUDFImpl for FieldFunction {
+    crate::name_and_signature!(.name);
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        internal_err!("{} returns a field", self.name)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        (self.returns)(args)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        (self.invoke)(args)
+    }
+}
+
 /// Computes the result of a call; that of constants only once.
 pub(crate) fn invoke_columnar(args: &ScalarFunctionArgs, invoke: Invoke) -> Result<ColumnarValue> {
     let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));

@@ -10,17 +10,15 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ScalarUDF, Signature, Volatility,
 };
 
-use crate::function::call;
+use crate::function::{FieldFunction, call};
 
 /// The name of the function. The `*` keeps callers from writing it.
 pub(crate) const VALUE_OF_ROW: &str = "value_of_row*";
@@ -157,37 +155,15 @@ fn comparisons(list: &InList) -> Option<Expr> {
 
 /// Returns the function, which statements also call to make an expression another one with the same values.
 pub(crate) fn function() -> ScalarUDF {
-    ScalarUDF::new_from_impl(ValueOfRow::new())
+    FieldFunction::new(
+        VALUE_OF_ROW,
+        Signature::any(1, Volatility::Immutable),
+        |args| Ok(Arc::clone(&args.arg_fields[0])),
+        // Its argument, as an array.
+        |args| args.args[0].to_array(args.number_rows).map(ColumnarValue::Array),
+    )
 }
 
 fn is_value_of_row(value: &Expr) -> bool {
     matches!(value, Expr::ScalarFunction(function) if function.func.name() == VALUE_OF_ROW)
-}
-
-/// Its argument, as an array.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct ValueOfRow {
-    signature: Signature,
-}
-
-impl ValueOfRow {
-    fn new() -> Self {
-        Self { signature: Signature::any(1, Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for ValueOfRow {
-    crate::name_and_signature!(VALUE_OF_ROW);
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(types[0].clone())
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        Ok(Arc::clone(&args.arg_fields[0]))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        args.args[0].to_array(args.number_rows).map(ColumnarValue::Array)
-    }
 }

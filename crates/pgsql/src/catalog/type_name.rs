@@ -4,16 +4,15 @@
 
 use std::cell::Cell;
 
-use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility, WindowFunctionDefinition, lit,
+    BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, WindowFunctionDefinition, lit,
 };
 
 use super::types::column_type;
+use crate::function::{ColumnarFunction, keep_types, text_type};
 use crate::plan_walk::{any_part, rewrite_named};
 
 const NAME: &str = "pg_typeof";
@@ -264,34 +263,17 @@ fn common_type_name(types: &[String]) -> Option<String> {
     })
 }
 
+/// Returns a placeholder, which [`resolve_type_names`] replaces.
 pub(super) fn function() -> ScalarUDF {
-    ScalarUDF::new_from_impl(PgTypeof { signature: Signature::user_defined(Volatility::Immutable) })
-}
-
-/// A placeholder, which [`resolve_type_names`] replaces.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct PgTypeof {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for PgTypeof {
-    crate::name_and_signature!(NAME);
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8)
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        if types.is_empty() || types.len() > 2 {
-            return plan_err!("pg_typeof takes one value");
-        }
-        Ok(types.to_vec())
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let name = args.arg_fields.first().map(|field| column_type(field).sql_name());
-        Ok(ColumnarValue::Scalar(ScalarValue::Utf8(name)))
-    }
+    ColumnarFunction::new(
+        NAME,
+        |types| match types.len() {
+            1 | 2 => keep_types(types),
+            _ => plan_err!("pg_typeof takes one value"),
+        },
+        text_type,
+        |call| ScalarValue::from(column_type(&call.fields[0]).sql_name()).to_array_of_size(call.rows),
+    )
 }
 
 #[cfg(test)]

@@ -2,15 +2,13 @@
 //!
 //! DataFusion's issue 24513; `docs/decisions/upstream` says when the module can go.
 
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::Field;
+use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Result, internal_err};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF, Signature, Volatility};
 
 use super::subquery_value::is_aggregate;
+use crate::function::FieldFunction;
 use crate::plan_walk::{any_node, any_part};
 
 /// Makes such subqueries of `plan` nullable.
@@ -42,39 +40,17 @@ fn rewrite_expression(expression: Expr) -> Result<Transformed<Expr>> {
     let Expr::ScalarSubquery(mut subquery) = expression else { return Ok(Transformed::no(expression)) };
     let plan = subquery.subquery.as_ref().clone();
     let column = plan.schema().columns().swap_remove(0);
-    let function = ScalarUDF::from(NullableFunction { signature: Signature::any(1, Volatility::Immutable) });
-    let value = function.call(vec![Expr::Column(column.clone())]).alias_qualified(column.relation, column.name);
+    let value = nullable().call(vec![Expr::Column(column.clone())]).alias_qualified(column.relation, column.name);
     subquery.subquery = LogicalPlanBuilder::from(plan).project(vec![value])?.build()?.into();
     Ok(Transformed::yes(Expr::ScalarSubquery(subquery)))
 }
 
-/// Returns its argument, declared as nullable.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct NullableFunction {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for NullableFunction {
-    fn name(&self) -> &str {
-        "nullable*"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(types[0].clone())
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        Ok(Field::clone(&args.arg_fields[0]).with_nullable(true).into())
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match args.args.into_iter().next() {
-            Some(value) => Ok(value),
-            None => internal_err!("a value is missing"),
-        }
-    }
+/// Returns the function of its argument, declared as nullable.
+fn nullable() -> ScalarUDF {
+    FieldFunction::new(
+        "nullable*",
+        Signature::any(1, Volatility::Immutable),
+        |args| Ok(Field::clone(&args.arg_fields[0]).with_nullable(true).into()),
+        |args| Ok(args.args[0].clone()),
+    )
 }

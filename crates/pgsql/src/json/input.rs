@@ -6,16 +6,14 @@ use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray, StringArray, StructArray,
 };
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::{Result, ScalarValue, exec_err, internal_err, plan_err};
-use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
+use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Signature, Volatility};
 
 use super::document::{build_values, check_count, json_and_jsonb, kind_from_flag, parse_documents};
 use super::number;
 use super::reader::{JsonReader, JsonToken};
 use crate::data_type::is_text_or_null;
-use crate::function::{ColumnarFunction, FunctionCall, boolean_type, field_kind, keep_types, text_type};
+use crate::function::{ColumnarFunction, FieldFunction, FunctionCall, boolean_type, field_kind, keep_types, text_type};
 use crate::json_type::{JsonKind, holds_json, json_kind, output_field, texts};
 
 /// Returns the functions that replace casts to JSON.
@@ -120,39 +118,20 @@ pub(super) fn to_boolean() -> ScalarUDF {
     })
 }
 
-/// Converts values that hold JSON to marked text, for the output.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct JsonOutput {
-    signature: Signature,
-}
-
-impl JsonOutput {
-    pub(super) fn function() -> ScalarUDF {
-        let signature = Signature::any(1, Volatility::Immutable);
-        ScalarUDF::new_from_impl(Self { signature })
-    }
-}
-
-impl ScalarUDFImpl for JsonOutput {
-    crate::name_and_signature!("json_shown");
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        internal_err!("json_shown returns a field")
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        Ok(Arc::new(output_field(&args.arg_fields[0])))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match &args.args[0] {
+/// Returns the function that converts values that hold JSON to marked text, for the output.
+pub(super) fn output_function() -> ScalarUDF {
+    FieldFunction::new(
+        "json_shown",
+        Signature::any(1, Volatility::Immutable),
+        |args| Ok(Arc::new(output_field(&args.arg_fields[0]))),
+        |args| match &args.args[0] {
             ColumnarValue::Array(array) => Ok(ColumnarValue::Array(json_to_text(array)?)),
             ColumnarValue::Scalar(scalar) => {
                 let array = json_to_text(&scalar.to_array()?)?;
                 Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
             }
-        }
-    }
+        },
+    )
 }
 
 /// Replaces JSON values in `array` with texts.

@@ -161,7 +161,7 @@ pub(crate) fn show_json_as_text(plan: LogicalPlan) -> Result<LogicalPlan> {
     let columns = schema.iter().map(|(qualifier, field)| {
         let column = Expr::from((qualifier, field));
         if holds_json(field.data_type()) {
-            call(input::JsonOutput::function(), vec![column]).alias_qualified(qualifier.cloned(), field.name())
+            call(input::output_function(), vec![column]).alias_qualified(qualifier.cloned(), field.name())
         } else {
             column
         }

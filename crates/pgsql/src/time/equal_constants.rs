@@ -7,19 +7,21 @@
 //! `docs/decisions/upstream` has the text to be filed, and says when the module can go.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, InList};
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
-};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, ScalarUDF, Signature, Volatility};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
+use crate::function::FieldFunction;
 use crate::plan_walk::rewrite_named;
+
+/// The name of the function. The `*` keeps callers from writing it.
+const CONSTANT: &str = "constant*";
 
 /// The rule. It runs when all types are known, and before constants are evaluated.
 pub(crate) fn separate_constants(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -46,7 +48,7 @@ fn separate(node: LogicalPlan, equal: &[Expr]) -> Result<Transformed<LogicalPlan
             if !has_zone(&part) || !equal.contains(&part) {
                 return Ok(Transformed::no(part));
             }
-            let call = ScalarUDF::new_from_impl(SeparateConstant::new()).call(vec![part]);
+            let call = separate_constant().call(vec![part]);
             Ok(Transformed::new(call, true, TreeNodeRecursion::Jump))
         })
     })?;
@@ -112,26 +114,12 @@ fn microseconds(constant: Expr) -> Option<i64> {
     }
 }
 
-/// Returns its argument. It is volatile, so that no call equals another.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct SeparateConstant {
-    signature: Signature,
-}
-
-impl SeparateConstant {
-    fn new() -> Self {
-        Self { signature: Signature::any(1, Volatility::Volatile) }
-    }
-}
-
-impl ScalarUDFImpl for SeparateConstant {
-    crate::name_and_signature!("constant*");
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(types[0].clone())
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(args.args[0].clone())
-    }
+/// Returns the function of its argument. It is volatile, so that no call equals another.
+fn separate_constant() -> ScalarUDF {
+    FieldFunction::new(
+        CONSTANT,
+        Signature::any(1, Volatility::Volatile),
+        |args| Ok(Arc::new(Field::new(CONSTANT, args.arg_fields[0].data_type().clone(), true))),
+        |args| Ok(args.args[0].clone()),
+    )
 }

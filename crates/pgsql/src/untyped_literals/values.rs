@@ -13,8 +13,8 @@ use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr as PlanExpr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    ColumnarValue, Expr as PlanExpr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Signature,
+    Volatility,
 };
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
@@ -22,6 +22,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::{becomes_float, common_type, parse_value};
+use crate::function::FieldFunction;
 use crate::list::innermost_type;
 use crate::number;
 use crate::syntax::{call, take, without_parentheses};
@@ -295,71 +296,35 @@ fn number_type(types: &[DataType]) -> Result<Option<DataType>> {
 pub(super) fn functions() -> [ScalarUDF; 2] {
     let signature = Signature::variadic_any(Volatility::Immutable);
     [
-        ScalarUDF::new_from_impl(UntypedLiteral { signature: signature.clone() }),
-        ScalarUDF::new_from_impl(NumberBesideOthers { signature }),
+        FieldFunction::new(NAME, signature.clone(), literal_field, invoke_literal),
+        FieldFunction::new(NUMBER, signature, number_field, |_| plan_err!("{NUMBER} was not resolved")),
     ]
 }
 
-/// Parses its first argument, a text, as a value of the type of the other arguments.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct UntypedLiteral {
-    signature: Signature,
+/// Returns the field of a text that is parsed as a value of the type of the other arguments.
+fn literal_field(args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+    let Some(Some(ScalarValue::Utf8(Some(text)))) = args.scalar_arguments.first() else {
+        return plan_err!("an untyped literal must be text");
+    };
+    let siblings: Vec<DataType> = args.arg_fields.iter().skip(1).map(|field| field.data_type().clone()).collect();
+    Ok(Arc::new(Field::new(NAME, literal_type(text, &siblings)?, true)))
 }
 
-impl ScalarUDFImpl for UntypedLiteral {
-    crate::name_and_signature!(NAME);
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        plan_err!("the type of a literal depends on its text")
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let Some(Some(ScalarValue::Utf8(Some(text)))) = args.scalar_arguments.first() else {
-            return plan_err!("an untyped literal must be text");
-        };
-        let siblings: Vec<DataType> = args.arg_fields.iter().skip(1).map(|field| field.data_type().clone()).collect();
-        Ok(Arc::new(Field::new(NAME, literal_type(text, &siblings)?, true)))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let Some(ColumnarValue::Scalar(ScalarValue::Utf8(Some(text)))) = args.args.first() else {
-            return plan_err!("an untyped literal must be text");
-        };
-        let value = parse_value(text, args.return_field.data_type())?;
-        Ok(ColumnarValue::Scalar(value.cast_to(args.return_field.data_type())?))
-    }
+fn invoke_literal(args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let Some(ColumnarValue::Scalar(ScalarValue::Utf8(Some(text)))) = args.args.first() else {
+        return plan_err!("an untyped literal must be text");
+    };
+    let value = parse_value(text, args.return_field.data_type())?;
+    Ok(ColumnarValue::Scalar(value.cast_to(args.return_field.data_type())?))
 }
 
-/// Converts its first argument, if it is a numeric, to the floating-point type of the other arguments. [`resolve_value`]
-/// replaces it.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct NumberBesideOthers {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for NumberBesideOthers {
-    fn name(&self) -> &str {
-        NUMBER
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        plan_err!("the type of {NUMBER} depends on its arguments")
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        let Some(own) = args.arg_fields.first() else { return plan_err!("{NUMBER} has no argument") };
-        Ok(match number_type(&types)? {
-            Some(float) if becomes_float(own.data_type(), &float) => Arc::new(Field::clone(own).with_data_type(float)),
-            _ => own.clone(),
-        })
-    }
-
-    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        plan_err!("{NUMBER} was not resolved")
-    }
+/// Returns the field of a number: a numeric is converted to the floating-point type of the other arguments.
+/// [`resolve_value`] replaces the call.
+fn number_field(args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+    let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+    let Some(own) = args.arg_fields.first() else { return plan_err!("{NUMBER} has no argument") };
+    Ok(match number_type(&types)? {
+        Some(float) if becomes_float(own.data_type(), &float) => Arc::new(Field::clone(own).with_data_type(float)),
+        _ => own.clone(),
+    })
 }
