@@ -156,11 +156,26 @@ pub(crate) fn invoke_columnar(args: &ScalarFunctionArgs, invoke: Invoke) -> Resu
     let rows = if is_constant { 1 } else { args.number_rows };
     let call =
         FunctionCall { args: &args.args, fields: &args.arg_fields, rows, returns: args.return_field.data_type() };
-    let result = invoke(&call)?;
-    if is_constant {
-        return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
+    columnar(invoke(&call)?, is_constant)
+}
+
+/// Returns `values`, or the one value of a constant.
+pub(crate) fn columnar(values: ArrayRef, is_constant: bool) -> Result<ColumnarValue> {
+    Ok(match is_constant {
+        true => ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?),
+        false => ColumnarValue::Array(values),
+    })
+}
+
+/// Converts values; a constant only once.
+pub(crate) fn convert_columnar(
+    value: &ColumnarValue,
+    convert: impl FnOnce(&ArrayRef) -> Result<ArrayRef>,
+) -> Result<ColumnarValue> {
+    match value {
+        ColumnarValue::Array(values) => columnar(convert(values)?, false),
+        ColumnarValue::Scalar(value) => columnar(convert(&value.to_array()?)?, true),
     }
-    Ok(ColumnarValue::Array(result))
 }
 
 /// One evaluation of a function.

@@ -11,9 +11,9 @@ use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::scalar::ScalarValue;
 
 use super::{from_text, numeric, to_text};
+use crate::function::convert_columnar;
 use crate::list::{as_list, item_type};
 use crate::number::{convert_integers_exactly, has_unconstrained_scale, out_of_range_error, round_half_away_from_zero};
 use crate::time;
@@ -143,9 +143,7 @@ fn round_half_to_even(value: f64, to: &DataType) -> Result<i64> {
 }
 
 impl ScalarUDFImpl for Conversion {
-    fn name(&self) -> &str {
-        "cast*"
-    }
+    crate::name_and_signature!("cast*");
 
     #[allow(deprecated, reason = "plans show the cast")]
     fn display_name(&self, args: &[Expr]) -> Result<String> {
@@ -160,22 +158,12 @@ impl ScalarUDFImpl for Conversion {
         Ok(names.collect())
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(self.to.clone())
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match args.args.into_iter().next() {
-            Some(ColumnarValue::Array(values)) => Ok(ColumnarValue::Array(convert_values(&values, &self.to)?)),
-            Some(ColumnarValue::Scalar(value)) => {
-                let converted = convert_values(&value.to_array()?, &self.to)?;
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&converted, 0)?))
-            }
-            None => plan_err!("a cast has an operand"),
-        }
+        let Some(value) = args.args.first() else { return plan_err!("a cast has an operand") };
+        convert_columnar(value, |values| convert_values(values, &self.to))
     }
 }

@@ -6,14 +6,16 @@ use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray, StringArray, StructArray,
 };
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Signature, Volatility};
+use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::logical_expr::{ScalarUDF, Signature, Volatility};
 
 use super::document::{build_values, check_count, json_and_jsonb, kind_from_flag, parse_documents};
 use super::number;
 use super::reader::{JsonReader, JsonToken};
 use crate::data_type::is_text_or_null;
-use crate::function::{ColumnarFunction, FieldFunction, FunctionCall, boolean_type, field_kind, keep_types, text_type};
+use crate::function::{
+    ColumnarFunction, FieldFunction, FunctionCall, boolean_type, convert_columnar, field_kind, keep_types, text_type,
+};
 use crate::json_type::{JsonKind, holds_json, json_kind, output_field, texts};
 
 /// Returns the functions that replace casts to JSON.
@@ -124,13 +126,7 @@ pub(super) fn output_function() -> ScalarUDF {
         "json_shown",
         Signature::any(1, Volatility::Immutable),
         |args| Ok(Arc::new(output_field(&args.arg_fields[0]))),
-        |args| match &args.args[0] {
-            ColumnarValue::Array(array) => Ok(ColumnarValue::Array(json_to_text(array)?)),
-            ColumnarValue::Scalar(scalar) => {
-                let array = json_to_text(&scalar.to_array()?)?;
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
-            }
-        },
+        |args| convert_columnar(&args.args[0], json_to_text),
     )
 }
 

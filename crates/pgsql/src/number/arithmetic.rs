@@ -2,8 +2,6 @@
 //!
 //! DataFusion's operators wrap around, and give infinity for floating-point numbers.
 
-use std::sync::Arc;
-
 use arrow::array::{Array, ArrayRef, AsArray, Datum, Int64Array, Scalar};
 use arrow::compute::cast;
 use arrow::compute::kernels::numeric;
@@ -13,6 +11,8 @@ use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+
+use crate::function::{columnar, convert_columnar};
 
 /// Plans `left op right`, which fails on overflow. The operands must be coerced.
 pub(super) fn plan_checked_operation(op: Operator, left: Expr, right: Expr) -> Expr {
@@ -99,14 +99,11 @@ impl ScalarUDFImpl for CheckedArithmetic {
         if data_type.is_floating() {
             check_floats(self.op, &result, &left_array, &right_array)?;
         }
-        if is_scalar(left) && is_scalar(right) {
-            return Ok(ColumnarValue::Scalar(datafusion::scalar::ScalarValue::try_from_array(&result, 0)?));
-        }
-        Ok(ColumnarValue::Array(result))
+        columnar(result, is_scalar(left) && is_scalar(right))
     }
 }
 
-fn as_operator(op: Operator, args: &[Expr]) -> Result<Expr> {
+pub(super) fn as_operator(op: Operator, args: &[Expr]) -> Result<Expr> {
     let [left, right] = args else { return plan_err!("{op} has two operands") };
     Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left.clone()), op, Box::new(right.clone()))))
 }
@@ -190,9 +187,7 @@ struct CheckedNegation {
 }
 
 impl ScalarUDFImpl for CheckedNegation {
-    fn name(&self) -> &str {
-        "checked_negate"
-    }
+    crate::name_and_signature!("checked_negate");
 
     #[allow(deprecated, reason = "plans show the operator")]
     fn display_name(&self, args: &[Expr]) -> Result<String> {
@@ -201,10 +196,6 @@ impl ScalarUDFImpl for CheckedNegation {
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(args.iter().map(|arg| format!("(- {})", arg.schema_name())).collect())
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
@@ -217,10 +208,6 @@ impl ScalarUDFImpl for CheckedNegation {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let Some(operand) = args.args.first() else { return plan_err!("- has one operand") };
         let data_type = operand.data_type();
-        let negated = numeric::neg(&array_of(operand)?).map_err(|error| arithmetic_error(&error, &data_type))?;
-        if is_scalar(operand) {
-            return Ok(ColumnarValue::Scalar(datafusion::scalar::ScalarValue::try_from_array(&negated, 0)?));
-        }
-        Ok(ColumnarValue::Array(Arc::clone(&negated)))
+        convert_columnar(operand, |values| numeric::neg(values).map_err(|error| arithmetic_error(&error, &data_type)))
     }
 }

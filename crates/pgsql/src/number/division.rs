@@ -10,9 +10,10 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Float64Type, Int64Type, i256};
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::arithmetic::as_operator;
 use super::{NUMERIC_UNITS_MAX, numeric_with_free_scale};
 use crate::function::{ColumnarFunction, FunctionCall, keep_types, try_zip};
 
@@ -114,9 +115,7 @@ struct Quotient {
 }
 
 impl ScalarUDFImpl for Quotient {
-    fn name(&self) -> &str {
-        "numeric_divide"
-    }
+    crate::name_and_signature!("numeric_divide");
 
     #[allow(deprecated, reason = "plans show the operator")]
     fn display_name(&self, args: &[Expr]) -> Result<String> {
@@ -125,13 +124,7 @@ impl ScalarUDFImpl for Quotient {
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        let [left, right] = args else { return plan_err!("/ has two operands") };
-        let division = BinaryExpr::new(Box::new(left.clone()), Operator::Divide, Box::new(right.clone()));
-        Ok(Expr::BinaryExpr(division).schema_name().to_string())
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
+        Ok(as_operator(Operator::Divide, args)?.schema_name().to_string())
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {

@@ -123,13 +123,7 @@ fn constant_digits(scalar: Option<&ScalarValue>) -> Option<i8> {
 }
 
 impl ScalarUDFImpl for RoundingUdf {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    crate::name_and_signature!(.name);
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let own = |data_type: &DataType| match data_type {

@@ -1,7 +1,7 @@
 //! The type of the functions of text, which are computed row by row.
 
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
 use super::row_values::{PatternCache, RowArguments, TextArgument, TextOutput};
 use super::text_type::TextType;
 use crate::data_type::postgres_type_name;
+use crate::function::columnar;
 
 type RunRow = fn(&RowArguments<'_>, &mut TextOutput) -> Result<()>;
 
@@ -154,10 +155,6 @@ impl ScalarUDFImpl for TextFunction {
                 (overload.run)(&row, &mut output)?;
             }
         }
-        let array = output.finish();
-        if is_constant {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?));
-        }
-        Ok(ColumnarValue::Array(array))
+        columnar(output.finish(), is_constant)
     }
 }

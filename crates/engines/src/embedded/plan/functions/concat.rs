@@ -29,9 +29,7 @@ struct BoundedConcat {
 }
 
 impl ScalarUDFImpl for BoundedConcat {
-    fn name(&self) -> &str {
-        "joined"
-    }
+    tidegate_pgsql::name_and_signature!("joined");
 
     #[allow(deprecated, reason = "it must read what the operator says")]
     fn display_name(&self, args: &[Expr]) -> Result<String> {
@@ -40,10 +38,6 @@ impl ScalarUDFImpl for BoundedConcat {
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(args.iter().map(|arg| arg.schema_name().to_string()).collect())
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
