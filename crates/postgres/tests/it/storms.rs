@@ -36,6 +36,7 @@ async fn the_next_call_after_a_storm_is_answered_on_the_same_connections() {
         seen.extend(scene.value(&backends).await.split(' ').map(str::to_owned));
     }
     node.wait_until_idle().await;
-    // Behind a pooler, the connections to the server are those of the pooler.
-    assert!(scene.pooler || seen.len() <= CONNECTIONS, "{seen:?}");
+    // A server that is too slow to roll back within the limit of the pool loses a connection. Behind a pooler, the connections to
+    // the server are those of the pooler.
+    assert!(scene.pooler || seen.len() <= 2 * CONNECTIONS, "{seen:?}");
 }
