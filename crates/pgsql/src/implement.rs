@@ -111,9 +111,9 @@ macro_rules! operator_methods {
 
         fn apply_expressions(
             &self,
-            _: &mut dyn FnMut(&Arc<dyn datafusion::physical_plan::PhysicalExpr>) -> Result<TreeNodeRecursion>,
-        ) -> Result<TreeNodeRecursion> {
-            Ok(TreeNodeRecursion::Continue)
+            _: &mut dyn FnMut(&Arc<dyn datafusion::physical_plan::PhysicalExpr>) -> Result<datafusion::common::tree_node::TreeNodeRecursion>,
+        ) -> Result<datafusion::common::tree_node::TreeNodeRecursion> {
+            Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
         }
     };
 }
