@@ -134,8 +134,10 @@ fn recompute_schema(node: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
+type Rewrite = fn(Expr, &DFSchema) -> Result<Transformed<Expr>>;
+
 /// Rewrites of an expression, of which the first that changes it applies.
-const REWRITES: [fn(Expr, &DFSchema) -> Result<Transformed<Expr>>; 6] = [
+const REWRITES: [Rewrite; 6] = [
     json::convert_expression,
     time::compare,
     number::hide_ranges,
