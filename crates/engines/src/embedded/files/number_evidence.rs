@@ -157,6 +157,13 @@ impl NumberEvidence {
     }
 }
 
+/// Whether `text` is a number or a time as people write them, which is text unless the configuration declares it: `-1,50`,
+/// `15.06.2025`.
+pub(super) fn is_local_value(text: &str) -> bool {
+    let is_number = || matches!(infer_type(text, Some(DECIMAL_COMMA)), DataType::Int64 | DataType::Float64);
+    point_time(text).is_some() || is_number()
+}
+
 /// The declared type that reads a time such as `15.06.2025 17:30`.
 fn point_time(text: &str) -> Option<&'static str> {
     let (date, time) = text.split_once(' ').map_or((text, None), |(date, time)| (date, Some(time)));

@@ -69,13 +69,15 @@ fn the_advice_of_doctor_reads_a_broken_file() {
     let titled = [("Ann", 3), ("Bob", 4), ("Cyd", 5)];
     let ragged = json!([{"a": 1, "b": 2, "c": 3}, {"a": 4, "b": 5, "c": null}]);
     let of_years = json!([{"site": "Ulm", "2023": 1, "2024": null}, {"site": "Rome", "2023": 2, "2024": 3}]);
-    let cases: [(&[u8], &str, Value); 13] = [
+    let booked = json!([{"day": "01.02.2025", "sum": "-1,50"}, {"day": "02.02.2025", "sum": "-2,84"},
+                        {"day": "03.02.2025", "sum": "-2,84"}]);
+    let cases: [(&[u8], &str, Value); 16] = [
         (b"a,b\n1,\"x\" y\n2,\"p, q\"\n", "quotes: lenient", pairs([(1, "x y"), (2, "p, q")])),
         (b"a,b\n1,\"x \\\"y\\\" z\"\n2,\"p, q\"\n", "escape: '\\'", pairs([(1, "x \"y\" z"), (2, "p, q")])),
         (b"a,b\n1,5\" pipe\n2,\"open\n3,c\n", "quotes: none", pairs([(1, "5\" pipe"), (2, "\"open"), (3, "c")])),
         (b"a,b\n1,\"x\n2,\"y\n3,z\n", "quotes: none", pairs([(1, "\"x"), (2, "\"y"), (3, "z")])),
         (b"a, b\n1, \"x, y\"\n2, z\n", "skip_blanks: true", pairs([(1, "x, y"), (2, "z")])),
-        (b"a,b,c\n1,2,3\n4,5\n", "ragged: fill", ragged),
+        (b"a,b,c\n1,2,3\n4,5\n", "ragged: fill", ragged.clone()),
         (b"site,2023,2024\nUlm,1\nRome,2,3\n", "ragged: fill", of_years),
         (b"a,b\n1,2\n3,4,\n", "ragged: trim", pairs([(1, 2), (3, 4)])),
         (b"Export of 2026\na;b\nAnn;3\nBob;4\nCyd;5\n", "skip: 1", pairs(titled)),
@@ -83,6 +85,9 @@ fn the_advice_of_doctor_reads_a_broken_file() {
         (b"Export\nCreated;15.06.\n\na;b\nAnn;3\nBob;4\nCyd;5\n", "skip: 3", pairs(titled)),
         (b"Export;\nCreated;15.06.\n;\na;b\nAnn;3\nBob;4\nCyd;5\n", "skip: 3", pairs(titled)),
         (b"sep=;\nExport of 2026;\n;\na;b\nAnn;3\nBob;4\nCyd;5\n", "skip: 3", pairs(titled)),
+        (b"Export\n\nday;sum\n01.02.2025;-1,50\n02.02.2025;-2,84\n03.02.2025;-2,84\n", "skip: 2", booked.clone()),
+        (b"Export, x\nday;sum\n01.02.2025;-1,50\n02.02.2025;-2,84\n03.02.2025;-2,84\n", "skip: 1", booked),
+        (b"Export;x\na;b;c\n1;2;3\n4;5;\n", "skip: 1", ragged),
     ];
     for (file, option, expected) in cases {
         let configured = folder("broken.csv", file, "");

@@ -19,7 +19,7 @@ use super::super::encoding::TextEncoding;
 use super::super::file_kind::Compression;
 use super::super::limits::FileLimits;
 use super::super::names::column_names;
-use super::super::ragged_rows::{Preamble, count_lines_before_header, detect_preamble};
+use super::super::ragged_rows::{count_lines_before_header, detect_preamble};
 use super::super::table_options::{CsvDialect, TextTableOptions, suggest_yaml};
 use super::super::text_reader::{ReadBudget, TextDecoding, open_text, read_beginning, read_error_reason};
 use super::type_inference::ColumnTypes;
@@ -163,16 +163,22 @@ impl CsvFile<'_> {
         if options.skip.is_none()
             && options.comment.is_none()
             && options.ragged.is_none()
-            && let Some(Preamble { lines, is_padded }) = detect_preamble(&text, dialect.characters, &candidates)
-            && !(is_padded && options.has_header.is_some())
+            && let Some(preamble) = detect_preamble(&text, dialect.characters, &candidates)
+            && !(preamble.is_padded && options.has_header.is_some())
         {
-            let lines = decoding.skip_lines + lines;
-            let option = line(&format!("skip: {lines}"));
-            let reason = format!("the table starts after line {lines}; to skip the lines before it, write {option}");
-            return Err(match is_padded {
-                true => format!("{reason}; if line 1 has the names of the columns, write {}", line("header: true")),
-                false => reason,
-            });
+            let lines = decoding.skip_lines + preamble.lines;
+            let option = format!("skip: {lines}");
+            let skip = line(&option);
+            let mut reason = format!("the table starts after line {lines}; to skip the lines before it, write {skip}");
+            if preamble.is_padded {
+                reason += &format!("; if line 1 has the names of the columns, write {}", line("header: true"));
+            }
+            if preamble.may_lack_header && options.has_header.is_none() {
+                let first = lines + 1;
+                let headless = line(&format!("{option}, header: false"));
+                reason += &format!("; if line {first} has no names of columns, write {headless}");
+            }
+            return Err(reason);
         }
         Ok(CsvBeginning { dialect, text })
     }
