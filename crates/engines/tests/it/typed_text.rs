@@ -63,6 +63,25 @@ async fn points_in_files_with_dates_of_decimal_commas_are_not_taken_for_decimal_
     assert_eq!(node.rows("SELECT max(day), sum(amount) FROM t").await, "2025-06-16|1241");
 }
 
+/// Signs, units and other texts are beside most numbers that people write.
+#[tokio::test]
+async fn one_value_of_any_column_shows_how_numbers_are_written() {
+    let values = ["+12,50", "12,50 €", "12,5%", "1 234,50", "1.234,50-", "2,50", "11.050.007"];
+    let folder = Folder::with(&[("points.csv", "id;sum;pieces\n1;k.A.;1.000\n2;12.50 €;2.500\n")]);
+    for (position, value) in values.iter().enumerate() {
+        folder.write(&format!("t{position}.csv"), format!("id;sum;pieces\n1;k.A.;1.000\n2;{value};2.500\n"));
+    }
+    let node = folder.database();
+    for (position, value) in values.iter().enumerate() {
+        let columns = node.columns(&format!("t{position}")).await.unwrap();
+        assert_eq!(columns, "id bigint, sum text, pieces text", "{value}");
+    }
+    assert_eq!(node.columns("points").await.unwrap(), "id bigint, sum text, pieces double");
+    let options = TextTableOptions { numbers: Some(GERMAN), ..TextTableOptions::default() };
+    let node = open_with_options(vec![folder.path()], &[("t0", options)]);
+    assert_eq!(node.rows("SELECT sum(pieces) FROM t0").await, "3500");
+}
+
 #[tokio::test]
 async fn numbers_have_one_meaning_in_all_files_of_a_table() {
     let folder = Folder::with(&[

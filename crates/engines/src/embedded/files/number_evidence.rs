@@ -1,16 +1,16 @@
 //! Which separators the numbers of a text file have, from the values of its columns; and dates with points.
 //!
 //! Programs write `1234.5`, people also `1.234,5` or `1,234.5`. Only the configuration decides what a number means. Without it,
-//! such columns are text, with a note that has the option. If one column of a table has decimal commas, or dates such as
-//! `15.06.2025` in files without commas between values, a point in the values of another one (`1.000`) may be between
-//! thousands, so that they are text, too.
+//! such columns are text, with a note that has the option. If a value of a table has a decimal comma or points between thousands,
+//! whatever else its column has, or if a column has dates such as `15.06.2025` in files without commas between values, a point in
+//! the values of another column (`1.000`) may be between thousands, so that they are text, too.
 
 use std::collections::BTreeMap;
 
 use chrono::NaiveDate;
 use datafusion::arrow::datatypes::DataType;
 
-use super::number_format::NumberFormat;
+use super::number_format::{NumberFormat, NumberNotation, find_notation};
 use super::text_value::{infer_type, type_reason};
 
 const DECIMAL_COMMA: NumberFormat = NumberFormat { decimal: ',', thousands: Some('.') };
@@ -26,6 +26,10 @@ pub(crate) struct NumberEvidence {
     fits_grouping_comma: bool,
     has_comma: bool,
     has_point: bool,
+    /// Whether one of them has a decimal comma. There may be other texts, and signs or units: `12,50 €`.
+    has_decimal_comma: bool,
+    /// Whether one of them has points between thousands, in the same way: `11.050.007`.
+    has_grouping_points: bool,
     /// Whether all are times in one form with points.
     fits_point_time: bool,
     /// The type with the form that those have.
@@ -47,13 +51,16 @@ struct Example {
 
 impl Default for NumberEvidence {
     fn default() -> Self {
-        let (has_comma, has_point, point_time, example, is_declared) = Default::default();
+        let (has_comma, has_point, has_decimal_comma, has_grouping_points) = Default::default();
+        let (point_time, example, is_declared) = Default::default();
         let (fits_decimal_comma, fits_grouping_comma, fits_point_time) = (true, true, true);
         Self {
             fits_decimal_comma,
             fits_grouping_comma,
             has_comma,
             has_point,
+            has_decimal_comma,
+            has_grouping_points,
             fits_point_time,
             point_time,
             example,
@@ -81,13 +88,14 @@ impl NumberEvidence {
         evidence.at_location(location)
     }
 
-    /// Whether further values may change something.
+    /// Whether further values may change something else than the notation.
     pub(crate) fn is_open(&self) -> bool {
         self.fits_decimal_comma || self.fits_grouping_comma || self.fits_point_time
     }
 
     /// Adds a value of this line, 0 if it is not known. `plain` is its type without a number format.
     pub(crate) fn learn(&mut self, value: &str, plain: &DataType, line: u64) {
+        self.learn_notation(value);
         if !self.is_open() {
             return;
         }
@@ -110,6 +118,15 @@ impl NumberEvidence {
         }
         self.has_comma |= has_comma;
         self.has_point |= has_point;
+    }
+
+    /// Adds the notation of a value of a column that may have other texts.
+    pub(crate) fn learn_notation(&mut self, value: &str) {
+        match find_notation(value) {
+            Some(NumberNotation::DecimalComma) => self.has_decimal_comma = true,
+            Some(NumberNotation::GroupingPoints) => self.has_grouping_points = true,
+            None => {}
+        }
     }
 
     /// Of values in the file, or the sheet, at `location`.
@@ -138,6 +155,8 @@ impl NumberEvidence {
         }
         self.has_comma |= other.has_comma;
         self.has_point |= other.has_point;
+        self.has_decimal_comma |= other.has_decimal_comma;
+        self.has_grouping_points |= other.has_grouping_points;
         self.is_declared |= other.is_declared;
     }
 
@@ -158,10 +177,10 @@ impl NumberEvidence {
 }
 
 /// Whether `text` is a number or a time as people write them, which is text unless the configuration declares it: `-1,50`,
-/// `15.06.2025`.
+/// `12,50 €`, `15.06.2025`.
 pub(super) fn is_local_value(text: &str) -> bool {
     let is_number = || matches!(infer_type(text, Some(DECIMAL_COMMA)), DataType::Int64 | DataType::Float64);
-    point_time(text).is_some() || is_number()
+    point_time(text).is_some() || find_notation(text).is_some() || is_number()
 }
 
 /// The declared type that reads a time such as `15.06.2025 17:30`.
@@ -240,7 +259,7 @@ pub(crate) fn review_separators(
 
 /// What is known of the numbers of a table.
 struct Review {
-    /// Whether commas are decimal, from any column.
+    /// Whether commas are decimal, from any value.
     has_decimal_comma: bool,
     has_grouping_comma: bool,
     /// Whether a number has a point that cannot be between thousands.
@@ -258,9 +277,12 @@ impl Review {
         let any = |separators| columns.iter().any(|column| column.is(separators));
         let has_decimal_point =
             columns.iter().any(|column| column.data_type == DataType::Float64 && !column.evidence.fits_decimal_comma);
+        let has_notation =
+            |column: &ReviewedColumn<'_>| column.evidence.has_decimal_comma || column.evidence.has_grouping_points;
         let has_point_time = columns.iter().any(|column| column.evidence.point_time.is_some());
         Self {
             has_decimal_comma: any(Separators::DecimalComma)
+                || columns.iter().any(has_notation)
                 || numbers.is_some_and(|declared| declared.decimal == ',')
                 || has_point_time && !has_comma_delimiter && !has_decimal_point && !any(Separators::GroupingComma),
             has_grouping_comma: any(Separators::GroupingComma),
@@ -308,7 +330,10 @@ impl Review {
                 false => "decimal: \",\", thousands: \".\"".to_owned(),
             };
             let point = of_column("number", DECIMAL_POINT);
-            format!("if points are between thousands, {}; if they are decimal, {point}", write(&whole))
+            match column.evidence.has_grouping_points {
+                true => format!("for points between thousands, {}", write(&whole)),
+                false => format!("if points are between thousands, {}; if they are decimal, {point}", write(&whole)),
+            }
         } else if is_any && !is_other_changed {
             format!("if commas are between thousands, {}; if they are decimal, {decimal}", write(&grouping))
         } else if is_any || column.is(Separators::GroupingComma) {
@@ -396,6 +421,21 @@ mod tests {
                           thousands: \".\"}}; if they are decimal, columns: {\"a\": 'number 1234.5'}";
             assert!(notes[&0].ends_with(advice) && notes.len() == 2, "{notes:?}");
         }
+        // The evidence may be beside other texts, and have signs and units.
+        for evidence in
+            [&["2,50", "k.A."][..], &["+12,50", "-2,50"], &["12,50 €"], &["x", "1.234,50-"], &["11.050.007"]]
+        {
+            let (types, notes) = review(&[thousands, evidence], None);
+            assert_eq!(types, [DataType::Utf8, DataType::Utf8], "{evidence:?}");
+            assert!(notes[&0].contains("; if points are between thousands, write "), "{notes:?}");
+        }
+        for other in ["1,234", "1.2.3", "192.168.178.100", "costs 2,50"] {
+            assert_eq!(review(&[thousands, &[other, "x"]], None).0[0], DataType::Float64, "{other}");
+        }
+        let found = review(&[&["11.050.007"]], None).1;
+        assert!(
+            found[&0].contains("; for points between thousands, write ") && found[&0].ends_with("thousands: \".\"}}")
+        );
         let (types, _) = review(&[&["0.25"], &["12,5"]], None);
         assert_eq!(types, [DataType::Float64, DataType::Utf8]);
         // A number with a point is stronger than dates.

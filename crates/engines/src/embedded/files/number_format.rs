@@ -63,6 +63,57 @@ impl NumberFormat {
     }
 }
 
+/// What a value shows of the numbers of its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NumberNotation {
+    /// `12,50`
+    DecimalComma,
+    /// `11.050.007`
+    GroupingPoints,
+}
+
+/// Beyond it, a text is no number with its unit.
+const NUMBER_BYTES_MAX: usize = 40;
+/// The number of characters of a sign or a unit: `EUR`, `km/h`.
+const UNIT_CHARACTERS_MAX: usize = 4;
+/// What may be between thousands if the decimal separator is a comma.
+const GROUP_SEPARATORS: [char; 5] = ['.', ' ', '\u{a0}', '\u{202f}', '\''];
+
+/// The notation of the number in `value`, beside which a sign or a unit may be: `+12,50`, `12,50 €`. `None` for other texts, and
+/// for what programs write or may mean otherwise: `1,234`, `1.000`.
+pub(crate) fn find_notation(value: &str) -> Option<NumberNotation> {
+    if value.len() > NUMBER_BYTES_MAX || !value.contains([',', '.']) {
+        return None;
+    }
+    let is_digit = |character: char| character.is_ascii_digit();
+    let (begin, end) = (value.find(is_digit)?, value.rfind(is_digit)? + 1);
+    let is_unit = |text: &str| text.trim().chars().count() <= UNIT_CHARACTERS_MAX;
+    let number = value.get(begin..end).filter(|_| is_unit(&value[..begin]) && is_unit(&value[end..]))?;
+    let (whole, fraction) = number.split_once(',').map_or((number, None), |(whole, rest)| (whole, Some(rest)));
+    let is_digits = |text: &str| !text.is_empty() && text.chars().all(is_digit);
+    let separator = whole.chars().find(|character| GROUP_SEPARATORS.contains(character));
+    let groups: Vec<&str> = separator.map_or_else(|| vec![whole], |separator| whole.split(separator).collect());
+    let is_grouped = groups.iter().skip(1).all(|group| group.len() == 3)
+        && (separator.is_none() || whole.find(GROUP_SEPARATORS).is_some_and(|length| length <= 3));
+    if !is_grouped || !groups.iter().all(|group| is_digits(group)) {
+        return None;
+    }
+    let is_code = whole.starts_with('0');
+    let is_byte = |group: &&str| group.parse::<u8>().is_ok();
+    match fraction {
+        Some(fraction) => {
+            let is_decimal = separator.is_some() || is_code || whole.len() > 3 || fraction.len() != 3;
+            (is_decimal && is_digits(fraction)).then_some(NumberNotation::DecimalComma)
+        }
+        // Four bytes are the address of a machine.
+        None => (separator == Some('.')
+            && groups.len() > 2
+            && !is_code
+            && !(groups.len() == 4 && groups.iter().all(is_byte)))
+        .then_some(NumberNotation::GroupingPoints),
+    }
+}
+
 /// The separator that `text` begins with, and what follows it.
 fn split_separator(text: &str) -> Option<(char, &str)> {
     let separator = text.chars().next().filter(|first| !first.is_alphanumeric() && !matches!(first, '-' | '+'))?;
@@ -98,6 +149,55 @@ mod tests {
         assert_eq!(swiss.normalize("1'234.5").as_deref(), Some("1234.5"));
         let plain = NumberFormat { decimal: ',', thousands: None };
         assert_eq!(plain.normalize("1.234"), None);
+    }
+
+    #[test]
+    fn a_value_with_a_sign_or_a_unit_has_a_notation() {
+        for value in [
+            "12,5",
+            "+12,50",
+            "-2,50",
+            "12,50 €",
+            "€ 12,50",
+            "12,50\u{a0}EUR",
+            "12,5%",
+            "1 234,50",
+            "1.234,50-",
+            "1.234,567",
+            "1'234,5",
+            "0,125",
+            "1234,567",
+            "(12,50)",
+        ] {
+            assert_eq!(find_notation(value), Some(NumberNotation::DecimalComma), "{value}");
+        }
+        for value in ["11.050.007", "-1.234.567 EUR", "1.234.567.890"] {
+            assert_eq!(find_notation(value), Some(NumberNotation::GroupingPoints), "{value}");
+        }
+        for value in [
+            "",
+            "k.A.",
+            ",5",
+            "5,",
+            "1,234",
+            "1,234.5",
+            "1,234,567",
+            "3,7,9",
+            "1.000",
+            "12.5",
+            "1.2.3",
+            "15.06.2025",
+            "192.168.178.100",
+            "012.345.678",
+            "5, 2025",
+            "a, b",
+            "costs 12,50",
+            "12,50 pieces",
+            "1234.567,5",
+            "1.23,5",
+        ] {
+            assert_eq!(find_notation(value), None, "{value}");
+        }
     }
 
     #[test]

@@ -52,14 +52,16 @@ impl ColumnTypes {
         let (Some(data_type), Some(evidence)) = (self.types.get_mut(position), self.evidence.get_mut(position)) else {
             return;
         };
-        if value.is_empty() || *data_type == DataType::Utf8 && !evidence.is_open() {
+        if value.is_empty() {
+        } else if *data_type == DataType::Utf8 && !evidence.is_open() {
+            evidence.learn_notation(value);
         } else if self.accepts_null_markers && is_null_marker(value) {
             self.null_marker_columns.insert(position);
         } else {
             let mut found = infer_type(value, self.numbers);
             match self.numbers {
                 Some(_) if evidence.is_open() => evidence.learn(value, &infer_type(value, None), line),
-                Some(_) => {}
+                Some(_) => evidence.learn_notation(value),
                 None => evidence.learn(value, &found, line),
             }
             if *data_type == DataType::Utf8 {

@@ -303,9 +303,6 @@ pub(in super::super) fn number_notes(
             if options.null.is_some() || !is_null_marker(text) {
                 evidence.learn(text, &infer_type(text, None), 0);
             }
-            if !evidence.is_open() {
-                break;
-            }
         }
         let evidence = evidence.at_location(&location);
         let is_declared = options.columns.contains_key(field.name());
