@@ -194,9 +194,35 @@ async fn options_apply_to_the_table_that_is_called_so() {
     let node = open_with_options(vec![folder.path()], &[("twice_csv", options.clone())]);
     assert_eq!(node.rows("SELECT note FROM twice_csv").await, "null");
     let node = open_with_options(vec![folder.path()], &[("twice", options)]);
-    let contested =
-        "several files have the name \"twice\"; to mean one of them, write its key: \"twice.csv\", \"twice.tsv\"";
+    let contested = "several files have the name \"twice\", and its options apply to each of them; to mean one of them, \
+                     write its key: \"twice.csv\", \"twice.tsv\"";
     assert_eq!(node.database.table_option_problems().await.unwrap(), [contested]);
+}
+
+/// Its key would else mean the other files, too.
+#[tokio::test]
+async fn advice_about_one_of_several_files_with_a_name_is_for_this_one() {
+    let titled = "Export\n\na;b\nAnn;3\nBob;4\n";
+    let folder = Folder::with(&[
+        ("alone.csv", titled),
+        ("sales.csv", titled),
+        ("sales.json", "{\"a\":1}\n"),
+        ("events/1.csv", "day;kw\n15.06.2025;1\n"),
+        ("events/2.csv", "day;kw\n16.06.2025;2\n"),
+        ("events.json", "{\"a\":1}\n"),
+    ]);
+    let node = folder.database();
+    let tables = node.tables().await;
+    for advice in ["tables: {alone: {skip: 2}}", "tables: {\"sales.csv\": {skip: 2}}"] {
+        assert!(tables.contains(advice), "{tables}");
+    }
+    let notes = node.database.column_notes().await.unwrap();
+    let option = "tables: {events_folder: {columns: {\"day\": 'date DD.MM.YYYY'}}}";
+    assert!(matches!(notes.as_slice(), [note] if note.ends_with(option)), "{notes:?}");
+    let skip = TextTableOptions { skip: Some(2), ..TextTableOptions::default() };
+    let node = open_with_options(vec![folder.path()], &[("sales.csv", skip)]);
+    assert_eq!(node.rows("SELECT b FROM sales_csv").await, "3\n4");
+    assert_eq!(node.database.table_option_problems().await.unwrap(), [""; 0]);
 }
 
 #[tokio::test]

@@ -13,14 +13,14 @@ use super::files_object_store::{FilesObjectStore, PinnedFile};
 use super::layout::{CandidateOrigin, Layout, LayoutProblem, Partitions, TableCandidate};
 use super::limits::FileLimits;
 use super::log_table::{LogDialect, build_log_table, describe_log, is_unrecognized, suggested_options};
-use super::names::{NameRequest, assign_names};
+use super::names::{NameRequest, assign_names, to_sql_name};
 use super::path_sandbox::PathSandbox;
 use super::probe::{ContentFormat, FileProfile};
 use super::skipped_files::SkippedFiles;
 use super::table::{ColumnCorrections, FileTable};
 use super::table_builder::{ProbedFile, build_table, to_location};
 use super::table_descriptions::{build_catalog, describe_odd_columns, with_comment};
-use super::table_options::TableDeclarations;
+use super::table_options::{TableDeclarations, suggest_for_request};
 use super::walk::{DataFile, FolderLink};
 
 pub(crate) type ProbeResult = Result<Arc<FileProfile>, String>;
@@ -162,6 +162,8 @@ impl FileSnapshotBuilder {
         let names = assign_names(&all.iter().map(|(request, ..)| request).collect::<Vec<_>>());
         for (name, (request, table, found)) in names.into_iter().zip(all) {
             stable_names.insert(name.clone(), request.stable_names());
+            let is_contested = name != request.name && name != to_sql_name(&request.name);
+            let table = if is_contested { with_exact_keys(table, &request) } else { table };
             folders.extend(request.folder.map(|folder| (folder, name.clone())));
             let table = table.map(|mut table| {
                 table.name.clone_from(&name);
@@ -341,6 +343,13 @@ impl FileSnapshotBuilder {
         }
         (readable, unreadable)
     }
+}
+
+/// The table, or its error, with advice about it alone.
+fn with_exact_keys(table: Result<FileTable, String>, request: &NameRequest) -> Result<FileTable, String> {
+    let mut table = table.map_err(|reason| suggest_for_request(&reason, request))?;
+    table.type_notes.values_mut().for_each(|note| *note = suggest_for_request(note, request));
+    Ok(table)
 }
 
 /// At most `max` files of the candidate, evenly spread, including the first and the last.

@@ -42,8 +42,13 @@ pub(super) fn suggested_key(location: &str) -> String {
     }
 }
 
+/// The key that means only the file at `location`, or the log that it belongs to.
+pub(super) fn exact_key(location: &str, is_log: bool) -> String {
+    if is_log { log_path_key(location) } else { path_key(location) }
+}
+
 /// The path as a key. It is no name of a table: one without `/` and without an extension begins with `./`.
-pub(super) fn path_key(location: &str) -> String {
+fn path_key(location: &str) -> String {
     if location.contains(['/', '.']) { location.to_owned() } else { format!("./{location}") }
 }
 
@@ -59,7 +64,7 @@ pub(super) fn log_name(location: &str) -> String {
 }
 
 /// The path of the file that is written, of the log that the file at `location` belongs to, as a key.
-pub(super) fn log_path_key(location: &str) -> String {
+fn log_path_key(location: &str) -> String {
     let (folder, file_name) = split_folder(location);
     path_key(&format!("{folder}{}", log_base_name(file_name)))
 }

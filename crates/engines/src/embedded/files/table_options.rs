@@ -12,13 +12,12 @@ use super::encoding::TextEncoding;
 use super::file_kind::{Compression, FileKind, NamedFormat, declared_log_kind, parse_file_name};
 use super::limits::FileLimits;
 use super::log_options::LogTableOptions;
+use super::names::NameRequest;
 use super::number_format::NumberFormat;
 use super::probe::SuggestedOptions;
 use super::ragged_rows::RaggedRows;
 use super::table_builder::COMPRESSION_RATIO;
-use super::table_keys::{
-    KeyKind, is_sql_name, keys_of_file, log_name, log_path_key, path_key, sheet_key, suggested_key,
-};
+use super::table_keys::{KeyKind, exact_key, is_sql_name, keys_of_file, log_name, sheet_key, suggested_key};
 use super::text_reader::TextDecoding;
 
 /// The declared options of a table of CSV files or sheets. Everything that is not declared is detected.
@@ -173,6 +172,14 @@ impl TableDeclarations {
             files.iter().flat_map(|(location, _)| [suggested_key(location), log_name(location)]).collect();
         let unused = self.0.iter().filter(|(name, _)| !used.contains(name));
         let reason = |(name, options): (&String, &Arc<TextTableOptions>)| {
+            let longer = longer_keys(name, files);
+            if !longer.is_empty() {
+                let keys = list_keys(&longer);
+                return format!(
+                    "there is no table {name:?} yet, so its options have no effect; to mean files below a folder, write \
+                     {keys}"
+                );
+            }
             if let Some(near) = misspelled_name(name, names.iter().map(String::as_str)) {
                 return format!("there is no table {name:?}; did you mean {near:?}?");
             }
@@ -190,13 +197,16 @@ impl TableDeclarations {
 
     /// The keys that are the name of several files, with the keys that mean one of them.
     fn contested(&self, files: &[(&str, NamedFormat)]) -> Vec<String> {
-        let (mut by_name, mut folders) = (BTreeMap::<&String, BTreeSet<String>>::new(), BTreeSet::new());
+        let mut by_name = BTreeMap::<&String, BTreeSet<String>>::new();
+        let (mut folders, mut workbooks) = (BTreeSet::new(), BTreeSet::new());
         for (location, format) in files {
             let is_log = *format == NamedFormat::Log;
             match self.find(location, is_log) {
                 Some((KeyKind::Table, name, _)) => {
-                    let path = if is_log { log_path_key(location) } else { path_key(location) };
-                    by_name.entry(name).or_default().insert(path);
+                    by_name.entry(name).or_default().insert(exact_key(location, is_log));
+                    if format.is_workbook() {
+                        workbooks.insert(name);
+                    }
                 }
                 Some((KeyKind::Folder, name, _)) => {
                     folders.insert(name);
@@ -208,9 +218,17 @@ impl TableDeclarations {
             if folders.contains(name) {
                 keys.insert(format!("{name}_folder"));
             }
-            let listed = || keys.iter().map(|key| format!("{key:?}")).collect::<Vec<_>>().join(", ");
-            let reason =
-                || format!("several files have the name {name:?}; to mean one of them, write its key: {}", listed());
+            let except = match workbooks.contains(name) {
+                true => ", but to a workbook only if it has one sheet with cells",
+                false => "",
+            };
+            let reason = || {
+                let keys = list_keys(&keys);
+                format!(
+                    "several files have the name {name:?}, and its options apply to each of them{except}; to mean one of \
+                     them, write its key: {keys}"
+                )
+            };
             (keys.len() > 1).then(reason)
         };
         by_name.into_iter().filter_map(problem).collect()
@@ -296,6 +314,30 @@ impl TableDeclarations {
     }
 }
 
+/// The keys that end with `name` below a folder: of files, or of folders.
+fn longer_keys(name: &str, files: &[(&str, NamedFormat)]) -> BTreeSet<String> {
+    let is_longer = |(kind, key): &(KeyKind, String)| {
+        let separator = if *kind == KeyKind::Path { '/' } else { '.' };
+        key.strip_suffix(name).is_some_and(|folder| folder.ends_with(separator))
+    };
+    let of_file = |(location, format): &(&str, NamedFormat)| {
+        let is_log = *format == NamedFormat::Log;
+        let (kind, key) = keys_of_file(location, is_log).find(is_longer)?;
+        Some(if kind == KeyKind::Folder { key } else { exact_key(location, is_log) })
+    };
+    files.iter().filter_map(of_file).collect()
+}
+
+/// The number of keys that a message lists.
+const LISTED_KEYS_MAX: usize = 10;
+
+fn list_keys(keys: &BTreeSet<String>) -> String {
+    let listed: Vec<String> = keys.iter().take(LISTED_KEYS_MAX).map(|key| format!("{key:?}")).collect();
+    let more = keys.len() - listed.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", listed.join(", "))
+}
+
 /// Where the configuration declares `option` for the table of the file at `location`.
 pub(crate) fn suggest_yaml(location: &str, option: &str) -> String {
     suggest_table_yaml(&suggested_key(location), option)
@@ -309,6 +351,16 @@ pub(super) fn suggest_for_table(text: &str, location: &str, table: &str) -> Stri
         true => text.replace(&declaration_of(&file), &declaration_of(table)),
         false => text.to_owned(),
     }
+}
+
+/// `text` with its suggestions for the table of `request` made with a key that means no other table. Several request its name.
+pub(super) fn suggest_for_request(text: &str, request: &NameRequest) -> String {
+    let NameRequest { name, suffix, location, .. } = request;
+    let (key, exact) = match suffix.as_str() {
+        "folder" => (name.clone(), format!("{name}_folder")),
+        suffix => (suggested_key(location), exact_key(location, suffix == "log")),
+    };
+    text.replace(&declaration_of(&key), &declaration_of(&exact))
 }
 
 fn suggest_table_yaml(name: &str, option: &str) -> String {
@@ -387,10 +439,23 @@ mod tests {
         assert_eq!(problems(&["a", "a.b"], &["a.xlsx"]), unused);
         assert_eq!(problems(&["a_b", "c_csv"], &["a.xlsx", "c.csv", "c.json", "2~d/c.csv"]).len(), 1);
         let contested = [
-            "several files have the name \"a\"; to mean one of them, write its key: \"1~d/a.csv\", \"2~e/a.csv.gz\", \
-             \"a_folder\"",
+            "several files have the name \"a\", and its options apply to each of them; to mean one of them, write its \
+             key: \"1~d/a.csv\", \"2~e/a.csv.gz\", \"a_folder\"",
         ];
         assert_eq!(problems(&["a"], &["1~d/a.csv", "2~e/a.csv.gz", "2~e/a/x.csv"]), contested);
+        let of_workbook = problems(&["a"], &["a.csv", "a.xlsx"]);
+        let except =
+            "apply to each of them, but to a workbook only if it has one sheet with cells; to mean one of them";
+        assert!(matches!(of_workbook.as_slice(), [problem] if problem.contains(except)), "{of_workbook:?}");
+        for (key, end) in [
+            ("a", "write \"n/a.csv\", \"s/2024/a.log\""),
+            ("a.csv", "write \"n/a.csv\""),
+            ("2024", "write \"s.2024\""),
+            ("csv", "so its options have no effect"),
+        ] {
+            let found = problems(&[key], &["n/a.csv", "s/2024/a.log", "s/2024/a.log.1", "s/2024/b.csv"]);
+            assert!(matches!(found.as_slice(), [problem] if problem.ends_with(end)), "{key}: {found:?}");
+        }
         assert_eq!(problems(&["app"], &["app.log", "app.log.1", "app-20240101.log"]), [""; 0]);
         assert_eq!(problems(&["1~d/a.csv", "a_folder"], &["1~d/a.csv", "2~e/a.csv.gz", "2~e/a/x.csv"]), [""; 0]);
     }
