@@ -7,9 +7,11 @@ const MASK: &str = "***";
 /// Ends of the names of settings with a password, in connection strings of any driver.
 const SECRET_NAMES: [&str; 3] = ["password", "passwd", "pwd"];
 
-/// `text` with the passwords of URLs and connection strings masked: `postgres://ann:***@db/shop`, `password=***`.
+/// `text` with the passwords of URLs and connection strings masked: `postgres://ann:***@db/shop`, `ann:***@db`,
+/// `password=***`.
 pub(crate) fn mask_secrets(text: &str) -> Cow<'_, str> {
     let mut secrets = passwords_of_urls(text);
+    secrets.extend(passwords_without_scheme(text));
     secrets.extend(values_of_settings(text));
     secrets.sort_by_key(|secret| secret.start);
     if secrets.is_empty() {
@@ -45,6 +47,32 @@ fn passwords_of_urls(text: &str) -> Vec<Range<usize>> {
         if user < at {
             passwords.push(start + user..start + at);
         }
+    }
+    passwords
+}
+
+/// Whether `text` contains `USER:PASSWORD@HOST`, such as a URL whose scheme is forgotten.
+pub(crate) fn has_user_and_password(text: &str) -> bool {
+    !passwords_without_scheme(text).is_empty()
+}
+
+/// The passwords between `USER:` and the last `@` of each word.
+fn passwords_without_scheme(text: &str) -> Vec<Range<usize>> {
+    let mut passwords = Vec::new();
+    let mut start = 0;
+    for word in text.split_inclusive(char::is_whitespace) {
+        let is_user = |last: char| last.is_alphanumeric() || "_-.%".contains(last);
+        // After `::` is a type of SQL, and after `:/` what `passwords_of_urls` finds.
+        let is_password = |first: char| !":/@".contains(first);
+        let colon = word
+            .match_indices(':')
+            .map(|(colon, _)| colon)
+            .find(|colon| word[..*colon].ends_with(is_user) && word[colon + 1..].starts_with(is_password));
+        let at = word.rfind('@').filter(|at| word[at + 1..].starts_with(|c: char| c.is_alphanumeric() || c == '['));
+        if let Some((colon, at)) = colon.zip(at).filter(|(colon, at)| colon < at) {
+            passwords.push(start + colon + 1..start + at);
+        }
+        start += word.len();
     }
     passwords
 }
@@ -110,7 +138,9 @@ mod tests {
         for (text, masked) in [
             ("cannot open postgres://ann:s3cret@db/shop: gone", "cannot open postgres://ann:***@db/shop: gone"),
             ("'postgresql+asyncpg://ann:s3@cr/et@h/shop'", "'postgresql+asyncpg://ann:***@h/shop'"),
-            ("/tmp/jdbc:postgresql:/ann:s3cret@db", "/tmp/jdbc:postgresql:/ann:***@db"),
+            ("/tmp/jdbc:postgresql:/ann:s3cret@db", "/tmp/jdbc:***@db"),
+            ("cannot open ann:s3@cr:/et@db:5432/shop: gone", "cannot open ann:***@db:5432/shop: gone"),
+            ("'crm=postgres//ann:s3cret@[::1]/shop' is no path", "'crm=postgres//ann:***@[::1]/shop' is no path"),
             (
                 "jdbc:postgresql://db/shop?user=ann&password=s3cret&ssl=true",
                 "jdbc:postgresql://db/shop?user=ann&password=***&ssl=true",
@@ -137,6 +167,7 @@ mod tests {
             "a=b, password: put it into PGPASSWORD or .pgpass",
             "password=",
             "ann@example.com at 12:30",
+            "git@example.com:shop/data and select tags::text@>'{}'",
         ] {
             assert!(matches!(mask_secrets(text), Cow::Borrowed(_)), "{text}");
         }

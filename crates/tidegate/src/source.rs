@@ -14,7 +14,7 @@ use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
-use crate::argument_secrets::mask_secrets;
+use crate::argument_secrets::{has_user_and_password, mask_secrets};
 use crate::command_error::CommandError;
 
 /// Name of a database without a name whose path has no name either (`/`).
@@ -159,6 +159,11 @@ impl DatabaseSource {
 pub(crate) fn check_path(text: &str) -> Result<(), String> {
     let is_scheme =
         |scheme: &str| !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c));
+    let is_path = || {
+        // Text before `=` may be a name.
+        let location = text.split_once('=').map_or(text, |(_, location)| location);
+        location.starts_with(['.', '/']) || Path::new(location).exists()
+    };
     let scheme = text.split_once("://").map(|(scheme, _)| scheme).filter(|scheme| is_scheme(scheme));
     match scheme.map(str::to_ascii_lowercase).as_deref() {
         _ if Path::new(text).exists() => Ok(()),
@@ -169,6 +174,11 @@ pub(crate) fn check_path(text: &str) -> Result<(), String> {
         None if text.contains([';', '&', ' ']) && matches!(mask_secrets(text), Cow::Owned(_)) => Err(
             "it is a connection string of another driver; write it as postgres://USER@HOST:PORT/DATABASE, and put the \
              password into PGPASSWORD or .pgpass"
+                .to_owned(),
+        ),
+        None if has_user_and_password(text) && !is_path() => Err(
+            "a connection string begins with postgresql://, such as postgresql://USER@HOST:PORT/DATABASE; a path with \
+             such a name begins with ./"
                 .to_owned(),
         ),
         None => Ok(()),
@@ -285,6 +295,13 @@ mod tests {
             ["mysql://ann:secret@db/shop", "Server=db;Password=secret", "sqlite:///app.db", "a=file:///tmp/a.csv"]
         {
             assert!(!DatabaseSource::parse(text).unwrap_err().contains("secret"), "{text}");
+        }
+        for text in ["ann:secret@db:5432/shop", "shop=ann:secret@db/shop", "postgresql//ann:secret@db/shop"] {
+            let refusal = DatabaseSource::parse(text).unwrap_err();
+            assert!(refusal.starts_with("a connection string begins with postgresql://"), "{text}: {refusal}");
+        }
+        for text in ["./12:30@site/*.csv", "shop=./12:30@site/*.csv", "/12:30@site/*.csv"] {
+            assert!(DatabaseSource::parse(text).is_ok(), "{text}");
         }
         assert!(DatabaseSource::parse("=data").is_err());
         assert!(DatabaseSource::parse("shop=").is_err());
