@@ -19,8 +19,9 @@ const METRIC_NAMES: [&str; 4] = ["metric", "metric_name", "__name__", "name"];
 const UNIT_NAMES: [&str; 3] = ["unit", "metric_unit", "uom"];
 /// Names of the column with the value of a sample.
 const VALUE_NAMES: [&str; 3] = ["value", "val", "reading"];
-/// Columns with whole numbers that are labels where every other number is a metric. Names that end with `_id` are, too.
-const NUMERIC_LABEL_NAMES: [&str; 10] = [
+/// Columns with numbers that are labels where every other number is a metric, and where no other decimal is a label. Names
+/// that end with `_id` are, too. Whole numbers of a column with nulls are often stored as decimals: 200.0.
+const NUMERIC_LABEL_NAMES: [&str; 12] = [
     "http_status",
     "http_code",
     "status_code",
@@ -31,6 +32,8 @@ const NUMERIC_LABEL_NAMES: [&str; 10] = [
     "rack",
     "port",
     "pid",
+    "le",
+    "quantile",
 ];
 /// Columns with whole numbers that differ from sample to sample, and so are no labels beside the value of a sample.
 const ROW_NUMBER_NAMES: [&str; 10] =
@@ -188,7 +191,8 @@ fn declares_labels(table: &MetricTable) -> bool {
 }
 
 /// Whether the values of a column without another role distinguish series. Beside a column with the value of each sample,
-/// whole numbers describe the sample; in a table whose numbers are metrics, only those with a known name do.
+/// whole numbers describe the sample. Decimals, and numbers in a table whose numbers are metrics, do if they have a known
+/// name.
 fn is_evident_label(column: &Column, shape: &TableShape) -> bool {
     let is_row_number = |name: &str| {
         let name = name.to_ascii_lowercase();
@@ -196,14 +200,13 @@ fn is_evident_label(column: &Column, shape: &TableShape) -> bool {
     };
     match (column.kind, shape) {
         (FieldKind::Integer, TableShape::Narrow { .. }) => !is_row_number(&column.name) && !is_time_name(&column.name),
-        (FieldKind::Integer, TableShape::Wide { .. }) => is_numeric_label(column),
-        (kind, _) => is_text(kind),
+        (kind, _) => is_text(kind) || is_numeric_label(column),
     }
 }
 
 fn is_numeric_label(column: &Column) -> bool {
     let name = column.name.to_ascii_lowercase();
-    column.kind == FieldKind::Integer && (NUMERIC_LABEL_NAMES.contains(&name.as_str()) || name.ends_with("_id"))
+    column.kind.is_number() && (NUMERIC_LABEL_NAMES.contains(&name.as_str()) || name.ends_with("_id"))
 }
 
 fn is_text(kind: FieldKind) -> bool {
@@ -352,17 +355,20 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_that_distinguish_series_are_labels() {
+    fn numbers_that_distinguish_series_are_labels() {
         let any = MetricTable { table: "t".to_owned(), ..MetricTable::default() };
         let samples = [("ts", "timestamp"), ("metric", "text"), ("value", "double precision")];
         let numbers = [("http_status", "bigint"), ("shard", "integer"), ("id", "bigint"), ("quality", "real")];
         let narrow = [&samples[..], &numbers].concat();
         let roles = "time ts, metric metric, value value";
         assert_eq!(recognize(&any, &narrow), format!("{roles}, labels http_status shard, without a role id quality"));
+        let decimals =
+            [&samples[..], &[("http_status", "double precision"), ("le", "real"), ("load", "real")]].concat();
+        assert_eq!(recognize(&any, &decimals), format!("{roles}, labels http_status le, without a role load"));
         let declared = MetricTable { labels: vec!["quality".to_owned()], ..any.clone() };
         assert_eq!(recognize(&declared, &narrow), format!("{roles}, labels quality"));
         let wide =
-            [("time", "timestamp"), ("load", "real"), ("jobs", "bigint"), ("Shard", "bigint"), ("rack_id", "int")];
+            [("time", "timestamp"), ("load", "real"), ("jobs", "bigint"), ("Shard", "bigint"), ("rack_id", "real")];
         assert_eq!(recognize(&any, &wide), "time time, metrics load jobs, labels Shard rack_id");
         let declared = MetricTable { labels: vec!["jobs".to_owned()], ..any.clone() };
         assert_eq!(recognize(&declared, &wide), "time time, metrics load Shard rack_id, labels jobs");

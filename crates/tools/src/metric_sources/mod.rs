@@ -83,8 +83,8 @@ pub struct MetricTable {
     pub has_other_unit: bool,
     /// The columns that are metrics, if each metric has a column of its own; empty to recognise them.
     pub columns: Vec<String>,
-    /// The columns that are labels; empty for those with text and those with whole numbers that distinguish series, or for
-    /// none beside `json_labels`.
+    /// The columns that are labels; empty for those with text and those with numbers that distinguish series, or for none
+    /// beside `json_labels`.
     pub labels: Vec<String>,
     /// Columns with JSON objects whose members are labels.
     pub json_labels: Vec<JsonLabels>,

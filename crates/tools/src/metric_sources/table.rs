@@ -241,8 +241,9 @@ impl<'a> TableMetrics<'a> {
         }
         if answer.counts.with_simultaneous > 0 {
             answer.notes.push(simultaneous_samples(answer.counts.with_simultaneous));
-            answer.notes.extend(self.columns.note_without_role());
         }
+        // Merged series need not have samples of the same time.
+        answer.notes.extend(self.note_without_role());
         Ok(answer)
     }
 

@@ -81,9 +81,11 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
     let both = options.baseline.union(options.interest);
     let filter = CatalogFilter::new(&arguments.pattern, Vec::new());
     let mut comparison = WindowComparison::new(options);
+    let mut notes = Vec::new();
     let skipped = match &source.kind {
         MetricSourceKind::Table(table) => {
             let metrics = TableMetrics::open(source, table, &context.node, &job).await?;
+            notes.extend(metrics.note_without_role());
             let catalog = metrics.catalog(&selection, Some(both)).await?.0;
             let (requested, skipped) = select(&catalog, &filter, METRICS_MAX)?;
             for metric in requested {
@@ -120,7 +122,6 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
     };
     let answer = comparison.finish();
     let mut json = comparison_json(&answer);
-    let mut notes = Vec::new();
     if skipped > 0 {
         notes.push(format!("{skipped} metrics are not compared; name fewer with pattern"));
     }

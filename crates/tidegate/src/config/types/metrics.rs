@@ -26,8 +26,8 @@ pub(crate) struct MetricSourceConfig {
     /// column has the name of the metric.
     #[serde(default)]
     pub(crate) columns: Vec<String>,
-    /// Table: columns that are labels, which distinguish series. Default: all other columns with text, and those with whole
-    /// numbers that are no metrics.
+    /// Table: columns that are labels, which distinguish series. Default: all other columns with text or booleans,
+    /// and those with whole numbers, or with the usual name of a label, that are no metrics.
     #[serde(default)]
     pub(crate) labels: Vec<String>,
     /// Base URL of a server with the HTTP API of Prometheus, without /api/v1: http://127.0.0.1:9090. VictoriaMetrics,

@@ -156,7 +156,7 @@ fn columns_with_numbers_are_labels_or_are_named() {
         let time = format!("2026-03-01 12:00:{second}");
         let _ = writeln!(csv, "{time},requests,a,200,0.5,7\n{time},requests,a,500,0.25,1");
     }
-    std::fs::write(configured.folder().join("shop/samples.csv"), csv).unwrap();
+    std::fs::write(configured.folder().join("shop/samples.csv"), &csv).unwrap();
     let listed = call(&configured, &["list_metrics"]);
     assert_eq!(listed["metrics"][0]["labels"], json!({"host": 1, "http_status": 2}), "{listed}");
     let note = listed["notes"][0].as_str().unwrap();
@@ -166,13 +166,20 @@ fn columns_with_numbers_are_labels_or_are_named() {
     );
     let sums = query(&configured, &["metric=requests", "points=1", "aggregation=sum"]);
     let series = |status: &str, sum: u64| json!({"labels": {"http_status": status}, "values": [sum]});
-    assert_eq!((&sums["series"], &sums["notes"]), (&json!([series("200", 14), series("500", 2)]), &Value::Null));
+    assert_eq!((&sums["series"], &sums["notes"]), (&json!([series("200", 14), series("500", 2)]), &listed["notes"]));
+    let compared = call(&configured, &["compare_metrics", "after=2026-03-01T12:00:15Z", "before=2026-03-01T12:00:30Z"]);
+    assert_eq!(compared["notes"], listed["notes"], "{compared}");
     for condition in [json!(500), json!("500"), json!(["500", "none"]), json!({"matches": "5.."})] {
         let labels = format!("labels={}", json!({"http_status": condition}));
         let failed = query(&configured, &["metric=requests", "points=1", "aggregation=sum", &labels]);
         let expected = json!([{"labels": {"host": "a", "http_status": "500"}, "values": [2]}]);
         assert_eq!(failed["series"], expected, "{condition}");
     }
+    // Nulls make decimals of whole numbers.
+    let decimals = csv.replace(",200,", ",200.0,").replace(",500,", ",500.0,");
+    std::fs::write(configured.folder().join("shop/samples.csv"), decimals).unwrap();
+    let sums = query(&configured, &["metric=requests", "points=1", "aggregation=sum"]);
+    assert_eq!(sums["series"], json!([series("200.0", 14), series("500.0", 2)]), "{sums}");
     // Declared labels may be too few: two samples of one series then have the same time.
     configured.write(&SOURCE.replace("samples}", "samples, labels: [host]}"));
     let merged = query(&configured, &["metric=requests", "points=1", "aggregation=sum"]);
