@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use tidegate_core::{AllowedNames, NamePattern, misspelled_name};
+use tidegate_core::{AllowedNames, NamePattern, misspelled_name, suggestion};
 use tidegate_query::Database;
+use tidegate_runtime::Snapshot;
 
 use super::types::Config;
 use super::{LoadedConfig, authentication};
@@ -50,6 +51,25 @@ fn role_warnings(config: &Config, built_in: &AllowedNames, databases: &[&str]) -
                 };
                 warnings.push(format!("roles[{index}].databases[{position}]: there is no database {name:?}; {advice}"));
             }
+        }
+    }
+    warnings
+}
+
+/// Entries of toolsets that match nothing in `snapshot`. What a database declares may be there later.
+pub(super) fn toolset_warnings(config: &Config, snapshot: &Snapshot) -> Vec<String> {
+    let names: Vec<&str> = snapshot.entries().map(|entry| entry.name).collect();
+    let mut warnings = Vec::new();
+    for (toolset, entries) in &config.toolsets {
+        for (position, entry) in entries.iter().enumerate() {
+            let pattern = NamePattern::new(entry);
+            if entry == "*" || names.iter().any(|name| pattern.matches(name)) {
+                continue;
+            }
+            let nearest = if pattern.is_glob() { String::new() } else { suggestion(entry, names.iter().copied()) };
+            warnings.push(format!(
+                "toolsets.{toolset}[{position}]: {entry:?} matches no tool, resource or prompt{nearest}"
+            ));
         }
     }
     warnings

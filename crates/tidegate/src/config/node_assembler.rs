@@ -145,6 +145,8 @@ impl NodeAssembler {
         self.metric_recording.enter(recording);
         *self.current_config.lock() = Some(loaded.clone());
         self.enter(entries, state, credential_authenticator, loaded, generation);
+        let of_toolsets = config_warnings::toolset_warnings(&loaded.config, &self.node.registry().snapshot());
+        report.warnings.extend(of_toolsets.into_iter().map(|warning| loaded.document.redact(&warning)));
         self.tls.reload(loaded);
         self.applied_generations.send_replace(generation);
         self.mqtt.enter(mqtt).await;

@@ -313,7 +313,7 @@ fn variable_values_are_redacted_in_every_report() {
 fn check_doctor_and_explain_warn_of_unreachable_data() {
     let configured = ConfiguredFolder::new(
         "databases: [{name: shop, files: shop, tables: {ordrs: {delimiter: ';'}, nothing: {header: false}, '2024': {}}}]
-toolsets: {own: [mine]}
+toolsets: {own: [mine, quary, 'none_*', 'explo*']}
 roles:
   - {name: clerk, toolsets: ['*']}
   - {name: chief, toolsets: ['*'], databases: [shp, shop, 'crm_*']}
@@ -328,9 +328,11 @@ tools: [{name: mine, description: M, sql: SELECT 1 AS one}]
         r#"roles[0]: the role "clerk" has tools such as list_tables, but no databases, so they find no tables; add databases: ['*'], or their names"#,
         r#"roles[1].databases[0]: there is no database "shp"; there are shop"#,
         r#"roles[1].databases[2]: there is no database "crm_*"; there are shop"#,
+        r#"toolsets.own[1]: "quary" matches no tool, resource or prompt; did you mean "query"?"#,
+        r#"toolsets.own[2]: "none_*" matches no tool, resource or prompt"#,
     ];
     let ran = configured.run(&["config", "check"]);
-    assert!(ran.stdout.ends_with("no errors; 5 warnings above\n"), "{ran:?}");
+    assert!(ran.stdout.ends_with("no errors; 7 warnings above\n"), "{ran:?}");
     for warning in warnings {
         assert!(ran.stderr.contains(warning), "{warning}: {ran:?}");
         assert!(configured.run(&["doctor"]).stdout.contains(&format!("mind   {warning}")), "{warning}");
