@@ -33,9 +33,9 @@ pub struct QueryRequest {
     pub statement: Statement,
     /// The maximum number of rows; metadata say whether more exist.
     pub max_rows: Option<u64>,
-    /// Whether the caller asked for that number of rows. Then an answer with so many is what was asked for, and has no
-    /// notice.
-    pub is_limit_requested: bool,
+    /// A sentence that says how to get more when the answer ends at that number, with the names of the tool's arguments.
+    /// Without it, as where the caller asked for so many rows, the answer has no notice.
+    pub limit_hint: Option<String>,
     /// The format of the answer; with [`OutputFormat::Mcp`], the format of the call applies, if it names one.
     pub format: OutputFormat,
     /// The column whose distinct values are returned instead of rows.
@@ -44,8 +44,7 @@ pub struct QueryRequest {
     pub mode: AnswerMode,
     /// The columns of the output schema, if the answer has structured content beside its text.
     pub structured: Option<SchemaRef>,
-    /// A sentence that says how to get more when the budget ends the answer. By default it names the arguments of the
-    /// built-in tools.
+    /// A sentence that says how to get more when the budget ends the answer. By default it names the arguments of `query`.
     pub overflow_hint: Option<String>,
     /// What happens to rows that do not fit inline.
     pub overflow: OverflowPolicy,

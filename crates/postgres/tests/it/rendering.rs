@@ -34,7 +34,7 @@ pub(crate) async fn render_answer(
             database: database.clone(),
             statement: statement.clone(),
             max_rows: None,
-            is_limit_requested: false,
+            limit_hint: None,
             format,
             extract: None,
             mode: AnswerMode::Streaming,

@@ -24,6 +24,8 @@ use crate::secrets::redact_stream;
 
 /// A pipeline-breaking plan that expects at most this many rows is answered in batch mode.
 const SMALL_ROWS_MAX: u64 = 1_000;
+const BUDGET_HINT: &str =
+    "Narrow the query (where, group_by, select), or request the rows after the last one (order_by, where).";
 
 impl Executor {
     /// Plans and runs `request` and writes its rows into `reply`, within the inline budget of `job`.
@@ -73,14 +75,10 @@ impl Executor {
             run_until_cancelled(job, progress.run_with_heartbeat(run_plan(plan, job))).await?;
         // Not the columns of the plan: a table may have changed since planning.
         let (distinct, schema, answer) = begin(&schema)?;
-        let more = |built_in: &str| request.overflow_hint.clone().unwrap_or_else(|| built_in.to_owned());
         let hints = TruncationHints {
             is_list,
-            limit: (!request.is_limit_requested)
-                .then(|| more("Narrow the query (where, group_by, select) or raise the limit.")),
-            budget: more(
-                "Narrow the query (where, group_by, select), or request the rows after the last one (order_by, where).",
-            ),
+            limit: request.limit_hint.clone(),
+            budget: request.overflow_hint.clone().unwrap_or_else(|| BUDGET_HINT.to_owned()),
             rows_before: 0,
         };
         let recorder = AnswerRecorder::for_query(self.store.as_ref(), &request, encoding, cached.key, job, &query);

@@ -204,7 +204,7 @@ async fn reports_truncation() {
      1
      2
     (3 rows)
-    Showing the first 3 rows; more exist. Narrow the query (where, group_by, select) or raise the limit.
+    Showing the first 3 rows; more exist. Raise the limit.
 
     --- markdown ---
     | n |
@@ -213,7 +213,7 @@ async fn reports_truncation() {
     | 1 |
     | 2 |
 
-    Showing the first 3 rows; more exist. Narrow the query (where, group_by, select) or raise the limit.
+    Showing the first 3 rows; more exist. Raise the limit.
     "#);
 }
 

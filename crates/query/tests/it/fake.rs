@@ -296,7 +296,7 @@ pub(crate) fn start_call(
             database: database.clone(),
             statement: Statement::parse("SELECT * FROM flights", SqlDialect::DataFusion).unwrap(),
             max_rows: answer_options.max_rows,
-            is_limit_requested: false,
+            limit_hint: Some("Raise the limit.".to_owned()),
             format: answer_options.format,
             extract: answer_options.extract,
             mode: answer_options.mode,

@@ -373,7 +373,7 @@ async fn extract_orders_numbers_as_numbers_and_has_bounds() {
     let wishes = AnswerOptions { max_rows: Some(3), ..wishes };
     insta::assert_snapshot!(request_answer(&FakeDatabase::counting(1, 10), &wishes).await.blocks.join("\n"), @r"
     [0,1,2]
-    Showing the first 3 values; more exist. Narrow the query (where, group_by, select) or raise the limit.
+    Showing the first 3 values; more exist. Raise the limit.
     ");
 }
 

@@ -89,7 +89,7 @@ async fn the_note_follows_the_notice_about_more_rows() {
     let seen = request_answer(&flights(), &wishes).await;
     insta::assert_snapshot!(seen.blocks.join("\n"), @r#"
     [{"dest":"BER","n":2}]
-    Showing the first row; more exist. Narrow the query (where, group_by, select) or raise the limit.
+    Showing the first row; more exist. Raise the limit.
     This answer is partial: it lacks the rows of 2 nodes, about 30 % of all rows: oslo (did not answer within 20 s), rome (connection refused).
     "#);
     // Without rows, an answer is not complete either.

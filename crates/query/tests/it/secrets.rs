@@ -287,7 +287,7 @@ async fn records_statements_in_audit_log() {
                 database: Arc::new(FakeDatabase::counting(1, 1)),
                 statement: statement.clone(),
                 max_rows: None,
-                is_limit_requested: false,
+                limit_hint: None,
                 format: OutputFormat::Mcp,
                 extract: None,
                 mode: AnswerMode::Auto,

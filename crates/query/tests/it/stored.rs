@@ -99,7 +99,7 @@ impl StoredAnswers {
                     database,
                     statement: Statement::parse("SELECT * FROM flights", SqlDialect::DataFusion).unwrap(),
                     max_rows: argument("max_rows").as_u64(),
-                    is_limit_requested: false,
+                    limit_hint: Some("Raise the limit.".to_owned()),
                     format: OutputFormat::Mcp,
                     extract: None,
                     mode: AnswerMode::Streaming,

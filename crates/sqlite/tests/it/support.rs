@@ -127,7 +127,7 @@ impl SqliteFixture {
                 database: database.clone(),
                 statement: statement.clone(),
                 max_rows: None,
-                is_limit_requested: false,
+                limit_hint: None,
                 format,
                 extract: extract.clone(),
                 mode: AnswerMode::Streaming,

@@ -190,7 +190,7 @@ impl Handler for SqlResourceHandler {
             database: self.query.database.clone(),
             statement: self.query.bind_statement(&arguments, job.principal(), &self.node.statements)?,
             max_rows: None,
-            is_limit_requested: false,
+            limit_hint: None,
             format: self.format,
             extract: None,
             mode: AnswerMode::Auto,

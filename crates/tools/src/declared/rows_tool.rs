@@ -91,7 +91,7 @@ impl<S: StatementSource> StatementToolHandler<S> {
             database: self.node.databases.get_unrestricted(&self.database).ok_or_else(missing)?.clone(),
             statement: self.source.statement(job, own).await?,
             max_rows: None,
-            is_limit_requested: false,
+            limit_hint: None,
             format: output_arguments.parse_format()?,
             extract: output_arguments.extract,
             mode: AnswerMode::Auto,

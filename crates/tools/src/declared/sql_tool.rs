@@ -122,7 +122,7 @@ impl Handler for SqlToolHandler {
             database: self.query.database.clone(),
             statement,
             max_rows: None,
-            is_limit_requested: false,
+            limit_hint: None,
             format,
             extract: shape.extract,
             mode: self.output.mode.unwrap_or(AnswerMode::Auto),

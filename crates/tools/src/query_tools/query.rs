@@ -37,7 +37,8 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
         database,
         statement,
         max_rows,
-        is_limit_requested: has_explicit_limit,
+        limit_hint: (!has_explicit_limit)
+            .then(|| "Narrow the query (where, group_by, select) or raise the limit.".to_owned()),
         format,
         extract,
         mode,

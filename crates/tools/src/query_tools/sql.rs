@@ -14,6 +14,8 @@ use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool, values_schema};
 
 const MAX_ROWS_DEFAULT: u64 = 1_000;
+const BUDGET_HINT: &str =
+    "Narrow the statement (WHERE, GROUP BY), or request the rows after the last one (ORDER BY, WHERE).";
 /// The maximum number of parameters, which is that of PostgreSQL.
 const PARAMETERS_MAX: usize = 65_535;
 
@@ -63,11 +65,11 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
         database,
         statement,
         max_rows: paging.rows_max(max_rows, MAX_ROWS_DEFAULT),
-        is_limit_requested: false,
+        limit_hint: Some("Narrow the statement (WHERE, GROUP BY) or raise max_rows.".to_owned()),
         format: shape.parse_format()?,
         extract: shape.extract,
         structured: None,
-        overflow_hint: None,
+        overflow_hint: Some(BUDGET_HINT.to_owned()),
         overflow: OverflowPolicy::default(),
         mode: mode.as_deref().map_or(Ok(AnswerMode::Auto), AnswerMode::parse)?,
     };

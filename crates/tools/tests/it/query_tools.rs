@@ -73,7 +73,7 @@ async fn sql_answers_rows() {
     1,Ann,
     2,Bob,"said ""hello"""
 
-    Showing the first 2 rows; more exist. Narrow the query (where, group_by, select) or raise the limit.
+    Showing the first 2 rows; more exist. Narrow the statement (WHERE, GROUP BY) or raise max_rows.
     "#);
 }
 
