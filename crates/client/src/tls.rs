@@ -104,8 +104,10 @@ fn explain(error: &rustls::Error) -> String {
 
 fn explain_flaw(flaw: &CertificateError) -> String {
     match flaw {
-        // A bad signature: an authority with the same name, often localhost, is known here.
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+        // A bad signature, or one for another kind of key: an authority with the same name, often localhost, is known here.
+        CertificateError::UnknownIssuer
+        | CertificateError::BadSignature
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
             "the certificate of the server is signed by no known authority; --ca FILE names the certificate of its \
              authority, or its own if it is self-signed"
                 .to_owned()
@@ -134,8 +136,28 @@ fn explain_flaw(flaw: &CertificateError) -> String {
             presented.iter().map(|name| plain_name(name)).collect::<Vec<_>>().join(", "),
             expected.to_str()
         ),
-        other => format!("the certificate of the server is not valid: {other}"),
+        CertificateError::UnsupportedSignatureAlgorithmContext { .. } => {
+            "the certificate of the server has a signature that is no longer safe; create it with SHA-256".to_owned()
+        }
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            "the certificate of the server is not one for servers; create it with extendedKeyUsage=serverAuth"
+                .to_owned()
+        }
+        other => format!(
+            "the certificate of the server is not valid ({}); create it anew with subjectAltName, and name it by --ca FILE \
+             if no known authority signs it",
+            flaw_name(other)
+        ),
     }
+}
+
+/// The name that the library gives a flaw, without its values.
+fn flaw_name(flaw: &CertificateError) -> String {
+    let text = match flaw {
+        CertificateError::Other(inner) => inner.to_string(),
+        flaw => format!("{flaw:?}"),
+    };
+    text.split([' ', '(']).next().unwrap_or_default().to_owned()
 }
 
 /// `name` as in a URL. The library writes `DnsName("a.example.com")`.
@@ -178,6 +200,17 @@ mod tests {
         let presented = vec!["DnsName(\"localhost\")".to_owned(), "IpAddress(127.0.0.1)".to_owned()];
         let flaws = [
             CertificateError::BadSignature,
+            CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext {
+                signature_algorithm_id: vec![1],
+                public_key_algorithm_id: vec![2],
+            },
+            CertificateError::UnsupportedSignatureAlgorithmContext {
+                signature_algorithm_id: vec![1],
+                supported_algorithms: Vec::new(),
+            },
+            CertificateError::InvalidPurpose,
+            CertificateError::BadEncoding,
+            CertificateError::Other(rustls::OtherError(Arc::new(io::Error::other("UnsupportedCertVersion")))),
             CertificateError::ExpiredContext { time: now, not_after: time(10_000_000 - 259_200) },
             CertificateError::NotValidYetContext { time: now, not_before: time(10_000_090) },
             CertificateError::NotValidForNameContext { expected: expected.clone(), presented },
@@ -185,6 +218,11 @@ mod tests {
         ];
         insta::assert_snapshot!(flaws.iter().map(explain_flaw).collect::<Vec<_>>().join("\n"), @"
         the certificate of the server is signed by no known authority; --ca FILE names the certificate of its authority, or its own if it is self-signed
+        the certificate of the server is signed by no known authority; --ca FILE names the certificate of its authority, or its own if it is self-signed
+        the certificate of the server has a signature that is no longer safe; create it with SHA-256
+        the certificate of the server is not one for servers; create it with extendedKeyUsage=serverAuth
+        the certificate of the server is not valid (BadEncoding); create it anew with subjectAltName, and name it by --ca FILE if no known authority signs it
+        the certificate of the server is not valid (UnsupportedCertVersion); create it anew with subjectAltName, and name it by --ca FILE if no known authority signs it
         the certificate of the server expired 3 days ago; renew it there, or correct the clock of this machine
         the certificate of the server is valid only in 90 seconds; correct the clock of this machine or of the server
         the certificate of the server is for localhost, 127.0.0.1, not for data.example.com; use one of its names in the URL, or a certificate that has this name too
