@@ -18,6 +18,8 @@ pub(super) enum BridgeError {
     Unreachable { waited: Duration, reason: String },
     #[error("{reason}; the call was not sent")]
     Tls { reason: String },
+    #[error("{reason}; the call did not run")]
+    NoHttp { reason: String },
     #[error("the connection was lost while the call was under way ({reason}); it may have run")]
     ConnectionLost { reason: String },
     #[error(transparent)]

@@ -34,7 +34,7 @@ use super::options::{BridgeNotice, BridgeOptions};
 use super::output::Output;
 use super::request::{ClientRequest, ModernMetadata, RequestState, ServerTransport};
 use crate::http_client::http_client;
-use crate::tls::{missing_tls_error, permanent_tls_error};
+use crate::tls::{permanent_request_error, permanent_tls_error};
 
 /// Shorter than that of servers: a call on a connection that was just closed fails, because it may have run.
 const IDLE_WITHIN: Duration = Duration::from_secs(2);
@@ -282,8 +282,10 @@ impl HttpTransport {
                 }
                 Err(error) if error.is_connect() => error,
                 Err(error) => {
-                    let reason = missing_tls_error(&error).unwrap_or_else(|| innermost_cause(&error));
-                    return Err(BridgeError::ConnectionLost { reason });
+                    return Err(match permanent_request_error(&error, self.reachability.has_answered()) {
+                        Some(reason) => BridgeError::NoHttp { reason },
+                        None => BridgeError::ConnectionLost { reason: innermost_cause(&error) },
+                    });
                 }
             };
             state.set_may_have_been_sent(false);

@@ -12,6 +12,7 @@ use crate::bridge::options::{BridgeNotice, BridgeOptions, reconnection_backoff};
 pub(super) struct Reachability {
     epoch: AtomicU64,
     is_lost: AtomicBool,
+    has_answered: AtomicBool,
     backoff: Mutex<Backoff>,
     retry_lock: tokio::sync::Mutex<()>,
 }
@@ -22,6 +23,7 @@ impl Reachability {
         Self {
             epoch: AtomicU64::default(),
             is_lost: AtomicBool::default(),
+            has_answered: AtomicBool::default(),
             backoff: Mutex::new(reconnection_backoff()),
             retry_lock: tokio::sync::Mutex::default(),
         }
@@ -32,7 +34,13 @@ impl Reachability {
         self.epoch.load(Ordering::Acquire)
     }
 
+    /// Whether the server has answered in HTTP.
+    pub(super) fn has_answered(&self) -> bool {
+        self.has_answered.load(Ordering::Acquire)
+    }
+
     pub(super) fn mark_reachable(&self, options: &BridgeOptions) {
+        self.has_answered.store(true, Ordering::Release);
         if self.is_lost.swap(false, Ordering::AcqRel) {
             self.backoff.lock().reset();
             options.notify(&BridgeNotice::Reconnected);

@@ -76,10 +76,24 @@ async fn each_malformed_answer_has_its_error() {
     the answer of the server is invalid: the event stream ended without an answer; the call may have run
     the answer of the server is invalid: the event stream ended without an answer; the call may have run
     the connection was lost while the call was under way (end of file before message length reached); it may have run
-    the connection was lost while the call was under way (the server does not answer in HTTP at this address; if it uses TLS, its URL begins with https:// or wss://); it may have run
+    the connection was lost while the call was under way (invalid HTTP version parsed); it may have run
     "#);
     assert_eq!(client.ask(1, "tools/list", json!({})).await, json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
     assert_eq!(server.methods().len(), count + 1);
+}
+
+#[tokio::test]
+async fn a_call_without_tls_to_a_port_with_tls_has_not_run() {
+    // An alert of TLS: the server received no message of the protocol that it expects.
+    let server = saying(vec![vec![21, 3, 3, 0, 2, 2, 22]]).await;
+    let mut client = server.client();
+    let answer = client.ask(1, "tools/list", json!({})).await;
+    assert_eq!(
+        message_of(&answer),
+        "the server does not answer in HTTP at this address; if it uses TLS, its URL begins with https:// or wss://; \
+         the call did not run"
+    );
+    assert_eq!(answer["error"]["data"], json!({"kind": "unavailable", "mayHaveRun": false}));
 }
 
 #[tokio::test]
