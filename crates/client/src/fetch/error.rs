@@ -30,7 +30,10 @@ pub enum FetchError {
     DiskFull { path: PathBuf },
     #[error("{} could not be {doing}: {source}", .path.display())]
     Disk { path: PathBuf, doing: &'static str, source: io::Error },
-    #[error("{subject}: the result does not exist; it may have expired, or belong to another caller{message}")]
+    #[error(
+        "{subject}: the result does not exist; it may have expired, or belong to another caller, or no toolset of your \
+         roles contains stored_result*{message}"
+    )]
     ResultNotFound { subject: String, message: ServerMessage },
     #[error("{subject}: {refusal}")]
     Refused { subject: String, refusal: ServerRefusal },

@@ -42,7 +42,7 @@ async fn status_errors_suggest_the_remedy() {
     );
     insta::assert_snapshot!(
         error_message("404 Not Found", "this result has expired", "", short_delay_options()).await,
-        @"http://HOST/results/ID: the result does not exist; it may have expired, or belong to another caller; the server reports: this result has expired"
+        @"http://HOST/results/ID: the result does not exist; it may have expired, or belong to another caller, or no toolset of your roles contains stored_result*; the server reports: this result has expired"
     );
     insta::assert_snapshot!(
         error_message("308 Permanent Redirect", "", "", short_delay_options()).await,
