@@ -11,6 +11,7 @@ use tidegate_telemetry::logs::{FACET_VALUES_MAX, LogScanRequest, NUMBER_RANGES_M
 use super::LogContext;
 use super::answer::summary_json;
 use super::facets::{VALUES_DEFAULT, facet_requests, facets_json};
+use super::notes::add_notes;
 use super::scan::run_scan;
 use super::search::{LogSearch, SearchArguments, reject, with_search_arguments};
 use crate::arguments::parse_arguments;
@@ -56,6 +57,6 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
     let outcome = run_scan(&context, &search, &request, &fields, None, &job).await?;
     let mut json = summary_json(&outcome, &search);
     json.insert("facets".to_owned(), facets_json(&outcome.answer.facets));
-    search.add_note(outcome.answer.matched, &mut json);
+    add_notes(&context, &search, outcome.answer.matched, &mut json, &job).await;
     send_json(json, &job, &reply).await
 }

@@ -7,6 +7,7 @@ mod facets;
 mod list_logs_fields;
 mod list_logs_fields_values;
 mod list_logs_sources;
+mod notes;
 mod pattern_changes;
 mod query_logs;
 mod scan;

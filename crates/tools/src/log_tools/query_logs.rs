@@ -14,6 +14,7 @@ use tidegate_telemetry::logs::{
 use super::LogContext;
 use super::answer::{entries_json, patterns_json, summary_json};
 use super::facets::{SERIES_MAX, VALUES_DEFAULT, facet_requests, facets_json, histogram_json};
+use super::notes::add_notes;
 use super::pattern_changes::ComparedWindows;
 use super::scan::{ScanOutcome, run_scan};
 use super::search::{LogSearch, SearchArguments, reject, violation, with_search_arguments};
@@ -102,7 +103,7 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
     job.count_rows(outcome.answer.returned);
     let bytes_max = job.inline_budget().bytes.filter(|_| job.format().is_none());
     let mut json = answer_json(&outcome, &search, scope, pattern_changes, bytes_max)?;
-    search.add_note(outcome.answer.matched, &mut json);
+    add_notes(&context, &search, outcome.answer.matched, &mut json, &job).await;
     send_json(json, &job, &reply).await
 }
 

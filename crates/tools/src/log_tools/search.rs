@@ -123,13 +123,11 @@ impl LogSearch {
         self.condition_fields.iter().cloned().chain(selected).collect()
     }
 
-    /// If nothing matches, adds where words were searched, because they may be elsewhere.
-    pub(super) fn add_note(&self, matched: u64, json: &mut Map<String, Value>) {
-        if matched == 0 && !self.word_fields.is_empty() {
-            let fields = self.word_fields.join(" and ");
-            let note = format!("The words of query were searched in {fields} only; with all_fields, in all fields.");
-            json.insert("notes".to_owned(), json!([note]));
-        }
+    /// Where words were searched, if they may be elsewhere.
+    pub(super) fn searched_fields_note(&self) -> Option<String> {
+        let fields = self.word_fields.join(" and ");
+        (!fields.is_empty())
+            .then(|| format!("The words of query were searched in {fields} only; with all_fields, in all fields."))
     }
 
     /// Checks the arguments; what is wrong is added to `violations`.

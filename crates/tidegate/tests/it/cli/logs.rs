@@ -135,6 +135,22 @@ fn an_answer_without_entries_has_the_fields_that_were_searched() {
     assert!(ran.stdout.lines().count() == 4 && !ran.stderr.contains(note), "{ran:?}");
 }
 
+#[test]
+fn an_answer_without_entries_has_the_values_that_differ_in_case() {
+    let configured = folder(SOURCE);
+    let note = json!([r#"level has "error" (rows: 2); selections observe case and spelling."#]);
+    // The other selection matches nothing either.
+    for selections in [r#"{"level": ["ERROR"]}"#, r#"{"level": ["Error", "fatal"], "service": ["none"]}"#] {
+        let selections = format!("selections={selections}");
+        let none = call(&configured, &["query_logs", &selections]);
+        assert_eq!((&none["matched"], &none["notes"]), (&json!(0), &note), "{selections}");
+        let values = call(&configured, &["list_logs_fields_values", &selections, r#"fields=["service"]"#]);
+        assert_eq!(values["notes"], note, "{selections}");
+    }
+    let absent = call(&configured, &["query_logs", r#"selections={"level": ["fatal"]}"#]);
+    assert_eq!((&absent["matched"], &absent["notes"]), (&json!(0), &Value::Null));
+}
+
 /// The line of a log file has nothing of the fields of a table beside it.
 #[test]
 fn searched_fields_are_named_if_one_of_several_sources_has_others() {
