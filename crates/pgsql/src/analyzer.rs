@@ -73,6 +73,7 @@ fn coerce_literals(plan: LogicalPlan) -> Result<LogicalPlan> {
     let in_node = |node: LogicalPlan| {
         let node = untyped_literals::type_union(node)?;
         is_changed.set(is_changed.get() || node.transformed);
+        time::check_node(&node.data)?;
         let node = number::compare_join_keys(node.data)?;
         let schema = input_schema(&node)?;
         let inputs = node.inputs();
@@ -86,7 +87,9 @@ fn coerce_literals(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    untyped_literals::type_literals(expression, schema)?
+    let typed = untyped_literals::type_literals(expression, schema)?;
+    time::check_comparison(&typed.data, schema)?;
+    typed
         .transform_data(|expression| cast::convert_arrays(expression, schema))?
         .transform_data(|expression| number::type_literals(expression, schema))?
         .transform_data(|expression| number::widen_literals(expression, schema))?

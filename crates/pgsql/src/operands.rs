@@ -1,8 +1,9 @@
-//! The operands of an operator.
+//! The operands of an operator, and of other comparisons.
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::DFSchema;
-use datafusion::logical_expr::{Expr, Operator};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::{Between, InList, InSubquery, SetComparison};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
@@ -40,4 +41,25 @@ impl Operands<'_> {
     pub(crate) fn is_untyped(operand: &Expr) -> bool {
         matches!(operand, Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _))
     }
+}
+
+/// Returns the operands that `expression` compares, the first with each other one, and their types. The type of a subquery's
+/// column is the last. Both are empty if the expression compares nothing.
+pub(crate) fn compared_operands<'a>(expression: &'a Expr, schema: &DFSchema) -> Result<(Vec<&'a Expr>, Vec<DataType>)> {
+    let operands: Vec<&Expr> = match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
+            vec![left, right]
+        }
+        Expr::Between(Between { expr, low, high, .. }) => vec![expr, low, high],
+        Expr::InList(InList { expr, list, .. }) => std::iter::once(expr.as_ref()).chain(list).collect(),
+        Expr::InSubquery(InSubquery { expr, .. }) | Expr::SetComparison(SetComparison { expr, .. }) => vec![expr],
+        _ => Vec::new(),
+    };
+    let mut types = operands.iter().map(|operand| operand.get_type(schema)).collect::<Result<Vec<_>>>()?;
+    if let Expr::InSubquery(InSubquery { subquery, .. }) | Expr::SetComparison(SetComparison { subquery, .. }) =
+        expression
+    {
+        types.push(subquery.subquery.schema().field(0).data_type().clone());
+    }
+    Ok((operands, types))
 }

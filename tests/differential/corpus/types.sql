@@ -186,3 +186,89 @@ SELECT u::uuid = 'A0EEBC999C0B4EF8BB6D6BB9BD380A11' AS eq, u::uuid <> '{a0eebc99
 FROM (VALUES ('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'), ('A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A12'), (NULL)) AS t(u) ORDER BY 1, 2, 3;
 -- fails
 SELECT uuid '11111111111111111111111111111111' = '1';
+
+-- Dates and times beside numbers
+-- fails
+SELECT id FROM t_types WHERE da > 2023;
+-- fails
+SELECT id FROM t_types WHERE bi = da;
+-- fails
+SELECT id FROM t_types WHERE da > n;
+-- fails
+SELECT id FROM t_types WHERE d < da;
+-- fails
+SELECT id FROM t_types WHERE da <> si;
+-- fails
+SELECT id FROM t_types WHERE da IN ('2024-02-29', 19782);
+-- fails
+SELECT id FROM t_types WHERE da NOT IN (19782);
+-- fails
+SELECT id FROM t_types WHERE da BETWEEN '2024-02-29' AND 19782;
+-- fails
+SELECT id FROM t_types WHERE da = ANY (ARRAY[19782, 19783]);
+-- fails
+SELECT id FROM t_types WHERE da IN (SELECT i FROM t_types);
+-- fails
+SELECT id FROM t_types WHERE da = ANY (SELECT bi FROM t_types);
+-- fails
+SELECT id FROM t_types WHERE da > ALL (SELECT i FROM t_types);
+-- fails
+SELECT id FROM t_types WHERE da IS DISTINCT FROM 19782;
+-- fails
+SELECT id FROM t_types WHERE (da, i) = (19782, 3);
+-- fails
+SELECT id FROM t_types WHERE (da, i) IN ((19782, 3));
+-- fails
+SELECT a.id FROM t_types a JOIN t_types b ON a.da = b.bi;
+-- fails
+SELECT a.id FROM t_types a LEFT JOIN t_types b ON a.da < b.i;
+-- fails
+SELECT 1 FROM (SELECT da AS x FROM t_types) a JOIN (SELECT bi AS x FROM t_types) b USING (x);
+-- fails
+SELECT 1 FROM (SELECT da AS x FROM t_types) a NATURAL JOIN (SELECT i AS x FROM t_types) b;
+-- fails
+SELECT da FROM t_types UNION ALL SELECT 5;
+-- fails
+SELECT i FROM t_types UNION SELECT da FROM t_types;
+-- fails
+SELECT da FROM t_types INTERSECT SELECT i FROM t_types;
+-- fails
+SELECT da FROM t_types EXCEPT SELECT 5;
+-- fails
+SELECT x FROM (VALUES (date '2024-02-29'), (5)) v(x);
+-- fails
+SELECT CASE WHEN i = 3 THEN da ELSE 5 END FROM t_types;
+-- fails
+SELECT CASE da WHEN 19782 THEN 1 END FROM t_types;
+-- fails
+SELECT coalesce(da, i) FROM t_types;
+-- fails
+SELECT greatest(i, da) FROM t_types;
+-- fails
+SELECT nullif(da, 19782) FROM t_types;
+-- fails
+SELECT ARRAY[da, 5] FROM t_types;
+-- fails
+SELECT id FROM t_types WHERE ARRAY[da] = ARRAY[19782];
+-- fails
+SELECT coalesce(ARRAY[da], ARRAY[5]) FROM t_types;
+-- fails
+SELECT lag(da, 1, 5) OVER (ORDER BY id) FROM t_types;
+-- fails
+WITH RECURSIVE r AS (SELECT date '2024-02-29' AS x, 1 AS n UNION ALL SELECT 5, n + 1 FROM r WHERE n < 3) SELECT x FROM r;
+-- fails
+SELECT id FROM t_types WHERE ts > 5;
+-- fails
+SELECT id FROM t_types WHERE tz = bi;
+-- fails
+SELECT id FROM t_types WHERE ti IN (5);
+-- fails
+SELECT id FROM t_types WHERE iv::interval BETWEEN 1 AND 2;
+-- fails
+SELECT ts FROM t_types UNION ALL SELECT i FROM t_types;
+-- fails
+SELECT coalesce(ti, d) FROM t_types;
+-- fails
+SELECT lead(ts, 1, 5) OVER (ORDER BY id) FROM t_types;
+SELECT id, da + 1 AS next, 1 + da AS same, da - 1 AS last, da - date '2000-01-01' AS days, da + i - i AS back FROM t_types WHERE id IN (1, 2, 7, 28, 30) ORDER BY id;
+SELECT id, da > NULL AS compared, coalesce(da, NULL) AS first, da = ts AS same, da IN (NULL, '2024-02-29') AS found FROM t_types WHERE id IN (6, 7, 28) ORDER BY id;

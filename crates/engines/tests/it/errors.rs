@@ -187,6 +187,54 @@ async fn binds_parameters_and_reports_wrong_ones() {
 }
 
 #[tokio::test]
+async fn numbers_are_no_dates_and_times() {
+    let (_folder, node) = database();
+    let of_dates = "a date is written in quotes, such as '2025-03-01'; for seconds since 1970 write to_timestamp(x)";
+    for (sql, expected) in [
+        ("SELECT * FROM flights WHERE 19723.5::float8 = day", "operator does not exist: double precision = date"),
+        ("SELECT * FROM flights WHERE day NOT IN ('2024-01-01', id)", "operator does not exist: date <> bigint"),
+        ("SELECT * FROM flights WHERE day BETWEEN '2024-01-01' AND id", "operator does not exist: date <= bigint"),
+        ("SELECT * FROM flights WHERE day IN (SELECT id FROM flights)", "operator does not exist: date = bigint"),
+        ("SELECT * FROM flights f JOIN planes p ON f.day = p.seats", "operator does not exist: date = bigint"),
+        ("SELECT day FROM flights INTERSECT SELECT id FROM flights", "operator does not exist: date = bigint"),
+        ("SELECT day FROM flights UNION ALL SELECT id FROM flights", "UNION types date and bigint cannot be matched"),
+        ("SELECT CASE day WHEN id THEN 1 END FROM flights", "operator does not exist: date = bigint"),
+        ("SELECT CASE WHEN id = 1 THEN day ELSE id END FROM flights", "CASE types date and bigint cannot be matched"),
+        ("SELECT nullif(day, id) FROM flights", "NULLIF types date and bigint cannot be matched"),
+        (
+            "WITH RECURSIVE r AS (SELECT day, id FROM flights UNION ALL SELECT id, id + 1 FROM r) SELECT 1 FROM r",
+            "UNION types date and bigint cannot be matched",
+        ),
+    ] {
+        assert_eq!(node.refusal(sql).await, format!("invalid_arguments: {expected}; {of_dates}"), "{sql}");
+    }
+    let refusal = node.refusal("SELECT lag(day, 1, 5) OVER () FROM flights").await;
+    assert!(refusal.contains("function lag(date, integer, ") && refusal.ends_with(of_dates), "{refusal}");
+    for condition in ["day > $1", "day IN ($1, '2024-01-01')", "day BETWEEN $1 AND $1", "$1 <> day"] {
+        let sql = format!("SELECT * FROM flights WHERE {condition}");
+        let error = node.batches(&sql, vec![Parameter::Integer(2025)]).await.unwrap_err().to_string();
+        let is_named = error.starts_with("operator does not exist: ") && error.ends_with(of_dates);
+        assert!(is_named && error.contains("bigint"), "{sql}: {error}");
+    }
+    let sql =
+        "SELECT * FROM (SELECT day::timestamp AS t, '10:00'::time AS c, '1 day'::interval AS i FROM flights) x WHERE ";
+    for (condition, expected) in [
+        ("t > 2024", "operator does not exist: timestamp > integer; a timestamp is written in quotes, such as '2025"),
+        ("c = 10", "operator does not exist: time = integer; a time is written in quotes, such as '10:00:00'"),
+        ("i BETWEEN 1 AND 2", "operator does not exist: interval >= integer; an interval is written in quotes"),
+    ] {
+        let refusal = node.refusal(&format!("{sql}{condition}")).await;
+        assert!(refusal.starts_with(&format!("invalid_arguments: {expected}")), "{condition}: {refusal}");
+    }
+    assert_eq!(node.rows("SELECT id FROM flights WHERE day > '2024-01-01'").await, "2");
+    assert_eq!(node.rows("SELECT id FROM flights WHERE day = to_timestamp(1704067200)").await, "1");
+    assert_eq!(
+        node.rows("SELECT day + 1, day - 1, day - date '2023-12-31' FROM flights WHERE id = 1").await,
+        "2024-01-02|2023-12-31|1"
+    );
+}
+
+#[tokio::test]
 async fn the_longest_chains_that_are_allowed_do_not_break_the_process() {
     let (_folder, node) = database();
     for (subject, sql) in [

@@ -14,6 +14,7 @@ use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use super::frame_exclusion;
 use crate::data_type::postgres_type_name;
 use crate::plan_walk::{for_each_part, rewrite_named};
+use crate::time;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
@@ -67,9 +68,17 @@ fn rewrite_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed
 
 /// Widens the type of `lag` and `lead` so that it holds both the values and the default.
 fn widen_shift_values(call: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
-    let is_shift = matches!(call.fun.name(), "lag" | "lead");
+    let name = call.fun.name();
     let [value, _, default] = call.params.args.as_mut_slice() else { return Ok(false) };
-    let Some(common) = common_type(value, default, schema)?.filter(|_| is_shift) else { return Ok(false) };
+    if !matches!(name, "lag" | "lead") {
+        return Ok(false);
+    }
+    let (value_type, default_type) = (value.get_type(schema)?, default.get_type(schema)?);
+    if let Some(advice) = time::number_advice(&value_type, &default_type) {
+        let (value, default) = (postgres_type_name(&value_type), postgres_type_name(&default_type));
+        return plan_err!("function {name}({value}, integer, {default}) does not exist; {advice}");
+    }
+    let Some(common) = common_type(&value_type, &default_type) else { return Ok(false) };
     for operand in [value, default] {
         *operand = cast(operand.clone(), common.clone());
     }
@@ -137,13 +146,12 @@ fn bounds_in_microseconds(frame: &WindowFrame) -> Result<Option<[WindowFrameBoun
 }
 
 /// Returns a type that holds both the column's values and the default; `None` if the column's type does.
-fn common_type(value: &Expr, default: &Expr, schema: &DFSchema) -> Result<Option<DataType>> {
-    let (value, default) = (value.get_type(schema)?, default.get_type(schema)?);
+fn common_type(value: &DataType, default: &DataType) -> Option<DataType> {
     let is_held = value == default || !value.is_numeric() || !default.is_numeric();
     if is_held || value.is_floating() || (value.is_integer() && default.is_integer()) {
-        return Ok(None);
+        return None;
     }
-    Ok(comparison_coercion(&value, &default))
+    comparison_coercion(value, default)
 }
 
 fn is_peer_bound(bound: &WindowFrameBound) -> bool {

@@ -13,7 +13,7 @@ use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 
 use crate::function::{FunctionCall, check_bytes};
-use crate::number;
+use crate::{number, time};
 
 pub(crate) use literal::{
     TextPairs, cast_arrays, parse_arrays, text_lists, text_pairs, write_element, written_dimensions,
@@ -58,7 +58,8 @@ pub(crate) fn common_type(function: &str, types: &[DataType]) -> Result<DataType
         Some(common) if !common.is_string() || typed.iter().all(DataType::is_string) => Ok(common),
         _ => {
             let names: Vec<String> = typed.iter().map(ToString::to_string).collect();
-            plan_err!("{function} of elements of {} does not exist; cast one side", names.join(" and "))
+            let advice = typed.iter().find_map(|other| time::number_advice(first, other)).unwrap_or("cast one side");
+            plan_err!("{function} of elements of {} does not exist; {advice}", names.join(" and "))
         }
     }
 }

@@ -12,6 +12,7 @@ use super::division::digits;
 use super::integer_value;
 use super::literal::to_float;
 use crate::list::{dimensions, innermost_type, list_type};
+use crate::operands::compared_operands;
 
 /// The digits of a `Decimal128`.
 const NARROW_DIGITS: i16 = 38;
@@ -90,21 +91,7 @@ pub(super) fn is_exact_real(operand: &Expr) -> bool {
 
 /// Converts the operands of a comparison of numbers to one type, if DataFusion would choose another.
 pub(crate) fn compare_exactly(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let operands: Vec<&Expr> = match &expression {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
-            vec![left, right]
-        }
-        Expr::Between(Between { expr, low, high, .. }) => vec![expr, low, high],
-        Expr::InList(InList { expr, list, .. }) => std::iter::once(expr.as_ref()).chain(list).collect(),
-        Expr::InSubquery(InSubquery { expr, .. }) | Expr::SetComparison(SetComparison { expr, .. }) => vec![expr],
-        _ => return Ok(Transformed::no(expression)),
-    };
-    let mut types = operands.iter().map(|operand| operand.get_type(schema)).collect::<Result<Vec<_>>>()?;
-    if let Expr::InSubquery(InSubquery { subquery, .. }) | Expr::SetComparison(SetComparison { subquery, .. }) =
-        &expression
-    {
-        types.push(subquery.subquery.schema().field(0).data_type().clone());
-    }
+    let (operands, types) = compared_operands(&expression, schema)?;
     let is_double = || are_compared_as_doubles(&expression, &operands, &types);
     let Some(wide) = wide_type(&types).or_else(|| is_double().then_some(DataType::Float64)) else {
         return Ok(Transformed::no(expression));

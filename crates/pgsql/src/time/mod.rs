@@ -7,6 +7,7 @@
 mod abbreviations;
 mod arguments;
 mod calendar;
+mod comparable;
 mod convert;
 mod equal_constants;
 mod field;
@@ -33,6 +34,7 @@ use datafusion::sql::sqlparser::ast;
 
 use crate::operands::Operands;
 
+pub(crate) use comparable::{check_comparable, check_comparison, check_node, number_advice};
 pub(crate) use convert::{convert, is_conversion};
 pub(crate) use equal_constants::separate_constants;
 pub(crate) use interval::{average_spans, multiply as multiply_interval};

@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::arguments::{map, zip};
 use super::calendar::{self, DAY, out_of_range_error};
+use super::comparable::check_comparable;
 use super::function::{call, function};
 use super::kind::TimeKind;
 use super::{input, interval};
@@ -221,6 +222,7 @@ fn multiply(operands: &Operands<'_>, left: TimeKind, right: TimeKind) -> Result<
 }
 
 fn compare(operands: &Operands<'_>, op: Operator, left: TimeKind, right: TimeKind) -> Result<Option<Expr>> {
+    check_comparable(&operands.left_type, op, &operands.right_type)?;
     if left == TimeKind::Interval || right == TimeKind::Interval {
         let is_interval = |kind: TimeKind| kind == TimeKind::Interval || kind.accepts_untyped_literal();
         if !is_interval(left) || !is_interval(right) {

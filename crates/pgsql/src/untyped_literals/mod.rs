@@ -15,7 +15,7 @@ use datafusion::scalar::ScalarValue;
 
 use crate::data_type::{is_text_or_dictionary, postgres_type_name};
 use crate::list::{dimensions, innermost_type};
-use crate::{cast, number};
+use crate::{cast, number, time};
 
 pub(crate) use choice::ARRAY;
 pub(crate) use plan::{plan_array, type_literals, type_union};
@@ -91,15 +91,18 @@ fn common_type(construct: &str, types: &[DataType]) -> Result<Option<DataType>> 
             || data_type.is_temporal()
             || matches!(data_type, DataType::Boolean | DataType::Interval(_))
     };
+    let unmatched = |left, right, advice| {
+        let (left, right) = (postgres_type_name(left), postgres_type_name(right));
+        plan_err!("{construct} types {left} and {right} cannot be matched; {advice}")
+    };
     if let (Some(text), Some(other)) =
         (types.iter().find(|data_type| is_text_or_dictionary(data_type)), types.iter().find(is_plain))
     {
         let (left, right) = if text == first { (text, other) } else { (other, text) };
-        return plan_err!(
-            "{construct} types {} and {} cannot be matched; cast one side, for instance x::text",
-            postgres_type_name(left),
-            postgres_type_name(right)
-        );
+        return unmatched(left, right, "cast one side, for instance x::text");
+    }
+    if let Some((other, advice)) = types.iter().find_map(|other| Some((other, time::number_advice(first, other)?))) {
+        return unmatched(first, other, advice);
     }
     Ok(number::common_float(&types).or_else(|| type_union_resolution(&types)))
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, exec_err};
-use datafusion::logical_expr::{Case, Expr, ExprSchemable, LogicalPlan, Projection, Union};
+use datafusion::logical_expr::{Case, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Union};
 
 use super::{becomes_float, choice, is_untyped, literal_target, type_literal, type_operand, values};
 use crate::data_type::is_text_or_dictionary;
-use crate::number;
+use crate::{number, time};
 
 /// Types the literals of `expression` if its operands must have a common type.
 pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -34,6 +34,9 @@ fn type_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         let whens = case.when_then_expr.iter().map(|(when, _)| when.get_type(schema));
         let types = std::iter::once(Ok(compared)).chain(whens).collect::<Result<Vec<_>>>()?;
+        if let [compared, whens @ ..] = types.as_slice() {
+            whens.iter().try_for_each(|when| time::check_comparable(compared, Operator::Eq, when))?;
+        }
         if let Some(wide) = number::wide_type(&types) {
             let whens = case.when_then_expr.iter_mut().map(|(when, _)| when);
             for compared in std::iter::once(operand).chain(whens) {
