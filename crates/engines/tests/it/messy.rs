@@ -365,6 +365,7 @@ async fn notes_name_the_value_that_decided_a_type() {
         ("a.csv", "c,d,e\n1,2024-01-01,1\n99999999999999999999,2024-01-01 10:00:00,1.5\n"),
         ("b.json", r#"[{"v": 1, "w": 1}, {"v": "x", "w": 99999999999999999999}]"#),
         ("late.csv", &late),
+        ("titled.csv", "Export;x;y\nday;who;pieces\n01.02.2026;Ann;1\n02.02.2026;Bob;2\n"),
         ("parts/1.csv", "v\n1\n"),
         ("parts/2.csv", "v\nx\n"),
     ]);
@@ -376,6 +377,8 @@ async fn notes_name_the_value_that_decided_a_type() {
         "b.v is text, because line 1 of b.json has \"x\"",
         "b.w is decimal(38,0), because line 1 of b.json has 99999999999999999999",
         "parts.v is text, because it is text in parts/2.csv and bigint in files before it",
+        // A title that is as wide as the table is taken for the header.
+        "titled.y is text, because line 2 of titled.csv has \"pieces\"",
     ];
     assert_eq!(notes().await, at_first);
     assert_eq!(node.rows("SELECT count(amount) FROM late").await, "3001");

@@ -122,6 +122,9 @@ impl NumberEvidence {
 
     /// Adds the notation of a value of a column that may have other texts.
     pub(crate) fn learn_notation(&mut self, value: &str) {
+        if self.has_decimal_comma {
+            return;
+        }
         match find_notation(value) {
             Some(NumberNotation::DecimalComma) => self.has_decimal_comma = true,
             Some(NumberNotation::GroupingPoints) => self.has_grouping_points = true,

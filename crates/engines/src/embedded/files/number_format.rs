@@ -82,7 +82,8 @@ const GROUP_SEPARATORS: [char; 5] = ['.', ' ', '\u{a0}', '\u{202f}', '\''];
 /// The notation of the number in `value`, beside which a sign or a unit may be: `+12,50`, `12,50 €`. `None` for other texts, and
 /// for what programs write or may mean otherwise: `1,234`, `1.000`.
 pub(crate) fn find_notation(value: &str) -> Option<NumberNotation> {
-    if value.len() > NUMBER_BYTES_MAX || !value.contains([',', '.']) {
+    // Most values are looked at no further.
+    if value.len() > NUMBER_BYTES_MAX || !value.contains(',') && value.matches('.').count() < 2 {
         return None;
     }
     let is_digit = |character: char| character.is_ascii_digit();

@@ -19,28 +19,32 @@ pub(super) struct ColumnTypes {
     inexact_columns: BTreeSet<usize>,
     /// The last change of the type of a column, by position.
     changes: BTreeMap<usize, TypeChange>,
+    /// Positions of text columns of which only the first value is known to be a text.
+    lone_texts: BTreeSet<usize>,
     /// The separators in the values, by position.
     evidence: Vec<NumberEvidence>,
     numbers: Option<NumberFormat>,
     accepts_null_markers: bool,
 }
 
-/// The value that did not have the type of the values before it, and its line, 0 if it is not known.
+/// The value that did not have the type of the other values, and its line, 0 if it is not known.
 #[derive(Debug)]
 struct TypeChange {
-    earlier: DataType,
+    /// The type of the values before it, or of those after it if it is the first one.
+    others: DataType,
     value: String,
     line: u64,
 }
 
 impl ColumnTypes {
     pub(super) fn new(columns: usize, numbers: Option<NumberFormat>, accepts_null_markers: bool) -> Self {
-        let (null_marker_columns, inexact_columns, changes) = Default::default();
+        let (null_marker_columns, inexact_columns, changes, lone_texts) = Default::default();
         Self {
             types: vec![DataType::Null; columns],
             null_marker_columns,
             inexact_columns,
             changes,
+            lone_texts,
             evidence: vec![NumberEvidence::default(); columns],
             numbers,
             accepts_null_markers,
@@ -53,7 +57,7 @@ impl ColumnTypes {
             return;
         };
         if value.is_empty() {
-        } else if *data_type == DataType::Utf8 && !evidence.is_open() {
+        } else if *data_type == DataType::Utf8 && !evidence.is_open() && !self.lone_texts.contains(&position) {
             evidence.learn_notation(value);
         } else if self.accepts_null_markers && is_null_marker(value) {
             self.null_marker_columns.insert(position);
@@ -65,7 +69,7 @@ impl ColumnTypes {
                 None => evidence.learn(value, &found, line),
             }
             if *data_type == DataType::Utf8 {
-                return;
+                return self.learn_after_text(position, &found);
             }
             // Among floats, `1e21` is one.
             if *data_type == DataType::Float64
@@ -84,17 +88,35 @@ impl ColumnTypes {
                 wide = DataType::Utf8;
             }
             if wide != *data_type {
-                let earlier = std::mem::replace(data_type, wide);
-                self.changes.insert(position, TypeChange { earlier, value: value.to_owned(), line });
+                let others = std::mem::replace(data_type, wide);
+                if others == DataType::Null && *data_type == DataType::Utf8 {
+                    self.lone_texts.insert(position);
+                }
+                self.changes.insert(position, TypeChange { others, value: value.to_owned(), line });
             }
         }
     }
 
-    /// Why columns do not have the type of their first values, by position.
+    /// Adds the type of a value of a text column. A line of names below a title is the only text of its columns.
+    fn learn_after_text(&mut self, position: usize, found: &DataType) {
+        if !self.lone_texts.contains(&position) {
+            return;
+        }
+        let Some(change) = self.changes.get_mut(&position) else { return };
+        let others = wider(&change.others, found, CoercionMode::ToText).unwrap_or(DataType::Utf8);
+        if others == DataType::Utf8 {
+            self.lone_texts.remove(&position);
+            change.others = DataType::Null;
+        } else {
+            change.others = others;
+        }
+    }
+
+    /// Why columns do not have the type of their other values, by position.
     pub(super) fn notes(&self, location: &str) -> BTreeMap<usize, String> {
         let note = |(position, change): (&usize, &TypeChange)| {
             let data_type = self.types.get(*position)?;
-            let note = type_note(&change.earlier, data_type, &change.value, change.line, location)?;
+            let note = type_note(&change.others, data_type, &change.value, change.line, location)?;
             Some((*position, note))
         };
         self.changes.iter().filter_map(note).collect()
@@ -143,6 +165,23 @@ mod tests {
         assert_eq!(columns.types, [DataType::Int64, DataType::Utf8, DataType::Null]);
         let names = ["a", "b", "c"].map(str::to_owned);
         assert_eq!(columns.typed_null_marker_columns(&names).collect::<Vec<_>>(), ["a"]);
+    }
+
+    #[test]
+    fn the_only_text_of_a_column_is_noted() {
+        let note = |values: &[&str]| {
+            let mut columns = ColumnTypes::new(1, None, true);
+            (2..).zip(values).for_each(|(line, value)| columns.learn_value(0, value, line));
+            columns.notes("t.csv").remove(&0)
+        };
+        let first = Some("text, because line 2 of t.csv has \"pieces\"");
+        assert_eq!(note(&["pieces", "1", "N/A", "2.5"]).as_deref(), first);
+        assert_eq!(note(&["pieces", "2026-01-01"]).as_deref(), first);
+        let last = Some("text, because line 4 of t.csv has \"pieces\"");
+        assert_eq!(note(&["1", "2.5", "pieces", "3"]).as_deref(), last);
+        for texts in [&["pieces"][..], &["pieces", "1", "x"], &["pieces", "1", "true", "2"], &["pieces", "-1,50"]] {
+            assert_eq!(note(texts), None, "{texts:?}");
+        }
     }
 
     #[test]
