@@ -98,19 +98,19 @@ async fn unknown_columns_get_the_columns_of_the_table() {
 #[tokio::test]
 async fn mistyped_expressions_say_what_does_not_fit() {
     let (_folder, node) = database();
-    assert_snapshot!(node.refusal("SELECT dest + 1 FROM flights").await, @"invalid_arguments: operator does not exist: text + integer; cast the text to a number, for instance x::numeric, or the number to text");
-    assert_snapshot!(node.refusal("SELECT sum(dest) FROM flights").await, @"invalid_arguments: function sum(text) does not exist; cast the argument to a number, for instance sum(x::numeric)");
+    assert_snapshot!(node.refusal("SELECT dest + 1 FROM flights").await, @"invalid_arguments: operator does not exist: text + integer; cast the text to a number, for instance x::numeric");
+    assert_snapshot!(node.refusal("SELECT sum(dest) FROM flights").await, @"invalid_arguments: functions sum(text) and avg(text) do not exist; cast the argument to a number, for instance x::numeric");
     assert_snapshot!(node.refusal("SELECT * FROM flights WHERE delay > 'late'").await, @r#"
     invalid_arguments: invalid input syntax for type bigint: "late"
-    TRY_CAST(x AS type) gives NULL where a value does not fit.
+    TRY_CAST(x AS type) gives NULL where a value does not fit; sums and averages leave these rows out.
     "#);
     assert_snapshot!(node.refusal("SELECT CAST(dest AS BIGINT) FROM flights").await, @r#"
     invalid_arguments: invalid input syntax for type bigint: "JFK"
-    TRY_CAST(x AS type) gives NULL where a value does not fit.
+    TRY_CAST(x AS type) gives NULL where a value does not fit; sums and averages leave these rows out.
     "#);
     assert_snapshot!(node.refusal("SELECT * FROM flights WHERE day > 'some day'").await, @r#"
     invalid_arguments: invalid input syntax for type date: "some day"
-    TRY_CAST(x AS type) gives NULL where a value does not fit.
+    TRY_CAST(x AS type) gives NULL where a value does not fit; sums and averages leave these rows out.
     "#);
     assert_snapshot!(node.refusal("SELECT delay / 0 FROM flights").await, @r"
     invalid_arguments: division by zero
@@ -118,6 +118,27 @@ async fn mistyped_expressions_say_what_does_not_fit() {
     ");
     assert_snapshot!(node.refusal("SELECT * FROM flights WHERE dest").await, @"invalid_arguments: Cannot create filter with non-boolean predicate 'flights.dest' returning text");
     assert_snapshot!(node.refusal("SELECT id FROM flights UNION SELECT tailNum, seats FROM planes").await, @"invalid_arguments: UNION queries have different number of columns");
+}
+
+#[tokio::test]
+async fn the_advice_for_texts_and_other_types_beside_numbers_loses_no_rows() {
+    let folder = Folder::with(&[(
+        "orders.csv",
+        "sku;price;day;ok\n00004;\"1,699.52\";2024-01-01;true\n00005;12.5;2024-01-02;false\nX1;7;2024-01-03;true\n",
+    )]);
+    let node = folder.database();
+    assert_snapshot!(node.refusal("SELECT * FROM orders WHERE sku = 00004").await, @"invalid_arguments: operator does not exist: text = integer; write the text in quotes, such as '00004', or cast it to a number, for instance x::numeric");
+    assert_eq!(node.rows("SELECT day FROM orders WHERE sku = '00004'").await, "2024-01-01");
+    assert_snapshot!(node.refusal("SELECT sum(price) FROM orders").await, @"invalid_arguments: functions sum(text) and avg(text) do not exist; cast the argument to a number, for instance x::numeric");
+    assert_snapshot!(node.refusal("SELECT sum(price::numeric) FROM orders").await, @r#"
+    invalid_arguments: invalid input syntax for type numeric: "1,699.52"
+    A table of text files or sheets reads such numbers with thousands: "," among its options in tidegate.yaml; the tool get_schema has the options for each column. TRY_CAST(x AS type) gives NULL where a value does not fit; sums and averages leave these rows out.
+    "#);
+    assert_snapshot!(node.refusal("SELECT avg(day) FROM orders").await, @"invalid_arguments: functions sum(date) and avg(date) do not exist; use a number as the argument, for instance extract(epoch FROM x)");
+    assert_eq!(node.rows("SELECT to_timestamp(avg(extract(epoch FROM day)))::date FROM orders").await, "2024-01-02");
+    assert_snapshot!(node.refusal("SELECT sum(ok) FROM orders").await, @"invalid_arguments: functions sum(boolean) and avg(boolean) do not exist; count the rows with count(*) FILTER (WHERE x), or cast the argument to an integer: x::int");
+    assert_snapshot!(node.refusal("SELECT stddev(ok::numeric) FROM orders").await, @"invalid_arguments: cannot cast type boolean to numeric; cast it to an integer: x::int");
+    assert_eq!(node.rows("SELECT count(*) FILTER (WHERE ok), sum(ok::int) FROM orders").await, "2|2");
 }
 
 #[tokio::test]
@@ -181,7 +202,7 @@ async fn binds_parameters_and_reports_wrong_ones() {
     assert_eq!(ask(sql, vec![Parameter::Float(0.1)]).await, "false|true|false|12345678901234567.2");
     assert_snapshot!(ask("SELECT id FROM flights WHERE day = $1", vec![text("soon")]).await, @r#"
     invalid_arguments: invalid input syntax for type date: "soon"
-    TRY_CAST(x AS type) gives NULL where a value does not fit.
+    TRY_CAST(x AS type) gives NULL where a value does not fit; sums and averages leave these rows out.
     "#);
     assert_snapshot!(ask("SELECT id FROM flights LIMIT $1", vec![text("many")]).await, @"invalid_arguments: Expected LIMIT to be an integer or null, but got text");
 }

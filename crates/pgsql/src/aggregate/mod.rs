@@ -29,6 +29,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::compute::nullif;
+use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::SessionStateDefaults;
@@ -56,6 +57,17 @@ pub(crate) fn functions() -> Vec<AggregateUDF> {
     functions.extend(regression::functions());
     functions.extend(tdigest::functions());
     functions
+}
+
+/// Returns what to write if an aggregate of numbers has an argument `x` of the type `data_type`, which is none.
+fn argument_advice(data_type: &DataType) -> &'static str {
+    match data_type {
+        DataType::Boolean => {
+            "count the rows with count(*) FILTER (WHERE x), or cast the argument to an integer: x::int"
+        }
+        time if time.is_temporal() => "use a number as the argument, for instance extract(epoch FROM x)",
+        _ => "cast the argument to a number, for instance x::numeric",
+    }
 }
 
 /// Whether `name`, in lower case, is the name of an aggregate function.

@@ -85,6 +85,7 @@ fn numeric_type(fields: &[FieldRef]) -> Result<DataType> {
     match operand.data_type() {
         number if number.is_decimal() || number.is_integer() => crate::number::as_numeric(number),
         other if other.is_floating() || is_text_or_null(other) || is_jsonb(other) => Ok(numeric_with_free_scale(22)),
+        DataType::Boolean => plan_err!("cannot cast type boolean to numeric; cast it to an integer: x::int"),
         other => plan_err!("cannot cast type {other} to numeric"),
     }
 }

@@ -102,12 +102,8 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     let Some(operator) = operands.comparison().or_else(|| arithmetic_operator(op)) else { return Ok(None) };
     let (left, right) = match (left_type.is_numeric(), right_type.is_numeric()) {
         (true, true) => ((*left).clone(), (*right).clone()),
-        (true, false) if right_type.is_string() => {
-            ((*left).clone(), number_from_text(right, left_type, operator, true)?)
-        }
-        (false, true) if left_type.is_string() => {
-            (number_from_text(left, right_type, operator, false)?, (*right).clone())
-        }
+        (true, false) if right_type.is_string() => ((*left).clone(), number_from_text(operands, operator)?),
+        (false, true) if left_type.is_string() => (number_from_text(operands, operator)?, (*right).clone()),
         _ => return Ok(None),
     };
     let is_arithmetic = operator.is_numerical_operators();
@@ -163,23 +159,26 @@ fn plan_shift(operands: &Operands<'_>) -> Option<Expr> {
 }
 
 /// Converts a string literal beside a number to a number; refuses any other text.
-fn number_from_text(text: &Expr, number: &DataType, operator: Operator, is_right: bool) -> Result<Expr> {
+fn number_from_text(operands: &Operands<'_>, operator: Operator) -> Result<Expr> {
+    let Operands { left, right, left_type, right_type, .. } = operands;
+    let is_left = left_type.is_string();
+    let (text, number, number_type) = if is_left { (left, right, right_type) } else { (right, left, left_type) };
     match text {
         Expr::Literal(ScalarValue::Utf8(None) | ScalarValue::Null, _) => Ok(Expr::Literal(ScalarValue::Null, None)),
         Expr::Literal(ScalarValue::Utf8(Some(literal)), _) => {
-            Ok(Expr::Literal(literal::parse_number(literal, number)?, None))
+            Ok(Expr::Literal(literal::parse_number(literal, number_type)?, None))
         }
         _ => {
-            let (number, text_name) = (number_type_name(number), "text");
-            let operands = if is_right {
-                format!("{number} {operator} {text_name}")
-            } else {
-                format!("{text_name} {operator} {number}")
+            let name = number_type_name(number_type);
+            let (left, right) = if is_left { ("text", name) } else { (name, "text") };
+            // As text, the number would have no zeros before it.
+            let advice = match number {
+                Expr::Literal(..) if !operator.is_numerical_operators() => {
+                    "write the text in quotes, such as '00004', or cast it to a number, for instance x::numeric"
+                }
+                _ => "cast the text to a number, for instance x::numeric",
             };
-            plan_err!(
-                "operator does not exist: {operands}; cast the text to a number, for instance x::numeric, or the \
-                 number to text"
-            )
+            plan_err!("operator does not exist: {left} {operator} {right}; {advice}")
         }
     }
 }

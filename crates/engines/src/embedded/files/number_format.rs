@@ -35,6 +35,28 @@ impl NumberFormat {
         format!("1{thousands}234{}5", self.decimal)
     }
 
+    /// The formats in which `value` is a number, of those that people write and programs do not. Several if it is not known
+    /// what its separator means.
+    pub(crate) fn of_number(value: &str) -> Vec<Self> {
+        let thousands = [',', '.', '\'', '’', ' ', '\u{a0}', '\u{202f}'].map(Some).into_iter().chain([None]);
+        let formats = thousands.flat_map(|thousands| ['.', ','].map(|decimal| Self { decimal, thousands }));
+        let is_written = |format: &Self| match format.thousands {
+            Some(separator) => {
+                value.contains(separator) && (format.decimal != ',' || separator == '.' || value.contains(','))
+            }
+            None => value.contains(',') && format.decimal == ',',
+        };
+        let differs = |format: &Self| format.thousands != Some(format.decimal);
+        formats.filter(|format| differs(format) && is_written(format) && format.normalize(value).is_some()).collect()
+    }
+
+    /// The options of a table that declare the format.
+    pub(crate) fn options(self) -> String {
+        let decimal = (self.decimal != '.').then(|| format!("decimal: \"{}\"", self.decimal));
+        let thousands = self.thousands.map(|separator| format!("thousands: \"{separator}\""));
+        decimal.into_iter().chain(thousands).collect::<Vec<_>>().join(", ")
+    }
+
     /// Converts `value` to plain notation: `-1.234,5` becomes `-1234.5`. `None` if it is not a number in this format.
     pub(crate) fn normalize<'v>(self, value: &'v str) -> Option<String> {
         let unsigned = value.strip_prefix('-').unwrap_or(value);
@@ -198,6 +220,29 @@ mod tests {
             "1.23,5",
         ] {
             assert_eq!(find_notation(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_people_have_the_options_that_read_them() {
+        for (value, expected) in [
+            ("1,699.52", r#"thousands: ",""#),
+            ("1.699,52", r#"decimal: ",", thousands: ".""#),
+            ("1699,52", r#"decimal: ",""#),
+            ("1,699", r#"thousands: "," or decimal: ",""#),
+            ("-1.234.567", r#"decimal: ",", thousands: ".""#),
+            ("1'234", r#"thousands: "'""#),
+            ("1 234,5", r#"decimal: ",", thousands: " ""#),
+            ("1234.5", ""),
+            ("1234", ""),
+            ("15.06.2025", ""),
+            ("12.34", ""),
+            ("1, 2", ""),
+            ("late", ""),
+            ("", ""),
+        ] {
+            let options: Vec<String> = NumberFormat::of_number(value).into_iter().map(NumberFormat::options).collect();
+            assert_eq!(options.join(" or "), expected, "{value}");
         }
     }
 

@@ -11,7 +11,7 @@ use tidegate_sql::{SqlDialect, equivalent_function};
 use super::absent_catalogs::catalog_function_advice;
 use super::repeated_rows::RowsTooWide;
 use super::scope::CATALOG;
-use crate::embedded::files::STORE_ERROR_PREFIX;
+use crate::embedded::files::{NumberFormat, STORE_ERROR_PREFIX};
 use crate::embedded::memory::SHARED_MEMORY_USED_UP;
 use crate::embedded::scan::{ReadFailure, find_cause};
 
@@ -20,7 +20,8 @@ const COLUMNS_LISTED_MAX: usize = 60;
 const DIVISION_BY_ZERO: &str = "division by zero";
 const NULLIF_HINT: &str = "Use x / NULLIF(y, 0) to get NULL instead.";
 const INVALID_INPUT: &str = "invalid input syntax";
-const TRY_CAST_HINT: &str = "TRY_CAST(x AS type) gives NULL where a value does not fit.";
+const TRY_CAST_HINT: &str =
+    "TRY_CAST(x AS type) gives NULL where a value does not fit; sums and averages leave these rows out.";
 /// Where the differences from PostgreSQL's SQL are listed.
 const SQL_REFERENCE_HINT: &str =
     "The SQL is PostgreSQL's; the page \"SQL over files\" (docs/reference/sql.md) lists the differences.";
@@ -65,7 +66,9 @@ pub(crate) fn to_core_error(error: &DataFusionError, database: &str) -> Error {
             invalid(&format!("this is not supported: {text}")).with_hint(SQL_REFERENCE_HINT)
         }
         DataFusionError::Execution(text) if text == DIVISION_BY_ZERO => invalid(text).with_hint(NULLIF_HINT),
-        DataFusionError::Execution(text) if text.starts_with(INVALID_INPUT) => invalid(text).with_hint(TRY_CAST_HINT),
+        DataFusionError::Execution(text) if text.starts_with(INVALID_INPUT) => {
+            invalid(text).with_hint(invalid_input_hint(text))
+        }
         DataFusionError::Execution(text) => invalid(text),
         DataFusionError::ResourcesExhausted(text) => too_large_error(text),
         DataFusionError::ArrowError(error, _) => arrow_error(error, database),
@@ -223,6 +226,20 @@ fn arrow_error(error: &ArrowError, database: &str) -> Error {
         | ArrowError::JsonError(text) => unavailable_error(text, database),
         other => Error::internal(other.to_string()),
     }
+}
+
+/// The hint for a text that is no value of a type. Numbers that people write, such as `1,699.52`, get the options of a table.
+fn invalid_input_hint(message: &str) -> String {
+    let value = message.split_once('"').and_then(|(_, rest)| rest.strip_suffix('"')).unwrap_or_default();
+    let options: Vec<String> = NumberFormat::of_number(value).into_iter().map(NumberFormat::options).collect();
+    if options.is_empty() {
+        return TRY_CAST_HINT.to_owned();
+    }
+    format!(
+        "A table of text files or sheets reads such numbers with {} among its options in tidegate.yaml; the tool get_schema \
+         has the options for each column. {TRY_CAST_HINT}",
+        options.join(" or ")
+    )
 }
 
 fn unavailable_error(text: &str, database: &str) -> Error {

@@ -25,6 +25,7 @@ use self::groups::GroupTotals;
 use self::plain::{DistinctTotal, PlainTotal};
 use self::sliding::{QueuedTotal, RetractingTotal};
 use self::total::{Summand, Total, TotalPrimitive, TotalType};
+use super::argument_advice;
 use crate::data_type::postgres_type_name;
 
 /// How many more digits the sum of numerics has than its values.
@@ -141,10 +142,9 @@ impl AggregateUDFImpl for Sum {
             // PostgreSQL refuses this too. A NULL that the planner created, such as in a CASE, has no other type.
             DataType::Null => DataType::Float64,
             other => {
-                let name = postgres_type_name(other);
-                return plan_err!(
-                    "function sum({name}) does not exist; cast the argument to a number, for instance sum(x::numeric)"
-                );
+                // An average is planned as a sum and a count.
+                let (name, advice) = (postgres_type_name(other), argument_advice(other));
+                return plan_err!("functions sum({name}) and avg({name}) do not exist; {advice}");
             }
         }])
     }

@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 
 use self::doubles::DoubleMoments;
 use self::moments::{ExactMeasure, ExactMoments, Scales, VarianceKind};
+use super::argument_advice;
 use super::moments::{GroupMoments, QueuedMoments, RowMoments};
 use crate::data_type::postgres_type_name;
 use crate::number::numeric_with_free_scale;
@@ -93,11 +94,8 @@ impl AggregateUDFImpl for VarianceFunction {
             DataType::Decimal128(..) => value.clone(),
             number if number.is_numeric() || number.is_null() => DataType::Float64,
             other => {
-                let (name, other) = (self.name(), postgres_type_name(other));
-                return plan_err!(
-                    "function {name}({other}) does not exist; cast the argument to a number, for instance \
-                     {name}(x::numeric)"
-                );
+                let (name, advice) = (self.name(), argument_advice(other));
+                return plan_err!("function {name}({}) does not exist; {advice}", postgres_type_name(other));
             }
         }])
     }
