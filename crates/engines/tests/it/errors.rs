@@ -128,6 +128,8 @@ async fn the_advice_for_texts_and_other_types_beside_numbers_loses_no_rows() {
     )]);
     let node = folder.database();
     assert_snapshot!(node.refusal("SELECT * FROM orders WHERE sku = 00004").await, @"invalid_arguments: operator does not exist: text = integer; write the text in quotes, such as '00004', or cast it to a number, for instance x::numeric");
+    let refusal = node.refusal("SELECT * FROM orders WHERE sku <> 4").await;
+    assert!(refusal.starts_with("invalid_arguments: operator does not exist: text <> integer; write"), "{refusal}");
     assert_eq!(node.rows("SELECT day FROM orders WHERE sku = '00004'").await, "2024-01-01");
     assert_snapshot!(node.refusal("SELECT sum(price) FROM orders").await, @"invalid_arguments: functions sum(text) and avg(text) do not exist; cast the argument to a number, for instance x::numeric");
     assert_snapshot!(node.refusal("SELECT sum(price::numeric) FROM orders").await, @r#"

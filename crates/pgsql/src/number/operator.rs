@@ -160,7 +160,7 @@ fn plan_shift(operands: &Operands<'_>) -> Option<Expr> {
 
 /// Converts a string literal beside a number to a number; refuses any other text.
 fn number_from_text(operands: &Operands<'_>, operator: Operator) -> Result<Expr> {
-    let Operands { left, right, left_type, right_type, .. } = operands;
+    let Operands { op, left, right, left_type, right_type, .. } = operands;
     let is_left = left_type.is_string();
     let (text, number, number_type) = if is_left { (left, right, right_type) } else { (right, left, left_type) };
     match text {
@@ -178,7 +178,7 @@ fn number_from_text(operands: &Operands<'_>, operator: Operator) -> Result<Expr>
                 }
                 _ => "cast the text to a number, for instance x::numeric",
             };
-            plan_err!("operator does not exist: {left} {operator} {right}; {advice}")
+            plan_err!("operator does not exist: {left} {op} {right}; {advice}")
         }
     }
 }

@@ -37,14 +37,9 @@ pub(crate) fn number_advice(left: &DataType, right: &DataType) -> Option<&'stati
 
 /// Fails if the operator compares a number with a date, a time or an interval.
 pub(crate) fn check_comparable(left: &DataType, op: Operator, right: &DataType) -> Result<()> {
-    match number_advice(left, right) {
-        Some(advice) => plan_err!(
-            "operator does not exist: {} {op} {}; {advice}",
-            postgres_type_name(left),
-            postgres_type_name(right)
-        ),
-        None => Ok(()),
-    }
+    let Some(advice) = number_advice(left, right) else { return Ok(()) };
+    let op = if op == Operator::NotEq { "<>".to_owned() } else { op.to_string() };
+    plan_err!("operator does not exist: {} {op} {}; {advice}", postgres_type_name(left), postgres_type_name(right))
 }
 
 /// Fails if `expression` makes such a comparison. Its parts are not checked.
