@@ -57,6 +57,6 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
     let outcome = run_scan(&context, &search, &request, &fields, None, &job).await?;
     let mut json = summary_json(&outcome, &search);
     json.insert("facets".to_owned(), facets_json(&outcome.answer.facets));
-    add_notes(&context, &search, outcome.answer.matched, &mut json, &job).await;
+    add_notes(&context, &search, &request, &outcome, &mut json, &job).await;
     send_json(json, &job, &reply).await
 }

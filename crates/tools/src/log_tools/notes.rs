@@ -10,7 +10,7 @@ use tidegate_telemetry::logs::{
 
 use super::LogContext;
 use super::facets::facet_requests;
-use super::scan::run_scan;
+use super::scan::{ScanOutcome, run_scan};
 use super::search::LogSearch;
 
 /// If nothing matches, adds where words were searched, because they may be elsewhere, and the values that are written
@@ -18,15 +18,20 @@ use super::search::LogSearch;
 pub(super) async fn add_notes(
     context: &LogContext,
     search: &LogSearch,
-    matched: u64,
+    request: &LogScanRequest,
+    outcome: &ScanOutcome,
     json: &mut Map<String, Value>,
     job: &Arc<Job>,
 ) {
-    if matched > 0 {
+    if outcome.answer.matched > 0 {
         return;
     }
     let mut notes: Vec<String> = search.searched_fields_note().into_iter().collect();
-    notes.extend(spelling_notes(context, search, job).await);
+    // A page after a cursor reads few rows: callers who wait for new entries ask for it again and again.
+    let has_cursor = request.page.as_ref().is_some_and(|page| page.cursor.is_some());
+    if !has_cursor && request.context.is_none() && outcome.partial.is_none() {
+        notes.extend(spelling_notes(context, search, job).await);
+    }
     if !notes.is_empty() {
         json.insert("notes".to_owned(), notes.into());
     }

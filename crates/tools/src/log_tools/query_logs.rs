@@ -103,7 +103,7 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
     job.count_rows(outcome.answer.returned);
     let bytes_max = job.inline_budget().bytes.filter(|_| job.format().is_none());
     let mut json = answer_json(&outcome, &search, scope, pattern_changes, bytes_max)?;
-    add_notes(&context, &search, outcome.answer.matched, &mut json, &job).await;
+    add_notes(&context, &search, &request, &outcome, &mut json, &job).await;
     send_json(json, &job, &reply).await
 }
 

@@ -147,6 +147,11 @@ fn an_answer_without_entries_has_the_values_that_differ_in_case() {
         let values = call(&configured, &["list_logs_fields_values", &selections, r#"fields=["service"]"#]);
         assert_eq!(values["notes"], note, "{selections}");
     }
+    // Who waits for new entries gets no note again.
+    let selections = r#"selections={"level": ["ERROR"]}"#;
+    let tail = call(&configured, &["query_logs", selections])["tail"].as_str().unwrap().to_owned();
+    let later = call(&configured, &["query_logs", selections, "direction=forward", &format!("cursor={tail}")]);
+    assert_eq!((&later["matched"], &later["notes"]), (&json!(0), &Value::Null));
     let absent = call(&configured, &["query_logs", r#"selections={"level": ["fatal"]}"#]);
     assert_eq!((&absent["matched"], &absent["notes"]), (&json!(0), &Value::Null));
 }
