@@ -62,14 +62,15 @@ fn passwords_without_scheme(text: &str) -> Vec<Range<usize>> {
     let mut start = 0;
     for word in text.split_inclusive(char::is_whitespace) {
         let is_user = |last: char| last.is_alphanumeric() || "_-.%".contains(last);
-        // After `::` is a type of SQL, and after `:/` what `passwords_of_urls` finds.
-        let is_password = |first: char| !":/@".contains(first);
+        // After `::` is a type of SQL, and after `://` what `passwords_of_urls` finds.
+        let is_password = |rest: &str| !rest.starts_with(':') && !rest.starts_with("//");
         let colon = word
             .match_indices(':')
             .map(|(colon, _)| colon)
-            .find(|colon| word[..*colon].ends_with(is_user) && word[colon + 1..].starts_with(is_password));
-        let at = word.rfind('@').filter(|at| word[at + 1..].starts_with(|c: char| c.is_alphanumeric() || c == '['));
-        if let Some((colon, at)) = colon.zip(at).filter(|(colon, at)| colon < at) {
+            .find(|colon| word[..*colon].ends_with(is_user) && is_password(&word[colon + 1..]));
+        let is_host = |first: char| first.is_alphanumeric() || "[_".contains(first);
+        let at = word.rfind('@').filter(|at| word[at + 1..].starts_with(is_host));
+        if let Some((colon, at)) = colon.zip(at).filter(|(colon, at)| colon + 1 < *at) {
             passwords.push(start + colon + 1..start + at);
         }
         start += word.len();
@@ -141,6 +142,8 @@ mod tests {
             ("/tmp/jdbc:postgresql:/ann:s3cret@db", "/tmp/jdbc:***@db"),
             ("cannot open ann:s3@cr:/et@db:5432/shop: gone", "cannot open ann:***@db:5432/shop: gone"),
             ("'crm=postgres//ann:s3cret@[::1]/shop' is no path", "'crm=postgres//ann:***@[::1]/shop' is no path"),
+            ("cannot open ann:/s3cret@db/shop", "cannot open ann:***@db/shop"),
+            ("cannot open ann:@s3cret@_db/shop", "cannot open ann:***@_db/shop"),
             (
                 "jdbc:postgresql://db/shop?user=ann&password=s3cret&ssl=true",
                 "jdbc:postgresql://db/shop?user=ann&password=***&ssl=true",
@@ -167,6 +170,7 @@ mod tests {
             "a=b, password: put it into PGPASSWORD or .pgpass",
             "password=",
             "ann@example.com at 12:30",
+            "ann:@db and text::tsvector@@query",
             "git@example.com:shop/data and select tags::text@>'{}'",
         ] {
             assert!(matches!(mask_secrets(text), Cow::Borrowed(_)), "{text}");
