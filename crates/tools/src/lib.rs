@@ -44,6 +44,7 @@ pub use metric_sources::{
 };
 pub use metric_tools::register_metric_tools;
 pub use prompts::investigate::register_investigation;
+pub use resources::result::STORED_RESULT_NAMES;
 pub use table_presence::TablePresence;
 pub use telemetry_receivers::{TelemetryReceivers, TraceSource, register_telemetry_receivers, register_traces};
 use tidegate_core::AllowedNames;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tidegate_core::{AllowedNames, NamePattern, misspelled_name, suggestion};
 use tidegate_query::Database;
 use tidegate_runtime::Snapshot;
+use tidegate_tools::STORED_RESULT_NAMES;
 
 use super::types::Config;
 use super::{LoadedConfig, authentication};
@@ -58,7 +59,8 @@ fn role_warnings(config: &Config, built_in: &AllowedNames, databases: &[&str]) -
 
 /// Entries of toolsets that match nothing in `snapshot`. What a database declares may be there later.
 pub(super) fn toolset_warnings(config: &Config, snapshot: &Snapshot) -> Vec<String> {
-    let names: Vec<&str> = snapshot.entries().map(|entry| entry.name).collect();
+    // Commands that check a configuration store no results, and so lack the resources for them.
+    let names: Vec<&str> = snapshot.entries().map(|entry| entry.name).chain(STORED_RESULT_NAMES).collect();
     let mut warnings = Vec::new();
     for (toolset, entries) in &config.toolsets {
         for (position, entry) in entries.iter().enumerate() {

@@ -23,6 +23,11 @@ const MANIFEST: &str = "tidegate://results/{id}";
 const BLOCK: &str = "tidegate://results/{id}/blocks/{block}";
 const DATA: &str = "tidegate://results/{id}/data";
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
+/// The names of the resources of stored results.
+pub const STORED_RESULT_NAMES: [&str; 3] = [MANIFEST_NAME, BLOCK_NAME, DATA_NAME];
+const MANIFEST_NAME: &str = "stored_result";
+const BLOCK_NAME: &str = "stored_result_block";
+const DATA_NAME: &str = "stored_result_data";
 
 /// The resources of stored results; empty if the node stores none.
 pub(crate) fn templates(node: &Arc<ToolContext>) -> Vec<ResourceTemplate> {
@@ -31,18 +36,17 @@ pub(crate) fn templates(node: &Arc<ToolContext>) -> Vec<ResourceTemplate> {
     }
     let manifest = result_template(
         MANIFEST,
-        "stored_result",
+        MANIFEST_NAME,
         "The manifest of a stored result",
         context_handler(node, read_manifest),
     );
     let block = result_template(
         BLOCK,
-        "stored_result_block",
+        BLOCK_NAME,
         "One block of a stored result, as an Arrow stream",
         context_handler(node, read_block),
     );
-    let data =
-        result_template(DATA, "stored_result_data", "The rows of a stored result", context_handler(node, read_data));
+    let data = result_template(DATA, DATA_NAME, "The rows of a stored result", context_handler(node, read_data));
     let watcher: Option<Arc<dyn ResourceWatcher>> = Some(Arc::new(ResultWatcher(node.clone())));
     vec![
         ResourceTemplate { mime_type: Some(JSON.to_owned()), watcher, ..manifest },

@@ -313,7 +313,7 @@ fn variable_values_are_redacted_in_every_report() {
 fn check_doctor_and_explain_warn_of_unreachable_data() {
     let configured = ConfiguredFolder::new(
         "databases: [{name: shop, files: shop, tables: {ordrs: {delimiter: ';'}, nothing: {header: false}, '2024': {}}}]
-toolsets: {own: [mine, quary, 'none_*', 'explo*']}
+toolsets: {own: [mine, quary, 'none_*', 'explo*', 'stored_result*', stored_result_block]}
 roles:
   - {name: clerk, toolsets: ['*']}
   - {name: chief, toolsets: ['*'], databases: [shp, shop, 'crm_*']}
