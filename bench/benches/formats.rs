@@ -43,7 +43,7 @@ fn registry(database: Arc<dyn Database>, format: OutputFormat) -> Arc<Registry> 
             database: database.clone(),
             statement: statement.clone(),
             max_rows: None,
-            is_limit_requested: false,
+            limit_hint: None,
             format,
             extract: None,
             mode: AnswerMode::Streaming,
