@@ -1,7 +1,7 @@
 //! The filters of a search as exact conditions for the database of a source.
 
 use tidegate_query::QueryCondition;
-use tidegate_telemetry::logs::{SelectedValues, TimeRange};
+use tidegate_telemetry::logs::{LogScanRequest, SelectedValues, TimeRange};
 
 use super::column_sql::{ColumnSql, constant};
 use super::text_match::{TextMatch, text_match};
@@ -29,7 +29,7 @@ pub(super) struct SourceFilters {
 
 impl SourceFilters {
     /// `None` if the database cannot apply the search exactly.
-    pub(super) fn new(search: &LogSearch, source: &ResolvedSource) -> Option<Self> {
+    pub(super) fn new(search: &LogSearch, request: &LogScanRequest, source: &ResolvedSource) -> Option<Self> {
         let mut filters = Self {
             conditions: search.conditions.iter().cloned().collect(),
             text: None,
@@ -37,7 +37,7 @@ impl SourceFilters {
             countable: Vec::new(),
         };
         let dialect = source.database.dialect();
-        if let Some(condition) = &search.request.condition {
+        if let Some(condition) = &request.condition {
             let column = |name: &str| match source_field(&search.set, source, name)? {
                 SourceField::Column(column) => Some(Some(column)),
                 SourceField::Constant(None) => Some(None),
@@ -47,7 +47,7 @@ impl SourceFilters {
             filters.text = Some(condition);
             countable.into_iter().for_each(|condition| filters.require(condition));
         }
-        for (field, values) in search.request.selections.iter() {
+        for (field, values) in request.selections.iter() {
             let condition = filters.selection(&search.set, source, field, values)?;
             filters.selections.push((field.to_owned(), condition));
         }
