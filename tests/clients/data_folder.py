@@ -54,7 +54,7 @@ tools:
   - name: largest
     description: The longest message that the default bounds allow, as CSV; its rows are also structured content.
     database: {database}
-    sql: SELECT repeat(chr(1), 39695) AS t
+    sql: SELECT repeat(chr(1), 39595) AS t
   - name: refund
     description: Refunds an order after a person has confirmed.
     database: {database}

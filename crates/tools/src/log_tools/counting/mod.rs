@@ -123,7 +123,8 @@ struct Matches {
 
 impl<'a> Counting<'a> {
     async fn prepare(input: SourceSearch<'a>, trusts_version: bool) -> Result<Self, Obstacle> {
-        let mut filters = SourceFilters::new(input.search, input.request, input.source).ok_or(Obstacle::NotCountable)?;
+        let mut filters =
+            SourceFilters::new(input.search, input.request, input.source).ok_or(Obstacle::NotCountable)?;
         let time = find_time(&input).await?;
         let mut version = None;
         if let Some(form) = time.has_form() {
