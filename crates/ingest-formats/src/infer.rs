@@ -161,6 +161,10 @@ impl RecordSink for SampledColumns {
         Ok(cursor.expect_end()?)
     }
 
+    fn has_column(&self, name: &str) -> bool {
+        self.names.find(name, 0).is_some()
+    }
+
     fn named_columns(&mut self, line: u64, names: &[&str]) -> Result<Vec<usize>, BodyError> {
         let positions = names.iter().map(|name| self.guess_of(name, usize::MAX)).collect::<CellResult<Vec<_>>>();
         positions.map_err(|error| BodyError::Columns(format!("line {line}: {}", error.reason)))

@@ -41,6 +41,8 @@ pub struct RowCounts {
 pub(crate) trait RecordSink {
     /// Reads the text of one object.
     fn append_object(&mut self, text: &str) -> CellResult<()>;
+    /// Whether there is a column of this name.
+    fn has_column(&self, name: &str) -> bool;
     /// The position of the column of each field, by the names in the first line.
     fn named_columns(&mut self, line: u64, names: &[&str]) -> Result<Vec<usize>, BodyError>;
     /// The same where the first record has this number of fields, and there are no names.
@@ -191,6 +193,10 @@ impl RowCollector {
 impl RecordSink for RowCollector {
     fn append_object(&mut self, text: &str) -> CellResult<()> {
         self.columns.append_object(text)
+    }
+
+    fn has_column(&self, name: &str) -> bool {
+        self.columns.names().find(name, 0).is_some()
     }
 
     fn named_columns(&mut self, line: u64, names: &[&str]) -> Result<Vec<usize>, BodyError> {

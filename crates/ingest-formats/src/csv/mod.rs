@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use crate::error::{BodyError, CellError, RejectedRow, RowPosition};
 use crate::options::{BodyOptions, CsvSyntax};
 use crate::rows::{RecordSink, record_text};
+use crate::value::quoted;
 
 pub use scanner::{CsvCharacters, CsvDefect, CsvField, CsvQuotes, CsvScanner};
 
@@ -177,8 +178,27 @@ impl CsvRows {
                 return Err(malformed(&format!("\"{name}\" occurs twice")));
             }
         }
+        if let ([name], [field]) = (names.as_slice(), self.scanner.fields())
+            && let Some(delimiter) = probable_delimiter(name).filter(|_| !field.is_quoted() && !rows.has_column(name))
+        {
+            return Err(malformed(&format!(
+                "{} is one name, because the delimiter is {}; set delimiter to {delimiter}, or enclose the name in quotes",
+                quoted(name),
+                delimiter_name(self.syntax.delimiter)
+            )));
+        }
         rows.named_columns(line, &names)
     }
+}
+
+/// The delimiter that names were probably separated by, if they were read as one name.
+fn probable_delimiter(name: &str) -> Option<String> {
+    let found = [b',', b';', b'\t', b'|'].into_iter().find(|delimiter| name.as_bytes().contains(delimiter));
+    found.map(delimiter_name)
+}
+
+fn delimiter_name(delimiter: u8) -> String {
+    if delimiter == b'\t' { "tab".to_owned() } else { format!("\"{}\"", char::from(delimiter)) }
 }
 
 fn check_syntax(syntax: &CsvSyntax) -> Result<(), BodyError> {

@@ -1,7 +1,9 @@
 //! CSV: quotes, line breaks, names and nulls.
 
 use arrow::datatypes::DataType;
-use tidegate_ingest_formats::{BodyError, BodyFormat, BodyLimits, BodyOptions, CsvSyntax, RowPosition, UnknownColumns};
+use tidegate_ingest_formats::{
+    BodyError, BodyFormat, BodyLimits, BodyOptions, CsvSyntax, RowPosition, UnknownColumns, infer_schema,
+};
 
 use super::fixture::{decode, row_options, schema, sensors};
 
@@ -78,6 +80,38 @@ fn names_of_columns_are_checked() {
     }
     let table = schema(&[("a\"b", DataType::Int64)]);
     assert_eq!(decode(&table, &options(), "\"a\"\"b\"\n7\n").unwrap().text(), ["7"]);
+}
+
+#[test]
+fn names_with_another_delimiter_are_refused() {
+    let refusal = |result: Result<(), BodyError>| result.unwrap_err().to_string();
+    let adding = BodyOptions { unknown_columns: UnknownColumns::Add, ..options() };
+    for (header, byte, delimiter) in
+        [("id;amount", b';', "\";\""), ("id\tamount", b'\t', "tab"), ("id|amount", b'|', "\"|\"")]
+    {
+        let body = format!("{header}\n1\n");
+        let expected = format!(
+            "line 1, the names of the columns: {header:?} is one name, because the delimiter is \",\"; set delimiter to {delimiter}, or enclose the name in quotes"
+        );
+        assert_eq!(refusal(infer_schema(body.as_bytes(), &options()).map(drop)), expected);
+        for options in [&options(), &adding] {
+            assert_eq!(refusal(decode(&sensors(), options, &body).map(drop)), expected);
+        }
+        // Either advice, followed.
+        let csv = CsvSyntax { delimiter: byte, ..CsvSyntax::default() };
+        assert_eq!(infer_schema(body.as_bytes(), &options_with(csv)).unwrap().schema.fields().len(), 2);
+        let in_quotes = format!("\"{header}\"\n1\n");
+        assert_eq!(infer_schema(in_quotes.as_bytes(), &options()).unwrap().schema.field(0).name(), header);
+    }
+    let semicolons = CsvSyntax { delimiter: b';', ..CsvSyntax::default() };
+    let error = refusal(infer_schema(b"id,amount\n1,5\n", &options_with(semicolons)).map(drop));
+    assert!(
+        error.ends_with("the delimiter is \";\"; set delimiter to \",\", or enclose the name in quotes"),
+        "{error}"
+    );
+    // A table may have such a column.
+    let table = schema(&[("a;b", DataType::Int64)]);
+    assert_eq!(decode(&table, &options(), "a;b\n7\n").unwrap().text(), ["7"]);
 }
 
 #[test]
