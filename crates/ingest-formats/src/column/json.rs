@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use super::{ColumnBuffer, ColumnValues, NameIndex, offset_of};
 use crate::error::{CellError, CellResult};
 use crate::json::cursor::{JsonCursor, JsonKind};
-use crate::value::number::{NumberSyntax, special_float};
+use crate::value::number::{NumberParts, NumberSyntax, special_float};
+use crate::value::quoted;
 
 /// Maps with fewer keys are searched for a key that occurs twice; others are hashed.
 const SEARCHED_KEYS_MAX: usize = 16;
@@ -39,10 +40,31 @@ impl ColumnBuffer {
                     self.append_float(value);
                     Ok(())
                 }
-                None => Err(self.misfit(text)),
+                None => Err(self.string_misfit(text)),
             },
+            ColumnValues::Integer { .. }
+            | ColumnValues::Unsigned(_)
+            | ColumnValues::Decimal { .. }
+            | ColumnValues::WideDecimal { .. }
+            | ColumnValues::Boolean(_) => Err(self.string_misfit(text)),
             _ => self.append_written(text),
         }
+    }
+
+    /// The error of a string where the column takes numbers or booleans.
+    fn string_misfit(&self, text: &str) -> Box<CellError> {
+        let (kind, is_one) = match &self.values {
+            ColumnValues::Boolean(_) => ("boolean", matches!(text, "true" | "false")),
+            _ => ("number", NumberParts::parse(text.as_bytes(), NumberSyntax::Json).is_some()),
+        };
+        if !is_one {
+            return self.misfit(text);
+        }
+        CellError::new(format!(
+            "{} is a string, and the column is {}; send a {kind} without quotes",
+            quoted(text),
+            self.description()
+        ))
     }
 
     /// Appends any value as it is written.

@@ -1,8 +1,9 @@
 //! JSON documents.
 
+use arrow::datatypes::DataType;
 use tidegate_ingest_formats::{BodyError, BodyFormat, BodyLimits, BodyOptions, RowPosition};
 
-use super::fixture::{decode, row_options, sensors};
+use super::fixture::{decode, row_options, schema, sensors};
 
 fn options() -> BodyOptions {
     row_options(BodyFormat::Json)
@@ -16,6 +17,31 @@ fn array_or_object_becomes_rows() {
     assert_eq!(decoded.positions, [RowPosition::Index(0), RowPosition::Index(1)]);
     assert_eq!(decode(&sensors(), &options(), "{\"device\":\"a\"}").unwrap().rows(), 1);
     assert_eq!(decode(&sensors(), &options(), " [ ] ").unwrap().rows(), 0);
+}
+
+#[test]
+fn strings_for_numbers_and_booleans_name_their_quotes() {
+    let number = "send a number without quotes";
+    let cases = [
+        (DataType::Decimal128(10, 2), "1.10", "decimal(10,2)", number),
+        (DataType::Decimal256(40, 2), "-1e1", "decimal(40,2)", number),
+        (DataType::Float64, "1.5", "a double", number),
+        (DataType::Float32, "2", "a float of 32 bits", number),
+        (DataType::Int64, "5", "an integer of 64 bits", number),
+        (DataType::UInt64, "5", "an unsigned integer of 64 bits", number),
+        (DataType::Boolean, "true", "a boolean", "send a boolean without quotes"),
+    ];
+    for (data_type, text, description, advice) in cases {
+        let table = schema(&[("v", data_type)]);
+        let decoded =
+            decode(&table, &options(), &format!("[{{\"v\":\"{text}\"}},{{\"v\":{text}}},{{\"v\":\"x\"}}]")).unwrap();
+        let expected = [
+            format!("row 0, column \"v\": \"{text}\" is a string, and the column is {description}; {advice}"),
+            format!("row 2, column \"v\": \"x\" does not fit; the column is {description}"),
+        ];
+        assert_eq!(decoded.reasons(), expected);
+        assert_eq!(decoded.rows(), 1);
+    }
 }
 
 #[test]

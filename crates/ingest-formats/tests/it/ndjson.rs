@@ -41,7 +41,7 @@ fn rows_that_do_not_fit_have_line_column_and_reason() {
         r#"line 2, column "valu": there is no column "valu"; did you mean "value"?"#,
         r#"line 3, column "device": it is missing, and the column takes no nulls"#,
         r#"line 4, column "device": it is null, and the column takes no nulls"#,
-        r#"line 5, column "value": "1" does not fit; the column is a double"#,
+        r#"line 5, column "value": "1" is a string, and the column is a double; send a number without quotes"#,
         r#"line 6, column "value": it occurs twice"#,
         r#"line 7, column "time": 1700000000 is a number, and the column declares no unit since 1970; send text such as "2024-02-29T12:34:56Z""#,
         r#"line 8, column "time": "yesterday" does not have the form "2024-02-29T12:34:56Z""#,
