@@ -76,6 +76,7 @@ struct ErrorInner {
     is_reported: bool,
     retry_after: Option<Duration>,
     scopes: Vec<String>,
+    refused_row: Option<u64>,
 }
 
 impl Error {
@@ -169,6 +170,14 @@ impl Error {
         self
     }
 
+    /// Adds the row that a table refuses: its number among the rows of the write, from 0. The message leaves it out, because
+    /// only the reader of a body knows where the row is in it.
+    #[must_use]
+    pub fn with_refused_row(mut self, row: u64) -> Self {
+        self.0.refused_row = Some(row);
+        self
+    }
+
     /// The same error with each text for the caller replaced by the result of `map`, if there is one.
     #[must_use]
     pub fn map_texts(mut self, map: impl Fn(&str) -> Option<String>) -> Self {
@@ -237,6 +246,11 @@ impl Error {
     /// All OAuth scopes that a token needs for this call; empty if scopes are not the problem.
     pub fn scopes(&self) -> &[String] {
         &self.0.scopes
+    }
+
+    /// The row that a table refuses, as its number among the rows of the write, from 0.
+    pub fn refused_row(&self) -> Option<u64> {
+        self.0.refused_row
     }
 
     /// Whether the blocks of the answer already report this error.

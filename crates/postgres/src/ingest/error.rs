@@ -1,4 +1,4 @@
-//! Errors of a write. The message names constraint, columns and row, and quotes no row that is in the table.
+//! Errors of a write. The message names constraint and columns, and quotes no row that is in the table.
 
 use tidegate_core::{Error, ErrorKind};
 use tokio_postgres::error::DbError;
@@ -6,36 +6,41 @@ use tokio_postgres::error::DbError;
 use super::table::TargetTable;
 use crate::error::statement_error;
 
-/// The error of copying rows into `table`; `rows_before` rows were copied by earlier commands of the write.
+/// The error of copying rows into `table`. `rows_before` rows were copied by earlier commands of the write; nothing if they
+/// are not the rows that the write is about.
 pub(super) fn write_error(
     error: &tokio_postgres::Error,
     database: &str,
     table: &TargetTable,
-    rows_before: u64,
+    rows_before: Option<u64>,
 ) -> Error {
     let mapped = statement_error(error, database, "");
     let Some(server) = error.as_db_error().filter(|_| mapped.kind() == ErrorKind::InvalidArguments) else {
         return mapped;
     };
     let (row, column) = place_of(server);
-    let row = row.map(|row| format!("row {}: ", rows_before.saturating_add(row))).unwrap_or_default();
     let columns = match columns_of(server, table, column) {
         columns if columns.is_empty() => String::new(),
         columns => format!(" (column {})", columns.join(", ")),
     };
-    let described = Error::new(mapped.kind(), format!("{row}{}{columns}", server.message()));
-    match server.hint() {
+    let described = Error::new(mapped.kind(), format!("{}{columns}", server.message()))
+        .with_detail(mapped.detail().unwrap_or_default());
+    let described = match server.hint() {
         Some(hint) => described.with_hint(hint),
         None => described,
+    };
+    // The server counts the rows of the command from 1.
+    match rows_before.zip(row) {
+        Some((before, row)) => described.with_refused_row(before.saturating_add(row).saturating_sub(1)),
+        None => described,
     }
-    .with_detail(mapped.detail().unwrap_or_default())
 }
 
 /// The error of the commit: deferred constraints are checked there.
 pub(super) fn commit_error(error: &tokio_postgres::Error, database: &str, table: Option<&TargetTable>) -> Error {
     if error.as_db_error().is_some() {
         return match table {
-            Some(table) => write_error(error, database, table, 0),
+            Some(table) => write_error(error, database, table, None),
             None => statement_error(error, database, ""),
         };
     }

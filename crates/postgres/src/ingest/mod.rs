@@ -151,7 +151,7 @@ impl PostgresIngest {
                 let connection = lease.connection()?;
                 let sql = format!("DELETE FROM {}", plan.table.sql_name);
                 let deleted = lease.run(connection.client().batch_execute(&sql)).await;
-                deleted.map_err(|error| error::write_error(&error, &self.database, &plan.table, 0))?;
+                deleted.map_err(|error| error::write_error(&error, &self.database, &plan.table, None))?;
             }
             plans.push(plan);
         }

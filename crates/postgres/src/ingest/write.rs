@@ -130,18 +130,22 @@ impl Write {
         let command = &mut running.command;
         // A table has at most 1,600 columns.
         let columns = (values.len() as u16).to_be_bytes();
+        let rows_before = rows_before(table, plan);
         for row in 0..batch.num_rows() {
             command.buffer.extend_from_slice(&columns);
             for (name, column) in &values {
                 column.append(row, &mut command.buffer).map_err(|misfit| {
-                    let row = plan.rows + command.rows + 1;
-                    let message = format!("row {row}: {} (column {name})", misfit.reason);
-                    Error::new(ErrorKind::InvalidArguments, message)
+                    let message = format!("{} (column {name})", misfit.reason);
+                    let error = Error::new(ErrorKind::InvalidArguments, message);
+                    match rows_before {
+                        Some(before) => error.with_refused_row(before + command.rows),
+                        None => error,
+                    }
                 })?;
             }
             command.rows += 1;
             let sent = command.send_if_full().await;
-            sent.map_err(|error| write_error(&error, &self.database, &plan.table, plan.rows))?;
+            sent.map_err(|error| write_error(&error, &self.database, &plan.table, rows_before))?;
         }
         Ok(())
     }
@@ -160,7 +164,8 @@ impl Write {
         let Some(plan) = self.plans.get_mut(table) else { return Ok(()) };
         let rows = command.rows;
         let stored = command.finish().await;
-        let stored = stored.map_err(|error| write_error(&error, &self.database, &plan.table, plan.rows))?;
+        let rows_before = rows_before(table, plan);
+        let stored = stored.map_err(|error| write_error(&error, &self.database, &plan.table, rows_before))?;
         if stored != rows {
             let message =
                 format!("a trigger of {:?} stored {stored} of {rows} rows, so nothing was stored", plan.plan.table());
@@ -197,4 +202,10 @@ impl Write {
         drop(self.running.take());
         let _ = tokio::time::timeout(ROLLBACK_TIMEOUT, self.lease.end(ROLLBACK)).await;
     }
+}
+
+/// How many rows of the write were copied by earlier commands. Nothing for the table of rejected rows, which has rows of
+/// its own.
+fn rows_before(table: usize, plan: &TablePlan) -> Option<u64> {
+    (table == 0).then_some(plan.rows)
 }

@@ -83,3 +83,9 @@ pub(super) fn notes(rows: impl IntoIterator<Item = (i64, Option<&'static str>)>)
 pub(super) fn refusal<T>(result: Result<T, Error>) -> Error {
     result.err().unwrap()
 }
+
+/// The kind, the refused row, from 0, and the text of an error.
+pub(super) fn refusal_line(error: &Error) -> String {
+    let row = error.refused_row().map(|row| format!("row {row}: ")).unwrap_or_default();
+    format!("{}: {row}{error}", error.kind().name())
+}

@@ -97,21 +97,21 @@ impl<'a> Write<'a> {
         let mut statement = self.connection.prepare(&sql).map_err(|error| write_error(error, database))?;
         let mut scratch = String::new();
         for row in 0..batch.num_rows() {
-            let number = plan.rows + 1;
-            let failed = |error| in_row(&write_error(error, database), number);
+            // The table of rejected rows has rows of its own.
+            let refused_row = (table == 0).then_some(plan.rows);
+            let failed = |error| in_row(write_error(error, database), refused_row);
             for (position, (name, values)) in columns.iter().enumerate() {
                 let value = values.value(row, &mut scratch).map_err(|misfit| {
-                    let message = format!("row {number}: {} (column {name})", misfit.0);
-                    Error::new(ErrorKind::InvalidArguments, message)
+                    let message = format!("{} (column {name})", misfit.0);
+                    in_row(Error::new(ErrorKind::InvalidArguments, message), refused_row)
                 })?;
                 statement.raw_bind_parameter(position + 1, ToSqlOutput::Borrowed(value)).map_err(failed)?;
             }
             if statement.raw_execute().map_err(failed)? != 1 {
-                let message =
-                    format!("row {number}: a trigger of {:?} ignored it, so nothing was stored", plan.plan.table());
-                return Err(Error::new(ErrorKind::InvalidArguments, message));
+                let message = format!("a trigger of {:?} ignored a row, so nothing was stored", plan.plan.table());
+                return Err(in_row(Error::new(ErrorKind::InvalidArguments, message), refused_row));
             }
-            plan.rows = number;
+            plan.rows += 1;
         }
         Ok(())
     }
@@ -146,12 +146,10 @@ fn insert_sql<'a>(table: &str, columns: impl Iterator<Item = &'a str> + Clone) -
     sql
 }
 
-/// The error with the number of its row, from 1, if it is about a row.
-fn in_row(error: &Error, number: u64) -> Error {
-    match error.kind() {
-        ErrorKind::InvalidArguments | ErrorKind::TooLarge => {
-            Error::new(error.kind(), format!("row {number}: {}", error.message()))
-        }
-        _ => error.clone(),
+/// The error with its row, if it is about a row.
+fn in_row(error: Error, row: Option<u64>) -> Error {
+    match (error.kind(), row) {
+        (ErrorKind::InvalidArguments | ErrorKind::TooLarge, Some(row)) => error.with_refused_row(row),
+        _ => error,
     }
 }

@@ -11,6 +11,7 @@ mod drop_table;
 mod maintenance;
 mod rejected_rows;
 mod row_arguments;
+mod row_positions;
 mod spooled_body;
 mod stamps;
 mod store_body;

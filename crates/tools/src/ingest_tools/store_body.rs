@@ -20,6 +20,7 @@ use super::body_options::BodyArguments;
 use super::destination::Destination;
 use super::rejected_rows::RejectedRows;
 use super::row_arguments::BodyPieces;
+use super::row_positions::RowPositions;
 use super::spooled_body::spool;
 use super::stamps::{Stamps, WriteSchemas};
 
@@ -97,8 +98,8 @@ pub(super) async fn store_body(
             return Ok(repeated(receipt));
         }
     };
-    let (table, rejections, memory) = (schemas.table, Vec::new(), reserve());
-    let writing = Writing { job, stamps: &stamps, rejects, table, rejections, rejected: 0, memory };
+    let (table, rejections, positions, memory) = (schemas.table, Vec::new(), RowPositions::default(), reserve());
+    let writing = Writing { job, stamps: &stamps, rejects, table, rejections, rejected: 0, positions, memory };
     let stored = writing.write(&mut rows, writer).await;
     if stored.is_err() {
         request.destination.target.count_rejected(rows.refused_rows());
@@ -143,6 +144,7 @@ struct Writing<'a> {
     table: SchemaRef,
     rejections: Vec<RejectedRow>,
     rejected: u64,
+    positions: RowPositions,
     /// Of the rows that the decoder has returned and that are not on disk.
     memory: NodeReservation,
 }
@@ -159,9 +161,13 @@ impl Writing<'_> {
                     let batch = self.stamps.apply(decoded.batch, &self.table)?;
                     let bytes = batch_bytes(&batch).saturating_add(writer.memory_bytes());
                     self.memory.resize_within(bytes, MEMORY_WAIT).await?;
-                    rejected.extend(self.write_fitting(writer, &batch, &decoded.positions).await?);
+                    self.positions.extend(&decoded.positions);
+                    let refused = self.write_fitting(writer, &batch, &decoded.positions).await;
+                    rejected.extend(refused.map_err(|error| self.positions.with_position(error))?);
                 }
-                self.write_rejected(writer, rejected).await?;
+                // A row that was written before may be refused only now.
+                let written = self.write_rejected(writer, rejected).await;
+                written.map_err(|error| self.positions.with_position(error))?;
             }
             if rows.is_refused() {
                 // The rest is read for further reasons only.
@@ -175,7 +181,8 @@ impl Writing<'_> {
         let Some(writer) = writer else { return Err(Error::internal("a refused body ended without its reason")) };
         // A commit that has begun ends, also when the client leaves meanwhile.
         let committed = tokio::spawn(writer.commit()).await;
-        let receipt = committed.unwrap_or_else(|error| Err(Error::internal(format!("a commit failed: {error}"))))?;
+        let receipt = committed.unwrap_or_else(|error| Err(Error::internal(format!("a commit failed: {error}"))));
+        let receipt = receipt.map_err(|error| self.positions.with_position(error))?;
         let Self { rejections, rejected, .. } = self;
         Ok(StoredRows { receipt, rejections, rejected, is_repeated: false })
     }

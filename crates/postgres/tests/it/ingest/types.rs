@@ -8,7 +8,7 @@ use tidegate_core::ErrorKind;
 use tidegate_postgres::PostgresOptions;
 use tidegate_query::{ExtensionType, IngestTarget as _};
 
-use super::{Target, open, refusal, request};
+use super::{Target, open, refusal, refusal_line, request};
 use crate::test_database::{OpenDatabase as _, TestDatabase, TestJob, collect_batches, owner_statement};
 use tidegate_query::Database as _;
 
@@ -183,22 +183,21 @@ async fn values_that_would_change_are_refused() {
     let mut refusals = Vec::new();
     for (name, array) in cases {
         let batch = RecordBatch::try_from_iter_with_nullable([(name, array, true)]).unwrap();
-        let error = refusal(target.append("t", vec![batch]).await);
-        refusals.push(format!("{}: {error}", error.kind().name()));
+        refusals.push(refusal_line(&refusal(target.append("t", vec![batch]).await)));
     }
     assert_snapshot!(refusals.join("\n"), @r#"
-    invalid_arguments: row 2: the text has more than 3 characters (column v)
-    invalid_arguments: row 2: the text has more than 3 characters (column c)
-    invalid_arguments: row 2: the text holds a NUL character, which PostgreSQL cannot store (column v)
-    invalid_arguments: row 2: the number has 3 digits after the point; 2 fit (column n)
-    invalid_arguments: row 2: numeric field overflow (column n)
-    invalid_arguments: row 2: the number has 3 digits after the point; 2 fit (column p)
+    invalid_arguments: row 1: the text has more than 3 characters (column v)
+    invalid_arguments: row 1: the text has more than 3 characters (column c)
+    invalid_arguments: row 1: the text holds a NUL character, which PostgreSQL cannot store (column v)
+    invalid_arguments: row 1: the number has 3 digits after the point; 2 fit (column n)
+    invalid_arguments: row 1: numeric field overflow (column n)
     invalid_arguments: row 1: the number has 3 digits after the point; 2 fit (column p)
-    invalid_arguments: row 2: the value has more digits of a second than the column (column ts)
-    invalid_arguments: row 1: the text is no UUID (column u)
-    invalid_arguments: row 1: the text is no address of IPv4 or IPv6 (column a)
-    invalid_arguments: row 1: invalid input syntax for type json (column jb)
-    invalid_arguments: row 1: invalid input value for enum mood: "glad" (column m)
+    invalid_arguments: row 0: the number has 3 digits after the point; 2 fit (column p)
+    invalid_arguments: row 1: the value has more digits of a second than the column (column ts)
+    invalid_arguments: row 0: the text is no UUID (column u)
+    invalid_arguments: row 0: the text is no address of IPv4 or IPv6 (column a)
+    invalid_arguments: row 0: invalid input syntax for type json (column jb)
+    invalid_arguments: row 0: invalid input value for enum mood: "glad" (column m)
     "#);
     assert_eq!(scene.value("SELECT count(*) FROM t").await, "0");
 }

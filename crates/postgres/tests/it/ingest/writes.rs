@@ -6,7 +6,7 @@ use tidegate_core::{ErrorKind, Principal};
 use tidegate_postgres::PostgresOptions;
 use tidegate_query::{Database as _, IngestTarget as _, TableWrite, WriteMode, WriteRequest};
 
-use super::{notes, open, refusal, request};
+use super::{notes, open, refusal, refusal_line, request};
 use crate::test_database::{OpenDatabase as _, OpenedDatabase, TestDatabase, wait_until};
 
 const NOTES: &str = "
@@ -108,7 +108,8 @@ async fn last_row_of_a_long_write_rolls_back_all() {
     }
     writer.write(0, notes([(0, None)])).await.unwrap();
     let error = refusal(writer.commit().await);
-    assert!(error.message().starts_with("row 10001: duplicate key value"), "{error}");
+    assert_eq!(error.refused_row(), Some(10_000));
+    assert!(error.message().starts_with("duplicate key value"), "{error}");
     assert_eq!(scene.value("SELECT count(*) FROM notes").await, "0");
     target.wait_until_idle().await;
 }
@@ -220,13 +221,12 @@ async fn violations_name_constraint_column_and_row_and_store_nothing() {
     ];
     let mut refusals = Vec::new();
     for (table, rows) in cases {
-        let error = refusal(target.append(table, rows).await);
-        refusals.push(format!("{}: {error}", error.kind().name()));
+        refusals.push(refusal_line(&refusal(target.append(table, rows).await)));
     }
     assert_snapshot!(refusals.join("\n"), @r#"
-    invalid_arguments: row 4: duplicate key value violates unique constraint "notes_pkey" (column id)
-    invalid_arguments: row 3: new row for relation "notes" violates check constraint "notes_note_check" (column note)
-    invalid_arguments: row 2: null value in column "size" of relation "parts" violates not-null constraint
+    invalid_arguments: row 3: duplicate key value violates unique constraint "notes_pkey" (column id)
+    invalid_arguments: row 2: new row for relation "notes" violates check constraint "notes_note_check" (column note)
+    invalid_arguments: row 1: null value in column "size" of relation "parts" violates not-null constraint
     invalid_arguments: insert or update on table "parts" violates foreign key constraint "parts_note_id_fkey" (column note_id)
     invalid_arguments: a trigger of "kept" stored 2 of 3 rows, so nothing was stored
     "#);

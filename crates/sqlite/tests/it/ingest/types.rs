@@ -11,7 +11,7 @@ use insta::assert_snapshot;
 use tidegate_query::IngestTarget as _;
 use tidegate_sqlite::SqliteOptions;
 
-use super::{Target, columns, refusal};
+use super::{Target, columns, refusal, refusal_line};
 
 const TYPES: &str = "CREATE TABLE t (i INTEGER, big BIGINT, r REAL, s TEXT, v VARCHAR(3), b BLOB, bare, flag BOOLEAN,
     day DATE, at TIME, moment DATETIME, zoned TIMESTAMPTZ, price DECIMAL(20, 4), amount NUMERIC, doc JSON, other STRING)";
@@ -53,8 +53,9 @@ async fn declared_types_have_columns_of_a_body() {
     for (field, array) in schema.fields().iter().zip(rows.columns()) {
         assert_eq!(field.data_type(), array.data_type(), "{field}");
     }
-    let inexact = "row 2: SQLite stores the number exactly only up to 15 digits, or as integer (column price)";
-    assert_eq!(refusal(target.append("t", vec![rows]).await).message(), inexact);
+    let inexact = "SQLite stores the number exactly only up to 15 digits, or as integer (column price)";
+    let error = refusal(target.append("t", vec![rows]).await);
+    assert_eq!((error.message(), error.refused_row()), (inexact, Some(1)));
     assert_eq!(target.value("SELECT count(*) FROM t"), "0");
 }
 
@@ -165,19 +166,18 @@ async fn values_that_sqlite_would_change_are_refused() {
     ];
     let mut lines = Vec::new();
     for (name, array) in cases {
-        let error = refusal(target.append("t", vec![columns([(name, array)])]).await);
-        lines.push(format!("{}: {error}", error.kind().name()));
+        lines.push(refusal_line(&refusal(target.append("t", vec![columns([(name, array)])]).await)));
     }
     assert_snapshot!(lines.join("\n"), @r#"
-    invalid_arguments: row 1: the number is NaN, which SQLite stores as null (column r)
-    invalid_arguments: row 1: the text holds a NUL character, where the functions of SQLite end it (column s)
-    invalid_arguments: row 1: SQLite would store the text as a number (column other)
-    invalid_arguments: row 1: SQLite would store the text as a number (column doc)
-    invalid_arguments: row 1: SQLite stores the number exactly only up to 15 digits, or as integer (column price)
-    invalid_arguments: row 1: SQLite stores the number exactly only up to 15 digits, or as integer (column price)
-    invalid_arguments: row 1: the year is not between 0 and 9999 (column day)
-    invalid_arguments: row 1: the time is outside of a day (column at)
-    invalid_arguments: row 1: the year is not between 0 and 9999 (column moment)
+    invalid_arguments: row 0: the number is NaN, which SQLite stores as null (column r)
+    invalid_arguments: row 0: the text holds a NUL character, where the functions of SQLite end it (column s)
+    invalid_arguments: row 0: SQLite would store the text as a number (column other)
+    invalid_arguments: row 0: SQLite would store the text as a number (column doc)
+    invalid_arguments: row 0: SQLite stores the number exactly only up to 15 digits, or as integer (column price)
+    invalid_arguments: row 0: SQLite stores the number exactly only up to 15 digits, or as integer (column price)
+    invalid_arguments: row 0: the year is not between 0 and 9999 (column day)
+    invalid_arguments: row 0: the time is outside of a day (column at)
+    invalid_arguments: row 0: the year is not between 0 and 9999 (column moment)
     invalid_arguments: the columns do not fit the table "t"
     - i: the rows have Float64, and the column takes Int64
     invalid_arguments: the columns do not fit the table "t"

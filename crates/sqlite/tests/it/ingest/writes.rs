@@ -8,7 +8,7 @@ use tidegate_core::ErrorKind;
 use tidegate_query::{CountedTarget, IngestTarget as _, TableWrite, WriteMode, WriteRequest, WriteStart, WriteTotals};
 use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions};
 
-use super::{Target, begin, columns, notes, options, refusal, request};
+use super::{Target, begin, columns, notes, options, refusal, refusal_line, request};
 use crate::support::{Folder, wait_until};
 
 const NOTES: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, note TEXT CHECK (note <> 'bad'));
@@ -121,17 +121,16 @@ async fn violations_name_constraint_and_row_and_store_nothing() {
     ];
     let mut lines = Vec::new();
     for (table, rows) in cases {
-        let error = refusal(target.append(table, rows).await);
-        lines.push(format!("{}: {error}", error.kind().name()));
+        lines.push(refusal_line(&refusal(target.append(table, rows).await)));
     }
     assert_snapshot!(lines.join("\n"), @r#"
-    invalid_arguments: row 4: UNIQUE constraint failed: notes.id
-    invalid_arguments: row 3: CHECK constraint failed: note <> 'bad'
-    invalid_arguments: row 1: NOT NULL constraint failed: parts.size
-    invalid_arguments: row 1: FOREIGN KEY constraint failed
+    invalid_arguments: row 3: UNIQUE constraint failed: notes.id
+    invalid_arguments: row 2: CHECK constraint failed: note <> 'bad'
+    invalid_arguments: row 0: NOT NULL constraint failed: parts.size
+    invalid_arguments: row 0: FOREIGN KEY constraint failed
     invalid_arguments: FOREIGN KEY constraint failed
-    invalid_arguments: row 2: UNIQUE constraint failed: kept.id
-    invalid_arguments: row 2: a trigger of "kept" ignored it, so nothing was stored
+    invalid_arguments: row 1: UNIQUE constraint failed: kept.id
+    invalid_arguments: row 1: a trigger of "kept" ignored a row, so nothing was stored
     "#);
     let counts = ["notes", "parts", "late", "kept"].map(|table| target.value(&format!("SELECT count(*) FROM {table}")));
     assert_eq!(counts, ["1", "0", "0", "1"]);

@@ -26,6 +26,8 @@ pub(super) struct MemoryTarget {
     pub(super) is_full: Arc<AtomicBool>,
     /// The largest number of rows that were written at once.
     pub(super) largest_batch: Arc<AtomicUsize>,
+    /// The row that commits refuse, from 0.
+    pub(super) refused_row: Arc<Mutex<Option<u64>>>,
 }
 
 #[derive(Debug, Default)]
@@ -138,6 +140,7 @@ impl IngestTarget for MemoryTarget {
             batches,
             is_full,
             largest_batch,
+            refused_row: self.refused_row.clone(),
         })))
     }
 
@@ -156,6 +159,7 @@ struct MemoryWriter {
     batches: Vec<Vec<RecordBatch>>,
     is_full: Arc<AtomicBool>,
     largest_batch: Arc<AtomicUsize>,
+    refused_row: Arc<Mutex<Option<u64>>>,
 }
 
 impl MemoryWriter {
@@ -187,6 +191,9 @@ impl RowWriter for MemoryWriter {
 
     async fn commit(self: Box<Self>) -> Result<WriteReceipt, Error> {
         self.check_room()?;
+        if let Some(row) = *self.refused_row.lock() {
+            return Err(Error::new(ErrorKind::InvalidArguments, "the row is there already").with_refused_row(row));
+        }
         let mut state = self.state.lock();
         state.sequence += 1;
         let counts = self.batches.iter().map(|batches| batches.iter().map(RecordBatch::num_rows).sum::<usize>() as u64);

@@ -58,6 +58,32 @@ async fn rejected_rows_get_a_table_of_their_own() {
     assert_eq!(plant.row_count("sensors__rejects"), 7);
 }
 
+/// A database names a row by its number among those that were written.
+#[tokio::test]
+async fn a_row_that_the_table_refuses_has_its_position_in_the_body() {
+    let plant = MemoryTarget::plant();
+    let registry = registry(&[&plant]);
+    let time = "2024-02-29T12:00:00Z";
+    let lines =
+        format!("{{\"time\":\"{time}\"}}\n\n{{\"time\":1}}\n{{\"time\":\"{time}\"}}\n{{\"time\":\"{time}\"}}\n");
+    let array = format!("[{{\"time\":\"{time}\"}},{{\"time\":1}},{{\"time\":\"{time}\"}}]");
+    let records = format!("time,device\n{time},\"a\nb\"\nnever,c\n{time},d\n");
+    for (media_type, body, row, position) in [
+        (NDJSON, &lines, 0, "line 1: "),
+        (NDJSON, &lines, 1, "line 4: "),
+        (NDJSON, &lines, 2, "line 5: "),
+        (NDJSON, &lines, 3, ""),
+        ("application/json", &array, 1, "row 2: "),
+        ("text/csv", &records, 0, "line 2: "),
+        ("text/csv", &records, 1, "line 5: "),
+    ] {
+        *plant.refused_row.lock() = Some(row);
+        let call = rest_call(&device(&["*"]), "append_rows", json!({"on_reject": "row"}), media_type, body.clone());
+        let error = super::answer(&registry, call).await.unwrap_err();
+        assert_eq!(error, format!("invalid_arguments: {position}the row is there already"), "{body}");
+    }
+}
+
 #[tokio::test]
 async fn many_rejected_rows_are_all_kept_and_a_hundred_reported() {
     let plant = MemoryTarget::plant();
