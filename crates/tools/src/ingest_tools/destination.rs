@@ -6,6 +6,7 @@ use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
 use tidegate_query::{IngestTable, IngestTarget, REJECTS_SUFFIX};
 
 use super::IngestContext;
+use crate::table_names::strip_database;
 
 const CHOICES_MAX: usize = 20;
 
@@ -23,6 +24,46 @@ impl IngestContext {
         self.targets.iter().filter(move |target| {
             let database = target.database();
             principal.grants.may_ingest_into(database) && self.options.tenancy.admits(database, principal)
+        })
+    }
+
+    /// The database and the table that a call names. The name of the database may be before the table instead, and can be
+    /// left out if there is only one that `principal` may write to.
+    ///
+    /// # Errors
+    /// `InvalidArguments` if no database is named, and there are several.
+    pub(super) fn resolve(
+        &self,
+        database: Option<String>,
+        table: String,
+        principal: &Principal,
+    ) -> Result<(String, String), Error> {
+        let target = match &database {
+            Some(name) => self.targets_for(principal).find(|target| target.database() == name),
+            None => Some(self.target_of(&table, principal)?),
+        };
+        let Some(target) = target else { return Ok((database.unwrap_or_default(), table)) };
+        // A schema may have the name of its database.
+        let is_whole_name = target.tables().iter().any(|known| known.eq_ignore_ascii_case(&table));
+        let name = strip_database(&table, target.database()).filter(|_| !is_whole_name).map(str::to_owned);
+        Ok((target.database().to_owned(), name.unwrap_or(table)))
+    }
+
+    /// The only database that `principal` may write to, or the one whose name is before `table`.
+    fn target_of(&self, table: &str, principal: &Principal) -> Result<&Arc<dyn IngestTarget>, Error> {
+        let mut all = self.targets_for(principal);
+        if let (Some(only), None) = (all.next(), all.next()) {
+            return Ok(only);
+        }
+        let named = self.targets_for(principal).filter(|target| strip_database(table, target.database()).is_some());
+        // Two names may differ only in case.
+        let nearest = named.max_by_key(|target| (target.database().len(), table.starts_with(target.database())));
+        nearest.ok_or_else(|| {
+            let names = self.targets_for(principal).map(|target| target.database().to_owned());
+            let message = "name the database to write to in the argument \"database\"";
+            Error::new(ErrorKind::InvalidArguments, message)
+                .with_choices(names.take(CHOICES_MAX))
+                .with_hint("Or write it before the table: database.table.")
         })
     }
 

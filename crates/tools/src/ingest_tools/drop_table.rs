@@ -23,9 +23,7 @@ pub(super) fn tool(context: &Arc<IngestContext>) -> Tool {
         "drop_table",
         "Drop a table",
         "Remove a table that takes rows, with all its rows.",
-        InputSchemaBuilder::new()
-            .with_required("database", json!({"type": "string"}))
-            .with_required("table", json!({"type": "string"})),
+        InputSchemaBuilder::new().with_database().with_required("table", json!({"type": "string"})),
         hints,
         context_handler(context, handle),
     )
@@ -33,12 +31,13 @@ pub(super) fn tool(context: &Arc<IngestContext>) -> Tool {
 
 #[derive(Deserialize)]
 struct Arguments {
-    database: String,
+    database: Option<String>,
     table: String,
 }
 
 async fn handle(context: Arc<IngestContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let Arguments { database, table } = parse_arguments(&job)?;
+    let (database, table) = context.resolve(database, table, job.principal())?;
     let destination = context.destination(&database, &table, job.principal()).await?;
     job.record_statement(|| AuditedStatement {
         database: database.clone(),

@@ -11,6 +11,7 @@ use tidegate_runtime::{AnswerMeta, Job, ReplySender, SnapshotBuilder, Tool, Tool
 use super::{IngestToolOptions, PROGRAM_TRANSPORTS};
 use crate::arguments::parse_arguments;
 use crate::json_answer::send_json;
+use crate::table_names::strip_database;
 use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler, read_only_tool};
 
 /// How many tables an error names.
@@ -211,7 +212,10 @@ impl MaintenanceContext {
         }
         let Some(table) = table else { return Ok(tables) };
         let choices: Vec<String> = tables.iter().map(|(_, status)| status.table.clone()).take(CHOICES_MAX).collect();
-        let found: Vec<_> = tables.into_iter().filter(|(_, status)| status.table == *table).collect();
+        let is_named = |(known, status): &SelectedTable| {
+            status.table == *table || strip_database(table, known.database()) == Some(status.table.as_str())
+        };
+        let found: Vec<_> = tables.into_iter().filter(is_named).collect();
         if found.is_empty() {
             let message = format!("there is no table {table:?} that takes rows and has columns");
             return Err(Error::new(ErrorKind::NotFound, message).with_choices(choices));

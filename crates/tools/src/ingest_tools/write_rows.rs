@@ -76,7 +76,7 @@ fn key_schema() -> Value {
 
 fn listed_arguments() -> InputSchemaBuilder {
     InputSchemaBuilder::new()
-        .with_required("database", json!({"type": "string"}))
+        .with_database()
         .with_required("table", json!({"type": "string"}))
         .with_required("rows", rows_schema())
         .with("key", key_schema())
@@ -85,7 +85,7 @@ fn listed_arguments() -> InputSchemaBuilder {
 
 fn all_arguments() -> JsonSchema {
     let arguments = InputSchemaBuilder::new()
-        .with_required("database", json!({"type": "string"}))
+        .with_database()
         .with_required("table", json!({"type": "string"}))
         .with("rows", rows_schema())
         .with("key", key_schema())
@@ -100,7 +100,7 @@ fn all_arguments() -> JsonSchema {
 
 #[derive(Deserialize)]
 struct Arguments {
-    database: String,
+    database: Option<String>,
     table: String,
     rows: Option<Vec<Value>>,
     key: Option<String>,
@@ -117,6 +117,7 @@ async fn handle(
 ) -> Result<AnswerMeta, Error> {
     let Arguments { database, table, rows, key, create, body } = parse_arguments(&job)?;
     let rows = require_one_source(rows, job.has_request_body())?;
+    let (database, table) = context.resolve(database, table, job.principal())?;
     let destination = context.destination(&database, &table, job.principal()).await?;
     // A model may misspell a name; a program sends to the same address again and again.
     let creates = create.unwrap_or(rows.is_none());

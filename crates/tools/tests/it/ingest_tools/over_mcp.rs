@@ -7,7 +7,7 @@ use tidegate_core::{CallOrigin, CallTarget, Caller, TransportKind};
 use tidegate_runtime::{Call, Registry};
 use tidegate_tools::IngestToolOptions;
 
-use super::memory_target::MemoryTarget;
+use super::memory_target::{MemoryTarget, sensor_columns, table};
 use super::{answer, counts, device, registry, registry_with};
 use crate::tool_list::listed;
 
@@ -55,6 +55,36 @@ async fn rows_are_an_argument() {
     assert_eq!(counts(&first), (2, 0, false, false));
     assert_eq!(counts(&call(&registry, "append_rows", arguments).await.unwrap()), (2, 0, false, true));
     assert_eq!(plant.row_count("sensors"), 2);
+}
+
+#[tokio::test]
+async fn a_table_may_have_the_name_of_its_database_before_it() {
+    let (plant, lab) = (MemoryTarget::plant(), MemoryTarget::creating("lab"));
+    let one = registry(&[&plant]);
+    let advanced = IngestToolOptions { is_advanced: true, ..IngestToolOptions::default() };
+    let several = registry_with(&[&plant, &lab], advanced);
+    let rows = json!([{"time": "2024-02-29T12:00:00Z"}]);
+    for (registry, mut arguments) in [
+        (&several, json!({"table": "plant.sensors"})),
+        (&several, json!({"table": "Plant.sensors"})),
+        (&several, json!({"database": "plant", "table": "plant.sensors"})),
+        (&one, json!({"table": "plant.sensors"})),
+        (&one, json!({"table": "sensors"})),
+    ] {
+        arguments["rows"] = rows.clone();
+        let answer = call(registry, "append_rows", arguments).await.unwrap();
+        assert_eq!((&answer["database"], &answer["table"]), (&json!("plant"), &json!("sensors")));
+    }
+    assert_eq!(plant.row_count("sensors"), 5);
+    let replaced = json!({"table": "lab.runs", "rows": rows, "create": true});
+    call(&several, "replace_rows", replaced).await.unwrap();
+    assert_eq!(lab.row_count("runs"), 1);
+    call(&several, "drop_table", json!({"table": "lab.runs"})).await.unwrap();
+    assert_eq!(lab.row_count("runs"), 0);
+    // The whole name may be that of a table.
+    let schema = MemoryTarget::with_tables("shop", vec![table("shop.orders", sensor_columns())]);
+    call(&registry(&[&schema]), "append_rows", json!({"table": "shop.orders", "rows": rows})).await.unwrap();
+    assert_eq!(schema.row_count("shop.orders"), 1);
 }
 
 #[tokio::test]
