@@ -166,8 +166,19 @@ impl LogSearch {
         if names.is_empty() || names.contains(&field) {
             return;
         }
+        let set = &self.set;
+        let with_role = match field {
+            "time" => Some(set.time.as_str()),
+            "message" => set.message.as_deref(),
+            "severity" => set.severity.as_deref(),
+            _ => None,
+        };
         let near = nearest_names(field, names);
-        let advice = if near.is_empty() { String::new() } else { format!("; nearest: {}", near.join(", ")) };
+        let advice = match with_role {
+            Some(name) => format!("; the {field} is in the field {name:?}"),
+            None if near.is_empty() => String::new(),
+            None => format!("; nearest: {}", near.join(", ")),
+        };
         violations.push(violation(path, format!("there is no field {field:?}{advice}")));
     }
 

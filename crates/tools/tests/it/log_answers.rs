@@ -167,6 +167,21 @@ async fn a_scan_that_ends_at_its_time_limit_is_partial() {
     assert!(answer["cursor"].is_null() && answer["tail"].is_null(), "{answer}");
 }
 
+#[tokio::test]
+async fn a_role_in_the_place_of_a_field_has_the_name_of_its_field() {
+    let journal = Journal::new(&[]);
+    for mut arguments in [
+        json!({"facets": ["severity"]}),
+        json!({"histogram": {"field": "severity"}}),
+        json!({"selections": {"severity": ["3"]}}),
+    ] {
+        arguments["source"] = "app".into();
+        let error = journal.node.call("query_logs", arguments.clone()).await.unwrap_err();
+        let expected = "there is no field \"severity\"; the severity is in the field \"priority\"";
+        assert!(error.contains(expected), "{arguments}: {error}");
+    }
+}
+
 /// Several entries have the time, and a cursor names one of them.
 #[tokio::test]
 async fn context_has_the_lines_around_the_entry_of_a_cursor() {
