@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 
 use crate::batch_stream::{ErrorContext, RowError};
 use crate::error;
-use crate::explain::PlanEstimate;
+use crate::explain::{HIDDEN_PLAN, PlanEstimate};
 use crate::pool::Lease;
 use crate::prepared::PreparedStatement;
 use crate::running_statement::{RunningStatement, TransactionCommands, spawn_forwarder};
@@ -55,14 +55,18 @@ impl Plan for PostgresPlan {
     }
 
     fn estimated_rows(&self) -> Option<u64> {
-        self.estimate.get().map(|estimate| estimate.rows)
+        self.estimate.get().and_then(PlanEstimate::rows)
     }
 
-    fn is_pipeline_breaking(&self) -> bool {
-        self.estimate.get().is_some_and(|estimate| estimate.is_pipeline_breaking)
+    fn is_pipeline_breaking(&self) -> Option<bool> {
+        self.estimate.get().and_then(PlanEstimate::is_pipeline_breaking)
     }
 
     async fn explain(&self) -> Result<String, Error> {
+        // Without a transaction, the server keeps no locks, which name the tables that the plan depends on.
+        if !self.has_begun {
+            return Ok(HIDDEN_PLAN.to_owned());
+        }
         let request = || PlanEstimate::request(&self.lease, &self.statement, &self.server.database);
         Ok(self.estimate.get_or_try_init(request).await?.render())
     }

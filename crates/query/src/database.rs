@@ -191,9 +191,9 @@ pub trait Plan: Send + Sync {
         None
     }
 
-    /// Whether its first row needs all of its input (a sort, an aggregate), so that streaming gains nothing.
-    fn is_pipeline_breaking(&self) -> bool {
-        false
+    /// Whether its first row needs all of its input (a sort, an aggregate), so that streaming gains nothing, if known.
+    fn is_pipeline_breaking(&self) -> Option<bool> {
+        Some(false)
     }
 
     /// The plan as text for people and models.

@@ -119,7 +119,7 @@ impl Plan for NetworkPlan {
     tidegate_pgsql::delegate_to! { plan =>
         fn schema(&self) -> SchemaRef;
         fn estimated_rows(&self) -> Option<u64>;
-        fn is_pipeline_breaking(&self) -> bool;
+        fn is_pipeline_breaking(&self) -> Option<bool>;
     }
 
     async fn explain(&self) -> Result<String, Error> {

@@ -31,7 +31,7 @@ async fn plan_reports_columns_and_estimates() {
 #[tokio::test]
 async fn plan_reports_whether_it_is_blocking() {
     let (_folder, node) = database();
-    let blocking = async |sql: &str| node.plan(sql).await.unwrap().is_pipeline_breaking();
+    let blocking = async |sql: &str| node.plan(sql).await.unwrap().is_pipeline_breaking().unwrap();
     for sql in [
         "SELECT * FROM n ORDER BY name",
         "SELECT * FROM n ORDER BY name LIMIT 5",

@@ -279,6 +279,65 @@ async fn plan_states_planner_estimates() {
     assert_eq!(guarded.run_to_text("SELECT id FROM orders WHERE id = 7").await, "7");
 }
 
+/// The planner's statistics are of the rows of all tenants, and of columns that a view leaves out.
+#[tokio::test]
+async fn plan_is_hidden_where_the_role_may_not_read_everything() {
+    let scene = TestDatabase::new(
+        "CREATE TABLE notes (tenant text, body text); CREATE TABLE plain (a int); CREATE TABLE people (id int, salary int);
+         INSERT INTO notes SELECT 'other', 'secret' FROM generate_series(1, 100);
+         INSERT INTO notes SELECT 'mine', i::text FROM generate_series(1, 100) i;
+         ALTER TABLE notes ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON notes USING (tenant = 'mine');
+         CREATE TABLE parts (a int) PARTITION BY RANGE (a); CREATE TABLE few PARTITION OF parts FOR VALUES FROM (0) TO (9);
+         CREATE TABLE events (a int) PARTITION BY RANGE (a); CREATE TABLE rest PARTITION OF events DEFAULT;
+         ALTER TABLE parts ENABLE ROW LEVEL SECURITY; CREATE POLICY large ON parts USING (a > 3);
+         CREATE VIEW own_notes AS SELECT body FROM notes WHERE tenant = 'mine';
+         CREATE VIEW names AS SELECT id FROM people WHERE salary < 9; CREATE VIEW all_plain AS SELECT * FROM plain;
+         ANALYZE; GRANT SELECT ON notes, plain, parts, events, own_notes, names, all_plain TO {login}",
+    )
+    .await;
+    let node = scene.open(PostgresOptions::default());
+    let explain = async |node: &OpenedDatabase, sql: &str| {
+        let plan = node.plan(&caller_statement(sql).unwrap()).await.unwrap();
+        let text = plan.explain().await.unwrap();
+        (text, plan.estimated_rows().is_some(), plan.is_pipeline_breaking().is_some())
+    };
+    let hidden = "The plan is hidden: it depends on all rows and columns of the tables that the statement reads, and your \
+        role may not read all of them.";
+    for sql in [
+        "SELECT * FROM notes WHERE body = 'secret'",
+        "SELECT * FROM notes WHERE body = 'nothing' ORDER BY body",
+        "SELECT * FROM plain WHERE a IN (SELECT length(body) FROM notes)",
+        "SELECT * FROM own_notes WHERE body = 'secret'",
+        "SELECT * FROM names",
+        "SELECT * FROM parts WHERE a < 8",
+    ] {
+        assert_eq!(explain(&node, sql).await, (hidden.to_owned(), false, false), "{sql}");
+    }
+    for sql in [
+        "SELECT * FROM plain",
+        "SELECT * FROM all_plain",
+        "SELECT * FROM events",
+        "SELECT 1",
+        "SELECT nspname FROM pg_namespace",
+    ] {
+        let (text, has_rows, has_pipeline) = explain(&node, sql).await;
+        assert!(has_rows && has_pipeline && text.contains("cost"), "{sql}: {text}");
+    }
+    node.wait_until_idle().await;
+    let guarded = scene.open(PostgresOptions { max_cost: Some(300.0), ..PostgresOptions::default() });
+    assert_snapshot!(guarded.run_to_text("SELECT * FROM notes a, notes b, notes c").await, @r"
+    too_large: the estimated cost of the statement exceeds the limit, which is 300
+    Use conditions on indexed columns, or fewer joins.
+    ");
+    let plan = guarded.plan(&caller_statement("SELECT * FROM notes").unwrap()).await.unwrap();
+    assert_eq!(plan.estimated_rows(), None, "progress would count to it");
+    drop(plan);
+    guarded.wait_until_idle().await;
+    scene.run("ALTER ROLE {login} BYPASSRLS").await;
+    let (text, ..) = explain(&scene.open(PostgresOptions::default()), "SELECT * FROM notes").await;
+    assert!(text.contains("rows 200"), "{text}");
+}
+
 #[tokio::test]
 async fn caller_sql_is_rejected_where_settings_isolate_tenants() {
     let scene = TestDatabase::new(SHOP).await;

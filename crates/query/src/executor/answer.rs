@@ -134,7 +134,7 @@ fn runs_in_batch(mode: AnswerMode, encoding: AnswerEncoding, plan: &dyn Plan) ->
         AnswerMode::Auto => {
             let is_small = plan.estimated_rows().is_some_and(|rows| rows <= SMALL_ROWS_MAX);
             matches!(encoding.text_format(), Some(OutputFormat::Table | OutputFormat::Toon))
-                || (plan.is_pipeline_breaking() && is_small)
+                || (plan.is_pipeline_breaking() == Some(true) && is_small)
         }
     }
 }

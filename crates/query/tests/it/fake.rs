@@ -173,8 +173,8 @@ impl Plan for FakeDatabase {
         self.estimated_rows
     }
 
-    fn is_pipeline_breaking(&self) -> bool {
-        self.is_pipeline_breaking
+    fn is_pipeline_breaking(&self) -> Option<bool> {
+        Some(self.is_pipeline_breaking)
     }
 
     async fn explain(&self) -> Result<String, tidegate_core::Error> {

@@ -142,8 +142,8 @@ impl Plan for SqlitePlan {
         self.summary.rows_max
     }
 
-    fn is_pipeline_breaking(&self) -> bool {
-        self.summary.is_pipeline_breaking
+    fn is_pipeline_breaking(&self) -> Option<bool> {
+        Some(self.summary.is_pipeline_breaking)
     }
 
     async fn explain(&self) -> Result<String, Error> {

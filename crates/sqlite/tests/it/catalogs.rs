@@ -96,7 +96,7 @@ async fn plan_is_a_tree_and_states_whether_it_blocks() {
     ] {
         let parameters = if sql.contains('$') { vec![tidegate_sql::Parameter::Integer(1)] } else { Vec::new() };
         let plan = node.plan(sql, parameters).await.unwrap();
-        let (blocking, rows) = (plan.is_pipeline_breaking(), plan.estimated_rows());
+        let (blocking, rows) = (plan.is_pipeline_breaking().unwrap(), plan.estimated_rows());
         message.push_str(&format!("{sql}\nblocking {blocking}, rows {rows:?}\n{}\n\n", plan.explain().await.unwrap()));
     }
     insta::assert_snapshot!(message, @r#"

@@ -95,7 +95,11 @@ pub(crate) async fn describe_plan(statement: &Statement, plan: &dyn Plan) -> Res
     // Some databases have estimates only after `explain`.
     let explained = plan.explain().await?;
     let render = |estimate: Option<u64>| estimate.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
-    let first_row = if plan.is_pipeline_breaking() { "after all input is read" } else { "at once" };
+    let first_row = match plan.is_pipeline_breaking() {
+        Some(true) => "after all input is read",
+        Some(false) => "at once",
+        None => "unknown",
+    };
     Ok(format!(
         "Statement: {}\nEstimated rows: {}\nEstimated bytes read: {}\nFirst row: {first_row}\n\n{}",
         statement.text(),

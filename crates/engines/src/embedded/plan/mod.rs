@@ -295,8 +295,8 @@ impl Plan for EmbeddedPlan {
         self.estimated_bytes
     }
 
-    fn is_pipeline_breaking(&self) -> bool {
-        self.is_pipeline_breaking
+    fn is_pipeline_breaking(&self) -> Option<bool> {
+        Some(self.is_pipeline_breaking)
     }
 
     async fn explain(&self) -> Result<String, Error> {

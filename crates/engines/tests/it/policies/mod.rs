@@ -49,7 +49,7 @@ struct Outcome {
     /// The rows, or the kind of the error and its complete text.
     answer: Result<String, String>,
     explain: Option<String>,
-    estimates: Option<(Option<u64>, Option<u64>, bool)>,
+    estimates: Option<(Option<u64>, Option<u64>, Option<bool>)>,
 }
 
 impl RestrictedDatabase {
