@@ -156,6 +156,11 @@ impl Job {
         self.events.emit(Event::QueryStep { job: self, step });
     }
 
+    /// Emits the detail of `error`, which is part of the answer and does not end the call.
+    pub fn report_error_detail(&self, error: &Error) {
+        self.events.emit_error_detail(error, self.id.0);
+    }
+
     /// The JSON-RPC request that made the call; `None` for other calls, such as those over REST.
     pub fn client_request(&self) -> Option<&ClientRequest> {
         self.client_request.as_ref()

@@ -6,7 +6,7 @@ use tidegate_core::Error;
 use tidegate_query::{QueryRows, TableStatus};
 use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
 
-use super::{DatabaseListing, list_catalogs};
+use super::{DatabaseListing, list_catalogs, report_errors};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::tool_context::ToolContext;
@@ -25,6 +25,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
 async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
     let shape: OutputArguments = parse_arguments(&job)?;
     let found = list_catalogs(&node.databases, None, job.principal()).await?;
+    report_errors(&found, &job);
     let output_options = shape.output_options("Call list_tables with one database.")?;
     node.executor.answer_rows(rows(&found)?, output_options, &job, &reply).await
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::table_families::group_families;
 use super::table_search::{COLUMNS_READ_TIME, FoundTable, TablePattern, UnsearchedTables, find_tables};
-use super::{DatabaseListing, list_catalogs};
+use super::{DatabaseListing, list_catalogs, report_errors};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::table_names::strip_database;
@@ -54,6 +54,7 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
         // A call for one database reports its error as an error.
         return found.remove(0).catalog.map(|_| AnswerMeta::default());
     }
+    report_errors(&found, &job);
     // Programs that set a format expect only rows, all of them.
     let is_default_shape = shape.is_default();
     let is_for_model = is_default_shape && job.format().is_none();

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use tidegate_core::{Error, Principal};
 use tidegate_query::{Catalog, Database, Databases};
+use tidegate_runtime::Job;
 
 pub(crate) use samples::{fetch_examples, read_first_rows};
 
@@ -35,4 +36,9 @@ pub(crate) async fn list_catalogs(
         DatabaseListing { database, catalog }
     }))
     .await)
+}
+
+/// Reports the errors of catalogs to the log, for an answer that contains their messages.
+fn report_errors(found: &[DatabaseListing], job: &Job) {
+    found.iter().filter_map(|listing| listing.catalog.as_ref().err()).for_each(|error| job.report_error_detail(error));
 }

@@ -1,8 +1,26 @@
 //! `list_databases`, `list_tables`, `get_schema`.
 
-use serde_json::json;
+use std::sync::Arc;
 
-use crate::fake::{call_tool, node, shop, tables_with_ids, typed_values_database, unreachable};
+use parking_lot::Mutex;
+use serde_json::json;
+use tidegate_runtime::Registry;
+use tidegate_runtime::event::{Event, EventDispatcher, Subscriber};
+use tidegate_tools::snapshot;
+
+use crate::fake::{call_tool, node, shop, tables_with_ids, typed_values_database, unreachable, view};
+
+/// The details of errors that the log has.
+#[derive(Default)]
+struct ErrorDetails(Mutex<Vec<String>>);
+
+impl Subscriber for ErrorDetails {
+    fn on_event(&self, event: Event<'_>) {
+        if let Event::ErrorDetail { detail, .. } = event {
+            self.0.lock().push(detail.to_owned());
+        }
+    }
+}
 
 #[tokio::test]
 async fn databases_are_listed_with_their_state() {
@@ -69,6 +87,19 @@ async fn a_search_of_columns_ends_in_time_and_names_what_it_has_not_searched() {
     );
     let by_name = call_tool(&registry, "list_tables", json!({"pattern": "la*"})).await;
     assert_eq!(by_name, r#"[{"name":"last","rows":1}]"#);
+}
+
+#[tokio::test]
+async fn the_log_has_the_detail_of_an_error_within_an_answer() {
+    for tool in ["list_databases", "list_tables"] {
+        let (details, view) = (Arc::new(ErrorDetails::default()), view([shop(), unreachable()]));
+        let events = EventDispatcher::new([details.clone() as Arc<dyn Subscriber>]);
+        let registry = Registry::new(snapshot(&view), events);
+        view.attach(&registry);
+        let answer = call_tool(&registry, tool, json!({})).await;
+        assert!(answer.contains("the disk is away") && !answer.contains("detail of"), "{answer}");
+        assert_eq!(*details.0.lock(), ["detail of warehouse"], "{tool}");
+    }
 }
 
 #[tokio::test]

@@ -104,7 +104,10 @@ pub(crate) fn unreachable() -> FakeDatabase {
 
 impl FakeDatabase {
     fn tables(&self) -> Result<&[FakeTable], Error> {
-        self.tables.as_deref().map_err(|reason| Error::new(ErrorKind::Unavailable, *reason))
+        let error = |reason: &&'static str| {
+            Error::new(ErrorKind::Unavailable, *reason).with_detail(format!("detail of {}", self.name))
+        };
+        self.tables.as_deref().map_err(error)
     }
 
     fn table(&self, name: &str) -> Result<(&FakeTable, &RecordBatch), Error> {
