@@ -29,11 +29,16 @@ pub fn internal_statement_error(error: &tokio_postgres::Error, database: &str) -
     }
 }
 
-/// The error of beginning a transaction as `role`. The configuration names a role that the login role cannot use.
+/// The error of beginning a transaction as `role`. The configuration names a role that does not exist, or that the login
+/// role is not a member of.
 pub(crate) fn role_error(error: &tokio_postgres::Error, database: &str, role: &str) -> Error {
     match error.as_db_error() {
         Some(db_error) if error_kind(db_error.code()) != ErrorKind::Unavailable => {
-            Error::internal(format!("database {database}: cannot run as the role {role}: {}", db_error.message()))
+            let message =
+                format!("the database {database} refuses the role that the configuration has for your identity");
+            Error::new(ErrorKind::Internal, message)
+                .with_detail(format!("database {database}: cannot run as the role {role}: {}", db_error.message()))
+                .with_hint("The owner of the node finds the reason in its log and with tidegate doctor.")
         }
         _ => internal_statement_error(error, database),
     }
