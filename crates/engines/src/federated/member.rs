@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use super::column_conversion;
-use super::push::ComparisonSemantics;
+use super::push::{ComparisonSemantics, selected_type};
 use crate::embedded::{Engine, QueryCancellation};
 
 /// A database whose tables are those of a federated database, or a node whose tables are those of a network.
@@ -106,11 +106,11 @@ pub(super) async fn load_schema(
     Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
 }
 
-/// `field` without the name of its type, unless comparisons depend on it. WITH RECURSIVE refuses columns that differ in
+/// `field` without the name of its type, unless queries depend on it. WITH RECURSIVE refuses columns that differ in
 /// nothing but such names.
 fn without_needless_name(field: Field, dialect: SqlDialect) -> Field {
     let unnamed = without_type_name(field.clone());
-    let semantics = |field| ComparisonSemantics::for_field(field, dialect);
+    let semantics = |field| (ComparisonSemantics::for_field(field, dialect), selected_type(field, dialect));
     if semantics(&unnamed) == semantics(&field) { unnamed } else { field }
 }
 

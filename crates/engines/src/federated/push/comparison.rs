@@ -27,6 +27,30 @@ impl ComparisonSemantics {
     }
 }
 
+/// The type as which a query of the member selects `field`, if that is another than the column's own: PostgreSQL's
+/// cast to text. It removes the padding of `char(n)`, and then texts that are equal here are equal there too, whatever
+/// the rules of the column's own type.
+pub(crate) fn selected_type(field: &Field, dialect: SqlDialect) -> Option<&'static str> {
+    match (dialect, field.data_type()) {
+        (SqlDialect::Postgres, DataType::Utf8) => is_cast_to_text(field).then_some("text"),
+        (SqlDialect::Postgres, DataType::List(item)) if *item.data_type() == DataType::Utf8 => {
+            is_cast_to_text(item).then_some("text[]")
+        }
+        _ => None,
+    }
+}
+
+/// Whether `field` has a type that becomes text here and is not a text type of PostgreSQL. JSON and numbers keep their
+/// extension types; a cast of `inet` would add the length of the prefix, and one of `"char"` depends on the version.
+fn is_cast_to_text(field: &Field) -> bool {
+    let name = field_type_name(field);
+    ExtensionType::from_field(field).is_none() && !is_text_name(&name) && !matches!(&*name, "inet" | "\"char\"")
+}
+
+fn is_text_name(name: &str) -> bool {
+    name == "text" || name.starts_with("character varying")
+}
+
 /// The same engine, but it compares floats by their bits in some places and by their values in others.
 fn embedded_semantics(data_type: &DataType) -> ComparisonSemantics {
     if data_type.is_floating() || data_type.is_nested() {
@@ -37,7 +61,6 @@ fn embedded_semantics(data_type: &DataType) -> ComparisonSemantics {
 }
 
 fn postgres_semantics(field: &Field) -> ComparisonSemantics {
-    let name = field_type_name(field);
     if ExtensionType::from_field(field).is_some() {
         return ComparisonSemantics::None;
     }
@@ -45,9 +68,9 @@ fn postgres_semantics(field: &Field) -> ComparisonSemantics {
         DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32 => ComparisonSemantics::Ordered,
         DataType::Timestamp(..) | DataType::Decimal128(..) => ComparisonSemantics::Ordered,
         DataType::Boolean => ComparisonSemantics::Equal,
-        // The order depends on a collation. Padded, case-insensitive and other text types have their own rules for
-        // equality.
-        DataType::Utf8 if name == "text" || name.starts_with("character varying") => ComparisonSemantics::Equal,
+        // The order depends on a collation. Padded, case-insensitive and other types have their own rules for equality,
+        // and are cast to text first.
+        DataType::Utf8 if is_text_name(&field_type_name(field)) || is_cast_to_text(field) => ComparisonSemantics::Equal,
         _ => ComparisonSemantics::None,
     }
 }

@@ -9,6 +9,7 @@ use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan, Projec
 use tidegate_core::Error;
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 
+use super::comparison::selected_type;
 use super::query_builder::{MemberQueryBuilder, SqlColumn};
 use crate::federated::member::{Member, MemberQuery, MemberQueryContext, MemberTable};
 
@@ -184,9 +185,13 @@ impl Translator {
     ) -> Option<MemberQueryBuilder> {
         let (alias, dialect) = (self.next_alias(), self.dialect());
         // The types are those of the federated database; the names are those of the member.
-        let term = |field: &Arc<Field>| SqlColumn {
-            sql: format!("{alias}.{}", dialect.quote_identifier(field.name())),
-            field: field.clone(),
+        let term = |field: &Arc<Field>| {
+            let column = format!("{alias}.{}", dialect.quote_identifier(field.name()));
+            let sql = match selected_type(field, dialect) {
+                Some(selected) => format!("CAST({column} AS {selected})"),
+                None => column,
+            };
+            SqlColumn { sql, field: field.clone() }
         };
         let all: Vec<SqlColumn> = table.schema.fields().iter().map(term).collect();
         let terms = |column: &Column| all.iter().find(|term| term.field.name() == column.name()).cloned();

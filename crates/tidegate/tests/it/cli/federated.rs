@@ -87,7 +87,9 @@ fn push_down_does_not_change_answers() {
         "name > 'B'",
         "name LIKE 'A%'",
         "name IS NULL OR id = 4",
-        "code = 'c1  '",
+        "code = 'c1'",
+        "code NOT IN ('c1', 'c2')",
+        "tag = '00000000-0000-0000-0000-000000000004'",
         "price >= 5.00",
         "price = 1.25",
         "seen > '2024-01-01T05:00:00Z'",
@@ -133,6 +135,33 @@ fn push_down_does_not_change_answers() {
         }
     }
     assert!(differing.is_empty(), "{}", differing.join("\n\n"));
+}
+
+#[test]
+fn padding_is_no_part_of_a_text() {
+    let configured = configured(&stock("padded").0, "");
+    psql(
+        &format!("padded_{}", std::process::id()),
+        "CREATE DOMAIN country AS char(3); CREATE TYPE state AS ENUM ('new', 'paid');
+         CREATE TABLE places (id int, country country, codes char(3)[], state state);
+         INSERT INTO places VALUES (1, 'DE', '{DE,F}', 'paid'), (2, 'F', '{F,DE}', 'paid'), (3, 'DE', '{DE,F}', 'new')",
+    );
+    let read = |text: &str| sql(&configured, "all", text);
+    assert_snapshot!(read("SELECT count(*) AS n, max(length(code)) AS longest FROM shop.stock WHERE code = 'c1'"), @r"
+    n,longest
+    7,2
+    ");
+    let join = "SELECT s.code, count(*) AS n FROM shop.stock s JOIN (VALUES ('c1')) AS v(code) ON v.code = s.code
+                GROUP BY s.code";
+    assert_snapshot!(read(join), @r"
+    code,n
+    c1,7
+    ");
+    let places = "SELECT id FROM shop.places WHERE country = 'DE' AND codes[2] = 'F' AND state = 'paid'";
+    assert_snapshot!(read(places), @r"
+    id
+    1
+    ");
 }
 
 #[test]
