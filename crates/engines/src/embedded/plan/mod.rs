@@ -7,6 +7,7 @@ mod explain;
 mod functions;
 mod identifiers;
 mod number_parameters;
+mod number_texts;
 mod plan_size;
 mod query_cancellation;
 mod repeated_rows;
@@ -174,7 +175,9 @@ async fn create_logical_plan(
         .map_err(failed)?;
     let values: Vec<ScalarValue> = statement.parameters().iter().map(to_scalar).collect();
     let logical = number_parameters::bind_numbers(logical, &values).map_err(failed)?;
-    logical.with_param_values(values).map_err(failed)
+    let logical = logical.with_param_values(values).map_err(failed)?;
+    number_texts::check_number_texts(&logical).map_err(failed)?;
+    Ok(logical)
 }
 
 /// Converts a parameter. DataFusion casts it to the type that the context requires, as it does with literals.

@@ -165,6 +165,47 @@ fn padding_is_no_part_of_a_text() {
 }
 
 #[test]
+fn numbers_that_are_texts_are_not_compared() {
+    let configured = configured(&stock("digits").0, "");
+    psql(
+        &format!("digits_{}", std::process::id()),
+        "CREATE VIEW totals AS SELECT stock, sum(amount * 1.5) AS revenue FROM sold GROUP BY stock",
+    );
+    let read = |text: &str| sql(&configured, "all", text);
+    assert_snapshot!(read("SELECT max(revenue) AS best FROM shop.totals"), @r#"
+    error: column "revenue" is numeric without a scale, which is a text here: it cannot be compared, ordered or grouped
+    Cast it: "revenue"::numeric(38,6), or "revenue"::double precision.
+    "#);
+    let refused = "column \"revenue\" is numeric without a scale";
+    for statement in [
+        "SELECT stock FROM shop.totals WHERE revenue > '900'",
+        "SELECT stock FROM shop.totals WHERE revenue BETWEEN '1' AND '9'",
+        "SELECT stock FROM shop.totals WHERE revenue IN ('105.0')",
+        "SELECT stock FROM shop.totals ORDER BY revenue",
+        "SELECT revenue FROM shop.totals GROUP BY revenue",
+        "SELECT DISTINCT revenue FROM shop.totals",
+        "SELECT count(DISTINCT revenue) FROM shop.totals",
+        "SELECT rank() OVER (ORDER BY revenue) FROM shop.totals",
+        "SELECT greatest(revenue, '9') FROM shop.totals",
+        "SELECT o.stock FROM shop.totals o JOIN shop.totals t ON t.revenue = o.revenue",
+        "SELECT stock FROM (SELECT stock, revenue FROM shop.totals) t WHERE revenue = '1.5'",
+    ] {
+        let answer = read(statement);
+        assert!(answer.contains(refused), "{statement}: {answer}");
+    }
+    assert_snapshot!(read("SELECT revenue FROM shop.totals WHERE stock = 2"), @r"
+    revenue
+    105.0
+    ");
+    let cast = "SELECT count(*) AS n, max(revenue) AS best
+                FROM (SELECT \"revenue\"::numeric(38,6) AS revenue FROM shop.totals) t WHERE revenue > 100";
+    assert_snapshot!(read(cast), @r"
+    n,best
+    5,135.000000
+    ");
+}
+
+#[test]
 fn member_restrictions_apply_in_federated_queries() {
     let (target, reader) = stock("walls");
     let limited = configured(&target, &format!(", role: {reader}"));
