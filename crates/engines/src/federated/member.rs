@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{Database, DatabaseKind, NodeDatabase, without_type_name};
+use tidegate_query::{Database, DatabaseKind, NodeDatabase, as_foreign_text, without_type_name};
 use tidegate_sql::{SqlDialect, Statement};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use super::column_conversion;
-use super::push::{ComparisonSemantics, selected_type};
+use super::push::{ComparisonSemantics, has_own_order, selected_type};
 use crate::embedded::{Engine, QueryCancellation};
 
 /// A database whose tables are those of a federated database, or a node whose tables are those of a network.
@@ -102,7 +102,10 @@ pub(super) async fn load_schema(
     }
     let sql = format!("SELECT {} FROM {} LIMIT 0", listed.join(", "), dialect.quote_table(name));
     let described = member.describe(&Statement::parse(&sql, dialect)?, principal).await?;
-    let fields = described.fields().iter().map(|field| without_needless_name(with_single_type(field), dialect));
+    let fields = described.fields().iter().map(|field| {
+        let column = without_needless_name(with_single_type(field), dialect);
+        if has_own_order(&column, dialect) { as_foreign_text(column) } else { column }
+    });
     Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
 }
 

@@ -8,6 +8,7 @@ use arrow::datatypes::{DataType, Field};
 
 const TYPE_NAME_KEY: &str = "tidegate.type";
 const EXTENSION_NAME_KEY: &str = "ARROW:extension:name";
+const FOREIGN_TEXT_NAME: &str = "tidegate.foreign_text";
 
 /// The meaning of values beyond their Arrow type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,6 +76,19 @@ pub fn with_type_name(mut field: Field, name: impl Into<String>) -> Field {
 pub fn without_type_name(mut field: Field) -> Field {
     field.metadata_mut().remove(TYPE_NAME_KEY);
     field
+}
+
+/// Annotates a text that its database compares by the rules of another type. As it is the name of an extension type, a
+/// cast to an Arrow type removes it.
+#[must_use]
+pub fn as_foreign_text(mut field: Field) -> Field {
+    field.metadata_mut().insert(EXTENSION_NAME_KEY.to_owned(), FOREIGN_TEXT_NAME.to_owned());
+    field
+}
+
+/// Whether `field` has the annotation of [`as_foreign_text`].
+pub fn is_foreign_text(field: &Field) -> bool {
+    field.metadata().get(EXTENSION_NAME_KEY).is_some_and(|name| name == FOREIGN_TEXT_NAME)
 }
 
 /// The declared type name of `field`.

@@ -19,7 +19,9 @@ use arrow::datatypes::SchemaRef;
 
 pub(crate) use columns::unique_names;
 pub use columns::{field_type_name, type_name};
-pub use extension_type::{ExtensionType, declared_type_name, with_type_name, without_type_name};
+pub use extension_type::{
+    ExtensionType, as_foreign_text, declared_type_name, is_foreign_text, with_type_name, without_type_name,
+};
 pub(crate) use mcp::JsonRows;
 pub use output_format::OutputFormat;
 pub(crate) use output_format::{AnswerEncoding, BinaryFormat};

@@ -7,7 +7,6 @@ mod explain;
 mod functions;
 mod identifiers;
 mod number_parameters;
-mod number_texts;
 mod plan_size;
 mod query_cancellation;
 mod repeated_rows;
@@ -19,6 +18,7 @@ mod spilling_sort;
 mod system_catalogs;
 mod table_count;
 mod tables;
+mod text_comparisons;
 mod text_parameters;
 mod union_constants;
 mod windows;
@@ -176,7 +176,7 @@ async fn create_logical_plan(
     let values: Vec<ScalarValue> = statement.parameters().iter().map(to_scalar).collect();
     let logical = number_parameters::bind_numbers(logical, &values).map_err(failed)?;
     let logical = logical.with_param_values(values).map_err(failed)?;
-    number_texts::check_number_texts(&logical).map_err(failed)?;
+    text_comparisons::check_text_comparisons(&logical).map_err(failed)?;
     Ok(logical)
 }
 

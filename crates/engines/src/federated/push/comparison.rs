@@ -4,6 +4,9 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use tidegate_query::{ExtensionType, field_type_name};
 use tidegate_sql::SqlDialect;
 
+/// Types of PostgreSQL with the order of their texts, beside those with a length.
+const ORDERED_AS_TEXTS: &[&str] = &["text", "bpchar", "name", "\"char\"", "uuid", "macaddr", "macaddr8"];
+
 /// How far comparisons of a column agree with the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ComparisonSemantics {
@@ -38,6 +41,16 @@ pub(crate) fn selected_type(field: &Field, dialect: SqlDialect) -> Option<&'stat
         }
         _ => None,
     }
+}
+
+/// Whether the member orders the values of `field`, which are texts here, by the rules of another type.
+pub(crate) fn has_own_order(field: &Field, dialect: SqlDialect) -> bool {
+    let name = field_type_name(field);
+    dialect == SqlDialect::Postgres
+        && *field.data_type() == DataType::Utf8
+        && ExtensionType::from_field(field).is_none()
+        && !["character", "bit"].iter().any(|start| name.starts_with(start))
+        && !ORDERED_AS_TEXTS.contains(&name.as_str())
 }
 
 /// Whether `field` has a type that becomes text here and is not a text type of PostgreSQL. JSON and numbers keep their

@@ -20,7 +20,7 @@ use datafusion::logical_expr::{FetchType, LogicalPlan, SkipType};
 
 use super::member::MemberQueryContext;
 
-pub(super) use comparison::{ComparisonSemantics, selected_type};
+pub(super) use comparison::{ComparisonSemantics, has_own_order, selected_type};
 pub(super) use query_builder::MemberQueryBuilder;
 pub(super) use translator::Translator;
 

@@ -206,6 +206,31 @@ fn numbers_that_are_texts_are_not_compared() {
 }
 
 #[test]
+fn enums_have_no_order_as_texts() {
+    let configured = configured(&stock("states").0, "");
+    psql(
+        &format!("states_{}", std::process::id()),
+        "CREATE TYPE state AS ENUM ('new', 'paid', 'cancelled');
+         CREATE TABLE orders (id int, state state); INSERT INTO orders VALUES (1, 'new'), (2, 'paid'), (3, 'cancelled')",
+    );
+    let read = |text: &str| sql(&configured, "all", text);
+    assert_snapshot!(read("SELECT id FROM shop.orders ORDER BY state"), @r#"
+    error: column "state" is state in its database, and a text here, with another order
+    For the order of its texts, cast it: "state"::text. For its own, query its database directly.
+    "#);
+    for statement in ["SELECT max(state) FROM shop.orders", "SELECT id FROM shop.orders WHERE state > 'paid'"] {
+        let answer = read(statement);
+        assert!(answer.contains("with another order"), "{statement}: {answer}");
+    }
+    assert_snapshot!(read("SELECT state, count(*) AS n FROM shop.orders WHERE state <> 'new' GROUP BY state \
+                           ORDER BY \"state\"::text"), @r"
+    state,n
+    cancelled,1
+    paid,1
+    ");
+}
+
+#[test]
 fn member_restrictions_apply_in_federated_queries() {
     let (target, reader) = stock("walls");
     let limited = configured(&target, &format!(", role: {reader}"));
