@@ -103,11 +103,11 @@ fn keys_of_group(group: &Expr) -> Vec<&Expr> {
 fn equated_parts(part: &Expr) -> Vec<&Expr> {
     use Operator as Op;
     match part {
-        Expr::BinaryExpr(BinaryExpr { left, op, right })
-            if matches!(op, Op::Eq | Op::NotEq | Op::IsDistinctFrom | Op::IsNotDistinctFrom) =>
-        {
-            vec![&**left, &**right]
-        }
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Op::Eq | Op::NotEq | Op::IsDistinctFrom | Op::IsNotDistinctFrom,
+            right,
+        }) => vec![&**left, &**right],
         Expr::InList(list) => std::iter::once(&*list.expr).chain(&list.list).collect(),
         Expr::InSubquery(condition) => vec![&*condition.expr],
         Expr::SetComparison(comparison) => vec![&*comparison.expr],
@@ -127,7 +127,7 @@ fn equated_parts(part: &Expr) -> Vec<&Expr> {
 fn ordered_parts(part: &Expr) -> Vec<&Expr> {
     use Operator as Op;
     match part {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if matches!(op, Op::Lt | Op::LtEq | Op::Gt | Op::GtEq) => {
+        Expr::BinaryExpr(BinaryExpr { left, op: Op::Lt | Op::LtEq | Op::Gt | Op::GtEq, right }) => {
             vec![&**left, &**right]
         }
         Expr::Between(between) => vec![&*between.expr, &*between.low, &*between.high],
