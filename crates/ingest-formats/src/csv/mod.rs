@@ -181,10 +181,13 @@ impl CsvRows {
         if let ([name], [field]) = (names.as_slice(), self.scanner.fields())
             && let Some(delimiter) = probable_delimiter(name).filter(|_| !field.is_quoted() && !rows.has_column(name))
         {
+            // No name has a tab.
+            let alternative = if delimiter == b'\t' { "" } else { ", or enclose the name in quotes" };
             return Err(malformed(&format!(
-                "{} is one name, because the delimiter is {}; set delimiter to {delimiter}, or enclose the name in quotes",
+                "{} is one name, because the delimiter is {}; set delimiter to {}{alternative}",
                 quoted(name),
-                delimiter_name(self.syntax.delimiter)
+                delimiter_name(self.syntax.delimiter),
+                delimiter_name(delimiter)
             )));
         }
         rows.named_columns(line, &names)
@@ -192,9 +195,8 @@ impl CsvRows {
 }
 
 /// The delimiter that names were probably separated by, if they were read as one name.
-fn probable_delimiter(name: &str) -> Option<String> {
-    let found = [b',', b';', b'\t', b'|'].into_iter().find(|delimiter| name.as_bytes().contains(delimiter));
-    found.map(delimiter_name)
+fn probable_delimiter(name: &str) -> Option<u8> {
+    [b',', b';', b'\t', b'|'].into_iter().find(|delimiter| name.as_bytes().contains(delimiter))
 }
 
 fn delimiter_name(delimiter: u8) -> String {

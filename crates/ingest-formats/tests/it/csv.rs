@@ -86,12 +86,13 @@ fn names_of_columns_are_checked() {
 fn names_with_another_delimiter_are_refused() {
     let refusal = |result: Result<(), BodyError>| result.unwrap_err().to_string();
     let adding = BodyOptions { unknown_columns: UnknownColumns::Add, ..options() };
-    for (header, byte, delimiter) in
-        [("id;amount", b';', "\";\""), ("id\tamount", b'\t', "tab"), ("id|amount", b'|', "\"|\"")]
+    let quotes = ", or enclose the name in quotes";
+    for (header, byte, delimiter, alternative) in
+        [("id;amount", b';', "\";\"", quotes), ("id\tamount", b'\t', "tab", ""), ("id|amount", b'|', "\"|\"", quotes)]
     {
         let body = format!("{header}\n1\n");
         let expected = format!(
-            "line 1, the names of the columns: {header:?} is one name, because the delimiter is \",\"; set delimiter to {delimiter}, or enclose the name in quotes"
+            "line 1, the names of the columns: {header:?} is one name, because the delimiter is \",\"; set delimiter to {delimiter}{alternative}"
         );
         assert_eq!(refusal(infer_schema(body.as_bytes(), &options()).map(drop)), expected);
         for options in [&options(), &adding] {
@@ -100,8 +101,10 @@ fn names_with_another_delimiter_are_refused() {
         // Either advice, followed.
         let csv = CsvSyntax { delimiter: byte, ..CsvSyntax::default() };
         assert_eq!(infer_schema(body.as_bytes(), &options_with(csv)).unwrap().schema.fields().len(), 2);
-        let in_quotes = format!("\"{header}\"\n1\n");
-        assert_eq!(infer_schema(in_quotes.as_bytes(), &options()).unwrap().schema.field(0).name(), header);
+        if !alternative.is_empty() {
+            let in_quotes = format!("\"{header}\"\n1\n");
+            assert_eq!(infer_schema(in_quotes.as_bytes(), &options()).unwrap().schema.field(0).name(), header);
+        }
     }
     let semicolons = CsvSyntax { delimiter: b';', ..CsvSyntax::default() };
     let error = refusal(infer_schema(b"id,amount\n1,5\n", &options_with(semicolons)).map(drop));
