@@ -1,4 +1,4 @@
-//! Handlers: the code behind an entry, implemented by hosts. A handler turns a job into a stream of chunks.
+//! Handlers: the code behind an entry, implemented by hosts. A handler turns a call into an answer.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use async_trait::async_trait;
 use tidegate_core::{Completion, CompletionRequest, Error};
 
 use crate::job::Job;
-use crate::reply::{AnswerMeta, ReplySender};
+use crate::reply::{Answer, RunningCall};
 
 /// The code behind a tool, a resource or a prompt.
 ///
-/// A handler sends chunks while it works, awaits the back-pressure of the sender, observes [`Job::cancelled`], and ends
-/// with metadata or an error. A panic becomes an internal error with an id; the process continues.
+/// A handler returns its answer: a value, or what writes it. It observes [`Job::cancelled`]. A panic becomes an internal
+/// error with an id; the process continues.
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
-    /// Executes `job` and sends the answer to `reply`.
+    /// Answers `call`.
     ///
     /// # Errors
     /// Any [`Error`], written for the caller.
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error>;
+    async fn handle(&self, call: RunningCall) -> Result<Answer, Error>;
 }
 
 /// Completes the arguments of one prompt or resource template.
@@ -35,19 +35,15 @@ pub trait Completer: Send + Sync + 'static {
 /// Makes a handler from an async function, for hosts with small tools.
 ///
 /// ```
-/// use tidegate_core::Content;
-/// use tidegate_runtime::{AnswerMeta, handler_fn};
+/// use tidegate_runtime::{Answer, handler_fn};
 ///
-/// let hello = handler_fn(|_job, reply| async move {
-///     reply.send_block(Content::text("hello")).await?;
-///     Ok(AnswerMeta::default())
-/// });
+/// let hello = handler_fn(|_call| async { Ok(Answer::text("hello")) });
 /// # let _ = hello;
 /// ```
 pub fn handler_fn<F, Fut>(function: F) -> Arc<dyn Handler>
 where
-    F: Fn(Arc<Job>, ReplySender) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<AnswerMeta, Error>> + Send + 'static,
+    F: Fn(RunningCall) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Answer, Error>> + Send + 'static,
 {
     Arc::new(ClosureHandler(function))
 }
@@ -57,11 +53,11 @@ struct ClosureHandler<F>(F);
 #[async_trait]
 impl<F, Fut> Handler for ClosureHandler<F>
 where
-    F: Fn(Arc<Job>, ReplySender) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<AnswerMeta, Error>> + Send + 'static,
+    F: Fn(RunningCall) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Answer, Error>> + Send + 'static,
 {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-        (self.0)(job, reply).await
+    async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
+        (self.0)(call).await
     }
 }
 

@@ -23,8 +23,8 @@ pub use loading_cache::{CacheAges, LoadingCache};
 pub use prompt::{Prompt, PromptArgument};
 pub use registry::{ChangeListener, Registry, TransportGroup, TransportState, TransportSwitches, WatchEvent};
 pub use reply::{
-    AdapterDetail, AnswerMeta, BodyFile, BodyMetadata, BodyVersion, Chunk, Outcome, PendingInputRequest, Reply,
-    ReplyEvent, ReplyMessage, ReplyNotification, ReplySender, WriteSummary,
+    AdapterDetail, Answer, AnswerMeta, BodyFile, BodyMetadata, BodyVersion, PendingInputRequest, Reply,
+    ReplyNotification, ReplyPart, ReplySender, RunningCall, WriteSummary,
 };
 pub use resource::{CacheHint, Resource, ResourceLister, ResourceTemplate, ResourceWatcher};
 pub use sessions::{SessionEntry, SessionStatus, Sessions};

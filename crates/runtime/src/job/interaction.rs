@@ -56,7 +56,9 @@ impl Job {
         std::future::pending::<()>().await;
     }
 
-    pub(crate) fn request_task(&self) -> bool {
+    /// Requests that the call continues as a task. Returns whether the client supports tasks. If it does, input requests
+    /// wait for their answers from then on, and the time limit is that of tasks.
+    pub fn request_task(&self) -> bool {
         if !self.interaction.client_capabilities.tasks {
             return false;
         }

@@ -106,6 +106,11 @@ impl Job {
         let is_fenced = self.protection.fences_data && self.format().is_none();
         is_fenced.then(|| self.fence.get_or_init(DataFence::new))
     }
+
+    /// `data` within the [fence](Self::fence), if there is one.
+    pub fn fence_data(&self, data: String) -> String {
+        self.fence().map(|fence| fence.wrap(&data)).unwrap_or(data)
+    }
 }
 
 /// The end of the JSON string at the start of `literal`.

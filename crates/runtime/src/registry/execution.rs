@@ -14,7 +14,7 @@ use crate::event::{AuditReservation, Event, EventDispatcher};
 use crate::handler::panic_to_error;
 use crate::job::{Job, JobState, Jobs};
 use crate::limits::{AdmissionGuard, PermitQueues, ReachedLimit};
-use crate::reply::{AnswerMeta, Outcome, ReplySender};
+use crate::reply::{AnswerMeta, ReplySender};
 
 pub(crate) struct Execution {
     pub(crate) job: Arc<Job>,
@@ -33,16 +33,16 @@ impl Execution {
     pub(crate) async fn run(mut self) {
         self.events.emit(Event::CallStarted { job: &self.job });
         let outcome = match self.execute_within_limits().await {
-            Ok(metadata) => Outcome::Done(self.job.with_missing_nodes(metadata)),
+            Ok(metadata) => Ok(self.job.with_missing_nodes(metadata)),
             Err(error) => {
                 let error = self.job.explain_with_missing_nodes(error);
                 self.events.emit_error_detail(&error, self.job.id().0);
-                Outcome::Failed(self.job.redact_error(error))
+                Err(self.job.redact_error(error))
             }
         };
         let state = match &outcome {
-            Outcome::Done(_) => JobState::Done,
-            Outcome::Failed(error) => JobState::Failed(error.kind()),
+            Ok(_) => JobState::Done,
+            Err(error) => JobState::Failed(error.kind()),
         };
         self.job.set_state(state);
         self.jobs.close(&self.job);
@@ -117,7 +117,8 @@ impl Execution {
     async fn run_handler(&self) -> Result<AnswerMeta, Error> {
         match &self.handler {
             RouteHandler::Handler(handler) => {
-                let metadata = handler.handle(self.job.clone(), self.sender.clone()).await?;
+                let answer = handler.handle(self.sender.call().clone()).await?;
+                let metadata = answer.send(&self.sender).await?;
                 if !self.job.is_in_background() {
                     self.sender.send_missing_nodes_note().await?;
                 }
@@ -138,7 +139,7 @@ impl Execution {
     async fn report_waiting(&self) {
         self.events.emit(Event::CallWaiting { job: &self.job });
         // A client that no longer reads has dropped the reply, which cancels the job.
-        let _ = self.sender.send_progress(0.0, None, Some("waiting for other calls to end".to_owned())).await;
+        let _ = self.sender.call().progress(0.0, None, Some("waiting for other calls to end".to_owned())).await;
         std::future::pending().await
     }
 

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use tidegate_core::{Budget, Error};
 
-use super::{AnswerMeta, Chunk, Outcome, Reply, ReplyEvent};
+use super::{AnswerMeta, Reply, ReplyPart};
 
 /// The properties of a body that are known before its first byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,18 +51,17 @@ impl Reply {
     /// The error of the call; `Internal` for a longer body.
     pub async fn collect_body(&mut self, bytes_max: usize) -> Result<(Bytes, AnswerMeta), Error> {
         let mut body = BytesMut::new();
-        while let Some(event) = self.next().await {
-            match event {
-                ReplyEvent::Chunk(Chunk::Bytes(piece)) if body.len() + piece.len() <= bytes_max => {
+        while let Some(part) = self.next().await {
+            match part {
+                ReplyPart::Bytes(piece) if body.len() + piece.len() <= bytes_max => {
                     body.extend_from_slice(&piece);
                 }
-                ReplyEvent::Chunk(Chunk::Bytes(_)) => {
+                ReplyPart::Bytes(_) => {
                     let name = self.job.target().name();
                     return Err(Error::internal(format!("the answer of {name} has more than {bytes_max} bytes")));
                 }
-                ReplyEvent::Chunk(_) => {}
-                ReplyEvent::End(Outcome::Done(metadata)) => return Ok((body.freeze(), metadata)),
-                ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
+                ReplyPart::End(end) => return end.map(|metadata| (body.freeze(), metadata)),
+                _ => {}
             }
         }
         Err(Error::internal("the answer was read before"))

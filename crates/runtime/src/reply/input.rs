@@ -6,14 +6,14 @@
 use tidegate_core::{ClientCapabilities, Error, ErrorKind, InputAnswer, InputAnswers, InputRequest, ProvidedAnswer};
 use tokio::sync::oneshot;
 
-use super::{PendingInputRequest, ReplyMessage, ReplySender};
+use super::{PendingInputRequest, ReplyPart, RunningCall, cancelled_error};
 
 const INPUT_REQUESTS_MAX: usize = 20;
 
 /// A request that waits for its answer, with its key.
 type AwaitedAnswer = (String, InputRequest, oneshot::Receiver<InputAnswer>);
 
-impl ReplySender {
+impl RunningCall {
     /// Requests input from the person or the client behind the call and returns an answer for each key. An answer
     /// counts only for the request that it was given to, so a handler that runs again must send the same requests.
     ///
@@ -21,7 +21,7 @@ impl ReplySender {
     /// `MissingClientCapability` if the client cannot answer one of `requests`. `InputRequired` if the handler will run
     /// again with the answers: return it with `?`. `Cancelled`, `TimedOut` and `InvalidArguments` while it waits for
     /// answers.
-    pub async fn request_inputs(
+    pub async fn ask_all(
         &self,
         requests: impl IntoIterator<Item = (&str, InputRequest)>,
     ) -> Result<InputAnswers, Error> {
@@ -49,40 +49,26 @@ impl ReplySender {
         if !self.job().supports_live_input() {
             return Err(Error::input_required(missing));
         }
-        answers.extend(self.request_inputs_live(missing).await?);
+        answers.extend(self.ask_live(missing).await?);
         Ok(answers)
     }
 
     /// Requests one input.
     ///
     /// # Errors
-    /// As [`ReplySender::request_inputs`].
-    pub async fn request_input(&self, key: &str, request: InputRequest) -> Result<InputAnswer, Error> {
-        let answer = self.request_inputs([(key, request)]).await?.remove(key);
+    /// As [`RunningCall::ask_all`].
+    pub async fn ask(&self, key: &str, request: InputRequest) -> Result<InputAnswer, Error> {
+        let answer = self.ask_all([(key, request)]).await?.remove(key);
         answer.ok_or_else(|| Error::internal("an input request has no answer"))
     }
 
-    /// Requests that the call continues as a task. Returns whether the client supports tasks. If it does, input
-    /// requests wait for their answers from then on, and the time limit is that of tasks.
-    pub fn request_task(&self) -> bool {
-        self.job().request_task()
-    }
-
-    /// Forwards an input request of a call that is made on behalf of this one.
-    ///
-    /// # Errors
-    /// `Cancelled` if the reply is no longer read.
-    pub async fn forward_input_request(&self, request: PendingInputRequest) -> Result<(), Error> {
-        self.push(ReplyMessage::InputRequest(request)).await
-    }
-
     /// Waits for answers. The call holds no run permit meanwhile, and its timer is paused.
-    async fn request_inputs_live(&self, requests: Vec<(String, InputRequest)>) -> Result<InputAnswers, Error> {
+    async fn ask_live(&self, requests: Vec<(String, InputRequest)>) -> Result<InputAnswers, Error> {
         let mut waiting = Vec::with_capacity(requests.len());
         for (key, request) in requests {
             let (answer, answered) = oneshot::channel();
             let pending = PendingInputRequest { key: key.clone(), request: request.clone(), answer_sender: answer };
-            self.push(ReplyMessage::InputRequest(pending)).await?;
+            self.send(ReplyPart::InputRequest(pending)).await?;
             waiting.push((key, request, answered));
         }
         let pause = self.job().pause_for_input();
@@ -97,7 +83,7 @@ impl ReplySender {
         for (key, request, answered) in waiting {
             let answer = tokio::select! {
                 biased;
-                () = self.job().cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+                () = self.job().cancelled() => return Err(cancelled_error()),
                 answer = answered => answer.map_err(|_| no_answer_error(&key))?,
             };
             request.check(&answer).map_err(|reason| invalid_answer_error(&key, &reason))?;
