@@ -3,7 +3,6 @@
 //! Calls use [`RowEncoder`] within their budgets (`answer`); it also encodes rows outside of calls.
 
 mod arrow;
-mod arrow_file;
 mod batch_body;
 mod parquet;
 mod portable;
@@ -17,7 +16,6 @@ use bytes::Bytes;
 use tidegate_core::{AnswerFormat, Error};
 
 use self::arrow::ArrowBody;
-use self::arrow_file::ArrowFileBody;
 use self::parquet::ParquetBody;
 use crate::format::{AnswerEncoding, BinaryFormat, new_list_writer, new_row_writer};
 use crate::missing_nodes::missing_nodes_of_schema;
@@ -70,11 +68,8 @@ impl RowEncoder {
         started: Instant,
     ) -> Result<Self, Error> {
         let body = match encoding {
-            AnswerEncoding::Binary(BinaryFormat::Arrow) => EncodedBody::Binary(Box::new(ArrowBody::new(schema)?)),
-            AnswerEncoding::Binary(BinaryFormat::ArrowFile) => {
-                EncodedBody::Binary(Box::new(ArrowFileBody::new(schema)?))
-            }
             AnswerEncoding::Binary(BinaryFormat::Parquet) => EncodedBody::Binary(Box::new(ParquetBody::new(schema)?)),
+            AnswerEncoding::Binary(format) => EncodedBody::Binary(Box::new(ArrowBody::new(schema, format)?)),
             AnswerEncoding::Content(format) | AnswerEncoding::Text(format) => {
                 let writer = if is_list { new_list_writer(format, schema) } else { new_row_writer(format, schema) };
                 EncodedBody::Text(Box::new(TextBody::new(writer, started)))

@@ -1,11 +1,13 @@
-//! A body as an Arrow IPC stream: batches are sent as they are encoded.
+//! A body as Arrow IPC: a stream whose batches are sent as they are encoded, or a file, which is a stream between a mark
+//! and an index of its batches.
 //!
-//! [Arrow IPC Streaming Format](https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format)
+//! [Arrow IPC Streaming Format](https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format),
+//! [Arrow IPC File Format](https://arrow.apache.org/docs/format/Columnar.html#ipc-file-format)
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
-use arrow::ipc::writer::StreamWriter;
+use arrow::ipc::writer::{FileWriter, StreamWriter};
 use bytes::Bytes;
 use tidegate_core::Error;
 
@@ -14,22 +16,30 @@ use super::portable::PortableSchema;
 use crate::format::BinaryFormat;
 
 pub(super) struct ArrowBody {
+    format: BinaryFormat,
     portable: PortableSchema,
-    writer: StreamWriter<Vec<u8>>,
+    writer: IpcWriter,
+}
+
+enum IpcWriter {
+    Stream(StreamWriter<Vec<u8>>),
+    File(FileWriter<Vec<u8>>),
 }
 
 impl ArrowBody {
-    pub(super) fn new(schema: &SchemaRef) -> Result<Self, Error> {
-        let portable = PortableSchema::new(schema, BinaryFormat::Arrow);
-        let writer = StreamWriter::try_new(Vec::new(), portable.schema()).map_err(encoding_error)?;
-        Ok(Self { portable, writer })
+    /// A file for [`BinaryFormat::ArrowFile`], and otherwise a stream.
+    pub(super) fn new(schema: &SchemaRef, format: BinaryFormat) -> Result<Self, Error> {
+        let portable = PortableSchema::new(schema, format);
+        let writer = IpcWriter::new(portable.schema(), format).map_err(encoding_error)?;
+        Ok(Self { format, portable, writer })
     }
 
-    /// Encodes the complete stream of one batch, including dictionaries that were sent before.
+    /// Encodes the complete body of one batch, including dictionaries that were sent before.
     fn encode_standalone(&self, batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
-        let mut writer = StreamWriter::try_new(Vec::new(), self.portable.schema())?;
+        let mut writer = IpcWriter::new(self.portable.schema(), self.format)?;
         writer.write(&self.portable.convert(batch)?)?;
-        writer.into_inner()
+        writer.finish()?;
+        Ok(writer.take_bytes())
     }
 }
 
@@ -41,7 +51,7 @@ impl BatchBody for ArrowBody {
     }
 
     fn flush(&mut self) -> Result<Bytes, Error> {
-        Ok(std::mem::take(self.writer.get_mut()).into())
+        Ok(self.writer.take_bytes().into())
     }
 
     fn standalone_bytes(&self, batch: &RecordBatch) -> Result<usize, Error> {
@@ -54,6 +64,36 @@ impl BatchBody for ArrowBody {
     }
 }
 
+impl IpcWriter {
+    fn new(schema: &Schema, format: BinaryFormat) -> Result<Self, ArrowError> {
+        Ok(match format {
+            BinaryFormat::ArrowFile => Self::File(FileWriter::try_new(Vec::new(), schema)?),
+            _ => Self::Stream(StreamWriter::try_new(Vec::new(), schema)?),
+        })
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
+        match self {
+            Self::Stream(writer) => writer.write(batch),
+            Self::File(writer) => writer.write(batch),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), ArrowError> {
+        match self {
+            Self::Stream(writer) => writer.finish(),
+            Self::File(writer) => writer.finish(),
+        }
+    }
+
+    fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(match self {
+            Self::Stream(writer) => writer.get_mut(),
+            Self::File(writer) => writer.get_mut(),
+        })
+    }
+}
+
 fn encoding_error(error: ArrowError) -> Error {
-    Error::internal(format!("an answer cannot be written as Arrow: {error}"))
+    Error::internal(format!("rows cannot be written as Arrow: {error}"))
 }
