@@ -50,7 +50,7 @@ mod truth_test;
 mod untyped_literals;
 mod walk;
 
-pub use aggregate::{PART_DIGEST, merged_percentile, part_digest};
+pub use aggregate::{MergedMoments, PART_DIGEST, merged_moments, merged_percentile, part_digest};
 pub use analyzer::analyzer_rules;
 pub use catalog::{
     CatalogNeeds, PUBLIC_SCHEMA, VisibleObjects, VisibleTable, catalog_functions, catalog_name, catalog_rows,

@@ -15,7 +15,6 @@ mod ingest;
 mod key_condition;
 mod key_joins;
 mod locate;
-mod moments;
 mod nodes;
 mod options;
 mod part_reader;

@@ -1,6 +1,6 @@
 //! Aggregates over a union: each branch computes its own, and the results are merged.
 //!
-//! `count` and `sum` are merged by a sum, the smallest and greatest values and the logical and bitwise aggregates by
+//! Counts and sums are merged by a sum, the smallest and greatest values and the logical and bitwise aggregates by
 //! themselves. Distinct values are grouped by in the branches, so that each branch sends each value once. `avg` is a sum and
 //! a count already. Variances, covariances and correlations are merged from several results of each branch, approximate
 //! percentiles from digests. Aggregates that cannot be merged like this are computed over the rows.
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchemaRef, Result};
+use datafusion::common::{DFSchemaRef, Result, ScalarValue};
 use datafusion::functions_aggregate::count::count_all;
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, Cast};
@@ -17,12 +17,11 @@ use datafusion::logical_expr::{
     Aggregate, AggregateUDF, Expr, ExprSchemable, Filter, LogicalPlan, Projection, lit, when,
 };
 
-use tidegate_pgsql::part_digest;
+use tidegate_pgsql::{MergedMoments, merged_moments, part_digest};
 
 use super::approximate_percentile::ApproximatePercentile;
 use super::branch::{Branch, branches_of, column_at, union_of, without_alias};
 use super::exact_variance::ExactVariance;
-use super::moments::Measure;
 
 /// Computes aggregates over unions in the branches first, where their results can be merged.
 pub(super) fn aggregate_branches(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -41,7 +40,7 @@ pub(super) fn aggregate_branches(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 /// How the results of the branches become the result.
 enum Merge {
-    /// The sum of numbers of rows, of which there may be none.
+    /// The sum of numbers of rows or pairs, of which there may be none.
     Count,
     /// The sum of sums.
     Sum(Arc<AggregateUDF>),
@@ -50,7 +49,7 @@ enum Merge {
     /// The function over the values that the branches group by.
     OfDistinct(AggregateFunction),
     /// A measure of floats, from their moments.
-    Moments(Measure),
+    Moments(MergedMoments),
     /// A variance of exact numbers, from their sums.
     Exact(ExactVariance),
     /// An approximate percentile, from digests of the values.
@@ -63,7 +62,7 @@ impl Merge {
         match self {
             Self::Count | Self::Sum(_) | Self::Same(_) | Self::Percentile(_) => 1,
             Self::OfDistinct(_) => 0,
-            Self::Moments(measure) => measure.moments().len(),
+            Self::Moments(moments) => moments.part_functions.len(),
             Self::Exact(variance) => variance.partials_count(),
         }
     }
@@ -176,7 +175,7 @@ impl<'a> MergedAggregate<'a> {
                 }
                 Merge::Count => (sum_udaf(), results, false),
                 Merge::Sum(func) | Merge::Same(func) => (func.clone(), results, false),
-                Merge::Moments(measure) => (measure.merging_function(), results, false),
+                Merge::Moments(moments) => (moments.merging_function.clone(), results, false),
                 Merge::Exact(variance) => (variance.merging_function(), results, false),
                 Merge::Percentile(percentile) => (percentile.merging_function(), results, false),
             };
@@ -193,7 +192,8 @@ impl<'a> MergedAggregate<'a> {
                 column = cast(column, field.data_type());
             }
             if let Some(Merge::Count) = merge {
-                column = when(column.clone().is_null(), lit(0_i64)).otherwise(column)?;
+                let zero = lit(ScalarValue::new_zero(field.data_type())?);
+                column = when(column.clone().is_null(), zero).otherwise(column)?;
             }
             columns.push(column.alias_qualified(qualifier.cloned(), field.name()));
         }
@@ -213,10 +213,13 @@ fn merge_of(function: &AggregateFunction, schema: &DFSchemaRef) -> Option<Merge>
     if !params.order_by.is_empty() {
         return None;
     }
-    if let Some(measure) = Measure::of_function(func.name()).filter(|_| !params.distinct) {
+    if func.name() == "regr_count" && !params.distinct {
+        return Some(Merge::Count);
+    }
+    if let Some(moments) = merged_moments(func.name()).filter(|_| !params.distinct) {
         let is_float = |argument: &Expr| argument.get_type(schema).is_ok_and(|of| of == DataType::Float64);
         return match params.args.iter().all(is_float) {
-            true => Some(Merge::Moments(measure)),
+            true => Some(Merge::Moments(moments)),
             false => ExactVariance::new(function, schema).map(Merge::Exact),
         };
     }
@@ -264,10 +267,10 @@ fn plan_partials(
         call(func, AggregateFunctionParams { args, filter: filter.clone(), order_by: Vec::new(), ..params.clone() })
     };
     Some(match merge {
-        Merge::Moments(measure) => {
+        Merge::Moments(moments) => {
             let (y, x) = (args.first()?, args.last()?);
-            let moments = measure.moments().iter();
-            moments.map(|moment| partial(moment.function(), vec![y.clone(), x.clone()])).collect()
+            let functions = moments.part_functions.iter();
+            functions.map(|function| partial(function.clone(), vec![y.clone(), x.clone()])).collect()
         }
         Merge::Exact(variance) => {
             let partials = variance.partials(args.first()?, branch.base.schema())?;

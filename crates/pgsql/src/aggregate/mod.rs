@@ -45,6 +45,7 @@ pub(crate) use cast_names::{disambiguate_casts, named_cast_function};
 pub(crate) use frame_exclusion::is_exclusion_mark;
 pub(crate) use grouping_keys::compute_grouping_keys;
 pub(crate) use planner::AggregatePlanner;
+pub use regression::{MergedMoments, merged_moments};
 pub use tdigest::{PART_DIGEST, merged_percentile, part_digest};
 pub(crate) use window_types::adapt_windows;
 

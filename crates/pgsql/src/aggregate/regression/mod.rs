@@ -1,5 +1,8 @@
 //! Correlation, covariance and linear regression of pairs of doubles, as PostgreSQL computes them.
+//!
+//! The moments of parts can be merged, so that a part need not send its rows: [`merged_moments`].
 
+mod merged;
 mod moments;
 mod states;
 
@@ -17,9 +20,16 @@ use datafusion::logical_expr::{
 use self::moments::{Measure, Moment, PairMoments};
 use super::moments::{GroupMoments, QueuedMoments, RowMoments};
 
-/// Returns the functions of DataFusion with other accumulators. `regr_count` stays, because it only counts.
+pub use merged::{MergedMoments, merged_moments};
+
+/// Returns the functions of DataFusion with other accumulators.
 pub(super) fn functions() -> Vec<AggregateUDF> {
-    let functions = [
+    measures().into_iter().map(|(inner, measure)| pair_function(inner, measure)).collect()
+}
+
+/// The functions of DataFusion, and what they compute. `regr_count` stays, because it only counts.
+fn measures() -> [(Arc<AggregateUDF>, Measure); 11] {
+    [
         (correlation::corr_udaf(), Measure::Correlation),
         (covariance::covar_samp_udaf(), Measure::Covariance { is_sample: true }),
         (covariance::covar_pop_udaf(), Measure::Covariance { is_sample: false }),
@@ -31,8 +41,19 @@ pub(super) fn functions() -> Vec<AggregateUDF> {
         (regr::regr_sxx_udaf(), Measure::Moment(Moment::SquaresX)),
         (regr::regr_syy_udaf(), Measure::Moment(Moment::SquaresY)),
         (regr::regr_sxy_udaf(), Measure::Moment(Moment::Products)),
-    ];
-    functions.into_iter().map(|(inner, measure)| AggregateUDF::new_from_impl(PairFunction { inner, measure })).collect()
+    ]
+}
+
+fn pair_function(inner: Arc<AggregateUDF>, measure: Measure) -> AggregateUDF {
+    AggregateUDF::new_from_impl(PairFunction { inner, measure })
+}
+
+/// The states of the accumulators of the function `name`.
+fn state_fields(name: &str) -> Vec<FieldRef> {
+    let field = |state: &str, data_type| Arc::new(Field::new(format_state_name(name, state), data_type, true));
+    let sums = ["sum_x", "squares_x", "sum_y", "squares_y", "products", "same_x", "same_y"];
+    let sums = sums.map(|state| field(state, DataType::Float64));
+    std::iter::once(field("count", DataType::UInt64)).chain(sums).collect()
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -50,10 +71,7 @@ impl AggregateUDFImpl for PairFunction {
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        let field = |name: &str, data_type| Arc::new(Field::new(format_state_name(args.name, name), data_type, true));
-        let sums = ["sum_x", "squares_x", "sum_y", "squares_y", "products", "same_x", "same_y"];
-        let sums = sums.map(|name| field(name, DataType::Float64));
-        Ok(std::iter::once(field("count", DataType::UInt64)).chain(sums).collect())
+        Ok(state_fields(args.name))
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {

@@ -2,11 +2,17 @@
 
 use datafusion::common::{Result, exec_err};
 
+use crate::aggregate::variance::VarianceKind;
+
 /// What is computed from the moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Measure {
+    /// Of x.
+    Variance(VarianceKind),
     Correlation,
-    Covariance { is_sample: bool },
+    Covariance {
+        is_sample: bool,
+    },
     Slope,
     Intercept,
     Determination,
@@ -23,6 +29,22 @@ pub(super) enum Moment {
     Products,
 }
 
+impl Measure {
+    /// The moments of parts from which it is computed, beside their numbers of pairs.
+    pub(super) fn part_moments(self) -> &'static [Moment] {
+        use Moment::{MeanX, MeanY, Products, SquaresX, SquaresY};
+        match self {
+            Self::Variance(_) | Self::Moment(SquaresX) => &[MeanX, SquaresX],
+            Self::Covariance { .. } | Self::Moment(Products) => &[MeanX, MeanY, Products],
+            Self::Slope | Self::Intercept => &[MeanX, MeanY, SquaresX, Products],
+            Self::Correlation | Self::Determination => &[MeanX, MeanY, SquaresX, SquaresY, Products],
+            Self::Moment(MeanX) => &[MeanX],
+            Self::Moment(MeanY) => &[MeanY],
+            Self::Moment(SquaresY) => &[MeanY, SquaresY],
+        }
+    }
+}
+
 /// Count, sums, sums of the squared differences from the means, and the sum of their products. The latter three are NaN
 /// beside a value that is not finite, and infinite where finite values have overflowed. Computed as in PostgreSQL (by
 /// Youngs and Cramer), without a rounded mean.
@@ -34,7 +56,8 @@ pub(super) struct PairMoments {
     pub(super) sum_y: f64,
     pub(super) squares_y: f64,
     pub(super) products: f64,
-    /// The value of all x, so that equal values have no variance even if their sum is rounded. NaN if they differ.
+    /// The value of all x, or the mean of each part, so that equal values have no variance even if their sum is rounded.
+    /// NaN if they differ.
     pub(super) same_x: f64,
     pub(super) same_y: f64,
 }
@@ -55,6 +78,21 @@ impl PairMoments {
         }
     }
 
+    /// The moments of a part with `count` pairs, from those that were sent. Without pairs it has no means.
+    pub(super) fn from_part(count: u64, sent: impl Fn(Moment) -> Option<f64>) -> Self {
+        let mean = |moment| sent(moment).unwrap_or_default();
+        let means = Self::from_pair(mean(Moment::MeanY), mean(Moment::MeanX));
+        Self {
+            count,
+            sum_x: means.sum_x * count as f64,
+            squares_x: sent(Moment::SquaresX).unwrap_or(means.squares_x),
+            sum_y: means.sum_y * count as f64,
+            squares_y: sent(Moment::SquaresY).unwrap_or(means.squares_y),
+            products: sent(Moment::Products).unwrap_or(means.products),
+            ..means
+        }
+    }
+
     /// The measure; `None` if there are too few pairs, or it is not defined for them.
     pub(super) fn compute(self, measure: Measure) -> Result<Option<f64>> {
         let Self { sum_x, squares_x, sum_y, squares_y, products, same_x, same_y, .. } = self;
@@ -70,6 +108,7 @@ impl PairMoments {
         // NaN differs from zero.
         let (varies_x, varies_y) = (squares_x != 0.0, squares_y != 0.0);
         Ok(match measure {
+            Measure::Variance(kind) => kind.of_squares(self.count, squares_x),
             Measure::Correlation => (varies_x && varies_y).then(|| products / (squares_x * squares_y).sqrt()),
             Measure::Covariance { is_sample: true } => (self.count > 1).then(|| products / (count - 1.0)),
             Measure::Covariance { is_sample: false } => Some(products / count),

@@ -52,9 +52,7 @@ impl DoubleMoments {
         if self.squares.is_infinite() {
             return exec_err!("value out of range: overflow");
         }
-        let others = if kind.is_sample { self.count.saturating_sub(1) } else { self.count };
-        let variance = (others > 0).then(|| self.squares / others as f64);
-        Ok(variance.map(|variance| if kind.is_root { variance.sqrt() } else { variance }))
+        Ok(kind.of_squares(self.count, self.squares))
     }
 }
 

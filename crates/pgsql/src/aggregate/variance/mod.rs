@@ -16,28 +16,37 @@ use datafusion::logical_expr::{
 };
 
 use self::doubles::DoubleMoments;
-use self::moments::{ExactMeasure, ExactMoments, Scales, VarianceKind};
+use self::moments::{ExactMeasure, ExactMoments, Scales};
 use super::argument_advice;
 use super::moments::{GroupMoments, QueuedMoments, RowMoments};
 use crate::data_type::postgres_type_name;
 use crate::number::numeric_with_free_scale;
 
+pub(super) use self::moments::VarianceKind;
+
 pub(super) fn functions() -> Vec<AggregateUDF> {
-    let function = |inner: Arc<AggregateUDF>, aliases: &[&str], measure| {
+    let function = |(inner, aliases, measure): (Arc<AggregateUDF>, &[&str], VarianceKind)| {
         let aliases = aliases.iter().map(|alias| (*alias).to_owned()).collect();
         let signature = Signature::user_defined(Volatility::Immutable);
         AggregateUDF::new_from_impl(VarianceFunction { inner, aliases, measure, signature })
     };
-    vec![
-        function(stddev_udaf(), &["stddev_samp"], VarianceKind { is_sample: true, is_root: true }),
-        function(stddev_pop_udaf(), &[], VarianceKind { is_sample: false, is_root: true }),
-        function(
-            var_samp_udaf(),
-            &["var_samp", "var_sample", "variance"],
-            VarianceKind { is_sample: true, is_root: false },
-        ),
-        function(var_pop_udaf(), &["var_population"], VarianceKind { is_sample: false, is_root: false }),
+    kinds().into_iter().map(function).collect()
+}
+
+/// The functions of DataFusion with their further names, and what they compute.
+fn kinds() -> [(Arc<AggregateUDF>, &'static [&'static str], VarianceKind); 4] {
+    let kind = |is_sample, is_root| VarianceKind { is_sample, is_root };
+    [
+        (stddev_udaf(), &["stddev_samp"], kind(true, true)),
+        (stddev_pop_udaf(), &[], kind(false, true)),
+        (var_samp_udaf(), &["var_samp", "var_sample", "variance"], kind(true, false)),
+        (var_pop_udaf(), &["var_population"], kind(false, false)),
     ]
+}
+
+/// What the function that DataFusion calls `name` computes; `None` if it is no variance and no standard deviation.
+pub(super) fn kind_of(name: &str) -> Option<VarianceKind> {
+    kinds().into_iter().find(|(function, ..)| function.name() == name).map(|(.., kind)| kind)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

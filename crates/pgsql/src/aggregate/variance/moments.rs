@@ -10,11 +10,20 @@ use crate::aggregate::moments::Moments;
 
 /// The measure of dispersion to compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct VarianceKind {
+pub(in crate::aggregate) struct VarianceKind {
     /// Of a sample, rather than of the population.
     pub(super) is_sample: bool,
     /// The standard deviation, rather than the variance.
     pub(super) is_root: bool,
+}
+
+impl VarianceKind {
+    /// The measure of `count` doubles with the sum `squares` of the squared differences from their mean.
+    pub(in crate::aggregate) fn of_squares(self, count: u64, squares: f64) -> Option<f64> {
+        let others = if self.is_sample { count.saturating_sub(1) } else { count };
+        let variance = (others > 0).then(|| squares / others as f64);
+        variance.map(|variance| if self.is_root { variance.sqrt() } else { variance })
+    }
 }
 
 /// The digits after the point of the values and of the result.
