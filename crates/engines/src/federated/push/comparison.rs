@@ -43,7 +43,8 @@ pub(crate) fn selected_type(field: &Field, dialect: SqlDialect) -> Option<&'stat
     }
 }
 
-/// Whether the member orders the values of `field`, which are texts here, by the rules of another type.
+/// Whether the member orders the values of `field`, which are texts here, by the rules of another type. PostgreSQL
+/// describes a column of a domain by its base type.
 pub(crate) fn has_own_order(field: &Field, dialect: SqlDialect) -> bool {
     let name = field_type_name(field);
     dialect == SqlDialect::Postgres

@@ -231,6 +231,33 @@ fn enums_have_no_order_as_texts() {
 }
 
 #[test]
+fn domains_are_compared_as_their_base_types() {
+    let configured = configured(&stock("domains").0, "");
+    psql(
+        &format!("domains_{}", std::process::id()),
+        "CREATE TYPE state AS ENUM ('new', 'paid'); CREATE DOMAIN open_state AS state;
+         CREATE DOMAIN label AS text; CREATE DOMAIN short_label AS label CHECK (length(VALUE) < 9);
+         CREATE DOMAIN amount AS numeric(9,2);
+         CREATE TABLE tags (id int, tag short_label, state open_state, price amount);
+         INSERT INTO tags VALUES (1, 'b', 'paid', 9), (2, 'a', 'new', 10.5), (3, 'c', 'new', 2)",
+    );
+    let read = |text: &str| sql(&configured, "all", text);
+    assert_snapshot!(read("SELECT id, tag FROM shop.tags WHERE tag > 'a' ORDER BY tag DESC"), @r"
+    id,tag
+    3,c
+    1,b
+    ");
+    assert_snapshot!(read("SELECT min(tag) AS first, max(tag) AS last, max(price) AS most FROM shop.tags"), @r"
+    first,last,most
+    a,c,10.50
+    ");
+    assert_snapshot!(read("SELECT id FROM shop.tags ORDER BY state"), @r#"
+    error: column "state" is state in its database, and a text here, with another order
+    For the order of its texts, cast it: "state"::text. For its own, query its database directly.
+    "#);
+}
+
+#[test]
 fn member_restrictions_apply_in_federated_queries() {
     let (target, reader) = stock("walls");
     let limited = configured(&target, &format!(", role: {reader}"));
