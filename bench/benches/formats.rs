@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tidegate_bench::{Ready, batch};
-use tidegate_core::{Budget, CallOrigin, CallTarget, Caller, Limits, Principal, TransportKind};
-use tidegate_query::{AnswerMode, Database, Executor, OutputFormat, QueryRequest};
+use tidegate_core::{Budget, CallOrigin, CallTarget, Caller, Format, Limits, Principal, TransportKind};
+use tidegate_query::{AnswerMode, Database, Executor, QueryRequest};
 use tidegate_runtime::{
     Call, Chunk, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
@@ -24,7 +24,7 @@ fn formats(criterion: &mut Criterion) {
     let database: Arc<dyn Database> = Arc::new(Ready::new(batches.collect()));
     let mut group = criterion.benchmark_group("format");
     group.throughput(Throughput::Elements((BATCHES * BATCH_ROWS).unsigned_abs())).sample_size(20);
-    for format in [OutputFormat::Mcp, OutputFormat::Json, OutputFormat::Csv, OutputFormat::Ndjson] {
+    for format in [Format::Mcp, Format::Json, Format::Csv, Format::Ndjson] {
         let registry = registry(database.clone(), format);
         group.bench_function(BenchmarkId::from_parameter(format.name()), |bencher| {
             bencher.iter(|| black_box(runtime.block_on(answer_bytes(&registry))));
@@ -34,7 +34,7 @@ fn formats(criterion: &mut Criterion) {
 }
 
 /// A registry whose one tool answers with all rows.
-fn registry(database: Arc<dyn Database>, format: OutputFormat) -> Arc<Registry> {
+fn registry(database: Arc<dyn Database>, format: Format) -> Arc<Registry> {
     let executor = Arc::new(Executor::new(EventDispatcher::default()));
     let statement = Statement::parse("SELECT * FROM rows", SqlDialect::DataFusion).expect("a plain statement");
     let handler = handler_fn(move |job, reply| {

@@ -1,5 +1,4 @@
-//! The content of answers: the types of MCP without their wire format, and the formats of answers that are a body of
-//! their own. Handlers render them.
+//! The content of answers: the types of MCP without their wire format. Handlers render them.
 
 use bytes::Bytes;
 
@@ -117,53 +116,4 @@ pub enum ResourceBody {
     Text(String),
     /// Any other bytes.
     Blob(Bytes),
-}
-
-/// The format of an answer that is a body of its own: only the rows, for programs and files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::EnumString, strum::IntoStaticStr)]
-#[strum(serialize_all = "lowercase")]
-pub enum AnswerFormat {
-    /// One JSON object: rows, columns, statistics.
-    Json,
-    /// One JSON object per line.
-    Ndjson,
-    /// RFC 4180, with a header line.
-    Csv,
-    /// A stream of Arrow's IPC format.
-    Arrow,
-    /// A Parquet file.
-    Parquet,
-    /// Aligned text for people.
-    Table,
-    /// A Markdown table.
-    Markdown,
-}
-
-impl AnswerFormat {
-    /// Every format, in order of preference for callers that state none.
-    pub const ALL: [Self; 7] =
-        [Self::Json, Self::Ndjson, Self::Csv, Self::Arrow, Self::Parquet, Self::Table, Self::Markdown];
-
-    /// The name that callers use.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// The format with that name.
-    pub fn parse(name: &str) -> Option<Self> {
-        name.parse().ok()
-    }
-
-    /// The media type, without parameters.
-    pub fn media_type(self) -> &'static str {
-        match self {
-            Self::Json => "application/json",
-            Self::Ndjson => "application/x-ndjson",
-            Self::Csv => "text/csv",
-            Self::Arrow => "application/vnd.apache.arrow.stream",
-            Self::Parquet => "application/vnd.apache.parquet",
-            Self::Table => "text/plain",
-            Self::Markdown => "text/markdown",
-        }
-    }
 }

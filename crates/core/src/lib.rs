@@ -14,6 +14,7 @@ mod control_characters;
 mod debug;
 mod digest;
 mod error;
+mod format;
 mod grants;
 mod input;
 mod json_schema;
@@ -38,12 +39,11 @@ pub use backoff::Backoff;
 pub use call::{AuditedStatement, CallTarget, Completion, CompletionReference, CompletionRequest, LogLevel};
 pub use caller::{Caller, CallerIdentity, Toolset};
 pub use caller_tokens::{CallerTokens, HOPS_CLAIM};
-pub use content::{
-    Annotations, AnswerFormat, Content, ContentRole, Icon, ResourceBody, ResourceContents, ResourceLink,
-};
+pub use content::{Annotations, Content, ContentRole, Icon, ResourceBody, ResourceContents, ResourceLink};
 pub use control_characters::{ControlEscaper, escape_control_characters};
 pub use digest::{HmacSigner, SIGNATURE_BYTES};
 pub use error::{Error, ErrorKind};
+pub use format::Format;
 pub use grants::{AllowedNames, Grants};
 pub use input::{ClientCapabilities, InputAnswer, InputAnswers, InputRequest, InputRequestKind, ProvidedAnswer};
 pub use json_schema::{JsonSchema, JsonSchemaError, Violation, schema_description, schema_types, unknown_name};

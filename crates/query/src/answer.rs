@@ -11,14 +11,13 @@ use std::ops::ControlFlow;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use tidegate_core::{Budget, DataFence, Error};
+use tidegate_core::{Budget, DataFence, Error, Format};
 use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{AnswerMeta, BodyMetadata};
 
 use self::bound::{AnswerBound, TruncationReason};
 use self::items::TextItems;
-use crate::body::RowEncoder;
-use crate::format::AnswerEncoding;
+use crate::body::{RowEncoder, not_text};
 use crate::structured::StructuredRows;
 
 pub(crate) use self::bound::{NextPage, TruncationHints};
@@ -60,10 +59,10 @@ impl<'a> AnswerWriter<'a> {
     /// values of one column, without its name. With `is_buffering`, text is buffered until it is complete.
     ///
     /// # Errors
-    /// For columns that a binary format cannot represent.
+    /// For columns that a binary format cannot represent, and for a binary format where the answer is not a body.
     pub(crate) fn new(
         progress: &'a ProgressReporter<'a>,
-        encoding: AnswerEncoding,
+        format: Format,
         is_list: bool,
         rows_max: Option<u64>,
         schema: &SchemaRef,
@@ -72,14 +71,16 @@ impl<'a> AnswerWriter<'a> {
         let job = progress.job();
         let mut bound = AnswerBound::new(rows_max, job.inline_budget());
         let budget = Budget { rows: bound.rows_max, bytes: bound.bytes_max };
-        let body = encoding.media_type(is_list);
-        let body = body.map(|media_type| BodyMetadata::new(media_type, budget));
+        let body = job.format().map(|_| BodyMetadata::new(format.content_type(is_list), budget));
         let fence = job.fence().filter(|_| body.is_none());
-        let encoder = RowEncoder::with_encoding(encoding, is_list, schema, progress.started())?;
+        let encoder = RowEncoder::for_answer(format, is_list, schema, progress.started())?;
+        if body.is_none() && !encoder.is_text() {
+            return Err(not_text(format));
+        }
         bound.note_bytes = if body.is_some() { 0 } else { encoder.missing_note_bytes() };
         // A format that inspects rows needs all of them.
         let batch_rows = job.batch_rows().filter(|_| body.is_none() && encoder.lookahead_rows() == 0);
-        let items = batch_rows.map(|rows_max| TextItems { rows_max, encoding, is_list, schema: schema.clone() });
+        let items = batch_rows.map(|rows_max| TextItems { rows_max, format, is_list, schema: schema.clone() });
         let is_buffering = is_buffering && items.is_none();
         Ok(Self {
             progress,

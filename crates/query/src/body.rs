@@ -13,11 +13,14 @@ use std::time::Instant;
 use ::arrow::array::RecordBatch;
 use ::arrow::datatypes::SchemaRef;
 use bytes::Bytes;
-use tidegate_core::{AnswerFormat, Error};
+use tidegate_core::{Error, Format};
 
 use self::arrow::ArrowBody;
 use self::parquet::ParquetBody;
-use crate::format::{AnswerEncoding, BinaryFormat, new_list_writer, new_row_writer};
+use crate::format::{
+    CsvWriter, JsonRows, JsonWriter, ListWriter, MarkdownWriter, McpWriter, NdjsonWriter, OMITS_NULLS_KEY, RowWriter,
+    TableWriter, ToonWriter, unique_names,
+};
 use crate::missing_nodes::missing_nodes_of_schema;
 
 pub(crate) use self::batch_body::BatchBody;
@@ -41,41 +44,63 @@ enum EncodedBody {
     Binary(Box<dyn BatchBody>),
 }
 
+impl EncodedBody {
+    /// An empty body in `format`. With `is_list`, it is a list of the values of one column, flat where the format has
+    /// flat lists.
+    fn new(format: Format, is_list: bool, schema: &SchemaRef, started: Instant) -> Result<Self, Error> {
+        let names = unique_names(schema);
+        let json_rows = || if is_list { JsonRows::new_list() } else { JsonRows::new(&names) };
+        let omits_nulls = !is_list && schema.metadata().contains_key(OMITS_NULLS_KEY);
+        let writer: Box<dyn RowWriter> = match format {
+            Format::Arrow | Format::ArrowFile => return Ok(Self::Binary(Box::new(ArrowBody::new(schema, format)?))),
+            Format::Parquet => return Ok(Self::Binary(Box::new(ParquetBody::new(schema)?))),
+            Format::Mcp if omits_nulls => Box::new(McpWriter(json_rows().without_nulls())),
+            Format::Mcp => Box::new(McpWriter(json_rows())),
+            Format::Json => Box::new(JsonWriter::new(json_rows(), &names, schema)),
+            Format::Ndjson => Box::new(NdjsonWriter(json_rows())),
+            Format::Csv | Format::Table | Format::Markdown if is_list => Box::new(ListWriter(format)),
+            Format::Csv => Box::new(CsvWriter(names)),
+            Format::Table => Box::new(TableWriter::new(names, schema)),
+            Format::Markdown => Box::new(MarkdownWriter::new(names, schema)),
+            Format::Toon if is_list => Box::new(ToonWriter { columns: None }),
+            Format::Toon => Box::new(ToonWriter::new(&names)),
+        };
+        Ok(Self::Text(Box::new(TextBody::new(writer, started))))
+    }
+}
+
+/// An empty body in `format`, which is text. With `is_list`, it is a list of the values of one column.
+pub(crate) fn new_text_body(format: Format, is_list: bool, schema: &SchemaRef) -> Result<Box<TextBody>, Error> {
+    match EncodedBody::new(format, is_list, schema, Instant::now())? {
+        EncodedBody::Text(body) => Ok(body),
+        EncodedBody::Binary(_) => Err(not_text(format)),
+    }
+}
+
+/// The error for a binary format where only text can be sent.
+pub(crate) fn not_text(format: Format) -> Error {
+    Error::internal(format!("{} is not a format of text", format.name()))
+}
+
 impl RowEncoder {
     /// An encoder for an empty body in `format`, with the columns of `schema`.
     ///
     /// # Errors
     /// For columns that the format cannot represent: a Parquet file needs at least one column.
-    pub fn new(format: AnswerFormat, schema: &SchemaRef) -> Result<Self, Error> {
-        Self::with_encoding(AnswerEncoding::from_answer_format(format), false, schema, Instant::now())
-    }
-
-    /// An encoder for a file of Arrow, which has an index at its end. Answers are streams; programs expect this in files
-    /// that end with `.arrow` or `.feather`.
-    ///
-    /// # Errors
-    /// For columns that the format cannot represent.
-    pub fn new_arrow_file(schema: &SchemaRef) -> Result<Self, Error> {
-        Self::with_encoding(AnswerEncoding::Binary(BinaryFormat::ArrowFile), false, schema, Instant::now())
+    pub fn new(format: Format, schema: &SchemaRef) -> Result<Self, Error> {
+        Self::for_answer(format, false, schema, Instant::now())
     }
 
     /// As [`RowEncoder::new`], for an answer that began at `started`. With `is_list`, it is a list of the values of one
     /// column.
-    pub(crate) fn with_encoding(
-        encoding: AnswerEncoding,
+    pub(crate) fn for_answer(
+        format: Format,
         is_list: bool,
         schema: &SchemaRef,
         started: Instant,
     ) -> Result<Self, Error> {
-        let body = match encoding {
-            AnswerEncoding::Binary(BinaryFormat::Parquet) => EncodedBody::Binary(Box::new(ParquetBody::new(schema)?)),
-            AnswerEncoding::Binary(format) => EncodedBody::Binary(Box::new(ArrowBody::new(schema, format)?)),
-            AnswerEncoding::Content(format) | AnswerEncoding::Text(format) => {
-                let writer = if is_list { new_list_writer(format, schema) } else { new_row_writer(format, schema) };
-                EncodedBody::Text(Box::new(TextBody::new(writer, started)))
-            }
-        };
-        let media_type = encoding.media_type(is_list).unwrap_or_default();
+        let body = EncodedBody::new(format, is_list, schema, started)?;
+        let media_type = format.content_type(is_list);
         let missing_note = missing_nodes_of_schema(schema).map(|missing| missing.to_string());
         Ok(Self { media_type, columns: schema.fields().len(), missing_note, body })
     }
@@ -186,3 +211,24 @@ impl RowEncoder {
 }
 
 tidegate_core::impl_debug!(RowEncoder { media_type });
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ::arrow::datatypes::{DataType, Field, Schema};
+
+    use super::*;
+
+    #[test]
+    fn writers_have_the_properties_of_their_formats() {
+        let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]));
+        for &format in Format::ALL {
+            for is_list in [false, true] {
+                let encoder = RowEncoder::for_answer(format, is_list, &schema, Instant::now()).unwrap();
+                assert_eq!(encoder.is_text(), !format.is_binary(), "{format:?}");
+                assert!(encoder.lookahead_rows() == 0 || format.needs_several_rows(), "{format:?}");
+            }
+        }
+    }
+}

@@ -48,8 +48,8 @@ pub use declared_type::DeclaredType;
 pub use distinct::check_extract;
 pub use executor::{Executor, compute_query_id};
 pub use format::{
-    ColumnFormatter, ExtensionType, OutputFormat, as_foreign_text, declared_type_name, field_type_name,
-    is_foreign_text, type_name, with_type_name, without_type_name,
+    ColumnFormatter, ExtensionType, as_foreign_text, declared_type_name, field_type_name, is_foreign_text, type_name,
+    with_type_name, without_type_name,
 };
 pub use freshness::{Freshness, mentions_current_time};
 pub use ingest::{

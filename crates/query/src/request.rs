@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, Format};
 use tidegate_sql::Statement;
 
 use crate::database::Database;
-use crate::format::OutputFormat;
 use crate::named_enum::named_enum;
 use crate::structured::find_undescribed_column;
 
@@ -36,8 +35,8 @@ pub struct QueryRequest {
     /// A sentence that says how to get more when the answer ends at that number, with the names of the tool's arguments.
     /// Without it, as where the caller asked for so many rows, the answer has no notice.
     pub limit_hint: Option<String>,
-    /// The format of the answer; with [`OutputFormat::Mcp`], the format of the call applies, if it names one.
-    pub format: OutputFormat,
+    /// The format of the answer; with [`Format::Mcp`], the format of the call applies, if it names one.
+    pub format: Format,
     /// The column whose distinct values are returned instead of rows.
     pub extract: Option<String>,
     /// When rows are sent.
@@ -95,7 +94,7 @@ pub enum OverflowPolicy {
 #[derive(Debug, Clone, Default)]
 pub struct OutputOptions {
     /// The format of the answer.
-    pub format: OutputFormat,
+    pub format: Format,
     /// The column whose distinct values are returned instead of rows.
     pub extract: Option<String>,
     /// A sentence that says how to get more when not all rows fit, such as `Ask for less with the argument "pattern".`
@@ -106,7 +105,7 @@ pub struct OutputOptions {
 #[derive(Debug, Clone, Copy)]
 pub struct PageOptions {
     /// The format of the answer.
-    pub format: OutputFormat,
+    pub format: Format,
     /// Whether the answer is a list of the values of one column, without its name.
     pub is_list: bool,
     /// The maximum number of rows.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tidegate_core::{
-    Annotations, AnswerFormat, Budget, Completion, CompletionRequest, Content, ContentRole, Error, ErrorKind, Icon,
+    Annotations, Budget, Completion, CompletionRequest, Content, ContentRole, Error, ErrorKind, Format, Icon,
     InputAnswer, InputRequest, LogLevel, Principal, ResourceBody, ResourceContents, ResourceLink, UriTemplate,
 };
 use tidegate_mcp::{McpService, ServerDescription};
@@ -245,7 +245,7 @@ fn input_request(expected: &Value) -> InputRequest {
 
 /// A body in the format of the call, truncated after `rows_max` rows.
 fn head(job: &Job, rows_max: &Value) -> BodyMetadata {
-    let media_type = job.format().map_or("text/plain", AnswerFormat::media_type);
+    let media_type = job.format().map_or("text/plain", Format::media_type);
     BodyMetadata { media_type, budget: Budget { rows: rows_max.as_u64(), bytes: None }, version: None, file: None }
 }
 

@@ -8,7 +8,7 @@ use tidegate_client::TrustedAuthorities;
 use tidegate_client::fetch::{
     Destination, DownloadEvent, DownloadProgressBar, FetchOptions, ResultAddress, ResultServer,
 };
-use tidegate_core::AnswerFormat;
+use tidegate_core::Format;
 
 use crate::bearer::{self, SecretArgument};
 use crate::command_error::CommandError;
@@ -22,9 +22,8 @@ pub(crate) struct OutputFileFlags {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// arrow, ndjson, csv, json or parquet [default: by the ending of FILE]
-    #[arg(long, value_name = "FORMAT", value_parser = tidegate_client::fetch::parse_format)]
-    format: Option<AnswerFormat>,
+    #[arg(long, value_name = "FORMAT", value_parser = tidegate_client::fetch::parse_format, help = format_help())]
+    format: Option<Format>,
 
     /// Overwrite FILE if it exists
     #[arg(long)]
@@ -33,6 +32,10 @@ pub(crate) struct OutputFileFlags {
     /// Print no progress and no final line
     #[arg(long)]
     quiet: bool,
+}
+
+fn format_help() -> String {
+    format!("{} [default: by the ending of FILE]", tidegate_client::fetch::format_names())
 }
 
 /// Flags of the download of a result.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
-use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{Delivery, OutputFormat, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
+use tidegate_core::{Error, ErrorKind, Format};
+use tidegate_query::{Delivery, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
 use tidegate_runtime::{AnswerMeta, Job, ReplySender};
 
 use crate::tool_context::ToolContext;
@@ -44,8 +44,8 @@ impl OutputArguments {
         Ok(OutputOptions { format: self.parse_format()?, extract: self.extract, overflow_hint: more.to_owned() })
     }
 
-    pub(crate) fn parse_format(&self) -> Result<OutputFormat, Error> {
-        self.format.as_deref().map_or(Ok(OutputFormat::Mcp), OutputFormat::parse)
+    pub(crate) fn parse_format(&self) -> Result<Format, Error> {
+        self.format.as_deref().map_or(Ok(Format::Mcp), Format::parse_for_model)
     }
 }
 
@@ -63,7 +63,7 @@ impl PagingArguments {
     pub(crate) async fn read_page(
         &self,
         node: &ToolContext,
-        format: OutputFormat,
+        format: Format,
         is_structured: bool,
         job: &Arc<Job>,
         reply: &ReplySender,
@@ -115,7 +115,7 @@ impl PagingArguments {
 pub(crate) const OUTPUT_ARGUMENTS: [&str; 2] = ["format", "extract"];
 
 pub(crate) fn output_properties() -> Map<String, Value> {
-    let formats = OutputFormat::ALL.map(OutputFormat::name);
+    let formats = Format::FOR_MODELS.map(Format::name);
     Map::from_iter([
         ("format".to_owned(), json!({"type": "string", "enum": formats})),
         ("extract".to_owned(), json!({"type": "string", "description": "Only the unique values of this column"})),

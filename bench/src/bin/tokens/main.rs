@@ -8,8 +8,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use arrow::array::RecordBatch;
 use tidegate_bench::print_line;
-use tidegate_core::{Budget, CallOrigin, CallTarget, Caller, Limits, Principal, TransportKind};
-use tidegate_query::{Executor, OutputFormat, OutputOptions, QueryRows};
+use tidegate_core::{Budget, CallOrigin, CallTarget, Caller, Format, Limits, Principal, TransportKind};
+use tidegate_query::{Executor, OutputOptions, QueryRows};
 use tidegate_runtime::{
     Call, Chunk, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
@@ -23,7 +23,7 @@ fn main() -> anyhow::Result<()> {
         print_line("| format | bytes | tokens, o200k | tokens, cl100k | of mcp |")?;
         print_line("|---|---:|---:|---:|---:|")?;
         let mut of_mcp = None;
-        for format in OutputFormat::ALL {
+        for format in Format::FOR_MODELS {
             let text = runtime.block_on(answer(&rows, format))?;
             let [newer, older] = tokenizers.each_ref().map(|tokenizer| tokens(tokenizer, &text));
             let part = newer as f64 / *of_mcp.get_or_insert(newer) as f64;
@@ -39,7 +39,7 @@ fn tokens(tokenizer: &CoreBPE, text: &str) -> usize {
 }
 
 /// The text that a model reads: `rows`, answered in `format` by a tool without a budget.
-async fn answer(rows: &RecordBatch, format: OutputFormat) -> anyhow::Result<String> {
+async fn answer(rows: &RecordBatch, format: Format) -> anyhow::Result<String> {
     let rows = rows.clone();
     let handler = handler_fn(move |job, reply| {
         let batches = Box::pin(futures::stream::iter([Ok(rows.clone())]));

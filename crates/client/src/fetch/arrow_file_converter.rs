@@ -4,7 +4,7 @@ use arrow::buffer::Buffer;
 use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamDecoder;
 use bytes::Bytes;
-use tidegate_core::Error;
+use tidegate_core::{Error, Format};
 use tidegate_query::RowEncoder;
 
 use super::error::FetchError;
@@ -46,7 +46,7 @@ impl ArrowFileConverter {
             Some(encoder) => encoder,
             None => {
                 let schema = self.decoder.schema().ok_or_else(missing_schema)?;
-                RowEncoder::new_arrow_file(&schema).map_err(FetchError::Format)?
+                RowEncoder::new(Format::ArrowFile, &schema).map_err(FetchError::Format)?
             }
         };
         Ok(self.encoder.insert(encoder))

@@ -5,6 +5,7 @@
 
 use reqwest::header::{ACCEPT, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RANGE};
 use reqwest::{Response, StatusCode};
+use tidegate_core::Format;
 
 use super::address::ResultAddress;
 use super::client::{RequestFailure, ResultClient, RetryState};
@@ -14,8 +15,6 @@ use super::progress::{DownloadEvent, ProgressTracker};
 
 const FETCHES_MAX: u32 = 2;
 const EMPTY_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-const ARROW: HeaderValue = HeaderValue::from_static("application/vnd.apache.arrow.stream");
 
 pub(crate) struct BlockFetcher<'a> {
     pub(crate) client: &'a ResultClient,
@@ -50,7 +49,7 @@ impl BlockFetcher<'_> {
     /// The bytes of a result without blocks: a stream that contains only the schema.
     pub(crate) async fn fetch_empty(&self) -> Result<Vec<u8>, FetchError> {
         let attempt = async || {
-            let response = self.client.get(self.address.data_url(), HeaderMap::from_iter([(ACCEPT, ARROW)])).await?;
+            let response = self.client.get(self.address.data_url(), accept_arrow()).await?;
             self.client.read_body(response, EMPTY_BYTES_MAX).await
         };
         self.client.retry(attempt).await
@@ -79,7 +78,7 @@ impl BlockFetcher<'_> {
             // All bytes arrived; only the end of the response was lost.
             return Ok(());
         }
-        let mut headers = HeaderMap::from_iter([(ACCEPT, ARROW)]);
+        let mut headers = accept_arrow();
         if let (false, Some(tag)) = (arrived.bytes.is_empty(), &arrived.etag) {
             headers.insert(IF_RANGE, tag.clone());
             let range = HeaderValue::try_from(format!("bytes={}-", arrived.bytes.len()));
@@ -111,4 +110,8 @@ fn is_continuation(response: &Response, bytes: usize) -> bool {
     let range = response.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
     let first = range.and_then(|range| range.strip_prefix("bytes ")?.split_once('-')?.0.parse().ok());
     response.status() == StatusCode::PARTIAL_CONTENT && first == Some(bytes)
+}
+
+fn accept_arrow() -> HeaderMap {
+    HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(Format::Arrow.media_type()))])
 }

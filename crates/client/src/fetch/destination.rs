@@ -5,24 +5,19 @@ use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use tidegate_core::AnswerFormat;
+use tidegate_core::{Format, join_alternatives};
 
 use super::compression::{CompressionWriter, strip_compression_extension};
 use super::error::FetchError;
 
-/// The formats in which a result can be written.
-pub const FORMATS: [AnswerFormat; 5] =
-    [AnswerFormat::Arrow, AnswerFormat::Ndjson, AnswerFormat::Csv, AnswerFormat::Json, AnswerFormat::Parquet];
-
-/// The registered ending of streams of Arrow.
-const STREAM_EXTENSION: &str = "arrows";
 pub(crate) const UNFINISHED_SUFFIX: &str = ".tmp";
 
 /// The path and the format of the output file.
 #[derive(Debug, Clone)]
 pub struct Destination {
     path: PathBuf,
-    format: Option<AnswerFormat>,
+    /// Arrow is a file, unless the ending stands for a stream.
+    format: Option<Format>,
     /// Whether the format was given explicitly, and not by the file name.
     is_explicit_format: bool,
     overwrites: bool,
@@ -40,10 +35,14 @@ pub struct UnfinishedFile {
 ///
 /// # Errors
 /// Returns a message that lists the formats.
-pub fn parse_format(name: &str) -> Result<AnswerFormat, String> {
-    AnswerFormat::parse(name)
-        .filter(|format| FORMATS.contains(format))
-        .ok_or_else(|| format!("write one of {}", FORMATS.map(AnswerFormat::name).join(", ")))
+pub fn parse_format(name: &str) -> Result<Format, String> {
+    let formats = Format::FOR_DOWNLOADS;
+    Format::parse(name, &formats).ok_or_else(|| format!("write one of {}", formats.map(Format::name).join(", ")))
+}
+
+/// The names of the formats in which a result can be written, as in `arrow, csv or json`.
+pub fn format_names() -> String {
+    join_alternatives(Format::FOR_DOWNLOADS.map(|format| format.name().to_owned()).to_vec())
 }
 
 impl Destination {
@@ -51,7 +50,7 @@ impl Destination {
     ///
     /// # Errors
     /// Fails if the format is unknown, if the file cannot be written there, or if it exists and `overwrites` is false.
-    pub fn new(path: PathBuf, format: Option<AnswerFormat>, overwrites: bool) -> Result<Self, FetchError> {
+    pub fn new(path: PathBuf, format: Option<Format>, overwrites: bool) -> Result<Self, FetchError> {
         let destination = Self::with_optional_format(path, format, overwrites)?;
         destination.row_format()?;
         Ok(destination)
@@ -62,13 +61,13 @@ impl Destination {
     ///
     /// # Errors
     /// Fails if the file cannot be written there, or if it exists and `overwrites` is false.
-    pub fn with_optional_format(
-        path: PathBuf,
-        format: Option<AnswerFormat>,
-        overwrites: bool,
-    ) -> Result<Self, FetchError> {
+    pub fn with_optional_format(path: PathBuf, format: Option<Format>, overwrites: bool) -> Result<Self, FetchError> {
         let is_explicit_format = format.is_some();
-        let format = format.or_else(|| format_from_extension(&path));
+        let format_of_extension = format_from_extension(&path);
+        let format = match format.or(format_of_extension) {
+            Some(Format::Arrow) if format_of_extension != Some(Format::Arrow) => Some(Format::ArrowFile),
+            format => format,
+        };
         let destination = Self { path, format, is_explicit_format, overwrites };
         destination.check()?;
         Ok(destination)
@@ -79,26 +78,21 @@ impl Destination {
         &self.path
     }
 
-    /// The format of the file; Arrow if neither the name nor the caller sets one.
-    pub fn format(&self) -> AnswerFormat {
-        self.format.unwrap_or(AnswerFormat::Arrow)
+    /// The format in which to request rows for the file. A file of Arrow is made of the stream.
+    pub fn requested_format(&self) -> Format {
+        self.format.filter(|format| *format != Format::ArrowFile).unwrap_or(Format::Arrow)
     }
 
     /// Whether rows become a file of Arrow, and not the stream that servers send.
     pub fn is_arrow_file(&self) -> bool {
-        self.format() == AnswerFormat::Arrow && !self.is_arrow_stream()
+        self.format.is_none_or(|format| format == Format::ArrowFile)
     }
 
-    /// Only this ending stands for streams. Programs expect an index in all other files of Arrow.
-    fn is_arrow_stream(&self) -> bool {
-        self.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(STREAM_EXTENSION))
-    }
-
-    pub(crate) fn row_format(&self) -> Result<AnswerFormat, FetchError> {
+    pub(crate) fn row_format(&self) -> Result<Format, FetchError> {
         self.format.ok_or_else(|| FetchError::UnknownFormat { path: self.path.clone() })
     }
 
-    pub(crate) fn explicit_format(&self) -> Option<AnswerFormat> {
+    pub(crate) fn explicit_format(&self) -> Option<Format> {
         self.format.filter(|_| self.is_explicit_format)
     }
 
@@ -181,11 +175,6 @@ impl UnfinishedFile {
         self.file.write_all(bytes).map_err(FetchError::disk_error(&self.destination.path, "written"))
     }
 
-    /// Whether rows in Arrow's format are written as a stream.
-    pub(crate) fn is_arrow_stream(&self) -> bool {
-        self.destination.is_arrow_stream()
-    }
-
     /// The number of bytes so far, before compression.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
@@ -218,19 +207,11 @@ impl UnfinishedFile {
     }
 }
 
-fn format_from_extension(path: &Path) -> Option<AnswerFormat> {
+fn format_from_extension(path: &Path) -> Option<Format> {
     let (path, is_packed) = strip_compression_extension(path);
-    let extension = path.extension().and_then(OsStr::to_str)?;
-    match extension.to_ascii_lowercase().as_str() {
-        // These formats have their own compression, and readers do not accept another one around it.
-        "arrow" | "feather" | STREAM_EXTENSION | "parquet" if is_packed => None,
-        "arrow" | "feather" | STREAM_EXTENSION => Some(AnswerFormat::Arrow),
-        "csv" => Some(AnswerFormat::Csv),
-        "ndjson" | "jsonl" => Some(AnswerFormat::Ndjson),
-        "json" => Some(AnswerFormat::Json),
-        "parquet" => Some(AnswerFormat::Parquet),
-        _ => None,
-    }
+    let format = Format::from_extension(path.extension().and_then(OsStr::to_str)?)?;
+    // Binary formats have their own compression, and readers do not accept another one around it.
+    (!(is_packed && format.is_binary())).then_some(format)
 }
 
 #[cfg(test)]
@@ -245,26 +226,33 @@ mod tests {
     #[test]
     fn format_comes_from_extension_unless_given() {
         let folder = tempfile::tempdir().unwrap();
-        let format = |name: &str, answer_format| {
-            Destination::new(folder.path().join(name), answer_format, false).map(|it| it.format())
+        let requested = |name: &str, format| {
+            Destination::new(folder.path().join(name), format, false).map(|it| it.requested_format())
         };
         for (name, expected) in [
-            ("a.arrow", AnswerFormat::Arrow),
-            ("a.ARROWS", AnswerFormat::Arrow),
-            ("a.feather", AnswerFormat::Arrow),
-            ("a.b.csv", AnswerFormat::Csv),
-            ("a.ndjson", AnswerFormat::Ndjson),
-            ("a.jsonl", AnswerFormat::Ndjson),
-            ("a.json", AnswerFormat::Json),
-            ("a.parquet", AnswerFormat::Parquet),
-            ("a.csv.gz", AnswerFormat::Csv),
-            ("a.ndjson.ZST", AnswerFormat::Ndjson),
+            ("a.arrow", Format::Arrow),
+            ("a.ARROWS", Format::Arrow),
+            ("a.feather", Format::Arrow),
+            ("a.b.csv", Format::Csv),
+            ("a.ndjson", Format::Ndjson),
+            ("a.jsonl", Format::Ndjson),
+            ("a.json", Format::Json),
+            ("a.parquet", Format::Parquet),
+            ("a.csv.gz", Format::Csv),
+            ("a.ndjson.ZST", Format::Ndjson),
         ] {
-            assert_eq!(format(name, None).unwrap(), expected);
-            assert_eq!(format(name, Some(AnswerFormat::Csv)).unwrap(), AnswerFormat::Csv);
+            assert_eq!(requested(name, None).unwrap(), expected);
+            assert_eq!(requested(name, Some(Format::Csv)).unwrap(), Format::Csv);
         }
-        assert!(matches!(format("a.txt", None), Err(FetchError::UnknownFormat { .. })));
-        assert_eq!(parse_format("parquet"), Ok(AnswerFormat::Parquet));
+        assert!(matches!(requested("a.txt", None), Err(FetchError::UnknownFormat { .. })));
+        let is_file = |name: &str| {
+            Destination::new(folder.path().join(name), Some(Format::Arrow), false).unwrap().is_arrow_file()
+        };
+        assert_eq!(
+            ["a.arrow", "a.feather", "a.csv", "a", "a.arrows.gz", "a.Arrows"].map(is_file),
+            [true, true, true, true, true, false]
+        );
+        assert_eq!(parse_format("parquet"), Ok(Format::Parquet));
         assert_eq!(parse_format("table"), Err("write one of arrow, ndjson, csv, json, parquet".to_owned()));
     }
 

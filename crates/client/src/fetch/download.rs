@@ -8,7 +8,7 @@ use std::pin::pin;
 
 use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
-use tidegate_core::AnswerFormat;
+use tidegate_core::Format;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -180,7 +180,7 @@ fn output_mode(manifest: &ResultManifest, destination: &Destination) -> Result<O
     match (&manifest.file, destination.explicit_format()) {
         (None, _) => destination.row_format().map(OutputMode::Rows),
         (Some(_), None) => Ok(OutputMode::File),
-        (Some(_), Some(AnswerFormat::Arrow)) => Ok(OutputMode::Rows(AnswerFormat::Arrow)),
+        (Some(_), Some(format @ (Format::Arrow | Format::ArrowFile))) => Ok(OutputMode::Rows(format)),
         (Some(_), Some(format)) => Err(FetchError::ResultIsFile { format }),
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use super::destination::format_names;
 use crate::address::AddressError;
 use crate::refusal::ServerMessage;
 use crate::refusal::ServerRefusal;
@@ -16,10 +17,10 @@ use crate::refusal::ServerRefusal;
 pub enum FetchError {
     #[error(transparent)]
     Address(#[from] AddressError),
-    #[error("{}: a result can be written as arrow, ndjson, csv, json or parquet; set one with --format", .path.display())]
+    #[error("{}: a result can be written as {}; set one with --format", .path.display(), format_names())]
     UnknownFormat { path: PathBuf },
     #[error("the result is a file and cannot be written as {}; leave out --format to write the file itself", .format.name())]
-    ResultIsFile { format: tidegate_core::AnswerFormat },
+    ResultIsFile { format: tidegate_core::Format },
     #[error("{} exists; --force overwrites it", .path.display())]
     DestinationExists { path: PathBuf },
     #[error("{}: {what}", .path.display())]

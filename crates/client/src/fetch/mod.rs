@@ -32,7 +32,7 @@ use crate::tls::TrustedAuthorities;
 
 pub use address::{ResultAddress, ResultServer};
 pub use arrow_file_converter::ArrowFileConverter;
-pub use destination::{Destination, FORMATS, UnfinishedFile, parse_format};
+pub use destination::{Destination, UnfinishedFile, format_names, parse_format};
 pub use download::{FetchedFile, fetch};
 pub use error::{FetchError, ResumeInfo};
 pub use progress::{DownloadEvent, DownloadListener, DownloadProgress, DownloadProgressBar};

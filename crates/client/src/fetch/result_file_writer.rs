@@ -8,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::writer::StreamWriter;
-use tidegate_core::{AnswerFormat, Error};
+use tidegate_core::{Error, Format};
 use tidegate_query::RowEncoder;
 
 use super::destination::UnfinishedFile;
@@ -24,7 +24,7 @@ pub(crate) struct VerifiedBlock {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputMode {
-    Rows(AnswerFormat),
+    Rows(Format),
     /// The file whose bytes the rows contain.
     File,
 }
@@ -75,7 +75,7 @@ impl ResultFileWriter {
         let (first, encoder) = match self.encoder.take() {
             Some(encoder) => self.encoder.insert(encoder),
             None => {
-                let encoder = BatchEncoder::new(self.mode, self.file.is_arrow_stream(), schema)?;
+                let encoder = BatchEncoder::new(self.mode, schema)?;
                 self.encoder.insert((schema.clone(), encoder))
             }
         };
@@ -98,14 +98,11 @@ impl ResultFileWriter {
 }
 
 impl BatchEncoder {
-    fn new(mode: OutputMode, is_arrow_stream: bool, schema: &SchemaRef) -> Result<Self, FetchError> {
+    fn new(mode: OutputMode, schema: &SchemaRef) -> Result<Self, FetchError> {
         Ok(match mode {
             OutputMode::File => Self::File,
-            OutputMode::Rows(AnswerFormat::Arrow) if is_arrow_stream => {
+            OutputMode::Rows(Format::Arrow) => {
                 Self::ArrowStream(Box::new(StreamWriter::try_new(Vec::new(), schema).map_err(format_error)?))
-            }
-            OutputMode::Rows(AnswerFormat::Arrow) => {
-                Self::Rendered(RowEncoder::new_arrow_file(schema).map_err(FetchError::Format)?)
             }
             OutputMode::Rows(format) => Self::Rendered(RowEncoder::new(format, schema).map_err(FetchError::Format)?),
         })

@@ -10,7 +10,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::{Stream, StreamExt, stream};
 use prost::Message;
 use serde_json::Map;
-use tidegate_core::{AnswerFormat, Error, ErrorKind, HOPS_CLAIM};
+use tidegate_core::{Error, ErrorKind, Format, HOPS_CLAIM};
 use tidegate_runtime::event::Event;
 use tidegate_runtime::{AnswerMeta, Call, RequestBody};
 use tokio::time::timeout;
@@ -23,7 +23,6 @@ use super::state::tool_call;
 use super::status::to_status;
 use crate::node_protocol::{KEY_HEADER, REPEATED_HEADER, SEQUENCE_HEADER};
 
-const ARROW_STREAM: &str = "application/vnd.apache.arrow.stream";
 /// Bytes of all rows of one call, as over HTTP.
 const ROWS_BYTES_MAX: u64 = 16 * 1024 * 1024 * 1024;
 /// The time for the next message, while the table takes rows.
@@ -68,13 +67,13 @@ impl FlightRequest {
         ]);
         arguments.extend(self.key()?.map(|key| ("key".to_owned(), key.into())));
         let messages = stream::iter([Ok(first)]).chain(messages);
-        let mut body = RequestBody::new(ARROW_STREAM, None, ROWS_BYTES_MAX, arrow_stream(messages));
+        let mut body = RequestBody::new(Format::Arrow.media_type(), None, ROWS_BYTES_MAX, arrow_stream(messages));
         if self.caller.principal.claims.contains_key(HOPS_CLAIM) {
             // Its rows are a part of those of a call, which the other server bounds.
             body = body.with_time_for_next(MESSAGE_WITHIN);
         }
         let call = tool_call(tool, arguments, self.caller.clone(), &self.metadata);
-        let call = Call { format: Some(AnswerFormat::Json), request_body: Some(body), ..call };
+        let call = Call { format: Some(Format::Json), request_body: Some(body), ..call };
         let mut reply = self.state.registry.call(call).map_err(|error| to_status(&error))?;
         let mut check = CallerCheck::new(&self.state, self.credentials.clone(), &self.caller);
         let stored = check.run_while_admitted(reply.collect_body(usize::MAX)).await?;

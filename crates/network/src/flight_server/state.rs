@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use tidegate_core::{AnswerFormat, Authenticator, CallTarget, Caller};
+use tidegate_core::{Authenticator, CallTarget, Caller, Format};
 use tidegate_runtime::{Call, Registry, Reply};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
@@ -38,7 +38,7 @@ impl FlightState {
         caller: Caller,
         metadata: &MetadataMap,
     ) -> Result<Reply, Status> {
-        let call = Call { format: Some(AnswerFormat::Arrow), ..tool_call(tool, arguments, caller, metadata) };
+        let call = Call { format: Some(Format::Arrow), ..tool_call(tool, arguments, caller, metadata) };
         self.registry.call(call).map_err(|error| to_status(&error))
     }
 }

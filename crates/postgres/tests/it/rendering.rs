@@ -8,9 +8,11 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::value::RawValue;
-use tidegate_core::{Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, Principal, TransportKind};
+use tidegate_core::{
+    Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, Format, Principal, TransportKind,
+};
 use tidegate_query::{
-    AnswerMode, Catalog, ColumnEntry, Database, DatabaseKind, Executor, OutputFormat, Plan, QueryRequest, QueryRows,
+    AnswerMode, Catalog, ColumnEntry, Database, DatabaseKind, Executor, Plan, QueryRequest, QueryRows,
 };
 use tidegate_runtime::{
     Call, Chunk, Job, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
@@ -18,7 +20,7 @@ use tidegate_runtime::{
 use tidegate_sql::{SqlDialect, Statement};
 
 /// `batches` in `format`.
-pub(crate) async fn render_batches(batches: Vec<RecordBatch>, format: OutputFormat) -> String {
+pub(crate) async fn render_batches(batches: Vec<RecordBatch>, format: Format) -> String {
     let statement = Statement::parse("SELECT 1", SqlDialect::DataFusion).unwrap();
     render_answer(Arc::new(InMemoryDatabase(batches)), statement, format).await.unwrap()
 }
@@ -27,7 +29,7 @@ pub(crate) async fn render_batches(batches: Vec<RecordBatch>, format: OutputForm
 pub(crate) async fn render_answer(
     database: Arc<dyn Database>,
     statement: Statement,
-    format: OutputFormat,
+    format: Format,
 ) -> Result<String, Error> {
     let handler = handler_fn(move |job, reply| {
         let question = QueryRequest {
@@ -65,7 +67,7 @@ pub(crate) async fn render_answer(
 
 /// The rows of `batches`, each value as JSON as in an answer.
 pub(crate) async fn render_rows(batches: Vec<RecordBatch>) -> Vec<HashMap<String, Box<RawValue>>> {
-    let text = render_batches(batches, OutputFormat::Ndjson).await;
+    let text = render_batches(batches, Format::Ndjson).await;
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 

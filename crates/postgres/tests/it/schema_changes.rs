@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tidegate_core::{Error, Principal};
+use tidegate_core::{Error, Format, Principal};
 use tidegate_postgres::PostgresOptions;
-use tidegate_query::{Database, OutputFormat};
+use tidegate_query::Database;
 use tidegate_sql::Statement;
 
 use crate::rendering;
@@ -35,7 +35,7 @@ fn open_database(scene: &TestDatabase) -> OpenedDatabase {
 }
 
 async fn answer_as_json(node: &OpenedDatabase, statement: &Statement) -> Result<String, Error> {
-    let answered = rendering::render_answer(node.database.clone(), statement.clone(), OutputFormat::Ndjson);
+    let answered = rendering::render_answer(node.database.clone(), statement.clone(), Format::Ndjson);
     within_timeout("an answer", answered).await.map(|text| text.trim_end().to_owned())
 }
 

@@ -1,8 +1,7 @@
 //! Types as they are stated: a table of all of them, types of users, what is selected as text, what is refused.
 
-use tidegate_core::ErrorKind;
+use tidegate_core::{ErrorKind, Format};
 use tidegate_postgres::values::{ColumnDecoder, type_name};
-use tidegate_query::OutputFormat;
 
 use crate::rendering::render_batches;
 use crate::shared_server::{batches, connect, decoders_for};
@@ -41,8 +40,7 @@ const EVERYTHING: &str = r#"
 async fn common_types_have_a_json_form() {
     let client = connect().await;
     client.batch_execute(EVERYTHING).await.unwrap();
-    let text =
-        render_batches(batches(&client, "SELECT * FROM everything", 100).await.unwrap(), OutputFormat::Json).await;
+    let text = render_batches(batches(&client, "SELECT * FROM everything", 100).await.unwrap(), Format::Json).await;
     serde_json::from_str::<serde_json::Value>(&text).unwrap();
     // One column a line; the time that it took differs.
     let text = text.split(",\"elapsed_ms\"").next().unwrap();
@@ -128,7 +126,7 @@ async fn unrepresentable_values_are_rejected_with_a_hint() {
 async fn unnamed_columns_are_distinguished() {
     let client = connect().await;
     let sql = r#"SELECT 1, 2, 3 AS "say ""x""", 4 AS "say ""x""", true AS bool, false AS bool"#;
-    let text = render_batches(batches(&client, sql, 10).await.unwrap(), OutputFormat::Mcp).await;
+    let text = render_batches(batches(&client, sql, 10).await.unwrap(), Format::Mcp).await;
     insta::assert_snapshot!(text, @r#"[{"?column?":1,"?column?_2":2,"say \"x\"":3,"say \"x\"_2":4,"bool":true,"bool_2":false}]"#);
 }
 
@@ -136,9 +134,9 @@ async fn unnamed_columns_are_distinguished() {
 async fn rows_without_columns_and_columns_without_rows() {
     let client = connect().await;
     let none = batches(&client, "SELECT FROM generate_series(1, 3)", 10).await.unwrap();
-    assert_eq!(render_batches(none, OutputFormat::Mcp).await, "[{},{},{}]");
+    assert_eq!(render_batches(none, Format::Mcp).await, "[{},{},{}]");
     let nothing = batches(&client, "SELECT pg_sleep(0) AS v", 10).await.unwrap();
-    assert_eq!(render_batches(nothing, OutputFormat::Mcp).await, "[{\"v\":\"\"}]");
+    assert_eq!(render_batches(nothing, Format::Mcp).await, "[{\"v\":\"\"}]");
     let none = batches(&client, "SELECT 1 AS a, 'x' AS b WHERE false", 10).await.unwrap();
-    assert_eq!(render_batches(none, OutputFormat::Csv).await, "a,b\r\n");
+    assert_eq!(render_batches(none, Format::Csv).await, "a,b\r\n");
 }

@@ -3,16 +3,15 @@
 use std::num::NonZeroU64;
 
 use arrow::datatypes::SchemaRef;
-use tidegate_core::Error;
+use tidegate_core::{Error, Format};
 
 use super::AnswerWriter;
 use crate::body::RowEncoder;
-use crate::format::AnswerEncoding;
 
 /// How the rows are divided: each text is complete in its format.
 pub(super) struct TextItems {
     pub(super) rows_max: NonZeroU64,
-    pub(super) encoding: AnswerEncoding,
+    pub(super) format: Format,
     pub(super) is_list: bool,
     pub(super) schema: SchemaRef,
 }
@@ -24,7 +23,7 @@ impl AnswerWriter<'_> {
         let Some(text) = self.encoder.text().filter(|text| text.rows >= items.rows_max.get()) else { return Ok(()) };
         text.write_end(false);
         let started = self.progress.started();
-        let next = RowEncoder::with_encoding(items.encoding, items.is_list, &items.schema, started)?;
+        let next = RowEncoder::for_answer(items.format, items.is_list, &items.schema, started)?;
         self.send_rest().await?;
         self.encoder = next;
         self.progress.reply().end_text().await

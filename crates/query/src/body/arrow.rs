@@ -9,14 +9,13 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::writer::{FileWriter, StreamWriter};
 use bytes::Bytes;
-use tidegate_core::Error;
+use tidegate_core::{Error, Format};
 
 use super::batch_body::BatchBody;
 use super::portable::PortableSchema;
-use crate::format::BinaryFormat;
 
 pub(super) struct ArrowBody {
-    format: BinaryFormat,
+    format: Format,
     portable: PortableSchema,
     writer: IpcWriter,
 }
@@ -27,8 +26,8 @@ enum IpcWriter {
 }
 
 impl ArrowBody {
-    /// A file for [`BinaryFormat::ArrowFile`], and otherwise a stream.
-    pub(super) fn new(schema: &SchemaRef, format: BinaryFormat) -> Result<Self, Error> {
+    /// A file for [`Format::ArrowFile`], and otherwise a stream.
+    pub(super) fn new(schema: &SchemaRef, format: Format) -> Result<Self, Error> {
         let portable = PortableSchema::new(schema, format);
         let writer = IpcWriter::new(portable.schema(), format).map_err(encoding_error)?;
         Ok(Self { format, portable, writer })
@@ -65,9 +64,9 @@ impl BatchBody for ArrowBody {
 }
 
 impl IpcWriter {
-    fn new(schema: &Schema, format: BinaryFormat) -> Result<Self, ArrowError> {
+    fn new(schema: &Schema, format: Format) -> Result<Self, ArrowError> {
         Ok(match format {
-            BinaryFormat::ArrowFile => Self::File(FileWriter::try_new(Vec::new(), schema)?),
+            Format::ArrowFile => Self::File(FileWriter::try_new(Vec::new(), schema)?),
             _ => Self::Stream(StreamWriter::try_new(Vec::new(), schema)?),
         })
     }

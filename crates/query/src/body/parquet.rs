@@ -14,12 +14,11 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, Format};
 
 use self::columns::parquet_columns;
 use super::batch_body::BatchBody;
 use super::portable::PortableSchema;
-use crate::format::BinaryFormat;
 use crate::missing_nodes::{MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY};
 
 /// Rows that are written between two checks of the memory use.
@@ -51,7 +50,7 @@ impl ParquetBody {
     }
 
     fn with_bounds(schema: &SchemaRef, bounds: GroupBounds) -> Result<Self, ParquetError> {
-        let portable = PortableSchema::new(schema, BinaryFormat::Parquet);
+        let portable = PortableSchema::new(schema, Format::Parquet);
         let schema = portable.schema();
         let options = ArrowWriterOptions::new()
             .with_properties(writer_properties(bounds, schema)?)

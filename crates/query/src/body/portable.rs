@@ -6,9 +6,10 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringBuilder};
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
+use tidegate_core::Format;
 use tidegate_results::StoredColumns;
 
-use crate::format::{BinaryFormat, field_cells, unique_names};
+use crate::format::{field_cells, unique_names};
 
 pub(crate) struct PortableSchema {
     schema: SchemaRef,
@@ -17,7 +18,7 @@ pub(crate) struct PortableSchema {
 
 /// The columns of `schema` as a stored result keeps them: with unique names, and types that Arrow readers support.
 pub fn stored_columns(schema: &SchemaRef) -> StoredColumns {
-    let portable = PortableSchema::new(schema, BinaryFormat::Arrow);
+    let portable = PortableSchema::new(schema, Format::Arrow);
     StoredColumns { schema: portable.schema.clone(), convert: Box::new(move |batch| portable.convert(batch)) }
 }
 
@@ -30,8 +31,8 @@ enum ColumnConversion {
 }
 
 impl PortableSchema {
-    /// The columns of `schema` in `format`.
-    pub(crate) fn new(schema: &SchemaRef, format: BinaryFormat) -> Self {
+    /// The columns of `schema` in `format`, which is binary.
+    pub(crate) fn new(schema: &SchemaRef, format: Format) -> Self {
         let names = unique_names(schema).into_iter();
         let (fields, conversions): (Vec<Field>, Vec<ColumnConversion>) = names
             .zip(schema.fields())
@@ -63,14 +64,14 @@ impl PortableSchema {
     }
 }
 
-fn portable_field(field: &FieldRef, format: BinaryFormat) -> (Field, ColumnConversion) {
+fn portable_field(field: &FieldRef, format: Format) -> (Field, ColumnConversion) {
     let from = field.data_type();
     let to = portable_type(from, format).filter(|to| can_cast_types(from, to));
     let (to, change) = match (to, format) {
         (Some(to), _) if to == *from => (to, ColumnConversion::Keep),
         (Some(to), _) => (to, ColumnConversion::Cast),
-        (None, BinaryFormat::Arrow | BinaryFormat::ArrowFile) => (from.clone(), ColumnConversion::Keep),
-        (None, BinaryFormat::Parquet) => (DataType::Utf8, ColumnConversion::FormatAsText),
+        (None, Format::Parquet) => (DataType::Utf8, ColumnConversion::FormatAsText),
+        (None, _) => (from.clone(), ColumnConversion::Keep),
     };
     // Values of some types are null although their column is not nullable.
     let nullable = field.is_nullable() || change == ColumnConversion::FormatAsText;
@@ -79,7 +80,7 @@ fn portable_field(field: &FieldRef, format: BinaryFormat) -> (Field, ColumnConve
 
 /// The type for values of `data_type` in `format`; `None` if there is none. View types are unknown to many readers, and
 /// a slice would carry the values of the whole batch.
-fn portable_type(data_type: &DataType, format: BinaryFormat) -> Option<DataType> {
+fn portable_type(data_type: &DataType, format: Format) -> Option<DataType> {
     Some(match data_type {
         DataType::Utf8View => DataType::Utf8,
         DataType::BinaryView => DataType::Binary,
@@ -89,19 +90,19 @@ fn portable_type(data_type: &DataType, format: BinaryFormat) -> Option<DataType>
             DataType::Struct(members.iter().map(|member| portable_item_field(member, format)).collect::<Option<_>>()?)
         }
         // Dictionaries of two batches differ, and in a file all batches share one.
-        DataType::Dictionary(_, values) if format != BinaryFormat::Arrow => portable_type(values, format)?,
-        DataType::FixedSizeList(item, length) if format != BinaryFormat::Arrow => {
+        DataType::Dictionary(_, values) if format != Format::Arrow => portable_type(values, format)?,
+        DataType::FixedSizeList(item, length) if format != Format::Arrow => {
             DataType::FixedSizeList(portable_item_field(item, format)?, *length)
         }
-        DataType::Map(entries, is_sorted) if format != BinaryFormat::Arrow => {
+        DataType::Map(entries, is_sorted) if format != Format::Arrow => {
             DataType::Map(portable_item_field(entries, format)?, *is_sorted)
         }
-        other if format == BinaryFormat::Parquet => return parquet_type(other),
+        other if format == Format::Parquet => return parquet_type(other),
         other => other.clone(),
     })
 }
 
-fn portable_item_field(item: &FieldRef, format: BinaryFormat) -> Option<FieldRef> {
+fn portable_item_field(item: &FieldRef, format: Format) -> Option<FieldRef> {
     Some(Arc::new(item.as_ref().clone().with_data_type(portable_type(item.data_type(), format)?)))
 }
 
@@ -109,7 +110,7 @@ fn portable_item_field(item: &FieldRef, format: BinaryFormat) -> Option<FieldRef
 ///
 /// Seconds, `Date64` and durations would become numbers without a unit.
 fn parquet_type(data_type: &DataType) -> Option<DataType> {
-    let format = BinaryFormat::Parquet;
+    let format = Format::Parquet;
     Some(match data_type {
         DataType::Union(..) | DataType::Interval(_) | DataType::Duration(_) | DataType::Struct(_) => return None,
         // Parquet's decimals have no negative scale.

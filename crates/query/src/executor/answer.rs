@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
-use tidegate_core::Error;
+use tidegate_core::{Error, Format};
 use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{AnswerMeta, Job, ReplySender};
 
@@ -17,7 +17,7 @@ use super::row_stream::{
 use crate::answer::{AnswerStage, AnswerWriter, ProgressReporter, TruncationHints};
 use crate::database::{Plan, QueryRows};
 use crate::distinct::DistinctValues;
-use crate::format::{AnswerEncoding, OutputFormat};
+use crate::format::resolve_format;
 use crate::missing_nodes::mark_schema;
 use crate::request::{AnswerMode, OutputOptions, QueryRequest};
 use crate::secrets::redact_stream;
@@ -48,16 +48,16 @@ impl Executor {
         }
         let query = self.running.enter();
         let plan = self.plan(&request, &progress).await?;
-        let encoding = AnswerEncoding::resolve(request.format, job.format());
+        let format = resolve_format(request.format, job);
         // Rejected before the query runs.
         DistinctValues::for_answer(request.extract.as_deref(), &plan.schema())?;
         let is_list = request.extract.is_some();
-        let is_buffering = is_list || runs_in_batch(request.mode, encoding, plan.as_ref());
+        let is_buffering = is_list || runs_in_batch(request.mode, format, plan.as_ref());
         let begin = |schema: &SchemaRef| -> Result<_, Error> {
             let (distinct, columns) = DistinctValues::for_answer(request.extract.as_deref(), schema)?;
             let columns = mark_schema(columns, job);
-            let mut answer = AnswerWriter::new(&progress, encoding, is_list, request.max_rows, &columns, is_buffering)?;
-            if request.structured.is_some() && matches!(encoding, AnswerEncoding::Content(_)) {
+            let mut answer = AnswerWriter::new(&progress, format, is_list, request.max_rows, &columns, is_buffering)?;
+            if request.structured.is_some() && job.format().is_none() {
                 request.check_output_schema(&columns)?;
                 answer = answer.with_structured(&columns);
             }
@@ -81,7 +81,7 @@ impl Executor {
             budget: request.overflow_hint.clone().unwrap_or_else(|| BUDGET_HINT.to_owned()),
             rows_before: 0,
         };
-        let recorder = AnswerRecorder::for_query(self.store.as_ref(), &request, encoding, cached.key, job, &query);
+        let recorder = AnswerRecorder::for_query(self.store.as_ref(), &request, cached.key, job, &query);
         let batches = redact_stream(batches, job);
         AnswerPipeline { batches, distinct, answer, hints, recorder, schema, progress: &progress }.deliver().await
     }
@@ -118,8 +118,8 @@ impl Executor {
         let (distinct, schema) = DistinctValues::for_answer(extract.as_deref(), &rows.schema)?;
         let schema = mark_schema(schema, job);
         let progress = ProgressReporter::new(job, reply);
-        let (encoding, is_list) = (AnswerEncoding::resolve(format, job.format()), distinct.is_some());
-        let answer = AnswerWriter::new(&progress, encoding, is_list, None, &schema, true)?;
+        let (format, is_list) = (resolve_format(format, job), distinct.is_some());
+        let answer = AnswerWriter::new(&progress, format, is_list, None, &schema, true)?;
         let hints = TruncationHints { is_list, limit: Some(more.clone()), budget: more, rows_before: 0 };
         let batches = redact_stream(rows.batches, reply.job());
         AnswerPipeline { batches, distinct, answer, hints, recorder: None, schema, progress: &progress }.deliver().await
@@ -127,14 +127,13 @@ impl Executor {
 }
 
 /// Whether the answer is buffered until it is complete.
-fn runs_in_batch(mode: AnswerMode, encoding: AnswerEncoding, plan: &dyn Plan) -> bool {
+fn runs_in_batch(mode: AnswerMode, format: Format, plan: &dyn Plan) -> bool {
     match mode {
         AnswerMode::Streaming => false,
         AnswerMode::Batch => true,
         AnswerMode::Auto => {
             let is_small = plan.estimated_rows().is_some_and(|rows| rows <= SMALL_ROWS_MAX);
-            matches!(encoding.text_format(), Some(OutputFormat::Table | OutputFormat::Toon))
-                || (plan.is_pipeline_breaking() == Some(true) && is_small)
+            format.needs_several_rows() || (plan.is_pipeline_breaking() == Some(true) && is_small)
         }
     }
 }

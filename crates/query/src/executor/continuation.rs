@@ -12,7 +12,7 @@ use super::row_stream::{RecordBatchStream, abandon_answer, stream_rows};
 use super::running_queries::RunningQuery;
 use crate::answer::{AnswerWriter, NextPage, ProgressReporter, TruncationHints};
 use crate::body::stored_columns;
-use crate::format::{AnswerEncoding, OutputFormat};
+use crate::format::resolve_format;
 use crate::request::{OverflowPolicy, PageOptions, QueryRequest};
 use crate::secrets::redact_stream;
 use tidegate_core::{Budget, Content, Error, ErrorKind};
@@ -37,14 +37,13 @@ impl<'a> AnswerRecorder<'a> {
     pub(super) fn for_query(
         store: Option<&'a Arc<ResultStore>>,
         request: &QueryRequest,
-        encoding: AnswerEncoding,
         key: Option<CacheKey>,
         job: &'a Arc<Job>,
         query: &'a RunningQuery,
     ) -> Option<Self> {
         let (Some(store), OverflowPolicy::Store { linked, .. }) = (store, request.overflow) else { return None };
         // For a body, or an answer without a budget, any number of rows would have to be buffered.
-        if !matches!(encoding, AnswerEncoding::Content(_)) || job.inline_budget() == Budget::default() {
+        if job.format().is_some() || job.inline_budget() == Budget::default() {
             return None;
         }
         let (database, rows_max) = (request.database.name().to_owned(), request.max_rows);
@@ -170,9 +169,9 @@ impl ResultPage<'_> {
             job.record_missing_nodes(missing)?;
         }
         let progress = ProgressReporter::new(job, reply);
-        let (schema, encoding) = (result.schema(), AnswerEncoding::resolve(format, job.format()));
-        let is_buffering = is_list || matches!(encoding.text_format(), Some(OutputFormat::Table | OutputFormat::Toon));
-        let mut answer = AnswerWriter::new(&progress, encoding, is_list, rows_max, schema, is_buffering)?;
+        let (schema, format) = (result.schema(), resolve_format(format, job));
+        let is_buffering = is_list || format.needs_several_rows();
+        let mut answer = AnswerWriter::new(&progress, format, is_list, rows_max, schema, is_buffering)?;
         if is_structured {
             answer = answer.with_structured(schema);
         }

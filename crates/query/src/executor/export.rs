@@ -12,16 +12,16 @@ use super::query_id::compute_query_id;
 use super::row_stream::{QueryEndGuard, RecordBatchStream, run_plan, run_until_cancelled};
 use super::summary::summarize_columns;
 use crate::answer::{AnswerStage, ProgressReporter, stored_result_link};
-use crate::body::{TextBody, stored_columns};
+use crate::body::{new_text_body, stored_columns};
 use crate::database::QueryRows;
 use crate::distinct::DistinctValues;
-use crate::format::{OutputFormat, batch_cells, new_list_writer, new_row_writer};
+use crate::format::batch_cells;
 use crate::missing_nodes::mark_schema;
 use crate::request::{OverflowPolicy, QueryRequest};
 use crate::result_manifest::result_manifest;
 use crate::secrets::redact_stream;
 use crate::structured::StructuredRows;
-use tidegate_core::{Content, Error};
+use tidegate_core::{Content, Error, Format};
 use tidegate_results::{NewResult, ResultStore, StoredResult};
 use tidegate_runtime::{AnswerMeta, Job, ReplySender};
 
@@ -121,7 +121,7 @@ impl ExportPreview<'_> {
         }
         let batches = self.result.block(0).await?.batches()?;
         let rows: u64 = batches.iter().map(|batch| batch.num_rows() as u64).sum();
-        let (visible, text) = self.render_rows(&batches);
+        let (visible, text) = self.render_rows(&batches)?;
         self.send_block(self.wrap_in_fence(text)).await?;
         self.send_block(self.wrap_in_fence(self.render_summary(&batches)?)).await?;
         self.send_block(self.describe_storage(visible, rows)).await?;
@@ -162,11 +162,8 @@ impl ExportPreview<'_> {
         self.store.create_cursor(self.result, row, compute_query_id(self.job), self.job.caller())
     }
 
-    fn render_rows(&self, batches: &[RecordBatch]) -> (u64, String) {
-        let schema = self.result.schema();
-        let format = self.request.format;
-        let writer = if self.is_list { new_list_writer(format, schema) } else { new_row_writer(format, schema) };
-        let mut body = TextBody::new(writer, Instant::now());
+    fn render_rows(&self, batches: &[RecordBatch]) -> Result<(u64, String), Error> {
+        let mut body = new_text_body(self.request.format, self.is_list, self.result.schema())?;
         if let Some(batch) = batches.first() {
             body.inspect_rows(batch, batch.num_rows().min(PREVIEW_ROWS_MAX));
         }
@@ -182,7 +179,7 @@ impl ExportPreview<'_> {
         }
         let visible = body.rows;
         body.write_end(false);
-        (visible, body.take_rest().0)
+        Ok((visible, body.take_rest().0))
     }
 
     fn render_summary(&self, batches: &[RecordBatch]) -> Result<String, Error> {
@@ -193,7 +190,7 @@ impl ExportPreview<'_> {
             summarize_columns(&Arc::new(schema.project(&columns)?), &narrowed)
         };
         let summary = summary().map_err(|error| Error::internal(format!("a preview failed: {error}")))?;
-        Ok(render_table(self.request.format, &summary))
+        render_table(self.request.format, &summary)
     }
 
     fn describe_storage(&self, visible: u64, read: u64) -> String {
@@ -232,9 +229,9 @@ impl ExportPreview<'_> {
     }
 }
 
-fn render_table(format: OutputFormat, batch: &RecordBatch) -> String {
-    let mut body = TextBody::new(new_row_writer(format, batch.schema_ref()), Instant::now());
+fn render_table(format: Format, batch: &RecordBatch) -> Result<String, Error> {
+    let mut body = new_text_body(format, false, batch.schema_ref())?;
     body.write(batch);
     body.write_end(false);
-    body.take_rest().0
+    Ok(body.take_rest().0)
 }

@@ -7,7 +7,8 @@ mod schema;
 
 pub use condition::{BoundExpression, Comparison, ComparisonOperator, Operand, QueryCondition};
 
-use crate::format::OutputFormat;
+use tidegate_core::Format;
+
 use crate::named_enum::named_enum;
 use crate::request::{AnswerMode, Delivery};
 
@@ -42,7 +43,7 @@ pub struct QuerySpec {
     /// Whether the caller named the limit.
     pub has_explicit_limit: bool,
     /// The format of the answer.
-    pub format: OutputFormat,
+    pub format: Format,
     /// The column whose distinct values are returned instead of rows.
     pub extract: Option<String>,
     /// When rows are sent.

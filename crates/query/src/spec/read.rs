@@ -1,13 +1,12 @@
 //! Parses a query spec from JSON by hand, so that all violations are reported at once, with their paths.
 
 use serde_json::{Map, Value};
-use tidegate_core::{Error, Violation, json_text, shorten, unknown_name};
+use tidegate_core::{Error, Format, Violation, json_text, shorten, unknown_name};
 
 use super::{
     AggregateFunction, GroupKey, JoinKind, JoinOn, LIMIT_DEFAULT, NamedExpression, QueryCondition, QueryJoin,
     QuerySpec, Selection, SortKey,
 };
-use crate::format::OutputFormat;
 use crate::request::{AnswerMode, Delivery};
 
 const ITEMS_MAX: usize = 200;
@@ -41,9 +40,7 @@ impl QuerySpec {
             limit: limit.map_or(LIMIT_DEFAULT, |value| reader.read_limit(value)),
             offset: reader.read_offset(arguments),
             has_explicit_limit: limit.is_some(),
-            format: reader
-                .read_choice(arguments, "", "format", &OutputFormat::ALL, OutputFormat::name)
-                .unwrap_or_default(),
+            format: reader.read_choice(arguments, "", "format", &Format::FOR_MODELS, Format::name).unwrap_or_default(),
             extract: reader.read_optional_text(arguments, "", "extract"),
             mode: reader.read_choice(arguments, "", "mode", &AnswerMode::ALL, AnswerMode::name).unwrap_or_default(),
             delivery: reader.read_choice(arguments, "", "delivery", &Delivery::ALL, Delivery::name).unwrap_or_default(),

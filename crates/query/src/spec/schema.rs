@@ -1,9 +1,9 @@
 //! The JSON Schema of the `query` tool's arguments, written by hand to stay short.
 
 use serde_json::{Value, json};
+use tidegate_core::Format;
 
 use super::{AggregateFunction, ComparisonOperator, JoinKind, LIMIT_DEFAULT, QuerySpec};
-use crate::format::OutputFormat;
 use crate::request::{AnswerMode, Delivery};
 
 impl QuerySpec {
@@ -38,7 +38,7 @@ impl QuerySpec {
                 "order_by": {"type": "array", "items": column, "description": "\"column\", or \"-column\" for descending"},
                 "limit": {"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT},
                 "offset": {"type": "integer"},
-                "format": {"type": "string", "enum": OutputFormat::ALL.map(OutputFormat::name)},
+                "format": {"type": "string", "enum": Format::FOR_MODELS.map(Format::name)},
                 "extract": {"type": "string", "description": "Only the unique values of this column, sorted"},
                 "delivery": {"type": "string", "enum": Delivery::ALL.map(Delivery::name), "description": "blocks: stored, with a preview"},
                 "cursor": {"type": "string", "description": "For the next page"},

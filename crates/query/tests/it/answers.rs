@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use serde_json::Value;
-use tidegate_core::{Budget, Error, ErrorKind};
-use tidegate_query::{AnswerMode, OutputFormat};
+use tidegate_core::{Budget, Error, ErrorKind, Format};
+use tidegate_query::AnswerMode;
 use tidegate_runtime::{Outcome, ReplyEvent};
 
 use crate::fake::{AnswerOptions, AnswerRecord, FakeDatabase, batch, request_answer, start_call};
@@ -71,12 +71,12 @@ async fn auto_chooses_by_plan_and_format() {
             .mode()
             .to_owned()
     };
-    assert_eq!(mode(false, Some(1), OutputFormat::Mcp).await, "streaming");
-    assert_eq!(mode(true, None, OutputFormat::Mcp).await, "streaming");
-    assert_eq!(mode(true, Some(1_000_000), OutputFormat::Mcp).await, "streaming");
-    assert_eq!(mode(true, Some(20), OutputFormat::Mcp).await, "batch");
-    assert_eq!(mode(false, None, OutputFormat::Table).await, "batch");
-    assert_eq!(mode(false, None, OutputFormat::Toon).await, "batch");
+    assert_eq!(mode(false, Some(1), Format::Mcp).await, "streaming");
+    assert_eq!(mode(true, None, Format::Mcp).await, "streaming");
+    assert_eq!(mode(true, Some(1_000_000), Format::Mcp).await, "streaming");
+    assert_eq!(mode(true, Some(20), Format::Mcp).await, "batch");
+    assert_eq!(mode(false, None, Format::Table).await, "batch");
+    assert_eq!(mode(false, None, Format::Toon).await, "batch");
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn reports_row_limit() {
 
 #[tokio::test]
 async fn truncates_at_budget_and_stays_parseable() {
-    for format in OutputFormat::ALL {
+    for format in Format::FOR_MODELS {
         for max in [100, 1_000, 5_000, 40_000, 100_000] {
             let fake = FakeDatabase::counting(40, 1_000);
             let seen =
@@ -113,15 +113,15 @@ async fn truncates_at_budget_and_stays_parseable() {
             assert!(max < 3_000 || seen.blocks.concat().len() <= max, "{format:?} {max}");
             assert!(fake.stopped.load(Ordering::Relaxed));
             match format {
-                OutputFormat::Mcp => assert_eq!(rows_in(&seen.blocks[0]) as u64, seen.rows),
-                OutputFormat::Json => {
+                Format::Mcp => assert_eq!(rows_in(&seen.blocks[0]) as u64, seen.rows),
+                Format::Json => {
                     let whole: Value = serde_json::from_str(&seen.blocks[0]).unwrap();
                     assert_eq!(whole["rows"], seen.rows);
                     assert_eq!(whole["truncated"], true);
                 }
-                OutputFormat::Ndjson => assert_eq!(seen.blocks[0].lines().count() as u64, seen.rows),
-                OutputFormat::Csv => assert_eq!(seen.blocks[0].lines().count() as u64, seen.rows + 1),
-                OutputFormat::Table | OutputFormat::Markdown | OutputFormat::Toon => {}
+                Format::Ndjson => assert_eq!(seen.blocks[0].lines().count() as u64, seen.rows),
+                Format::Csv => assert_eq!(seen.blocks[0].lines().count() as u64, seen.rows + 1),
+                _ => {}
             }
         }
     }
@@ -158,7 +158,7 @@ async fn a_failure_after_rows_closes_their_block() {
     let failure: fn() -> Error = || Error::new(ErrorKind::Unavailable, "the disk is gone");
     let fake =
         FakeDatabase { failure: Some(failure), delay: Some(Duration::from_millis(2)), ..FakeDatabase::counting(2, 3) };
-    for format in [OutputFormat::Mcp, OutputFormat::Json] {
+    for format in [Format::Mcp, Format::Json] {
         let seen = request_answer(&fake, &AnswerOptions { format, ..AnswerOptions::default() }).await;
         let whole: Value = serde_json::from_str(&seen.blocks[0]).unwrap();
         assert_eq!(whole.as_array().or(whole["Query"].as_array()).unwrap().len(), 6);
@@ -261,7 +261,7 @@ async fn uses_column_names_of_the_execution() {
     let numbers = || Arc::new(Int64Array::from(vec![7])) as ArrayRef;
     let (before, now) = (batch(&[("salary", numbers()), ("bonus", numbers())]), batch(&[("bonus", numbers())]));
     let fake = FakeDatabase { planned: Some(before.schema()), ..FakeDatabase::new(vec![now.clone()]) };
-    let wishes = AnswerOptions { format: OutputFormat::Ndjson, ..AnswerOptions::default() };
+    let wishes = AnswerOptions { format: Format::Ndjson, ..AnswerOptions::default() };
     assert_eq!(request_answer(&fake, &wishes).await.blocks, ["{\"bonus\":7}\n"]);
     let extract = |column: &str| AnswerOptions { extract: Some(column.to_owned()), ..wishes.clone() };
     assert_eq!(request_answer(&fake, &extract("bonus")).await.blocks, ["7\n"]);

@@ -9,17 +9,16 @@ use arrow::datatypes::*;
 use arrow::ipc::reader::StreamReader;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use tidegate_core::{AnswerFormat, Budget, Error, ErrorKind};
-use tidegate_query::OutputFormat;
+use tidegate_core::{Budget, Error, ErrorKind, Format};
 
 use crate::fake::{AnswerOptions, AnswerRecord, FakeDatabase, batch, request_answer};
 use crate::parquet::read_parquet;
 
-fn with_body_format(body: AnswerFormat) -> AnswerOptions {
+fn with_body_format(body: Format) -> AnswerOptions {
     AnswerOptions { body: Some(body), ..AnswerOptions::default() }
 }
 
-async fn in_form(fake: &FakeDatabase, form: AnswerFormat) -> AnswerRecord {
+async fn in_form(fake: &FakeDatabase, form: Format) -> AnswerRecord {
     request_answer(fake, &with_body_format(form)).await
 }
 
@@ -50,13 +49,13 @@ fn orders() -> FakeDatabase {
 #[tokio::test]
 async fn each_format_has_its_media_type_and_only_rows() {
     let mut out = String::new();
-    for form in AnswerFormat::ALL {
+    for form in Format::FOR_REST {
         let seen = in_form(&orders(), form).await;
         assert!(seen.blocks.is_empty() && seen.failure.is_none());
         assert_eq!((seen.rows, seen.metadata.rows), (2, Some(2)));
         assert_eq!(seen.metadata.bytes, Some(seen.body.len() as u64));
         out.push_str(&format!("--- {} ---\n", seen.head.as_ref().unwrap().media_type));
-        if !matches!(form, AnswerFormat::Arrow | AnswerFormat::Parquet) {
+        if !matches!(form, Format::Arrow | Format::Parquet) {
             out.push_str(&text(&seen));
             out.push('\n');
         }
@@ -94,7 +93,7 @@ async fn each_format_has_its_media_type_and_only_rows() {
 async fn an_answer_without_rows_has_its_columns() {
     let none = || FakeDatabase::new(vec![orders().batches[0].slice(0, 0)]);
     let mut out = String::new();
-    for form in [AnswerFormat::Json, AnswerFormat::Ndjson, AnswerFormat::Csv, AnswerFormat::Table] {
+    for form in [Format::Json, Format::Ndjson, Format::Csv, Format::Table] {
         out.push_str(&format!("{:?}\n", text(&in_form(&none(), form).await)));
     }
     insta::assert_snapshot!(out, @r#"
@@ -103,31 +102,38 @@ async fn an_answer_without_rows_has_its_columns() {
     "id,note␍\n"
     " id | note\n----+------\n(0 rows)\n"
     "#);
-    let seen = in_form(&none(), AnswerFormat::Arrow).await;
+    let seen = in_form(&none(), Format::Arrow).await;
     let reader = StreamReader::try_new(Cursor::new(&seen.body), None).unwrap();
     assert_eq!(reader.schema().field(1).name(), "note");
 }
 
 #[tokio::test]
 async fn format_argument_overrides_requested_format() {
-    let requested = async |format| {
-        request_answer(&orders(), &AnswerOptions { format, ..with_body_format(AnswerFormat::Arrow) }).await
-    };
-    assert_eq!(requested(OutputFormat::Csv).await.head.unwrap().media_type, "text/csv; charset=utf-8; header=present");
-    assert_eq!(requested(OutputFormat::Toon).await.head.unwrap().media_type, "text/toon; charset=utf-8");
-    assert_eq!(requested(OutputFormat::Mcp).await.head.unwrap().media_type, "application/vnd.apache.arrow.stream");
+    let requested =
+        async |format| request_answer(&orders(), &AnswerOptions { format, ..with_body_format(Format::Arrow) }).await;
+    assert_eq!(requested(Format::Csv).await.head.unwrap().media_type, "text/csv; charset=utf-8; header=present");
+    assert_eq!(requested(Format::Toon).await.head.unwrap().media_type, "text/toon; charset=utf-8");
+    assert_eq!(requested(Format::Mcp).await.head.unwrap().media_type, "application/vnd.apache.arrow.stream");
+}
+
+#[tokio::test]
+async fn a_binary_format_needs_a_body() {
+    for format in Format::ALL.iter().copied().filter(|format| format.is_binary()) {
+        let seen = request_answer(&orders(), &AnswerOptions { format, ..AnswerOptions::default() }).await;
+        assert_eq!(seen.failure.unwrap().kind(), ErrorKind::Internal, "{format:?}");
+    }
 }
 
 #[tokio::test]
 async fn one_column_is_a_list_in_every_form() {
     let fake = FakeDatabase::new(vec![batch(&[("c", Arc::new(StringViewArray::from(vec!["b", "a", "b"])))])]);
     let mut out = String::new();
-    for form in AnswerFormat::ALL {
+    for form in Format::FOR_REST {
         let seen =
             request_answer(&fake, &AnswerOptions { extract: Some("c".to_owned()), ..with_body_format(form) }).await;
         let visible = match form {
-            AnswerFormat::Arrow => format!("{:?}", read_arrow(&seen.body)[0].column(0).as_string::<i32>()),
-            AnswerFormat::Parquet => format!("{:?}", read_parquet(&seen.body)[0].column(0).as_string::<i32>()),
+            Format::Arrow => format!("{:?}", read_arrow(&seen.body)[0].column(0).as_string::<i32>()),
+            Format::Parquet => format!("{:?}", read_parquet(&seen.body)[0].column(0).as_string::<i32>()),
             _ => text(&seen),
         };
         out.push_str(&format!("--- {} ---\n{visible}\n", seen.head.as_ref().unwrap().media_type));
@@ -168,7 +174,7 @@ async fn one_column_is_a_list_in_every_form() {
 #[tokio::test]
 async fn reports_truncation() {
     let mut out = String::new();
-    for form in AnswerFormat::ALL {
+    for form in Format::FOR_REST {
         let wishes = AnswerOptions {
             max_rows: Some(3),
             budget: Budget { rows: Some(9), bytes: None },
@@ -178,8 +184,8 @@ async fn reports_truncation() {
         assert_eq!(seen.head.as_ref().unwrap().budget, Budget { rows: Some(3), bytes: None });
         assert_eq!((seen.rows, seen.metadata.is_truncated), (3, Some(true)));
         match form {
-            AnswerFormat::Arrow => assert_eq!(read_arrow(&seen.body)[0].num_rows(), 3),
-            AnswerFormat::Parquet => assert_eq!(read_parquet(&seen.body)[0].num_rows(), 3),
+            Format::Arrow => assert_eq!(read_arrow(&seen.body)[0].num_rows(), 3),
+            Format::Parquet => assert_eq!(read_parquet(&seen.body)[0].num_rows(), 3),
             _ => out.push_str(&format!("--- {} ---\n{}\n", form.name(), text(&seen))),
         }
     }
@@ -219,7 +225,7 @@ async fn reports_truncation() {
 
 #[tokio::test]
 async fn a_budget_in_bytes_holds_in_every_form() {
-    for form in AnswerFormat::ALL {
+    for form in Format::FOR_REST {
         for max in [4_000, 10_000, 100_000] {
             let budget = Budget { rows: None, bytes: Some(max) };
             let fake = FakeDatabase::counting(40, 1_000);
@@ -229,8 +235,8 @@ async fn a_budget_in_bytes_holds_in_every_form() {
             assert_eq!(seen.metadata.is_truncated, Some(true));
             assert!(fake.stopped.load(Ordering::Relaxed));
             let read = match form {
-                AnswerFormat::Arrow => read_arrow(&seen.body),
-                AnswerFormat::Parquet => read_parquet(&seen.body),
+                Format::Arrow => read_arrow(&seen.body),
+                Format::Parquet => read_parquet(&seen.body),
                 _ => continue,
             };
             assert_eq!(read.iter().map(|batch| batch.num_rows() as u64).sum::<u64>(), seen.rows);
@@ -240,11 +246,11 @@ async fn a_budget_in_bytes_holds_in_every_form() {
 
 #[tokio::test]
 async fn a_long_answer_is_complete_and_leaves_in_pieces() {
-    for form in AnswerFormat::ALL {
+    for form in Format::FOR_REST {
         let seen = in_form(&FakeDatabase::counting(20, 8_192), form).await;
         assert_eq!(seen.rows, 20 * 8_192);
         // Numbers that count on are much smaller when they are compressed.
-        let least = if form == AnswerFormat::Parquet { 5 } else { 10 };
+        let least = if form == Format::Parquet { 5 } else { 10 };
         assert!(seen.pieces.len() > least && seen.pieces.len() < 100, "{form:?}: {}", seen.pieces.len());
     }
 }
@@ -257,15 +263,15 @@ fn broken() -> FakeDatabase {
 #[tokio::test]
 async fn reports_failure_in_formats_that_can() {
     let mut out = String::new();
-    for form in AnswerFormat::ALL {
+    for form in Format::FOR_REST {
         let seen = in_form(&broken(), form).await;
         assert_eq!(seen.failure.as_ref().unwrap().kind(), ErrorKind::Unavailable);
-        if form == AnswerFormat::Parquet {
+        if form == Format::Parquet {
             // Its first group of rows was not complete, so nothing of it was sent either.
             assert!(seen.head.is_none() && seen.body.is_empty());
             continue;
         }
-        if form == AnswerFormat::Arrow {
+        if form == Format::Arrow {
             let mut reader = StreamReader::try_new(Cursor::new(&seen.body), None).unwrap();
             assert_eq!(reader.next().unwrap().unwrap().num_rows(), 2);
             assert!(!seen.body.ends_with(&[255, 255, 255, 255, 0, 0, 0, 0]));
@@ -303,7 +309,7 @@ async fn reports_failure_in_formats_that_can() {
 async fn sends_no_header_before_first_row() {
     let failure = || Error::new(ErrorKind::Unavailable, "gone");
     let fake = FakeDatabase { failure: Some(failure), ..FakeDatabase::new(vec![orders().batches[0].slice(0, 0)]) };
-    for form in AnswerFormat::ALL {
+    for form in Format::FOR_REST {
         let seen = in_form(&fake, form).await;
         assert!(seen.head.is_none() && seen.body.is_empty() && seen.failure.is_some(), "{form:?}");
     }
@@ -325,7 +331,7 @@ async fn arrow_body_uses_portable_types_and_names() {
         ("lists", Arc::new(lists.finish())),
         ("bytes", Arc::new(BinaryViewArray::from(vec![&b"\x00"[..], b"\xff", b""]))),
     ]);
-    let seen = in_form(&FakeDatabase::new(vec![rows.slice(1, 2), rows.slice(0, 1)]), AnswerFormat::Arrow).await;
+    let seen = in_form(&FakeDatabase::new(vec![rows.slice(1, 2), rows.slice(0, 1)]), Format::Arrow).await;
     let read = read_arrow(&seen.body);
     assert_eq!(read.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2, 1]);
     let schema = read[0].schema();
@@ -347,7 +353,7 @@ async fn arrow_body_uses_portable_types_and_names() {
 async fn rows_without_columns_are_rows() {
     let options = RecordBatchOptions::new().with_row_count(Some(3));
     let rows = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options).unwrap();
-    let seen = in_form(&FakeDatabase::new(vec![rows]), AnswerFormat::Arrow).await;
+    let seen = in_form(&FakeDatabase::new(vec![rows]), Format::Arrow).await;
     assert_eq!(read_arrow(&seen.body)[0].num_rows(), 3);
 }
 
@@ -399,13 +405,13 @@ proptest! {
         let body = |form| runtime.block_on(in_form(&fake, form)).body;
 
         let expected: Vec<Value> = rows.iter().map(|(n, t, b)| json!({"n": n, "t": t, "b": b})).collect();
-        let ndjson = String::from_utf8(body(AnswerFormat::Ndjson)).unwrap();
+        let ndjson = String::from_utf8(body(Format::Ndjson)).unwrap();
         let lines: Vec<Value> = ndjson.split_terminator('\n').map(|line| serde_json::from_str(line).unwrap()).collect();
         prop_assert_eq!(&lines, &expected);
-        let json: Value = serde_json::from_slice(&body(AnswerFormat::Json)).unwrap();
+        let json: Value = serde_json::from_slice(&body(Format::Json)).unwrap();
         prop_assert_eq!(&json["Query"], &Value::from(expected.clone()));
 
-        let csv = read_csv(std::str::from_utf8(&body(AnswerFormat::Csv)).unwrap());
+        let csv = read_csv(std::str::from_utf8(&body(Format::Csv)).unwrap());
         let names: Vec<String> = csv[0].iter().flatten().cloned().collect();
         prop_assert_eq!(names.join(" "), "n t b");
         let of_csv = |record: &Vec<Option<String>>| {
@@ -418,9 +424,9 @@ proptest! {
         };
         prop_assert_eq!(&csv[1..].iter().map(of_csv).collect::<Vec<_>>(), &expected);
 
-        let arrow: Vec<Value> = read_arrow(&body(AnswerFormat::Arrow)).iter().flat_map(of_arrow).collect();
+        let arrow: Vec<Value> = read_arrow(&body(Format::Arrow)).iter().flat_map(of_arrow).collect();
         prop_assert_eq!(&arrow, &expected);
-        let parquet: Vec<Value> = read_parquet(&body(AnswerFormat::Parquet)).iter().flat_map(of_arrow).collect();
+        let parquet: Vec<Value> = read_parquet(&body(Format::Parquet)).iter().flat_map(of_arrow).collect();
         prop_assert_eq!(&parquet, &expected);
     }
 }

@@ -10,12 +10,12 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use tidegate_core::{
-    AnswerFormat, AnswerProtection, Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, ErrorKind,
+    AnswerProtection, Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, ErrorKind, Format,
     MissingNodes, Principal, TransportKind,
 };
 use tidegate_query::{
-    AnswerMode, Catalog, ColumnEntry, Database, DatabaseKind, Executor, Freshness, OutputFormat, OverflowPolicy, Plan,
-    QueryRequest, QueryRows,
+    AnswerMode, Catalog, ColumnEntry, Database, DatabaseKind, Executor, Freshness, OverflowPolicy, Plan, QueryRequest,
+    QueryRows,
 };
 use tidegate_runtime::{
     AnswerMeta, BodyMetadata, Call, Chunk, Outcome, Registry, ReplyEvent, ReplyNotification, Snapshot, SnapshotBuilder,
@@ -244,14 +244,14 @@ impl AnswerRecord {
 #[derive(Debug, Clone)]
 pub(crate) struct AnswerOptions {
     pub(crate) max_rows: Option<u64>,
-    pub(crate) format: OutputFormat,
+    pub(crate) format: Format,
     pub(crate) extract: Option<String>,
     /// The columns of an output schema.
     pub(crate) structured: Option<SchemaRef>,
     pub(crate) mode: AnswerMode,
     pub(crate) budget: Budget,
     /// The form of a body.
-    pub(crate) body: Option<AnswerFormat>,
+    pub(crate) body: Option<Format>,
     pub(crate) guard: AnswerProtection,
 }
 
@@ -259,7 +259,7 @@ impl Default for AnswerOptions {
     fn default() -> Self {
         Self {
             max_rows: None,
-            format: OutputFormat::Mcp,
+            format: Format::Mcp,
             extract: None,
             structured: None,
             mode: AnswerMode::Streaming,

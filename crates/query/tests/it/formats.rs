@@ -5,11 +5,12 @@ use std::sync::Arc;
 use arrow::array::*;
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::*;
-use tidegate_query::{ExtensionType, OutputFormat, output_schema, with_type_name};
+use tidegate_core::Format;
+use tidegate_query::{ExtensionType, output_schema, with_type_name};
 
 use crate::fake::{AnswerOptions, FakeDatabase, batch, request_answer};
 
-async fn render(batches: Vec<RecordBatch>, format: OutputFormat) -> String {
+async fn render(batches: Vec<RecordBatch>, format: Format) -> String {
     let seen = request_answer(&FakeDatabase::new(batches), &AnswerOptions { format, ..AnswerOptions::default() }).await;
     assert!(seen.failure.is_none(), "{:?}", seen.failure);
     assert_eq!(seen.blocks.len(), 1, "{:?}", seen.blocks);
@@ -26,9 +27,9 @@ async fn render(batches: Vec<RecordBatch>, format: OutputFormat) -> String {
 
 async fn in_every_format(batches: Vec<RecordBatch>) -> String {
     let mut out = String::new();
-    for format in OutputFormat::ALL {
+    for format in Format::FOR_MODELS {
         let text = render(batches.clone(), format).await;
-        if matches!(format, OutputFormat::Mcp | OutputFormat::Json) {
+        if matches!(format, Format::Mcp | Format::Json) {
             serde_json::from_str::<serde_json::Value>(&text).unwrap();
         }
         out.push_str(&format!("--- {} ---\n{}\n", format.name(), text.replace('\r', "␍")));
@@ -168,7 +169,7 @@ pub(crate) fn extremes() -> RecordBatch {
 
 #[tokio::test]
 async fn the_extremes_of_dates_and_microseconds_are_infinities() {
-    insta::assert_snapshot!(render(vec![extremes()], OutputFormat::Ndjson).await);
+    insta::assert_snapshot!(render(vec![extremes()], Format::Ndjson).await);
 }
 
 pub(crate) fn extension_types() -> RecordBatch {
@@ -208,7 +209,7 @@ pub(crate) fn extension_types() -> RecordBatch {
 #[tokio::test]
 async fn formats_extension_types() {
     insta::assert_snapshot!(in_every_format(vec![extension_types()]).await);
-    let ndjson = render(vec![extension_types()], OutputFormat::Ndjson).await;
+    let ndjson = render(vec![extension_types()], Format::Ndjson).await;
     assert_eq!(ndjson.lines().count(), 5);
     let schema = output_schema(&extension_types().schema());
     insta::assert_json_snapshot!(schema["properties"]["rows"]["items"]["properties"]);
@@ -285,7 +286,7 @@ async fn slices_show_their_own_rows() {
         let indices = UInt32Array::from(vec![0, 1]);
         let Ok(copied) = arrow::compute::take(column, &indices, None) else { continue };
         let copied = batch(&[("c", copied)]);
-        assert_eq!(render(vec![sliced], OutputFormat::Mcp).await, render(vec![copied], OutputFormat::Mcp).await);
+        assert_eq!(render(vec![sliced], Format::Mcp).await, render(vec![copied], Format::Mcp).await);
     }
 }
 
@@ -303,7 +304,7 @@ async fn unnamed_columns_get_distinct_names() {
     let fields =
         ["?column?", "?column?", "", "say \"x\"", "say \"x\""].map(|name| Field::new(name, DataType::Int64, true));
     let rows = RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), vec![column; 5]).unwrap();
-    let visible = render(vec![rows], OutputFormat::Mcp).await;
+    let visible = render(vec![rows], Format::Mcp).await;
     assert_eq!(visible, r#"[{"?column?":1,"?column?_2":1,"column_3":1,"say \"x\"":1,"say \"x\"_2":1}]"#);
 }
 
@@ -312,23 +313,23 @@ async fn no_rows_and_no_columns() {
     insta::assert_snapshot!(in_every_format(vec![numbers().slice(0, 0)]).await);
     let options = RecordBatchOptions::new().with_row_count(Some(2));
     let rows = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options).unwrap();
-    assert_eq!(render(vec![rows], OutputFormat::Mcp).await, "[{},{}]");
+    assert_eq!(render(vec![rows], Format::Mcp).await, "[{},{}]");
 }
 
 #[tokio::test]
 async fn widths_come_from_the_first_rows_and_nothing_is_cut() {
     let first = batch(&[("word", Arc::new(StringArray::from(vec!["a", "long word", "日本"])))]);
     let later = batch(&[("word", Arc::new(StringArray::from(vec!["x".repeat(70)])))]);
-    insta::assert_snapshot!(render(vec![first, later], OutputFormat::Table).await);
+    insta::assert_snapshot!(render(vec![first, later], Format::Table).await);
 }
 
 #[tokio::test]
 async fn toon_reads_back_as_the_same_rows() {
     for rows in [numbers(), nested()] {
-        let text = render(vec![rows.clone()], OutputFormat::Toon).await;
+        let text = render(vec![rows.clone()], Format::Toon).await;
         let back: serde_json::Value = toon_format::decode_default(&text).unwrap();
         let rows: Vec<serde_json::Map<String, serde_json::Value>> =
-            serde_json::from_str(&render(vec![rows], OutputFormat::Mcp).await).unwrap();
+            serde_json::from_str(&render(vec![rows], Format::Mcp).await).unwrap();
         assert_eq!(back.as_array().unwrap().len(), rows.len());
         assert_eq!(back[0].as_object().unwrap().len(), rows[0].len());
     }
@@ -343,7 +344,7 @@ async fn extract_gives_unique_sorted_values() {
         ])
     };
     let mut out = String::new();
-    for format in OutputFormat::ALL {
+    for format in Format::FOR_MODELS {
         let wishes = AnswerOptions { format, extract: Some("C".to_owned()), ..AnswerOptions::default() };
         let seen = request_answer(&rows(), &wishes).await;
         let text = seen.blocks.concat();
@@ -465,6 +466,6 @@ async fn values_of_a_dense_union_are_written_by_their_own_types() {
     "#);
     // Parts of it are the same values.
     let parts = vec![whole.slice(0, 3), whole.slice(3, 2), whole.slice(5, 3)];
-    assert_eq!(render(parts, OutputFormat::Ndjson).await, render(vec![whole.clone()], OutputFormat::Ndjson).await);
+    assert_eq!(render(parts, Format::Ndjson).await, render(vec![whole.clone()], Format::Ndjson).await);
     insta::assert_snapshot!(tidegate_query::output_schema(&whole.schema())["properties"]["rows"]["items"]["properties"], @r#"{"v":{"type":["integer","null","number","string"]}}"#);
 }

@@ -13,10 +13,10 @@ use futures::StreamExt;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate_core::{AnswerFormat, Budget, JsonSchema, MissingNode, MissingNodes};
+use tidegate_core::{Budget, Format, JsonSchema, MissingNode, MissingNodes};
 use tidegate_query::{
-    AnswerMode, MISSING_NODES_KEY, OutputFormat, ROWS_ON_ALL_NODES_KEY, RowEncoder, missing_nodes_of_schema,
-    output_schema, result_manifest,
+    AnswerMode, MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY, RowEncoder, missing_nodes_of_schema, output_schema,
+    result_manifest,
 };
 use tidegate_results::ResultEnd;
 
@@ -60,15 +60,8 @@ fn without_time(text: &str) -> String {
 
 #[tokio::test]
 async fn every_format_for_a_model_ends_with_the_note() {
-    let formats = [
-        OutputFormat::Mcp,
-        OutputFormat::Json,
-        OutputFormat::Ndjson,
-        OutputFormat::Csv,
-        OutputFormat::Table,
-        OutputFormat::Markdown,
-        OutputFormat::Toon,
-    ];
+    let formats =
+        [Format::Mcp, Format::Json, Format::Ndjson, Format::Csv, Format::Table, Format::Markdown, Format::Toon];
     for format in formats {
         for mode in [AnswerMode::Streaming, AnswerMode::Batch] {
             for extract in [None, Some("dest".to_owned())] {
@@ -99,7 +92,7 @@ async fn the_note_follows_the_notice_about_more_rows() {
 
 #[tokio::test]
 async fn the_note_stays_within_the_budget() {
-    for format in [OutputFormat::Mcp, OutputFormat::Json, OutputFormat::Markdown] {
+    for format in [Format::Mcp, Format::Json, Format::Markdown] {
         let budget = Budget { rows: None, bytes: Some(4_000) };
         let wishes = AnswerOptions { budget, format, ..AnswerOptions::default() };
         let seen = request_answer(&partial(FakeDatabase::counting(10, 1_000)), &wishes).await;
@@ -112,8 +105,7 @@ async fn the_note_stays_within_the_budget() {
 #[tokio::test]
 async fn bodies_say_it_where_the_format_has_a_place() {
     let mut out = String::new();
-    let forms =
-        [AnswerFormat::Json, AnswerFormat::Ndjson, AnswerFormat::Csv, AnswerFormat::Table, AnswerFormat::Markdown];
+    let forms = [Format::Json, Format::Ndjson, Format::Csv, Format::Table, Format::Markdown];
     for form in forms {
         let seen = request_answer(&flights(), &AnswerOptions { body: Some(form), ..AnswerOptions::default() }).await;
         assert!(seen.blocks.is_empty());
@@ -154,7 +146,7 @@ async fn bodies_say_it_where_the_format_has_a_place() {
 #[tokio::test]
 async fn arrow_and_parquet_have_it_in_their_metadata() {
     let body = |form| AnswerOptions { body: Some(form), ..AnswerOptions::default() };
-    let seen = request_answer(&flights(), &body(AnswerFormat::Arrow)).await;
+    let seen = request_answer(&flights(), &body(Format::Arrow)).await;
     check_metadata(&seen);
     let reader = StreamReader::try_new(Cursor::new(&seen.body), None).unwrap();
     assert_eq!(missing_nodes_of_schema(&reader.schema()).as_ref(), Some(&*missing()));
@@ -163,7 +155,7 @@ async fn arrow_and_parquet_have_it_in_their_metadata() {
     assert_eq!(reader.schema().metadata()[ROWS_ON_ALL_NODES_KEY], "100");
     assert_eq!(read_arrow(&seen.body)[0].num_rows(), 2);
 
-    let seen = request_answer(&flights(), &body(AnswerFormat::Parquet)).await;
+    let seen = request_answer(&flights(), &body(Format::Parquet)).await;
     check_metadata(&seen);
     let file = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(seen.body)).unwrap();
     assert_eq!(missing_nodes_of_schema(file.schema()).as_ref(), Some(&*missing()));
@@ -176,7 +168,7 @@ async fn arrow_and_parquet_have_it_in_their_metadata() {
 #[tokio::test]
 async fn a_complete_answer_has_no_mark_of_an_earlier_one() {
     // Such as a file that was exported from a partial answer.
-    let body = AnswerOptions { body: Some(AnswerFormat::Arrow), ..AnswerOptions::default() };
+    let body = AnswerOptions { body: Some(Format::Arrow), ..AnswerOptions::default() };
     let rows = read_arrow(&request_answer(&flights(), &body).await.body).remove(0);
     assert!(missing_nodes_of_schema(&rows.schema()).is_some());
     let complete = FakeDatabase::new(vec![rows]);
@@ -238,7 +230,7 @@ async fn stored_results_keep_the_mark_on_every_page_and_after_a_restart() {
     assert_eq!((&manifest["partial"], &manifest["missing_rows_share"]), (&json!(true), &json!(0.3)));
     assert_eq!(manifest["missing_nodes"], missing().nodes_as_json());
     // Downloads in other formats have the mark too, and so do the blocks.
-    let mut json = RowEncoder::new(AnswerFormat::Json, result.schema()).unwrap();
+    let mut json = RowEncoder::new(Format::Json, result.schema()).unwrap();
     let mut text = Vec::new();
     let mut rows = result.rows_from(0);
     while let Some(batch) = rows.next().await {
@@ -248,7 +240,7 @@ async fn stored_results_keep_the_mark_on_every_page_and_after_a_restart() {
     assert_eq!(serde_json::from_slice::<Value>(&text).unwrap()["partial"], true);
     let block = result.block(0).await.unwrap().batches().unwrap();
     assert_eq!(missing_nodes_of_schema(&block[0].schema()).as_ref(), Some(&*missing()));
-    let markdown = RowEncoder::new(AnswerFormat::Markdown, result.schema()).unwrap().finish(false).unwrap();
+    let markdown = RowEncoder::new(Format::Markdown, result.schema()).unwrap().finish(false).unwrap();
     assert!(String::from_utf8(markdown.to_vec()).unwrap().ends_with(&format!("{NOTE}\n")));
 }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::file::metadata::ParquetMetaData;
 use parquet::schema::printer::print_schema;
-use tidegate_core::{AnswerFormat, Budget, Error, ErrorKind};
+use tidegate_core::{Budget, Error, ErrorKind, Format};
 use tidegate_query::RowEncoder;
 
 use crate::fake::{AnswerOptions, AnswerRecord, FakeDatabase, batch, request_answer};
@@ -30,7 +30,7 @@ fn metadata(bytes: &[u8]) -> Arc<ParquetMetaData> {
 }
 
 async fn answer_for(fake: &FakeDatabase, wishes: AnswerOptions) -> AnswerRecord {
-    request_answer(fake, &AnswerOptions { body: Some(AnswerFormat::Parquet), ..wishes }).await
+    request_answer(fake, &AnswerOptions { body: Some(Format::Parquet), ..wishes }).await
 }
 
 /// The columns as any reader sees them, and as readers of Arrow do.
@@ -52,15 +52,15 @@ fn values_are_read_back_as_they_were() {
         let same: Vec<usize> = (0..schema.fields().len()).filter(|index| is_same(schema.field(*index))).collect();
         let rows = rows.project(&same).unwrap();
         let parts = [rows.slice(0, 1), rows.slice(1, rows.num_rows() - 1)];
-        let read = read_parquet(&written(AnswerFormat::Parquet, &parts));
-        let visible = |batches: &[RecordBatch]| String::from_utf8(written(AnswerFormat::Ndjson, batches)).unwrap();
+        let read = read_parquet(&written(Format::Parquet, &parts));
+        let visible = |batches: &[RecordBatch]| String::from_utf8(written(Format::Ndjson, batches)).unwrap();
         assert_eq!(visible(&read), visible(&[rows]));
     }
 }
 
 #[test]
 fn file_uses_portable_types() {
-    let visible = |rows: RecordBatch| columns(&written(AnswerFormat::Parquet, &[rows]));
+    let visible = |rows: RecordBatch| columns(&written(Format::Parquet, &[rows]));
     insta::assert_snapshot!(visible(numbers()), @r#"
     message arrow_schema {
       OPTIONAL INT32 tiny (INTEGER(8,true));
@@ -179,7 +179,7 @@ fn file_uses_portable_types() {
 
 #[test]
 fn union_values_become_text() {
-    let read = read_parquet(&written(AnswerFormat::Parquet, &[batch(&[("v", Arc::new(own_types()))])]));
+    let read = read_parquet(&written(Format::Parquet, &[batch(&[("v", Arc::new(own_types()))])]));
     let texts: Vec<Option<&str>> = read[0].column(0).as_string::<i32>().iter().collect();
     insta::assert_snapshot!(format!("{texts:?}"), @r#"[Some("1"), Some("1.0"), Some("1"), Some("AP8="), None, Some("a,\"b"), Some("-Infinity"), Some("9223372036854775807")]"#);
 }
@@ -191,7 +191,7 @@ fn dictionaries_of_several_batches_are_one_column() {
         let dictionary: DictionaryArray<Int8Type> = texts.iter().map(|text| Some(text.as_str())).collect();
         batch(&[("c", Arc::new(dictionary))])
     };
-    let read = read_parquet(&written(AnswerFormat::Parquet, &[of(0), of(100)]));
+    let read = read_parquet(&written(Format::Parquet, &[of(0), of(100)]));
     let texts: Vec<&str> = read.iter().flat_map(|batch| batch.column(0).as_string::<i32>().iter().flatten()).collect();
     assert_eq!((texts.len(), texts[199]), (200, "text 199"));
 }
@@ -201,7 +201,7 @@ fn names_are_unique_and_never_empty() {
     let column: ArrayRef = Arc::new(Int64Array::from(vec![1]));
     let fields = ["a", "a", "", "odd \"name\", |", "a.b"].map(|name| Field::new(name, DataType::Int64, false));
     let rows = RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), vec![column; 5]).unwrap();
-    insta::assert_snapshot!(columns(&written(AnswerFormat::Parquet, &[rows])), @r#"
+    insta::assert_snapshot!(columns(&written(Format::Parquet, &[rows])), @r#"
     message arrow_schema {
       REQUIRED INT64 a;
       REQUIRED INT64 a_2;
@@ -221,7 +221,7 @@ fn names_are_unique_and_never_empty() {
 #[test]
 fn rejects_timestamps_out_of_range() {
     let rows = batch(&[("t", Arc::new(TimestampSecondArray::from(vec![i64::MAX])))]);
-    let mut writer = RowEncoder::new(AnswerFormat::Parquet, &rows.schema()).unwrap();
+    let mut writer = RowEncoder::new(Format::Parquet, &rows.schema()).unwrap();
     assert_eq!(writer.write(&rows).unwrap_err().kind(), ErrorKind::Internal);
 }
 

@@ -6,8 +6,8 @@ use arrow::array::{BooleanArray, Float64Array, Int64Array, RecordBatch, StringAr
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use sqlparser::parser::Parser;
-use tidegate_core::{Budget, Principal};
-use tidegate_query::{OutputFormat, QuerySpec};
+use tidegate_core::{Budget, Format, Principal};
+use tidegate_query::QuerySpec;
 use tidegate_sql::{Parameter, SqlDialect};
 
 use crate::fake::{AnswerOptions, FakeDatabase, batch, request_answer};
@@ -227,7 +227,7 @@ fn expected(batches: &[RecordBatch]) -> Vec<Value> {
     rows
 }
 
-fn answered(batches: &[RecordBatch], format: OutputFormat, budget: Budget) -> crate::fake::AnswerRecord {
+fn answered(batches: &[RecordBatch], format: Format, budget: Budget) -> crate::fake::AnswerRecord {
     wait(request_answer(
         &FakeDatabase::new(batches.to_vec()),
         &AnswerOptions { format, budget, ..AnswerOptions::default() },
@@ -240,12 +240,12 @@ proptest! {
     #[test]
     fn rows_read_back_as_they_were(batches in rows()) {
         let expected = expected(&batches);
-        let seen = answered(&batches, OutputFormat::Mcp, Budget::default());
+        let seen = answered(&batches, Format::Mcp, Budget::default());
         prop_assert_eq!(&serde_json::from_str::<Vec<Value>>(&seen.blocks[0]).unwrap(), &expected);
-        let seen = answered(&batches, OutputFormat::Ndjson, Budget::default());
+        let seen = answered(&batches, Format::Ndjson, Budget::default());
         let lines: Vec<Value> = seen.blocks[0].lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         prop_assert_eq!(&lines, &expected);
-        let seen = answered(&batches, OutputFormat::Toon, Budget::default());
+        let seen = answered(&batches, Format::Toon, Budget::default());
         for table in seen.blocks[0].split("\n\n") {
             let back = toon_format::decode_default::<Value>(table);
             prop_assert!(back.is_ok(), "{:?}\n{}", back, table);
@@ -255,7 +255,7 @@ proptest! {
     #[test]
     fn truncated_answer_is_prefix_of_rows(batches in rows(), max in 0..2_000_usize) {
         let expected = expected(&batches);
-        let seen = answered(&batches, OutputFormat::Mcp, Budget { rows: None, bytes: Some(max) });
+        let seen = answered(&batches, Format::Mcp, Budget { rows: None, bytes: Some(max) });
         let rows: Vec<Value> = serde_json::from_str(&seen.blocks[0]).unwrap();
         prop_assert!(expected.starts_with(&rows));
         prop_assert!(seen.blocks[0].len() <= max.max(2));

@@ -13,7 +13,7 @@ use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
 use arrow::util::display::array_value_to_string;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tidegate_core::{AnswerFormat, Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, Format};
 use tidegate_query::RowEncoder;
 
 use crate::bodies::read_arrow;
@@ -22,7 +22,7 @@ use crate::formats::numbers;
 use crate::parquet::read_parquet;
 
 /// The body of `batches`.
-pub(crate) fn written(form: AnswerFormat, batches: &[RecordBatch]) -> Vec<u8> {
+pub(crate) fn written(form: Format, batches: &[RecordBatch]) -> Vec<u8> {
     let mut writer = RowEncoder::new(form, &batches[0].schema()).unwrap();
     let mut body: Vec<u8> = batches.iter().flat_map(|batch| writer.write(batch).unwrap()).collect();
     body.extend_from_slice(&writer.finish(false).unwrap());
@@ -50,7 +50,7 @@ fn a_file_of_arrow_has_dictionaries_of_several_batches() {
         batch(&[("plain", values), ("fixed", Arc::new(fixed)), ("map", Arc::new(map))])
     };
     let batches = [rows("a"), rows("b")];
-    let mut writer = RowEncoder::new_arrow_file(&batches[0].schema()).unwrap();
+    let mut writer = RowEncoder::new(Format::ArrowFile, &batches[0].schema()).unwrap();
     let mut file: Vec<u8> = batches.iter().flat_map(|batch| writer.write(batch).unwrap()).collect();
     file.extend_from_slice(&writer.finish(false).unwrap());
     let read = FileReader::try_new(Cursor::new(file), None).unwrap().map(Result::unwrap);
@@ -62,7 +62,7 @@ fn a_file_of_arrow_has_dictionaries_of_several_batches() {
 #[tokio::test]
 async fn writes_same_body_as_a_call() {
     let batches = [numbers().slice(0, 0), numbers().slice(0, 1), numbers().slice(1, 2)];
-    for form in AnswerFormat::ALL {
+    for form in Format::FOR_REST {
         let seen = request_answer(
             &FakeDatabase::new(batches.to_vec()),
             &AnswerOptions { body: Some(form), ..AnswerOptions::default() },
@@ -71,14 +71,14 @@ async fn writes_same_body_as_a_call() {
         let writer = RowEncoder::new(form, &numbers().schema()).unwrap();
         assert_eq!(writer.media_type(), seen.head.as_ref().unwrap().media_type);
         // A call looks at all first rows, a writer at those of the first batch: that of a table is one.
-        let batches = if form == AnswerFormat::Table { vec![numbers()] } else { batches.to_vec() };
+        let batches = if form == Format::Table { vec![numbers()] } else { batches.to_vec() };
         assert!(without_elapsed_ms(written(form, &batches)) == without_elapsed_ms(seen.body), "{form:?}");
     }
 }
 
 #[test]
 fn a_body_of_no_rows_is_a_body() {
-    for form in AnswerFormat::ALL {
+    for form in Format::FOR_REST {
         let empty = numbers().slice(0, 0);
         let whole = RowEncoder::new(form, &empty.schema()).unwrap().finish(false).unwrap();
         assert_eq!(
@@ -86,7 +86,7 @@ fn a_body_of_no_rows_is_a_body() {
             without_elapsed_ms(written(form, &[empty.clone(), empty])),
             "{form:?}"
         );
-        assert_eq!(whole.is_empty(), form == AnswerFormat::Ndjson);
+        assert_eq!(whole.is_empty(), form == Format::Ndjson);
     }
 }
 
@@ -94,7 +94,7 @@ fn a_body_of_no_rows_is_a_body() {
 fn sends_text_per_batch_and_reports_failure() {
     let rows = batch(&[("n", Arc::new(Int64Array::from(vec![1, 2])))]);
     let mut out = String::new();
-    for form in [AnswerFormat::Json, AnswerFormat::Ndjson, AnswerFormat::Csv, AnswerFormat::Table] {
+    for form in [Format::Json, Format::Ndjson, Format::Csv, Format::Table] {
         for fails in [false, true] {
             let mut writer = RowEncoder::new(form, &rows.schema()).unwrap();
             let mut pieces = vec![writer.write(&rows).unwrap(), writer.write(&rows.slice(1, 1)).unwrap()];
@@ -119,7 +119,7 @@ fn sends_text_per_batch_and_reports_failure() {
 #[test]
 fn batches_of_other_columns_are_refused() {
     let one = batch(&[("n", Arc::new(Int64Array::from(vec![1])))]);
-    for form in AnswerFormat::ALL {
+    for form in Format::FOR_REST {
         for (schema, rows) in [(numbers().schema(), &one), (one.schema(), &numbers())] {
             let mut writer = RowEncoder::new(form, &schema).unwrap();
             assert_eq!(writer.write(rows).unwrap_err().kind(), ErrorKind::Internal, "{form:?}");
@@ -196,12 +196,12 @@ proptest! {
         let schema = batches[0].schema();
         let whole = concat_batches(&schema, &batches).unwrap();
 
-        let read = read_arrow(&written(AnswerFormat::Arrow, &batches));
+        let read = read_arrow(&written(Format::Arrow, &batches));
         prop_assert_eq!(&concat_batches(&schema, &read).unwrap(), &whole);
-        let read = read_parquet(&written(AnswerFormat::Parquet, &batches));
+        let read = read_parquet(&written(Format::Parquet, &batches));
         prop_assert_eq!(&concat_batches(&schema, &read).unwrap(), &whole);
 
-        let lines = String::from_utf8(written(AnswerFormat::Ndjson, &batches)).unwrap();
+        let lines = String::from_utf8(written(Format::Ndjson, &batches)).unwrap();
         let lines: Vec<Value> = lines.split_terminator('\n').map(|line| serde_json::from_str(line).unwrap()).collect();
         prop_assert_eq!(lines.len(), rows.len());
         for (line, row) in lines.iter().zip(&rows) {

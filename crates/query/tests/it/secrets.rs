@@ -8,12 +8,10 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use tidegate_core::{
-    AnswerFormat, AnswerProtection, Budget, CallOrigin, CallTarget, Caller, Error, ErrorKind, Principal, Redactor as _,
+    AnswerProtection, Budget, CallOrigin, CallTarget, Caller, Error, ErrorKind, Format, Principal, Redactor as _,
     TransportKind,
 };
-use tidegate_query::{
-    AnswerMode, BUILT_IN_RULES, Executor, OutputFormat, OverflowPolicy, QueryRequest, SecretRule, SecretRules,
-};
+use tidegate_query::{AnswerMode, BUILT_IN_RULES, Executor, OverflowPolicy, QueryRequest, SecretRule, SecretRules};
 use tidegate_runtime::{
     AuditReservation, AuditStats, Auditor, Call, Job, Registry, SnapshotBuilder, Tool,
     event::{Event, EventDispatcher, Subscriber},
@@ -68,10 +66,10 @@ fn badges() -> FakeDatabase {
 
 /// Everything that left, as text.
 fn sent_text(seen: &AnswerRecord) -> String {
-    let is = |form: AnswerFormat| seen.head.as_ref().is_some_and(|head| head.media_type == form.media_type());
-    let batches = if is(AnswerFormat::Arrow) {
+    let is = |form: Format| seen.head.as_ref().is_some_and(|head| head.media_type == form.media_type());
+    let batches = if is(Format::Arrow) {
         read_arrow(&seen.body)
-    } else if is(AnswerFormat::Parquet) {
+    } else if is(Format::Parquet) {
         read_parquet(&seen.body)
     } else {
         return format!("{:?}{}", seen.blocks, String::from_utf8_lossy(&seen.body));
@@ -81,9 +79,8 @@ fn sent_text(seen: &AnswerRecord) -> String {
 
 #[tokio::test]
 async fn secrets_are_masked_in_every_form() {
-    let forms =
-        AnswerFormat::ALL.into_iter().map(|form| AnswerOptions { body: Some(form), ..AnswerOptions::default() });
-    let formats = OutputFormat::ALL.into_iter().map(|format| AnswerOptions { format, ..AnswerOptions::default() });
+    let forms = Format::FOR_REST.into_iter().map(|form| AnswerOptions { body: Some(form), ..AnswerOptions::default() });
+    let formats = Format::FOR_MODELS.into_iter().map(|format| AnswerOptions { format, ..AnswerOptions::default() });
     let mut seen_forms = 0;
     for wishes in forms.chain(formats) {
         let open = sent_text(&request_answer(&badges(), &wishes).await);
@@ -100,7 +97,7 @@ async fn secrets_are_masked_in_every_form() {
 
 #[tokio::test]
 async fn an_answer_with_a_secret_is_refused_if_configured() {
-    for body in AnswerFormat::ALL.into_iter().map(Some).chain([None]) {
+    for body in Format::FOR_REST.into_iter().map(Some).chain([None]) {
         let seen =
             request_answer(&badges(), &AnswerOptions { guard: rules(true), body, ..AnswerOptions::default() }).await;
         assert_eq!(seen.failure.as_ref().map(Error::kind), Some(ErrorKind::Forbidden), "{body:?}");
@@ -201,19 +198,18 @@ fn within(text: &str) -> &str {
 
 #[tokio::test]
 async fn fences_content_but_not_bodies() {
-    for format in OutputFormat::ALL {
+    for format in Format::FOR_MODELS {
         let wishes = AnswerOptions { format, ..AnswerOptions::default() };
         let open = request_answer(&FakeDatabase::counting(2, 2), &wishes).await;
         let seen = request_answer(&FakeDatabase::counting(2, 2), &AnswerOptions { format, ..fenced() }).await;
         let (inner, plain) = (within(&seen.blocks[0]).trim_end_matches('\n'), open.blocks[0].trim_end_matches('\n'));
-        if format != OutputFormat::Json {
+        if format != Format::Json {
             assert_eq!(inner, plain, "{format:?}");
         }
         assert_eq!(seen.metadata.bytes, Some(seen.blocks[0].len() as u64));
     }
     let seen =
-        request_answer(&FakeDatabase::counting(1, 2), &AnswerOptions { body: Some(AnswerFormat::Csv), ..fenced() })
-            .await;
+        request_answer(&FakeDatabase::counting(1, 2), &AnswerOptions { body: Some(Format::Csv), ..fenced() }).await;
     assert!(!String::from_utf8_lossy(&seen.body).contains("[data"));
 }
 
@@ -288,7 +284,7 @@ async fn records_statements_in_audit_log() {
                 statement: statement.clone(),
                 max_rows: None,
                 limit_hint: None,
-                format: OutputFormat::Mcp,
+                format: Format::Mcp,
                 extract: None,
                 mode: AnswerMode::Auto,
                 structured: None,

@@ -8,10 +8,10 @@ use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tidegate_core::{
-    AuthMethod, Budget, CallLimits, CallOrigin, CallTarget, Caller, ClientCapabilities, Content, Error, Grants,
+    AuthMethod, Budget, CallLimits, CallOrigin, CallTarget, Caller, ClientCapabilities, Content, Error, Format, Grants,
     Principal, TransportKind,
 };
-use tidegate_query::{AnswerMode, Database, Executor, OutputFormat, OverflowPolicy, PageOptions, QueryRequest};
+use tidegate_query::{AnswerMode, Database, Executor, OverflowPolicy, PageOptions, QueryRequest};
 use tidegate_results::{ResultEnd, ResultId, ResultStore, StoreLimits};
 use tidegate_runtime::{
     AnswerMeta, Call, Chunk, Outcome, Registry, Reply, ReplyEvent, ReplyNotification, SnapshotBuilder, Tool,
@@ -87,7 +87,7 @@ impl StoredAnswers {
                 let argument = |name: &str| job.arguments().get(name).cloned().unwrap_or_default();
                 if let Some(cursor) = argument("cursor").as_str() {
                     let page = PageOptions {
-                        format: OutputFormat::Mcp,
+                        format: Format::Mcp,
                         is_list: false,
                         rows_max: argument("limit").as_u64(),
                         is_structured: false,
@@ -100,7 +100,7 @@ impl StoredAnswers {
                     statement: Statement::parse("SELECT * FROM flights", SqlDialect::DataFusion).unwrap(),
                     max_rows: argument("max_rows").as_u64(),
                     limit_hint: Some("Raise the limit.".to_owned()),
-                    format: OutputFormat::Mcp,
+                    format: Format::Mcp,
                     extract: None,
                     mode: AnswerMode::Streaming,
                     structured: None,

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use tidegate_core::{AnswerFormat, Budget};
+use tidegate_core::{Budget, Format};
 
 use super::Job;
 
@@ -19,7 +19,7 @@ impl Job {
     }
 
     /// The format of the answer, if it is a body of its own.
-    pub fn format(&self) -> Option<AnswerFormat> {
+    pub fn format(&self) -> Option<Format> {
         self.format
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tidegate_core::{
-    AnswerFormat, AnswerProtection, Budget, CallTarget, Caller, ClientCapabilities, Limits, LogLevel, ProvidedAnswer,
+    AnswerProtection, Budget, CallTarget, Caller, ClientCapabilities, Format, Limits, LogLevel, ProvidedAnswer,
     RowPolicyFingerprinter, TemplateVariables,
 };
 use tokio::time::Instant;
@@ -44,7 +44,7 @@ pub struct Call {
     pub inline_limit: Budget,
     /// The format of an answer that is a body of its own; `None` for content that a model reads. A body has no budget
     /// except that of its entry.
-    pub format: Option<AnswerFormat>,
+    pub format: Option<Format>,
     /// Whether the caller requests progress.
     pub wants_progress: bool,
     /// The least severe log message that the caller requests; `None` for no messages.

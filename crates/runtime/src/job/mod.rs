@@ -21,8 +21,8 @@ use std::time::{Duration, SystemTime};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tidegate_core::{
-    AnswerFormat, AnswerProtection, AuditedStatement, Budget, CallTarget, Caller, ClientCapabilities, DataFence, Error,
-    ErrorKind, LogLevel, Principal, ProvidedAnswer, RowPolicyFingerprinter, TemplateVariables,
+    AnswerProtection, AuditedStatement, Budget, CallTarget, Caller, ClientCapabilities, DataFence, Error, ErrorKind,
+    Format, LogLevel, Principal, ProvidedAnswer, RowPolicyFingerprinter, TemplateVariables,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -52,7 +52,7 @@ pub struct Job {
     variables: TemplateVariables,
     caller: Caller,
     inline_budget: Budget,
-    format: Option<AnswerFormat>,
+    format: Option<Format>,
     pub(crate) batch_rows: Option<NonZeroU64>,
     pub(crate) wants_progress: bool,
     pub(crate) progress_throttle: Mutex<ProgressThrottle>,

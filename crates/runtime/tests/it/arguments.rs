@@ -1,7 +1,7 @@
 //! What is checked before a handler runs, and how a caller is helped.
 
 use serde_json::{Value, json};
-use tidegate_core::Limits;
+use tidegate_core::{Format, Limits};
 use tidegate_runtime::{AnswerMeta, SnapshotBuilder, Tool, handler_fn};
 
 use crate::host::{Host, tool_call, tool_with_text, with_arguments};
@@ -127,7 +127,7 @@ async fn unknown_tool_suggests_similar_names() {
 
 #[tokio::test]
 async fn applies_tightest_budget() {
-    use tidegate_core::{AnswerFormat, Budget, CallLimits};
+    use tidegate_core::{Budget, CallLimits};
     let says_budget = handler_fn(|job, reply| async move {
         reply.send_text(format!("{:?}", job.inline_budget())).await?;
         Ok(AnswerMeta::default())
@@ -151,7 +151,7 @@ async fn applies_tightest_budget() {
     // An answer that is a body of its own has no budget but that of its entry.
     for name in ["usual", "own", "body"] {
         let mut call = tool_call(name);
-        call.format = Some(AnswerFormat::Csv);
+        call.format = Some(Format::Csv);
         answers.push_str(&format!("{name} as csv: {}\n", host.call_to_text(call).await.lines().next().unwrap()));
     }
     insta::assert_snapshot!(answers, @r"

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tidegate_core::{AnswerFormat, Budget, CallTarget, Error, ErrorKind, MissingNode, MissingNodes};
+use tidegate_core::{Budget, CallTarget, Error, ErrorKind, Format, MissingNode, MissingNodes};
 use tidegate_runtime::{
     AnswerMeta, BodyMetadata, Call, Handler, Outcome, ReplyEvent, Resource, SnapshotBuilder, Tool, handler_fn,
 };
@@ -93,7 +93,7 @@ fn host_of(answer: Answer) -> Arc<Host> {
 
 async fn answer_text(answer: Answer) -> String {
     let mut call = tool_call("work");
-    call.format = matches!(answer, Answer::Body | Answer::LateNodes).then_some(AnswerFormat::Csv);
+    call.format = matches!(answer, Answer::Body | Answer::LateNodes).then_some(Format::Csv);
     host_of(answer).call_to_text(call).await
 }
 

@@ -3,8 +3,8 @@
 use arrow::datatypes::DataType;
 use proptest::prelude::*;
 use rusqlite::types::Value;
-use tidegate_core::ErrorKind;
-use tidegate_query::{OutputFormat, output_schema};
+use tidegate_core::{ErrorKind, Format};
+use tidegate_query::output_schema;
 use tidegate_sql::Parameter;
 
 use crate::support::{Folder, open_database};
@@ -21,7 +21,7 @@ const MIXED: &str = "
 async fn each_value_keeps_its_type_in_every_format() {
     let (_folder, node) = open_database(MIXED);
     let sql = "SELECT * FROM mixed";
-    insta::assert_snapshot!(node.answer(sql, OutputFormat::Ndjson).await.unwrap(), @r#"
+    insta::assert_snapshot!(node.answer(sql, Format::Ndjson).await.unwrap(), @r#"
     {"id":1,"value":9007199254740993,"flag":1,"day":"2024-02-29"}
     {"id":2,"value":2.0,"flag":0,"day":45000}
     {"id":3,"value":"a,\"b","flag":"yes","day":null}
@@ -29,7 +29,7 @@ async fn each_value_keeps_its_type_in_every_format() {
     {"id":5,"value":null,"flag":null,"day":null}
     {"id":6,"value":"Infinity","flag":null,"day":null}
     "#);
-    insta::assert_snapshot!(node.answer(sql, OutputFormat::Table).await.unwrap(), @r#"
+    insta::assert_snapshot!(node.answer(sql, Format::Table).await.unwrap(), @r#"
      id | value            | flag | day
     ----+------------------+------+------------
       1 | 9007199254740993 | 1    | 2024-02-29
@@ -48,7 +48,7 @@ async fn each_value_keeps_its_type_in_every_format() {
     5,,,
     6,Infinity,,
     "#);
-    insta::assert_snapshot!(node.answer(sql, OutputFormat::Toon).await.unwrap(), @r#"
+    insta::assert_snapshot!(node.answer(sql, Format::Toon).await.unwrap(), @r#"
     [6]{id,value,flag,day}:
       1,9007199254740993,1,2024-02-29
       2,2.0,0,45000
@@ -57,7 +57,7 @@ async fn each_value_keeps_its_type_in_every_format() {
       5,null,null,null
       6,Infinity,null,null
     "#);
-    insta::assert_snapshot!(node.answer(sql, OutputFormat::Markdown).await.unwrap(), @r#"
+    insta::assert_snapshot!(node.answer(sql, Format::Markdown).await.unwrap(), @r#"
     | id | value | flag | day |
     | ---: | --- | --- | --- |
     | 1 | 9007199254740993 | 1 | 2024-02-29 |
@@ -67,7 +67,7 @@ async fn each_value_keeps_its_type_in_every_format() {
     | 5 | NULL | NULL | NULL |
     | 6 | Infinity | NULL | NULL |
     "#);
-    insta::assert_snapshot!(node.answer("SELECT * FROM strict", OutputFormat::Ndjson).await.unwrap(), @r#"
+    insta::assert_snapshot!(node.answer("SELECT * FROM strict", Format::Ndjson).await.unwrap(), @r#"
     {"n":1,"r":2.0,"t":"three","b":"BA==","a":"five","g":2,"s":2}
     {"n":null,"r":null,"t":null,"b":null,"a":null,"g":null,"s":null}
     "#);
@@ -86,7 +86,7 @@ async fn text_that_is_not_utf8_is_an_error_with_its_column() {
         ("SELECT replace(name, 'a', 'b') FROM t", "an argument is text that is not UTF-8"),
         ("SELECT trim(name, 'a') FROM t", "an argument is text that is not UTF-8"),
     ] {
-        let error = node.answer(sql, OutputFormat::Csv).await.unwrap_err();
+        let error = node.answer(sql, Format::Csv).await.unwrap_err();
         assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidArguments, message), "{sql}");
     }
     assert_eq!(node.rows("SELECT id FROM t WHERE instr(name, 'b') > 0").await, "2");
@@ -216,7 +216,7 @@ async fn quotes_unusual_column_and_table_names() {
     let (_folder, node) = open_database(
         "CREATE TABLE \"odd \"\" name;\" (\"a.b\", \"\", \"select\"); INSERT INTO \"odd \"\" name;\" VALUES (1, 2, 3)",
     );
-    insta::assert_snapshot!(node.answer("SELECT * FROM \"odd \"\" name;\"", OutputFormat::Mcp).await.unwrap(), @r#"[{"a.b":1,"column_2":2,"select":3}]"#);
+    insta::assert_snapshot!(node.answer("SELECT * FROM \"odd \"\" name;\"", Format::Mcp).await.unwrap(), @r#"[{"a.b":1,"column_2":2,"select":3}]"#);
     insta::assert_snapshot!(node.columns("odd \" name;").await.unwrap(), @r#"
     a.b any
      any
@@ -262,7 +262,7 @@ proptest! {
         transaction.commit().unwrap();
         let node = folder.open(&["data.db"], Default::default());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let answer = runtime.block_on(node.answer("SELECT a, b FROM t ORDER BY id", OutputFormat::Mcp)).unwrap();
+        let answer = runtime.block_on(node.answer("SELECT a, b FROM t ORDER BY id", Format::Mcp)).unwrap();
         let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
         let expected: Vec<_> = rows.iter().map(|(a, b)| serde_json::json!({"a": json(a), "b": json(b)})).collect();
         prop_assert_eq!(answer, serde_json::Value::Array(expected));

@@ -9,8 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde_json::{Map, Value, json};
-use tidegate_core::ErrorKind;
-use tidegate_query::OutputFormat;
+use tidegate_core::{ErrorKind, Format};
 
 use crate::support::{SqliteFixture, open_database};
 
@@ -78,7 +77,7 @@ fn is_same_answer(theirs: &Value, ours: &Value) -> bool {
 
 /// What is wrong with the answer to `sql`; `Ok(false)` where it is refused.
 async fn compare(node: &SqliteFixture, connection: &Connection, sql: &str) -> Result<bool, String> {
-    let ours = node.answer(sql, OutputFormat::Mcp).await;
+    let ours = node.answer(sql, Format::Mcp).await;
     match (query_sqlite(connection, sql), ours) {
         (Err(error), Err(_)) => Err(format!("{sql}\n  SQLite has no such statement: {error}")),
         (_, Err(error)) if error.kind() == ErrorKind::Internal => Err(format!("{sql}\n  internal: {error}")),

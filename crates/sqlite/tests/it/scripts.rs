@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType};
-use tidegate_query::OutputFormat;
 
 use crate::support::{SqliteFixture, open_database};
+use tidegate_core::Format;
 use tidegate_testkit::sql_logic_test::{self, Failure};
 
 #[derive(Clone)]
@@ -18,7 +18,7 @@ impl AsyncDB for Replay {
     type ColumnType = DefaultColumnType;
 
     async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Failure> {
-        let text = self.0.answer(sql, OutputFormat::Ndjson).await?;
+        let text = self.0.answer(sql, Format::Ndjson).await?;
         let row = |line: &str| {
             let row: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).unwrap();
             let value = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -7,10 +7,8 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use futures::StreamExt;
 use rusqlite::Connection;
-use tidegate_core::{CallLimits, CallOrigin, CallTarget, Caller, Content, Error, Principal, TransportKind};
-use tidegate_query::{
-    AnswerMode, ColumnEntry, Database, Executor, OutputFormat, Plan, QueryRequest, QueryRows, TableStatus,
-};
+use tidegate_core::{CallLimits, CallOrigin, CallTarget, Caller, Content, Error, Format, Principal, TransportKind};
+use tidegate_query::{AnswerMode, ColumnEntry, Database, Executor, Plan, QueryRequest, QueryRows, TableStatus};
 use tidegate_runtime::{
     AnswerMeta, Call, Chunk, Job, Outcome, Registry, Reply, ReplyEvent, Snapshot, SnapshotBuilder, Tool,
     event::EventDispatcher, handler_fn,
@@ -94,32 +92,27 @@ impl SqliteFixture {
 
     /// The values of an answer, a row a line, as CSV.
     pub(crate) async fn rows(&self, sql: &str) -> String {
-        let text = self.answer(sql, OutputFormat::Csv).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let text = self.answer(sql, Format::Csv).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
         let (_, rows) = text.split_once("\r\n").unwrap();
         rows.trim_end().replace("\r\n", "\n")
     }
 
     /// The whole answer in `format`, as a caller gets it.
-    pub(crate) async fn answer(&self, sql: &str, format: OutputFormat) -> Result<String, Error> {
+    pub(crate) async fn answer(&self, sql: &str, format: Format) -> Result<String, Error> {
         self.run_query(Statement::parse(sql, SqlDialect::Sqlite)?, format, None).await
     }
 
     /// As [`SqliteFixture::answer`], as JSON rows, with values for the placeholders.
     pub(crate) async fn answer_with(&self, sql: &str, parameters: Vec<Parameter>) -> Result<String, Error> {
         let statement = Statement::parse(sql, SqlDialect::Sqlite)?.with_parameters(parameters)?;
-        self.run_query(statement, OutputFormat::Mcp, None).await
+        self.run_query(statement, Format::Mcp, None).await
     }
 
     pub(crate) async fn extract(&self, sql: &str, column: &str) -> Result<String, Error> {
-        self.run_query(Statement::parse(sql, SqlDialect::Sqlite)?, OutputFormat::Mcp, Some(column.to_owned())).await
+        self.run_query(Statement::parse(sql, SqlDialect::Sqlite)?, Format::Mcp, Some(column.to_owned())).await
     }
 
-    async fn run_query(
-        &self,
-        statement: Statement,
-        format: OutputFormat,
-        extract: Option<String>,
-    ) -> Result<String, Error> {
+    async fn run_query(&self, statement: Statement, format: Format, extract: Option<String>) -> Result<String, Error> {
         let executor = Executor::new(EventDispatcher::default());
         let database: Arc<dyn Database> = self.database.clone();
         let handler = handler_fn(move |job, reply| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Map, Value};
 use tidegate_client::fetch::Destination;
-use tidegate_core::{AnswerFormat, CallTarget, Caller, Error, schema_types};
+use tidegate_core::{CallTarget, Caller, Error, Format, schema_types};
 use tidegate_runtime::Call as CoreCall;
 
 use crate::command_error::CommandError;
@@ -102,7 +102,7 @@ impl ToolCaller {
         let mut repetitions_left = REPETITIONS_MAX;
         let written = loop {
             let mut call = self.build_call(tool, arguments.clone());
-            call.format = Some(destination.format());
+            call.format = Some(destination.requested_format());
             let reply = self.node.node().registry().call(call)?;
             let written = self.shutdown.run_until_forced(output::write_reply(reply, destination)).await;
             match &written {
@@ -129,7 +129,7 @@ impl ToolCaller {
     /// Calls `tool`, whose answer is one JSON value.
     pub(super) async fn call_json(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, CommandError> {
         let mut call = self.build_call(tool, arguments);
-        call.format = Some(AnswerFormat::Json);
+        call.format = Some(Format::Json);
         let mut reply = self.node.node().registry().call(call)?;
         let (body, _) = reply.collect_body(usize::MAX).await.map_err(CommandError::Query)?;
         let parsed = serde_json::from_slice(&body);

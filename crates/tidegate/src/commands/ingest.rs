@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use tidegate_client::fetch::{FetchOptions, call_tool};
-use tidegate_core::{AnswerFormat, CallTarget, Error};
+use tidegate_core::{CallTarget, Error, Format};
 use tidegate_ingest::delta::StopFlag;
 use tidegate_ingest::{IngestError, TableVerification, verify_folder};
 use tidegate_runtime::Call;
@@ -108,7 +108,7 @@ impl TableFlags {
         let node = NodeSpec::of_writer(options, written)?.open(LimitDefaults::CommandLine).await?;
         let mut call = Call::new(CallTarget::Tool(tool.to_owned()), node.local_caller(None)?);
         call.arguments = arguments;
-        call.format = Some(AnswerFormat::Json);
+        call.format = Some(Format::Json);
         call.cancellation = shutdown.graceful.clone();
         let answered = async {
             let (body, _) = node.node().registry().call(call)?.collect_body(usize::MAX).await?;

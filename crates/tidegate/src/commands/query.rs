@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::{Map, Value};
-use tidegate_query::OutputFormat;
+use tidegate_core::{Format, join_alternatives};
 
 use super::call::ToolCaller;
 use crate::command_error::CommandError;
@@ -25,9 +25,8 @@ pub(crate) struct QueryCommand {
     #[arg(long, value_name = "NAME")]
     database: Option<String>,
 
-    /// mcp, json, table, csv, markdown, ndjson or toon [default: table on a terminal, else csv]
-    #[arg(long, value_name = "FORMAT", value_parser = format)]
-    format: Option<OutputFormat>,
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format, help = format_help())]
+    format: Option<Format>,
 
     /// Print only the unique values of this column
     #[arg(long, value_name = "COLUMN")]
@@ -38,13 +37,18 @@ pub(crate) struct QueryCommand {
     max_rows: LimitValue<u64>,
 }
 
-fn format(name: &str) -> Result<OutputFormat, String> {
-    OutputFormat::parse(name).map_err(|error| error.to_string())
+fn format_help() -> String {
+    let names = join_alternatives(Format::FOR_MODELS.map(|format| format.name().to_owned()).to_vec());
+    format!("{names} [default: table on a terminal, else csv]")
+}
+
+fn parse_format(name: &str) -> Result<Format, String> {
+    Format::parse_for_model(name).map_err(|error| error.to_string())
 }
 
 impl QueryCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
-        let default = if standard_output().is_terminal() { OutputFormat::Table } else { OutputFormat::Csv };
+        let default = if standard_output().is_terminal() { Format::Table } else { Format::Csv };
         let format = self.format.unwrap_or(default);
         let mut arguments = sql_arguments(&self.sql, self.database.as_deref(), self.max_rows);
         arguments.insert("format".to_owned(), format.name().into());

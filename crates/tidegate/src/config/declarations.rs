@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{Access, Acl, ContentRole, Error, IpNetwork, TransportKind, is_scope};
-use tidegate_query::{AnswerMode, Delivery, OutputFormat};
+use tidegate_core::{Access, Acl, ContentRole, Error, Format, IpNetwork, TransportKind, is_scope};
+use tidegate_query::{AnswerMode, Delivery};
 use tidegate_runtime::{CacheHint, PromptArgument, ToolAnnotations};
 use tidegate_sql::{Isolation, Transaction};
 use tidegate_tools::declared::{
@@ -110,7 +110,7 @@ fn build_output(entry: &ToolConfig, path: &str, problems: &mut Problems) -> Fixe
         parsed.map_err(|problem| problems.push(problem)).ok()
     }
     FixedOutput {
-        format: parse(&entry.format, format!("{path}.format"), OutputFormat::parse, problems),
+        format: parse(&entry.format, format!("{path}.format"), Format::parse_for_model, problems),
         extract: entry.extract.clone(),
         mode: parse(&entry.mode, format!("{path}.mode"), AnswerMode::parse, problems),
         delivery: parse(&entry.delivery, format!("{path}.delivery"), Delivery::parse, problems),
@@ -132,7 +132,7 @@ pub(super) fn build_resource(entry: &ResourceConfig, path: &str, folder: &Path) 
     let access = parse_access(&entry.access, &entry.scopes, &entry.from, path, &mut problems);
     let source = match (&entry.sql, &entry.file) {
         (Some(sql), None) => {
-            let format = entry.format.as_deref().map_or(Ok(OutputFormat::Mcp), OutputFormat::parse);
+            let format = entry.format.as_deref().map_or(Ok(Format::Mcp), Format::parse_for_model);
             let format = format.map_err(|error| ConfigProblem::new(format!("{path}.format"), error.to_string()));
             let (database, sql) = (entry.database.clone(), sql.clone());
             format.map(|format| ResourceSource::Sql { database, sql, inputs, format })

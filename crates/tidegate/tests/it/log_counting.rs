@@ -19,7 +19,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate::core::AnswerFormat;
+use tidegate::core::Format;
 use tidegate::engines::{Engine, EngineOptions, FileDatabase, FileLimits};
 use tidegate::query::RowEncoder;
 
@@ -80,7 +80,7 @@ fn write(folder: &Path, type_of_time: &str, rows: &[LogRow]) {
         ("flag", Arc::new(rows.iter().map(|row| row.flag).collect::<BooleanArray>()), true),
     ];
     let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
-    let mut encoder = RowEncoder::new(AnswerFormat::Parquet, batch.schema_ref()).unwrap();
+    let mut encoder = RowEncoder::new(Format::Parquet, batch.schema_ref()).unwrap();
     let mut file = encoder.write(&batch).unwrap().to_vec();
     file.extend(encoder.finish(false).unwrap());
     std::fs::write(folder.join("other.csv"), "a\n1\n").unwrap();

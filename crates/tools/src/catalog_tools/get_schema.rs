@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{AnswerFormat, Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, Format};
 use tidegate_query::{ColumnEntry, TableStorage};
 use tidegate_runtime::{AdapterDetail, AnswerMeta, Job, ReplySender, Tool};
 
@@ -87,7 +87,7 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     }
     let mut metadata = node.executor.answer_rows(answer.into_rows()?, output_options, &job, &reply).await?;
     // Other nodes show the size of a part of a table.
-    if let (Some(AnswerFormat::Arrow), [name], false) = (job.format(), &names[..], is_list) {
+    if let (Some(Format::Arrow), [name], false) = (job.format(), &names[..], is_list) {
         let TableStorage { bytes, indexed_columns } = database.table_storage(name, job.principal()).await?;
         metadata.adapter = Some(Box::new(AdapterDetail::Table { bytes, indexed_columns }));
     }

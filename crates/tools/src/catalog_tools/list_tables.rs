@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{AnswerFormat, Content, Error, Principal};
+use tidegate_core::{Content, Error, Format, Principal};
 use tidegate_query::{DatabaseKind, QueryRows, TableEntry, TableStatus};
 use tidegate_runtime::{AdapterDetail, AnswerMeta, Job, ReplySender, Tool};
 use tokio::time::Instant;
@@ -71,7 +71,7 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     };
     let mut metadata = node.executor.answer_rows(rows, output_options, &job, &reply).await?;
     // Other nodes need to know the dialect of the statements that they send.
-    if let (Some(AnswerFormat::Arrow), [only]) = (job.format(), &found[..]) {
+    if let (Some(Format::Arrow), [only]) = (job.format(), &found[..]) {
         let (name, dialect) = (only.database.name().to_owned(), only.database.dialect().key());
         metadata.adapter = Some(Box::new(AdapterDetail::Database { name, dialect }));
     }

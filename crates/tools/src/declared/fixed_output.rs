@@ -2,8 +2,8 @@
 
 use arrow::datatypes::SchemaRef;
 use serde_json::{Map, Value};
-use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{AnswerMode, Delivery, OutputFormat, check_extract};
+use tidegate_core::{Error, ErrorKind, Format};
+use tidegate_query::{AnswerMode, Delivery, check_extract};
 
 use super::DeclarationProblem;
 use crate::arguments::{OutputArguments, PagingArguments};
@@ -12,7 +12,7 @@ use crate::arguments::{OutputArguments, PagingArguments};
 #[derive(Debug, Clone, Default)]
 pub struct FixedOutput {
     /// The format of the answer.
-    pub format: Option<OutputFormat>,
+    pub format: Option<Format>,
     /// The column whose distinct values are returned instead of rows.
     pub extract: Option<String>,
     /// When rows are sent.

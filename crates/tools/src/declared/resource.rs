@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{Access, CallLimits, Error, ErrorKind, UriTemplate};
-use tidegate_query::{AnswerMode, OutputFormat, OverflowPolicy, QueryRequest};
+use tidegate_core::{Access, CallLimits, Error, ErrorKind, Format, UriTemplate};
+use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest};
 use tidegate_runtime::{AnswerMeta, CacheHint, Handler, Job, ReplySender, Resource, ResourceTemplate, ResourceWatcher};
 
 use super::declared_query::DeclaredQuery;
@@ -50,7 +50,7 @@ pub enum ResourceSource {
         /// The types of the variables; text by default.
         inputs: Vec<DeclaredInput>,
         /// The output format.
-        format: OutputFormat,
+        format: Format,
     },
     /// A file in a folder.
     File {
@@ -162,11 +162,9 @@ fn is_scheme(scheme: &str) -> bool {
 fn infer_mime_type(source: &ResourceSource) -> Option<&'static str> {
     match source {
         ResourceSource::Sql { format, .. } => Some(match format {
-            OutputFormat::Mcp | OutputFormat::Json => "application/json",
-            OutputFormat::Csv => "text/csv",
-            OutputFormat::Markdown => "text/markdown",
-            OutputFormat::Ndjson => "application/x-ndjson",
-            OutputFormat::Table | OutputFormat::Toon => "text/plain",
+            // Clients display this type; few know the one of TOON.
+            Format::Toon => Format::Table.media_type(),
+            format => format.media_type(),
         }),
         ResourceSource::File { path, .. } => {
             let name = path.fill(|_| String::new());
@@ -179,7 +177,7 @@ struct SqlResourceHandler {
     node: Arc<ToolContext>,
     query: DeclaredQuery,
     variables: TypedUriVariables,
-    format: OutputFormat,
+    format: Format,
 }
 
 #[async_trait]

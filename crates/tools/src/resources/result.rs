@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
 use tidegate_core::{
-    AnswerFormat, Budget, CallLimits, Caller, Content, Error, ErrorKind, ResourceBody, ResourceContents,
-    TemplateVariables, TransportKind,
+    Budget, CallLimits, Caller, Content, Error, ErrorKind, Format, ResourceBody, ResourceContents, TemplateVariables,
+    TransportKind,
 };
 use tidegate_query::{OutputOptions, QueryRows, RowEncoder, result_manifest};
 use tidegate_results::{END_OF_STREAM, ResultEnd, ResultStore, StoredResult};
@@ -50,7 +50,7 @@ pub(crate) fn templates(node: &Arc<ToolContext>) -> Vec<ResourceTemplate> {
     let watcher: Option<Arc<dyn ResourceWatcher>> = Some(Arc::new(ResultWatcher(node.clone())));
     vec![
         ResourceTemplate { mime_type: Some(JSON.to_owned()), watcher, ..manifest },
-        ResourceTemplate { mime_type: Some(AnswerFormat::Arrow.media_type().to_owned()), ..block },
+        ResourceTemplate { mime_type: Some(Format::Arrow.media_type().to_owned()), ..block },
         data,
     ]
 }
@@ -109,7 +109,7 @@ async fn read_block(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -
     if result.file().is_some() {
         stored_file::check_block_format(format)?;
     }
-    if format == AnswerFormat::Arrow {
+    if format == Format::Arrow {
         let bytes = Some(block.bytes().len() as u64);
         reply.begin_body(body_head(format.media_type(), Some(BodyVersion { tag: hash, bytes }))).await?;
         send_chunks(block.bytes().clone(), &reply).await?;
@@ -138,7 +138,7 @@ async fn send_embedded_block(job: &Job, reply: &ReplySender, bytes: &Bytes) -> R
     }
     let contents = ResourceContents {
         uri: job.target().name().to_owned(),
-        mime_type: Some(AnswerFormat::Arrow.media_type().to_owned()),
+        mime_type: Some(Format::Arrow.media_type().to_owned()),
         body: ResourceBody::Blob(bytes.clone()),
     };
     // The schema of the block names missing nodes.
@@ -159,9 +159,7 @@ async fn read_data(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) ->
             stored_file::send_raw_file(&result, file, &job, &reply).await
         }
         (None, None) => send_first_rows(&node, &result, &job, &reply).await,
-        (Some(AnswerFormat::Arrow), _) | (Some(_), Some(_)) => {
-            send_arrow_stream(&result, takes_part, &job, &reply).await
-        }
+        (Some(Format::Arrow), _) | (Some(_), Some(_)) => send_arrow_stream(&result, takes_part, &job, &reply).await,
         (Some(format), None) => send_rendered_rows(&result, format, takes_part, &job, &reply).await,
     }?;
     let rows = result.file().is_none().then(|| result.progress().rows());
@@ -216,7 +214,7 @@ async fn send_arrow_stream(
             let version =
                 || BodyVersion { tag: progress.entity_tag(), bytes: Some(block.stream_bytes(&progress.blocks)) };
             let body_version = (progress.end == Some(ResultEnd::Complete)).then(version);
-            reply.begin_body(body_head(AnswerFormat::Arrow.media_type(), body_version)).await?;
+            reply.begin_body(body_head(Format::Arrow.media_type(), body_version)).await?;
             send_chunks(block.schema_message(), reply).await?;
         }
         send_chunks(block.batch_messages(), reply).await?;
@@ -230,7 +228,7 @@ async fn send_arrow_stream(
 
 async fn send_rendered_rows(
     result: &Arc<StoredResult>,
-    format: AnswerFormat,
+    format: Format,
     takes_part: bool,
     job: &Job,
     reply: &ReplySender,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use serde_json::Value;
-use tidegate_core::{AnswerFormat, Budget, Content, Error, ErrorKind};
+use tidegate_core::{Budget, Content, Error, ErrorKind, Format};
 use tidegate_results::{FileDescription, ResultEnd, StoredResult};
 use tidegate_runtime::{BodyFile, BodyMetadata, BodyVersion, Job, ReplySender};
 
@@ -15,13 +15,14 @@ const OCTET_STREAM: &str = "application/octet-stream";
 
 /// Whether the URI requests the bytes of the file rather than the rows of its blocks: it has no `format`.
 pub(super) fn requests_raw_file(job: &Job) -> Result<bool, Error> {
-    let named = job.arguments().get("format").and_then(Value::as_str).and_then(AnswerFormat::parse);
+    let named =
+        job.arguments().get("format").and_then(Value::as_str).and_then(|name| Format::parse(name, &Format::FOR_REST));
     named.map_or(Ok(true), |format| check_block_format(format).map(|()| false))
 }
 
 /// Accepts only the stored format: a file has no rows to convert.
-pub(super) fn check_block_format(format: AnswerFormat) -> Result<(), Error> {
-    if format == AnswerFormat::Arrow {
+pub(super) fn check_block_format(format: Format) -> Result<(), Error> {
+    if format == Format::Arrow {
         return Ok(());
     }
     let message = format!("the stored result is a file, which cannot be read as {}", format.name());

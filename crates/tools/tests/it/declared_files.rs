@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_core::{
-    Access, AnswerFormat, AuthMethod, Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, ErrorKind,
-    Grants, Principal, TransportKind,
+    Access, AuthMethod, Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, ErrorKind, Format, Grants,
+    Principal, TransportKind,
 };
 use tidegate_query::{Databases, Executor};
 use tidegate_results::{ResultStore, StoreLimits};
@@ -85,7 +85,7 @@ impl FileFixture {
     async fn read_as(
         &self,
         uri: &str,
-        format: Option<AnswerFormat>,
+        format: Option<Format>,
         arguments: Value,
         caller: Option<Caller>,
     ) -> CollectedReply {
@@ -102,7 +102,7 @@ impl FileFixture {
 
     /// The file of a result, as it is downloaded.
     async fn data(&self, uri: &str) -> CollectedReply {
-        self.read_as(&format!("{uri}/data"), Some(AnswerFormat::Arrow), Value::Null, None).await
+        self.read_as(&format!("{uri}/data"), Some(Format::Arrow), Value::Null, None).await
     }
 
     async fn manifest(&self, uri: &str) -> Value {
@@ -220,20 +220,20 @@ async fn large_binary_file_is_described_and_stored() {
     let message = answered.texts.concat().replace(&uri, "URI");
     insta::assert_snapshot!(message, @"photo.png (image/png) has 20971520 bytes and is not text; its content is not shown. All of it is stored at URI.");
     assert!(scene.data(&uri).await.bytes == bytes, "byte for byte");
-    let named = |format: AnswerFormat| json!({ "format": format.name() });
+    let named = |format: Format| json!({ "format": format.name() });
     let data = format!("{uri}/data");
-    let refused = scene.read_as(&data, Some(AnswerFormat::Csv), named(AnswerFormat::Csv), None).await;
+    let refused = scene.read_as(&data, Some(Format::Csv), named(Format::Csv), None).await;
     insta::assert_snapshot!(refused.error().to_string(), @"
     the stored result is a file, which cannot be read as csv
     /results/{id}/data without a format returns the file; format=arrow returns its blocks.
     ");
-    let arrow = scene.read_as(&data, Some(AnswerFormat::Arrow), named(AnswerFormat::Arrow), None).await;
+    let arrow = scene.read_as(&data, Some(Format::Arrow), named(Format::Arrow), None).await;
     let media_type = arrow.head.unwrap().media_type;
-    assert_eq!(media_type, AnswerFormat::Arrow.media_type());
+    assert_eq!(media_type, Format::Arrow.media_type());
     let rows = arrow::ipc::reader::StreamReader::try_new(arrow.bytes.as_slice(), None).unwrap();
     assert_eq!(rows.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 320);
     let block = format!("{uri}/blocks/0");
-    let refused = scene.read_as(&block, Some(AnswerFormat::Json), Value::Null, None).await;
+    let refused = scene.read_as(&block, Some(Format::Json), Value::Null, None).await;
     assert_eq!(refused.error().kind(), ErrorKind::InvalidArguments);
 }
 
@@ -245,7 +245,7 @@ async fn stored_file_is_private_to_its_caller() {
     let origin = CallOrigin { transport: TransportKind::Rest, peer: None };
     let bea = || Caller::new(Arc::new(Principal::new("bea", AuthMethod::Key, Arc::new(Grants::everything()))), origin);
     for uri in [uri.clone(), format!("{uri}/data"), format!("{uri}/blocks/0")] {
-        let refused = scene.read_as(&uri, Some(AnswerFormat::Arrow), Value::Null, Some(bea())).await;
+        let refused = scene.read_as(&uri, Some(Format::Arrow), Value::Null, Some(bea())).await;
         assert_eq!(refused.error().kind(), ErrorKind::NotFound);
     }
     let own = scene.read_as("files://big.txt", None, Value::Null, Some(bea())).await.result();

@@ -4,8 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{Access, CallLimits, CallTarget};
-use tidegate_query::OutputFormat;
+use tidegate_core::{Access, CallLimits, CallTarget, Format};
 use tidegate_runtime::{Registry, SnapshotBuilder, event::EventDispatcher};
 use tidegate_tools::declared::{
     DeclaredInput, DeclaredResource, InputKind, PreparedResource, ResourceSource, ScalarType, TextTemplate,
@@ -56,7 +55,7 @@ async fn uri_variables_are_validated() {
             input("ids", InputKind::List(ScalarType::Integer), json!({})),
             input("day", InputKind::Scalar(ScalarType::Date), json!({})),
         ],
-        format: OutputFormat::Json,
+        format: Format::Json,
     };
     let registry = registry("orders://{who}/{ids}/{day}", source).await;
     let sound = read(&registry, "orders://Ann/1,2/2013-01-31").await;

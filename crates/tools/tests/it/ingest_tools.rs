@@ -23,7 +23,7 @@ use bytes::Bytes;
 use futures::{Stream, stream};
 use serde_json::{Map, Value, json};
 use tidegate_core::{
-    AllowedNames, AnswerFormat, AuthMethod, CallOrigin, CallTarget, Caller, Error, Grants, Principal, TransportKind,
+    AllowedNames, AuthMethod, CallOrigin, CallTarget, Caller, Error, Format, Grants, Principal, TransportKind,
 };
 use tidegate_query::IngestTarget;
 use tidegate_runtime::{
@@ -77,7 +77,7 @@ fn rest_call_of(
     let mut call = Call::new(CallTarget::Tool(tool.to_owned()), over_rest(principal.clone()));
     call.arguments = json!({"database": "plant", "table": "sensors"}).as_object().unwrap().clone();
     call.arguments.extend(arguments.as_object().cloned().unwrap_or_default());
-    call.format = Some(AnswerFormat::Json);
+    call.format = Some(Format::Json);
     call.request_body = Some(RequestBody::new(media_type, coding.map(str::to_owned), BODY_BYTES_MAX, pieces));
     call
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampNanosecondArray};
 use serde_json::{Value, json};
-use tidegate_core::{AllowedNames, AnswerFormat, CallTarget, Content, MissingNode, MissingNodes};
+use tidegate_core::{AllowedNames, CallTarget, Content, Format, MissingNode, MissingNodes};
 use tidegate_runtime::{
     AnswerMeta, Call, Chunk, Outcome, Registry, ReplyEvent, SnapshotBuilder, event::EventDispatcher,
 };
@@ -150,7 +150,7 @@ async fn answers_of_log_and_metric_tools_have_the_nodes_as_members() {
         let received = receive(&registry, tool(name, arguments.clone())).await;
         assert_eq!(received.texts.len(), 1, "{name}: the object says it: {:?}", received.texts);
         let mut rest = tool(name, arguments);
-        rest.format = Some(AnswerFormat::Json);
+        rest.format = Some(Format::Json);
         for json in [received.texts[0].as_bytes(), &receive(&registry, rest).await.body] {
             let json: Value = serde_json::from_slice(json).unwrap();
             assert_eq!((&json["partial"], &json["reason"]), (&json!(true), &json!(NOTE)), "{name}");
@@ -171,7 +171,7 @@ async fn a_trace_may_lack_the_spans_of_a_node() {
     assert_eq!(received.texts.last().map(String::as_str), Some(NOTE));
     assert_eq!(received.structured.unwrap()["missing_nodes"][0]["name"], "oslo");
     let mut rest = tool("get_trace", json!({"trace_id": TRACE}));
-    rest.format = Some(AnswerFormat::Json);
+    rest.format = Some(Format::Json);
     let body: Value = serde_json::from_slice(&receive(&registry, rest).await.body).unwrap();
     assert_eq!(body["partial"], true);
 }

@@ -8,7 +8,7 @@ use arrow::ipc::reader::StreamReader;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate_core::{AnswerFormat, CallTarget, Caller, Error, ErrorKind, MissingNode, MissingNodes, Principal};
+use tidegate_core::{CallTarget, Caller, Error, ErrorKind, Format, MissingNode, MissingNodes, Principal};
 use tidegate_query::{Databases, Executor, result_manifest};
 use tidegate_results::{NewResult, ResultStore, StoreLimits, StoredColumns, StoredResult};
 use tidegate_runtime::{
@@ -74,7 +74,7 @@ impl StoredResultFixture {
         watcher.version_tag(&variables, caller).await.unwrap()
     }
 
-    async fn get(&self, uri: &str, format: AnswerFormat, arguments: Value) -> CollectedBody {
+    async fn get(&self, uri: &str, format: Format, arguments: Value) -> CollectedBody {
         let mut call = crate::fake::call(CallTarget::Resource(uri.to_owned()), arguments);
         call.format = Some(format);
         let mut reply = match self.registry.call(call) {
@@ -136,12 +136,12 @@ async fn data_concatenates_blocks_as_one_arrow_stream() {
     let result = scene.write(many_batches(), None).await;
     assert!(result.progress().blocks.len() > 2);
     let uri = format!("{}/data", result.header().id.uri());
-    let body = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
+    let body = scene.get(&uri, Format::Arrow, json!({})).await;
     let metadata = body.end.unwrap();
     assert_eq!((metadata.rows, metadata.is_truncated), (Some(20_000), Some(false)));
     let body_version = body.head.unwrap().version.unwrap();
     assert_eq!(body_version.bytes, Some(body.bytes.len() as u64));
-    let collected_body = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
+    let collected_body = scene.get(&uri, Format::Arrow, json!({})).await;
     assert_eq!(
         (collected_body.head.unwrap().version.unwrap(), &collected_body.bytes),
         (body_version.clone(), &body.bytes)
@@ -149,7 +149,7 @@ async fn data_concatenates_blocks_as_one_arrow_stream() {
     let expected = (0..20_000).map(|row| (row, (row % 11 != 0).then(|| format!("word {}", row / 3))));
     assert!(read(body.bytes).into_iter().eq(expected));
     // Another format of the same rows has another tag.
-    let csv = scene.get(&uri, AnswerFormat::Csv, json!({})).await;
+    let csv = scene.get(&uri, Format::Csv, json!({})).await;
     assert_eq!(String::from_utf8(csv.bytes).unwrap().lines().count(), 20_001);
     assert_ne!(csv.head.unwrap().version.unwrap().tag, body_version.tag);
 }
@@ -164,7 +164,7 @@ async fn block_matches_manifest() {
     // Backwards, then in the order in which the next block is read ahead.
     for (number, block) in blocks.iter().rev().chain(blocks).enumerate() {
         let uri = format!("{}/blocks/{}", result.header().id.uri(), block["index"]);
-        let body = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
+        let body = scene.get(&uri, Format::Arrow, json!({})).await;
         let body_version = body.head.unwrap().version.unwrap();
         assert_eq!(
             (json!(body_version.tag), json!(body_version.bytes)),
@@ -186,7 +186,7 @@ async fn manifest_blocks_and_rows_name_missing_nodes() {
     scene.job.record_missing_nodes(&MissingNodes { nodes: vec![node], rows_total: None }).unwrap();
     let uri = scene.write(vec![rows(0, 3)], None).await.header().id.uri();
     for path in ["", "/blocks/0", "/data"] {
-        for format in [AnswerFormat::Json, AnswerFormat::Arrow, AnswerFormat::Csv] {
+        for format in [Format::Json, Format::Arrow, Format::Csv] {
             let metadata = scene.get(&format!("{uri}{path}"), format, json!({})).await.end.unwrap();
             assert_eq!(metadata.missing_nodes.unwrap().names(), "oslo", "{path} {format:?}");
         }
@@ -206,7 +206,7 @@ async fn download_follows_a_running_result() {
     let scene = StoredResultFixture::new().await;
     for (failure, format) in [None, Some("the database went away")]
         .into_iter()
-        .flat_map(|failure| [AnswerFormat::Arrow, AnswerFormat::Ndjson].map(|format| (failure, format)))
+        .flat_map(|failure| [Format::Arrow, Format::Ndjson].map(|format| (failure, format)))
     {
         let new_result = NewResult { job: &scene.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
         let writer = scene.store.begin(new_result, StoredColumns::unchanged(rows(0, 1).schema())).await.unwrap();
@@ -222,7 +222,7 @@ async fn download_follows_a_running_result() {
         assert_eq!(body.end.is_ok(), failure.is_none());
         assert!(body.head.unwrap().version.is_none(), "the end of a growing result is unknown");
         match format {
-            AnswerFormat::Arrow => {
+            Format::Arrow => {
                 let is_ended = body.bytes.ends_with(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
                 assert_eq!(is_ended, failure.is_none());
                 assert!(!is_ended || read(body.bytes).len() == 20_000);
@@ -238,7 +238,7 @@ async fn incomplete_result_needs_partial_argument() {
     let result = scene.write(many_batches(), Some("the database went away")).await;
     let uri = format!("{}/data", result.header().id.uri());
     let mut table = String::new();
-    for format in [AnswerFormat::Arrow, AnswerFormat::Csv] {
+    for format in [Format::Arrow, Format::Csv] {
         let refused = scene.get(&uri, format, json!({})).await;
         assert!(refused.head.is_none() && refused.bytes.is_empty());
         let error = refused.end.unwrap_err();
@@ -247,7 +247,7 @@ async fn incomplete_result_needs_partial_argument() {
         let metadata = part.end.unwrap();
         assert_eq!((metadata.rows, metadata.is_truncated), (Some(20_000), Some(true)));
         assert!(part.head.unwrap().version.is_none());
-        if format == AnswerFormat::Arrow {
+        if format == Format::Arrow {
             assert_eq!(read(part.bytes).len(), 20_000);
         }
     }
@@ -255,13 +255,13 @@ async fn incomplete_result_needs_partial_argument() {
     let nothing = scene.write(vec![rows(0, 0)], Some("the database went away")).await;
     for path in ["", "/data", "/blocks/0"] {
         let uri = format!("{}{path}", nothing.header().id.uri());
-        let error = scene.get(&uri, AnswerFormat::Arrow, json!({"partial": true})).await.end.unwrap_err();
+        let error = scene.get(&uri, Format::Arrow, json!({"partial": true})).await.end.unwrap_err();
         let text = error.to_string().replace(&nothing.header().id.to_string(), "ID");
         table.push_str(&format!("nothing{path}: {}: {text}\n", error.kind().name()));
     }
     for path in ["blocks/99", "blocks/007", "blocks/-1", "blocks/x"] {
         let uri = format!("{}/{path}", result.header().id.uri());
-        let error = scene.get(&uri, AnswerFormat::Arrow, json!({})).await.end.unwrap_err();
+        let error = scene.get(&uri, Format::Arrow, json!({})).await.end.unwrap_err();
         let text = error.to_string().replace(&result.header().id.to_string(), "ID");
         table.push_str(&format!("{path}: {}: {text}\n", error.kind().name()));
     }

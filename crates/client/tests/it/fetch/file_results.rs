@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, BinaryArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema};
 use serde_json::json;
 use tidegate_client::fetch::{Destination, FetchError, FetchedFile, ResultAddress, fetch};
-use tidegate_core::AnswerFormat;
+use tidegate_core::Format;
 use uuid::Uuid;
 
 use super::fixture::{DownloadFixture, short_delay_options};
@@ -51,11 +51,7 @@ async fn file_fixture(length: usize) -> DownloadFixture {
     .await
 }
 
-async fn fetch_as(
-    scene: &DownloadFixture,
-    name: &str,
-    format: Option<AnswerFormat>,
-) -> Result<FetchedFile, FetchError> {
+async fn fetch_as(scene: &DownloadFixture, name: &str, format: Option<Format>) -> Result<FetchedFile, FetchError> {
     let destination = Destination::with_optional_format(scene.file(name), format, false)?;
     fetch(&ResultAddress::parse(&scene.url()).unwrap(), &destination, short_delay_options(), &scene.stop).await
 }
@@ -69,10 +65,10 @@ async fn file_is_written_unchanged_for_any_extension() {
         assert_eq!((done.bytes, done.incomplete), (bytes().len() as u64, None));
     }
     // An explicit Arrow format writes its blocks.
-    let done = fetch_as(&scene, "blocks", Some(AnswerFormat::Arrow)).await.unwrap();
+    let done = fetch_as(&scene, "blocks", Some(Format::Arrow)).await.unwrap();
     assert_eq!(done.rows, (BLOCKS * ROWS) as u64);
     assert!(std::fs::read(scene.file("blocks")).unwrap() != bytes());
-    let refused = fetch_as(&scene, "table", Some(AnswerFormat::Csv)).await.unwrap_err();
+    let refused = fetch_as(&scene, "table", Some(Format::Csv)).await.unwrap_err();
     insta::assert_snapshot!(refused, @"the result is a file and cannot be written as csv; leave out --format to write the file itself");
     assert!(!scene.file("table").exists());
 }

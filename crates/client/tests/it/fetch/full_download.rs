@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tidegate_client::fetch::{DownloadEvent, DownloadProgress, FORMATS, FetchOptions};
-use tidegate_core::AnswerFormat;
+use tidegate_client::fetch::{DownloadEvent, DownloadProgress, FetchOptions};
+use tidegate_core::Format;
 use tidegate_query::RowEncoder;
 use tokio::sync::Barrier;
 
@@ -13,7 +13,7 @@ use super::fixture::{DownloadFixture, short_delay_options};
 use super::stored_result::{StoredResultFixture, schema};
 
 /// What the server's own writer makes of the rows.
-fn server_rendering(stored: &StoredResultFixture, format: AnswerFormat) -> Vec<u8> {
+fn server_rendering(stored: &StoredResultFixture, format: Format) -> Vec<u8> {
     let mut writer = RowEncoder::new(format, &schema()).unwrap();
     let mut bytes = Vec::new();
     for batch in &stored.batches {
@@ -38,7 +38,7 @@ fn without_elapsed_time(bytes: &[u8]) -> Vec<u8> {
 #[tokio::test]
 async fn every_format_has_all_rows_in_order() {
     let scene = DownloadFixture::new(7).await;
-    for format in FORMATS {
+    for format in Format::FOR_DOWNLOADS {
         let name = format!("out.{}", format.name());
         let fetched = scene.fetch(&name, short_delay_options()).await.unwrap();
         let bytes = std::fs::read(scene.file(&name)).unwrap();
@@ -48,8 +48,8 @@ async fn every_format_has_all_rows_in_order() {
             "{name}"
         );
         match format {
-            AnswerFormat::Arrow => assert_eq!(scene.read_rows(&name), scene.expected_rows()),
-            AnswerFormat::Json => {
+            Format::Arrow => assert_eq!(scene.read_rows(&name), scene.expected_rows()),
+            Format::Json => {
                 assert_eq!(without_elapsed_time(&bytes), without_elapsed_time(&server_rendering(&scene.stored, format)))
             }
             format => assert!(bytes == server_rendering(&scene.stored, format), "{name}"),

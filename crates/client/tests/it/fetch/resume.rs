@@ -79,7 +79,7 @@ async fn resume_command_includes_explicit_format() {
     })
     .await;
     let address = tidegate_client::fetch::ResultAddress::parse(&format!("{}?link=secret", scene.url())).unwrap();
-    let format = Some(tidegate_core::AnswerFormat::Csv);
+    let format = Some(tidegate_core::Format::Csv);
     let destination = tidegate_client::fetch::Destination::new(scene.file("out.txt"), format, false).unwrap();
     let error = tidegate_client::fetch::fetch(&address, &destination, sequential_options(), &stop).await.unwrap_err();
     let message = scene.with_placeholders(&error.to_string());

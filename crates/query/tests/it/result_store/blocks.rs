@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Field, Int32Type, Schema};
 use arrow::ipc::reader::StreamReader;
 use futures::{StreamExt, TryStreamExt};
 use proptest::prelude::*;
-use tidegate_core::AnswerFormat;
+use tidegate_core::Format;
 use tidegate_query::{RowEncoder, result_manifest};
 use tidegate_results::{ResultEnd, StoreLimits, StoredResult};
 
@@ -136,7 +136,7 @@ fn shapes(rows: usize) -> RecordBatch {
 
 /// The rows of `batches` as they are compared, whatever their batches and the values of their dictionaries.
 fn plain(batches: &[RecordBatch]) -> String {
-    let mut writer = RowEncoder::new(AnswerFormat::Ndjson, &batches[0].schema()).unwrap();
+    let mut writer = RowEncoder::new(Format::Ndjson, &batches[0].schema()).unwrap();
     let mut text: Vec<u8> = batches.iter().flat_map(|batch| writer.write(batch).unwrap().to_vec()).collect();
     text.extend(writer.finish(false).unwrap());
     String::from_utf8(text).unwrap()

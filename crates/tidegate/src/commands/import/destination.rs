@@ -7,7 +7,7 @@ use serde_json::Value;
 use tidegate_client::upload::{
     RowReason, UploadError, UploadOptions, UploadReceipt, UploadRequest, UploadTarget, Uploader,
 };
-use tidegate_core::{AnswerFormat, CallTarget, Caller, Error, ErrorKind};
+use tidegate_core::{CallTarget, Caller, Error, ErrorKind, Format};
 use tidegate_runtime::{Call, RequestBody};
 use tokio_util::sync::CancellationToken;
 
@@ -107,7 +107,7 @@ impl LocalTable {
             let value = if is_flag { Value::Bool(value == "true") } else { value.as_str().into() };
             call.arguments.insert((*name).to_owned(), value);
         }
-        call.format = Some(AnswerFormat::Json);
+        call.format = Some(Format::Json);
         call.cancellation = self.stop.clone();
         let coding = request.coding.map(str::to_owned);
         call.request_body = Some(RequestBody::new(request.media_type, coding, u64::MAX, stream));

@@ -167,7 +167,7 @@ async fn resources_cannot_elicit() {
             database: None,
             sql: "SELECT :year".to_owned(),
             inputs: vec![elicited_input("year", ScalarType::Integer, json!({}), "Which year?")],
-            format: tidegate_query::OutputFormat::Mcp,
+            format: tidegate_core::Format::Mcp,
         },
         access: tidegate_core::Access::default(),
         limits: tidegate_core::CallLimits::default(),

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
-use tidegate_core::{AnswerFormat, CallTarget};
+use tidegate_core::{CallTarget, Format};
 use tidegate_runtime::{Chunk, ReplyEvent};
 
 use super::memory_target::{MemoryTarget, table};
@@ -47,7 +47,7 @@ async fn every_text_format_gives_the_same_rows() {
 }
 
 /// The rows of the table `orders` of a database in memory, in a binary format.
-async fn orders(format: AnswerFormat) -> Bytes {
+async fn orders(format: Format) -> Bytes {
     let mut call = call(CallTarget::Tool("query".to_owned()), json!({"database": "shop", "table": "orders"}));
     call.format = Some(format);
     let registry = node([shop()]);
@@ -63,10 +63,9 @@ async fn orders(format: AnswerFormat) -> Bytes {
 
 #[tokio::test]
 async fn arrow_and_parquet_create_the_same_table_and_append_to_it() {
-    for (format, media_type) in [
-        (AnswerFormat::Arrow, "application/vnd.apache.arrow.stream"),
-        (AnswerFormat::Parquet, "application/vnd.apache.parquet"),
-    ] {
+    for (format, media_type) in
+        [(Format::Arrow, "application/vnd.apache.arrow.stream"), (Format::Parquet, "application/vnd.apache.parquet")]
+    {
         let (body, plant) = (orders(format).await, MemoryTarget::creating("plant"));
         let registry = registry(&[&plant]);
         let call = || rest_call(&device(&["*"]), "append_rows", no_arguments(), media_type, body.clone());

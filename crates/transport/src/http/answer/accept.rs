@@ -3,20 +3,14 @@
 //! [RFC 9110, Accept](https://www.rfc-editor.org/rfc/rfc9110#name-accept)
 
 use axum::http::{HeaderMap, header};
-use tidegate_core::AnswerFormat;
+use tidegate_core::Format;
 
 use super::problem::{ProblemDetails, ProblemType};
-
-const ALIASES: [(&str, AnswerFormat); 3] = [
-    ("application/ndjson", AnswerFormat::Ndjson),
-    ("application/jsonl", AnswerFormat::Ndjson),
-    ("application/x-jsonlines", AnswerFormat::Ndjson),
-];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::http) struct Accept {
     /// The formats, most preferred first.
-    formats: Vec<AnswerFormat>,
+    formats: Vec<Format>,
     /// Media ranges for an image, sound or file that a tool may return.
     files: Vec<(String, String)>,
 }
@@ -32,10 +26,10 @@ impl Accept {
     pub(in crate::http) fn read(
         headers: &HeaderMap,
         format: Option<&str>,
-        offered: &[AnswerFormat],
+        offered: &[Format],
     ) -> Result<Self, ProblemDetails> {
         if let Some(name) = format {
-            let format = AnswerFormat::parse(name).filter(|format| offered.contains(format)).ok_or_else(|| {
+            let format = Format::parse(name, offered).ok_or_else(|| {
                 let names: Vec<&str> = offered.iter().map(|format| format.name()).collect();
                 let detail = format!("unknown format {name:?}; available formats: {}", names.join(", "));
                 ProblemDetails::bad_request(detail).with_choices(names)
@@ -51,15 +45,15 @@ impl Accept {
     pub(in crate::http) fn best_of(
         headers: &HeaderMap,
         format: Option<&str>,
-        offered: &[AnswerFormat],
-    ) -> Result<AnswerFormat, ProblemDetails> {
+        offered: &[Format],
+    ) -> Result<Format, ProblemDetails> {
         let accept = Self::read(headers, format, offered)?;
         accept.formats.first().copied().ok_or_else(|| not_acceptable(offered))
     }
 
-    fn parse_header(text: &str, offered: &[AnswerFormat]) -> Self {
+    fn parse_header(text: &str, offered: &[Format]) -> Self {
         let ranges: Vec<MediaRange> = text.split(',').filter_map(MediaRange::parse).collect();
-        let mut formats: Vec<(u16, u8, AnswerFormat)> = offered
+        let mut formats: Vec<(u16, u8, Format)> = offered
             .iter()
             .filter_map(|&format| {
                 let fitting = ranges.iter().filter_map(|range| Some((range.match_exactness(format)?, range.quality)));
@@ -79,8 +73,8 @@ impl Accept {
         }
     }
 
-    pub(in crate::http) fn best(&self) -> AnswerFormat {
-        self.formats.first().copied().unwrap_or(AnswerFormat::Json)
+    pub(in crate::http) fn best(&self) -> Format {
+        self.formats.first().copied().unwrap_or(Format::Json)
     }
 
     pub(in crate::http) fn accepts_tables(&self) -> bool {
@@ -88,10 +82,8 @@ impl Accept {
     }
 
     /// The best format for an answer that is not a table: JSON or text.
-    pub(in crate::http) fn best_of_blocks(&self) -> Option<AnswerFormat> {
-        let is_fit = |format: &&AnswerFormat| {
-            matches!(format, AnswerFormat::Json | AnswerFormat::Table | AnswerFormat::Markdown)
-        };
+    pub(in crate::http) fn best_of_blocks(&self) -> Option<Format> {
+        let is_fit = |format: &&Format| matches!(format, Format::Json | Format::Table | Format::Markdown);
         self.formats.iter().find(is_fit).copied()
     }
 
@@ -119,10 +111,8 @@ impl MediaRange {
     }
 
     /// How exactly the range names `format`; `None` if it does not match.
-    fn match_exactness(&self, format: AnswerFormat) -> Option<u8> {
-        let name = format!("{}/{}", self.kind, self.subtype);
-        let is_alias = ALIASES.iter().any(|(alias, of)| *alias == name && *of == format);
-        if name == format.media_type() || is_alias {
+    fn match_exactness(&self, format: Format) -> Option<u8> {
+        if format.has_media_type(&format!("{}/{}", self.kind, self.subtype)) {
             return Some(2);
         }
         match (self.kind.as_str(), self.subtype.as_str()) {
@@ -133,7 +123,7 @@ impl MediaRange {
     }
 }
 
-fn not_acceptable(offered: &[AnswerFormat]) -> ProblemDetails {
+fn not_acceptable(offered: &[Format]) -> ProblemDetails {
     let types: Vec<&str> = offered.iter().map(|format| format.media_type()).collect();
     let detail = format!("none of the media types in Accept is available; available types: {}", types.join(", "));
     ProblemDetails::new(ProblemType::NotAcceptable, detail).with_choices(types)
@@ -170,7 +160,7 @@ mod tests {
             "text/csv;q=0",
             "nonsense",
         ] {
-            let accept = Accept::parse_header(output, &AnswerFormat::ALL);
+            let accept = Accept::parse_header(output, &Format::FOR_REST);
             let names: Vec<&str> = accept.formats.iter().map(|format| format.name()).collect();
             table.push_str(&format!("{output:50} {} {:?}\n", names.join(" "), accept.files));
         }

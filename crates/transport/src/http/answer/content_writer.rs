@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tidegate_core::{AnswerFormat, Content, Error, ResourceBody};
+use tidegate_core::{Content, Error, Format, ResourceBody};
 use tidegate_mcp::ContentBlocks;
 use tidegate_runtime::{AnswerMeta, Chunk};
 
@@ -21,13 +21,12 @@ pub(in crate::http) struct TextContentWriter {
 }
 
 impl ContentWriter {
-    pub(in crate::http) fn for_format(format: AnswerFormat) -> (&'static str, Self) {
+    pub(in crate::http) fn for_format(format: Format) -> (&'static str, Self) {
         match format {
-            AnswerFormat::Table => ("text/plain; charset=utf-8", Self::Text(TextContentWriter::default())),
-            AnswerFormat::Markdown => ("text/markdown; charset=utf-8", Self::Text(TextContentWriter::default())),
+            Format::Table | Format::Markdown => (format.content_type(false), Self::Text(TextContentWriter::default())),
             _ => {
                 let blocks = ContentBlocks::new("{\"content\":[".to_owned());
-                (AnswerFormat::Json.media_type(), Self::Json { blocks, structured: None })
+                (Format::Json.media_type(), Self::Json { blocks, structured: None })
             }
         }
     }

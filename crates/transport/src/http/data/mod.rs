@@ -14,7 +14,7 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
-use tidegate_core::{AnswerFormat, CallTarget, Caller, Error, ErrorKind, TransportKind};
+use tidegate_core::{CallTarget, Caller, Error, ErrorKind, Format, TransportKind};
 use tidegate_runtime::event::Event;
 use tidegate_runtime::{Call, RequestBodyTypes, TransportGroup};
 
@@ -70,7 +70,7 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: &StreamedBody
     let validity = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
     let mut call = Call::new(CallTarget::Tool(tool.to_owned()), caller);
     call.arguments = data_request.arguments.clone();
-    call.format = Some(AnswerFormat::Json);
+    call.format = Some(Format::Json);
     apply_trace_headers(&mut call, &parts.headers);
     if let Some((media_type, coding)) = &data_request.body {
         let options = http_state.reloadable_options();

@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
-use tidegate_core::{AnswerFormat, Budget, Content, ResourceBody};
+use tidegate_core::{Budget, Content, Format, ResourceBody};
 use tidegate_runtime::{BodyMetadata, CacheHint, Chunk, Job, Outcome, Reply, ReplyEvent};
 
 use super::super::answer::{
@@ -38,10 +38,10 @@ pub(super) async fn answer(
         ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
         ReplyEvent::Chunk(Chunk::Body(head)) if accept.accepts_tables() => (head, None, None),
         ReplyEvent::Chunk(Chunk::Body(_)) => {
-            return Err(not_acceptable("the answer is a table", AnswerFormat::ALL.as_slice()));
+            return Err(not_acceptable("the answer is a table", Format::FOR_REST.as_slice()));
         }
         first => {
-            let formats = [AnswerFormat::Json, AnswerFormat::Table];
+            let formats = [Format::Json, Format::Table];
             let format =
                 accept.best_of_blocks().ok_or_else(|| not_acceptable("the answer is not a table", &formats))?;
             let (media_type, blocks) = ContentWriter::for_format(format);
@@ -70,7 +70,7 @@ fn add_cache_headers(headers: &mut HeaderMap, job: &Job, cache: Option<CacheHint
     headers.insert(header::VARY, HeaderValue::from_static("accept, authorization"));
 }
 
-fn not_acceptable(subject: &str, formats: &[AnswerFormat]) -> ProblemDetails {
+fn not_acceptable(subject: &str, formats: &[Format]) -> ProblemDetails {
     let types: Vec<&str> = formats.iter().map(|format| format.media_type()).collect();
     let detail = format!("{subject}; available types: {}", types.join(", "));
     ProblemDetails::new(ProblemType::NotAcceptable, detail).with_choices(types)
@@ -103,7 +103,7 @@ async fn file_response(
             // They contain the same as the file, for clients that read structured data.
             ReplyEvent::Chunk(Chunk::Structured(_) | Chunk::EndOfText) => {}
             ReplyEvent::Chunk(_) => {
-                return Err(not_acceptable("the answer has several parts", &[AnswerFormat::Json]));
+                return Err(not_acceptable("the answer has several parts", &[Format::Json]));
             }
         }
     }

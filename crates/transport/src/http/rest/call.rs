@@ -8,7 +8,7 @@ use axum::http::Method;
 use axum::http::request::Parts;
 use axum::response::Response;
 use serde_json::{Map, Value};
-use tidegate_core::{AnswerFormat, CallTarget, Caller};
+use tidegate_core::{CallTarget, Caller, Format};
 use tidegate_runtime::Call;
 
 use super::super::answer::{Accept, ProblemDetails, ProblemType, QueryParameter, apply_trace_headers, parse_query};
@@ -111,7 +111,7 @@ fn parse_head(
     parts: &Parts,
 ) -> Result<(Accept, Map<String, Value>, BodyKind), ProblemDetails> {
     let (mut arguments, format) = parse_query(&parts.uri, tool_request.parameters)?;
-    let accept = Accept::read(&parts.headers, format.as_deref(), &AnswerFormat::ALL)?;
+    let accept = Accept::read(&parts.headers, format.as_deref(), &Format::FOR_REST)?;
     arguments.extend(tool_request.arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
     let payload = match is_read_method(&parts.method) {
         true => BodyKind::Nothing,

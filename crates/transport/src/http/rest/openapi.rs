@@ -8,7 +8,7 @@ mod schema;
 
 use axum::http::Method;
 use serde_json::{Map, Value, json};
-use tidegate_core::{AnswerFormat, Caller};
+use tidegate_core::{Caller, Format};
 use tidegate_runtime::{Snapshot, Tool};
 
 use super::super::state::HttpState;
@@ -181,7 +181,7 @@ fn path_parameters(path: &str) -> Vec<Value> {
 fn query_parameter(parameter: &QueryParameter) -> Value {
     let schema = match parameter.kind {
         ParameterKind::Text if parameter.name == FORMAT.name => {
-            json!({"enum": AnswerFormat::ALL.map(AnswerFormat::name)})
+            json!({"enum": Format::FOR_REST.map(Format::name)})
         }
         ParameterKind::Text => json!({"type": "string"}),
         ParameterKind::Flag => json!({"type": "boolean"}),

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::Response;
 use headers::{ETag, HeaderMapExt};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tidegate_core::{AnswerFormat, Budget};
+use tidegate_core::{Budget, Format};
 use tidegate_runtime::{BodyMetadata, Chunk, Job, Outcome, Reply, ReplyEvent};
 
 use super::super::answer::{
@@ -18,7 +18,7 @@ use super::super::answer::{
 use super::coding::ContentCoding;
 use super::conditions::{ConditionOutcome, evaluate_conditions};
 use super::range::ByteRange;
-use super::request::{ResultRequest, file_extension};
+use super::request::ResultRequest;
 use super::route::ResultRoute;
 use crate::revalidation::CallerRevalidator;
 
@@ -50,7 +50,7 @@ pub(super) async fn answer(
         ReplyEvent::Chunk(Chunk::Body(head)) => (head, None),
         // A manifest is text.
         first => {
-            let media_type = AnswerFormat::Json.media_type();
+            let media_type = Format::Json.media_type();
             (BodyMetadata::new(media_type, Budget::default()), Some(first))
         }
     };
@@ -74,9 +74,9 @@ impl Representation {
         let is_ranged = bytes.is_some() && parts.method == Method::GET && parts.headers.contains_key(header::RANGE);
         // A file is sent unchanged: its length and its tag describe the original bytes.
         let is_file = head.file.is_some();
-        let coding = Some(result_request.format)
-            .filter(|format| ContentCoding::is_useful_for(*format) && !is_ranged && !is_file);
-        let coding = coding.and_then(|_| ContentCoding::negotiate(&parts.headers));
+        // Binary formats are compressed internally.
+        let may_be_coded = !result_request.format.is_binary() && !is_ranged && !is_file;
+        let coding = if may_be_coded { ContentCoding::negotiate(&parts.headers) } else { None };
         let tag = head.version.as_ref().and_then(|body_version| entity_tag(&body_version.tag, coding.is_some()));
         Self { tag, bytes: bytes.filter(|_| coding.is_none()), coding, head, job }
     }
@@ -129,7 +129,7 @@ impl Representation {
             Some(file) => Some(content_disposition(&file.name)),
             None => route
                 .file_stem()
-                .map(|stem| content_disposition(&format!("{stem}.{}", file_extension(result_request.format)))),
+                .map(|stem| content_disposition(&format!("{stem}.{}", result_request.format.extension()))),
         };
         // ASCII without control characters.
         let disposition = disposition.and_then(|it| HeaderValue::from_str(&it).ok());

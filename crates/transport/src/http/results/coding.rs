@@ -13,7 +13,6 @@ use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use tidegate_core::AnswerFormat;
 use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::super::answer::parse_quality;
@@ -29,11 +28,6 @@ pub(super) enum ContentCoding {
 impl ContentCoding {
     /// In the order of preference at equal weight: zstd is smaller and needs less work.
     const ALL: [Self; 2] = [Self::Zstd, Self::Gzip];
-
-    /// Whether a body in this format benefits from a coding: Arrow and Parquet are compressed internally.
-    pub(super) fn is_useful_for(format: AnswerFormat) -> bool {
-        matches!(format, AnswerFormat::Json | AnswerFormat::Ndjson | AnswerFormat::Csv)
-    }
 
     /// The coding that a client prefers; `None` if it prefers the identity coding.
     pub(super) fn negotiate(headers: &HeaderMap) -> Option<Self> {

@@ -2,7 +2,7 @@
 
 use axum::http::request::Parts;
 use serde_json::{Map, Value};
-use tidegate_core::AnswerFormat;
+use tidegate_core::Format;
 
 use super::super::answer::{Accept, FORMAT, ParameterKind, ProblemDetails, QueryParameter, parse_query};
 use super::link::LINK;
@@ -13,7 +13,7 @@ pub(in super::super) const PARTIAL: QueryParameter =
 
 #[derive(Debug)]
 pub(super) struct ResultRequest {
-    pub(super) format: AnswerFormat,
+    pub(super) format: Format,
     pub(super) arguments: Map<String, Value>,
     /// Why no row format is acceptable. The result may still be a file, which needs no row format.
     pub(super) format_problem: Option<ProblemDetails>,
@@ -37,29 +37,18 @@ impl ResultRequest {
                 arguments.extend(requested.map(|format| (FORMAT.name.to_owned(), format.into())));
                 (accepted, None)
             }
-            Err(problem) if may_be_file => (AnswerFormat::Arrow, Some(problem)),
+            Err(problem) if may_be_file => (Format::Arrow, Some(problem)),
             Err(problem) => return Err(problem),
         };
         Ok(Self { format, arguments, format_problem: refused, has_link })
     }
 }
 
-/// The formats of a view, the stored one first. Tables for people are not offered as downloads.
-pub(in super::super) fn offered_formats(view: &ResultView) -> Vec<AnswerFormat> {
+/// The formats of a view, the stored one first.
+pub(in super::super) fn offered_formats(view: &ResultView) -> Vec<Format> {
     if *view == ResultView::Manifest {
-        return vec![AnswerFormat::Json];
+        return vec![Format::Json];
     }
-    let is_other =
-        |format: &AnswerFormat| !matches!(format, AnswerFormat::Arrow | AnswerFormat::Table | AnswerFormat::Markdown);
-    std::iter::once(AnswerFormat::Arrow).chain(AnswerFormat::ALL.into_iter().filter(is_other)).collect()
-}
-
-pub(super) fn file_extension(format: AnswerFormat) -> &'static str {
-    match format {
-        // The registered extension of streams; `.arrow` is for files, which have an index at the end.
-        AnswerFormat::Arrow => "arrows",
-        AnswerFormat::Table => "txt",
-        AnswerFormat::Markdown => "md",
-        named => named.name(),
-    }
+    let is_other = |format: &Format| *format != Format::Arrow && Format::FOR_DOWNLOADS.contains(format);
+    std::iter::once(Format::Arrow).chain(Format::FOR_REST.into_iter().filter(is_other)).collect()
 }

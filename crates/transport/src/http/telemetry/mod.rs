@@ -19,7 +19,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use serde_json::Value;
-use tidegate_core::{AnswerFormat, CallTarget, Error, ErrorKind, TransportKind};
+use tidegate_core::{CallTarget, Error, ErrorKind, Format, TransportKind};
 use tidegate_runtime::{Call, RequestBodyTypes, TransportGroup};
 
 use self::route::TelemetryRoute;
@@ -85,7 +85,7 @@ async fn respond(
     let validity = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
     let mut call = Call::new(CallTarget::Tool(route.tool().to_owned()), caller);
     call.arguments = route.arguments();
-    call.format = Some(AnswerFormat::Json);
+    call.format = Some(Format::Json);
     apply_trace_headers(&mut call, &parts.headers);
     if parts.method == Method::POST
         && let Some(types) = types

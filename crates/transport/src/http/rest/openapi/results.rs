@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use serde_json::{Map, Value, json};
-use tidegate_core::{AnswerFormat, Caller};
+use tidegate_core::{Caller, Format};
 use tidegate_runtime::Snapshot;
 use uuid::Uuid;
 
@@ -99,7 +99,7 @@ fn parameters(view: &ResultView) -> Vec<Value> {
     if *view == ResultView::Data {
         parameters.push(in_query(&PARTIAL, &json!({"type": "boolean"})));
     }
-    let formats: Vec<&str> = offered_formats(view).into_iter().map(AnswerFormat::name).collect();
+    let formats: Vec<&str> = offered_formats(view).into_iter().map(Format::name).collect();
     parameters.push(in_query(&FORMAT, &json!({ "enum": formats })));
     let mut headers = vec![
         ("If-None-Match", "Entity tags that the client has; 304 if one of them is current"),
@@ -135,8 +135,8 @@ fn view_response(view: &ResultView, description: &str) -> Value {
     for format in offered_formats(view) {
         let schema = match (view, format) {
             (ResultView::Manifest, _) => json!({"$ref": "#/components/schemas/StoredResult"}),
-            (_, AnswerFormat::Json) => json!({"$ref": "#/components/schemas/Table"}),
-            (_, AnswerFormat::Arrow | AnswerFormat::Parquet) => json!({}),
+            (_, Format::Json) => json!({"$ref": "#/components/schemas/Table"}),
+            _ if format.is_binary() => json!({}),
             _ => json!({"type": "string"}),
         };
         response["content"][format.media_type()] = json!({ "schema": schema });

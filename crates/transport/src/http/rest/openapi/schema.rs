@@ -1,7 +1,7 @@
 //! The schemas of an OpenAPI document: the arguments and answers of tools, and problems.
 
 use serde_json::{Map, Value, json};
-use tidegate_core::AnswerFormat;
+use tidegate_core::Format;
 use tidegate_runtime::Tool;
 
 use crate::http::answer::{ProblemType, TYPE_PREFIX};
@@ -84,16 +84,18 @@ pub(super) fn answer_response(tool: &Tool) -> Value {
         blocks["properties"]["structured"] = json!({"$ref": format!("#/components/schemas/{}.output", tool.name)});
     }
     let mut content = Map::new();
-    for format in AnswerFormat::ALL {
+    for format in Format::FOR_REST {
         let schema = match format {
-            AnswerFormat::Json => json!({"anyOf": [{"$ref": "#/components/schemas/Table"}, blocks.clone()]}),
-            AnswerFormat::Arrow | AnswerFormat::Parquet => json!({}),
+            Format::Json => json!({"anyOf": [{"$ref": "#/components/schemas/Table"}, blocks.clone()]}),
+            _ if format.is_binary() => json!({}),
             _ => json!({"type": "string"}),
         };
         content.insert(format.media_type().to_owned(), json!({ "schema": schema }));
     }
-    for other in ["text/toon", "image/*", "audio/*", "application/octet-stream"] {
-        content.insert(other.to_owned(), json!({}));
+    // An argument may name other formats, and a tool may return a file.
+    let others = Format::FOR_MODELS.map(Format::media_type).into_iter();
+    for other in others.chain(["image/*", "audio/*", "application/octet-stream"]) {
+        content.entry(other).or_insert_with(|| json!({}));
     }
     let field = |kind: &str, description: &str| json!({"description": description, "schema": {"type": kind}});
     json!({

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use serde_json::json;
-use tidegate_core::{AnswerFormat, Budget, Error, ErrorKind, MissingNode, MissingNodes, UriTemplate};
+use tidegate_core::{Budget, Error, ErrorKind, Format, MissingNode, MissingNodes, UriTemplate};
 use tidegate_runtime::{
     AnswerMeta, BodyFile, BodyMetadata, BodyVersion, Job, ReplySender, ResourceTemplate, SnapshotBuilder,
     event::{EventDispatcher, Subscriber},
@@ -81,7 +81,7 @@ fn requested(job: &Job) -> String {
     let mut requested = json!({
         "uri": job.target().name(),
         "arguments": job.arguments(),
-        "format": job.format().map(AnswerFormat::name),
+        "format": job.format().map(Format::name),
         "subject": job.principal().subject,
         "transport": job.caller().origin.transport.name(),
         "peer": job.caller().origin.peer,
@@ -173,7 +173,7 @@ fn head(job: &Job, bytes: Option<usize>) -> BodyMetadata {
     let format = job.format().unwrap();
     let body_version = bytes.map(|bytes| BodyVersion {
         tag: format!("tag-{}", format.name()),
-        bytes: (format == AnswerFormat::Arrow).then_some(bytes as u64),
+        bytes: (format == Format::Arrow).then_some(bytes as u64),
     });
     BodyMetadata { media_type: format.media_type(), budget: Budget::default(), version: body_version, file: None }
 }
