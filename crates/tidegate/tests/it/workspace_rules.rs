@@ -4,6 +4,7 @@
 //! - `dependencies`: which crate may know which, and which third-party library stays where.
 //! - `documents`: the pages for developers name files, types and functions that exist.
 //! - `features`: every selection of crates builds the large libraries with the same features.
+//! - `formats`: texts that list the formats of answers name each one.
 //! - `names`: words that no name contains, and type names that one crate owns.
 //! - `sizes`: how long files and functions may be.
 //! - `standard_streams`: where standard output and standard error are opened.
@@ -12,6 +13,7 @@ mod comments;
 mod dependencies;
 mod documents;
 mod features;
+mod formats;
 mod names;
 mod sizes;
 mod sources;
