@@ -65,6 +65,20 @@ impl Answer {
         Self::new(AnswerBody::Written(Box::new(|reply| write(reply).boxed())))
     }
 
+    /// This answer, and then what `follow` sends. It receives what is known of this answer, and returns what is known of
+    /// both.
+    #[must_use]
+    pub fn followed_by<F, Fut>(self, follow: F) -> Self
+    where
+        F: FnOnce(ReplySender, AnswerMeta) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<AnswerMeta, Error>> + Send + 'static,
+    {
+        Self::written(|reply| async move {
+            let meta = self.send(&reply).await?;
+            follow(reply, meta).await
+        })
+    }
+
     fn new(body: AnswerBody) -> Self {
         Self { body, structured: None, meta: AnswerMeta::default() }
     }
