@@ -166,7 +166,8 @@ pub(crate) async fn list_columns(
     rows.iter().map(column_from_row).collect()
 }
 
-fn schema_and_name(parts: &[String]) -> (Option<&String>, &str) {
+/// The schema, if there is one, and the name of a table with these parts.
+pub(crate) fn schema_and_name(parts: &[String]) -> (Option<&String>, &str) {
     match parts {
         [schema, name] => (Some(schema), name.as_str()),
         [name] => (None, name.as_str()),

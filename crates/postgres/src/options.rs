@@ -16,9 +16,11 @@ pub struct PostgresOptions {
     pub tenancy: TenantIsolation,
     /// The schemas whose tables are listed; by default all that the role may use.
     pub schemas: Option<Vec<String>>,
-    /// The tables that take rows. Their version tag changes when rows are written, that of others with their columns.
+    /// The tables that take rows. Their version tag changes when rows are written, that of others with their columns. The
+    /// login role may write to them.
     pub ingest_tables: Vec<String>,
-    /// Whether a login role with privileges beyond reading is an error instead of a warning.
+    /// Whether a login role with privileges beyond reading, and beyond what `ingest_tables` need, is an error instead of a
+    /// warning.
     pub strict: bool,
     /// The schema of handlers in the database. The roles of callers may write to its table of calls, `exchange`.
     pub handler_schema: Option<String>,

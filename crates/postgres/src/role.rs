@@ -8,6 +8,7 @@ use tidegate_sql::SqlDialect;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 
+use crate::catalog::schema_and_name;
 use crate::options::PostgresOptions;
 use crate::session::PostgresSession;
 
@@ -73,7 +74,7 @@ fn quote_identifier(name: &str) -> String {
     if is_plain && name.contains('_') { name.to_owned() } else { SqlDialect::Postgres.quote_identifier(name) }
 }
 
-/// A privilege beyond reading, or a known bug of the server.
+/// A privilege beyond reading and beyond what declared tables need to take rows, or a known bug of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleFinding {
     /// The privilege or the bug.
@@ -88,8 +89,15 @@ impl fmt::Display for RoleFinding {
     }
 }
 
-/// The attributes and privileges of the login role and of the roles `$1`. `$2` is the schema of handlers.
+/// The attributes and privileges of the login role and of the roles `$1`. `$2` is the schema of handlers. `$3` and `$4` are
+/// the schemas and names of the tables that take rows: the login role writes to them and to the keys of writes.
 const ROLE_PRIVILEGES_SQL: &str = "
+WITH target AS (
+  SELECT DISTINCT c.oid
+  FROM ROWS FROM (pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::text[])) AS declared (nspname, relname)
+  JOIN pg_catalog.pg_class c ON c.relname = declared.relname
+  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  WHERE CASE WHEN declared.nspname IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = declared.nspname END)
 SELECT r.rolname::text, r.rolsuper, r.rolbypassrls, r.rolcreaterole, r.rolcreatedb, r.rolreplication,
        r.rolname = session_user AND r.rolinherit AND EXISTS (
          SELECT 1 FROM pg_catalog.pg_auth_members m WHERE m.member = r.oid),
@@ -97,6 +105,9 @@ SELECT r.rolname::text, r.rolsuper, r.rolbypassrls, r.rolcreaterole, r.rolcreate
        (SELECT pg_catalog.count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
         WHERE c.relkind IN ('r','p','f','v') AND n.nspname NOT IN ('pg_catalog','information_schema')
           AND (n.nspname = $2 AND c.relname = 'exchange') IS NOT TRUE
+          AND NOT (r.rolname = session_user
+                   AND (c.oid IN (SELECT oid FROM target)
+                        OR n.nspname = 'tidegate' AND c.relname = 'ingest_keys' AND EXISTS (SELECT FROM target)))
           AND (pg_catalog.has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
                OR pg_catalog.has_any_column_privilege(r.oid, c.oid, 'INSERT, UPDATE'))),
        (SELECT pg_catalog.string_agg(n.nspname, ', ') FROM pg_catalog.pg_namespace n
@@ -114,7 +125,11 @@ SELECT r.rolname::text, r.rolsuper, r.rolbypassrls, r.rolcreaterole, r.rolcreate
           AND pg_catalog.has_function_privilege(r.oid, p.oid, 'EXECUTE')),
        (SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
         WHERE p.prosecdef AND n.nspname NOT IN ('pg_catalog','information_schema')
-          AND pg_catalog.has_function_privilege(r.oid, p.oid, 'EXECUTE'))
+          AND pg_catalog.has_function_privilege(r.oid, p.oid, 'EXECUTE')),
+       (SELECT pg_catalog.count(*) FROM target
+        WHERE r.rolname = session_user
+          AND (pg_catalog.has_table_privilege(r.oid, target.oid, 'UPDATE, TRUNCATE')
+               OR pg_catalog.has_any_column_privilege(r.oid, target.oid, 'UPDATE')))
 FROM pg_catalog.pg_roles r WHERE r.rolname = session_user OR r.rolname = ANY ($1::text[])
 ORDER BY r.rolname = session_user DESC, r.rolname";
 
@@ -148,7 +163,16 @@ const ROW_SECURITY_BUGS: &[RowSecurityBug] = &[
 pub(crate) async fn inspect(session: &PostgresSession, options: &PostgresOptions) -> Result<Vec<RoleFinding>, Error> {
     let mut findings = check_version(session.connection().server_version());
     let (roles, handler_schema) = (options.run_as.roles(), options.handler_schema.as_deref());
-    let parameters: [(&(dyn ToSql + Sync), Type); 2] = [(&roles, Type::TEXT_ARRAY), (&handler_schema, Type::TEXT)];
+    let targets: Vec<Vec<String>> =
+        options.ingest_tables.iter().map(|table| SqlDialect::Postgres.table_parts(table)).collect();
+    let (schemas, names): (Vec<Option<&String>>, Vec<&str>) =
+        targets.iter().map(|parts| schema_and_name(parts)).unzip();
+    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+        (&roles, Type::TEXT_ARRAY),
+        (&handler_schema, Type::TEXT),
+        (&schemas, Type::TEXT_ARRAY),
+        (&names, Type::TEXT_ARRAY),
+    ];
     for role in session.client().query_typed(ROLE_PRIVILEGES_SQL, &parameters).await? {
         check_role(&role, &mut findings)?;
     }
@@ -187,6 +211,11 @@ fn check_role(row: &Row, findings: &mut Vec<RoleFinding>) -> Result<(), Error> {
     if written > 0 {
         let remedy = format!("REVOKE INSERT, UPDATE, DELETE, TRUNCATE on them FROM {role}");
         add(format!("may write to {written} tables or views"), remedy);
+    }
+    let updated: i64 = row.try_get(14)?;
+    if updated > 0 {
+        let subject = format!("may change rows of {updated} tables that take rows, which needs only INSERT and DELETE");
+        add(subject, format!("REVOKE UPDATE, TRUNCATE on them FROM {role}"));
     }
     if let Some(schemas) = row.try_get::<_, Option<String>>(9)? {
         let remedy = format!("REVOKE CREATE ON SCHEMA … FROM {role} or PUBLIC");

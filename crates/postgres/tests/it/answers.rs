@@ -388,15 +388,22 @@ async fn changed_type_is_prepared_anew() {
     node.wait_until_idle().await;
 }
 
+/// What is wrong with the login role, a line each, where these tables take rows.
+async fn role_findings(scene: &TestDatabase, ingest_tables: &[&str]) -> String {
+    let ingest_tables = ingest_tables.iter().map(|table| (*table).to_owned()).collect();
+    let opened = scene.open(PostgresOptions { ingest_tables, ..PostgresOptions::default() });
+    let findings = opened.database.inspect().await.unwrap();
+    let findings: Vec<String> =
+        findings.iter().map(|finding| finding.to_string().replace(&scene.login(), "reader")).collect();
+    findings.join("\n")
+}
+
 #[tokio::test]
 async fn overprivileged_login_is_reported_and_rejected_when_strict() {
     let scene =
         TestDatabase::new("CREATE TABLE t (a int); GRANT ALL ON t TO {login}; ALTER ROLE {login} BYPASSRLS CREATEDB")
             .await;
-    let findings = scene.open(PostgresOptions::default()).database.inspect().await.unwrap();
-    let findings: Vec<String> =
-        findings.iter().map(|finding| finding.to_string().replace(&scene.login(), "reader")).collect();
-    assert_snapshot!(findings.join("\n"), @r"
+    assert_snapshot!(role_findings(&scene, &[]).await, @r"
     the role reader bypasses row-level security; ALTER ROLE reader NOBYPASSRLS, or use another role (tidegate pg role)
     the role reader can create databases; ALTER ROLE reader NOCREATEDB, or use another role (tidegate pg role)
     the role reader may write to 1 tables or views; REVOKE INSERT, UPDATE, DELETE, TRUNCATE on them FROM reader
@@ -415,6 +422,33 @@ async fn overprivileged_login_is_reported_and_rejected_when_strict() {
     }
     let clean = scene.open(PostgresOptions { strict: true, ..PostgresOptions::default() });
     assert_eq!(clean.run_to_text("SELECT 1").await, "1");
+}
+
+/// The advice, followed, must leave a table that is declared to take rows as it is.
+#[tokio::test]
+async fn rights_that_declared_tables_need_are_no_findings() {
+    let scene = TestDatabase::new(
+        "CREATE TABLE notes (a int); CREATE TABLE other (a int); CREATE SCHEMA tidegate;
+         CREATE TABLE tidegate.ingest_keys (key text PRIMARY KEY, sequence bigint NOT NULL);
+         GRANT SELECT, INSERT, DELETE ON notes TO {login}; GRANT USAGE ON SCHEMA tidegate TO {login};
+         GRANT SELECT, INSERT, UPDATE, DELETE ON tidegate.ingest_keys TO {login}",
+    )
+    .await;
+    let undeclared = "the role reader may write to 2 tables or views; REVOKE INSERT, UPDATE, DELETE, TRUNCATE on them \
+                      FROM reader";
+    assert_eq!(role_findings(&scene, &[]).await, undeclared);
+    assert_eq!(role_findings(&scene, &["elsewhere.notes"]).await, undeclared);
+    for declared in ["notes", "public.notes"] {
+        assert_eq!(role_findings(&scene, &[declared]).await, "", "{declared}");
+    }
+    let ingest_tables = vec!["notes".to_owned()];
+    let strict = scene.open(PostgresOptions { strict: true, ingest_tables, ..PostgresOptions::default() });
+    assert_eq!(strict.run_to_text("SELECT count(*) FROM notes").await, "0");
+    scene.run("GRANT UPDATE (a) ON notes TO {login}; GRANT INSERT ON other TO {login}").await;
+    assert_snapshot!(role_findings(&scene, &["notes"]).await, @r"
+    the role reader may write to 1 tables or views; REVOKE INSERT, UPDATE, DELETE, TRUNCATE on them FROM reader
+    the role reader may change rows of 1 tables that take rows, which needs only INSERT and DELETE; REVOKE UPDATE, TRUNCATE on them FROM reader
+    ");
 }
 
 #[tokio::test]

@@ -84,7 +84,8 @@ pub(crate) struct DatabaseConfig {
     pub(crate) tenancy: TenancyConfig,
     /// PostgreSQL: the schemas whose tables are visible. Default: all that the role may use.
     pub(crate) schemas: Option<Vec<String>>,
-    /// PostgreSQL: refuses the database if its login role, or a role that calls run as, can do more than read; otherwise it only logs a warning. Default: false.
+    /// PostgreSQL: refuses the database if its login role, or a role that calls run as, can do more than read, and
+    /// take rows for its tables under ingest; otherwise it only logs a warning. Default: false.
     #[serde(default)]
     pub(crate) strict: bool,
     /// PostgreSQL: whether a connection pooler in transaction mode is in between. Default: false.
