@@ -74,6 +74,7 @@ struct ErrorInner {
     missing_capabilities: ClientCapabilities,
     code: Option<i64>,
     is_reported: bool,
+    is_configuration_fault: bool,
     retry_after: Option<Duration>,
     scopes: Vec<String>,
     refused_row: Option<u64>,
@@ -191,6 +192,14 @@ impl Error {
         self
     }
 
+    /// Records that only the owner can correct this, in the configuration: the same call fails until then. The log has the
+    /// detail.
+    #[must_use]
+    pub fn mark_configuration_fault(mut self) -> Self {
+        self.0.is_configuration_fault = true;
+        self
+    }
+
     /// Records that the blocks of the answer already report this error, so that nothing is added to them.
     #[must_use]
     pub fn mark_reported(mut self) -> Self {
@@ -251,6 +260,11 @@ impl Error {
     /// The row that a table refuses, as its number among the rows of the write, from 0.
     pub fn refused_row(&self) -> Option<u64> {
         self.0.refused_row
+    }
+
+    /// Whether only the owner can correct this, in the configuration.
+    pub fn is_configuration_fault(&self) -> bool {
+        self.0.is_configuration_fault
     }
 
     /// Whether the blocks of the answer already report this error.

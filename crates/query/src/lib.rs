@@ -68,7 +68,7 @@ pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, PageOptio
 pub use result_manifest::result_manifest;
 pub use row_policy::{
     HashKey, Mask, PolicyColumn, PolicyPart, PolicyProblem, PolicyTable, RowCondition, RowFilter, RowPolicies,
-    RowPolicy, RowValue, TableView, ValueKind,
+    RowPolicy, RowValue, TableView, UNFIT_POLICY_HINT, ValueKind,
 };
 pub use secrets::{BUILT_IN_RULES, SecretRule, SecretRuleError, SecretRules};
 pub use spec::{

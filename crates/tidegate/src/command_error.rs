@@ -37,10 +37,13 @@ pub enum CommandError {
 }
 
 impl CommandError {
-    /// Why a component is unavailable, such as the user and the host of a database. The caller of a command may read it.
+    /// Why a component is unavailable, such as the user and the host of a database, or what is wrong with the
+    /// configuration. The caller of a command may read it.
     fn detail(&self) -> Option<&str> {
         match self {
-            Self::Query(error) if error.kind() == ErrorKind::Unavailable => error.detail(),
+            Self::Query(error) if error.kind() == ErrorKind::Unavailable || error.is_configuration_fault() => {
+                error.detail()
+            }
             _ => None,
         }
     }

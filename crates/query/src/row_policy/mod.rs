@@ -15,5 +15,5 @@ mod validation;
 pub use condition::RowCondition;
 pub use filter::{PolicyColumn, RowFilter, RowValue, ValueKind};
 pub use mask::{HashKey, Mask};
-pub use policies::{RowPolicies, RowPolicy, TableView};
+pub use policies::{RowPolicies, RowPolicy, TableView, UNFIT_POLICY_HINT};
 pub use validation::{PolicyPart, PolicyProblem, PolicyTable};

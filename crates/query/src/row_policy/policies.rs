@@ -106,7 +106,7 @@ impl RowPolicies {
     /// unrestricted.
     ///
     /// # Errors
-    /// `Unavailable` when a policy does not match the table. The message reveals nothing; the detail has the reason.
+    /// `Forbidden` when a policy does not match the table. The message reveals nothing; the detail has the reason.
     /// The table must not be read then.
     pub fn view(
         &self,
@@ -197,10 +197,15 @@ impl RowPolicy {
     }
 }
 
+/// What the caller of a table learns whose row policy does not fit it. The columns of a policy are not for callers.
+pub const UNFIT_POLICY_HINT: &str = "The owner of the server corrects the policy: its log, tidegate doctor and tidegate \
+                                     config check name the policy and the column.";
+
 /// The error for a table that must not be read. It is the same for every table and reason.
 fn unfit_policy_error(names: &[&str], reason: &str) -> Error {
     let name = names.first().copied().unwrap_or_default();
-    Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read: its row policy does not fit it"))
+    Error::new(ErrorKind::Forbidden, format!("the table {name:?} cannot be read: its row policy does not fit it"))
         .with_detail(format!("the row policy of the table {name:?} does not match its columns: {reason}"))
-        .with_hint("The server log has the reason.")
+        .with_hint(UNFIT_POLICY_HINT)
+        .mark_configuration_fault()
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_core::{AuthMethod, Grants, Principal};
+use tidegate_core::{AuthMethod, ErrorKind, Grants, Principal};
 use tidegate_query::{
     Database, Databases, HashKey, Mask, PolicyColumn, PolicyPart, PolicyTable, RowCondition, RowFilter, RowPolicies,
     RowPolicy, StableHasher, TableView, ValueKind,
@@ -190,6 +190,8 @@ fn unfit_policy_blocks_table_without_details() {
         let unfit = policies([policy("orders", rows, masks)]);
         let error = unfit.view(&["orders"], &columns(), &principal(&json!({}))).unwrap_err();
         assert_eq!(error.message(), "the table \"orders\" cannot be read: its row policy does not fit it");
+        // No repetition helps, unlike where a database is away, and the owner is notified.
+        assert_eq!((error.kind(), error.is_configuration_fault()), (ErrorKind::Forbidden, true));
         let known = columns();
         let found = unfit.find_problems(&[PolicyTable { names: &["orders"], columns: Some(&known) }]);
         assert_eq!(found.len(), 1, "{found:?}");

@@ -81,6 +81,8 @@ pub enum Event<'a> {
         id: Uuid,
         /// The kind of the error; `Internal` is a fault of the server.
         kind: ErrorKind,
+        /// Whether only the owner can correct it, in the configuration.
+        is_configuration_fault: bool,
         /// The detail.
         detail: &'a str,
     },
@@ -217,7 +219,12 @@ impl EventDispatcher {
     /// Emits the detail of `error`, if it has one, under the id that the caller received, or else under `id`.
     pub fn emit_error_detail(&self, error: &Error, id: Uuid) {
         if let Some(detail) = error.detail() {
-            self.emit(Event::ErrorDetail { id: error.id().unwrap_or(id), kind: error.kind(), detail });
+            self.emit(Event::ErrorDetail {
+                id: error.id().unwrap_or(id),
+                kind: error.kind(),
+                is_configuration_fault: error.is_configuration_fault(),
+                detail,
+            });
         }
     }
 
@@ -278,15 +285,8 @@ impl Subscriber for LogSubscriber {
             Event::QueryEnded { database, elapsed, rows, .. } => {
                 tracing::debug!(database, elapsed_ms = elapsed.as_millis() as u64, rows, "query ended");
             }
-            Event::ErrorDetail { id, kind: ErrorKind::Internal, detail } => {
-                tracing::error!(%id, detail, "internal error");
-            }
-            Event::ErrorDetail { id, kind: ErrorKind::Unavailable, detail } => {
-                tracing::warn!(%id, detail, "a component is unavailable");
-            }
-            // Debug only: it is the caller's mistake, and the detail may quote rows.
-            Event::ErrorDetail { id, kind, detail } => {
-                tracing::debug!(%id, kind = kind.name(), detail, "detail of a caller's error");
+            Event::ErrorDetail { id, kind, is_configuration_fault, detail } => {
+                log_error_detail(id, kind, is_configuration_fault, detail);
             }
             Event::ConnectionOpened { transport } => {
                 tracing::debug!(transport = transport.name(), "connection opened");
@@ -311,6 +311,16 @@ impl Subscriber for LogSubscriber {
             }
             Event::RegistryChanged { version } => tracing::debug!(version, "registry changed"),
         }
+    }
+}
+
+fn log_error_detail(id: Uuid, kind: ErrorKind, is_configuration_fault: bool, detail: &str) {
+    match kind {
+        ErrorKind::Internal => tracing::error!(%id, detail, "internal error"),
+        ErrorKind::Unavailable => tracing::warn!(%id, detail, "a component is unavailable"),
+        _ if is_configuration_fault => tracing::warn!(%id, detail, "the configuration must be corrected"),
+        // Debug only: it is the caller's mistake, and the detail may quote rows.
+        _ => tracing::debug!(%id, kind = kind.name(), detail, "detail of a caller's error"),
     }
 }
 

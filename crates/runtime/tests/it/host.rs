@@ -70,8 +70,8 @@ impl Subscriber for Recorder {
             }
             Event::CallRefused { kind, name, outcome, .. } => format!("refused {kind} {name}: {outcome}"),
             Event::LimitReached { level, measure, .. } => format!("limit of {}: {}", level.name(), measure.name()),
-            Event::ErrorDetail { id, kind: ErrorKind::Internal, detail } => format!("fault {id}: {detail}"),
-            Event::ErrorDetail { id, kind, detail } => format!("detail of {} {id}: {detail}", kind.name()),
+            Event::ErrorDetail { id, kind: ErrorKind::Internal, detail, .. } => format!("fault {id}: {detail}"),
+            Event::ErrorDetail { id, kind, detail, .. } => format!("detail of {} {id}: {detail}", kind.name()),
             Event::RegistryChanged { version } => format!("registry {version}"),
             // It depends on timing whether a call waits.
             Event::CallWaiting { .. } => return,

@@ -59,8 +59,8 @@ pub(super) fn row_error(failure: WorkError, reading: &ReadTransaction<'_>) -> Wo
 }
 
 fn owner_sql_error(failure: &WorkError) -> WorkError {
-    let error = Error::new(ErrorKind::Unavailable, "this statement cannot run where row policies apply");
-    error.with_detail(failure.to_string()).into()
+    let error = Error::new(ErrorKind::Forbidden, "this statement cannot run where row policies apply");
+    error.with_detail(failure.to_string()).mark_configuration_fault().into()
 }
 
 fn may_be_named(reading: &ReadTransaction<'_>, table: &SqliteTable, names: &[String]) -> bool {

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{Mask, TableView};
+use tidegate_query::{Mask, TableView, UNFIT_POLICY_HINT};
 
 use super::{PolicyCaller, filter_sql};
 use crate::files::DatabaseFiles;
@@ -100,7 +100,8 @@ fn build_filtered_table(
     let display = files.display_name(&table.schema, &table.name);
     let mismatch = |reason: String| {
         let message = format!("the table {display:?} cannot be read: its row policy does not fit it");
-        Error::new(ErrorKind::Unavailable, message).with_detail(reason)
+        let error = Error::new(ErrorKind::Forbidden, message).with_detail(reason);
+        error.with_hint(UNFIT_POLICY_HINT).mark_configuration_fault()
     };
     let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
     let rows = filter_sql::filter_to_sql(&view.rows, &names).map_err(mismatch)?;
@@ -190,19 +191,21 @@ fn skip_name(sql: &str) -> Option<&str> {
 pub(super) fn virtual_table_error(files: &DatabaseFiles, table: &SqliteTable) -> Error {
     let name = files.display_name(&table.schema, &table.name);
     let message = format!("the table {name:?} cannot be read: no row policy covers this virtual table");
-    Error::new(ErrorKind::Unavailable, message)
+    Error::new(ErrorKind::Forbidden, message)
         .with_hint("Where row policies apply, a virtual table needs a policy of its own.")
+        .mark_configuration_fault()
 }
 
 /// The caller does not receive the `reason`, which may contain hidden names.
 pub(crate) fn unreadable_under_policy_error(files: &DatabaseFiles, table: &SqliteTable, reason: &str) -> Error {
     let name = files.display_name(&table.schema, &table.name);
-    Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read where row policies apply"))
+    Error::new(ErrorKind::Forbidden, format!("the table {name:?} cannot be read where row policies apply"))
         .with_detail(format!("reading {name:?} through row policies: {reason}"))
+        .mark_configuration_fault()
 }
 
 pub(super) fn shadow_table_error(name: &str) -> Error {
     let message =
         format!("the table {name:?} is the internal storage of a virtual table and cannot be queried directly");
-    Error::new(ErrorKind::Unavailable, message)
+    Error::new(ErrorKind::Forbidden, message)
 }

@@ -53,7 +53,10 @@ pub(super) async fn build_log_sources(
             Ok(Err(found)) => problems.extend(
                 found.into_iter().map(|found| ConfigProblem::new(format!("{path}.{}", found.key), found.message)),
             ),
-            Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut) => {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut)
+                    || error.is_configuration_fault() =>
+            {
                 warnings.push(format!("log source {}: {error}", source.name));
             }
             Err(error) => problems.push(ConfigProblem::new(format!("{path}.table"), error.to_string())),

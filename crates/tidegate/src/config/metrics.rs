@@ -102,7 +102,10 @@ async fn table_source(
         Ok(Ok(columns)) => note = Some(columns.to_string()),
         Ok(Err(found)) => problems
             .extend(found.into_iter().map(|found| ConfigProblem::new(format!("{path}.{}", found.key), found.message))),
-        Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut) => {
+        Err(error)
+            if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut)
+                || error.is_configuration_fault() =>
+        {
             warnings.push(format!("metric source {}: {error}", entry.name));
         }
         Err(error) => problems.push(ConfigProblem::new(format!("{path}.table"), error.to_string())),

@@ -132,7 +132,7 @@ async fn open_source(
             let query = DeclaredQuery::parse(node, database.as_deref(), &sql, variables.inputs().to_vec())?;
             let unreachable = match query.prepare(&node.statements).await {
                 Ok(_) => None,
-                Err(error) if error.kind() == ErrorKind::Unavailable => Some(error),
+                Err(error) if error.kind() == ErrorKind::Unavailable || error.is_configuration_fault() => Some(error),
                 Err(error) => return Err(vec![DeclarationProblem::new("sql", error)]),
             };
             let database = Some(query.database.name().to_owned());

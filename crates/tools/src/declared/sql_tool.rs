@@ -35,8 +35,8 @@ pub struct DeclaredSql {
 }
 
 impl DeclaredTool<DeclaredSql> {
-    /// Builds the tool and prepares its statement. If the database is unavailable, the tool has no output schema, and
-    /// the second value is the error. The tool is read-only by default.
+    /// Builds the tool and prepares its statement. If the database is unavailable, or a table cannot be read, the tool has no
+    /// output schema, and the second value is the error. The tool is read-only by default.
     ///
     /// # Errors
     /// All errors of the declaration.
@@ -55,7 +55,13 @@ impl DeclaredTool<DeclaredSql> {
             .in_transaction(transaction.clone())?;
         let (columns, unreachable) = match query.prepare(&node.statements).await {
             Ok(columns) => (columns, None),
-            Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut) => (None, Some(error)),
+            // A row policy that does not fit its table closes this table, and not the node.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut)
+                    || error.is_configuration_fault() =>
+            {
+                (None, Some(error))
+            }
             Err(error) => return Err(vec![DeclarationProblem::new("sql", error)]),
         };
         self.output.check_columns(columns.as_ref())?;

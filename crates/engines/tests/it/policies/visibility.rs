@@ -173,8 +173,9 @@ async fn policy_errors_use_one_message() {
     let refusal = limited.refusal("SELECT count(*) FROM orders").await;
     assert_eq!(
         refusal,
-        "unavailable: the table \"orders\" cannot be read: its row policy does not fit it\n\
-         The server log has the reason."
+        "forbidden: the table \"orders\" cannot be read: its row policy does not fit it\n\
+         The owner of the server corrects the policy: its log, tidegate doctor and tidegate config check name the policy and \
+         the column."
     );
     assert_eq!(limited.rows("SELECT a FROM free").await, "1");
     limited.database.columns("orders", &limited.principal).await.unwrap_err();

@@ -76,6 +76,30 @@ fn strictest_column_mask_wins_in_every_query() {
     );
 }
 
+/// The table is closed, and the rest of the node works: the owner finds the policy, the table and the column.
+#[test]
+fn table_without_the_column_of_a_policy_for_all_tables_is_closed() {
+    let offers = "tools: [{name: notes_all, description: N, sql: SELECT * FROM notes}]\n";
+    let policy = "      - {table: '*', rows: \"customer = 'Ann'\"}\n";
+    let configured = ConfiguredFolder::new(&format!("{SHOP}{policy}{offers}"));
+    std::fs::write(configured.folder().join("shop/notes.csv"), "id,note\n1,a\n").unwrap();
+    let reason = "policies[0].rows: it does not match the table notes, which cannot be read: there is no column \
+                  \"customer\"";
+    for (arguments, code) in [(&["config", "check"][..], 0), (&["doctor"], 1)] {
+        let ran = configured.run(arguments);
+        let text = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(ran.code == Some(code) && text.contains(reason), "{text}");
+    }
+    let refusal = "the table \"notes\" cannot be read: its row policy does not fit it";
+    for call in [&["call", "query", "table=notes"][..], &["call", "notes_all"]] {
+        let ran = configured.run(call);
+        assert!(ran.stderr.contains(refusal) && ran.stderr.contains("there is no column"), "{ran:?}");
+    }
+    assert!(configured.run(&["call", "list_tables"]).stdout.contains("its row policy does not fit it"));
+    let orders = configured.run(&["call", "query", "table=orders", "format=csv"]);
+    assert_eq!(orders.stdout.lines().count(), 3, "{orders:?}");
+}
+
 /// What a SQLite database holds.
 const CRM: &str = "
     CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, phone TEXT, country TEXT, salary REAL);
