@@ -52,7 +52,9 @@ impl ConnectError {
 
     /// Converts to an error of the kind `Unavailable`, with the text for the owner as its detail.
     pub fn into_error(self, name: &str) -> tidegate_core::Error {
-        tidegate_core::Error::new(ErrorKind::Unavailable, self.client_message(name)).with_detail(self.to_string())
+        let error = tidegate_core::Error::new(ErrorKind::Unavailable, self.client_message(name));
+        let error = error.with_detail(self.to_string());
+        if self.kind().is_configuration_fault() { error.mark_configuration_fault() } else { error }
     }
 }
 
@@ -334,6 +336,27 @@ impl ConnectErrorKind {
                 | Self::TooManyConnections
                 | Self::RefusedByServer(_)
                 | Self::TlsFiles(_)
+        )
+    }
+
+    /// Whether the server answers, and refuses what the connection string and the environment say. A server that is away,
+    /// busy or starting up may answer later.
+    fn is_configuration_fault(&self) -> bool {
+        matches!(
+            self,
+            Self::PasswordMissing
+                | Self::PasswordWrong
+                | Self::RefusedByRules
+                | Self::IdentityRefused
+                | Self::UnknownRole
+                | Self::UnknownDatabase
+                | Self::DatabaseForbidden
+                | Self::TlsNotOffered
+                | Self::Certificate(_)
+                | Self::TlsFiles(_)
+                | Self::AuthenticationUnsupported
+                | Self::NoChannelBinding
+                | Self::AuthenticationFailed(_)
         )
     }
 

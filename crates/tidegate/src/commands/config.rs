@@ -83,7 +83,8 @@ async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), Comman
         1 => "no errors; 1 warning above".to_owned(),
         count => format!("no errors; {count} warnings above"),
     };
-    let problems = startup_checks::find_startup_problems(&open_node.loaded_config);
+    let mut problems = startup_checks::find_startup_problems(&open_node.loaded_config);
+    problems.extend(report.refused_logins.iter().cloned());
     open_node.close().await;
     if !problems.is_empty() {
         return Err(open_node.loaded_config.to_error(&problems).into());

@@ -203,8 +203,15 @@ impl OpenDatabases {
 
     /// Reports globs without files, options of tables that do not fit, and problems of databases that are not in
     /// `previous`: of their policies, and, for PostgreSQL, whether they answer and what their roles could do beyond
-    /// reading.
-    pub(super) async fn inspect(&self, previous: &Self, problems: &mut Vec<ConfigProblem>, warnings: &mut Vec<String>) {
+    /// reading. Returns the databases that refuse the configured login, which are only a warning for the node: it serves the
+    /// others.
+    pub(super) async fn inspect(
+        &self,
+        previous: &Self,
+        problems: &mut Vec<ConfigProblem>,
+        warnings: &mut Vec<String>,
+    ) -> Vec<ConfigProblem> {
+        let mut refused_logins = Vec::new();
         let is_new = |opened: &&OpenedDatabase| {
             previous.by_name.get(&opened.entry.name).is_none_or(|old| old.entry != opened.entry)
         };
@@ -244,9 +251,14 @@ impl OpenDatabases {
                 Err(error) => {
                     let reason = error.detail().map_or_else(|| error.to_string(), str::to_owned);
                     warnings.push(format!("database {name}: {reason}"));
+                    if error.is_configuration_fault() {
+                        // The warning has the details of the connection.
+                        refused_logins.push(ConfigProblem::new(opened.path.clone(), error.message()));
+                    }
                 }
             }
         }
+        refused_logins
     }
 }
 

@@ -60,6 +60,8 @@ pub(crate) struct NodeAssembler {
 #[derive(Debug, Default)]
 pub(crate) struct ApplyReport {
     pub(crate) warnings: Vec<String>,
+    /// The databases that answer and refuse the configured login; each is one of the warnings too.
+    pub(crate) refused_logins: Vec<ConfigProblem>,
     /// The databases that another process writes, and why this one does not.
     pub(crate) read_only: Vec<(String, String)>,
     /// What was recognised in log sources, the nodes of networks that answer, and databases that a role uses by declared
@@ -67,6 +69,24 @@ pub(crate) struct ApplyReport {
     pub(crate) notes: Vec<String>,
     pub(crate) databases: usize,
     pub(crate) tools: usize,
+}
+
+impl ApplyReport {
+    fn new(
+        config: &Config,
+        databases: &[Arc<dyn Database>],
+        warnings: Vec<String>,
+        read_only: Vec<(String, String)>,
+    ) -> Self {
+        Self {
+            warnings,
+            refused_logins: Vec::new(),
+            read_only,
+            notes: declared_uses::role_notes(config, databases),
+            databases: databases.len(),
+            tools: config.tools.len(),
+        }
+    }
 }
 
 impl NodeAssembler {
@@ -240,13 +260,7 @@ impl NodeAssembler {
         let previous = self.open_databases.lock().clone();
         let (open, warnings, read_only) = self.open_all(loaded, &previous, &mut problems).await;
         let databases: Vec<_> = open.databases().chain(self.command_line_databases.iter().cloned()).collect();
-        let mut report = ApplyReport {
-            databases: databases.len(),
-            warnings,
-            read_only,
-            notes: declared_uses::role_notes(config, &databases),
-            tools: config.tools.len(),
-        };
+        let mut report = ApplyReport::new(config, &databases, warnings, read_only);
         inspect(&open, &previous, &mut problems, &mut report).await;
         let built_in =
             config.built_in.as_ref().map_or(AllowedNames::Everything, |names| AllowedNames::matching(names.clone()));
@@ -336,7 +350,7 @@ async fn inspect(
     problems: &mut Vec<ConfigProblem>,
     report: &mut ApplyReport,
 ) {
-    open.inspect(previous, problems, &mut report.warnings).await;
+    report.refused_logins = open.inspect(previous, problems, &mut report.warnings).await;
     // Another caller may have other rights there, so that a node which refuses is no error.
     for database in open.new_databases(previous) {
         for node in check_nodes(&*database, &Principal::process_user()).await {

@@ -195,6 +195,24 @@ fn unreachable_server_is_a_warning() {
     assert!(!ran.stdout.contains("nobody"), "{}", ran.stdout);
 }
 
+/// To wait does not help, unlike where the server is away. A server with other databases starts all the same.
+#[test]
+fn refused_login_is_an_error_of_config_check() {
+    let network = std::env::var("TIDEGATE_TEST_POSTGRES_TCP").unwrap();
+    for (target, reason) in [
+        (format!("{network} user=nobody_at_all password=s3cret dbname=postgres"), "the password was not accepted"),
+        (format!("{} dbname=nowhere_at_all", server()), "the server has no such database"),
+    ] {
+        let configured = configured(&format!("{target} sslmode=disable"));
+        let ran = configured.run(&["config", "check"]);
+        let problem = format!("tidegate.yaml:2:5: databases[0]: the database shop cannot be reached: {reason}\n");
+        assert!(ran.code == Some(2) && ran.stderr.ends_with(&problem), "{ran:?}");
+        assert!(!format!("{ran:?}").contains("s3cret"), "{ran:?}");
+        let ran = configured.run(&["tools"]);
+        assert!(ran.code == Some(0) && ran.stdout.contains("orders_of"), "{ran:?}");
+    }
+}
+
 #[test]
 fn reports_invalid_postgres_entries() {
     let wrong = ConfiguredFolder::new(
