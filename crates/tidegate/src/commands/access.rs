@@ -8,7 +8,7 @@ use tidegate_core::{AuthMethod, Authenticator, CallOrigin, Caller, Credentials, 
 use tidegate_runtime::Snapshot;
 
 use crate::command_error::CommandError;
-use crate::config::{declared_uses, name_entries};
+use crate::config::{declared_uses, name_entries, optional_settings};
 use crate::open_node::OpenNode;
 use crate::options::{GlobalOptions, LimitDefaults};
 use crate::output;
@@ -93,10 +93,10 @@ impl AccessExplainArguments {
     /// The entries, and the databases that the tools with an argument "database" can use. A declared entry uses its
     /// database for its callers, whatever their roles name.
     fn render_lines(&self, open_node: &OpenNode, snapshot: &Snapshot, caller: &Caller) -> Vec<String> {
-        let databases = open_node.assembly.open_databases();
+        let (config, databases) = (&open_node.loaded_config.config, open_node.assembly.open_databases());
         let names: Vec<&str> = databases.iter().map(|database| database.name()).collect();
         let granted = &caller.principal.grants.databases;
-        let mut uses = declared_uses(&open_node.loaded_config.config, &names);
+        let mut uses = declared_uses(config, &names);
         uses.retain(|used| !granted.includes(used.database));
         // The databases that are used by entries of the caller, with these.
         let mut used_by: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -116,7 +116,10 @@ impl AccessExplainArguments {
         lines.extend(names.into_iter().filter(|name| self.is_selected(name)).map(|name| {
             let by = used_by.get(name).map(|entries| format!("; used for the caller by {}", name_entries(entries)));
             match granted.includes(name) {
-                true => format!("yes  database {name}"),
+                true => match optional_settings(config, name).join(", ") {
+                    settings if settings.is_empty() => format!("yes  database {name}"),
+                    settings => format!("yes  database {name}; empty for callers without the claim: {settings}"),
+                },
                 false => {
                     let by = by.unwrap_or_default();
                     format!("no   database {name}: no role of the caller names it under databases{by}")

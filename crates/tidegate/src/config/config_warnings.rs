@@ -8,7 +8,7 @@ use tidegate_runtime::Snapshot;
 use tidegate_tools::STORED_RESULT_NAMES;
 
 use super::types::Config;
-use super::{LoadedConfig, authentication};
+use super::{LoadedConfig, authentication, caller_claims};
 
 /// The built-in tools that read the databases of the caller's roles.
 const DATABASE_TOOLS: [&str; 5] = ["list_tables", "get_schema", "query", "sql", "explain"];
@@ -20,6 +20,7 @@ pub(super) fn find_warnings(
 ) -> Vec<String> {
     let names: Vec<&str> = databases.iter().map(|database| database.name()).collect();
     let mut warnings = role_warnings(&loaded.config, built_in, &names);
+    warnings.extend(caller_claims::missing_claim_warnings(loaded));
     if loaded.has_no_keys() {
         let file = loaded.path().display();
         warnings.push(format!("{file} is empty: it declares neither databases nor tools"));

@@ -1,6 +1,7 @@
 //! `tidegate.yaml`: reading it, checking it, and building a node from it.
 
 mod authentication;
+mod caller_claims;
 mod compose;
 mod config_warnings;
 mod databases;
@@ -47,6 +48,7 @@ mod yaml_tree;
 use std::path::{Path, PathBuf};
 
 pub(crate) use authentication::{requires_authentication, token_options, unknown_role_message};
+pub(crate) use caller_claims::optional_settings;
 pub(crate) use compose::{ComposePostgres, postgres_services};
 pub(crate) use declared_uses::{declared_uses, name_entries};
 use document::Document;

@@ -75,7 +75,8 @@ pub(crate) struct DatabaseConfig {
     /// PostgreSQL: the setting that receives all claims of the caller as one JSON object, such as request.jwt.claims.
     /// Default: none.
     pub(crate) claims: Option<String>,
-    /// PostgreSQL: further settings, and the claim that each one receives: {app.tenant: tenant}. Default: none.
+    /// PostgreSQL: further settings, and the claim that each one receives: {app.tenant: tenant}. A setting is empty for
+    /// callers without its claim. Default: none.
     #[serde(default)]
     pub(crate) settings: BTreeMap<String, String>,
     /// PostgreSQL: roles, or settings if only settings separate the tenants. With settings, SQL that a caller writes is

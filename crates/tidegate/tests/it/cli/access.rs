@@ -70,3 +70,53 @@ fn config_check_names_the_databases_that_a_role_uses_by_declared_tools_only() {
     let notes: Vec<&str> = ran.lines().into_iter().filter(|line| line.starts_with("role ")).collect();
     assert_eq!((ran.code, notes.as_slice()), (Some(0), [note].as_slice()), "{ran:?}");
 }
+
+/// Only tokens have claims of their own: a key has a subject, roles and perhaps a tenant.
+#[test]
+fn settings_from_claims_that_no_caller_has_are_reported() {
+    let check = |auth: &str, key: &[&str]| {
+        let configured = ConfiguredFolder::new(&format!(
+            "databases:
+  - name: shop
+    postgres: 'host=127.0.0.1 port=1 user=nobody dbname=shop sslmode=disable'
+    role: {{claim: db_role, allow: [reader]}}
+    settings: {{app.region: region, app.tenant: tenant, app.user: sub}}
+roles: [{{name: clerk, toolsets: ['*'], databases: [shop]}}]
+{auth}"
+        ));
+        if !key.is_empty() {
+            let added = configured.run(&[&["key", "add", "ann", "--role", "clerk"], key].concat());
+            assert_eq!(added.code, Some(0), "{added:?}");
+        }
+        let ran = configured.run(&["config", "check", "--log", "error"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let doctor = configured.run(&["doctor"]).stdout;
+        let explained = configured.run(&["access", "explain", "--role", "clerk", "shop"]).stdout;
+        assert_eq!(
+            explained,
+            "yes  database shop; empty for callers without the claim: app.region (region), app.tenant (tenant)\n"
+        );
+        let warnings: Vec<String> = ran
+            .lines()
+            .into_iter()
+            .filter_map(|line| line.strip_prefix("warning: databases[0]."))
+            .map(str::to_owned)
+            .collect();
+        assert!(warnings.iter().all(|warning| doctor.contains(&format!("mind   databases[0].{warning}"))), "{doctor}");
+        warnings.join("\n")
+    };
+    let without_tokens = check("", &[]);
+    insta::assert_snapshot!(without_tokens, @r#"
+    settings.app.region: the setting is empty for all callers: no caller has the claim "region"; without auth.tokens, callers have only sub, roles and tenant
+    settings.app.tenant: the setting is empty for all callers: no caller has a tenant; tidegate key add with --tenant makes a key that has one
+    role: all callers are refused: no caller has the claim "db_role"; without auth.tokens, callers have only sub, roles and tenant
+    "#);
+    let keys = "auth: {keys: keys.json}\n";
+    assert_eq!(check(keys, &["--expires", "30"]), without_tokens);
+    let with_tenant = check(keys, &["--tenant", "north"]);
+    assert!(with_tenant.lines().count() == 2 && !with_tenant.contains("app.tenant"), "{with_tenant}");
+    let secret = "a secret of at least thirty-two bytes";
+    let tokens =
+        format!("auth: {{tokens: {{issuer: shop, audience: tidegate, algorithms: [HS256], secret: '{secret}'}}}}\n");
+    assert_eq!(check(&tokens, &[]), "");
+}
