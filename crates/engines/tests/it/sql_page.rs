@@ -68,3 +68,28 @@ async fn each_statement_of_the_table_does_what_the_page_says() {
         }
     }
 }
+
+/// The statements of the section about nested values, over the file that it shows.
+#[tokio::test]
+async fn statements_about_nested_values_work() {
+    let text = fs::read_to_string(page()).unwrap();
+    let (_, rest) = text.split_once("\n## Nested values\n").unwrap();
+    let (section, _) = rest.split_once("\n## ").unwrap();
+    let lines: Vec<&str> = section.lines().filter(|line| line.starts_with('{')).collect();
+    let folder = Folder::with(&[("visits.ndjson", &lines.join("\n"))]);
+    let node = folder.database();
+    let columns =
+        "id bigint, place struct(city text, geo struct(lat double)), tags text[], items struct(sku text, n bigint)[]";
+    assert_eq!(node.columns("visits").await.unwrap(), columns);
+    let answers = ["Ulm|48.4\nBern|null", "a|x\nnull|null", "1|a\n1|b", "1|x|2\n1|y|1", "1", "48.4", "7"];
+    let statements = section.lines().filter_map(|line| line.strip_suffix("` |")?.split_once("| `"));
+    let statements: Vec<&str> = statements.map(|(_, statement)| statement).collect();
+    assert_eq!(statements.len(), answers.len(), "{statements:?}");
+    for (statement, expected) in statements.into_iter().zip(answers) {
+        assert_eq!(node.rows(statement).await, expected, "{statement}");
+    }
+    for refused in ["SELECT place->>'city' FROM visits", "SELECT tags->0 FROM visits"] {
+        let refusal = node.refusal(refused).await;
+        assert!(refusal.contains("to_jsonb(value) on the left side"), "{refusal}");
+    }
+}

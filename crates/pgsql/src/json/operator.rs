@@ -32,7 +32,13 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     match operands.op {
         Arrow | LongArrow | HashArrow | HashLongArrow => {
             if left.is_none() {
-                return refuse_operator(operands, "write value::jsonb on the left side");
+                let remedy = match operands.left_type.is_nested() {
+                    true => {
+                        "write value['key'] of an object, value[1] of an array, or to_jsonb(value) on the left side"
+                    }
+                    false => "write value::jsonb on the left side",
+                };
+                return refuse_operator(operands, remedy);
             }
             Ok(Some(match operands.op {
                 Arrow => call(get::member(false), both()),
