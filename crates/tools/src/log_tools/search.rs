@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, Violation, nearest_names};
-use tidegate_log_formats::ENTRY_TEXT;
+use tidegate_log_formats::{ENTRY_TEXT, NORMALIZED_SEVERITY};
 use tidegate_query::{QueryCondition, QuerySpec, StableHasher};
 use tidegate_runtime::Job;
 use tidegate_telemetry::logs::{
@@ -173,9 +173,11 @@ impl LogSearch {
             "severity" => set.severity.as_deref(),
             _ => None,
         };
+        let is_normalized = field == "severity" && names.contains(&NORMALIZED_SEVERITY);
+        let also = if is_normalized { ", and normalized in \"normalized_severity\"" } else { "" };
         let near = nearest_names(field, names);
         let advice = match with_role {
-            Some(name) => format!("; the {field} is in the field {name:?}"),
+            Some(name) => format!("; the {field} is in the field {name:?}{also}"),
             None if near.is_empty() => String::new(),
             None => format!("; nearest: {}", near.join(", ")),
         };

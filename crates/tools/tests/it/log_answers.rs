@@ -182,6 +182,26 @@ async fn a_role_in_the_place_of_a_field_has_the_name_of_its_field() {
     }
 }
 
+/// Log files have the severity as their format writes it, and one with the same values for all of them.
+#[tokio::test]
+async fn both_severities_of_a_log_file_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.db");
+    let lines = "CREATE TABLE lines (time TEXT, level TEXT, normalized_severity TEXT, message TEXT);
+                 INSERT INTO lines VALUES ('2026-03-01T12:00:00Z', 'WARN', 'warning', 'slow')";
+    Connection::open(&path).unwrap().execute_batch(lines).unwrap();
+    let database: Arc<dyn Database> =
+        Arc::new(SqliteDatabase::open("lite", vec![path], SqliteOptions::default()).unwrap());
+    let (name, table) = ("app".to_owned(), "lines".to_owned());
+    let source = LogSource { name, database: "lite".to_owned(), table, ..LogSource::default() };
+    let node = LogNode::with_sources(&[database], &[source]);
+    let error = node.call("query_logs", json!({"facets": ["severity"]})).await.unwrap_err();
+    let expected = "the severity is in the field \"level\", and normalized in \"normalized_severity\"";
+    assert!(error.contains(expected), "{error}");
+    let answer = node.call("query_logs", json!({"facets": ["normalized_severity"]})).await.unwrap();
+    assert_eq!(answer["facets"]["normalized_severity"]["values"][0][0], "warning", "{answer}");
+}
+
 /// Several entries have the time, and a cursor names one of them.
 #[tokio::test]
 async fn context_has_the_lines_around_the_entry_of_a_cursor() {
