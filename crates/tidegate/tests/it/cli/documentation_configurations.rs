@@ -10,7 +10,7 @@ use super::{CommandOutput, run, tidegate};
 const LANGUAGES: [&str; 3] = ["", "text", "yaml"];
 
 /// Problems of a part whose surroundings are missing, and of the configuration of another program.
-const ACCEPTED: [&str; 9] = [
+const ACCEPTED: [&str; 10] = [
     "no such file",
     "there is no role",
     "there is no table",
@@ -18,6 +18,7 @@ const ACCEPTED: [&str; 9] = [
     "there are no databases",
     "is no database of",
     "can be reached from other machines",
+    "cannot be reached",
     "needs auth.tokens",
     "is the configuration of MCP Toolbox",
 ];
