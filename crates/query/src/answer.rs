@@ -13,7 +13,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use tidegate_core::{Budget, DataFence, Error, Format};
 use tidegate_runtime::event::QueryStep;
-use tidegate_runtime::{AnswerMeta, BodyMetadata};
+use tidegate_runtime::{AnswerMeta, BodyMetadata, ReplySender};
 
 use self::bound::{AnswerBound, TruncationReason};
 use self::items::TextItems;
@@ -29,6 +29,7 @@ const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
 
 /// Encodes the rows of one answer and sends them into its reply.
 pub(crate) struct AnswerWriter<'a> {
+    reply: &'a ReplySender,
     progress: &'a ProgressReporter<'a>,
     /// The header of the body; `None` for text blocks.
     body: Option<BodyMetadata>,
@@ -61,6 +62,7 @@ impl<'a> AnswerWriter<'a> {
     /// # Errors
     /// For columns that a binary format cannot represent, and for a binary format where the answer is not a body.
     pub(crate) fn new(
+        reply: &'a ReplySender,
         progress: &'a ProgressReporter<'a>,
         format: Format,
         is_list: bool,
@@ -68,7 +70,7 @@ impl<'a> AnswerWriter<'a> {
         schema: &SchemaRef,
         is_buffering: bool,
     ) -> Result<Self, Error> {
-        let job = progress.job();
+        let job = reply.job();
         let mut bound = AnswerBound::new(rows_max, job.inline_budget());
         let budget = Budget { rows: bound.rows_max, bytes: bound.bytes_max };
         let body = job.format().map(|_| BodyMetadata::new(format.content_type(is_list), budget));
@@ -83,6 +85,7 @@ impl<'a> AnswerWriter<'a> {
         let items = batch_rows.map(|rows_max| TextItems { rows_max, format, is_list, schema: schema.clone() });
         let is_buffering = is_buffering && items.is_none();
         Ok(Self {
+            reply,
             progress,
             body,
             encoder,
@@ -151,7 +154,7 @@ impl<'a> AnswerWriter<'a> {
     ) -> Result<AnswerMeta, Error> {
         let is_requested = self.truncation == Some(TruncationReason::RowLimit) && hints.limit.is_none();
         if self.is_truncated() && !is_requested {
-            self.progress.job().report_step(QueryStep::Truncated { rows: self.rows });
+            self.reply.job().report_step(QueryStep::Truncated { rows: self.rows });
         }
         let was_buffered = self.is_buffering && self.encoder.is_text();
         match self.encoder.is_text() {

@@ -1,13 +1,11 @@
 //! Arguments of tools as Rust values: output options, and paging.
 
-use std::sync::Arc;
-
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, Format};
 use tidegate_query::{Delivery, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender};
+use tidegate_runtime::{Answer, Job};
 
 use crate::tool_context::ToolContext;
 
@@ -60,14 +58,13 @@ pub(crate) struct PagingArguments {
 }
 
 impl PagingArguments {
-    pub(crate) async fn read_page(
+    pub(crate) fn read_page(
         &self,
         node: &ToolContext,
         format: Format,
         is_structured: bool,
-        job: &Arc<Job>,
-        reply: &ReplySender,
-    ) -> Option<Result<AnswerMeta, Error>> {
+        job: &Job,
+    ) -> Option<Result<Answer, Error>> {
         let cursor = self.cursor.as_deref()?;
         let number = |name: &str| job.arguments().get(name).and_then(Value::as_u64);
         let page = PageOptions {
@@ -77,13 +74,10 @@ impl PagingArguments {
             rows_max: number("limit").or_else(|| number("max_rows")),
             is_structured,
         };
-        let position = node.executor.resolve_cursor(cursor, job);
-        let position =
-            position.and_then(|(result, row)| node.authorize_read(&result, job.caller()).map(|()| (result, row)));
-        Some(match position {
-            Ok((result, row)) => Box::pin(node.executor.answer_page((&result, row), page, job, reply)).await,
-            Err(error) => Err(error),
-        })
+        Some(node.executor.resolve_cursor(cursor, job).and_then(|(result, row)| {
+            node.authorize_read(&result, job.caller())?;
+            Ok(node.executor.answer_page((result, row), page))
+        }))
     }
 
     /// The maximum number of rows. A stored result without an explicit limit is unlimited.
@@ -91,13 +85,7 @@ impl PagingArguments {
         text.or((self.delivery.as_deref() != Some(Delivery::Blocks.name())).then_some(default))
     }
 
-    pub(crate) async fn run_query(
-        &self,
-        node: &ToolContext,
-        request: QueryRequest,
-        job: &Arc<Job>,
-        reply: &ReplySender,
-    ) -> Result<AnswerMeta, Error> {
+    pub(crate) fn run_query(&self, node: &ToolContext, request: QueryRequest, job: &Job) -> Result<Answer, Error> {
         let linked = node
             .registry()
             .is_ok_and(|registry| registry.snapshot_for(job.caller()).has_resource(PROBE_RESULT_URI, job.caller()));
@@ -105,10 +93,10 @@ impl PagingArguments {
             overflow: OverflowPolicy::Store { linked, cached: !self.no_cache.unwrap_or(false) },
             ..request
         };
-        match self.delivery.as_deref().map_or(Ok(Delivery::Inline), Delivery::parse)? {
-            Delivery::Inline => node.executor.answer(request, job, reply).await,
-            Delivery::Blocks => Box::pin(node.executor.export(request, job, reply)).await,
-        }
+        Ok(match self.delivery.as_deref().map_or(Ok(Delivery::Inline), Delivery::parse)? {
+            Delivery::Inline => node.executor.answer(request),
+            Delivery::Blocks => node.executor.export(request),
+        })
     }
 }
 

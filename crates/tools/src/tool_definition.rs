@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use tidegate_core::{Error, JsonSchema};
 use tidegate_query::Delivery;
-use tidegate_runtime::{AnswerMeta, Handler, Job, ReplySender, Tool, ToolAnnotations, handler_fn};
+use tidegate_runtime::{Answer, Handler, RunningCall, Tool, ToolAnnotations, handler_fn};
 
 use crate::arguments::UNLISTED_ARGUMENTS;
 
@@ -42,11 +42,11 @@ pub(crate) fn built_in_tool(
 pub(crate) fn context_handler<C, F, Fut>(context: &Arc<C>, function: F) -> Arc<dyn Handler>
 where
     C: Send + Sync + 'static,
-    F: Fn(Arc<C>, Arc<Job>, ReplySender) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<AnswerMeta, Error>> + Send + 'static,
+    F: Fn(Arc<C>, RunningCall) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Answer, Error>> + Send + 'static,
 {
     let context = context.clone();
-    handler_fn(move |job, reply| function(context.clone(), job, reply))
+    handler_fn(move |call| function(context.clone(), call))
 }
 
 pub(crate) fn built_in_schema(schema: Value) -> JsonSchema {

@@ -26,6 +26,6 @@ impl AnswerWriter<'_> {
         let next = RowEncoder::for_answer(items.format, items.is_list, &items.schema, started)?;
         self.send_rest().await?;
         self.encoder = next;
-        self.progress.reply().end_text().await
+        self.reply.end_text().await
     }
 }

@@ -13,7 +13,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
 use tidegate_core::Error;
-use tidegate_runtime::{Job, ReplySender};
+use tidegate_runtime::{Job, RunningCall};
 use tokio::time::Instant;
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
@@ -36,8 +36,7 @@ pub(crate) enum AnswerStage {
 }
 
 pub(crate) struct ProgressReporter<'a> {
-    job: &'a Job,
-    reply: &'a ReplySender,
+    call: &'a RunningCall,
     started: std::time::Instant,
     state: Arc<Mutex<ProgressState>>,
 }
@@ -53,9 +52,9 @@ struct ProgressState {
 }
 
 impl<'a> ProgressReporter<'a> {
-    /// The reporter for an answer of `job` into `reply` that begins now.
-    pub(crate) fn new(job: &'a Job, reply: &'a ReplySender) -> Self {
-        Self { job, reply, started: std::time::Instant::now(), state: Arc::default() }
+    /// The reporter for an answer to `call` that begins now.
+    pub(crate) fn new(call: &'a RunningCall) -> Self {
+        Self { call, started: std::time::Instant::now(), state: Arc::default() }
     }
 
     /// When the answer began.
@@ -63,12 +62,8 @@ impl<'a> ProgressReporter<'a> {
         self.started
     }
 
-    pub(crate) fn job(&self) -> &'a Job {
-        self.job
-    }
-
-    pub(crate) fn reply(&self) -> &'a ReplySender {
-        self.reply
+    pub(crate) fn job(&self) -> &'a Arc<Job> {
+        self.call.job()
     }
 
     pub(crate) fn set_expected_rows(&self, rows: Option<u64>) {
@@ -107,7 +102,7 @@ impl<'a> ProgressReporter<'a> {
 
     /// Runs `work`, with heartbeats for clients that request progress.
     pub(crate) async fn run_with_heartbeat<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        if !self.job.wants_progress() {
+        if !self.call.wants_progress() {
             return work.await;
         }
         let mut work = pin!(work);
@@ -121,11 +116,11 @@ impl<'a> ProgressReporter<'a> {
     }
 
     async fn report(&self) -> Result<(), Error> {
-        if !self.job.wants_progress() {
+        if !self.call.wants_progress() {
             return Ok(());
         }
-        let (done, expected, message) = self.state.lock().next_report(self.job.elapsed());
-        self.reply.send_progress(done, expected, Some(message)).await
+        let (done, expected, message) = self.state.lock().next_report(self.call.elapsed());
+        self.call.progress(done, expected, Some(message)).await
     }
 }
 

@@ -17,7 +17,7 @@ impl AnswerWriter<'_> {
         if self.is_body() {
             return self.send_bytes(text.into(), rows).await;
         }
-        self.progress.job().count_rows(rows);
+        self.reply.job().count_rows(rows);
         let text = self.open_fence(text);
         self.send_redacted(text).await
     }
@@ -44,25 +44,25 @@ impl AnswerWriter<'_> {
     async fn send_redacted(&mut self, text: String) -> Result<(), Error> {
         self.sent_bytes += text.len();
         if text.len() <= PIECE_BYTES_MAX {
-            return self.progress.reply().send_redacted_text(text).await;
+            return self.reply.send_redacted_text(text).await;
         }
         let mut rest = text.as_str();
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES_MAX));
-            self.progress.reply().send_redacted_text(piece.to_owned()).await?;
+            self.reply.send_redacted_text(piece.to_owned()).await?;
             rest = after;
         }
         Ok(())
     }
 
     pub(super) async fn send_bytes(&mut self, mut bytes: Bytes, rows: u64) -> Result<(), Error> {
-        self.progress.job().count_rows(rows);
+        self.reply.job().count_rows(rows);
         self.sent_bytes += bytes.len();
         if let (Some(head), false) = (&self.body, std::mem::replace(&mut self.has_begun, true)) {
-            self.progress.reply().begin_body(head.clone()).await?;
+            self.reply.begin_body(head.clone()).await?;
         }
         while !bytes.is_empty() {
-            self.progress.reply().send_bytes(bytes.split_to(bytes.len().min(PIECE_BYTES_MAX))).await?;
+            self.reply.send_bytes(bytes.split_to(bytes.len().min(PIECE_BYTES_MAX))).await?;
         }
         Ok(())
     }

@@ -72,7 +72,7 @@ impl AnswerWriter<'_> {
     }
 
     pub(super) async fn finish_text(&mut self, hints: &TruncationHints, next: Option<&NextPage>) -> Result<(), Error> {
-        let (is_body, reply) = (self.is_body(), self.progress.reply());
+        let (is_body, reply) = (self.is_body(), self.reply);
         let is_truncated = self.is_truncated();
         let notice = self.truncation.and_then(|reason| self.bound.truncation_notice(reason, self.rows, hints));
         // An item whose first row did not fit is left out.
@@ -117,7 +117,7 @@ impl AnswerWriter<'_> {
         text.write_end(true);
         self.send_rest().await?;
         self.close_fence().await?;
-        self.progress.reply().end_text().await
+        self.reply.end_text().await
     }
 
     pub(super) async fn send_rest(&mut self) -> Result<(), Error> {

@@ -1,13 +1,11 @@
 //! Plans and runs a query, and writes its rows into the answer and beyond its end into the store.
 
-use std::sync::Arc;
-
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 use tidegate_core::{Error, Format};
 use tidegate_runtime::event::QueryStep;
-use tidegate_runtime::{AnswerMeta, Job, ReplySender};
+use tidegate_runtime::{Answer, AnswerMeta, ReplySender};
 
 use super::Executor;
 use super::continuation::AnswerRecorder;
@@ -28,23 +26,22 @@ const BUDGET_HINT: &str =
     "Narrow the query (where, group_by, select), or request the rows after the last one (order_by, where).";
 
 impl Executor {
-    /// Plans and runs `request` and writes its rows into `reply`, within the inline budget of `job`.
+    /// The rows of `request`, within the inline budget of the call. The query runs when the answer is sent.
     ///
-    /// # Errors
-    /// The errors of the database. Rows that were sent before stay, and their block is closed.
-    pub async fn answer(
-        &self,
-        request: QueryRequest,
-        job: &Arc<Job>,
-        reply: &ReplySender,
-    ) -> Result<AnswerMeta, Error> {
-        let progress = ProgressReporter::new(job, reply);
+    /// The answer fails with the errors of the database. Rows that were sent before stay, and their block is closed.
+    pub fn answer(&self, request: QueryRequest) -> Answer {
+        let executor = self.clone();
+        Answer::written(|reply| async move { executor.write_answer(request, &reply).await })
+    }
+
+    async fn write_answer(&self, request: QueryRequest, reply: &ReplySender) -> Result<AnswerMeta, Error> {
+        let (job, progress) = (reply.job(), ProgressReporter::new(reply.call()));
         request.statement.check_parameters()?;
         job.record_statement(|| request.statement.to_audited_statement(request.database.name()));
         let cached = self.look_up_cache(&request, job).await;
         if let Some(result) = &cached.result {
             job.report_step(QueryStep::Cached);
-            return Box::pin(self.replay_answer(result, &request, job, reply)).await;
+            return Box::pin(self.replay_answer(result, &request, reply)).await;
         }
         let query = self.running.enter();
         let plan = self.plan(&request, &progress).await?;
@@ -56,7 +53,8 @@ impl Executor {
         let begin = |schema: &SchemaRef| -> Result<_, Error> {
             let (distinct, columns) = DistinctValues::for_answer(request.extract.as_deref(), schema)?;
             let columns = mark_schema(columns, job);
-            let mut answer = AnswerWriter::new(&progress, format, is_list, request.max_rows, &columns, is_buffering)?;
+            let mut answer =
+                AnswerWriter::new(reply, &progress, format, is_list, request.max_rows, &columns, is_buffering)?;
             if request.structured.is_some() && job.format().is_none() {
                 request.check_output_schema(&columns)?;
                 answer = answer.with_structured(&columns);
@@ -81,7 +79,7 @@ impl Executor {
             budget: request.overflow_hint.clone().unwrap_or_else(|| BUDGET_HINT.to_owned()),
             rows_before: 0,
         };
-        let recorder = AnswerRecorder::for_query(self.store.as_ref(), &request, cached.key, job, &query);
+        let recorder = AnswerRecorder::for_query(self.store.as_ref(), &request, cached.key, reply, &query);
         let batches = redact_stream(batches, job);
         AnswerPipeline { batches, distinct, answer, hints, recorder, schema, progress: &progress }.deliver().await
     }
@@ -102,28 +100,23 @@ impl Executor {
         Ok(plan)
     }
 
-    /// Writes `rows`, which need no plan, into `reply`, within the inline budget of `job`.
-    ///
-    /// # Errors
-    /// As [`Executor::answer`].
-    pub async fn answer_rows(
-        &self,
-        rows: QueryRows,
-        output_options: OutputOptions,
-        job: &Job,
-        reply: &ReplySender,
-    ) -> Result<AnswerMeta, Error> {
-        let OutputOptions { format, extract, overflow_hint: more } = output_options;
-        rows.record_missing(job)?;
-        let (distinct, schema) = DistinctValues::for_answer(extract.as_deref(), &rows.schema)?;
-        let schema = mark_schema(schema, job);
-        let progress = ProgressReporter::new(job, reply);
-        let (format, is_list) = (resolve_format(format, job), distinct.is_some());
-        let answer = AnswerWriter::new(&progress, format, is_list, None, &schema, true)?;
-        let hints = TruncationHints { is_list, limit: Some(more.clone()), budget: more, rows_before: 0 };
-        let batches = redact_stream(rows.batches, reply.job());
-        AnswerPipeline { batches, distinct, answer, hints, recorder: None, schema, progress: &progress }.deliver().await
+    /// `rows`, which need no plan, within the inline budget of the call. The answer fails as [`Executor::answer`] does.
+    pub fn answer_rows(&self, rows: QueryRows, options: OutputOptions) -> Answer {
+        Answer::written(|reply| async move { write_rows(rows, options, &reply).await })
     }
+}
+
+async fn write_rows(rows: QueryRows, options: OutputOptions, reply: &ReplySender) -> Result<AnswerMeta, Error> {
+    let OutputOptions { format, extract, overflow_hint: more } = options;
+    let (job, progress) = (reply.job(), ProgressReporter::new(reply.call()));
+    rows.record_missing(job)?;
+    let (distinct, schema) = DistinctValues::for_answer(extract.as_deref(), &rows.schema)?;
+    let schema = mark_schema(schema, job);
+    let (format, is_list) = (resolve_format(format, job), distinct.is_some());
+    let answer = AnswerWriter::new(reply, &progress, format, is_list, None, &schema, true)?;
+    let hints = TruncationHints { is_list, limit: Some(more.clone()), budget: more, rows_before: 0 };
+    let batches = redact_stream(rows.batches, job);
+    AnswerPipeline { batches, distinct, answer, hints, recorder: None, schema, progress: &progress }.deliver().await
 }
 
 /// Whether the answer is buffered until it is complete.
@@ -154,7 +147,6 @@ impl AnswerPipeline<'_> {
     /// Streams the rows into the answer and ends it. Then stores the rows that did not fit.
     async fn deliver(self) -> Result<AnswerMeta, Error> {
         let Self { mut batches, distinct, mut answer, hints, recorder, schema, progress } = self;
-        let reply = progress.reply();
         let mut kept = recorder.is_some().then(Vec::new);
         let streaming = async {
             if let Some(distinct) = distinct {
@@ -168,14 +160,14 @@ impl AnswerPipeline<'_> {
         let over_budget = answer.rows_if_over_budget().filter(|_| streamed.is_ok());
         if let (Some(recorder), Some(rows)) = (&recorder, over_budget) {
             let rest = futures::stream::iter(kept.into_iter().map(Ok)).chain(batches).boxed();
-            return Box::pin(recorder.continue_in_store(rest, &schema, rows, answer, hints, reply)).await;
+            return Box::pin(recorder.continue_in_store(rest, &schema, rows, answer, hints)).await;
         }
         // Stops the query before the footer is sent.
         drop(batches);
         match (streamed, recorder) {
             (Err(error), _) => Err(Box::pin(abandon_answer(answer, error)).await?),
             (Ok(()), Some(recorder)) if recorder.is_cacheable(&answer, &kept) => {
-                Box::pin(recorder.store(kept, &schema, answer, hints, reply)).await
+                Box::pin(recorder.store(kept, &schema, answer, hints)).await
             }
             (Ok(()), _) => answer.finish(&hints, None).await,
         }

@@ -46,7 +46,6 @@ impl Executor {
         &self,
         result: &Arc<StoredResult>,
         request: &QueryRequest,
-        job: &Arc<Job>,
         reply: &ReplySender,
     ) -> Result<AnswerMeta, Error> {
         let store = self.store.as_ref().ok_or_else(no_store_error)?;
@@ -57,9 +56,9 @@ impl Executor {
             is_structured: request.structured.is_some(),
         };
         let is_linked = matches!(request.overflow, OverflowPolicy::Store { linked: true, .. });
-        job.set_result_uri(result.header().id.uri());
-        job.set_answer_age(result.age());
-        let metadata = ResultPage { store, result, row: 0, is_linked, page }.answer(job, reply).await?;
+        reply.job().set_result_uri(result.header().id.uri());
+        reply.job().set_answer_age(result.age());
+        let metadata = ResultPage { store, result, row: 0, is_linked, page }.answer(reply).await?;
         Ok(AnswerMeta { is_cached: true, ..metadata })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::{Job, ReplySender};
+use tidegate_runtime::RunningCall;
 use tidegate_sql::Statement;
 
 use super::Executor;
@@ -22,19 +22,18 @@ impl Executor {
         &self,
         database: &Arc<dyn Database>,
         statement: &Statement,
-        job: &Arc<Job>,
-        reply: &ReplySender,
+        call: &RunningCall,
     ) -> Result<u64, Error> {
-        let progress = ProgressReporter::new(job, reply);
+        let progress = ProgressReporter::new(call);
         statement.check_parameters()?;
-        job.record_statement(|| statement.to_audited_statement(database.name()));
-        let planning = database.plan(statement, job.principal());
-        let plan = run_until_cancelled(job, progress.run_with_heartbeat(planning)).await?;
+        call.record_statement(|| statement.to_audited_statement(database.name()));
+        let planning = database.plan(statement, call.principal());
+        let plan = run_until_cancelled(call, progress.run_with_heartbeat(planning)).await?;
         let started = progress.started();
-        let _query = QueryEndGuard { events: &self.events, database: database.name(), job, started };
+        let _query = QueryEndGuard { events: &self.events, database: database.name(), job: call, started };
         progress.enter_stage(AnswerStage::Running).await?;
         let QueryRows { mut batches, missing, .. } =
-            run_until_cancelled(job, progress.run_with_heartbeat(plan.run(job))).await?;
+            run_until_cancelled(call, progress.run_with_heartbeat(plan.run(call.job()))).await?;
         if let Some(missing) = missing {
             let message = format!("the changed rows cannot be counted: nodes are missing: {}", missing.names());
             return Err(Error::new(ErrorKind::Unavailable, message));

@@ -18,7 +18,7 @@ use crate::secrets::redact_stream;
 use tidegate_core::{Budget, Content, Error, ErrorKind};
 use tidegate_results::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter, StoredResult};
 use tidegate_runtime::event::QueryStep;
-use tidegate_runtime::{AnswerMeta, Job, ReplySender};
+use tidegate_runtime::{Answer, AnswerMeta, Job, ReplySender};
 
 /// Stores the rows of an answer: those that do not fit inline, or all of them for the cache.
 pub(super) struct AnswerRecorder<'a> {
@@ -28,7 +28,7 @@ pub(super) struct AnswerRecorder<'a> {
     rows_max: Option<u64>,
     is_linked: bool,
     cache_key: Option<CacheKey>,
-    job: &'a Arc<Job>,
+    reply: &'a ReplySender,
     query: &'a RunningQuery,
 }
 
@@ -38,10 +38,11 @@ impl<'a> AnswerRecorder<'a> {
         store: Option<&'a Arc<ResultStore>>,
         request: &QueryRequest,
         key: Option<CacheKey>,
-        job: &'a Arc<Job>,
+        reply: &'a ReplySender,
         query: &'a RunningQuery,
     ) -> Option<Self> {
         let (Some(store), OverflowPolicy::Store { linked, .. }) = (store, request.overflow) else { return None };
+        let job = reply.job();
         // For a body, or an answer without a budget, any number of rows would have to be buffered.
         if job.format().is_some() || job.inline_budget() == Budget::default() {
             return None;
@@ -49,7 +50,7 @@ impl<'a> AnswerRecorder<'a> {
         let (database, rows_max) = (request.database.name().to_owned(), request.max_rows);
         let policies = request.database.row_policy_fingerprint(job.principal());
         let (is_linked, cache_key) = (linked, key.filter(|_| job.missing_nodes().is_none()));
-        Some(Self { store, database, policies, rows_max, is_linked, cache_key, job, query })
+        Some(Self { store, database, policies, rows_max, is_linked, cache_key, reply, query })
     }
 
     /// Ends `answer`, which contains the first `visible` of `rows`, and then stores them, up to the row limit.
@@ -60,14 +61,14 @@ impl<'a> AnswerRecorder<'a> {
         visible: u64,
         answer: AnswerWriter<'_>,
         mut hints: TruncationHints,
-        reply: &ReplySender,
     ) -> Result<AnswerMeta, Error> {
         // If nothing can be stored, the answer ends as it would without a store.
         let Ok(writer) = self.begin_result(schema).await else {
             drop(rows);
             return answer.finish(&hints, None).await;
         };
-        let Self { store, is_linked, job, .. } = *self;
+        let Self { store, is_linked, reply, .. } = *self;
+        let job = reply.job();
         let result = writer.result().clone();
         let uri = result.header().id.uri();
         job.set_result_uri(uri.clone());
@@ -94,21 +95,20 @@ impl<'a> AnswerRecorder<'a> {
         schema: &SchemaRef,
         answer: AnswerWriter<'_>,
         hints: TruncationHints,
-        reply: &ReplySender,
     ) -> Result<AnswerMeta, Error> {
         let visible = count_rows(&rows);
         let metadata = answer.finish(&hints, None).await?;
         let Ok(writer) = self.begin_result(schema).await else { return Ok(metadata) };
-        reply.end_early(metadata, self.store.limits().timeout).await?;
+        self.reply.end_early(metadata, self.store.limits().timeout).await?;
         let rows = futures::stream::iter(rows.into_iter().map(Ok)).boxed();
-        writer.write_all(rows, visible, self.job).await?;
+        writer.write_all(rows, visible, self.reply.job()).await?;
         Ok(AnswerMeta::default())
     }
 
     async fn begin_result(&self, schema: &SchemaRef) -> Result<ResultWriter, Error> {
         let bytes_max = Some(self.store.limits().continued_bytes);
         let (database, policies) = (self.database.as_str(), self.policies);
-        let new_result = NewResult { job: self.job, database, policies, bytes_max, rows_max: self.rows_max };
+        let new_result = NewResult { job: self.reply.job(), database, policies, bytes_max, rows_max: self.rows_max };
         let writer = self.store.begin(new_result, stored_columns(schema)).await?;
         Ok(writer.with_cache_key(self.cache_key))
     }
@@ -133,20 +133,15 @@ impl Executor {
         store.resolve_cursor(cursor, compute_query_id(job), job.caller())
     }
 
-    /// Answers with the rows of `result` from `row` on, as many as requested and fit. Waits for rows that are still
-    /// being written.
+    /// The rows of `result` from `row` on, as many as requested and fit. Waits for rows that are still being written.
     ///
-    /// # Errors
-    /// When a block cannot be read; `Unavailable` where stored results are disabled.
-    pub async fn answer_page(
-        &self,
-        (result, row): (&Arc<StoredResult>, u64),
-        page: PageOptions,
-        job: &Arc<Job>,
-        reply: &ReplySender,
-    ) -> Result<AnswerMeta, Error> {
-        let store = self.store.as_ref().ok_or_else(no_store_error)?;
-        ResultPage { store, result, row, is_linked: false, page }.answer(job, reply).await
+    /// The answer fails when a block cannot be read; with `Unavailable` where stored results are disabled.
+    pub fn answer_page(&self, (result, row): (Arc<StoredResult>, u64), page: PageOptions) -> Answer {
+        let store = self.store.clone();
+        Answer::written(move |reply| async move {
+            let store = &store.ok_or_else(no_store_error)?;
+            ResultPage { store, result: &result, row, is_linked: false, page }.answer(&reply).await
+        })
     }
 }
 
@@ -162,21 +157,22 @@ pub(super) struct ResultPage<'a> {
 
 impl ResultPage<'_> {
     /// Answers with the rows of the page, as many as requested and fit.
-    pub(super) async fn answer(self, job: &Job, reply: &ReplySender) -> Result<AnswerMeta, Error> {
+    pub(super) async fn answer(self, reply: &ReplySender) -> Result<AnswerMeta, Error> {
+        let job = reply.job();
         let Self { store, result, row, is_linked, page } = self;
         let PageOptions { format, is_list, rows_max, is_structured } = page;
         if let Some(missing) = &result.header().missing_nodes {
             job.record_missing_nodes(missing)?;
         }
-        let progress = ProgressReporter::new(job, reply);
+        let progress = ProgressReporter::new(reply.call());
         let (schema, format) = (result.schema(), resolve_format(format, job));
         let is_buffering = is_list || format.needs_several_rows();
-        let mut answer = AnswerWriter::new(&progress, format, is_list, rows_max, schema, is_buffering)?;
+        let mut answer = AnswerWriter::new(reply, &progress, format, is_list, rows_max, schema, is_buffering)?;
         if is_structured {
             answer = answer.with_structured(schema);
         }
         // Secret rules may have been added since the rows were stored.
-        let mut batches = redact_stream(result.rows_from(row), reply.job());
+        let mut batches = redact_stream(result.rows_from(row), job);
         let streamed = stream_rows(&mut batches, &mut answer, &progress, None).await;
         drop(batches);
         if let Err(error) = streamed {
@@ -187,7 +183,7 @@ impl ResultPage<'_> {
         let is_last = !answer.is_truncated();
         let Some(visible) = answer.rows_if_truncated() else {
             let metadata = answer.finish(&hints, None).await?;
-            return if is_last { report_if_incomplete(result, metadata, job, reply).await } else { Ok(metadata) };
+            return if is_last { report_if_incomplete(result, metadata, reply).await } else { Ok(metadata) };
         };
         let cursor = store.create_cursor(result, row + visible, compute_query_id(job), job.caller());
         let uri = is_linked.then(|| result.header().id.uri());
@@ -202,7 +198,6 @@ impl ResultPage<'_> {
 async fn report_if_incomplete(
     result: &StoredResult,
     metadata: AnswerMeta,
-    job: &Job,
     reply: &ReplySender,
 ) -> Result<AnswerMeta, Error> {
     let line = match (result.progress().end, result.reached_row_limit()) {
@@ -215,7 +210,7 @@ async fn report_if_incomplete(
         ),
         _ => return Ok(metadata),
     };
-    if job.format().is_none() {
+    if reply.job().format().is_none() {
         reply.send_block(Content::text(line)).await?;
     }
     Ok(AnswerMeta { is_truncated: Some(true), ..metadata })

@@ -23,7 +23,7 @@ use crate::secrets::redact_stream;
 use crate::structured::StructuredRows;
 use tidegate_core::{Content, Error, Format};
 use tidegate_results::{NewResult, ResultStore, StoredResult};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender};
+use tidegate_runtime::{Answer, AnswerMeta, ReplySender};
 
 const PREVIEW_ROWS_MAX: usize = 10;
 const PREVIEW_BYTES_MAX: usize = 4 * 1024;
@@ -34,29 +34,29 @@ impl Executor {
     /// and a link. It ends with the first rows, and the query continues in the background. For a client that supports
     /// tasks, the whole call becomes a task, which ends when all rows are stored.
     ///
-    /// # Errors
-    /// As [`Executor::answer`] and [`ResultStore::begin`]; `Unavailable` where stored results are disabled.
-    pub async fn export(
-        &self,
-        request: QueryRequest,
-        job: &Arc<Job>,
-        reply: &ReplySender,
-    ) -> Result<AnswerMeta, Error> {
-        let started = Instant::now();
+    /// The answer fails as [`Executor::answer`] and [`ResultStore::begin`] do; with `Unavailable` where stored results
+    /// are disabled.
+    pub fn export(&self, request: QueryRequest) -> Answer {
+        let executor = self.clone();
+        Answer::written(|reply| async move { executor.write_export(request, &reply).await })
+    }
+
+    async fn write_export(&self, request: QueryRequest, reply: &ReplySender) -> Result<AnswerMeta, Error> {
+        let (job, started) = (reply.job(), Instant::now());
         let store = self.store.as_ref().ok_or_else(no_store_error)?;
         request.statement.check_parameters()?;
         job.record_statement(|| request.statement.to_audited_statement(request.database.name()));
-        let is_task = reply.request_task();
+        let is_task = job.request_task();
         // Before the first step: a stored query has its own time limit.
         job.extend(store.limits().timeout);
         let cached = self.look_up_cache(&request, job).await;
         if let Some(result) = &cached.result {
             let is_list = request.extract.is_some();
-            let preview = ExportPreview { store, result, request: &request, is_list, is_task, job, reply };
+            let preview = ExportPreview { store, result, request: &request, is_list, is_task, reply };
             job.set_result_uri(result.header().id.uri());
             return preview.send(started, true).await;
         }
-        let progress = ProgressReporter::new(job, reply);
+        let progress = ProgressReporter::new(reply.call());
         let plan = self.plan(&request, &progress).await?;
         DistinctValues::for_answer(request.extract.as_deref(), &plan.schema())?;
         let _query = QueryEndGuard { events: &self.events, database: request.database.name(), job, started };
@@ -78,7 +78,7 @@ impl Executor {
         let writer = store.begin(new_result, stored_columns(&schema)).await?.with_cache_key(cached.key);
         let result = writer.result().clone();
         job.set_result_uri(result.header().id.uri());
-        let preview = ExportPreview { store, result: &result, request: &request, is_list, is_task, job, reply };
+        let preview = ExportPreview { store, result: &result, request: &request, is_list, is_task, reply };
         let writing = writer.write_all(rows, 0, job);
         if is_task {
             // A client that polls a task expects the final state.
@@ -109,7 +109,6 @@ struct ExportPreview<'a> {
     is_list: bool,
     /// Whether the answer ends when all rows are stored.
     is_task: bool,
-    job: &'a Job,
     reply: &'a ReplySender,
 }
 
@@ -122,8 +121,9 @@ impl ExportPreview<'_> {
         let batches = self.result.block(0).await?.batches()?;
         let rows: u64 = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let (visible, text) = self.render_rows(&batches)?;
-        self.send_block(self.wrap_in_fence(text)).await?;
-        self.send_block(self.wrap_in_fence(self.render_summary(&batches)?)).await?;
+        let job = self.reply.job();
+        self.send_block(job.fence_data(text)).await?;
+        self.send_block(job.fence_data(self.render_summary(&batches)?)).await?;
         self.send_block(self.describe_storage(visible, rows)).await?;
         self.reply.send_missing_nodes_note().await?;
         let uri = self.result.header().id.uri();
@@ -133,8 +133,8 @@ impl ExportPreview<'_> {
         }
         if self.request.structured.is_some() {
             self.reply.send_structured_json(self.render_structured(&batches)).await?;
-        } else if self.job.format().is_some() {
-            self.reply.send_structured(&result_manifest(self.store, self.result, Some(self.job.caller()))).await?;
+        } else if job.format().is_some() {
+            self.reply.send_structured(&result_manifest(self.store, self.result, Some(job.caller()))).await?;
         }
         let metadata = AnswerMeta {
             rows: Some(visible),
@@ -150,16 +150,13 @@ impl ExportPreview<'_> {
         Ok(metadata)
     }
 
-    fn wrap_in_fence(&self, text: String) -> String {
-        self.job.fence().map(|fence| fence.wrap(&text)).unwrap_or(text)
-    }
-
     async fn send_block(&self, text: String) -> Result<(), Error> {
         self.reply.send_block(Content::text(text)).await
     }
 
     fn create_cursor(&self, row: u64) -> String {
-        self.store.create_cursor(self.result, row, compute_query_id(self.job), self.job.caller())
+        let job = self.reply.job();
+        self.store.create_cursor(self.result, row, compute_query_id(job), job.caller())
     }
 
     fn render_rows(&self, batches: &[RecordBatch]) -> Result<(u64, String), Error> {
