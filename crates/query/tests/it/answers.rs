@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use serde_json::Value;
 use tidegate_core::{Budget, Error, ErrorKind, Format};
 use tidegate_query::AnswerMode;
-use tidegate_runtime::{Outcome, ReplyEvent};
+use tidegate_runtime::ReplyPart;
 
 use crate::fake::{AnswerOptions, AnswerRecord, FakeDatabase, batch, request_answer, start_call};
 
@@ -224,10 +224,8 @@ async fn cancelling_drops_the_stream_at_once() {
     poll_until("the query runs", || fake.runs.load(Ordering::Relaxed) == 1).await;
     reply.job().cancel();
     let error = loop {
-        match reply.next().await.unwrap() {
-            ReplyEvent::End(Outcome::Failed(error)) => break error,
-            ReplyEvent::End(Outcome::Done(_)) => panic!("done"),
-            ReplyEvent::Chunk(_) => {}
+        if let ReplyPart::End(end) = reply.next().await.unwrap() {
+            break end.unwrap_err();
         }
     };
     assert_eq!(error.kind(), ErrorKind::Cancelled);

@@ -18,8 +18,7 @@ use tidegate_query::{
     QueryRows,
 };
 use tidegate_runtime::{
-    AnswerMeta, BodyMetadata, Call, Chunk, Outcome, Registry, ReplyEvent, ReplyNotification, Snapshot, SnapshotBuilder,
-    Tool,
+    AnswerMeta, BodyMetadata, Call, Registry, ReplyNotification, ReplyPart, Snapshot, SnapshotBuilder, Tool,
     event::{Event, EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -290,8 +289,8 @@ pub(crate) fn start_call(
     let events = EventDispatcher::new([query_events.clone() as Arc<dyn Subscriber>]);
     let executor = Executor::new(events.clone());
     let (database, answer_options) = (Arc::new(fake.clone()), wishes.clone());
-    let handler = handler_fn(move |job, reply| {
-        let (executor, answer_options) = (executor.clone(), answer_options.clone());
+    let handler = handler_fn(move |_call| {
+        let answer_options = answer_options.clone();
         let question = QueryRequest {
             database: database.clone(),
             statement: Statement::parse("SELECT * FROM flights", SqlDialect::DataFusion).unwrap(),
@@ -304,7 +303,7 @@ pub(crate) fn start_call(
             overflow_hint: None,
             overflow: OverflowPolicy::Discard,
         };
-        async move { executor.answer(question, &job, &reply).await }
+        std::future::ready(Ok(executor.answer(question)))
     });
     let limits = CallLimits { inline: Some(wishes.budget), ..CallLimits::default() };
     let snapshot: Snapshot = SnapshotBuilder::new()
@@ -325,9 +324,9 @@ pub(crate) async fn request_answer(fake: &FakeDatabase, wishes: &AnswerOptions) 
     let job = reply.job().clone();
     let mut seen = AnswerRecord::default();
     let mut open = false;
-    while let Some(event) = reply.next().await {
-        match event {
-            ReplyEvent::Chunk(Chunk::Text(text)) => {
+    while let Some(part) = reply.next().await {
+        match part {
+            ReplyPart::Text(text) => {
                 seen.pieces.push(text.len());
                 if open {
                     seen.blocks.last_mut().unwrap().push_str(&text);
@@ -336,25 +335,25 @@ pub(crate) async fn request_answer(fake: &FakeDatabase, wishes: &AnswerOptions) 
                 }
                 open = true;
             }
-            ReplyEvent::Chunk(Chunk::Body(head)) => assert!(seen.head.replace(head).is_none(), "it begins once"),
-            ReplyEvent::Chunk(Chunk::Bytes(bytes)) => {
+            ReplyPart::Body(head) => assert!(seen.head.replace(head).is_none(), "it begins once"),
+            ReplyPart::Bytes(bytes) => {
                 assert!(seen.head.is_some() && bytes.len() <= 64 * 1024);
                 seen.pieces.push(bytes.len());
                 seen.body.extend_from_slice(&bytes);
             }
-            ReplyEvent::Chunk(Chunk::EndOfText) => open = false,
-            ReplyEvent::Chunk(Chunk::Block(Content::Text { text, .. })) => {
+            ReplyPart::EndOfText => open = false,
+            ReplyPart::Block(Content::Text { text, .. }) => {
                 open = false;
                 seen.blocks.push(text);
             }
-            ReplyEvent::Chunk(Chunk::Structured(json)) => seen.structured = Some(json.get().to_owned()),
-            ReplyEvent::Chunk(Chunk::Notification(ReplyNotification::Progress { done, total, message })) => {
+            ReplyPart::Structured(json) => seen.structured = Some(json.get().to_owned()),
+            ReplyPart::Notification(ReplyNotification::Progress { done, total, message }) => {
                 seen.progress.push(done);
                 seen.words.push(format!("{done} of {total:?}: {}", message.unwrap()));
             }
-            ReplyEvent::Chunk(other) => panic!("{other:?}"),
-            ReplyEvent::End(Outcome::Done(metadata)) => seen.metadata = metadata,
-            ReplyEvent::End(Outcome::Failed(error)) => seen.failure = Some(error),
+            ReplyPart::End(Ok(metadata)) => seen.metadata = metadata,
+            ReplyPart::End(Err(error)) => seen.failure = Some(error),
+            other => panic!("{other:?}"),
         }
     }
     seen.rows = job.rows();

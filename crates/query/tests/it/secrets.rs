@@ -278,7 +278,7 @@ async fn records_statements_in_audit_log() {
         ["SELECT * FROM flights, airlines WHERE distance > 7", "select * from flights where carrier in ('a')", &long]
     {
         let (executor, statement) = (executor.clone(), Statement::parse(sql, SqlDialect::DataFusion).unwrap());
-        let handler = handler_fn(move |job, reply| {
+        let handler = handler_fn(move |_call| {
             let question = QueryRequest {
                 database: Arc::new(FakeDatabase::counting(1, 1)),
                 statement: statement.clone(),
@@ -291,8 +291,7 @@ async fn records_statements_in_audit_log() {
                 overflow_hint: None,
                 overflow: OverflowPolicy::Discard,
             };
-            let executor = executor.clone();
-            async move { executor.answer(question, &job, &reply).await }
+            std::future::ready(Ok(executor.answer(question)))
         });
         let registry =
             Registry::new(SnapshotBuilder::new().tool(Tool::new("ask", "", handler)).build(), events.clone());

@@ -14,8 +14,8 @@ use tidegate_core::{
 use tidegate_query::{AnswerMode, Database, Executor, OverflowPolicy, PageOptions, QueryRequest};
 use tidegate_results::{ResultEnd, ResultId, ResultStore, StoreLimits};
 use tidegate_runtime::{
-    AnswerMeta, Call, Chunk, Outcome, Registry, Reply, ReplyEvent, ReplyNotification, SnapshotBuilder, Tool,
-    event::EventDispatcher, handler_fn,
+    AnswerMeta, Call, Registry, Reply, ReplyNotification, ReplyPart, SnapshotBuilder, Tool, event::EventDispatcher,
+    handler_fn,
 };
 use tidegate_sql::{SqlDialect, Statement};
 
@@ -81,10 +81,10 @@ impl StoredAnswers {
     ) -> Self {
         let store = ResultStore::open(folder.path(), limits).await.unwrap();
         let executor = Executor::new(EventDispatcher::default()).with_store(Some(store.clone()));
-        let handler = handler_fn(move |job, reply| {
+        let handler = handler_fn(move |call| {
             let (executor, database) = (executor.clone(), database.clone());
             async move {
-                let argument = |name: &str| job.arguments().get(name).cloned().unwrap_or_default();
+                let argument = |name: &str| call.arguments().get(name).cloned().unwrap_or_default();
                 if let Some(cursor) = argument("cursor").as_str() {
                     let page = PageOptions {
                         format: Format::Mcp,
@@ -92,8 +92,7 @@ impl StoredAnswers {
                         rows_max: argument("limit").as_u64(),
                         is_structured: false,
                     };
-                    let (result, row) = executor.resolve_cursor(cursor, &job)?;
-                    return executor.answer_page((&result, row), page, &job, &reply).await;
+                    return Ok(executor.answer_page(executor.resolve_cursor(cursor, &call)?, page));
                 }
                 let question = QueryRequest {
                     database,
@@ -107,11 +106,8 @@ impl StoredAnswers {
                     overflow_hint: None,
                     overflow: OverflowPolicy::Store { linked: true, cached: argument("no_cache") != true },
                 };
-                if argument("delivery") == "blocks" {
-                    executor.export(question, &job, &reply).await
-                } else {
-                    executor.answer(question, &job, &reply).await
-                }
+                let is_export = argument("delivery") == "blocks";
+                Ok(if is_export { executor.export(question) } else { executor.answer(question) })
             }
         });
         let limits = CallLimits { inline: Some(inline), ..CallLimits::default() };
@@ -133,18 +129,16 @@ impl StoredAnswers {
 
     async fn read(mut reply: Reply) -> ToolAnswer {
         let (mut text, mut lines, mut links) = (String::new(), Vec::new(), Vec::new());
-        while let Some(event) = reply.next().await {
-            match event {
-                ReplyEvent::Chunk(Chunk::Text(piece)) => text.push_str(&piece),
-                ReplyEvent::Chunk(Chunk::Block(Content::Text { text, .. })) => lines.push(text),
-                ReplyEvent::Chunk(Chunk::Block(Content::Link(link))) => links.push(link.uri),
-                ReplyEvent::Chunk(_) => {}
-                ReplyEvent::End(Outcome::Done(metadata)) => {
-                    return ToolAnswer { text, lines, links, metadata, failure: None };
+        while let Some(part) = reply.next().await {
+            match part {
+                ReplyPart::Text(piece) => text.push_str(&piece),
+                ReplyPart::Block(Content::Text { text, .. }) => lines.push(text),
+                ReplyPart::Block(Content::Link(link)) => links.push(link.uri),
+                ReplyPart::End(end) => {
+                    let failure = end.as_ref().err().cloned();
+                    return ToolAnswer { text, lines, links, metadata: end.unwrap_or_default(), failure };
                 }
-                ReplyEvent::End(Outcome::Failed(error)) => {
-                    return ToolAnswer { text, lines, links, metadata: AnswerMeta::default(), failure: Some(error) };
-                }
+                _ => {}
             }
         }
         panic!("an answer has an end")
@@ -279,14 +273,14 @@ async fn export_reports_progress_until_preview() {
     let mut words = Vec::new();
     loop {
         match reply.next().await.unwrap() {
-            ReplyEvent::Chunk(Chunk::Notification(ReplyNotification::Progress { done, message, .. })) => {
+            ReplyPart::Notification(ReplyNotification::Progress { done, message, .. }) => {
                 words.push(format!("{done}: {}", message.unwrap()));
             }
-            ReplyEvent::Chunk(_) => {}
-            ReplyEvent::End(outcome) => {
-                assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+            ReplyPart::End(end) => {
+                assert!(end.is_ok(), "{end:?}");
                 break;
             }
+            _ => {}
         }
     }
     insta::assert_snapshot!(words.join("\n"), @"

@@ -29,9 +29,7 @@ use tempfile::TempDir;
 use tidegate_core::{CallTarget, Caller, Error, ErrorKind};
 use tidegate_query::stored_columns;
 use tidegate_results::{NewResult, ResultEnd, ResultStore, ResultWriter, StoreLimits, StoredResult, WriteOutcome};
-use tidegate_runtime::{
-    AnswerMeta, Call, Job, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
-};
+use tidegate_runtime::{Answer, Call, Job, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 
 use crate::fake::batch;
 use crate::stored::{caller_named, limits};
@@ -56,9 +54,9 @@ impl RunningCall {
     }
 
     pub(crate) fn from_call(call: Call) -> Self {
-        let handler = handler_fn(|job: Arc<Job>, _reply| async move {
-            job.cancelled().await;
-            Ok(AnswerMeta::default())
+        let handler = handler_fn(|call| async move {
+            call.cancelled().await;
+            Ok(Answer::content(Vec::new()))
         });
         let tool = |name: &str| Tool::new(name, "asks", handler.clone());
         let tool = |name: &str| tool(name).with_input_schema(json!({"type": "object"})).unwrap();
