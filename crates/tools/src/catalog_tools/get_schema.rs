@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind, Format};
 use tidegate_query::{ColumnEntry, TableStorage};
-use tidegate_runtime::{AdapterDetail, AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{AdapterDetail, Answer, AnswerMeta, RunningCall, Tool};
 
 use super::samples::{SAMPLES_MAX, SampleLists};
 use crate::arguments::{OutputArguments, parse_arguments};
@@ -60,8 +60,8 @@ struct DescribedTable {
     columns: Vec<ColumnEntry>,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let Arguments { database, table, samples: expected, shape } = parse_arguments(&job)?;
+async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let Arguments { database, table, samples: expected, shape } = parse_arguments(&call)?;
     let output_options = shape.output_options("Use extract=name for the names alone.")?;
     let (requested, is_list) = match table {
         TableArgument::One(table) => (vec![table], false),
@@ -72,12 +72,12 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
         return Err(Error::new(ErrorKind::InvalidArguments, message));
     }
     let mut names = requested.clone();
-    let database = node.resolve_tables(database.as_deref(), names.iter_mut(), job.principal()).await?;
+    let database = node.resolve_tables(database.as_deref(), names.iter_mut(), call.principal()).await?;
     let (mut tables, mut samples) = (Vec::with_capacity(names.len()), SampleLists::default());
     for (name, requested) in names.iter().zip(requested) {
-        let columns = database.columns(name, job.principal()).await?;
+        let columns = database.columns(name, call.principal()).await?;
         if expected > 0 {
-            samples.add(&*database, name, &columns, expected, &job).await?;
+            samples.add(&*database, name, &columns, expected, call.job()).await?;
         }
         tables.push(DescribedTable { name: requested, columns });
     }
@@ -85,13 +85,14 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     if expected > 0 {
         answer = answer.with_column("samples", samples.into_column());
     }
-    let mut metadata = node.executor.answer_rows(answer.into_rows()?, output_options, &job, &reply).await?;
-    // Other nodes show the size of a part of a table.
-    if let (Some(Format::Arrow), [name], false) = (job.format(), &names[..], is_list) {
+    let answer = node.executor.answer_rows(answer.into_rows()?, output_options);
+    Ok(answer.followed_by(move |reply, meta| async move {
+        let job = reply.job();
+        // Other nodes show the size of a part of a table.
+        let (Some(Format::Arrow), [name], false) = (job.format(), &names[..], is_list) else { return Ok(meta) };
         let TableStorage { bytes, indexed_columns } = database.table_storage(name, job.principal()).await?;
-        metadata.adapter = Some(Box::new(AdapterDetail::Table { bytes, indexed_columns }));
-    }
-    Ok(metadata)
+        Ok(AnswerMeta { adapter: Some(Box::new(AdapterDetail::Table { bytes, indexed_columns })), ..meta })
+    }))
 }
 
 /// The columns of `tables`, with the name of each table if several may be requested.

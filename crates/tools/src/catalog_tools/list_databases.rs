@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_core::Error;
 use tidegate_query::{QueryRows, TableStatus};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{Answer, RunningCall, Tool};
 
 use super::{DatabaseListing, list_catalogs, report_errors};
 use crate::arguments::{OutputArguments, parse_arguments};
@@ -22,12 +22,12 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     )
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let shape: OutputArguments = parse_arguments(&job)?;
-    let found = list_catalogs(&node.databases, None, job.principal()).await?;
-    report_errors(&found, &job);
+async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let shape: OutputArguments = parse_arguments(&call)?;
+    let found = list_catalogs(&node.databases, None, call.principal()).await?;
+    report_errors(&found, &call);
     let output_options = shape.output_options("Call list_tables with one database.")?;
-    node.executor.answer_rows(rows(&found)?, output_options, &job, &reply).await
+    Ok(node.executor.answer_rows(rows(&found)?, output_options))
 }
 
 fn rows(found: &[DatabaseListing]) -> Result<QueryRows, Error> {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Content, Error, Format, Principal};
 use tidegate_query::{DatabaseKind, QueryRows, TableEntry, TableStatus};
-use tidegate_runtime::{AdapterDetail, AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{AdapterDetail, Answer, AnswerMeta, ReplySender, RunningCall, Tool};
 use tokio::time::Instant;
 
 use super::table_families::group_families;
@@ -46,21 +46,21 @@ struct Arguments {
     shape: OutputArguments,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let Arguments { database, pattern, shape } = parse_arguments(&job)?;
+async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let Arguments { database, pattern, shape } = parse_arguments(&call)?;
     let named = database.is_some();
-    let mut found = list_catalogs(&node.databases, database.as_deref(), job.principal()).await?;
-    if let (true, Some(DatabaseListing { catalog: Err(_), .. })) = (named, found.first()) {
+    let found = list_catalogs(&node.databases, database.as_deref(), call.principal()).await?;
+    if let (true, Some(DatabaseListing { catalog: Err(error), .. })) = (named, found.first()) {
         // A call for one database reports its error as an error.
-        return found.remove(0).catalog.map(|_| AnswerMeta::default());
+        return Err(error.clone());
     }
-    report_errors(&found, &job);
+    report_errors(&found, &call);
     // Programs that set a format expect only rows, all of them.
     let is_default_shape = shape.is_default();
-    let is_for_model = is_default_shape && job.format().is_none();
+    let is_for_model = is_default_shape && call.format().is_none();
     let output_options = shape.output_options("Narrow the list with pattern or database.")?;
     let pattern = pattern.as_deref().map(TablePattern::parse);
-    let (mut tables, unsearched) = requested_tables(&found, pattern.as_ref(), job.principal()).await;
+    let (mut tables, unsearched) = requested_tables(&found, pattern.as_ref(), call.principal()).await;
     if is_for_model && pattern.is_none() {
         tables = group_families(tables);
     }
@@ -69,16 +69,18 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
         true => into_rows(&tables, with_database, true)?.without_nulls(),
         false => into_rows(&tables, with_database, false)?,
     };
-    let mut metadata = node.executor.answer_rows(rows, output_options, &job, &reply).await?;
+    let answer = node.executor.answer_rows(rows, output_options);
+    let notes = if is_for_model { notes(&found, pattern.is_some(), unsearched) } else { Vec::new() };
     // Other nodes need to know the dialect of the statements that they send.
-    if let (Some(Format::Arrow), [only]) = (job.format(), &found[..]) {
+    let is_for_node = call.format() == Some(Format::Arrow) && found.len() == 1;
+    let adapter = found.first().filter(|_| is_for_node).map(|only| {
         let (name, dialect) = (only.database.name().to_owned(), only.database.dialect().key());
-        metadata.adapter = Some(Box::new(AdapterDetail::Database { name, dialect }));
-    }
-    if is_for_model {
-        send_notes(&notes(&found, pattern.is_some(), unsearched), &job, &reply).await?;
-    }
-    Ok(metadata)
+        Box::new(AdapterDetail::Database { name, dialect })
+    });
+    Ok(answer.followed_by(|reply, meta| async move {
+        send_notes(&notes, &reply).await?;
+        Ok(AnswerMeta { adapter, ..meta })
+    }))
 }
 
 /// Notes on merged and skipped files, unless the call searches; then on what was not searched.
@@ -103,17 +105,13 @@ fn notes(found: &[DatabaseListing], is_search: bool, unsearched: UnsearchedTable
 }
 
 /// Appends notes. Names of files are data, as rows are.
-async fn send_notes(notes: &[String], job: &Job, reply: &ReplySender) -> Result<(), Error> {
+async fn send_notes(notes: &[String], reply: &ReplySender) -> Result<(), Error> {
     if notes.is_empty() {
         return Ok(());
     }
     let notes = format!("Notes:\n- {}", notes.join("\n- "));
-    let text = match job.fence() {
-        Some(fence) => format!("{}{notes}{}", fence.opening(), fence.closing(true)),
-        None => notes,
-    };
     reply.end_text().await?;
-    reply.send_block(Content::text(text)).await
+    reply.send_block(Content::text(reply.job().fence_data(notes))).await
 }
 
 /// A line of the answer.

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Content, Error};
 use tidegate_query::QueryRows;
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{Answer, Job, RunningCall, Tool};
 
 use super::FunctionSource;
 use super::list_functions::unknown_function;
@@ -52,7 +52,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>, functions: &Arc<dyn FunctionSource>)
             .with("limit", json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX}))
             .with("parameters", json!({"type": "object"}))
             .with_output_arguments(),
-        context_handler(node, move |node, job, reply| handle(node, functions.clone(), job, reply)),
+        context_handler(node, move |node, call| handle(node, functions.clone(), call)),
     )
 }
 
@@ -67,36 +67,39 @@ struct Arguments {
 async fn handle(
     node: Arc<ToolContext>,
     functions: Arc<dyn FunctionSource>,
-    job: Arc<Job>,
-    reply: ReplySender,
-) -> Result<AnswerMeta, Error> {
-    let Arguments { function: name, limit, shape } = parse_arguments(&job)?;
-    let all = functions.functions(job.principal());
+    call: RunningCall,
+) -> Result<Answer, Error> {
+    let Arguments { function: name, limit, shape } = parse_arguments(&call)?;
+    let all = functions.functions(call.principal());
     let Some(function) = all.iter().find(|function| function.name == *name) else {
         return Err(unknown_function(&name, &all));
     };
-    let grants_sensitive = functions.grants_sensitive(job.principal());
-    let request = FunctionRequest::parse(function, job.arguments(), grants_sensitive)?;
+    let grants_sensitive = functions.grants_sensitive(call.principal());
+    let request = FunctionRequest::parse(function, call.arguments(), grants_sensitive)?;
     let output_options = shape.output_options("Add conditions, select fewer columns, or lower the limit.")?;
-    let database = functions.with_parameters(&name, request.parameters.clone(), job.principal())?;
-    let statement = request.spec.render_with_cache(&*database, job.principal(), &node.statements).await?;
-    let rows = node.executor.open_rows(&*database, &statement, &job).await?;
+    let database = functions.with_parameters(&name, request.parameters.clone(), call.principal())?;
+    let statement = request.spec.render_with_cache(&*database, call.principal(), &node.statements).await?;
+    let rows = node.executor.open_rows(&*database, &statement, call.job()).await?;
     let (batch, matched) = first_rows(rows, limit.unwrap_or(LIMIT_DEFAULT)).await?;
     // Programs that set a format receive all rows.
-    let bytes_max = job.inline_budget().bytes.filter(|_| job.format().is_none());
+    let bytes_max = call.inline_budget().bytes.filter(|_| call.format().is_none());
     if let Some(bytes_max) = bytes_max
         && let Some(oversized) = describe_oversized(function, &request, &batch, matched, bytes_max)
     {
-        return send_oversized(&oversized, &job, &reply).await;
+        // The example row is data, as all rows are.
+        return Ok(Answer::text(call.fence_data(oversized)));
     }
     let rows = batch.num_rows();
-    let metadata = node.executor.answer_rows(QueryRows::from_batch(batch), output_options, &job, &reply).await?;
+    let answer = node.executor.answer_rows(QueryRows::from_batch(batch), output_options);
     // Programs that set a format expect only rows.
-    if matched > rows && job.format().is_none() && shape_is_default(&job) {
+    if matched == rows || call.format().is_some() || !shape_is_default(&call) {
+        return Ok(answer);
+    }
+    Ok(answer.followed_by(move |reply, meta| async move {
         reply.end_text().await?;
         reply.send_block(Content::text(format!("{rows} of {matched} rows that match."))).await?;
-    }
-    Ok(metadata)
+        Ok(meta)
+    }))
 }
 
 /// The first rows, and the number of all rows.
@@ -118,16 +121,6 @@ async fn first_rows(rows: QueryRows, limit: usize) -> Result<(RecordBatch, usize
 
 fn shape_is_default(job: &Job) -> bool {
     job.arguments().get("extract").is_none_or(Value::is_null)
-}
-
-/// Sends the example row and the advice. The row is data, as all rows are.
-async fn send_oversized(oversized: &str, job: &Job, reply: &ReplySender) -> Result<AnswerMeta, Error> {
-    let text = match job.fence() {
-        Some(fence) => format!("{}{oversized}{}", fence.opening(), fence.closing(true)),
-        None => oversized.to_owned(),
-    };
-    reply.send_block(Content::text(text)).await?;
-    Ok(AnswerMeta::default())
 }
 
 /// The hint for a name of log entries, which have tools of their own.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind, nearest_names};
 use tidegate_query::QueryRows;
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{Answer, RunningCall, Tool};
 use tidegate_system::{SystemParameter, SystemTableDescription};
 
 use super::FunctionSource;
@@ -24,7 +24,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>, functions: &Arc<dyn FunctionSource>)
         "List functions",
         "Live views of the machine: processes, connections, disks and more. With function: its parameters and columns.",
         InputSchemaBuilder::new().with("function", json!({"type": "string"})).with_output_arguments(),
-        context_handler(node, move |node, job, reply| handle(node, functions.clone(), job, reply)),
+        context_handler(node, move |node, call| handle(node, functions.clone(), call)),
     )
 }
 
@@ -38,11 +38,10 @@ struct Arguments {
 async fn handle(
     node: Arc<ToolContext>,
     functions: Arc<dyn FunctionSource>,
-    job: Arc<Job>,
-    reply: ReplySender,
-) -> Result<AnswerMeta, Error> {
-    let Arguments { function, shape } = parse_arguments(&job)?;
-    let all = functions.functions(job.principal());
+    call: RunningCall,
+) -> Result<Answer, Error> {
+    let Arguments { function, shape } = parse_arguments(&call)?;
+    let all = functions.functions(call.principal());
     let rows = match &function {
         None => function_rows(&all)?,
         Some(name) => match all.iter().find(|function| function.name == *name) {
@@ -51,7 +50,7 @@ async fn handle(
         },
     };
     let output_options = shape.output_options("Name one function.")?;
-    node.executor.answer_rows(rows, output_options, &job, &reply).await
+    Ok(node.executor.answer_rows(rows, output_options))
 }
 
 /// The error for a function that does not exist or is hidden from the caller.

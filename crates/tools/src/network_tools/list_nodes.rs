@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tidegate_core::Error;
 use tidegate_query::{NodeCheck, NodeDatabase, NodeObservation, QueryRows};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{Answer, RunningCall, Tool};
 
 use super::{NetworkNode, chosen_networks, each_node, milliseconds, nodes_of, one_line, state_name, within};
 use crate::arguments::{OutputArguments, parse_arguments};
@@ -39,19 +39,19 @@ struct NodeRow {
     observed: NodeObservation,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let Arguments { database, shape } = parse_arguments(&job)?;
-    let networks = chosen_networks(&node.databases, database.as_deref(), job.principal())?;
+async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let Arguments { database, shape } = parse_arguments(&call)?;
+    let networks = chosen_networks(&node.databases, database.as_deref(), call.principal())?;
     let nodes = nodes_of(&networks)?;
     let rows = each_node(&nodes, async |node: Arc<dyn NodeDatabase>| {
-        let check = within(CHECK_TIMEOUT, node.check(job.principal())).await;
+        let check = within(CHECK_TIMEOUT, node.check(call.principal())).await;
         NodeRow { check, observed: node.observed() }
     });
     let rows = rows.await;
     // One network is omitted from the rows, unless a program relies on the columns.
     let is_terse = shape.is_default() && networks.len() == 1;
     let output_options = shape.output_options("Name one network in database.")?;
-    node.executor.answer_rows(table(&nodes, &rows, is_terse)?, output_options, &job, &reply).await
+    Ok(node.executor.answer_rows(table(&nodes, &rows, is_terse)?, output_options))
 }
 
 fn table(nodes: &[NetworkNode], rows: &[NodeRow], is_terse: bool) -> Result<QueryRows, Error> {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{Database, PartRange, QueryRows, TablePart};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{Answer, RunningCall, Tool};
 
 use super::{chosen_networks, network_names, network_of, networks};
 use crate::arguments::{OutputArguments, parse_arguments};
@@ -36,17 +36,17 @@ struct Arguments {
     shape: OutputArguments,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let Arguments { database, table, shape } = parse_arguments(&job)?;
+async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let Arguments { database, table, shape } = parse_arguments(&call)?;
     let output_options = shape.output_options("")?;
-    let database = find_network(&node, database.as_deref(), &table, job.principal())?;
+    let database = find_network(&node, database.as_deref(), &table, call.principal())?;
     let network = network_of(&database)?;
-    let located = match (network.locate(&table, &job).await, strip_database(&table, database.name())) {
+    let located = match (network.locate(&table, call.job()).await, strip_database(&table, database.name())) {
         // The name of the network is before the table.
-        (Err(error), Some(table)) if error.kind() == ErrorKind::NotFound => network.locate(table, &job).await,
+        (Err(error), Some(table)) if error.kind() == ErrorKind::NotFound => network.locate(table, call.job()).await,
         (located, _) => located,
     };
-    node.executor.answer_rows(table_of(&located?)?, output_options, &job, &reply).await
+    Ok(node.executor.answer_rows(table_of(&located?)?, output_options))
 }
 
 /// The network that is named, in `database` or before `table`, or the only one.

@@ -8,7 +8,7 @@ use futures::TryStreamExt;
 use serde::Deserialize;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{ColumnFormatter, NodeCheck, NodeDatabase, QueryRows};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{Answer, Job, RunningCall, Tool};
 use tidegate_sql::Statement;
 use tokio::time::Instant;
 
@@ -66,15 +66,16 @@ impl NodeReport {
     }
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let Arguments { database, shape } = parse_arguments(&job)?;
-    let networks = chosen_networks(&node.databases, database.as_deref(), job.principal())?;
+async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let Arguments { database, shape } = parse_arguments(&call)?;
+    let networks = chosen_networks(&node.databases, database.as_deref(), call.principal())?;
     let nodes = nodes_of(&networks)?;
     let own_version = &node.identity.version;
-    let reports = each_node(&nodes, async |node: Arc<dyn NodeDatabase>| test(&*node, own_version, &job).await).await;
+    let reports =
+        each_node(&nodes, async |node: Arc<dyn NodeDatabase>| test(&*node, own_version, call.job()).await).await;
     let is_terse = shape.is_default() && networks.len() == 1;
     let output_options = shape.output_options("Name one network in database.")?;
-    node.executor.answer_rows(table(&nodes, &reports, is_terse)?, output_options, &job, &reply).await
+    Ok(node.executor.answer_rows(table(&nodes, &reports, is_terse)?, output_options))
 }
 
 async fn test(node: &dyn NodeDatabase, own_version: &str, job: &Arc<Job>) -> NodeReport {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::OutputOptions;
-use tidegate_runtime::{AnswerMeta, Job, JobStatus, Jobs, ReplySender, Tool, ToolAnnotations};
+use tidegate_runtime::{Answer, Job, JobStatus, Jobs, RunningCall, Tool, ToolAnnotations};
 
 use crate::arguments::parse_arguments;
 use crate::table_builder::{TableBuilder, text_column};
@@ -35,14 +35,14 @@ struct Arguments {
     id: String,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let Arguments { id } = parse_arguments(&job)?;
+async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let Arguments { id } = parse_arguments(&call)?;
     let jobs = node.jobs()?;
-    let status = cancel(&jobs, &id, &job)?;
+    let status = cancel(&jobs, &id, &call)?;
     let answer = TableBuilder::new()
         .with_column("id", text_column([Some(id)].into_iter()))
         .with_column("status", text_column([Some(status)].into_iter()));
-    node.executor.answer_rows(answer.into_rows()?, OutputOptions::default(), &job, &reply).await
+    Ok(node.executor.answer_rows(answer.into_rows()?, OutputOptions::default()))
 }
 
 /// Cancels the job and returns its state. A job that has ended keeps its state.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::Error;
 use tidegate_query::QueryRows;
-use tidegate_runtime::{AnswerMeta, Job, JobStatus, ReplySender, Tool};
+use tidegate_runtime::{Answer, JobStatus, RunningCall, Tool};
 
 use super::cancel_job::{has_id, unknown_job_error};
 use crate::arguments::{OutputArguments, parse_arguments};
@@ -33,19 +33,19 @@ struct Arguments {
     shape: OutputArguments,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let Arguments { id, shape } = parse_arguments(&job)?;
-    let mut jobs = node.jobs()?.list(job.caller());
+async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let Arguments { id, shape } = parse_arguments(&call)?;
+    let mut jobs = node.jobs()?.list(call.caller());
     // The current call is omitted.
-    jobs.retain(|other| other.id != job.id());
+    jobs.retain(|other| other.id != call.id());
     if let Some(id) = id {
         if !jobs.iter().any(|other| has_id(other, &id)) {
-            return Err(unknown_job_error(&id, &jobs, &job));
+            return Err(unknown_job_error(&id, &jobs, &call));
         }
         jobs.retain(|other| has_id(other, &id));
     }
     let output_options = shape.output_options("Older jobs come last; they cannot be listed separately.")?;
-    node.executor.answer_rows(jobs_as_rows(&jobs)?, output_options, &job, &reply).await
+    Ok(node.executor.answer_rows(jobs_as_rows(&jobs)?, output_options))
 }
 
 pub(crate) fn jobs_as_rows(jobs: &[JobStatus]) -> Result<QueryRows, Error> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tidegate_core::Error;
 use tidegate_process_memory::anonymous_bytes;
 use tidegate_query::TableStatus;
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{Answer, RunningCall, Tool};
 
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::catalog_tools::{DatabaseListing, list_catalogs};
@@ -26,9 +26,9 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     )
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let shape: OutputArguments = parse_arguments(&job)?;
-    let found = list_catalogs(&node.databases, None, job.principal()).await?;
+async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let shape: OutputArguments = parse_arguments(&call)?;
+    let found = list_catalogs(&node.databases, None, call.principal()).await?;
     let reachable = found.iter().filter(|listing| listing.catalog.is_ok()).count();
     let unreadable = describe_catalogs(&found, unreadable_tables);
     let notes = describe_catalogs(&found, |listing| {
@@ -40,7 +40,7 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
         (true, Some(_)) => "degraded; see unreadable_tables",
         (true, None) => "ok",
     };
-    let open_calls = node.jobs()?.open_count_for(job.caller());
+    let open_calls = node.jobs()?.open_count_for(call.caller());
     let transports = node.registry()?.transport_switches().describe();
     let one = |value: Option<u64>| count_column([value].into_iter());
     let answer = TableBuilder::new()
@@ -53,7 +53,7 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
         .with_column("open_calls", one(Some(open_calls as u64)))
         .with_column("memory_bytes", one(anonymous_bytes().map(|bytes| bytes as u64)))
         .with_column("uptime_seconds", one(Some(node.uptime_seconds())));
-    node.executor.answer_rows(answer.into_rows()?, shape.output_options("")?, &job, &reply).await
+    Ok(node.executor.answer_rows(answer.into_rows()?, shape.output_options("")?))
 }
 
 /// The first lines about all databases as one text; `None` if there are none.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_core::Error;
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{Answer, RunningCall, Tool};
 
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_builder::{TableBuilder, count_column, text_column};
@@ -20,12 +20,12 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     )
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let shape: OutputArguments = parse_arguments(&job)?;
+async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let shape: OutputArguments = parse_arguments(&call)?;
     let limits = node.limits()?;
-    let inline = job.inline_budget();
+    let inline = call.inline_budget();
     let mut dialects: Vec<&str> =
-        node.databases.visible_to(job.principal()).map(|database| database.dialect().name()).collect();
+        node.databases.visible_to(call.principal()).map(|database| database.dialect().name()).collect();
     dialects.sort_unstable();
     dialects.dedup();
     let label = |value: &str| text_column([Some(value.to_owned())].into_iter());
@@ -38,5 +38,5 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
         .with_column("timeout_seconds", one(Some(limits.timeout.as_secs())))
         .with_column("inline_rows", one(inline.rows))
         .with_column("inline_bytes", one(inline.bytes.map(|bytes| bytes as u64)));
-    node.executor.answer_rows(answer.into_rows()?, shape.output_options("")?, &job, &reply).await
+    Ok(node.executor.answer_rows(answer.into_rows()?, shape.output_options("")?))
 }

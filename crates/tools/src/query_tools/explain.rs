@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, JsonSchema, Violation};
 use tidegate_query::{Database, Plan, QuerySpec};
-use tidegate_runtime::{AnswerMeta, Handler, Job, ReplySender, Tool};
+use tidegate_runtime::{Answer, Handler, Job, RunningCall, Tool};
 use tidegate_sql::Statement;
 
 use crate::arguments::parse_arguments;
@@ -44,11 +44,10 @@ struct Arguments {
 
 #[async_trait]
 impl Handler for Explain {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-        let (database, statement) = self.resolve_query(parse_arguments(&job)?, &job).await?;
-        let plan = database.plan(&statement, job.principal()).await?;
-        reply.send_text(describe_plan(&statement, &*plan).await?).await?;
-        Ok(AnswerMeta::default())
+    async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
+        let (database, statement) = self.resolve_query(parse_arguments(&call)?, &call).await?;
+        let plan = database.plan(&statement, call.principal()).await?;
+        Ok(Answer::text(describe_plan(&statement, &*plan).await?))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_core::Error;
 use tidegate_query::{OverflowPolicy, QueryRequest, QuerySpec};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{Answer, RunningCall, Tool};
 
 use crate::arguments::{PagingArguments, parse_arguments};
 use crate::tool_context::ToolContext;
@@ -20,18 +20,18 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     )
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let paging: PagingArguments = parse_arguments(&job)?;
-    let mut spec = QuerySpec::from_json(job.arguments())?;
-    if let Some(page) = paging.read_page(&node, spec.format, false, &job, &reply).await {
+async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let paging: PagingArguments = parse_arguments(&call)?;
+    let mut spec = QuerySpec::from_json(call.arguments())?;
+    if let Some(page) = paging.read_page(&node, spec.format, false, &call) {
         return page;
     }
     let named = spec.database.take();
-    let database = node.resolve_tables(named.as_deref(), spec.tables_mut(), job.principal()).await?;
-    job.record_database(database.name());
+    let database = node.resolve_tables(named.as_deref(), spec.tables_mut(), call.principal()).await?;
+    call.record_database(database.name());
     let max_rows = paging.rows_max(spec.has_explicit_limit.then_some(spec.limit), spec.limit);
     spec.limit = max_rows.unwrap_or(QuerySpec::UNLIMITED);
-    let statement = spec.render_with_cache(&*database, job.principal(), &node.statements).await?;
+    let statement = spec.render_with_cache(&*database, call.principal(), &node.statements).await?;
     let QuerySpec { format, extract, mode, has_explicit_limit, .. } = spec;
     let request = QueryRequest {
         database,
@@ -46,5 +46,5 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
         overflow_hint: None,
         overflow: OverflowPolicy::default(),
     };
-    paging.run_query(&node, request, &job, &reply).await
+    paging.run_query(&node, request, &call)
 }

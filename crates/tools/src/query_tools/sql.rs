@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Error, Violation};
 use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{Answer, RunningCall, Tool};
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 
 use crate::arguments::{OutputArguments, PagingArguments, parse_arguments};
@@ -54,13 +54,14 @@ struct Arguments {
     paging: PagingArguments,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let Arguments { database, sql, parameters, max_rows, shape, mode, paging } = parse_arguments(&job)?;
-    if let Some(page) = paging.read_page(&node, shape.parse_format()?, false, &job, &reply).await {
+async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let Arguments { database, sql, parameters, max_rows, shape, mode, paging } = parse_arguments(&call)?;
+    if let Some(page) = paging.read_page(&node, shape.parse_format()?, false, &call) {
         return page;
     }
-    let (database, statement) = node.resolve_statement(database.as_deref(), &sql, &parameters, job.principal()).await?;
-    job.record_database(database.name());
+    let (database, statement) =
+        node.resolve_statement(database.as_deref(), &sql, &parameters, call.principal()).await?;
+    call.record_database(database.name());
     let request = QueryRequest {
         database,
         statement,
@@ -73,7 +74,7 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
         overflow: OverflowPolicy::default(),
         mode: mode.as_deref().map_or(Ok(AnswerMode::Auto), AnswerMode::parse)?,
     };
-    paging.run_query(&node, request, &job, &reply).await
+    paging.run_query(&node, request, &call)
 }
 
 impl ToolContext {
