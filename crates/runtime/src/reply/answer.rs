@@ -95,7 +95,11 @@ impl Answer {
         Self { meta, ..self }
     }
 
-    pub(crate) async fn send(self, reply: &ReplySender) -> Result<AnswerMeta, Error> {
+    /// Sends this answer within one that is [written](Self::written), and returns what is known of it.
+    ///
+    /// # Errors
+    /// As the methods of [`ReplySender`], and `TooLarge` for [JSON](Self::json) that exceeds the inline budget.
+    pub async fn send(self, reply: &ReplySender) -> Result<AnswerMeta, Error> {
         match self.body {
             AnswerBody::Written(write) => return write(reply.clone()).await,
             AnswerBody::Content(blocks) => {
