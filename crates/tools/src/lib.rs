@@ -9,7 +9,6 @@ pub mod declared;
 mod discover_toolset;
 mod function_tools;
 mod ingest_tools;
-mod json_answer;
 mod log_sources;
 mod log_tools;
 mod metric_sources;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{AuditedStatement, Error};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool, ToolAnnotations};
+use tidegate_runtime::{Answer, RunningCall, Tool, ToolAnnotations};
 
 use super::IngestContext;
-use super::write_answer::send_dropped;
+use super::write_answer::answer_dropped;
 use crate::arguments::parse_arguments;
 use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler};
 
@@ -35,11 +35,11 @@ struct Arguments {
     table: String,
 }
 
-async fn handle(context: Arc<IngestContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let Arguments { database, table } = parse_arguments(&job)?;
-    let (database, table) = context.resolve(database, table, job.principal())?;
-    let destination = context.destination(&database, &table, job.principal()).await?;
-    job.record_statement(|| AuditedStatement {
+async fn handle(context: Arc<IngestContext>, call: RunningCall) -> Result<Answer, Error> {
+    let Arguments { database, table } = parse_arguments(&call)?;
+    let (database, table) = context.resolve(database, table, call.principal())?;
+    let destination = context.destination(&database, &table, call.principal()).await?;
+    call.record_statement(|| AuditedStatement {
         database: database.clone(),
         tables: vec![destination.table.name.clone()],
         fingerprint: Box::new(|| "drop_table".to_owned()),
@@ -49,6 +49,6 @@ async fn handle(context: Arc<IngestContext>, job: Arc<Job>, reply: ReplySender) 
     // A removal that has begun ends, also when the client leaves meanwhile.
     let dropped = tokio::spawn(async move { target.drop_table(&name).await }).await;
     let dropped = dropped.unwrap_or_else(|error| Err(Error::internal(format!("dropping a table failed: {error}"))));
-    dropped.map_err(|error| context.hide_names(error, &database, &table, job.principal()))?;
-    send_dropped(&destination, &job, &reply).await
+    dropped.map_err(|error| context.hide_names(error, &database, &table, call.principal()))?;
+    answer_dropped(&destination, &call)
 }

@@ -6,11 +6,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Access, Acl, AllowedNames, AuthMethod, Error, ErrorKind, Principal, PrincipalRule};
 use tidegate_query::{IngestMaintenance, IngestStatus};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, SnapshotBuilder, Tool, ToolAnnotations};
+use tidegate_runtime::{Answer, RunningCall, SnapshotBuilder, Tool, ToolAnnotations};
 
 use super::{IngestToolOptions, PROGRAM_TRANSPORTS};
 use crate::arguments::parse_arguments;
-use crate::json_answer::send_json;
 use crate::table_names::strip_database;
 use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler, read_only_tool};
 
@@ -101,30 +100,22 @@ struct MaintenanceArguments {
     selection: Selection,
 }
 
-async fn answer_status(
-    context: Arc<MaintenanceContext>,
-    job: Arc<Job>,
-    reply: ReplySender,
-) -> Result<AnswerMeta, Error> {
-    let selection: Selection = parse_arguments(&job)?;
-    let tables = context.select(&selection, job.principal())?;
+async fn answer_status(context: Arc<MaintenanceContext>, call: RunningCall) -> Result<Answer, Error> {
+    let selection: Selection = parse_arguments(&call)?;
+    let tables = context.select(&selection, call.principal())?;
     let tables = tables.iter().map(|(database, status)| Value::Object(status_json(database.database(), status)));
-    send_json(Map::from_iter([("tables".to_owned(), tables.collect())]), &job, &reply).await
+    Ok(Answer::json(Map::from_iter([("tables".to_owned(), tables.collect())])))
 }
 
-async fn answer_maintenance(
-    context: Arc<MaintenanceContext>,
-    job: Arc<Job>,
-    reply: ReplySender,
-) -> Result<AnswerMeta, Error> {
-    let MaintenanceArguments { action, selection } = parse_arguments(&job)?;
-    let tables = context.select(&selection, job.principal())?;
+async fn answer_maintenance(context: Arc<MaintenanceContext>, call: RunningCall) -> Result<Answer, Error> {
+    let MaintenanceArguments { action, selection } = parse_arguments(&call)?;
+    let tables = context.select(&selection, call.principal())?;
     let mut answers = Vec::new();
     for (database, status) in tables {
-        if job.is_cancelled() {
+        if call.is_cancelled() {
             return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled between two tables"));
         }
-        job.record_database(database.database());
+        call.record_database(database.database());
         let mut members = Map::from_iter([
             ("database".to_owned(), Value::from(database.database())),
             ("table".to_owned(), Value::from(status.table.as_str())),
@@ -140,7 +131,7 @@ async fn answer_maintenance(
         members.extend(result);
         answers.push(Value::Object(members));
     }
-    send_json(Map::from_iter([("tables".to_owned(), Value::Array(answers))]), &job, &reply).await
+    Ok(Answer::json(Map::from_iter([("tables".to_owned(), Value::Array(answers))])))
 }
 
 async fn run_step(

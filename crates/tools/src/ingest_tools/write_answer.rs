@@ -1,26 +1,18 @@
 //! The answer to a write, as JSON.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 use tidegate_core::Error;
 use tidegate_ingest_formats::{RejectedRow, RowPosition};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, WriteSummary};
+use tidegate_runtime::{Answer, AnswerMeta, Job, WriteSummary};
 
 use super::destination::Destination;
 use super::store_body::StoredRows;
-use crate::json_answer::send_redacted;
 
 /// How many rejected rows an answer has, until it fits: all that are reported, some, none.
 const REJECTIONS_MAX: [usize; 3] = [usize::MAX, 10, 0];
 
-/// Sends what was stored. This cannot fail because of the size or the content of the answer: the rows are stored.
-pub(super) async fn send_stored(
-    destination: &Destination,
-    stored: &StoredRows,
-    job: &Arc<Job>,
-    reply: &ReplySender,
-) -> Result<AnswerMeta, Error> {
+/// Answers with what was stored. This cannot fail because of the size or the content of the answer: the rows are stored.
+pub(super) fn answer_stored(destination: &Destination, stored: &StoredRows, job: &Job) -> Result<Answer, Error> {
     let rows = stored.receipt.rows.first().copied().unwrap_or_default();
     let is_created = !destination.exists && !stored.is_repeated;
     let budget = if job.format().is_some() { None } else { job.inline_budget().bytes };
@@ -47,28 +39,23 @@ pub(super) async fn send_stored(
         Some(Err(error)) => redacted.next_back().unwrap_or(Err(error))?,
         None => format!("{rows} rows are stored"),
     };
-    send_redacted(text, job, reply).await?;
     // A transformation may leave rows out.
     let is_comparable = stored.is_repeated && destination.table.schema.is_some();
     let repeated_rows = is_comparable.then_some(rows);
     let (rejected, sequence) = (stored.rejected, stored.receipt.sequence);
     let write = WriteSummary { rejected, sequence, is_created, repeated_rows };
-    Ok(AnswerMeta { rows: Some(rows), write: Some(Box::new(write)), ..AnswerMeta::default() })
+    let meta = AnswerMeta { rows: Some(rows), write: Some(Box::new(write)), ..AnswerMeta::default() };
+    Ok(Answer::data(text).with_meta(meta))
 }
 
-/// Sends that the table was dropped.
-pub(super) async fn send_dropped(
-    destination: &Destination,
-    job: &Arc<Job>,
-    reply: &ReplySender,
-) -> Result<AnswerMeta, Error> {
+/// Answers that the table was dropped.
+pub(super) fn answer_dropped(destination: &Destination, job: &Job) -> Result<Answer, Error> {
     let answer = json!({
         "database": destination.target.database(),
         "table": destination.table.name,
         "dropped": true,
     });
-    send_redacted(job.redact_json(answer.to_string())?, job, reply).await?;
-    Ok(AnswerMeta::default())
+    Ok(Answer::data(job.redact_json(answer.to_string())?))
 }
 
 fn rejection_json(row: &RejectedRow) -> Value {

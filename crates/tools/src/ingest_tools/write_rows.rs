@@ -6,14 +6,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, JsonSchema};
 use tidegate_query::WriteMode;
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool, ToolAnnotations, handler_fn};
+use tidegate_runtime::{Answer, Job, RunningCall, Tool, ToolAnnotations, handler_fn};
 
 use super::IngestContext;
 use super::body_options::{BODY_TYPES, BodyArguments};
 use super::destination::Destination;
 use super::row_arguments::{BodyPieces, check_exact_numbers, require_one_source};
 use super::store_body::{StoreRequest, store_body};
-use super::write_answer::send_stored;
+use super::write_answer::answer_stored;
 use crate::arguments::parse_arguments;
 use crate::tool_definition::{InputSchemaBuilder, built_in_schema, built_in_tool};
 
@@ -56,7 +56,7 @@ fn write_tool(
     hints: ToolAnnotations,
 ) -> Tool {
     let context = context.clone();
-    let handler = handler_fn(move |job, reply| handle(context.clone(), mode, job, reply));
+    let handler = handler_fn(move |call| handle(context.clone(), mode, call));
     let mut tool = built_in_tool(name, title, description, listed_arguments(), hints, handler);
     // Rows are the body of a request instead, and the other arguments describe that body.
     tool.full_schema = Some(Arc::new(all_arguments()));
@@ -109,31 +109,26 @@ struct Arguments {
     body: BodyArguments,
 }
 
-async fn handle(
-    context: Arc<IngestContext>,
-    mode: WriteMode,
-    job: Arc<Job>,
-    reply: ReplySender,
-) -> Result<AnswerMeta, Error> {
-    let Arguments { database, table, rows, key, create, body } = parse_arguments(&job)?;
-    let rows = require_one_source(rows, job.has_request_body())?;
-    let (database, table) = context.resolve(database, table, job.principal())?;
-    let destination = context.destination(&database, &table, job.principal()).await?;
+async fn handle(context: Arc<IngestContext>, mode: WriteMode, call: RunningCall) -> Result<Answer, Error> {
+    let Arguments { database, table, rows, key, create, body } = parse_arguments(&call)?;
+    let rows = require_one_source(rows, call.has_request_body())?;
+    let (database, table) = context.resolve(database, table, call.principal())?;
+    let destination = context.destination(&database, &table, call.principal()).await?;
     // A model may misspell a name; a program sends to the same address again and again.
     let creates = create.unwrap_or(rows.is_none());
     if !destination.exists && !creates {
-        let absent = context.no_such_table(&database, &table, job.principal());
+        let absent = context.no_such_table(&database, &table, call.principal());
         return Err(absent.with_hint("create=true creates it."));
     }
-    job.record_database(&database);
-    let pieces = match (rows, job.take_request_body()) {
+    call.record_database(&database);
+    let pieces = match (rows, call.job().take_request_body()) {
         (Some(rows), _) => checked_rows(&rows, &destination)?,
         (None, Some(reader)) => BodyPieces::Request(Box::new(reader)),
         (None, None) => return Err(Error::internal("the body of the request was read before")),
     };
     let request = StoreRequest { destination: &destination, mode, key: key.as_deref(), arguments: &body };
-    let stored = store_body(&context, &job, request, pieces).await?;
-    send_stored(&destination, &stored, &job, &reply).await
+    let stored = store_body(&context, call.job(), request, pieces).await?;
+    answer_stored(&destination, &stored, &call)
 }
 
 /// Stores one row, as a declared tool has it from its arguments.
@@ -142,13 +137,12 @@ pub(crate) async fn insert_row(
     destination: &Destination,
     row: Map<String, Value>,
     job: &Arc<Job>,
-    reply: &ReplySender,
-) -> Result<AnswerMeta, Error> {
+) -> Result<Answer, Error> {
     job.record_database(destination.target.database());
     let arguments = BodyArguments::default();
     let request = StoreRequest { destination, mode: WriteMode::Append, key: None, arguments: &arguments };
     let stored = store_body(context, job, request, checked_rows(&[Value::Object(row)], destination)?).await?;
-    send_stored(destination, &stored, job, reply).await
+    answer_stored(destination, &stored, job)
 }
 
 fn checked_rows(rows: &[Value], destination: &Destination) -> Result<BodyPieces, Error> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::Error;
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{Answer, Job, RunningCall, Tool};
 use tidegate_telemetry::logs::{FACET_FIELDS_MAX, FacetAnswer, FacetRequest, FieldFacet, LogScanRequest, MISSING};
 
 use super::LogContext;
@@ -47,21 +47,21 @@ struct Arguments {
     output: OutputArguments,
 }
 
-async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let arguments: Arguments = parse_arguments(&job)?;
+async fn handle(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, Error> {
+    let arguments: Arguments = parse_arguments(&call)?;
     let mut violations = Vec::new();
-    let search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;
+    let search = LogSearch::resolve(&context, &arguments.search, call.job(), &mut violations).await?;
     reject(violations, &search)?;
     let fields: Vec<String> = search.set.field_names().into_iter().map(str::to_owned).collect();
     let mut facets: HashMap<String, FieldFacet> = HashMap::with_capacity(fields.len());
     // A scan counts a bounded number of fields; journals have more.
     for counted in fields.chunks(FACET_FIELDS_MAX) {
-        facets.extend(count_values(&context, &search, counted, &job).await?);
+        facets.extend(count_values(&context, &search, counted, call.job()).await?);
     }
     let counted: Vec<Option<&FieldFacet>> = fields.iter().map(|field| facets.get(field)).collect();
     let columns: Vec<(Option<String>, Option<&'static str>)> =
         fields.iter().map(|field| describe(&search, field)).collect();
-    let scanned = scanned_fields(&search, &job).await?;
+    let scanned = scanned_fields(&search, call.job()).await?;
     let search_kind = |field: &String| Some(if scanned.contains(field) { SCAN } else { INDEX }.to_owned());
     let values = counted.iter().map(|facet| facet.map(|facet| facet.distinct_values - u64::from(facet.has_missing)));
     let example = counted.iter().map(|facet| {
@@ -75,7 +75,7 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
         .with_column("search", text_column(fields.iter().map(search_kind)))
         .with_column("values", count_column(values))
         .with_column("example", text_column(example));
-    context.node.executor.answer_rows(table.into_rows()?, arguments.output.output_options("")?, &job, &reply).await
+    Ok(context.node.executor.answer_rows(table.into_rows()?, arguments.output.output_options("")?))
 }
 
 /// Counts the values of `fields` in a sample of rows.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::Error;
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{Answer, RunningCall, Tool};
 use tidegate_telemetry::logs::{FACET_VALUES_MAX, LogScanRequest, NUMBER_RANGES_MAX};
 
 use super::LogContext;
@@ -15,7 +15,6 @@ use super::notes::add_notes;
 use super::scan::run_scan;
 use super::search::{LogSearch, SearchArguments, reject, with_search_arguments};
 use crate::arguments::parse_arguments;
-use crate::json_answer::send_json;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
@@ -44,19 +43,19 @@ struct Arguments {
     ranges: Option<usize>,
 }
 
-async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let arguments: Arguments = parse_arguments(&job)?;
+async fn handle(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, Error> {
+    let arguments: Arguments = parse_arguments(&call)?;
     let mut violations = Vec::new();
-    let search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;
+    let search = LogSearch::resolve(&context, &arguments.search, call.job(), &mut violations).await?;
     let values_max = arguments.limit.unwrap_or(VALUES_DEFAULT);
     let facets = facet_requests(&search, "fields", &arguments.fields, values_max, arguments.ranges, &mut violations);
     reject(violations, &search)?;
     let request = LogScanRequest { facets, ..search.request.clone() };
     let mut fields = search.filter_fields();
     fields.extend(arguments.fields);
-    let outcome = run_scan(&context, &search, &request, &fields, None, &job).await?;
+    let outcome = run_scan(&context, &search, &request, &fields, None, call.job()).await?;
     let mut json = summary_json(&outcome, &search);
     json.insert("facets".to_owned(), facets_json(&outcome.answer.facets));
-    add_notes(&context, &search, &request, &outcome, &mut json, &job).await;
-    send_json(json, &job, &reply).await
+    add_notes(&context, &search, &request, &outcome, &mut json, call.job()).await;
+    Ok(Answer::json(json))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{Answer, Job, RunningCall, Tool};
 use tidegate_telemetry::logs::format_time;
 
 use super::LogContext;
@@ -36,16 +36,16 @@ struct SourceRow {
     error: Option<String>,
 }
 
-async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let shape: OutputArguments = parse_arguments(&job)?;
+async fn handle(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, Error> {
+    let shape: OutputArguments = parse_arguments(&call)?;
     let databases = &context.node.databases;
-    let visible = context.sources.visible_to(databases, job.principal());
-    let described = visible.iter().map(|source| describe(&context, source, &job));
+    let visible = context.sources.visible_to(databases, call.principal());
+    let described = visible.iter().map(|source| describe(&context, source, call.job()));
     let described: Vec<Result<SourceRow, Error>> =
         futures::stream::iter(described.collect::<Vec<_>>()).buffered(READ_AT_ONCE).collect().await;
     let rows: Vec<SourceRow> = described.into_iter().collect::<Result<_, _>>()?;
     let kind = |source: &&LogSource| {
-        databases.get(Some(&source.database), job.principal()).ok().map(|database| database.kind().name().to_owned())
+        databases.get(Some(&source.database), call.principal()).ok().map(|database| database.kind().name().to_owned())
     };
     let text = |value: &dyn Fn(&LogSource) -> String| text_column(visible.iter().map(|source| Some(value(source))));
     let time =
@@ -65,7 +65,7 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
     if rows.iter().any(|row| row.error.is_some()) {
         table = table.with_column("error", text_column(rows.iter().map(|row| row.error.clone())));
     }
-    context.node.executor.answer_rows(table.into_rows()?, shape.output_options("")?, &job, &reply).await
+    Ok(context.node.executor.answer_rows(table.into_rows()?, shape.output_options("")?))
 }
 
 async fn describe(context: &LogContext, source: &LogSource, job: &Arc<Job>) -> Result<SourceRow, Error> {

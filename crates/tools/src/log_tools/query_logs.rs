@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, Violation};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool, handler_fn};
+use tidegate_runtime::{Answer, RunningCall, Tool};
 use tidegate_telemetry::logs::{
     BARS_MAX, CodeScale, ContextRequest, EntryKey, HistogramRequest, LogCursor, LogDirection, LogScanRequest,
     PAGE_ENTRIES_MAX, PATTERNS_MAX, PageRequest, TieBreak, TimeInput, TimeRange, parse_time,
@@ -19,9 +19,8 @@ use super::pattern_changes::ComparedWindows;
 use super::scan::{ScanOutcome, run_scan};
 use super::search::{LogSearch, SearchArguments, reject, violation, with_search_arguments};
 use crate::arguments::{non_empty, parse_arguments};
-use crate::json_answer::send_json;
 use crate::time_arguments::now_nanos;
-use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 /// The default number of entries.
 const LIMIT_DEFAULT: usize = 50;
@@ -54,13 +53,12 @@ pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
             "context",
             json!({"type": "object", "description": "{time or cursor, before?, after?}: the lines around it instead"}),
         );
-    let context = context.clone();
     read_only_tool(
         "query_logs",
         "Search logs",
         "Log entries; facets, histogram and patterns over all that match. limit 0 for those alone.",
         schema,
-        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+        context_handler(context, handle),
     )
 }
 
@@ -80,10 +78,10 @@ struct Arguments {
     context: Option<Map<String, Value>>,
 }
 
-async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let arguments: Arguments = parse_arguments(&job)?;
+async fn handle(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, Error> {
+    let arguments: Arguments = parse_arguments(&call)?;
     let mut violations = Vec::new();
-    let search = LogSearch::resolve(&context, &arguments.search, &job, &mut violations).await?;
+    let search = LogSearch::resolve(&context, &arguments.search, call.job(), &mut violations).await?;
     let fields = fields_to_read(&search, &arguments);
     let scope = search.scope(&fields);
     let mut request = build_request(&search, &arguments, scope, &mut violations);
@@ -93,18 +91,18 @@ async fn handle(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> 
         // A pattern that is left out of the answer may be new.
         request.patterns = Some(PATTERNS_MAX);
     }
-    let mut outcome = run_scan(&context, &search, &request, &fields, None, &job).await?;
+    let mut outcome = run_scan(&context, &search, &request, &fields, None, call.job()).await?;
     let mut pattern_changes = None;
     if let (Some(windows), Some(patterns)) = (windows, &mut outcome.answer.patterns) {
         let patterns_max = arguments.patterns.unwrap_or_default();
-        pattern_changes = Some(windows.compare(&context, &search, patterns, patterns_max, &job).await?);
+        pattern_changes = Some(windows.compare(&context, &search, patterns, patterns_max, call.job()).await?);
         patterns.shorten(patterns_max);
     }
-    job.count_rows(outcome.answer.returned);
-    let bytes_max = job.inline_budget().bytes.filter(|_| job.format().is_none());
+    call.count_rows(outcome.answer.returned);
+    let bytes_max = call.inline_budget().bytes.filter(|_| call.format().is_none());
     let mut json = answer_json(&outcome, &search, scope, pattern_changes, bytes_max)?;
-    add_notes(&context, &search, &request, &outcome, &mut json, &job).await;
-    send_json(json, &job, &reply).await
+    add_notes(&context, &search, &request, &outcome, &mut json, call.job()).await;
+    Ok(Answer::json(json))
 }
 
 /// The windows of time whose patterns are compared. Further pages repeat the patterns only.

@@ -8,11 +8,12 @@ use tidegate_core::{
     Access, Caller, Completion, CompletionRequest, Error, ErrorKind, Principal, TemplateVariables, UriTemplate,
 };
 use tidegate_runtime::{
-    AnswerMeta, Completer, Job, ReplySender, Resource, ResourceLister, ResourceTemplate, ResourceWatcher, handler_fn,
+    Answer, Completer, Job, Resource, ResourceLister, ResourceTemplate, ResourceWatcher, RunningCall,
 };
 
 use super::LogContext;
 use crate::log_sources::{LogSource, ResolvedSource, unknown_source_message};
+use crate::tool_definition::context_handler;
 
 pub(crate) const NAME: &str = "log_source";
 const TEMPLATE: &str = "tidegate://logs/{source}";
@@ -30,12 +31,10 @@ pub(crate) fn template(context: &Arc<LogContext>, access: Access) -> ResourceTem
 }
 
 fn base_template(context: &Arc<LogContext>, access: Access) -> ResourceTemplate {
-    let context = context.clone();
-    let handler = handler_fn(move |job, reply| read(context.clone(), job, reply));
     // Parsed at registration, which tests do.
     #[allow(clippy::expect_used)]
     let uri = UriTemplate::parse(TEMPLATE).expect("a built-in URI template is valid");
-    let mut template = ResourceTemplate::new(uri, NAME, handler);
+    let mut template = ResourceTemplate::new(uri, NAME, context_handler(context, read));
     template.title = Some("Log source".to_owned());
     template.description =
         Some("The columns of a log source, as JSON. Subscribe to it to learn of new entries.".to_owned());
@@ -44,9 +43,9 @@ fn base_template(context: &Arc<LogContext>, access: Access) -> ResourceTemplate 
     template
 }
 
-async fn read(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let (node, principal) = (&context.node, job.principal());
-    let name = job.variable("source").unwrap_or_default();
+async fn read(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, Error> {
+    let (node, principal) = (&context.node, call.principal());
+    let name = call.variable("source").unwrap_or_default();
     let source = find(&context, name, principal).ok_or_else(|| {
         let visible = context.sources.visible_to(&node.databases, principal);
         Error::new(ErrorKind::NotFound, unknown_source_message(name, &visible))
@@ -63,8 +62,7 @@ async fn read(context: Arc<LogContext>, job: Arc<Job>, reply: ReplySender) -> Re
         "table": format!("{}.{}", source.database, source.table),
         "columns": columns,
     });
-    reply.send_text(answer.to_string()).await?;
-    Ok(AnswerMeta::default())
+    Ok(Answer::text(answer.to_string()))
 }
 
 fn find<'a>(context: &'a LogContext, name: &str, principal: &Principal) -> Option<&'a LogSource> {

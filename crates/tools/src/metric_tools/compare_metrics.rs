@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, Violation};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool, handler_fn};
+use tidegate_runtime::{Answer, RunningCall, Tool};
 use tidegate_telemetry::metrics::{
     CatalogFilter, ComparisonOptions, ComparisonSeries, LabelSelection, Labels, MetricKind, MetricListing,
     MetricRequest, MetricSummary, Sample, SampleSink, TimeWindow, WindowComparison, window_violation,
@@ -15,10 +15,9 @@ use super::answer::comparison_json;
 use super::covered_time::{no_samples_note, with_covered_time};
 use super::{MetricContext, labels_schema, read_window, reject, with_source_and_time};
 use crate::arguments::parse_arguments;
-use crate::json_answer::send_json;
 use crate::metric_sources::{MetricColumns, MetricSourceKind, PrometheusMetrics, SampleOrder, TableMetrics};
 use crate::time_arguments::{now_nanos, read_time};
-use crate::tool_definition::{InputSchemaBuilder, any_of, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, any_of, context_handler, read_only_tool};
 
 /// The window, if the call names none.
 const WINDOW_NS: i64 = 900_000_000_000;
@@ -36,7 +35,6 @@ const SERVER_POINTS: i64 = 250;
 const SERVER_SERIES: i64 = 200;
 
 pub(super) fn tool(context: &Arc<MetricContext>) -> Tool {
-    let context = context.clone();
     let time = || any_of(&["string", "number"], "");
     let schema = with_source_and_time(InputSchemaBuilder::new())
         .with("baseline_after", time())
@@ -49,7 +47,7 @@ pub(super) fn tool(context: &Arc<MetricContext>) -> Tool {
         "Compare metrics",
         "Ranks the series that changed most in a window against the time before it.",
         schema,
-        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+        context_handler(context, handle),
     )
 }
 
@@ -67,16 +65,16 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let arguments: Arguments = parse_arguments(&job)?;
-    let source = context.sources.find(arguments.source.as_deref(), &context.node.databases, job.principal())?;
+async fn handle(context: Arc<MetricContext>, call: RunningCall) -> Result<Answer, Error> {
+    let arguments: Arguments = parse_arguments(&call)?;
+    let source = context.sources.find(arguments.source.as_deref(), &context.node.databases, call.principal())?;
     let mut violations = Vec::new();
     let selection = LabelSelection::parse(&arguments.labels, None).unwrap_or_else(|more| {
         violations.extend(more);
         LabelSelection::default()
     });
     let (options, windows) = read_windows(&arguments, &mut violations);
-    violations.extend(with_covered_time(windows, &context, source, &job).await?);
+    violations.extend(with_covered_time(windows, &context, source, call.job()).await?);
     reject(violations)?;
     let both = options.baseline.union(options.interest);
     let filter = CatalogFilter::new(&arguments.pattern, Vec::new());
@@ -84,7 +82,7 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
     let mut notes = Vec::new();
     let skipped = match &source.kind {
         MetricSourceKind::Table(table) => {
-            let metrics = TableMetrics::open(source, table, &context.node, &job).await?;
+            let metrics = TableMetrics::open(source, table, &context.node, call.job()).await?;
             notes.extend(metrics.note_without_role());
             let catalog = metrics.catalog(&selection, Some(both)).await?.0;
             let (requested, skipped) = select(&catalog, &filter, METRICS_MAX)?;
@@ -126,12 +124,12 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
         notes.push(format!("{skipped} metrics are not compared; name fewer with pattern"));
     }
     if answer.compared == 0 {
-        notes.push(no_samples_note(&context, source, &job).await?);
+        notes.push(no_samples_note(&context, source, call.job()).await?);
     }
     if !notes.is_empty() {
         json.insert("notes".to_owned(), notes.into());
     }
-    send_json(json, &job, &reply).await
+    Ok(Answer::json(json))
 }
 
 /// The window and its baseline, which by default is four times as long and ends where the window begins, and what is

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Error, Violation};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool, handler_fn};
+use tidegate_runtime::{Answer, RunningCall, Tool};
 use tidegate_telemetry::metrics::{
     CatalogFilter, LabelSelection, MetricListing, MetricSummary, TimeWindow, window_violation,
 };
@@ -14,10 +14,9 @@ use super::answer::listing_json;
 use super::covered_time::{no_samples_note, with_covered_time};
 use super::{MetricContext, labels_schema, read_window, reject, with_source_and_time};
 use crate::arguments::parse_arguments;
-use crate::json_answer::send_json;
 use crate::metric_sources::{MetricSource, MetricSourceKind, PrometheusMetrics, TableMetrics};
 use crate::time_arguments::now_nanos;
-use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 /// The number of metrics and groups in an answer.
 const LIMIT_DEFAULT: usize = 40;
@@ -26,7 +25,6 @@ const LIMIT_MAX: usize = 1_000;
 const SERVER_WINDOW_NS: i64 = 3_600_000_000_000;
 
 pub(super) fn tool(context: &Arc<MetricContext>) -> Tool {
-    let context = context.clone();
     let schema = with_source_and_time(InputSchemaBuilder::new())
         .with("pattern", json!({"type": "string", "description": "Words, or a glob: http_*"}))
         .with("labels", labels_schema())
@@ -36,7 +34,7 @@ pub(super) fn tool(context: &Arc<MetricContext>) -> Tool {
         "List metrics",
         "Metrics with kind, unit, labels (number of values) and time covered. Begin here, then query_metrics.",
         schema,
-        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+        context_handler(context, handle),
     )
 }
 
@@ -52,13 +50,13 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let arguments: Arguments = parse_arguments(&job)?;
-    let visible = context.sources.visible_to(&context.node.databases, job.principal());
+async fn handle(context: Arc<MetricContext>, call: RunningCall) -> Result<Answer, Error> {
+    let arguments: Arguments = parse_arguments(&call)?;
+    let visible = context.sources.visible_to(&context.node.databases, call.principal());
     if let (None, [_, _, ..]) = (&arguments.source, visible.as_slice()) {
-        return send_sources(&visible, &job, &reply).await;
+        return Ok(answer_sources(&visible));
     }
-    let source = context.sources.find(arguments.source.as_deref(), &context.node.databases, job.principal())?;
+    let source = context.sources.find(arguments.source.as_deref(), &context.node.databases, call.principal())?;
     let mut violations = Vec::new();
     let selection = LabelSelection::parse(&arguments.labels, None).unwrap_or_else(|more| {
         violations.extend(more);
@@ -69,14 +67,14 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
     let (after, before) = read_window(&arguments.after, &arguments.before, (now, SERVER_WINDOW_NS), &mut violations);
     if named {
         let windows: Vec<Violation> = window_violation(after, before, now).into_iter().collect();
-        violations.extend(with_covered_time(windows, &context, source, &job).await?);
+        violations.extend(with_covered_time(windows, &context, source, call.job()).await?);
     }
     reject(violations)?;
     let window = TimeWindow::new(after, before);
     let filter = CatalogFilter::new(&arguments.pattern, arguments.labels.keys().cloned().collect());
     let (metrics, left_out, mut notes) = match &source.kind {
         MetricSourceKind::Table(table) => {
-            let metrics = TableMetrics::open(source, table, &context.node, &job).await?;
+            let metrics = TableMetrics::open(source, table, &context.node, call.job()).await?;
             let notes: Vec<String> = metrics.note_without_role().into_iter().collect();
             let (metrics, left_out) = metrics.catalog(&selection, named.then_some(window)).await?;
             (metrics, left_out, notes)
@@ -90,7 +88,7 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
     };
     let metrics: Vec<MetricSummary> = metrics.into_iter().filter(|metric| covers(metric, window, named)).collect();
     if metrics.is_empty() && named {
-        notes.push(no_samples_note(&context, source, &job).await?);
+        notes.push(no_samples_note(&context, source, call.job()).await?);
     }
     let listing = MetricListing::new(&metrics, &filter, arguments.limit.unwrap_or(LIMIT_DEFAULT));
     let mut json = listing_json(&listing);
@@ -100,7 +98,7 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
     if !notes.is_empty() {
         json.insert("notes".to_owned(), notes.into());
     }
-    send_json(json, &job, &reply).await
+    Ok(Answer::json(json))
 }
 
 /// Whether a metric has samples in the window that the call names, as far as that is known.
@@ -110,7 +108,7 @@ fn covers(metric: &MetricSummary, window: TimeWindow, is_named: bool) -> bool {
 }
 
 /// Without `source`, the sources are the answer.
-async fn send_sources(visible: &[&MetricSource], job: &Arc<Job>, reply: &ReplySender) -> Result<AnswerMeta, Error> {
+fn answer_sources(visible: &[&MetricSource]) -> Answer {
     let source = |source: &&MetricSource| match &source.kind {
         MetricSourceKind::Table(table) => {
             json!({"name": source.name, "kind": "table", "table": format!("{}.{}", table.database, table.table)})
@@ -119,10 +117,5 @@ async fn send_sources(visible: &[&MetricSource], job: &Arc<Job>, reply: &ReplySe
     };
     let sources: Vec<Value> = visible.iter().map(source).collect();
     let text = "Name one of them as source.";
-    send_json(
-        [("sources".to_owned(), sources.into()), ("next".to_owned(), text.into())].into_iter().collect(),
-        job,
-        reply,
-    )
-    .await
+    Answer::json([("sources".to_owned(), sources.into()), ("next".to_owned(), text.into())].into_iter().collect())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::Error;
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool, handler_fn};
+use tidegate_runtime::{Answer, RunningCall, Tool};
 use tidegate_telemetry::metrics::{
     LabelSelection, MetricAnswer, MetricRequest, MetricSummary, POINTS_MAX, SERIES_ANSWERED_MAX,
 };
@@ -13,16 +13,14 @@ use tidegate_telemetry::metrics::{
 use super::answer::points_json;
 use super::{MetricContext, labels_schema, read_window, reject, with_source_and_time};
 use crate::arguments::parse_arguments;
-use crate::json_answer::send_json;
 use crate::metric_sources::{MetricSourceKind, PrometheusMetrics, TableMetrics};
 use crate::time_arguments::now_nanos;
-use crate::tool_definition::{InputSchemaBuilder, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 /// The window, if the call names none.
 const WINDOW_NS: i64 = 3_600_000_000_000;
 
 pub(super) fn tool(context: &Arc<MetricContext>) -> Tool {
-    let context = context.clone();
     let schema = with_source_and_time(InputSchemaBuilder::new())
         .with_required("metric", json!({"type": "string"}))
         .with("labels", labels_schema())
@@ -40,7 +38,7 @@ pub(super) fn tool(context: &Arc<MetricContext>) -> Tool {
         "Query a metric",
         "Points of a metric over time, each series with its labels; null is a gap.",
         schema,
-        handler_fn(move |job, reply| handle(context.clone(), job, reply)),
+        context_handler(context, handle),
     )
 }
 
@@ -59,9 +57,9 @@ struct Arguments {
     series: Option<i64>,
 }
 
-async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let arguments: Arguments = parse_arguments(&job)?;
-    let source = context.sources.find(arguments.source.as_deref(), &context.node.databases, job.principal())?;
+async fn handle(context: Arc<MetricContext>, call: RunningCall) -> Result<Answer, Error> {
+    let arguments: Arguments = parse_arguments(&call)?;
+    let source = context.sources.find(arguments.source.as_deref(), &context.node.databases, call.principal())?;
     let now = now_nanos();
     let mut violations = Vec::new();
     let (after, before) = read_window(&arguments.after, &arguments.before, (now, WINDOW_NS), &mut violations);
@@ -80,7 +78,7 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
     };
     let answer: MetricAnswer = match &source.kind {
         MetricSourceKind::Table(table) => {
-            TableMetrics::open(source, table, &context.node, &job).await?.query(&request, now).await?
+            TableMetrics::open(source, table, &context.node, call.job()).await?.query(&request, now).await?
         }
         MetricSourceKind::Prometheus(api) => PrometheusMetrics::new(&**api).query(&request, now).await?,
         MetricSourceKind::Node(recorder) => {
@@ -94,5 +92,5 @@ async fn handle(context: Arc<MetricContext>, job: Arc<Job>, reply: ReplySender) 
             answer
         }
     };
-    send_json(points_json(&answer), &job, &reply).await
+    Ok(Answer::json(points_json(&answer)))
 }

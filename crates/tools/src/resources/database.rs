@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tidegate_core::{Error, Principal};
 use tidegate_query::{TableEntry, TableStatus};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Resource, ResourceLister, ResourceTemplate};
+use tidegate_runtime::{Answer, Resource, ResourceLister, ResourceTemplate, RunningCall};
 
 use super::{TablesWatcher, json_template, resource_from_template};
 use crate::name_completer::NameCompleter;
@@ -35,16 +35,15 @@ fn base_template(node: &Arc<ToolContext>) -> ResourceTemplate {
     )
 }
 
-async fn read_database(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let database = node.databases.get(job.variable("database"), job.principal())?;
-    let catalog = database.catalog(job.principal()).await?;
+async fn read_database(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let database = node.databases.get(call.variable("database"), call.principal())?;
+    let catalog = database.catalog(call.principal()).await?;
     let tables: Vec<Value> = catalog.tables.iter().take(TABLES_LISTED_MAX).map(table_json).collect();
     let answer = json!({
         "name": database.name(), "kind": database.kind().name(), "sql": database.dialect().name(),
         "tables_in_all": catalog.tables.len(), "tables": tables,
     });
-    reply.send_text(answer.to_string()).await?;
-    Ok(AnswerMeta::default())
+    Ok(Answer::text(answer.to_string()))
 }
 
 fn table_json(table: &TableEntry) -> Value {

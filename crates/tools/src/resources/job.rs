@@ -8,7 +8,7 @@ use tidegate_core::{
 };
 use tidegate_query::OutputOptions;
 use tidegate_runtime::{
-    AnswerMeta, Completer, Job, JobStatus, ReplySender, Resource, ResourceLister, ResourceTemplate, ResourceWatcher,
+    Answer, Completer, Job, JobStatus, Resource, ResourceLister, ResourceTemplate, ResourceWatcher, RunningCall,
 };
 
 use super::{json_template, resource_from_template};
@@ -38,12 +38,12 @@ fn base_template(node: &Arc<ToolContext>) -> ResourceTemplate {
     )
 }
 
-async fn read_job(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let (jobs, id) = (node.jobs()?, job.variable("id").unwrap_or_default());
-    let Some(status) = jobs.get(id, job.caller()) else {
-        return Err(unknown_job(id, &jobs.list(job.caller()), &job));
+async fn read_job(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let (jobs, id) = (node.jobs()?, call.variable("id").unwrap_or_default());
+    let Some(status) = jobs.get(id, call.caller()) else {
+        return Err(unknown_job(id, &jobs.list(call.caller()), &call));
     };
-    node.executor.answer_rows(job_rows(&[status])?, OutputOptions::default(), &job, &reply).await
+    Ok(node.executor.answer_rows(job_rows(&[status])?, OutputOptions::default()))
 }
 
 struct JobIdCompleter(Arc<ToolContext>);

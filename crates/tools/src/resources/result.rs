@@ -12,7 +12,8 @@ use tidegate_core::{
 use tidegate_query::{OutputOptions, QueryRows, RowEncoder, result_manifest};
 use tidegate_results::{END_OF_STREAM, ResultEnd, ResultStore, StoredResult};
 use tidegate_runtime::{
-    AnswerMeta, BodyMetadata, BodyVersion, Handler, Job, ReplySender, ResourceTemplate, ResourceWatcher,
+    Answer, AnswerMeta, BodyMetadata, BodyVersion, Handler, Job, ReplySender, ResourceTemplate, ResourceWatcher,
+    RunningCall,
 };
 
 use super::{JSON, accepts_partial, check_complete, stored_file, uri_template};
@@ -75,22 +76,26 @@ fn find_result<'a>(node: &'a ToolContext, job: &Job) -> Result<(&'a Arc<ResultSt
     Ok((store, result))
 }
 
-async fn read_manifest(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let (store, result) = find_result(&node, &job)?;
+async fn read_manifest(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let (store, result) = find_result(&node, &call)?;
     let has_links = !matches!(
-        job.caller().origin.transport,
+        call.caller().origin.transport,
         TransportKind::Stdio | TransportKind::CommandLine | TransportKind::FlightSql
     );
-    let reader = has_links.then(|| job.caller());
+    let reader = has_links.then(|| call.caller());
     // The manifest is one JSON object, and it names missing nodes.
-    job.set_missing_nodes_stated();
-    reply.send_text(result_manifest(store, &result, reader).to_string()).await?;
-    Ok(AnswerMeta::default())
+    call.set_missing_nodes_stated();
+    let manifest = result_manifest(store, &result, reader).to_string();
+    // Over HTTP, this text is the document itself, and not a block of one.
+    Ok(Answer::written(move |reply| async move {
+        reply.send_text(manifest).await?;
+        Ok(AnswerMeta::default())
+    }))
 }
 
-async fn read_block(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let (_, result) = find_result(&node, &job)?;
-    let name = job.variable("block").unwrap_or_default();
+async fn read_block(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let (_, result) = find_result(&node, &call)?;
+    let name = call.variable("block").unwrap_or_default();
     let absent = || {
         let id = result.header().id;
         Error::new(
@@ -105,31 +110,29 @@ async fn read_block(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -
     }
     let block = result.block_of_sequence(index).await?;
     let hash = result.next_block(index).await.map(|stored| stored.sha256).unwrap_or_default();
-    let Some(format) = job.format() else { return send_embedded_block(&job, &reply, block.bytes()).await };
+    let Some(format) = call.format() else { return embed_block(block.bytes(), &call) };
     if result.file().is_some() {
         stored_file::check_block_format(format)?;
     }
-    if format == Format::Arrow {
-        let bytes = Some(block.bytes().len() as u64);
-        reply.begin_body(body_head(format.media_type(), Some(BodyVersion { tag: hash, bytes }))).await?;
-        send_chunks(block.bytes().clone(), &reply).await?;
-        return Ok(AnswerMeta::default());
-    }
-    let mut encoder = RowEncoder::new(format, result.schema())?;
-    reply
-        .begin_body(body_head(
-            encoder.media_type(),
-            Some(BodyVersion { tag: format!("{hash}-{}", format.name()), bytes: None }),
-        ))
-        .await?;
-    for batch in block.batches()? {
-        send_chunks(encoder.write(&batch)?, &reply).await?;
-    }
-    send_chunks(encoder.finish(false)?, &reply).await?;
-    Ok(AnswerMeta::default())
+    Ok(Answer::written(move |reply| async move {
+        if format == Format::Arrow {
+            let bytes = Some(block.bytes().len() as u64);
+            reply.begin_body(body_head(format.media_type(), Some(BodyVersion { tag: hash, bytes }))).await?;
+            send_chunks(block.bytes().clone(), &reply).await?;
+            return Ok(AnswerMeta::default());
+        }
+        let mut encoder = RowEncoder::new(format, result.schema())?;
+        let version = BodyVersion { tag: format!("{hash}-{}", format.name()), bytes: None };
+        reply.begin_body(body_head(encoder.media_type(), Some(version))).await?;
+        for batch in block.batches()? {
+            send_chunks(encoder.write(&batch)?, &reply).await?;
+        }
+        send_chunks(encoder.finish(false)?, &reply).await?;
+        Ok(AnswerMeta::default())
+    }))
 }
 
-async fn send_embedded_block(job: &Job, reply: &ReplySender, bytes: &Bytes) -> Result<AnswerMeta, Error> {
+fn embed_block(bytes: &Bytes, job: &Job) -> Result<Answer, Error> {
     let encoded_bytes = bytes.len().div_ceil(3) * 4;
     if let Some(max) = job.inline_budget().bytes.filter(|max| encoded_bytes > *max) {
         let message = format!("the block takes {encoded_bytes} bytes in base64; a message can carry {max}");
@@ -143,40 +146,36 @@ async fn send_embedded_block(job: &Job, reply: &ReplySender, bytes: &Bytes) -> R
     };
     // The schema of the block names missing nodes.
     job.set_missing_nodes_stated();
-    reply.send_block(Content::Resource(contents)).await?;
-    Ok(AnswerMeta::default())
+    Ok(Answer::content(vec![Content::Resource(contents)]))
 }
 
-async fn read_data(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let (store, result) = find_result(&node, &job)?;
-    let takes_part = accepts_partial(&job);
+async fn read_data(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let (store, result) = find_result(&node, &call)?;
+    let takes_part = accepts_partial(&call);
     check_complete(&result, takes_part)?;
     // The result may still be growing, so the job gets the time limit of the store.
-    job.extend(store.limits().timeout);
-    match (job.format(), result.file()) {
-        (None, Some(file)) => stored_file::send_text_preview(&result, file, &job, &reply).await,
-        (Some(_), Some(file)) if stored_file::requests_raw_file(&job)? => {
-            stored_file::send_raw_file(&result, file, &job, &reply).await
-        }
-        (None, None) => send_first_rows(&node, &result, &job, &reply).await,
-        (Some(Format::Arrow), _) | (Some(_), Some(_)) => send_arrow_stream(&result, takes_part, &job, &reply).await,
-        (Some(format), None) => send_rendered_rows(&result, format, takes_part, &job, &reply).await,
-    }?;
-    let rows = result.file().is_none().then(|| result.progress().rows());
-    let is_truncated = Some(result.end() != Some(ResultEnd::Complete));
-    Ok(AnswerMeta { rows, is_truncated, ..AnswerMeta::default() })
+    call.extend(store.limits().timeout);
+    Ok(Answer::written(move |reply| async move {
+        match (reply.job().format(), result.file()) {
+            (None, Some(file)) => stored_file::send_text_preview(&result, file, &reply).await,
+            (Some(_), Some(file)) if stored_file::requests_raw_file(reply.job())? => {
+                stored_file::send_raw_file(&result, file, &reply).await
+            }
+            (None, None) => answer_first_rows(&node, &result).send(&reply).await.map(drop),
+            (Some(Format::Arrow), _) | (Some(_), Some(_)) => send_arrow_stream(&result, takes_part, &reply).await,
+            (Some(format), None) => send_rendered_rows(&result, format, takes_part, &reply).await,
+        }?;
+        let rows = result.file().is_none().then(|| result.progress().rows());
+        let is_truncated = Some(result.end() != Some(ResultEnd::Complete));
+        Ok(AnswerMeta { rows, is_truncated, ..AnswerMeta::default() })
+    }))
 }
 
-async fn send_first_rows(
-    node: &ToolContext,
-    result: &Arc<StoredResult>,
-    job: &Arc<Job>,
-    reply: &ReplySender,
-) -> Result<(), Error> {
+fn answer_first_rows(node: &ToolContext, result: &Arc<StoredResult>) -> Answer {
     let rows = QueryRows::new(result.schema().clone(), result.rows_from(0));
     let overflow_hint = "Page through the rest with the cursor, or get it over HTTP.".to_owned();
     let output_options = OutputOptions { overflow_hint, ..OutputOptions::default() };
-    node.executor.answer_rows(rows, output_options, job, reply).await.map(drop)
+    node.executor.answer_rows(rows, output_options)
 }
 
 struct ResultWatcher(Arc<ToolContext>);
@@ -200,12 +199,7 @@ impl ResourceWatcher for ResultWatcher {
 }
 
 /// All blocks as one Arrow stream: their messages unchanged, between one schema and one end marker.
-async fn send_arrow_stream(
-    result: &Arc<StoredResult>,
-    takes_part: bool,
-    job: &Job,
-    reply: &ReplySender,
-) -> Result<(), Error> {
+async fn send_arrow_stream(result: &Arc<StoredResult>, takes_part: bool, reply: &ReplySender) -> Result<(), Error> {
     let mut index = 0;
     while let Some(stored) = result.next_block(index).await {
         let block = result.block(index).await?;
@@ -218,7 +212,7 @@ async fn send_arrow_stream(
             send_chunks(block.schema_message(), reply).await?;
         }
         send_chunks(block.batch_messages(), reply).await?;
-        job.count_rows(stored.rows);
+        reply.job().count_rows(stored.rows);
         index += 1;
     }
     // An incomplete stream gets no end marker.
@@ -230,7 +224,6 @@ async fn send_rendered_rows(
     result: &Arc<StoredResult>,
     format: Format,
     takes_part: bool,
-    job: &Job,
     reply: &ReplySender,
 ) -> Result<(), Error> {
     // Nothing is sent before the first rows are available, or their absence is known.
@@ -245,7 +238,7 @@ async fn send_rendered_rows(
     let mut rows = result.rows_from(0);
     while let Some(batch) = rows.next().await.transpose()? {
         send_chunks(encoder.write(&batch)?, reply).await?;
-        job.count_rows(batch.num_rows() as u64);
+        reply.job().count_rows(batch.num_rows() as u64);
     }
     // An incomplete stream gets no end marker.
     check_complete(result, takes_part)?;

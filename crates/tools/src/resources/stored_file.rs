@@ -34,12 +34,11 @@ pub(super) fn check_block_format(format: Format) -> Result<(), Error> {
 pub(super) async fn send_raw_file(
     result: &Arc<StoredResult>,
     file: &FileDescription,
-    job: &Job,
     reply: &ReplySender,
 ) -> Result<(), Error> {
     // Nothing is sent before the first bytes are available, or their absence is known.
     result.next_block(0).await;
-    check_complete(result, accepts_partial(job))?;
+    check_complete(result, accepts_partial(reply.job()))?;
     let body_version = (result.end() == Some(ResultEnd::Complete))
         .then(|| BodyVersion { tag: format!("{}-file", result.progress().entity_tag()), bytes: Some(file.bytes) });
     let described = BodyFile { name: file.name.clone(), media_type: file.media_type.clone() };
@@ -55,17 +54,16 @@ pub(super) async fn send_raw_file(
     while let Some(chunk) = chunks.next().await.transpose()? {
         reply.send_bytes(chunk).await?;
     }
-    check_complete(result, accepts_partial(job))
+    check_complete(result, accepts_partial(reply.job()))
 }
 
 pub(super) async fn send_text_preview(
     result: &Arc<StoredResult>,
     file: &FileDescription,
-    job: &Job,
     reply: &ReplySender,
 ) -> Result<(), Error> {
     let FileDescription { name, bytes, .. } = file;
-    let line = match send_preview(result.stream_file_bytes(), job.inline_budget().bytes, reply).await? {
+    let line = match send_preview(result.stream_file_bytes(), reply.job().inline_budget().bytes, reply).await? {
         PreviewExtent::Complete => return Ok(()),
         PreviewExtent::Truncated(visible) => format!("Shown: the first {visible} of the file's {bytes} bytes."),
         PreviewExtent::NotText => format!("{name} has {bytes} bytes and is not text; its content is not shown."),

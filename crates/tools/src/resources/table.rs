@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tidegate_core::{Error, Principal};
 use tidegate_query::{ColumnEntry, OutputOptions, TableStatus};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Resource, ResourceLister, ResourceTemplate};
+use tidegate_runtime::{Answer, Resource, ResourceLister, ResourceTemplate, RunningCall};
 
 use super::{TablesWatcher, json_template, resource_from_template};
 use crate::catalog_tools::{list_catalogs, read_first_rows};
@@ -39,17 +39,21 @@ fn base_template(node: &Arc<ToolContext>) -> ResourceTemplate {
 }
 
 /// Columns and rows are separate JSON, so that rows cut by the budget leave the columns valid.
-async fn read_table(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let mut table = job.variable("table").unwrap_or_default().to_owned();
+async fn read_table(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let mut table = call.variable("table").unwrap_or_default().to_owned();
     let tables = std::iter::once(&mut table);
-    let database = node.resolve_tables(job.variable("database"), tables, job.principal()).await?;
-    let columns = database.columns(&table, job.principal()).await?;
-    let rows = read_first_rows(&*database, &table, ROWS_LISTED_MAX, &job).await?;
+    let database = node.resolve_tables(call.variable("database"), tables, call.principal()).await?;
+    let columns = database.columns(&table, call.principal()).await?;
+    let rows = read_first_rows(&*database, &table, ROWS_LISTED_MAX, call.job()).await?;
     let columns: Vec<Value> = columns.iter().map(column_json).collect();
-    reply.send_text(json!({"database": database.name(), "table": table, "columns": columns}).to_string()).await?;
-    reply.end_text().await?;
+    let described = json!({"database": database.name(), "table": table, "columns": columns}).to_string();
     let output_options = OutputOptions { overflow_hint: TRUNCATION_HINT.to_owned(), ..OutputOptions::default() };
-    node.executor.answer_rows(rows, output_options, &job, &reply).await
+    let rows = node.executor.answer_rows(rows, output_options);
+    Ok(Answer::written(move |reply| async move {
+        reply.send_text(described).await?;
+        reply.end_text().await?;
+        rows.send(&reply).await
+    }))
 }
 
 fn column_json(column: &ColumnEntry) -> Value {

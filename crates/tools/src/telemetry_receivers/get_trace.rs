@@ -5,14 +5,14 @@ use std::sync::Arc;
 use futures::StreamExt;
 use serde::Deserialize;
 use serde_json::json;
+use serde_json::value::to_raw_value;
 use tidegate_core::{Access, AllowedNames, Error, ErrorKind, Principal, PrincipalRule};
 use tidegate_query::{ComparisonOperator, Operand, QueryCondition, QuerySpec, Selection};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, SnapshotBuilder, Tool};
+use tidegate_runtime::{Answer, Job, RunningCall, SnapshotBuilder, Tool};
 use tidegate_sql::Parameter;
 use tidegate_telemetry_formats::{TelemetryLimits, TelemetryTable, TraceTree, TraceTreeError, trace_spans};
 
 use crate::arguments::parse_arguments;
-use crate::json_answer::send_redacted;
 use crate::table_presence::TablePresence;
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
@@ -75,15 +75,15 @@ struct Arguments {
     database: Option<String>,
 }
 
-async fn handle(context: Arc<TraceContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let Arguments { trace_id, database } = parse_arguments(&job)?;
+async fn handle(context: Arc<TraceContext>, call: RunningCall) -> Result<Answer, Error> {
+    let Arguments { trace_id, database } = parse_arguments(&call)?;
     let trace_id = trace_id.trim().to_ascii_lowercase();
     if trace_id.len() != IDENTIFIER_DIGITS || !trace_id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         let message = format!("{trace_id:?} is no identifier of a trace: it has 32 hexadecimal digits");
         return Err(Error::new(ErrorKind::InvalidArguments, message));
     }
     let name = database.as_deref().unwrap_or(&context.source.database);
-    let database = context.node.databases.get(Some(name), job.principal())?.clone();
+    let database = context.node.databases.get(Some(name), call.principal())?.clone();
     let spans_max = context.limits.tree_spans_max;
     let of_trace = Operand::One(Parameter::Text(trace_id.clone()));
     let spec = QuerySpec {
@@ -93,14 +93,14 @@ async fn handle(context: Arc<TraceContext>, job: Arc<Job>, reply: ReplySender) -
         limit: spans_max as u64 + 1,
         ..QuerySpec::new(TelemetryTable::Traces.name())
     };
-    let mut rows = open_typed_rows(&context.node, &*database, &spec, &job).await?;
+    let mut rows = open_typed_rows(&context.node, &*database, &spec, call.job()).await?;
     let mut spans = Vec::new();
     while let Some(batch) = rows.next().await.transpose()? {
-        job.count_rows(batch.num_rows() as u64);
+        call.count_rows(batch.num_rows() as u64);
         spans.extend(trace_spans(&[batch]).map_err(|error| Error::new(ErrorKind::Failed, error.to_string()))?);
     }
     let tree = TraceTree::build(spans, &context.limits).map_err(|error| tree_error(error, name, &trace_id))?;
-    send(&tree, &job, &reply).await
+    answer(&tree, &call)
 }
 
 fn tree_error(error: TraceTreeError, database: &str, trace_id: &str) -> Error {
@@ -117,15 +117,14 @@ fn tree_error(error: TraceTreeError, database: &str, trace_id: &str) -> Error {
     }
 }
 
-/// Sends the tree as a body over REST; else as text, and as structured data if both fit.
-async fn send(tree: &TraceTree, job: &Arc<Job>, reply: &ReplySender) -> Result<AnswerMeta, Error> {
+/// The tree as a body over REST; else as text, and as structured data if both fit.
+fn answer(tree: &TraceTree, job: &Job) -> Result<Answer, Error> {
     let mut json = tree.to_json();
     if let (Some(members), Some(missing)) = (json.as_object_mut(), job.missing_nodes()) {
         members.extend(missing.to_json_members());
     }
     if job.format().is_some() {
-        send_redacted(job.redact_json(json.to_string())?, job, reply).await?;
-        return Ok(AnswerMeta::default());
+        return Ok(Answer::data(job.redact_json(json.to_string())?));
     }
     let text = tree.to_text();
     let bytes_max = job.inline_budget().bytes;
@@ -133,10 +132,9 @@ async fn send(tree: &TraceTree, job: &Arc<Job>, reply: &ReplySender) -> Result<A
         let message = format!("the tree has {} bytes; the maximum is {max}", text.len());
         return Err(Error::new(ErrorKind::TooLarge, message).with_hint("Ask for some of its spans with query."));
     }
-    send_redacted(job.redact_text(text)?.into_owned(), job, reply).await?;
+    let answer = Answer::data(job.redact_text(text)?.into_owned());
+    let structured = to_raw_value(&json).map_err(|error| Error::internal(error.to_string()))?;
     // Structured data cannot be fenced.
-    if job.fence().is_none() && bytes_max.is_none_or(|max| json.to_string().len() <= max) {
-        reply.send_structured(&json).await?;
-    }
-    Ok(AnswerMeta::default())
+    let is_structured = job.fence().is_none() && bytes_max.is_none_or(|max| structured.get().len() <= max);
+    Ok(if is_structured { answer.with_structured(structured) } else { answer })
 }

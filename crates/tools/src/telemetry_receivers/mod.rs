@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use tidegate_core::{Access, Acl, AllowedNames, Budget, DatabaseTenants, Error, ErrorKind, Principal, TransportKind};
 use tidegate_query::{IngestTarget, NodeMemory, NodeReservation};
-use tidegate_runtime::{AdapterDetail, AnswerMeta, BodyMetadata, ReplySender, SnapshotBuilder, Tool, ToolAnnotations};
+use tidegate_runtime::{AdapterDetail, Answer, AnswerMeta, BodyMetadata, SnapshotBuilder, Tool, ToolAnnotations};
 use tidegate_telemetry_formats::{FormatError, TelemetryLimits};
 use tokio::sync::Semaphore;
 
@@ -141,12 +141,15 @@ struct ReceiverReply {
 }
 
 impl ReceiverReply {
-    async fn send(self, rows: u64, reply: &ReplySender) -> Result<AnswerMeta, Error> {
-        reply.begin_body(BodyMetadata::new(self.media_type, Budget::default())).await?;
-        reply.send_bytes(self.body.into()).await?;
+    fn into_answer(self, rows: u64) -> Answer {
         let own = [("content-type", self.media_type.to_owned())];
         let headers = own.into_iter().chain(self.headers).collect();
         let response = AdapterDetail::Receiver { status: self.status, headers };
-        Ok(AnswerMeta { rows: Some(rows), adapter: Some(Box::new(response)), ..AnswerMeta::default() })
+        let meta = AnswerMeta { rows: Some(rows), adapter: Some(Box::new(response)), ..AnswerMeta::default() };
+        Answer::written(move |reply| async move {
+            reply.begin_body(BodyMetadata::new(self.media_type, Budget::default())).await?;
+            reply.send_bytes(self.body.into()).await?;
+            Ok(meta)
+        })
     }
 }

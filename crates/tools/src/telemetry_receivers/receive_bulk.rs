@@ -12,7 +12,7 @@ use tidegate_ingest_formats::{
     UnknownColumns, infer_schema,
 };
 use tidegate_query::{IngestTable, NodeReservation, batch_bytes};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, RequestBodyTypes, Tool};
+use tidegate_runtime::{Answer, Job, RequestBodyTypes, RunningCall, Tool};
 use tidegate_telemetry_formats::{
     BulkItem, BulkRequest, ELASTIC_PRODUCT_HEADER, cluster_health, cluster_info, cluster_license,
 };
@@ -75,21 +75,21 @@ struct Arguments {
     probe: Option<Probe>,
 }
 
-async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
+async fn handle(context: Arc<ReceiverContext>, call: RunningCall) -> Result<Answer, Error> {
     let started = Instant::now();
-    let Arguments { index, probe } = parse_arguments(&job)?;
+    let Arguments { index, probe } = parse_arguments(&call)?;
     if let Some(probe) = probe {
         let answer = match probe {
             Probe::Info => cluster_info(&context.node_name),
             Probe::License => cluster_license(),
             Probe::Health => cluster_health(&context.node_name),
         };
-        return accepted(answer.to_string()).send(0, &reply).await;
+        return Ok(accepted(answer.to_string()).into_answer(0));
     }
-    let Some(mut reader) = job.take_request_body() else {
+    let Some(mut reader) = call.job().take_request_body() else {
         return Err(Error::new(ErrorKind::InvalidArguments, "the request has no body"));
     };
-    let mut memory = context.reserve(job.principal());
+    let mut memory = context.reserve(call.principal());
     let body = read_body(&mut reader, context.limits.body_bytes_max, &mut memory).await?;
     let coding = reader.coding().map(str::to_owned);
     let _permit = context.decoding.acquire().await.map_err(|error| Error::internal(error.to_string()))?;
@@ -105,9 +105,9 @@ async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender
     .await?;
     let mut tables = Vec::new();
     for position in 0..request.tables().len() {
-        let Some(table) = admit_table(&context, &mut request, position, &job).await else { continue };
-        let stamps = Stamps::new(&table.stamps, &table.name, job.principal())?;
-        let decoding = context.reserve(job.principal());
+        let Some(table) = admit_table(&context, &mut request, position, &call).await else { continue };
+        let stamps = Stamps::new(&table.stamps, &table.name, call.principal())?;
+        let decoding = context.reserve(call.principal());
         let (decoded_request, rows, held) = on_blocking_thread(move || {
             let rows = decode_table(&mut request, position, (&table, &stamps), (decoding, &mut memory));
             Ok((request, rows, memory))
@@ -117,12 +117,12 @@ async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender
         tables.extend(rows);
     }
     let rows = tables.iter().flat_map(|table| &table.batches).map(|batch| batch.num_rows() as u64).sum();
-    store_batches(&context, &job, tables, None).await?;
+    store_batches(&context, call.job(), tables, None).await?;
     // A sender repeats documents with this status.
     let is_rejected = |item: &&BulkItem| item.failure.as_ref().is_some_and(|failure| failure.status != TOO_MANY);
     context.target.count_rejected(request.items().iter().filter(is_rejected).count() as u64);
     let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    accepted(request.answer(took)).send(rows, &reply).await
+    Ok(accepted(request.answer(took)).into_answer(rows))
 }
 
 fn accepted(body: String) -> ReceiverReply {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, RequestBodyTypes, Tool};
+use tidegate_runtime::{Answer, RequestBodyTypes, RunningCall, Tool};
 use tidegate_telemetry_formats::{
     OtlpEncoding, OtlpSignal, TableBatches, decode_logs, decode_metrics, decode_traces, success_body,
 };
@@ -48,19 +48,19 @@ struct Arguments {
     signal: Signal,
 }
 
-async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let Arguments { signal } = parse_arguments(&job)?;
-    let Some(mut reader) = job.take_request_body() else {
+async fn handle(context: Arc<ReceiverContext>, call: RunningCall) -> Result<Answer, Error> {
+    let Arguments { signal } = parse_arguments(&call)?;
+    let Some(mut reader) = call.job().take_request_body() else {
         return Err(Error::new(ErrorKind::InvalidArguments, "the request has no body"));
     };
     let Some(encoding) = OtlpEncoding::from_media_type(reader.media_type()) else {
         return Err(Error::new(ErrorKind::InvalidArguments, format!("{:?} is not OTLP", reader.media_type())));
     };
-    let mut memory = context.reserve(job.principal());
+    let mut memory = context.reserve(call.principal());
     let body = read_body(&mut reader, context.limits.body_bytes_max, &mut memory).await?;
     let coding = reader.coding().map(str::to_owned);
     let _permit = context.decoding.acquire().await.map_err(|error| Error::internal(error.to_string()))?;
-    let (limits, decoding_job) = (context.limits.clone(), job.clone());
+    let (limits, decoding_job) = (context.limits.clone(), call.job().clone());
     let (decoded, key, _memory) = on_blocking_thread(move || {
         let body = decompress(body, coding.as_deref(), limits.body_bytes_max, &mut memory)?;
         let decoded = decode_reserved(body.len(), &limits, &mut memory, |limits| match signal {
@@ -80,7 +80,7 @@ async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender
         schema: batch.table.schema(),
         batches: vec![batch.rows],
     });
-    store_batches(&context, &job, tables.collect(), key).await?;
+    store_batches(&context, call.job(), tables.collect(), key).await?;
     context.target.count_rejected(rejected.count);
     let signal = match signal {
         Signal::Logs => OtlpSignal::Logs,
@@ -89,5 +89,5 @@ async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender
     };
     let body = success_body(signal, encoding, rejected.count, &rejected.to_string());
     let accepted = ReceiverReply { status: OK, media_type: encoding.media_type(), headers: Vec::new(), body };
-    accepted.send(rows, &reply).await
+    Ok(accepted.into_answer(rows))
 }

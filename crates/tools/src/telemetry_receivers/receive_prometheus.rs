@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, RequestBodyTypes, Tool};
+use tidegate_runtime::{Answer, RequestBodyTypes, RunningCall, Tool};
 use tidegate_telemetry_formats::{RemoteWriteVersion, TelemetryLimits, decode_remote_write};
 
 use super::received_body::{decode_reserved, read_body};
@@ -27,15 +27,15 @@ pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
     .with_request_body(BODY_TYPES)
 }
 
-async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let Some(mut reader) = job.take_request_body() else {
+async fn handle(context: Arc<ReceiverContext>, call: RunningCall) -> Result<Answer, Error> {
+    let Some(mut reader) = call.job().take_request_body() else {
         return Err(Error::new(ErrorKind::InvalidArguments, "the request has no body"));
     };
     let version = RemoteWriteVersion::from_headers(Some(reader.media_type()), reader.coding()).map_err(format_error)?;
-    let mut memory = context.reserve(job.principal());
+    let mut memory = context.reserve(call.principal());
     let body = read_body(&mut reader, context.limits.body_bytes_max, &mut memory).await?;
     let _permit = context.decoding.acquire().await.map_err(|error| Error::internal(error.to_string()))?;
-    let (limits, decoding_job) = (context.limits.clone(), job.clone());
+    let (limits, decoding_job) = (context.limits.clone(), call.job().clone());
     let (mut decoded, key, _memory) = on_blocking_thread(move || {
         let key = key_of(&decoding_job, &body);
         let decode = |limits: &TelemetryLimits| decode_remote_write(&body, version, limits);
@@ -49,7 +49,7 @@ async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender
         schema: batch.table.schema(),
         batches: vec![batch.rows],
     });
-    store_batches(&context, &job, tables.collect(), Some(key)).await?;
+    store_batches(&context, call.job(), tables.collect(), Some(key)).await?;
     context.target.count_rejected(decoded.tables.rejected.count);
     let stored = decoded.reply(version);
     let accepted = ReceiverReply {
@@ -58,5 +58,5 @@ async fn handle(context: Arc<ReceiverContext>, job: Arc<Job>, reply: ReplySender
         headers: stored.headers,
         body: stored.message.into_bytes(),
     };
-    accepted.send(rows, &reply).await
+    Ok(accepted.into_answer(rows))
 }
