@@ -14,9 +14,7 @@ use tidegate_core::{
 };
 use tidegate_query::{Databases, Executor};
 use tidegate_results::{ResultStore, StoreLimits};
-use tidegate_runtime::{
-    AnswerMeta, BodyMetadata, Chunk, Outcome, Registry, Reply, ReplyEvent, SnapshotBuilder, event::EventDispatcher,
-};
+use tidegate_runtime::{AnswerMeta, BodyMetadata, Registry, Reply, ReplyPart, SnapshotBuilder, event::EventDispatcher};
 use tidegate_tools::declared::{DeclaredResource, PreparedResource, ResourceSource, TextTemplate};
 use tidegate_tools::{NodeIdentity, ToolContext, register};
 
@@ -138,20 +136,19 @@ impl CollectedReply {
 async fn collect_reply(mut reply: Reply) -> CollectedReply {
     let mut answered = CollectedReply::default();
     let mut is_open = false;
-    while let Some(event) = reply.next().await {
-        match event {
-            ReplyEvent::Chunk(Chunk::Text(text)) if is_open => answered.texts.last_mut().unwrap().push_str(&text),
-            ReplyEvent::Chunk(Chunk::Text(text)) => {
+    while let Some(part) = reply.next().await {
+        match part {
+            ReplyPart::Text(text) if is_open => answered.texts.last_mut().unwrap().push_str(&text),
+            ReplyPart::Text(text) => {
                 answered.texts.push(text);
                 is_open = true;
             }
-            ReplyEvent::Chunk(Chunk::EndOfText) => is_open = false,
-            ReplyEvent::Chunk(Chunk::Block(Content::Text { text, .. })) => answered.texts.push(text),
-            ReplyEvent::Chunk(Chunk::Body(head)) => answered.head = Some(head),
-            ReplyEvent::Chunk(Chunk::Bytes(bytes)) => answered.bytes.extend_from_slice(&bytes),
-            ReplyEvent::Chunk(_) => {}
-            ReplyEvent::End(Outcome::Done(metadata)) => answered.end = Some(Ok(metadata)),
-            ReplyEvent::End(Outcome::Failed(error)) => answered.end = Some(Err(error)),
+            ReplyPart::EndOfText => is_open = false,
+            ReplyPart::Block(Content::Text { text, .. }) => answered.texts.push(text),
+            ReplyPart::Body(head) => answered.head = Some(head),
+            ReplyPart::Bytes(bytes) => answered.bytes.extend_from_slice(&bytes),
+            ReplyPart::End(end) => answered.end = Some(end),
+            _ => {}
         }
     }
     answered
@@ -263,7 +260,7 @@ async fn file_changed_while_read_is_incomplete() {
         call.format = None;
         let mut reply = scene.registry.call(call).unwrap();
         // The beginning is sent, and the slow reader delays the rest.
-        assert!(matches!(reply.next().await.unwrap(), ReplyEvent::Chunk(Chunk::Text(_))));
+        assert!(matches!(reply.next().await.unwrap(), ReplyPart::Text(_)));
         match change {
             "cut" => File::options().write(true).open(&path).unwrap().set_len(MIB as u64).unwrap(),
             _ => OpenOptions::new().append(true).open(&path).unwrap().write_all(b"more").unwrap(),

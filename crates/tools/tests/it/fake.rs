@@ -14,7 +14,7 @@ use tidegate_core::{
 use tidegate_query::{
     Catalog, ColumnEntry, Database, DatabaseKind, Databases, Executor, Plan, QueryRows, TableEntry, TableStatus,
 };
-use tidegate_runtime::{Call, Chunk, Job, Outcome, Registry, Reply, ReplyEvent, event::EventDispatcher};
+use tidegate_runtime::{Call, Job, Registry, Reply, ReplyPart, event::EventDispatcher};
 use tidegate_sql::{SqlDialect, Statement};
 use tidegate_tools::{NodeIdentity, ToolContext, snapshot};
 
@@ -248,27 +248,27 @@ pub(crate) struct CollectedAnswer {
 pub(crate) async fn collect_answer(mut reply: Reply) -> Result<CollectedAnswer, Error> {
     let mut answer = CollectedAnswer::default();
     let mut is_open = false;
-    while let Some(event) = reply.next().await {
-        match event {
-            ReplyEvent::Chunk(Chunk::Text(text)) => match answer.texts.last_mut().filter(|_| is_open) {
+    while let Some(part) = reply.next().await {
+        match part {
+            ReplyPart::Text(text) => match answer.texts.last_mut().filter(|_| is_open) {
                 Some(open) => open.push_str(&text),
                 None => {
                     answer.texts.push(text);
                     is_open = true;
                 }
             },
-            ReplyEvent::Chunk(Chunk::EndOfText) => is_open = false,
-            ReplyEvent::Chunk(Chunk::Block(Content::Text { text, .. })) => {
+            ReplyPart::EndOfText => is_open = false,
+            ReplyPart::Block(Content::Text { text, .. }) => {
                 answer.texts.push(text);
                 is_open = false;
             }
-            ReplyEvent::Chunk(Chunk::PromptMessage(role, Content::Text { text, .. })) => {
+            ReplyPart::PromptMessage(role, Content::Text { text, .. }) => {
                 answer.messages.push((role, text));
             }
-            ReplyEvent::Chunk(Chunk::Completion(completion)) => answer.completion = Some(completion),
-            ReplyEvent::Chunk(_) => {}
-            ReplyEvent::End(Outcome::Done(_)) => return Ok(answer),
-            ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
+            ReplyPart::Completion(completion) => answer.completion = Some(completion),
+            ReplyPart::End(Ok(_)) => return Ok(answer),
+            ReplyPart::End(Err(error)) => return Err(error),
+            _ => {}
         }
     }
     panic!("the reply had no end")

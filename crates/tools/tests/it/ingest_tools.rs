@@ -26,9 +26,7 @@ use tidegate_core::{
     AllowedNames, AuthMethod, CallOrigin, CallTarget, Caller, Error, Format, Grants, Principal, TransportKind,
 };
 use tidegate_query::IngestTarget;
-use tidegate_runtime::{
-    Call, Chunk, Outcome, Registry, ReplyEvent, RequestBody, SnapshotBuilder, event::EventDispatcher,
-};
+use tidegate_runtime::{Call, Registry, ReplyPart, RequestBody, SnapshotBuilder, event::EventDispatcher};
 use tidegate_tools::{IngestToolOptions, register_ingest_tools};
 
 use self::memory_target::MemoryTarget;
@@ -87,13 +85,13 @@ async fn answer(registry: &Arc<Registry>, call: Call) -> Result<Value, String> {
     let text = |error: &Error| format!("{}: {error}", error.kind().name());
     let mut reply = registry.call(call).map_err(|error| text(&error))?;
     let mut bytes = Vec::new();
-    while let Some(event) = reply.next().await {
-        match event {
-            ReplyEvent::Chunk(Chunk::Bytes(piece)) => bytes.extend_from_slice(&piece),
-            ReplyEvent::Chunk(Chunk::Text(piece)) => bytes.extend_from_slice(piece.as_bytes()),
-            ReplyEvent::Chunk(_) => {}
-            ReplyEvent::End(Outcome::Done(_)) => return Ok(serde_json::from_slice(&bytes).unwrap()),
-            ReplyEvent::End(Outcome::Failed(error)) => return Err(text(&error)),
+    while let Some(part) = reply.next().await {
+        match part {
+            ReplyPart::Bytes(piece) => bytes.extend_from_slice(&piece),
+            ReplyPart::Text(piece) => bytes.extend_from_slice(piece.as_bytes()),
+            ReplyPart::End(Ok(_)) => return Ok(serde_json::from_slice(&bytes).unwrap()),
+            ReplyPart::End(Err(error)) => return Err(text(&error)),
+            _ => {}
         }
     }
     panic!("the reply had no end")

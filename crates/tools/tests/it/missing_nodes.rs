@@ -5,9 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampNanosecondArray};
 use serde_json::{Value, json};
 use tidegate_core::{AllowedNames, CallTarget, Content, Format, MissingNode, MissingNodes};
-use tidegate_runtime::{
-    AnswerMeta, Call, Chunk, Outcome, Registry, ReplyEvent, SnapshotBuilder, event::EventDispatcher,
-};
+use tidegate_runtime::{AnswerMeta, Call, Registry, ReplyPart, SnapshotBuilder, event::EventDispatcher};
 use tidegate_tools::{
     LogSource, LogSources, MetricSource, MetricSourceKind, MetricSources, MetricTable, TablePresence, TraceSource,
     register, register_log_tools, register_metric_tools, register_traces,
@@ -90,21 +88,21 @@ struct Received {
 async fn receive(registry: &Arc<Registry>, call: Call) -> Received {
     let mut reply = registry.call(call).unwrap();
     let (mut texts, mut body, mut structured) = (vec![String::new()], Vec::new(), None);
-    while let Some(event) = reply.next().await {
-        match event {
-            ReplyEvent::Chunk(Chunk::Text(piece)) => texts.last_mut().unwrap().push_str(&piece),
-            ReplyEvent::Chunk(Chunk::EndOfText) => texts.push(String::new()),
-            ReplyEvent::Chunk(
-                Chunk::Block(Content::Text { text, .. }) | Chunk::PromptMessage(_, Content::Text { text, .. }),
-            ) => texts.extend([text, String::new()]),
-            ReplyEvent::Chunk(Chunk::Bytes(bytes)) => body.extend_from_slice(&bytes),
-            ReplyEvent::Chunk(Chunk::Structured(json)) => structured = serde_json::from_str(json.get()).ok(),
-            ReplyEvent::Chunk(_) => {}
-            ReplyEvent::End(Outcome::Done(metadata)) => {
+    while let Some(part) = reply.next().await {
+        match part {
+            ReplyPart::Text(piece) => texts.last_mut().unwrap().push_str(&piece),
+            ReplyPart::EndOfText => texts.push(String::new()),
+            ReplyPart::Block(Content::Text { text, .. }) | ReplyPart::PromptMessage(_, Content::Text { text, .. }) => {
+                texts.extend([text, String::new()]);
+            }
+            ReplyPart::Bytes(bytes) => body.extend_from_slice(&bytes),
+            ReplyPart::Structured(json) => structured = serde_json::from_str(json.get()).ok(),
+            ReplyPart::End(Ok(metadata)) => {
                 texts.retain(|text| !text.is_empty());
                 return Received { texts, body, structured, metadata };
             }
-            ReplyEvent::End(Outcome::Failed(error)) => panic!("{error}"),
+            ReplyPart::End(Err(error)) => panic!("{error}"),
+            _ => {}
         }
     }
     panic!("a reply has an end")

@@ -12,8 +12,8 @@ use tidegate_core::{CallTarget, Caller, Error, ErrorKind, Format, MissingNode, M
 use tidegate_query::{Databases, Executor, result_manifest};
 use tidegate_results::{NewResult, ResultStore, StoreLimits, StoredColumns, StoredResult};
 use tidegate_runtime::{
-    AnswerMeta, BodyMetadata, Call, Chunk, Job, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool,
-    event::EventDispatcher, handler_fn,
+    Answer, AnswerMeta, BodyMetadata, Call, Job, Registry, ReplyPart, SnapshotBuilder, Tool, event::EventDispatcher,
+    handler_fn,
 };
 use tidegate_tools::{NodeIdentity, ToolContext, register};
 use tokio::sync::mpsc::Receiver;
@@ -43,9 +43,9 @@ impl StoredResultFixture {
         let executor = Executor::new(EventDispatcher::default()).with_store(Some(store.clone()));
         let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
         let view = ToolContext::new(Databases::new([]), executor, identity);
-        let waiting = handler_fn(|job: Arc<Job>, _reply| async move {
-            job.cancelled().await;
-            Ok(AnswerMeta::default())
+        let waiting = handler_fn(|call| async move {
+            call.cancelled().await;
+            Ok(Answer::content(Vec::new()))
         });
         let builder = SnapshotBuilder::new().tool(Tool::new("wait", "waits", waiting));
         let registry = Registry::new(register(builder, &view).build(), EventDispatcher::default());
@@ -84,14 +84,13 @@ impl StoredResultFixture {
         let (mut head, mut bytes) = (None, Vec::new());
         loop {
             match reply.next().await.unwrap() {
-                ReplyEvent::Chunk(Chunk::Body(begun)) => assert!(head.replace(begun).is_none(), "it begins once"),
-                ReplyEvent::Chunk(Chunk::Bytes(piece)) => {
+                ReplyPart::Body(begun) => assert!(head.replace(begun).is_none(), "it begins once"),
+                ReplyPart::Bytes(piece) => {
                     assert!(head.is_some(), "it has begun");
                     bytes.extend_from_slice(&piece);
                 }
-                ReplyEvent::Chunk(_) => {}
-                ReplyEvent::End(Outcome::Done(metadata)) => return CollectedBody { head, bytes, end: Ok(metadata) },
-                ReplyEvent::End(Outcome::Failed(error)) => return CollectedBody { head, bytes, end: Err(error) },
+                ReplyPart::End(end) => return CollectedBody { head, bytes, end },
+                _ => {}
             }
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate_core::{CallLimits, CallTarget, Limits};
 use tidegate_runtime::{
-    AnswerMeta, Call, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
+    Answer, AnswerMeta, Call, Registry, ReplyPart, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
 use tidegate_tools::{DISCOVER_TOOLSET, register};
 
@@ -15,11 +15,13 @@ use crate::fake::{call, owner, view};
 /// A registry with one call slot, and with a tool that sends text for its whole time limit of a minute.
 fn registry() -> Arc<Registry> {
     let view = view([]);
-    let talk = handler_fn(|job, reply| async move {
-        while !job.is_cancelled() {
-            reply.send_text("again and again ").await?;
-        }
-        Ok(AnswerMeta::default())
+    let talk = handler_fn(|_call| async {
+        Ok(Answer::written(|reply| async move {
+            while !reply.job().is_cancelled() {
+                reply.send_text("again and again ").await?;
+            }
+            Ok(AnswerMeta::default())
+        }))
     });
     let minute = CallLimits { timeout: Some(Duration::from_secs(60)), ..CallLimits::default() };
     let limits = Limits { running_calls_max: 1, ..Limits::default() };
@@ -41,7 +43,7 @@ fn call_in_discover_toolset(registry: &Registry, arguments: Value) -> Call {
 async fn stalled_reader_is_bounded_by_the_called_tools_timeout() {
     let registry = registry();
     let mut stalled = registry.call(call_in_discover_toolset(&registry, json!({"name": "talk"}))).unwrap();
-    assert!(matches!(stalled.next().await, Some(ReplyEvent::Chunk(_))));
+    assert!(matches!(stalled.next().await, Some(ReplyPart::Text(_))));
     // Simulates a reader that stops, in paused time. Another call waits for the only slot until the time limit of the
     // stalled call.
     tokio::time::sleep(Duration::from_secs(30)).await;
@@ -50,9 +52,9 @@ async fn stalled_reader_is_bounded_by_the_called_tools_timeout() {
     assert_eq!(next.job().status().state.name(), "done");
     let error = loop {
         match stalled.next().await {
-            Some(ReplyEvent::End(Outcome::Failed(error))) => break error,
-            Some(ReplyEvent::End(Outcome::Done(_))) | None => panic!("it was ended"),
-            Some(ReplyEvent::Chunk(_)) => {}
+            Some(ReplyPart::End(Err(error))) => break error,
+            Some(ReplyPart::End(Ok(_))) | None => panic!("it was ended"),
+            Some(_) => {}
         }
     };
     assert_eq!(error.kind().name(), "timed_out");

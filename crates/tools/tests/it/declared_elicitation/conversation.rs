@@ -10,7 +10,7 @@ use tidegate_core::{
     CallTarget, ClientCapabilities, Content, Error, ErrorKind, InputAnswer, InputRequest, InputRequestKind,
     ProvidedAnswer,
 };
-use tidegate_runtime::{Call, Chunk, Outcome, Registry, Reply, ReplyEvent, ReplyMessage};
+use tidegate_runtime::{Call, Registry, Reply, ReplyPart};
 
 use crate::fake::call;
 
@@ -127,18 +127,14 @@ pub(super) async fn collect_text(
     mut hear: impl FnMut(tidegate_runtime::PendingInputRequest),
 ) -> Result<String, Error> {
     let mut text = String::new();
-    while let Some(reply_message) = reply.next_message().await {
-        match reply_message {
-            ReplyMessage::InputRequest(pending_input_request) => hear(pending_input_request),
-            ReplyMessage::Event(ReplyEvent::Chunk(Chunk::Text(piece))) => text.push_str(&piece),
-            ReplyMessage::Event(ReplyEvent::Chunk(Chunk::Block(Content::Text { text: block, .. }))) => {
-                text.push_str(&block)
-            }
-            ReplyMessage::Event(ReplyEvent::Chunk(_)) => {}
-            ReplyMessage::Event(ReplyEvent::End(Outcome::Done(_))) => {
-                return Ok(format!("answer: {}", text.trim_end()));
-            }
-            ReplyMessage::Event(ReplyEvent::End(Outcome::Failed(error))) => return Err(error),
+    while let Some(part) = reply.next().await {
+        match part {
+            ReplyPart::InputRequest(pending_input_request) => hear(pending_input_request),
+            ReplyPart::Text(piece) => text.push_str(&piece),
+            ReplyPart::Block(Content::Text { text: block, .. }) => text.push_str(&block),
+            ReplyPart::End(Ok(_)) => return Ok(format!("answer: {}", text.trim_end())),
+            ReplyPart::End(Err(error)) => return Err(error),
+            _ => {}
         }
     }
     panic!("the reply had no end")

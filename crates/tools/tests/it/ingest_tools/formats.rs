@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use tidegate_core::{CallTarget, Format};
-use tidegate_runtime::{Chunk, ReplyEvent};
+use tidegate_runtime::ReplyPart;
 
 use super::memory_target::{MemoryTarget, table};
 use super::{NDJSON, answer, counts, device, no_arguments, registry, rest_call, rest_call_of};
@@ -53,8 +53,8 @@ async fn orders(format: Format) -> Bytes {
     let registry = node([shop()]);
     let mut reply = registry.call(call).unwrap();
     let mut bytes = Vec::new();
-    while let Some(event) = reply.next().await {
-        if let ReplyEvent::Chunk(Chunk::Bytes(piece)) = event {
+    while let Some(part) = reply.next().await {
+        if let ReplyPart::Bytes(piece) = part {
             bytes.extend_from_slice(&piece);
         }
     }

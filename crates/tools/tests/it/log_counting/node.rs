@@ -8,7 +8,7 @@ use tidegate_core::{
 };
 use tidegate_query::{Database, Databases, Executor};
 use tidegate_runtime::event::EventDispatcher;
-use tidegate_runtime::{Call, Chunk, Outcome, Registry, ReplyEvent, SnapshotBuilder};
+use tidegate_runtime::{Call, Registry, ReplyPart, SnapshotBuilder};
 use tidegate_tools::{LogSource, LogSources, NodeIdentity, ToolContext, register_log_tools};
 
 /// Finds no secrets.
@@ -108,10 +108,10 @@ async fn call(registry: &Arc<Registry>, arguments: Map<String, Value>) -> Value 
 async fn send(registry: &Arc<Registry>, call: Call) -> Result<Value, String> {
     let mut reply = registry.call(call).map_err(|error| error.to_string())?;
     let mut text = String::new();
-    while let Some(event) = reply.next().await {
-        match event {
-            ReplyEvent::Chunk(Chunk::Text(part)) => text.push_str(&part),
-            ReplyEvent::End(Outcome::Failed(error)) => return Err(error.to_string()),
+    while let Some(part) = reply.next().await {
+        match part {
+            ReplyPart::Text(part) => text.push_str(&part),
+            ReplyPart::End(Err(error)) => return Err(error.to_string()),
             _ => {}
         }
     }
