@@ -11,8 +11,8 @@ use tidegate_core::{
 };
 use tidegate_mcp::{McpService, ServerDescription};
 use tidegate_runtime::{
-    AnswerMeta, BodyMetadata, Completer, Handler, Job, Prompt, PromptArgument, Registry, ReplySender, Resource,
-    ResourceLister, ResourceTemplate, SnapshotBuilder, Tool, ToolAnnotations, event::EventDispatcher,
+    Answer, AnswerMeta, BodyMetadata, Completer, Handler, Job, Prompt, PromptArgument, Registry, ReplySender, Resource,
+    ResourceLister, ResourceTemplate, RunningCall, SnapshotBuilder, Tool, ToolAnnotations, event::EventDispatcher,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -175,44 +175,50 @@ struct Script(CancellationToken);
 
 #[async_trait]
 impl Handler for Script {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-        let steps = match (job.arguments().get("steps"), job.variable("steps")) {
-            (Some(Value::String(text)), _) => serde_json::from_str(text).unwrap(),
-            (Some(steps), _) => steps.clone(),
-            (None, Some(text)) => serde_json::from_str(text).unwrap(),
-            (None, None) => json!([["text", "nothing to do"]]),
-        };
-        let mut metadata = AnswerMeta::default();
-        // Sent after the last input request: an answer that has begun cannot request input.
-        let mut answers = String::new();
-        for step in steps.as_array().unwrap() {
-            if step[0] != "ask" && step[0] != "progress" && !answers.is_empty() {
-                reply.send_text(std::mem::take(&mut answers)).await?;
-            }
-            match (step[0].as_str().unwrap(), &step[1]) {
-                ("wait", _) => self.0.cancelled().await,
-                ("cancelled", _) => job.cancelled().await,
-                ("fail", message) => return Err(Error::new(kind(step[2].as_str()), message.as_str().unwrap())),
-                ("panic", _) => panic!("as asked"),
-                ("meta", members) => metadata.other.extend(members.as_object().unwrap().clone()),
-                ("rows", rows) => metadata.rows = rows.as_u64(),
-                ("truncated", is_truncated) => metadata.is_truncated = is_truncated.as_bool(),
-                ("ask", expected) => answers.push_str(&ask(expected, &reply).await?),
-                ("body", bounds) => reply.begin_body(head(&job, bounds)).await?,
-                (verb, value) => send(verb, value, step, &reply).await?,
-            }
-        }
-        if !answers.is_empty() {
-            reply.send_text(answers).await?;
-        }
-        Ok(metadata)
+    async fn handle(&self, _: RunningCall) -> Result<Answer, Error> {
+        let release = self.0.clone();
+        Ok(Answer::written(move |reply| execute_steps(reply, release)))
     }
 }
 
+async fn execute_steps(reply: ReplySender, release: CancellationToken) -> Result<AnswerMeta, Error> {
+    let job = reply.job();
+    let steps = match (job.arguments().get("steps"), job.variable("steps")) {
+        (Some(Value::String(text)), _) => serde_json::from_str(text).unwrap(),
+        (Some(steps), _) => steps.clone(),
+        (None, Some(text)) => serde_json::from_str(text).unwrap(),
+        (None, None) => json!([["text", "nothing to do"]]),
+    };
+    let mut metadata = AnswerMeta::default();
+    // Sent after the last input request: an answer that has begun cannot request input.
+    let mut answers = String::new();
+    for step in steps.as_array().unwrap() {
+        if step[0] != "ask" && step[0] != "progress" && !answers.is_empty() {
+            reply.send_text(std::mem::take(&mut answers)).await?;
+        }
+        match (step[0].as_str().unwrap(), &step[1]) {
+            ("wait", _) => release.cancelled().await,
+            ("cancelled", _) => job.cancelled().await,
+            ("fail", message) => return Err(Error::new(kind(step[2].as_str()), message.as_str().unwrap())),
+            ("panic", _) => panic!("as asked"),
+            ("meta", members) => metadata.other.extend(members.as_object().unwrap().clone()),
+            ("rows", rows) => metadata.rows = rows.as_u64(),
+            ("truncated", is_truncated) => metadata.is_truncated = is_truncated.as_bool(),
+            ("ask", expected) => answers.push_str(&ask(expected, reply.call()).await?),
+            ("body", bounds) => reply.begin_body(head(job, bounds)).await?,
+            (verb, value) => send(verb, value, step, &reply).await?,
+        }
+    }
+    if !answers.is_empty() {
+        reply.send_text(answers).await?;
+    }
+    Ok(metadata)
+}
+
 /// Requests the inputs in `expected` by key, and returns the answers as one line of JSON.
-async fn ask(expected: &Value, reply: &ReplySender) -> Result<String, Error> {
+async fn ask(expected: &Value, call: &RunningCall) -> Result<String, Error> {
     let requests = expected.as_object().unwrap().iter().map(|(key, expected)| (key.as_str(), input_request(expected)));
-    let answers = reply.request_inputs(requests).await?;
+    let answers = call.ask_all(requests).await?;
     let message = answers.into_iter().map(|(key, answer)| match answer {
         InputAnswer::Accepted(content) => (key, Value::Object(content)),
         InputAnswer::Declined => (key, json!("declined")),
@@ -284,9 +290,9 @@ async fn send(verb: &str, value: &Value, step: &Value, reply: &ReplySender) -> R
         "say" => reply.send_prompt_message(ContentRole::Assistant, Content::text(text())).await,
         "structured" => reply.send_structured(value).await,
         "progress" => {
-            reply.send_progress(value.as_f64().unwrap(), step[2].as_f64(), step[3].as_str().map(str::to_owned)).await
+            reply.call().progress(value.as_f64().unwrap(), step[2].as_f64(), step[3].as_str().map(str::to_owned)).await
         }
-        "log" => reply.send_log(LogLevel::parse(&text()).unwrap(), Some("script".to_owned()), step[2].clone()).await,
+        "log" => reply.call().log(LogLevel::parse(&text()).unwrap(), Some("script".to_owned()), step[2].clone()).await,
         other => panic!("there is no step {other}"),
     }
 }

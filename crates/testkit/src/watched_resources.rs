@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use tidegate_core::{Access, Caller, Error, TemplateVariables, UriTemplate};
 use tidegate_runtime::{
-    AnswerMeta, ResourceTemplate, ResourceWatcher, Snapshot, SnapshotBuilder, event::EventDispatcher, handler_fn,
+    Answer, ResourceTemplate, ResourceWatcher, Snapshot, SnapshotBuilder, event::EventDispatcher, handler_fn,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -40,8 +40,7 @@ impl WatchedResources {
 
     fn added_to(self: &Arc<Self>, entries: SnapshotBuilder, access: Access) -> SnapshotBuilder {
         let uri = UriTemplate::parse("watched://{name}").unwrap();
-        let mut template =
-            ResourceTemplate::new(uri, "watched", handler_fn(|_, _| async { Ok(AnswerMeta::default()) }));
+        let mut template = ResourceTemplate::new(uri, "watched", handler_fn(|_| async { Ok(Answer::content(vec![])) }));
         template.watcher = Some(self.clone());
         template.access = access;
         entries.template(template)

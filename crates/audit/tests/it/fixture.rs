@@ -12,8 +12,7 @@ use tidegate_core::{
     Principal, TransportKind,
 };
 use tidegate_runtime::{
-    AnswerMeta, Auditor, Call, Outcome, Registry, ReplyEvent, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher,
-    handler_fn,
+    Answer, Auditor, Call, Registry, ReplyPart, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
 
 /// A node and its log.
@@ -69,12 +68,9 @@ impl TestNode {
             Ok(reply) => reply,
             Err(error) => return error.kind().name().to_owned(),
         };
-        while let Some(event) = reply.next().await {
-            if let ReplyEvent::End(outcome) = event {
-                return match outcome {
-                    Outcome::Done(_) => "done".to_owned(),
-                    Outcome::Failed(error) => error.kind().name().to_owned(),
-                };
+        while let Some(part) = reply.next().await {
+            if let ReplyPart::End(end) = part {
+                return end.map_or_else(|error| error.kind().name(), |_| "done").to_owned();
             }
         }
         "nothing".to_owned()
@@ -107,22 +103,21 @@ pub(crate) fn ann() -> Caller {
 }
 
 fn snapshot() -> Snapshot {
-    let rows = handler_fn(|job, reply| async move {
-        job.record_statement(|| AuditedStatement {
+    let rows = handler_fn(|call| async move {
+        call.record_statement(|| AuditedStatement {
             database: "shop".to_owned(),
             tables: vec!["orders".to_owned()],
             fingerprint: Box::new(|| "0123456789abcdef".to_owned()),
         });
-        job.count_rows(3);
-        reply.send_text("three").await?;
-        Ok(AnswerMeta::default())
+        call.count_rows(3);
+        Ok(Answer::text("three"))
     });
-    let fail = handler_fn(|_, _| async { Err(Error::new(ErrorKind::TooLarge, "the password is hunter2")) });
-    let partial = handler_fn(|job, _| async move {
+    let fail = handler_fn(|_| async { Err(Error::new(ErrorKind::TooLarge, "the password is hunter2")) });
+    let partial = handler_fn(|call| async move {
         let node =
             |name: &str| MissingNode { name: name.to_owned(), reason: "is away: hunter2".to_owned(), rows: None };
-        job.record_missing_nodes(&MissingNodes { nodes: vec![node("oslo"), node("rome")], rows_total: None })?;
-        Ok(AnswerMeta::default())
+        call.record_missing_nodes(&MissingNodes { nodes: vec![node("oslo"), node("rome")], rows_total: None })?;
+        Ok(Answer::content(vec![]))
     });
     let open = json!({"type": "object"});
     SnapshotBuilder::new()

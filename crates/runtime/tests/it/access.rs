@@ -204,7 +204,7 @@ async fn all_access_names_are_needed_and_not_just_one() {
         let caller = caller_with_access("somebody", permissions);
         assert_eq!(visible_tool_names(&host, &caller).len(), seen, "{permissions:?}");
         let answer = host.call_to_text(called_by(&caller, tool_call("both"))).await;
-        assert_eq!(answer.starts_with("text "), seen == 1, "{answer}");
+        assert_eq!(answer.starts_with("block "), seen == 1, "{answer}");
     }
 }
 
@@ -260,7 +260,7 @@ async fn roles_reach_what_their_toolsets_name_and_nothing_else() {
         host.call_to_text(called_by(&clerk, tool_call("sql"))).await,
         "refused not_found: there is no tool \"sql\""
     );
-    assert_eq!(host.call_to_text(called_by(&clerk, tool_call("orders_all"))).await, "text orders\ndone {}");
+    assert_eq!(host.call_to_text(called_by(&clerk, tool_call("orders_all"))).await, "block orders\ndone {}");
     let nobody = caller_with_grants("nobody", Grants::default());
     assert!(visible_tool_names(&host, &nobody).is_empty());
 }

@@ -129,7 +129,7 @@ async fn principal_is_limited_to_its_share() {
     assert_eq!(states(&of_ann), [Running, Running, Waiting, Waiting], "a quarter of the places");
     let refused = host.call_to_text(called_by(&ann, tool_call("say"))).await;
     assert_eq!(refused, "refused rate_limited: more than 4 of your calls are open; wait until one ends");
-    assert_eq!(host.call_to_text(called_by(&bob, tool_call("say"))).await, "text a\ndone {}");
+    assert_eq!(host.call_to_text(called_by(&bob, tool_call("say"))).await, "block a\ndone {}");
     // The user of the process has no bound of its own.
     let of_owner: Vec<Reply> = (0..6).map(|_| host.begin(tool_call("work"))).collect();
     run_until_idle().await;
@@ -139,7 +139,7 @@ async fn principal_is_limited_to_its_share() {
     assert_eq!(states(&of_ann), [Running, Running, Waiting]);
     let next = host.begin(called_by(&ann, tool_call("say")));
     drop((of_ann, of_owner));
-    assert_eq!(reply_text(next).await, "text a\ndone {}");
+    assert_eq!(reply_text(next).await, "block a\ndone {}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,15 +2,12 @@
 
 use serde_json::{Value, json};
 use tidegate_core::{Format, Limits};
-use tidegate_runtime::{AnswerMeta, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, SnapshotBuilder, Tool, handler_fn};
 
 use crate::host::{Host, tool_call, tool_with_text, with_arguments};
 
 fn orders() -> Host {
-    let echo = handler_fn(|job, reply| async move {
-        reply.send_text(Value::Object(job.arguments().clone()).to_string()).await?;
-        Ok(AnswerMeta::default())
-    });
+    let echo = handler_fn(|call| async move { Ok(Answer::text(Value::Object(call.arguments().clone()).to_string())) });
     let schema = json!({
         "type": "object",
         "properties": {
@@ -35,7 +32,7 @@ async fn check(name: &str, arguments: Value) -> String {
 async fn valid_arguments_reach_the_handler_in_their_order() {
     let arguments = json!({"order_by": [{"direction": "desc"}], "customer": 7});
     insta::assert_snapshot!(check("orders", arguments).await, @r#"
-    text {"order_by":[{"direction":"desc"}],"customer":7}
+    block {"order_by":[{"direction":"desc"}],"customer":7}
     done {}
     "#);
 }
@@ -63,7 +60,7 @@ async fn all_violations_come_together() {
 async fn values_of_the_wrong_type_are_converted_if_only_one_value_can_be_meant() {
     let arguments = json!({"customer": "7", "order_by": {"direction": "desc"}});
     insta::assert_snapshot!(check("orders", arguments).await, @r#"
-    text {"customer":7,"order_by":[{"direction":"desc"}]}
+    block {"customer":7,"order_by":[{"direction":"desc"}]}
     done {}
     "#);
     insta::assert_snapshot!(check("orders", json!({"customer": "0"})).await, @r#"
@@ -75,15 +72,15 @@ async fn values_of_the_wrong_type_are_converted_if_only_one_value_can_be_meant()
 #[tokio::test]
 async fn null_counts_as_absent_and_the_text_of_json_as_json() {
     insta::assert_snapshot!(check("orders", json!({"customer": 7, "order_by": null})).await, @r#"
-    text {"customer":7}
+    block {"customer":7}
     done {}
     "#);
     insta::assert_snapshot!(check("orders", json!({"customer": 7, "order_by": [{"direction": null}]})).await, @r#"
-    text {"customer":7,"order_by":[{}]}
+    block {"customer":7,"order_by":[{}]}
     done {}
     "#);
     insta::assert_snapshot!(check("orders", json!({"customer": 7, "order_by": "[{\"direction\": \"asc\"}]"})).await, @r#"
-    text {"customer":7,"order_by":[{"direction":"asc"}]}
+    block {"customer":7,"order_by":[{"direction":"asc"}]}
     done {}
     "#);
     insta::assert_snapshot!(check("orders", json!({"customer": null})).await, @r#"
@@ -128,10 +125,7 @@ async fn unknown_tool_suggests_similar_names() {
 #[tokio::test]
 async fn applies_tightest_budget() {
     use tidegate_core::{Budget, CallLimits};
-    let says_budget = handler_fn(|job, reply| async move {
-        reply.send_text(format!("{:?}", job.inline_budget())).await?;
-        Ok(AnswerMeta::default())
-    });
+    let says_budget = handler_fn(|call| async move { Ok(Answer::text(format!("{:?}", call.inline_budget()))) });
     let bytes = |bytes| Budget { rows: None, bytes: Some(bytes) };
     let own = CallLimits { inline: Some(Budget { rows: Some(10), bytes: None }), ..CallLimits::default() };
     let body = CallLimits { body: Some(bytes(77)), inline: Some(bytes(5)), ..CallLimits::default() };
@@ -155,11 +149,11 @@ async fn applies_tightest_budget() {
         answers.push_str(&format!("{name} as csv: {}\n", host.call_to_text(call).await.lines().next().unwrap()));
     }
     insta::assert_snapshot!(answers, @r"
-    usual: text Budget { rows: None, bytes: Some(9000) }
-    usual: text Budget { rows: None, bytes: Some(40000) }
-    own: text Budget { rows: Some(10), bytes: Some(9000) }
-    usual as csv: text Budget { rows: None, bytes: None }
-    own as csv: text Budget { rows: Some(10), bytes: None }
-    body as csv: text Budget { rows: None, bytes: Some(77) }
+    usual: block Budget { rows: None, bytes: Some(9000) }
+    usual: block Budget { rows: None, bytes: Some(40000) }
+    own: block Budget { rows: Some(10), bytes: Some(9000) }
+    usual as csv: block Budget { rows: None, bytes: None }
+    own as csv: block Budget { rows: Some(10), bytes: None }
+    body as csv: block Budget { rows: None, bytes: Some(77) }
     ");
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use tidegate_core::{AuditedStatement, Error, ErrorKind};
 use tidegate_runtime::{
-    AnswerMeta, AuditReservation, AuditStats, Auditor, Job, Registry, SnapshotBuilder, Tool,
+    Answer, AuditReservation, AuditStats, Auditor, Job, Registry, SnapshotBuilder, Tool,
     event::{Event, EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -79,17 +79,16 @@ fn registry(notes: MemoryAuditor, snapshot: SnapshotBuilder) -> (Arc<Registry>, 
 }
 
 fn auditing_tool() -> Tool {
-    let handler = handler_fn(|job, reply| async move {
+    let handler = handler_fn(|call| async move {
         for number in 0..40 {
-            job.record_statement(|| AuditedStatement {
+            call.record_statement(|| AuditedStatement {
                 database: "shop".to_owned(),
                 tables: vec!["orders".to_owned()],
                 fingerprint: Box::new(move || format!("f{number}")),
             });
         }
-        job.count_rows(2);
-        reply.send_text("two").await?;
-        Ok(AnswerMeta::default())
+        call.count_rows(2);
+        Ok(Answer::text("two"))
     });
     Tool::new("ask", "", handler)
 }
@@ -118,12 +117,9 @@ async fn handler_waits_for_audit_reservation() {
     let tool = Tool::new(
         "count",
         "",
-        handler_fn(move |_, _| {
-            let count = count.clone();
-            async move {
-                count.fetch_add(1, Ordering::Relaxed);
-                Ok(AnswerMeta::default())
-            }
+        handler_fn(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+            async { Ok(Answer::content(vec![])) }
         }),
     );
     let room = Arc::new(Notify::new());

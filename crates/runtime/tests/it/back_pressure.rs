@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tidegate_runtime::{AnswerMeta, Chunk, JobState, ReplyEvent, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, AnswerMeta, JobState, ReplyPart, SnapshotBuilder, Tool, handler_fn};
 
 use crate::host::{Host, reply_text, run_until_idle, tool_call};
 
@@ -11,15 +11,16 @@ use crate::host::{Host, reply_text, run_until_idle, tool_call};
 fn counting_host(numbers: usize) -> (Host, Arc<AtomicUsize>) {
     let sent = Arc::new(AtomicUsize::new(0));
     let counter = sent.clone();
-    let handler = handler_fn(move |_, reply| {
+    let handler = handler_fn(move |_| {
         let counter = counter.clone();
-        async move {
+        let answer = Answer::written(move |reply| async move {
             for number in 0..numbers {
                 reply.send_text(number.to_string()).await?;
                 counter.fetch_add(1, Ordering::SeqCst);
             }
             Ok(AnswerMeta::default())
-        }
+        });
+        async move { Ok(answer) }
     });
     (Host::new(SnapshotBuilder::new().tool(Tool::new("numbers", "", handler))), sent)
 }
@@ -32,8 +33,8 @@ async fn handler_without_reader_blocks_at_buffer_size() {
     assert_eq!(sent.load(Ordering::SeqCst), 4);
     assert_eq!(reply.job().status().state, JobState::Running);
     for read in 0..3 {
-        let event = reply.next().await.unwrap();
-        assert!(matches!(event, ReplyEvent::Chunk(Chunk::Text(text)) if text == read.to_string()));
+        let part = reply.next().await.unwrap();
+        assert!(matches!(part, ReplyPart::Text(text) if text == read.to_string()));
     }
     run_until_idle().await;
     assert_eq!(sent.load(Ordering::SeqCst), 7);
@@ -62,17 +63,19 @@ async fn job_ends_with_handler_even_if_unread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_chunks_after_end_from_cloned_sender() {
-    let handler = handler_fn(|_, reply: tidegate_runtime::ReplySender| async move {
-        tokio::spawn(async move {
-            run_until_idle().await;
-            let _ = reply.send_text("too late").await;
-        });
-        Ok(AnswerMeta::default())
+async fn no_parts_after_end_from_cloned_sender() {
+    let handler = handler_fn(|_| async {
+        Ok(Answer::written(|reply| async move {
+            tokio::spawn(async move {
+                run_until_idle().await;
+                let _ = reply.send_text("too late").await;
+            });
+            Ok(AnswerMeta::default())
+        }))
     });
     let host = Host::new(SnapshotBuilder::new().tool(Tool::new("late", "", handler)));
     let mut reply = host.begin(tool_call("late"));
-    assert!(matches!(reply.next().await, Some(ReplyEvent::End(_))));
+    assert!(matches!(reply.next().await, Some(ReplyPart::End(_))));
     run_until_idle().await;
     assert!(reply.next().await.is_none());
 }

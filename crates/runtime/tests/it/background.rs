@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tidegate_core::{Caller, Error, ErrorKind, Limits, Principal};
-use tidegate_runtime::{AnswerMeta, Call, Handler, ReplySender, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, AnswerMeta, Call, Handler, SnapshotBuilder, Tool, handler_fn};
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, LOCAL, pass_time, reply_text, run_until_idle, tool_call};
@@ -14,9 +14,10 @@ use crate::host::{Host, LOCAL, pass_time, reply_text, run_until_idle, tool_call}
 fn background_handler(time: Duration, allowed: Duration) -> (Arc<dyn Handler>, Arc<Mutex<Option<&'static str>>>) {
     let ended = Arc::new(Mutex::new(None));
     let text = ended.clone();
-    let handler = handler_fn(move |job, reply| {
+    let handler = handler_fn(move |_| {
         let text = text.clone();
-        async move {
+        let answer = Answer::written(move |reply| async move {
+            let job = reply.job();
             job.set_result_uri("tidegate://results/1".to_owned());
             reply.send_text("shown").await?;
             reply.end_early(AnswerMeta::default(), allowed).await?;
@@ -26,7 +27,8 @@ fn background_handler(time: Duration, allowed: Duration) -> (Arc<dyn Handler>, A
             };
             *text.lock() = Some(how);
             if job.is_cancelled() { Err(Error::new(ErrorKind::Cancelled, "ended")) } else { Ok(AnswerMeta::default()) }
-        }
+        });
+        async move { Ok(answer) }
     });
     (handler, ended)
 }
@@ -94,14 +96,16 @@ async fn dropping_unfinished_reply_cancels_work() {
 
 #[tokio::test(start_paused = true)]
 async fn cancellation_before_end_is_delivered_wins() {
-    let handler = handler_fn(|_job, reply: ReplySender| async move {
-        // As many chunks as the channel can hold, so that the end has no room.
-        for _ in 0..2 {
-            reply.send_text("shown").await?;
-            reply.end_text().await?;
-        }
-        reply.end_early(AnswerMeta::default(), Duration::from_secs(60)).await?;
-        std::future::pending().await
+    let handler = handler_fn(|_| async {
+        Ok(Answer::written(|reply| async move {
+            // As many parts as the channel can hold, so that the end has no room.
+            for _ in 0..2 {
+                reply.send_text("shown").await?;
+                reply.end_text().await?;
+            }
+            reply.end_early(AnswerMeta::default(), Duration::from_secs(60)).await?;
+            std::future::pending().await
+        }))
     });
     let host = host_of(handler);
     let reply = host.begin(tool_call("work"));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tidegate_core::{CallLimits, Error, ErrorKind, Limits};
-use tidegate_runtime::{AnswerMeta, Handler, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, AnswerMeta, Handler, SnapshotBuilder, Tool, handler_fn};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -25,12 +25,12 @@ fn uncancellable_handler(dropped: Arc<AtomicBool>) -> Arc<dyn Handler> {
             self.0.store(true, Ordering::SeqCst);
         }
     }
-    handler_fn(move |_, _| {
+    handler_fn(move |_| {
         let flag = Flag(dropped.clone());
         async move {
             std::future::pending::<()>().await;
             drop(flag);
-            Ok(AnswerMeta::default())
+            Ok(Answer::content(vec![]))
         }
     })
 }
@@ -50,10 +50,12 @@ async fn dropping_the_reply_cancels_the_job() {
 
 #[tokio::test(start_paused = true)]
 async fn dropping_reply_unblocks_waiting_handler() {
-    let host = host_of(handler_fn(|_, reply| async move {
-        loop {
-            reply.send_text("more").await?;
-        }
+    let host = host_of(handler_fn(|_| async {
+        Ok(Answer::written(|reply| async move {
+            loop {
+                reply.send_text("more").await?;
+            }
+        }))
     }));
     let reply = host.begin(tool_call("work"));
     run_until_idle().await;
@@ -67,7 +69,7 @@ async fn dropping_reply_unblocks_waiting_handler() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_was_read_to_its_end_cancels_nothing() {
-    let host = host_of(handler_fn(|_, _| async { Ok(AnswerMeta::default()) }));
+    let host = host_of(handler_fn(|_| async { Ok(Answer::content(vec![])) }));
     let mut reply = host.begin(tool_call("work"));
     let job = reply.job().clone();
     while reply.next().await.is_some() {}
@@ -77,13 +79,12 @@ async fn a_reply_that_was_read_to_its_end_cancels_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn the_callers_token_cancels_its_call_and_no_other() {
-    let host = host_of(handler_fn(|job, reply| async move {
+    let host = host_of(handler_fn(|call| async move {
         tokio::select! {
-            () = job.cancelled() => {}
+            () = call.cancelled() => {}
             () = pass_time(Duration::from_secs(1)) => {}
         }
-        reply.send_text("slept").await?;
-        Ok(AnswerMeta::default())
+        Ok(Answer::text("slept"))
     }));
     let token = CancellationToken::new();
     let mut first = tool_call("work");
@@ -92,7 +93,7 @@ async fn the_callers_token_cancels_its_call_and_no_other() {
     run_until_idle().await;
     token.cancel();
     assert_eq!(reply_text(first).await, "failed cancelled: the call was cancelled");
-    assert_eq!(reply_text(second).await, "text slept\ndone {}");
+    assert_eq!(reply_text(second).await, "block slept\ndone {}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,11 +112,13 @@ async fn caller_can_cancel_only_own_jobs() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_was_cancelled_by_an_operator_says_so() {
-    let host = host_of(handler_fn(|job, reply| async move {
-        reply.send_text("rows").await?;
-        job.cancelled().await;
-        reply.send_text("nobody reads this").await?;
-        Ok(AnswerMeta::default())
+    let host = host_of(handler_fn(|_| async {
+        Ok(Answer::written(|reply| async move {
+            reply.send_text("rows").await?;
+            reply.job().cancelled().await;
+            reply.send_text("nobody reads this").await?;
+            Ok(AnswerMeta::default())
+        }))
     }));
     let reply = host.begin(tool_call("work"));
     run_until_idle().await;
@@ -125,10 +128,12 @@ async fn an_answer_that_was_cancelled_by_an_operator_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn cooperative_handler_ends_at_deadline() {
-    let host = host_of(handler_fn(|job, reply| async move {
-        reply.send_text("rows").await?;
-        job.cancelled().await;
-        Err(Error::new(ErrorKind::Unavailable, "the query was interrupted"))
+    let host = host_of(handler_fn(|_| async {
+        Ok(Answer::written(|reply| async move {
+            reply.send_text("rows").await?;
+            reply.job().cancelled().await;
+            Err(Error::new(ErrorKind::Unavailable, "the query was interrupted"))
+        }))
     }));
     let began = Instant::now();
     insta::assert_snapshot!(reply_text(host.begin(tool_call("work"))).await, @r"
@@ -180,8 +185,8 @@ async fn an_entry_has_a_time_limit_of_its_own_and_may_have_none() {
 
 #[tokio::test(start_paused = true)]
 async fn internal_error_is_kept_despite_cancellation() {
-    let host = host_of(handler_fn(|job, _| async move {
-        job.cancelled().await;
+    let host = host_of(handler_fn(|call| async move {
+        call.cancelled().await;
         panic!("on the way out")
     }));
     let reply = host.begin(tool_call("work"));

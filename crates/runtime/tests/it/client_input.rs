@@ -9,8 +9,7 @@ use tidegate_core::{
     ProvidedAnswer,
 };
 use tidegate_runtime::{
-    AnswerMeta, Call, Handler, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage, SnapshotBuilder, Tool,
-    handler_fn,
+    Answer, Call, Handler, PendingInputRequest, Reply, ReplyPart, SnapshotBuilder, Tool, handler_fn,
 };
 use tokio::time::Instant;
 
@@ -42,20 +41,18 @@ fn solicited_answer(request: &InputRequest, answer: InputAnswer) -> ProvidedAnsw
 
 /// Requests a name and greets.
 fn greeting_handler() -> Arc<dyn Handler> {
-    handler_fn(|_, reply| async move {
-        let answer = reply.request_input("who", name_form("Who?")).await?;
-        reply.send_text(format!("{answer:?}")).await?;
-        Ok(AnswerMeta::default())
+    handler_fn(|call| async move {
+        let answer = call.ask("who", name_form("Who?")).await?;
+        Ok(Answer::text(format!("{answer:?}")))
     })
 }
 
 /// Requests a name, then another one.
 fn two_inputs_handler() -> Arc<dyn Handler> {
-    handler_fn(|_, reply| async move {
-        let first = reply.request_input("first", name_form("First?")).await?;
-        let second = reply.request_input("second", name_form("Second?")).await?;
-        reply.send_text(format!("{first:?} {second:?}")).await?;
-        Ok(AnswerMeta::default())
+    handler_fn(|call| async move {
+        let first = call.ask("first", name_form("First?")).await?;
+        let second = call.ask("second", name_form("Second?")).await?;
+        Ok(Answer::text(format!("{first:?} {second:?}")))
     })
 }
 
@@ -90,8 +87,8 @@ pub(crate) fn retried_call(name: &str, answers: impl IntoIterator<Item = (&'stat
 }
 
 pub(crate) async fn next_input_request(reply: &mut Reply) -> PendingInputRequest {
-    match reply.next_message().await {
-        Some(ReplyMessage::InputRequest(pending_input_request)) => pending_input_request,
+    match reply.next().await {
+        Some(ReplyPart::InputRequest(pending_input_request)) => pending_input_request,
         other => panic!("no question: {other:?}"),
     }
 }
@@ -99,7 +96,7 @@ pub(crate) async fn next_input_request(reply: &mut Reply) -> PendingInputRequest
 /// The input requests that end the call.
 pub(crate) async fn required_inputs(host: &Host, call: Call) -> Vec<(String, InputRequest)> {
     let mut reply = host.begin(call);
-    let Some(ReplyEvent::End(Outcome::Failed(error))) = reply.next().await else { panic!("it did not fail") };
+    let Some(ReplyPart::End(Err(error))) = reply.next().await else { panic!("it did not fail") };
     assert_eq!(error.kind(), ErrorKind::InputRequired);
     error.input_requests().to_vec()
 }
@@ -111,7 +108,7 @@ async fn live_call_waits_for_answer() {
     let pending_input_request = next_input_request(&mut reply).await;
     assert_eq!((pending_input_request.key.as_str(), &pending_input_request.request), ("who", &name_form("Who?")));
     pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
-    assert_eq!(reply_text(reply).await, "text Accepted({\"name\": String(\"Ann\")})\ndone {}");
+    assert_eq!(reply_text(reply).await, "block Accepted({\"name\": String(\"Ann\")})\ndone {}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,7 +123,7 @@ async fn a_second_question_follows_the_first() {
     assert!(
         reply_text(reply)
             .await
-            .starts_with("text Accepted({\"name\": String(\"a\")}) Accepted({\"name\": String(\"b\")})")
+            .starts_with("block Accepted({\"name\": String(\"a\")}) Accepted({\"name\": String(\"b\")})")
     );
 }
 
@@ -136,7 +133,7 @@ async fn waiting_for_input_releases_permit() {
     let mut reply = host.begin(live_call("greet"));
     let pending_input_request = next_input_request(&mut reply).await;
     run_until_idle().await;
-    assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
+    assert_eq!(host.call_to_text(tool_call("say")).await, "block a\ndone {}");
     // It continues only when it has a permit again.
     let mut other = host.begin(live_call("greet"));
     let other_requested = next_input_request(&mut other).await;
@@ -145,7 +142,7 @@ async fn waiting_for_input_releases_permit() {
     other_requested.answer_sender.send(name_answer("Bob")).unwrap();
     assert!(reply_text(reply).await.contains("Ann"));
     assert!(reply_text(other).await.contains("Bob"));
-    assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
+    assert_eq!(host.call_to_text(tool_call("say")).await, "block a\ndone {}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,7 +155,7 @@ async fn answered_call_reacquires_permit() {
     let busy = host.begin(tool_call("busy"));
     run_until_idle().await;
     pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
-    let text = tokio::time::timeout(Duration::from_secs(30), reply.next_message()).await;
+    let text = tokio::time::timeout(Duration::from_secs(30), reply.next()).await;
     assert!(text.is_err(), "it runs beside the one that has the only place: {text:?}");
     drop(busy);
     assert!(reply_text(reply).await.contains("Ann"));
@@ -166,13 +163,10 @@ async fn answered_call_reacquires_permit() {
 
 #[tokio::test(start_paused = true)]
 async fn concurrent_inputs_reacquire_one_permit() {
-    let asks = handler_fn(|_, reply| async move {
-        let (one, other) = tokio::try_join!(
-            reply.request_input("one", name_form("One?")),
-            reply.request_input("other", name_form("Other?"))
-        )?;
-        reply.send_text(format!("{one:?} {other:?}")).await?;
-        Ok(AnswerMeta::default())
+    let asks = handler_fn(|call| async move {
+        let (one, other) =
+            tokio::try_join!(call.ask("one", name_form("One?")), call.ask("other", name_form("Other?")))?;
+        Ok(Answer::text(format!("{one:?} {other:?}")))
     });
     let host = Host::with_limits(one_running_call(), entries().tool(Tool::new("both", "", asks)));
     let mut reply = host.begin(live_call("both"));
@@ -182,18 +176,18 @@ async fn concurrent_inputs_reacquire_one_permit() {
     one.answer_sender.send(name_answer("a")).unwrap();
     pass_time(Duration::from_secs(299)).await;
     other.answer_sender.send(name_answer("b")).unwrap();
-    assert!(reply_text(reply).await.starts_with("text Accepted"));
-    assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
+    assert!(reply_text(reply).await.starts_with("block Accepted"));
+    assert_eq!(host.call_to_text(tool_call("say")).await, "block a\ndone {}");
 }
 
 /// Works for forty seconds, requests input, and works for the time in its argument.
 fn working_tool() -> Tool {
-    let handler = handler_fn(|job, reply| async move {
+    let handler = handler_fn(|call| async move {
         pass_time(Duration::from_secs(40)).await;
-        reply.request_input("who", name_form("Who?")).await?;
-        let seconds = job.arguments().get("seconds").and_then(Value::as_u64).unwrap_or_default();
+        call.ask("who", name_form("Who?")).await?;
+        let seconds = call.arguments().get("seconds").and_then(Value::as_u64).unwrap_or_default();
         pass_time(Duration::from_secs(seconds)).await;
-        Ok(AnswerMeta::default())
+        Ok(Answer::content(vec![]))
     });
     tool_with_any_arguments("work", handler)
 }
@@ -241,7 +235,7 @@ async fn a_call_that_waits_for_an_answer_can_be_cancelled() {
     run_until_idle().await;
     assert!(pending_input_request.answer_sender.is_closed());
     assert_eq!(host.registry.jobs().open_count(), 0);
-    assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
+    assert_eq!(host.call_to_text(tool_call("say")).await, "block a\ndone {}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -271,7 +265,7 @@ async fn rejects_invalid_answer() {
     }
     let mut reply = host.begin(live_call("greet"));
     next_input_request(&mut reply).await.answer_sender.send(InputAnswer::Declined).unwrap();
-    assert_eq!(reply_text(reply).await, "text Declined\ndone {}");
+    assert_eq!(reply_text(reply).await, "block Declined\ndone {}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -285,7 +279,7 @@ async fn non_live_call_ends_with_input_required() {
     let second = solicited_answer(&name_form("Second?"), name_answer("b"));
     let message = host.call_to_text(retried_call("twice", [("first", first), ("second", second)])).await;
     assert!(
-        message.starts_with("text Accepted({\"name\": String(\"a\")}) Accepted({\"name\": String(\"b\")})"),
+        message.starts_with("block Accepted({\"name\": String(\"a\")}) Accepted({\"name\": String(\"b\")})"),
         "{message}"
     );
 }
@@ -318,10 +312,9 @@ async fn invalid_answer_is_requested_again_with_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn unsolicited_answer_is_accepted_if_allowed() {
-    let asks = handler_fn(|_, reply| async move {
-        let answer = reply.request_input("who", name_form("Who?").allow_unsolicited()).await?;
-        reply.send_text(format!("{answer:?}")).await?;
-        Ok(AnswerMeta::default())
+    let asks = handler_fn(|call| async move {
+        let answer = call.ask("who", name_form("Who?").allow_unsolicited()).await?;
+        Ok(Answer::text(format!("{answer:?}")))
     });
     let host = Host::new(entries().tool(Tool::new("lax", "", asks)));
     let unasked = ProvidedAnswer { value: name_answer("Ann"), request_fingerprint: None };
@@ -332,8 +325,8 @@ async fn unsolicited_answer_is_accepted_if_allowed() {
 
 #[tokio::test(start_paused = true)]
 async fn rejects_input_that_client_does_not_support() {
-    let asks = handler_fn(|job, reply| async move {
-        let requests = job.arguments().keys().map(|key| {
+    let asks = handler_fn(|call| async move {
+        let requests = call.arguments().keys().map(|key| {
             let request = match key.as_str() {
                 "form" => name_form("Who?"),
                 "url" => InputRequest::url("Go", "https://example.test/"),
@@ -342,8 +335,8 @@ async fn rejects_input_that_client_does_not_support() {
             };
             (key.as_str(), request)
         });
-        reply.request_inputs(requests.collect::<Vec<_>>()).await?;
-        Ok(AnswerMeta::default())
+        call.ask_all(requests.collect::<Vec<_>>()).await?;
+        Ok(Answer::content(vec![]))
     });
     let host = Host::new(entries().tool(tool_with_any_arguments("ask", asks)));
     for (abilities, wants, lacks) in [
@@ -358,9 +351,7 @@ async fn rejects_input_that_client_does_not_support() {
                 ..with_arguments(tool_call("ask"), wants.clone())
             };
             let mut reply = host.begin(call);
-            let Some(ReplyMessage::Event(ReplyEvent::End(Outcome::Failed(error)))) = reply.next_message().await else {
-                panic!()
-            };
+            let Some(ReplyPart::End(Err(error))) = reply.next().await else { panic!() };
             assert_eq!(error.kind(), ErrorKind::MissingClientCapability);
             assert!(error.message().ends_with(lacks), "{error}");
             assert!(!abilities.includes(error.missing_capabilities()));
@@ -377,10 +368,10 @@ async fn rejects_input_that_client_does_not_support() {
 
 #[tokio::test(start_paused = true)]
 async fn too_many_inputs_at_once_are_internal_error() {
-    let asks = handler_fn(|_, reply| async move {
+    let asks = handler_fn(|call| async move {
         let keys: Vec<String> = (0..21).map(|number| number.to_string()).collect();
-        reply.request_inputs(keys.iter().map(|key| (key.as_str(), InputRequest::roots()))).await?;
-        Ok(AnswerMeta::default())
+        call.ask_all(keys.iter().map(|key| (key.as_str(), InputRequest::roots()))).await?;
+        Ok(Answer::content(vec![]))
     });
     let host = Host::new(entries().tool(Tool::new("ask", "", asks)));
     assert!(host.call_to_text(live_call("ask")).await.starts_with("failed internal"));
@@ -396,7 +387,7 @@ async fn input_wait_releases_principal_permit() {
     let mut reply = host.begin(of_ann(live_call("greet")));
     let pending_input_request = next_input_request(&mut reply).await;
     run_until_idle().await;
-    assert_eq!(host.call_to_text(of_ann(tool_call("say"))).await, "text a\ndone {}");
+    assert_eq!(host.call_to_text(of_ann(tool_call("say"))).await, "block a\ndone {}");
     pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
     assert!(reply_text(reply).await.contains("Ann"));
 }

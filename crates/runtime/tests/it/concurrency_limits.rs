@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tidegate_core::{AuthMethod, CallLimits, CallTarget, Caller, Grants, LevelLimits, Limits, Principal, RateLimit};
-use tidegate_runtime::{Call, JobState, Reply, ReplyEvent, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, Call, JobState, Reply, SnapshotBuilder, Tool, handler_fn};
 
 use crate::host::{Host, LOCAL, called_by, run_until_idle, tool_call, tool_with_text, until_cancelled};
 
@@ -49,7 +49,7 @@ async fn tenant_is_limited_to_a_quarter_of_calls() {
     insta::assert_snapshot!(refused, @"more than 6 of your tenant's calls are open; wait until one ends");
     assert_eq!(refused.retry_after(), Some(Duration::from_secs(1)));
     for caller in [key_caller("ann", Some("south")), key_caller("ann", None)] {
-        assert_eq!(host.call_to_text(called_by(&caller, tool_call("say"))).await, "text a\ndone {}", "at once");
+        assert_eq!(host.call_to_text(called_by(&caller, tool_call("say"))).await, "block a\ndone {}", "at once");
     }
     assert!(host.recorder.lines().contains("limit of tenant: calls"));
 }
@@ -61,7 +61,7 @@ async fn full_tool_does_not_block_other_tools() {
     let narrow: Vec<Reply> = (0..3).map(|_| host.begin(called_by(&ann, tool_call("narrow")))).collect();
     run_until_idle().await;
     assert_eq!(running_count(&narrow), 2);
-    assert_eq!(host.call_to_text(called_by(&ann, tool_call("say"))).await, "text a\ndone {}");
+    assert_eq!(host.call_to_text(called_by(&ann, tool_call("say"))).await, "block a\ndone {}");
     insta::assert_snapshot!(
         host.call_to_text(called_by(&ann, tool_call("narrow"))).await,
         @"refused rate_limited: more than 3 of this tool's calls are open; wait until one ends"
@@ -87,15 +87,15 @@ async fn waiting_principal_holds_no_tool_permit() {
 async fn nested_call_does_not_wait_for_tool() {
     let host = Arc::new(host(Limits { running_calls_max: 8, ..Limits::default() }));
     let calling = host.clone();
-    let call_narrow = handler_fn(move |job, _| {
+    let call_narrow = handler_fn(move |call| {
         let host = calling.clone();
         async move {
-            let mut call = Call::new(CallTarget::Tool("narrow".to_owned()), job.caller().clone());
-            call.cancellation = job.cancellation();
-            call.on_behalf_of = Some(job);
-            let mut called = host.registry.call(call)?;
-            while let Some(ReplyEvent::Chunk(_)) = called.next().await {}
-            Ok(Default::default())
+            let mut nested = Call::new(CallTarget::Tool("narrow".to_owned()), call.caller().clone());
+            nested.cancellation = call.cancellation();
+            nested.on_behalf_of = Some(call.job().clone());
+            let mut called = host.registry.call(nested)?;
+            while called.next().await.is_some() {}
+            Ok(Answer::content(vec![]))
         }
     });
     let of_all = CallLimits { all_callers: calls(2, 1), ..CallLimits::default() };

@@ -8,7 +8,7 @@ use tidegate_core::{
     AuthMethod, CallLimits, Caller, DailyLimits, Error, ErrorKind, Grants, LevelLimits, Limits, Principal,
 };
 use tidegate_runtime::{
-    AnswerMeta, Handler, Registry, SnapshotBuilder, Tool,
+    Answer, Handler, Registry, SnapshotBuilder, Tool,
     event::{EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -57,27 +57,28 @@ impl NodeWithClock {
 }
 
 fn row_counting_handler(rows: u64) -> Arc<dyn Handler> {
-    handler_fn(move |job, reply| async move {
-        job.count_rows(rows);
-        reply.send_text("ok").await?;
-        Ok(AnswerMeta::default())
+    handler_fn(move |call| async move {
+        call.count_rows(rows);
+        Ok(Answer::text("ok"))
     })
 }
 
 /// Works until it is stopped.
 fn working() -> Arc<dyn Handler> {
-    handler_fn(|job, _| async move {
-        job.cancelled().await;
+    handler_fn(|call| async move {
+        call.cancelled().await;
         Err(Error::new(ErrorKind::Cancelled, "stopped"))
     })
 }
 
 /// Ten bytes after the other.
 fn streaming() -> Arc<dyn Handler> {
-    handler_fn(|_, reply| async move {
-        loop {
-            reply.send_text("0123456789").await?;
-        }
+    handler_fn(|_| async {
+        Ok(Answer::written(|reply| async move {
+            loop {
+                reply.send_text("0123456789").await?;
+            }
+        }))
     })
 }
 
@@ -99,7 +100,7 @@ async fn daily_rows_reset_at_midnight() {
     let node = NodeWithClock::new(Limits { per_principal: daily(daily_rows(6)), ..Limits::default() });
     let (ann, bob) = (key_caller("ann", None), key_caller("bob", None));
     for _ in 0..2 {
-        assert_eq!(node.ask(&ann, "rows").await, "text ok\ndone {}");
+        assert_eq!(node.ask(&ann, "rows").await, "block ok\ndone {}");
     }
     insta::assert_snapshot!(
         node.ask(&ann, "rows").await,
@@ -107,9 +108,9 @@ async fn daily_rows_reset_at_midnight() {
     );
     let refused = node.host.registry.call(called_by(&ann, tool_call("rows"))).unwrap_err();
     assert_eq!(refused.retry_after(), Some(HOUR));
-    assert_eq!(node.ask(&bob, "rows").await, "text ok\ndone {}");
+    assert_eq!(node.ask(&bob, "rows").await, "block ok\ndone {}");
     node.advance(HOUR);
-    assert_eq!(node.ask(&ann, "rows").await, "text ok\ndone {}");
+    assert_eq!(node.ask(&ann, "rows").await, "block ok\ndone {}");
     assert!(node.host.recorder.lines().contains("limit of principal: rows\nrefused tool rows: rate_limited"));
 }
 
@@ -155,10 +156,10 @@ async fn tenant_tool_and_node_have_daily_limits() {
     let node = NodeWithClock::new(limits);
     let (ann, bob, cat) =
         (key_caller("ann", Some("north")), key_caller("bob", Some("north")), key_caller("cat", Some("south")));
-    assert_eq!(node.ask(&ann, "rows").await, "text ok\ndone {}");
-    assert_eq!(node.ask(&bob, "rows").await, "text ok\ndone {}");
+    assert_eq!(node.ask(&ann, "rows").await, "block ok\ndone {}");
+    assert_eq!(node.ask(&bob, "rows").await, "block ok\ndone {}");
     assert!(node.ask(&ann, "rows").await.starts_with("refused rate_limited: your tenant's daily limit of 6 rows"));
-    assert_eq!(node.ask(&cat, "scarce").await, "text ok\ndone {}");
+    assert_eq!(node.ask(&cat, "scarce").await, "block ok\ndone {}");
     assert!(node.ask(&cat, "scarce").await.contains("failed rate_limited: this tool's daily limit of 5 rows"));
     assert!(
         node.ask(&key_caller("eve", None), "rows")
@@ -174,7 +175,7 @@ async fn usage_survives_restart() {
     let (ann, bob, file) = (key_caller("ann", None), key_caller("bob", None), folder.path().join("usage.json"));
     let node = NodeWithClock::new(limits);
     node.host.registry.persist_usage(file.clone()).unwrap();
-    assert_eq!(node.ask(&ann, "rows").await, "text ok\ndone {}");
+    assert_eq!(node.ask(&ann, "rows").await, "block ok\ndone {}");
     node.host.registry.drain(Duration::from_secs(1)).await;
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(!text.contains("ann"), "who calls is nobody's business: {text}");
@@ -182,19 +183,19 @@ async fn usage_survives_restart() {
     let node_with_clock = NodeWithClock::at(node.time.clone(), limits);
     node_with_clock.host.registry.persist_usage(file.clone()).unwrap();
     assert!(node_with_clock.ask(&ann, "rows").await.contains("failed rate_limited"), "3 of before and 3 of now");
-    assert_eq!(node_with_clock.ask(&bob, "rows").await, "text ok\ndone {}");
+    assert_eq!(node_with_clock.ask(&bob, "rows").await, "block ok\ndone {}");
     node_with_clock.host.registry.drain(Duration::from_secs(1)).await;
 
     let tomorrow = NodeWithClock::at(node.time.clone(), limits);
     tomorrow.advance(2 * HOUR);
     tomorrow.host.registry.persist_usage(file.clone()).unwrap();
-    assert_eq!(tomorrow.ask(&ann, "rows").await, "text ok\ndone {}");
+    assert_eq!(tomorrow.ask(&ann, "rows").await, "block ok\ndone {}");
     tomorrow.host.registry.drain(Duration::from_secs(1)).await;
 
     std::fs::write(&file, "{").unwrap();
     let broken = NodeWithClock::at(node.time.clone(), limits);
     assert!(broken.host.registry.persist_usage(file.clone()).is_err());
-    assert_eq!(broken.ask(&ann, "rows").await, "text ok\ndone {}", "the node goes on all the same");
+    assert_eq!(broken.ask(&ann, "rows").await, "block ok\ndone {}", "the node goes on all the same");
     broken.host.registry.drain(Duration::from_secs(1)).await;
     assert!(std::fs::read_to_string(&file).unwrap().ends_with('}'), "and writes it anew");
 }

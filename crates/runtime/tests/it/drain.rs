@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_runtime::{AnswerMeta, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, SnapshotBuilder, Tool, handler_fn};
 use tokio::time::Instant;
 
 use crate::host::{Host, pass_time, reply_text, tool_call, until_cancelled};
@@ -10,15 +10,11 @@ use crate::host::{Host, pass_time, reply_text, tool_call, until_cancelled};
 const WITHIN: Duration = Duration::from_secs(10);
 
 fn host() -> Host {
-    let brief = handler_fn(|_, reply| async move {
+    let brief = handler_fn(|_| async {
         pass_time(Duration::from_secs(3)).await;
-        reply.send_text("in time").await?;
-        Ok(AnswerMeta::default())
+        Ok(Answer::text("in time"))
     });
-    let stubborn = handler_fn(|_, _| async {
-        std::future::pending::<()>().await;
-        Ok(AnswerMeta::default())
-    });
+    let stubborn = handler_fn(|_| std::future::pending());
     Host::new(
         SnapshotBuilder::new()
             .tool(Tool::new("brief", "", brief))
@@ -39,7 +35,7 @@ async fn check(name: &str) -> (String, u64) {
 
 #[tokio::test(start_paused = true)]
 async fn drain_waits_for_running_calls() {
-    assert_eq!(check("brief").await, ("text in time\ndone {}".to_owned(), 3));
+    assert_eq!(check("brief").await, ("block in time\ndone {}".to_owned(), 3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -57,10 +53,12 @@ async fn drain_of_idle_registry_returns_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn unread_reply_does_not_block_drain() {
-    let handler = handler_fn(|_, reply| async move {
-        loop {
-            reply.send_text("more").await?;
-        }
+    let handler = handler_fn(|_| async {
+        Ok(Answer::written(|reply| async move {
+            loop {
+                reply.send_text("more").await?;
+            }
+        }))
     });
     let host = Host::new(SnapshotBuilder::new().tool(Tool::new("flood", "", handler)));
     let reply = host.begin(tool_call("flood"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::{
-    AnswerMeta, Registry, SnapshotBuilder, Tool,
+    Answer, Registry, SnapshotBuilder, Tool,
     event::{Event, EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -13,7 +13,7 @@ use tidegate_runtime::{
 use crate::host::{Host, call, reply_text, tool_call, tool_with_text};
 
 fn failing() -> Tool {
-    Tool::new("fail", "", handler_fn(|_, _| async { Err(Error::new(ErrorKind::TooLarge, "too many rows")) }))
+    Tool::new("fail", "", handler_fn(|_| async { Err(Error::new(ErrorKind::TooLarge, "too many rows")) }))
 }
 
 #[tokio::test]
@@ -42,11 +42,10 @@ async fn end_event_is_emitted_before_reply_ends() {
     let host = Host::new(SnapshotBuilder::new().tool(Tool::new(
         "rows",
         "",
-        handler_fn(|job, reply| async move {
-            job.count_rows(3);
-            reply.send_text("abc").await?;
-            job.count_rows(4);
-            Ok(AnswerMeta::default())
+        handler_fn(|call| async move {
+            call.count_rows(3);
+            call.count_rows(4);
+            Ok(Answer::text("abc"))
         }),
     )));
     let reply = host.begin(tool_call("rows"));

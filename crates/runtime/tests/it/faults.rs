@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::json;
+use serde_json::{json, value::to_raw_value};
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_runtime::{AnswerMeta, Handler, Resource, ResourceLister, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, Handler, ReplyPart, Resource, ResourceLister, SnapshotBuilder, Tool, handler_fn};
 
 use crate::host::{Host, process_user, reply_text, tool_call};
 
@@ -27,9 +27,11 @@ async fn check(handler: Arc<dyn Handler>) -> (String, String) {
 
 #[tokio::test]
 async fn a_panic_becomes_an_internal_error_with_an_id() {
-    let (answer, received) = check(handler_fn(|_, reply| async move {
-        reply.send_text("rows").await?;
-        panic!("the secret is {}", 42)
+    let (answer, received) = check(handler_fn(|_| async {
+        Ok(Answer::written(|reply| async move {
+            reply.send_text("rows").await?;
+            panic!("the secret is {}", 42)
+        }))
     }))
     .await;
     insta::assert_snapshot!(answer, @r"
@@ -41,27 +43,25 @@ async fn a_panic_becomes_an_internal_error_with_an_id() {
     fault <id>: a handler panicked: the secret is 42
     ended tool work: internal
     ");
-    let (_, received) = check(handler_fn(|_, _| async { std::panic::panic_any(7_u8) })).await;
+    let (_, received) = check(handler_fn(|_| async { std::panic::panic_any(7_u8) })).await;
     assert!(received.contains("a handler panicked: a panic without a message"), "{received}");
 }
 
 #[tokio::test]
 async fn caller_and_log_share_error_id() {
-    let panicking = Tool::new("panic", "", handler_fn(|_, _| async { panic!("boom") }));
+    let panicking = Tool::new("panic", "", handler_fn(|_| async { panic!("boom") }));
     let host = Host::new(SnapshotBuilder::new().tool(panicking).tool(crate::host::tool_with_text("say", "a")));
     let mut reply = host.begin(tool_call("panic"));
-    let Some(tidegate_runtime::ReplyEvent::End(tidegate_runtime::Outcome::Failed(error))) = reply.next().await else {
-        panic!("no failure")
-    };
+    let Some(ReplyPart::End(Err(error))) = reply.next().await else { panic!("no failure") };
     let id = error.id().unwrap().to_string();
     assert!(error.to_string().contains(&id));
     assert!(host.recorder.lines().contains(&format!("fault {id}: a handler panicked: boom")));
-    assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}", "the process lives");
+    assert_eq!(host.call_to_text(tool_call("say")).await, "block a\ndone {}", "the process lives");
 }
 
 #[tokio::test]
 async fn detail_of_other_errors_is_logged_under_the_job() {
-    let (answer, received) = check(handler_fn(|_, _| async {
+    let (answer, received) = check(handler_fn(|_| async {
         Err(Error::new(ErrorKind::Unavailable, "the database is gone").with_detail("/srv/data: no such folder"))
     }))
     .await;
@@ -76,12 +76,9 @@ async fn detail_of_other_errors_is_logged_under_the_job() {
 #[tokio::test]
 async fn a_structured_answer_must_conform_to_the_output_schema() {
     let structured = |value: serde_json::Value| {
-        handler_fn(move |_, reply| {
-            let value = value.clone();
-            async move {
-                reply.send_structured(&value).await?;
-                Ok(AnswerMeta::default())
-            }
+        handler_fn(move |_| {
+            let answer = Answer::content(vec![]).with_structured(to_raw_value(&value).unwrap());
+            async move { Ok(answer) }
         })
     };
     let (answer, _) = check(structured(json!({"rows": 3}))).await;

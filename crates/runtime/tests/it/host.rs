@@ -1,6 +1,5 @@
 //! A small host program, and replies as text.
 
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +10,7 @@ use tidegate_core::{
     TransportKind,
 };
 use tidegate_runtime::{
-    AnswerMeta, Call, Chunk, Handler, Outcome, Prompt, Registry, Reply, ReplyEvent, ReplyNotification, Resource,
-    SnapshotBuilder, Tool,
+    Answer, Call, Handler, Prompt, Registry, Reply, ReplyNotification, ReplyPart, Resource, SnapshotBuilder, Tool,
     event::{Event, EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -97,17 +95,14 @@ pub(crate) fn prompt_with_text(name: &str, text: &'static str) -> Prompt {
 }
 
 pub(crate) fn text_handler(text: &'static str) -> Arc<dyn Handler> {
-    handler_fn(move |_, reply| async move {
-        reply.send_text(text).await?;
-        Ok(AnswerMeta::default())
-    })
+    handler_fn(move |_| async move { Ok(Answer::text(text)) })
 }
 
 /// A handler that ends only when its job is cancelled, and then at once.
 pub(crate) fn until_cancelled() -> Arc<dyn Handler> {
-    handler_fn(|job, _| async move {
-        job.cancelled().await;
-        Ok(AnswerMeta::default())
+    handler_fn(|call| async move {
+        call.cancelled().await;
+        Ok(Answer::content(vec![]))
     })
 }
 
@@ -158,27 +153,40 @@ pub(crate) async fn pass_time(time: Duration) {
     tokio::time::sleep(time).await;
 }
 
-/// The whole reply, one line for each piece.
+/// The whole reply, one line for each part. Input requests are dropped, as by an adapter that cannot ask.
 pub(crate) async fn reply_text(mut reply: Reply) -> String {
-    let mut message = String::new();
-    while let Some(event) = reply.next().await {
-        if !message.is_empty() {
-            message.push('\n');
-        }
-        message.push_str(&event_line(event));
+    let mut lines = Vec::new();
+    while let Some(part) = reply.next().await {
+        lines.extend(part_line(part));
     }
-    message
+    lines.join("\n")
 }
 
-fn event_line(event: ReplyEvent) -> String {
-    match event {
-        ReplyEvent::Chunk(chunk) => chunk_line(&chunk),
-        ReplyEvent::End(Outcome::Done(metadata)) => {
+fn part_line(part: ReplyPart) -> Option<String> {
+    Some(match part {
+        ReplyPart::Text(text) => format!("text {text}"),
+        ReplyPart::EndOfText => "end of text".to_owned(),
+        ReplyPart::Block(content) => format!("block {}", content_text(&content)),
+        ReplyPart::PromptMessage(role, content) => format!("{role:?} {}", content_text(&content)),
+        ReplyPart::Structured(value) => format!("structured {}", value.get()),
+        ReplyPart::Body(head) => format!("body {head:?}"),
+        ReplyPart::Bytes(bytes) => format!("bytes {bytes:?}"),
+        ReplyPart::Completion(completion) => {
+            format!("completion {:?} of {:?}, more: {}", completion.values, completion.total, completion.has_more)
+        }
+        ReplyPart::Notification(ReplyNotification::Progress { done, total, message }) => {
+            format!("progress {done} of {total:?} {message:?}")
+        }
+        ReplyPart::Notification(ReplyNotification::Log { level, logger, data }) => {
+            format!("log {} {logger:?} {data}", level.name())
+        }
+        ReplyPart::InputRequest(_) => return None,
+        ReplyPart::End(Ok(metadata)) => {
             let missing = metadata.missing_nodes.map(|missing| missing.to_json_members()).unwrap_or_default();
             format!("done {}", Value::Object(missing))
         }
-        ReplyEvent::End(Outcome::Failed(error)) => error_line(&error),
-    }
+        ReplyPart::End(Err(error)) => error_line(&error),
+    })
 }
 
 fn error_line(error: &Error) -> String {
@@ -187,30 +195,6 @@ fn error_line(error: &Error) -> String {
         text = text.replace(&id.to_string(), "<id>");
     }
     format!("failed {}: {text}", error.kind().name())
-}
-
-fn chunk_line(chunk: &Chunk) -> String {
-    let mut line = String::new();
-    let written = match chunk {
-        Chunk::Text(text) => write!(line, "text {text}"),
-        Chunk::EndOfText => write!(line, "end of text"),
-        Chunk::Block(content) => write!(line, "block {}", content_text(content)),
-        Chunk::PromptMessage(role, content) => write!(line, "{role:?} {}", content_text(content)),
-        Chunk::Structured(value) => write!(line, "structured {}", value.get()),
-        Chunk::Body(head) => write!(line, "body {head:?}"),
-        Chunk::Bytes(bytes) => write!(line, "bytes {bytes:?}"),
-        Chunk::Completion(completion) => {
-            write!(line, "completion {:?} of {:?}, more: {}", completion.values, completion.total, completion.has_more)
-        }
-        Chunk::Notification(ReplyNotification::Progress { done, total, message }) => {
-            write!(line, "progress {done} of {total:?} {message:?}")
-        }
-        Chunk::Notification(ReplyNotification::Log { level, logger, data }) => {
-            write!(line, "log {} {logger:?} {data}", level.name())
-        }
-    };
-    written.unwrap();
-    line
 }
 
 fn content_text(content: &Content) -> String {

@@ -4,6 +4,7 @@
 
 mod access;
 mod admission;
+mod answers;
 mod arguments;
 mod auditing;
 mod back_pressure;

@@ -2,20 +2,20 @@
 
 use serde_json::json;
 use tidegate_core::{Limits, LogLevel};
-use tidegate_runtime::{AnswerMeta, Call, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, Call, SnapshotBuilder, Tool, handler_fn};
 
 use crate::host::{Host, pass_time, reply_text, run_until_idle, tool_call, until_cancelled};
 
 async fn check(change: impl FnOnce(&mut Call)) -> String {
-    let handler = handler_fn(|_, reply| async move {
-        reply.send_progress(1.0, Some(2.0), Some("half".to_owned())).await?;
-        reply.send_progress(f64::NAN, None, None).await?;
-        reply.send_progress(f64::INFINITY, None, None).await?;
-        reply.send_progress(2.0, Some(f64::NAN), None).await?;
+    let handler = handler_fn(|call| async move {
+        call.progress(1.0, Some(2.0), Some("half".to_owned())).await?;
+        call.progress(f64::NAN, None, None).await?;
+        call.progress(f64::INFINITY, None, None).await?;
+        call.progress(2.0, Some(f64::NAN), None).await?;
         for level in [LogLevel::Debug, LogLevel::Warning, LogLevel::Emergency] {
-            reply.send_log(level, Some("test".to_owned()), json!({"n": 1})).await?;
+            call.log(level, Some("test".to_owned()), json!({"n": 1})).await?;
         }
-        Ok(AnswerMeta::default())
+        Ok(Answer::content(vec![]))
     });
     let host = Host::new(SnapshotBuilder::new().tool(Tool::new("work", "", handler)));
     let mut call = tool_call("work");
@@ -58,7 +58,7 @@ async fn waiting_call_reports_progress() {
         call.wants_progress = true;
         call
     };
-    assert_eq!(host.call_to_text(eager("say")).await, "text a\ndone {}");
+    assert_eq!(host.call_to_text(eager("say")).await, "block a\ndone {}");
     let running = host.begin(eager("work"));
     run_until_idle().await;
     let waiting = host.begin(eager("say"));
@@ -66,20 +66,20 @@ async fn waiting_call_reports_progress() {
     drop(running);
     insta::assert_snapshot!(reply_text(waiting).await, @r#"
     progress 0 of None Some("waiting for other calls to end")
-    text a
+    block a
     done {}
     "#);
 }
 
 #[tokio::test(start_paused = true)]
 async fn drops_frequent_or_non_increasing_progress() {
-    let handler = handler_fn(|_, reply| async move {
+    let handler = handler_fn(|call| async move {
         for done in [1.0, 1.0, 0.5, 2.0, 3.0, 4.0, 5.0, 6.0] {
-            reply.send_progress(done, None, None).await?;
+            call.progress(done, None, None).await?;
         }
         pass_time(std::time::Duration::from_secs(1)).await;
-        reply.send_progress(7.0, None, None).await?;
-        Ok(AnswerMeta::default())
+        call.progress(7.0, None, None).await?;
+        Ok(Answer::content(vec![]))
     });
     let host = Host::new(SnapshotBuilder::new().tool(Tool::new("work", "", handler)));
     let mut call = tool_call("work");

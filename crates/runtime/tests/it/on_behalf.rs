@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::json;
 use tidegate_core::{CallTarget, ClientCapabilities, Limits};
-use tidegate_runtime::{AnswerMeta, Call, Outcome, ReplyEvent, ReplyMessage, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, Call, ReplyPart, SnapshotBuilder, Tool, handler_fn};
 
 use crate::client_input::{
     ALL, entries, live_call, name_answer, name_form, next_input_request, one_running_call, required_inputs,
@@ -17,27 +17,24 @@ use crate::host::{Host, pass_time, reply_text, run_until_idle, tool_call, with_a
 /// Calls the tool that its argument names, on its own behalf, and forwards its input requests.
 fn calling_tool(host: &Arc<Mutex<Option<Arc<Host>>>>) -> Tool {
     let host = host.clone();
-    let handler = handler_fn(move |job, reply| {
+    let handler = handler_fn(move |call| {
         let host = host.lock().clone().unwrap();
         async move {
-            let name = job.arguments()["name"].as_str().unwrap().to_owned();
-            let mut call = Call::new(CallTarget::Tool(name), job.caller().clone());
-            call.client_capabilities = job.client_capabilities();
-            call.input_answers = job.input_answers().clone();
-            call.cancellation = job.cancellation();
-            call.on_behalf_of = Some(job);
-            let mut called = host.registry.call(call)?;
-            loop {
-                match called.next_message().await {
-                    Some(ReplyMessage::InputRequest(pending_input_request)) => {
-                        reply.forward_input_request(pending_input_request).await?
-                    }
-                    Some(ReplyMessage::Event(ReplyEvent::Chunk(_))) => {}
-                    Some(ReplyMessage::Event(ReplyEvent::End(Outcome::Done(metadata)))) => return Ok(metadata),
-                    Some(ReplyMessage::Event(ReplyEvent::End(Outcome::Failed(error)))) => return Err(error),
-                    None => return Ok(AnswerMeta::default()),
+            let name = call.arguments()["name"].as_str().unwrap().to_owned();
+            let mut nested = Call::new(CallTarget::Tool(name), call.caller().clone());
+            nested.client_capabilities = call.client_capabilities();
+            nested.input_answers = call.input_answers().clone();
+            nested.cancellation = call.cancellation();
+            nested.on_behalf_of = Some(call.job().clone());
+            let mut called = host.registry.call(nested)?;
+            while let Some(part) = called.next().await {
+                match part {
+                    ReplyPart::InputRequest(pending) => call.forward_input_request(pending).await?,
+                    ReplyPart::End(Err(error)) => return Err(error),
+                    _ => {}
                 }
             }
+            Ok(Answer::content(vec![]))
         }
     });
     tool_with_any_arguments("call", handler)
@@ -56,23 +53,22 @@ async fn nested_call_forwards_input_requests() {
     let mut reply = host.begin(with_arguments(live_call("call"), json!({"name": "greet"})));
     let pending_input_request = next_input_request(&mut reply).await;
     run_until_idle().await;
-    assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}", "neither holds a place");
+    assert_eq!(host.call_to_text(tool_call("say")).await, "block a\ndone {}", "neither holds a place");
     pass_time(Duration::from_secs(590)).await;
     pending_input_request.answer_sender.send(name_answer("Ann")).unwrap();
     assert_eq!(reply_text(reply).await, "done {}", "neither has lost time");
-    assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
+    assert_eq!(host.call_to_text(tool_call("say")).await, "block a\ndone {}");
     let requested = required_inputs(&host, with_arguments(retried_call("call", []), json!({"name": "greet"}))).await;
     assert_eq!(requested, [("who".to_owned(), name_form("Who?"))]);
 }
 
 /// Becomes a task if it can, requests input, and then works for ten minutes.
 fn long_tool() -> Tool {
-    let handler = handler_fn(|_, reply| async move {
-        let can = reply.request_task();
-        reply.request_input("who", name_form("Who?")).await?;
+    let handler = handler_fn(|call| async move {
+        let can = call.request_task();
+        call.ask("who", name_form("Who?")).await?;
         pass_time(Duration::from_secs(600)).await;
-        reply.send_text(format!("{can}")).await?;
-        Ok(AnswerMeta::default())
+        Ok(Answer::text(can.to_string()))
     });
     Tool::new("long", "", handler)
 }

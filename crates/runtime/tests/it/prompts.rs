@@ -2,15 +2,14 @@
 
 use serde_json::{Value, json};
 use tidegate_core::{CallTarget, Content, ContentRole};
-use tidegate_runtime::{AnswerMeta, Prompt, PromptArgument, SnapshotBuilder, handler_fn};
+use tidegate_runtime::{Answer, Prompt, PromptArgument, SnapshotBuilder, handler_fn};
 
 use crate::host::{Host, call, with_arguments};
 
 async fn check(arguments: Value) -> String {
-    let handler = handler_fn(|job, reply| async move {
-        let text = Value::Object(job.arguments().clone()).to_string();
-        reply.send_prompt_message(ContentRole::User, Content::text(text)).await?;
-        Ok(AnswerMeta::default())
+    let handler = handler_fn(|call| async move {
+        let text = Value::Object(call.arguments().clone()).to_string();
+        Ok(Answer::messages(vec![(ContentRole::User, Content::text(text))]))
     });
     let argument =
         |name: &str, required| PromptArgument { name: name.to_owned(), required, ..PromptArgument::default() };

@@ -127,14 +127,14 @@ async fn tool_has_own_rate() {
     let tool = tool_with_text("slow", "a").with_limits(CallLimits { all_callers: of_all, ..CallLimits::default() });
     let host = Host::new(SnapshotBuilder::new().tool(tool).tool(tool_with_text("say", "a")));
     for caller in [key("ann"), process_user()] {
-        assert_eq!(host.call_to_text(called_by(&caller, tool_call("slow"))).await, "text a\ndone {}");
+        assert_eq!(host.call_to_text(called_by(&caller, tool_call("slow"))).await, "block a\ndone {}");
     }
     let refused = host.registry.call(called_by(&key("bob"), tool_call("slow"))).unwrap_err();
     insta::assert_snapshot!(refused, @"too many requests to this tool; try again in 0.5 s");
-    assert_eq!(host.call_to_text(tool_call("say")).await, "text a\ndone {}");
+    assert_eq!(host.call_to_text(tool_call("say")).await, "block a\ndone {}");
     tokio::time::advance(Duration::from_millis(500)).await;
     run_until_idle().await;
-    assert_eq!(host.call_to_text(tool_call("slow")).await, "text a\ndone {}");
+    assert_eq!(host.call_to_text(tool_call("slow")).await, "block a\ndone {}");
 }
 
 #[tokio::test(start_paused = true)]

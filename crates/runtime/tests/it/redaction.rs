@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::to_raw_value};
 use tidegate_core::{
     AnswerProtection, Content, ContentRole, Error, ErrorKind, RedactedText, Redactor, ResourceBody, ResourceContents,
 };
-use tidegate_runtime::{AnswerMeta, Registry, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
+use tidegate_runtime::{Answer, Registry, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 
 use crate::host::{reply_text, tool_call};
 
 /// Masks the word `hush`.
 #[derive(Debug)]
-struct HushRedactor {
-    refuses: bool,
+pub(crate) struct HushRedactor {
+    pub(crate) refuses: bool,
 }
 
 impl Redactor for HushRedactor {
@@ -44,15 +44,18 @@ fn registry(tool: Tool, refuses: bool) -> Arc<Registry> {
 }
 
 fn leaking_tool() -> Tool {
-    let handler = handler_fn(|_, reply| async move {
-        reply.send_text("a hush").await?;
-        reply.send_block(Content::text("hush, hush")).await?;
-        reply.send_prompt_message(ContentRole::User, Content::text("say hush")).await?;
-        let body = ResourceBody::Text("in hush".to_owned());
-        let contents = ResourceContents { uri: "x://hush".to_owned(), mime_type: None, body };
-        reply.send_block(Content::Resource(contents)).await?;
-        reply.send_structured_json(r#"{"hush": "h\u0075sh \"", "n": 1.000, "hu": "sh"}"#.to_owned()).await?;
-        Err(Error::new(ErrorKind::InvalidArguments, "no hush here").with_hint("hush").with_choices(["hush".to_owned()]))
+    let handler = handler_fn(|_| async {
+        Ok(Answer::written(|reply| async move {
+            reply.send_text("a hush").await?;
+            reply.send_block(Content::text("hush, hush")).await?;
+            reply.send_prompt_message(ContentRole::User, Content::text("say hush")).await?;
+            let body = ResourceBody::Text("in hush".to_owned());
+            let contents = ResourceContents { uri: "x://hush".to_owned(), mime_type: None, body };
+            reply.send_block(Content::Resource(contents)).await?;
+            reply.send_structured_json(r#"{"hush": "h\u0075sh \"", "n": 1.000, "hu": "sh"}"#.to_owned()).await?;
+            let error = Error::new(ErrorKind::InvalidArguments, "no hush here").with_hint("hush");
+            Err(error.with_choices(["hush".to_owned()]))
+        }))
     });
     Tool::new("talk", "", handler)
 }
@@ -88,9 +91,9 @@ async fn rejects_answer_with_secret_if_configured() {
 async fn fence_lines(fences: bool) -> Option<(String, String)> {
     let fence = Arc::new(Mutex::new(None));
     let reported = fence.clone();
-    let handler = handler_fn(move |job, _| {
-        *reported.lock() = job.fence().map(|fence| (fence.opening(), fence.closing(true)));
-        async { Ok(AnswerMeta::default()) }
+    let handler = handler_fn(move |call| {
+        *reported.lock() = call.fence().map(|fence| (fence.opening(), fence.closing(true)));
+        async { Ok(Answer::content(vec![])) }
     });
     let snapshot = SnapshotBuilder::new()
         .tool(Tool::new("look", "", handler))
@@ -137,10 +140,10 @@ proptest! {
 
     #[test]
     fn redacting_json_changes_only_secrets(value in any_json()) {
-        let text = value.clone();
-        let handler = handler_fn(move |_, reply| {
-            let text = text.clone();
-            async move { reply.send_structured(&text).await.map(|()| AnswerMeta::default()) }
+        let structured = to_raw_value(&value).unwrap();
+        let handler = handler_fn(move |_| {
+            let answer = Answer::content(vec![]).with_structured(structured.clone());
+            async move { Ok(answer) }
         });
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let message = runtime.block_on(async {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use tidegate_core::{Error, ErrorKind, Limits};
-use tidegate_runtime::{AnswerMeta, Call, RequestBody, RequestBodyTypes, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, Call, RequestBody, RequestBodyTypes, SnapshotBuilder, Tool, handler_fn};
 
 use crate::host::{Host, pass_time, run_until_idle, tool_call};
 
@@ -15,20 +15,16 @@ const TYPES: RequestBodyTypes = RequestBodyTypes { media_types: &["text/plain"],
 
 /// Reads the body and says what it was.
 fn reading_tool() -> Tool {
-    let handler = handler_fn(|job, reply| async move {
-        let Some(mut body) = job.take_request_body() else {
-            reply.send_text("no body").await?;
-            return Ok(AnswerMeta::default());
-        };
-        assert!(job.take_request_body().is_none() && job.has_request_body());
+    let handler = handler_fn(|call| async move {
+        let Some(mut body) = call.take_request_body() else { return Ok(Answer::text("no body")) };
+        assert!(call.take_request_body().is_none() && call.has_request_body());
         let mut pieces = 0;
         while body.next().await?.is_some() {
             pieces += 1;
         }
         assert!(body.next().await?.is_none());
         let text = format!("{pieces} pieces, {} bytes of {} in {:?}", body.bytes(), body.media_type(), body.coding());
-        reply.send_text(text).await?;
-        Ok(AnswerMeta::default())
+        Ok(Answer::text(text))
     });
     Tool::new("read", "", handler).with_request_body(TYPES)
 }
@@ -53,9 +49,9 @@ async fn body_is_read_once_and_counted() {
     let reply = host.begin(call_with("read", 10, vec![piece(4), piece(0), piece(6)]));
     let job = reply.job().clone();
     let answer = crate::host::reply_text(reply).await;
-    assert_eq!(answer, "text 2 pieces, 10 bytes of text/plain in Some(\"gzip\")\ndone {}");
-    assert_eq!(job.bytes(), 10 + answer.len() as u64 - "text \ndone {}".len() as u64);
-    assert_eq!(host.call_to_text(tool_call("read")).await, "text no body\ndone {}");
+    assert_eq!(answer, "block 2 pieces, 10 bytes of text/plain in Some(\"gzip\")\ndone {}");
+    assert_eq!(job.bytes(), 10 + answer.len() as u64 - "block \ndone {}".len() as u64);
+    assert_eq!(host.call_to_text(tool_call("read")).await, "block no body\ndone {}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,10 +76,10 @@ async fn nothing_is_read_ahead_of_the_handler() {
         counter.fetch_add(1, Ordering::SeqCst);
         piece(1024)
     });
-    let handler = handler_fn(|job, _| async move {
-        let mut body = job.take_request_body().unwrap();
+    let handler = handler_fn(|call| async move {
+        let mut body = call.take_request_body().unwrap();
         body.next().await?;
-        job.cancelled().await;
+        call.cancelled().await;
         let error = body.next().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Cancelled);
         Err(error)
@@ -112,7 +108,7 @@ async fn large_bodies_may_take_longer_and_slow_ones_end() {
         call
     };
     let answer = host.call_to_text(slow(16 * 1024)).await;
-    assert_eq!(answer, "text 10 pieces, 163840 bytes of text/plain in None\ndone {}");
+    assert_eq!(answer, "block 10 pieces, 163840 bytes of text/plain in None\ndone {}");
     let answer = host.call_to_text(slow(1024)).await;
     assert!(answer.starts_with("failed timed_out: the call exceeded its time limit of 2.0 s"), "{answer}");
 }

@@ -1,7 +1,7 @@
 //! Resources: a URI resolves to the resource itself, else to the most specific template.
 
 use tidegate_core::{Access, CallTarget, UriTemplate};
-use tidegate_runtime::{AnswerMeta, ResourceTemplate, SnapshotBuilder, handler_fn};
+use tidegate_runtime::{Answer, ResourceTemplate, SnapshotBuilder, handler_fn};
 
 use crate::host::{Host, call, called_by, caller_with_access, process_user, resource_with_text};
 
@@ -9,13 +9,10 @@ use crate::host::{Host, call, called_by, caller_with_access, process_user, resou
 fn template(text: &str) -> ResourceTemplate {
     let template = UriTemplate::parse(text).unwrap();
     let (text, names) = (text.to_owned(), template.variables().map(str::to_owned).collect::<Vec<_>>());
-    let handler = handler_fn(move |job, reply| {
-        let values: Vec<_> = names.iter().map(|name| format!("{name}={:?}", job.variable(name).unwrap())).collect();
+    let handler = handler_fn(move |call| {
+        let values: Vec<_> = names.iter().map(|name| format!("{name}={:?}", call.variable(name).unwrap())).collect();
         let output = format!("{text} {}", values.join(" "));
-        async move {
-            reply.send_text(output).await?;
-            Ok(AnswerMeta::default())
-        }
+        async { Ok(Answer::text(output)) }
     });
     ResourceTemplate::new(template, "template", handler)
 }
@@ -44,11 +41,11 @@ async fn check(uri: &str) -> String {
 
 #[tokio::test]
 async fn exact_resource_wins_then_longest_literal_template() {
-    insta::assert_snapshot!(check("data://shop/orders").await, @"text the resource itself");
-    insta::assert_snapshot!(check("data://shop/customers").await, @r#"text data://shop/{table} table="customers""#);
-    insta::assert_snapshot!(check("data://farm/animals").await, @r#"text data://{database}/{table} database="farm" table="animals""#);
-    insta::assert_snapshot!(check("data://farm/animals.csv").await, @r#"text data://{database}/{table}.csv database="farm" table="animals""#);
-    insta::assert_snapshot!(check("data://farm/animals.csv.csv").await, @r#"text data://{database}/{table}.csv database="farm" table="animals.csv""#);
+    insta::assert_snapshot!(check("data://shop/orders").await, @"block the resource itself");
+    insta::assert_snapshot!(check("data://shop/customers").await, @r#"block data://shop/{table} table="customers""#);
+    insta::assert_snapshot!(check("data://farm/animals").await, @r#"block data://{database}/{table} database="farm" table="animals""#);
+    insta::assert_snapshot!(check("data://farm/animals.csv").await, @r#"block data://{database}/{table}.csv database="farm" table="animals""#);
+    insta::assert_snapshot!(check("data://farm/animals.csv.csv").await, @r#"block data://{database}/{table}.csv database="farm" table="animals.csv""#);
 }
 
 #[tokio::test]
@@ -56,7 +53,7 @@ async fn of_templates_with_as_much_text_the_longer_one_answers() {
     let entries = SnapshotBuilder::new().template(template("a://{b}")).template(template("a://{longer}"));
     let call = call(CallTarget::Resource("a://1".to_owned()));
     insta::assert_snapshot!(Host::new(entries).call_to_text(call).await, @r#"
-    text a://{longer} longer="1"
+    block a://{longer} longer="1"
     done {}
     "#);
 }
@@ -68,8 +65,8 @@ async fn hidden_template_blocks_uri() {
 
 #[tokio::test]
 async fn values_are_percent_decoded_once() {
-    insta::assert_snapshot!(check("data://a%20b/c%2Fd").await, @r#"text data://{database}/{table} database="a b" table="c/d""#);
-    insta::assert_snapshot!(check("data://a%2520b/%C3%A9+").await, @r#"text data://{database}/{table} database="a%20b" table="é+""#);
+    insta::assert_snapshot!(check("data://a%20b/c%2Fd").await, @r#"block data://{database}/{table} database="a b" table="c/d""#);
+    insta::assert_snapshot!(check("data://a%2520b/%C3%A9+").await, @r#"block data://{database}/{table} database="a%20b" table="é+""#);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_core::{AuthMethod, Caller, Grants, Principal};
-use tidegate_runtime::{AnswerMeta, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, SnapshotBuilder, Tool, handler_fn};
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, LOCAL, called_by, process_user, reply_text, run_until_idle, tool_call, tool_with_text};
@@ -15,12 +15,11 @@ async fn running_calls_keep_the_state_they_began_with() {
     let old = Tool::new(
         "version",
         "",
-        handler_fn(move |_, reply| {
+        handler_fn(move |_| {
             let opened = opened.clone();
             async move {
                 opened.cancelled().await;
-                reply.send_text("old").await?;
-                Ok(AnswerMeta::default())
+                Ok(Answer::text("old"))
             }
         }),
     );
@@ -28,9 +27,9 @@ async fn running_calls_keep_the_state_they_began_with() {
     let (kept, running) = (host.registry.snapshot(), host.begin(tool_call("version")));
     run_until_idle().await;
     host.registry.swap(SnapshotBuilder::new().tool(tool_with_text("version", "new")).build());
-    assert_eq!(host.call_to_text(tool_call("version")).await, "text new\ndone {}");
+    assert_eq!(host.call_to_text(tool_call("version")).await, "block new\ndone {}");
     cancellation_token.cancel();
-    assert_eq!(reply_text(running).await, "text old\ndone {}");
+    assert_eq!(reply_text(running).await, "block old\ndone {}");
     assert_eq!((kept.version(), host.registry.snapshot().version()), (1, 2));
 }
 
@@ -82,7 +81,7 @@ async fn a_principal_reaches_the_entries_of_its_own_configuration_only() {
         let answer = host.call_to_text(called_by(&caller, tool_call(name))).await;
         assert!(answer.starts_with("refused not_found"), "{generation} {name}: {answer}");
     }
-    assert_eq!(host.call_to_text(called_by(&Caller::new(of(2), LOCAL), tool_call("new"))).await, "text new\ndone {}");
+    assert_eq!(host.call_to_text(called_by(&Caller::new(of(2), LOCAL), tool_call("new"))).await, "block new\ndone {}");
     // A caller that was authenticated before the change sees the earlier entries.
-    assert_eq!(host.call_to_text(called_by(&pinned, tool_call("old"))).await, "text old\ndone {}");
+    assert_eq!(host.call_to_text(called_by(&pinned, tool_call("old"))).await, "block old\ndone {}");
 }

@@ -51,7 +51,7 @@ async fn restricted_entry_is_for_database_tenants() {
     let stranger = tenant_caller("ann", Some("south"), &["*"]);
     assert_eq!((seen(&ann), seen(&bob), seen(&stranger)), ("sales hers".to_owned(), "sales".to_owned(), String::new()));
     let requested = |caller: &Caller, name: &str| host.call_to_text(called_by(caller, tool_call(name)));
-    assert_eq!(requested(&ann, "hers").await, "text a\ndone {}");
+    assert_eq!(requested(&ann, "hers").await, "block a\ndone {}");
     let hidden = requested(&stranger, "sales").await;
     assert_eq!(hidden.replace("sales", "x"), requested(&stranger, "never was").await.replace("never was", "x"));
 }
