@@ -5,14 +5,10 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use tidegate::core::Content;
-//! use tidegate::runtime::{AnswerMeta, Tool, handler_fn};
+//! use tidegate::runtime::{Answer, Tool, handler_fn};
 //! use tidegate::Node;
 //!
-//! let hello = handler_fn(|_job, reply| async move {
-//!     reply.send_block(Content::text("hello")).await?;
-//!     Ok(AnswerMeta::default())
-//! });
+//! let hello = handler_fn(|_call| async { Ok(Answer::text("hello")) });
 //! let node = Node::builder().entries(|entries| entries.tool(Tool::new("hello", "Says hello", hello))).build();
 //! # let _: Arc<tidegate::mcp::McpService> = node.service().clone();
 //! ```
