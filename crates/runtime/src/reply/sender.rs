@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tidegate_core::{Completion, Content, ContentRole, Error, JsonSchema};
 
-use super::{AnswerMeta, BodyMetadata, ReplyPart, RunningCall};
+use super::{AnswerMeta, BodyMetadata, ReplyNotification, ReplyPart, RunningCall};
 use crate::job::Job;
 
 /// The sender of an answer that is [written](super::Answer::written) in pieces.
@@ -135,6 +135,27 @@ impl ReplySender {
             Some(missing) => self.send_block(Content::text(missing.to_string())).await,
             None => Ok(()),
         }
+    }
+
+    /// Sends a part, not the end, of the answer to a call that is made on behalf of this one. Its secrets are masked
+    /// already.
+    ///
+    /// # Errors
+    /// `Cancelled` if the reply is no longer read.
+    pub async fn forward(&self, part: ReplyPart) -> Result<(), Error> {
+        match &part {
+            ReplyPart::Text(text) => self.call.count_bytes(text.len()),
+            ReplyPart::Block(content) | ReplyPart::PromptMessage(_, content) => {
+                self.call.count_bytes(content.byte_count());
+            }
+            ReplyPart::Bytes(bytes) => self.call.count_bytes(bytes.len()),
+            ReplyPart::Body(_) => self.call.set_body_begun(),
+            ReplyPart::Notification(ReplyNotification::Progress { done, total, message }) => {
+                return self.call.progress(*done, *total, message.clone()).await;
+            }
+            _ => {}
+        }
+        self.send(part).await
     }
 
     pub(crate) async fn send_completion(&self, mut completion: Completion) -> Result<(), Error> {
