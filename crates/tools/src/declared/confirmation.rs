@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{ClientCapabilities, Error, ErrorKind, InputAnswer, InputRequest};
-use tidegate_runtime::ReplySender;
+use tidegate_runtime::RunningCall;
 
 use super::input::DeclaredInput;
 use super::{DeclarationProblem, TextTemplate};
@@ -55,9 +55,9 @@ impl Confirmation {
     }
 
     /// Rejects a client that cannot show the question, before any work is done for it.
-    pub(super) fn check_client(&self, reply: &ReplySender) -> Result<(), Error> {
+    pub(super) fn check_client(&self, call: &RunningCall) -> Result<(), Error> {
         let needed = ClientCapabilities { forms: true, ..ClientCapabilities::default() };
-        match reply.job().client_capabilities().includes(needed) {
+        match call.client_capabilities().includes(needed) {
             true => Ok(()),
             false => Err(unsupported_error(Error::missing_client_capability(needed))),
         }
@@ -70,7 +70,7 @@ impl Confirmation {
         &self,
         arguments: &Map<String, Value>,
         changed_rows: Option<u64>,
-        reply: &ReplySender,
+        call: &RunningCall,
     ) -> Result<(), Error> {
         let question = self.question.fill(|name| {
             let input = self.inputs.iter().find(|input| input.name == name);
@@ -82,7 +82,7 @@ impl Confirmation {
             "properties": {CONFIRM_FIELD: {"type": "boolean", "title": "Yes, do it"}},
             "required": [CONFIRM_FIELD],
         });
-        match reply.request_input(CONFIRM_FIELD, InputRequest::form(question, schema)).await {
+        match call.ask(CONFIRM_FIELD, InputRequest::form(question, schema)).await {
             Ok(InputAnswer::Accepted(filled)) if filled.get(CONFIRM_FIELD) == Some(&Value::Bool(true)) => Ok(()),
             Ok(InputAnswer::Accepted(_) | InputAnswer::Declined) => Err(declined_error("declined")),
             Ok(_) => Err(declined_error("closed the question")),

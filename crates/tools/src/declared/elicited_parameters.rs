@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, InputAnswer, InputRequest, JsonSchema, Violation};
-use tidegate_runtime::{Job, ReplySender};
+use tidegate_runtime::RunningCall;
 
 use super::input::{DeclaredInput, InputKind};
 use super::{DeclarationProblem, elicitation_form};
@@ -39,19 +39,15 @@ impl ElicitedParameters {
         if problems.is_empty() { Ok(Self(elicited_parameters)) } else { Err(problems) }
     }
 
-    /// The arguments of `job`, with the person's values for missing ones; `Forbidden` if the person gives no answer.
-    pub(super) async fn complete<'a>(
-        &self,
-        job: &'a Job,
-        reply: &ReplySender,
-    ) -> Result<Cow<'a, Map<String, Value>>, Error> {
-        let is_missing = |parameter: &&ElicitedParameter| !job.arguments().contains_key(&parameter.input.name);
+    /// The arguments of `call`, with the person's values for missing ones; `Forbidden` if the person gives no answer.
+    pub(super) async fn complete<'a>(&self, call: &'a RunningCall) -> Result<Cow<'a, Map<String, Value>>, Error> {
+        let is_missing = |parameter: &&ElicitedParameter| !call.arguments().contains_key(&parameter.input.name);
         let missing: Vec<&ElicitedParameter> = self.0.iter().filter(is_missing).collect();
         if missing.is_empty() {
-            return Ok(Cow::Borrowed(job.arguments()));
+            return Ok(Cow::Borrowed(call.arguments()));
         }
-        let mut arguments = job.arguments().clone();
-        arguments.extend(elicit(&missing, reply).await?);
+        let mut arguments = call.arguments().clone();
+        arguments.extend(elicit(&missing, call).await?);
         Ok(Cow::Owned(arguments))
     }
 }
@@ -85,12 +81,12 @@ impl ElicitedParameter {
 }
 
 /// Each attempt has its own key, so that a repeated run of the handler finds all earlier answers in order.
-async fn elicit(missing: &[&ElicitedParameter], reply: &ReplySender) -> Result<Map<String, Value>, Error> {
+async fn elicit(missing: &[&ElicitedParameter], call: &RunningCall) -> Result<Map<String, Value>, Error> {
     let mut invalid: Vec<Violation> = Vec::new();
     for attempt in 1..=ATTEMPTS_MAX {
         let key = if attempt == 1 { FORM_KEY.to_owned() } else { format!("{FORM_KEY}.{attempt}") };
         let request = InputRequest::form(form_message(missing, &invalid), form_schema(missing));
-        let filled = match reply.request_input(&key, request).await {
+        let filled = match call.ask(&key, request).await {
             Ok(InputAnswer::Accepted(filled)) => filled,
             Ok(_) => return Err(declined_error(missing)),
             Err(error) if error.kind() == ErrorKind::MissingClientCapability => {

@@ -13,7 +13,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use tidegate_core::{Caller, Content, Error, ErrorKind, ResourceBody, ResourceContents, TemplateVariables};
 use tidegate_results::{FILE_PIECE_BYTES, FileDescription, ResultStore, pieces_to_rows};
-use tidegate_runtime::{AnswerMeta, Handler, Job, ReplySender, ResourceWatcher};
+use tidegate_runtime::{Answer, AnswerMeta, Handler, Job, ReplySender, ResourceWatcher, RunningCall};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
@@ -46,18 +46,10 @@ struct OpenResourceFile {
 
 #[async_trait]
 impl Handler for FileResourceHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-        let open_file = self.open(&job).await?;
-        let preview_extent = send_preview(open_file.byte_stream().await?, job.inline_budget().bytes, &reply).await?;
-        match (preview_extent, self.node.executor.store()) {
-            (PreviewExtent::Complete, _) => Ok(AnswerMeta::default()),
-            (PreviewExtent::NotText, _) if open_file.metadata.len() <= BINARY_BYTES_MAX => {
-                open_file.send_whole(&job, &reply).await
-            }
-            (PreviewExtent::NotText, None) => Err(open_file.too_large()),
-            (PreviewExtent::Truncated(_), None) => open_file.end_truncated(preview_extent, &reply).await,
-            (_, Some(store)) => open_file.store_remainder(preview_extent, store, &job, &reply).await,
-        }
+    async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
+        let open_file = self.open(&call).await?;
+        let store = self.node.executor.store().cloned();
+        Ok(Answer::written(move |reply| async move { open_file.send(store, &reply).await }))
     }
 }
 
@@ -99,6 +91,18 @@ impl FileResourceHandler {
 }
 
 impl OpenResourceFile {
+    async fn send(&self, store: Option<Arc<ResultStore>>, reply: &ReplySender) -> Result<AnswerMeta, Error> {
+        let bytes_max = reply.job().inline_budget().bytes;
+        let preview_extent = send_preview(self.byte_stream().await?, bytes_max, reply).await?;
+        match (preview_extent, store) {
+            (PreviewExtent::Complete, _) => Ok(AnswerMeta::default()),
+            (PreviewExtent::NotText, _) if self.metadata.len() <= BINARY_BYTES_MAX => self.send_whole(reply).await,
+            (PreviewExtent::NotText, None) => Err(self.too_large()),
+            (PreviewExtent::Truncated(_), None) => self.end_truncated(preview_extent, reply).await,
+            (_, Some(store)) => self.store_remainder(preview_extent, &store, reply).await,
+        }
+    }
+
     /// The bytes of the file from the start, even if it changes.
     async fn byte_stream(&self) -> Result<ByteStream, Error> {
         let chunks = stream::try_unfold(self.rewound_file().await?, |mut file| async move {
@@ -137,9 +141,9 @@ impl OpenResourceFile {
         &self,
         preview_extent: PreviewExtent,
         store: &Arc<ResultStore>,
-        job: &Arc<Job>,
         reply: &ReplySender,
     ) -> Result<AnswerMeta, Error> {
+        let job = reply.job();
         let state = self.fingerprint();
         let kept = state.as_deref().and_then(|state| store.find_file(&self.stored_file, state, job));
         let begun = match kept {
@@ -196,13 +200,13 @@ impl OpenResourceFile {
         Error::new(ErrorKind::TooLarge, message)
     }
 
-    async fn send_whole(&self, job: &Job, reply: &ReplySender) -> Result<AnswerMeta, Error> {
+    async fn send_whole(&self, reply: &ReplySender) -> Result<AnswerMeta, Error> {
         let mut chunks = self.byte_stream().await?;
         let mut bytes = Vec::new();
         while let Some(chunk) = chunks.next().await.transpose()? {
             bytes.extend_from_slice(&chunk);
         }
-        let (uri, mime_type) = (job.target().name().to_owned(), None);
+        let (uri, mime_type) = (reply.job().target().name().to_owned(), None);
         let contents = ResourceContents { uri, mime_type, body: ResourceBody::Blob(bytes.into()) };
         reply.send_block(Content::Resource(contents)).await?;
         Ok(AnswerMeta::default())

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tidegate_core::{Access, Error, ErrorKind, Principal, PrincipalRule, nearest_names};
 use tidegate_query::{IngestTable, IngestTarget};
-use tidegate_runtime::{AnswerMeta, Handler, Job, ReplySender, Tool, ToolAnnotations};
+use tidegate_runtime::{Answer, Handler, RunningCall, Tool, ToolAnnotations};
 
 use super::confirmation::Confirmation;
 use super::elicited_parameters::ElicitedParameters;
@@ -83,16 +83,16 @@ struct InsertToolHandler {
 
 #[async_trait]
 impl Handler for InsertToolHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-        let destination = self.context.destination(&self.database, &self.table, job.principal()).await?;
-        let arguments = self.elicited.complete(&job, &reply).await?;
+    async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
+        let destination = self.context.destination(&self.database, &self.table, call.principal()).await?;
+        let arguments = self.elicited.complete(&call).await?;
         if let Some(confirmation) = &self.confirmation {
-            confirmation.request(&arguments, None, &reply).await?;
+            confirmation.request(&arguments, None, &call).await?;
         }
         let values = self.inputs.iter().map(|input| (input.name.clone(), input.value(&arguments).clone()));
         // A column without a value has its default, where it has one.
         let row: Map<String, Value> = values.filter(|(_, value)| !value.is_null()).collect();
-        insert_row(&self.context, &destination, row, &job, &reply).await
+        insert_row(&self.context, &destination, row, call.job()).await
     }
 }
 

@@ -6,9 +6,7 @@ use async_trait::async_trait;
 use tidegate_core::{
     Access, CallTarget, Caller, Content, ContentRole, Error, ErrorKind, ResourceBody, ResourceContents, percent_encode,
 };
-use tidegate_runtime::{
-    AnswerMeta, Call, Chunk, Handler, Job, Outcome, Prompt, PromptArgument, ReplyEvent, ReplySender,
-};
+use tidegate_runtime::{Answer, Call, Handler, Job, Prompt, PromptArgument, ReplyPart, RunningCall};
 
 use super::{DeclarationProblem, TextTemplate};
 use crate::name_completer::NameCompleter;
@@ -81,21 +79,22 @@ struct PromptHandler {
 
 #[async_trait]
 impl Handler for PromptHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
+    async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
         let argument =
-            |name: &str| job.arguments().get(name).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
+            |name: &str| call.arguments().get(name).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
+        let mut messages = Vec::with_capacity(self.messages.len());
         for (role, part) in &self.messages {
             let content = match part {
                 PromptPart::Text(template) => Content::text(template.fill(argument)),
                 PromptPart::Resource(template) => {
                     let is_whole = template.only_argument().is_some();
                     let part = |name: &str| if is_whole { argument(name) } else { percent_encode(&argument(name)) };
-                    self.read_resource(template.fill(part), &job).await?
+                    self.read_resource(template.fill(part), call.job()).await?
                 }
             };
-            reply.send_prompt_message(*role, content).await?;
+            messages.push((*role, content));
         }
-        Ok(AnswerMeta::default())
+        Ok(Answer::messages(messages))
     }
 }
 
@@ -110,16 +109,16 @@ impl PromptHandler {
         call.inline_limit.bytes = Some(EMBEDDED_BYTES_MAX);
         let mut reply = self.node.registry()?.call(call)?;
         let mut text = String::new();
-        while let Some(event) = reply.next().await {
-            match event {
-                ReplyEvent::Chunk(Chunk::Text(part)) => text.push_str(&part),
-                ReplyEvent::Chunk(Chunk::EndOfText) => text.push('\n'),
-                ReplyEvent::Chunk(Chunk::Block(Content::Text { text: block, .. })) => text.push_str(&block),
-                ReplyEvent::Chunk(_) => {}
-                ReplyEvent::End(Outcome::Done(_)) => {
+        while let Some(part) = reply.next().await {
+            match part {
+                ReplyPart::Text(piece) => text.push_str(&piece),
+                ReplyPart::EndOfText => text.push('\n'),
+                ReplyPart::Block(Content::Text { text: block, .. }) => text.push_str(&block),
+                ReplyPart::End(Ok(_)) => {
                     return Ok(Content::Resource(ResourceContents { uri, mime_type, body: ResourceBody::Text(text) }));
                 }
-                ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
+                ReplyPart::End(Err(error)) => return Err(error),
+                _ => {}
             }
         }
         Err(Error::new(ErrorKind::Unavailable, format!("the resource {uri:?} ended early")))

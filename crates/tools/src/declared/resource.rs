@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tidegate_core::{Access, CallLimits, Error, ErrorKind, Format, UriTemplate};
 use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest};
-use tidegate_runtime::{AnswerMeta, CacheHint, Handler, Job, ReplySender, Resource, ResourceTemplate, ResourceWatcher};
+use tidegate_runtime::{Answer, CacheHint, Handler, Resource, ResourceTemplate, ResourceWatcher, RunningCall};
 
 use super::declared_query::DeclaredQuery;
 use super::file_resource::{FileResourceHandler, FileWatcher, media_type_from_extension};
@@ -182,11 +182,11 @@ struct SqlResourceHandler {
 
 #[async_trait]
 impl Handler for SqlResourceHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-        let arguments = self.variables.parse_from_job(&job)?;
+    async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
+        let arguments = self.variables.parse_from_job(&call)?;
         let request = QueryRequest {
             database: self.query.database.clone(),
-            statement: self.query.bind_statement(&arguments, job.principal(), &self.node.statements)?,
+            statement: self.query.bind_statement(&arguments, call.principal(), &self.node.statements)?,
             max_rows: None,
             limit_hint: None,
             format: self.format,
@@ -196,6 +196,6 @@ impl Handler for SqlResourceHandler {
             overflow: OverflowPolicy::default(),
             overflow_hint: Some("Use a tool to read the rest.".to_owned()),
         };
-        self.node.executor.answer(request, &job, &reply).await
+        Ok(self.node.executor.answer(request))
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tidegate_core::{Error, JsonSchema};
 use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest};
-use tidegate_runtime::{AnswerMeta, Handler, Job, ReplySender, Tool};
+use tidegate_runtime::{Answer, Handler, Job, RunningCall, Tool};
 use tidegate_sql::Statement;
 
 use crate::arguments::{
@@ -33,7 +33,7 @@ pub fn statement_tool_handler(
     database: String,
     source: impl StatementSource,
 ) -> Arc<dyn Handler> {
-    Arc::new(StatementToolHandler { node, database, source })
+    Arc::new(StatementToolHandler { node, database, source: Arc::new(source) })
 }
 
 /// Adds the arguments of every tool with a table to `tool`: output format and delivery.
@@ -58,22 +58,26 @@ pub fn with_row_arguments(mut tool: Tool) -> Result<Tool, String> {
 struct StatementToolHandler<S> {
     node: Arc<ToolContext>,
     database: String,
-    source: S,
+    source: Arc<S>,
 }
 
 #[async_trait]
 impl<S: StatementSource> Handler for StatementToolHandler<S> {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
+    async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
         let (output_arguments, paging): (OutputArguments, PagingArguments) =
-            (parse_arguments(&job)?, parse_arguments(&job)?);
-        if let Some(page) = paging.read_page(&self.node, output_arguments.parse_format()?, false, &job, &reply).await {
+            (parse_arguments(&call)?, parse_arguments(&call)?);
+        if let Some(page) = paging.read_page(&self.node, output_arguments.parse_format()?, false, &call) {
             return page;
         }
-        let mut own = job.arguments().clone();
+        let mut own = call.arguments().clone();
         with_paging(output_properties()).keys().for_each(|name| drop(own.remove(name)));
-        let outcome = self.answer(output_arguments, &paging, own.clone(), &job, &reply).await;
-        self.source.on_call_end(&job, own, outcome.as_ref().err());
-        outcome
+        let answer = self.answer(output_arguments, &paging, own.clone(), &call).await;
+        let source = self.source.clone();
+        Ok(Answer::written(move |reply| async move {
+            let outcome = async { answer?.send(&reply).await }.await;
+            source.on_call_end(reply.job(), own, outcome.as_ref().err());
+            outcome
+        }))
     }
 }
 
@@ -83,13 +87,12 @@ impl<S: StatementSource> StatementToolHandler<S> {
         output_arguments: OutputArguments,
         paging: &PagingArguments,
         own: Map<String, Value>,
-        job: &Arc<Job>,
-        reply: &ReplySender,
-    ) -> Result<AnswerMeta, Error> {
+        call: &RunningCall,
+    ) -> Result<Answer, Error> {
         let missing = || Error::internal(format!("the database {} is not a database of the server", self.database));
         let request = QueryRequest {
             database: self.node.databases.get_unrestricted(&self.database).ok_or_else(missing)?.clone(),
-            statement: self.source.statement(job, own).await?,
+            statement: self.source.statement(call, own).await?,
             max_rows: None,
             limit_hint: None,
             format: output_arguments.parse_format()?,
@@ -99,6 +102,6 @@ impl<S: StatementSource> StatementToolHandler<S> {
             overflow_hint: Some("Request less with other arguments.".to_owned()),
             overflow: OverflowPolicy::default(),
         };
-        paging.run_query(&self.node, request, job, reply).await
+        paging.run_query(&self.node, request, call)
     }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tidegate_core::{CallLimits, Error, ErrorKind, JsonSchema};
 use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest, output_schema};
-use tidegate_runtime::{AnswerMeta, Handler, Job, ReplySender, Tool, ToolAnnotations};
+use tidegate_runtime::{Answer, Handler, RunningCall, Tool, ToolAnnotations};
 use tidegate_sql::{CommitRule, Statement, Transaction};
 
 use super::confirmation::Confirmation;
@@ -109,20 +109,18 @@ struct SqlToolHandler {
 
 #[async_trait]
 impl Handler for SqlToolHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
+    async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
         let (mut shape, mut paging): (OutputArguments, PagingArguments) =
-            (parse_arguments(&job)?, parse_arguments(&job)?);
+            (parse_arguments(&call)?, parse_arguments(&call)?);
         self.output.apply(&mut shape, &mut paging);
-        if let Some(page) =
-            paging.read_page(&self.node, shape.parse_format()?, self.columns.is_some(), &job, &reply).await
-        {
+        let format = shape.parse_format()?;
+        if let Some(page) = paging.read_page(&self.node, format, self.columns.is_some(), &call) {
             return page;
         }
-        let format = shape.parse_format()?;
-        let arguments = self.elicited.complete(&job, &reply).await?;
-        let mut statement = self.query.bind_statement(&arguments, job.principal(), &self.node.statements)?;
+        let arguments = self.elicited.complete(&call).await?;
+        let mut statement = self.query.bind_statement(&arguments, call.principal(), &self.node.statements)?;
         if let Some(confirmation) = &self.confirmation {
-            statement = Box::pin(self.confirm(confirmation, &arguments, statement, &job, &reply)).await?;
+            statement = Box::pin(self.confirm(confirmation, &arguments, statement, &call)).await?;
         }
         let request = QueryRequest {
             database: self.query.database.clone(),
@@ -137,9 +135,9 @@ impl Handler for SqlToolHandler {
             overflow: OverflowPolicy::default(),
         };
         if self.query.writes() {
-            return self.node.executor.answer(request, &job, &reply).await;
+            return Ok(self.node.executor.answer(request));
         }
-        paging.run_query(&self.node, request, &job, &reply).await
+        paging.run_query(&self.node, request, &call)
     }
 }
 
@@ -151,18 +149,17 @@ impl SqlToolHandler {
         confirmation: &Confirmation,
         arguments: &Map<String, Value>,
         statement: Statement,
-        job: &Arc<Job>,
-        reply: &ReplySender,
+        call: &RunningCall,
     ) -> Result<Statement, Error> {
         if !confirmation.needs_changed_rows {
-            confirmation.request(arguments, None, reply).await?;
+            confirmation.request(arguments, None, call).await?;
             return Ok(statement);
         }
-        confirmation.check_client(reply)?;
+        confirmation.check_client(call)?;
         let with_rule = |commit| Arc::new(Transaction { commit, ..statement.transaction().as_ref().clone() });
         let counted = statement.clone().in_transaction(with_rule(CommitRule::Never));
-        let rows = self.node.executor.count_changed_rows(&self.query.database, &counted, job, reply).await?;
-        confirmation.request(arguments, Some(rows), reply).await?;
+        let rows = self.node.executor.count_changed_rows(&self.query.database, &counted, call).await?;
+        confirmation.request(arguments, Some(rows), call).await?;
         let transaction = with_rule(CommitRule::IfRowsChanged(rows));
         Ok(statement.in_transaction(transaction))
     }

@@ -6,10 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Budget, CallLimits, CallTarget, Caller, Error, ErrorKind};
-use tidegate_runtime::{
-    AnswerMeta, Call, Chunk, Job, Outcome, Reply, ReplyEvent, ReplyMessage, ReplyNotification, ReplySender, Tool,
-    ToolAnnotations,
-};
+use tidegate_runtime::{Answer, AnswerMeta, Call, Reply, ReplyPart, ReplySender, RunningCall, Tool, ToolAnnotations};
 
 use crate::arguments::parse_arguments;
 use crate::tool_context::ToolContext;
@@ -41,66 +38,42 @@ struct Arguments {
     arguments: Map<String, Value>,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let Arguments { name, arguments } = parse_arguments(&job)?;
-    let caller = Caller { toolset: None, ..job.caller().clone() };
-    let mut call = Call::new(CallTarget::Tool(name), caller);
-    call.arguments = arguments;
-    call.inline_limit = job.inline_budget();
-    call.format = job.format();
-    call.on_behalf_of = Some(job.clone());
-    call.cancellation = job.cancellation();
-    call.wants_progress = job.wants_progress();
-    call.log_level = job.log_level();
-    call.client_request = job.client_request().cloned();
-    call.client_capabilities = job.client_capabilities();
-    call.supports_live_input = job.supports_live_input();
-    call.input_answers = job.input_answers().clone();
-    let mut called = node.registry()?.call(call)?;
-    let ended = called.job().cancellation();
-    while let Some(reply_message) = called.next_message().await {
-        match reply_message {
-            ReplyMessage::InputRequest(pending_input_request) => {
-                reply.forward_input_request(pending_input_request).await?
-            }
-            ReplyMessage::Event(ReplyEvent::Chunk(chunk)) => tokio::select! {
-                biased;
-                handed = forward_chunk(chunk, &reply) => handed?,
-                // A stalled reader holds neither call longer than the time limit of the called one.
-                () = ended.cancelled() => return drain_outcome(&mut called).await,
-            },
-            ReplyMessage::Event(ReplyEvent::End(Outcome::Done(metadata))) => return Ok(metadata),
-            ReplyMessage::Event(ReplyEvent::End(Outcome::Failed(error))) => return Err(error),
-        }
-    }
-    Err(Error::internal("a called tool ended without an outcome"))
+async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let Arguments { name, arguments } = parse_arguments(&call)?;
+    let caller = Caller { toolset: None, ..call.caller().clone() };
+    let mut inner = Call::new(CallTarget::Tool(name), caller);
+    inner.arguments = arguments;
+    inner.inline_limit = call.inline_budget();
+    inner.format = call.format();
+    inner.on_behalf_of = Some(call.job().clone());
+    inner.cancellation = call.cancellation();
+    inner.wants_progress = call.wants_progress();
+    inner.log_level = call.log_level();
+    inner.client_request = call.client_request().cloned();
+    inner.client_capabilities = call.client_capabilities();
+    inner.supports_live_input = call.supports_live_input();
+    inner.input_answers = call.input_answers().clone();
+    let called = node.registry()?.call(inner)?;
+    Ok(Answer::written(move |reply| async move { forward(called, &reply).await }))
 }
 
-async fn drain_outcome(called: &mut Reply) -> Result<AnswerMeta, Error> {
-    while let Some(event) = called.next().await {
-        if let ReplyEvent::End(Outcome::Failed(error)) = event {
+async fn forward(mut called: Reply, reply: &ReplySender) -> Result<AnswerMeta, Error> {
+    let ended = called.job().cancellation();
+    while let Some(part) = called.next().await {
+        if let ReplyPart::End(end) = part {
+            return end;
+        }
+        tokio::select! {
+            biased;
+            forwarded = reply.forward(part) => forwarded?,
+            // A stalled reader holds neither call longer than the time limit of the called one.
+            () = ended.cancelled() => break,
+        }
+    }
+    while let Some(part) = called.next().await {
+        if let ReplyPart::End(Err(error)) = part {
             return Err(error);
         }
     }
     Err(Error::new(ErrorKind::Cancelled, "the call was cancelled"))
-}
-
-async fn forward_chunk(chunk: Chunk, reply: &ReplySender) -> Result<(), Error> {
-    match chunk {
-        Chunk::Text(text) => reply.send_text(text).await,
-        Chunk::EndOfText => reply.end_text().await,
-        Chunk::Block(content) => reply.send_block(content).await,
-        Chunk::PromptMessage(role, content) => reply.send_prompt_message(role, content).await,
-        Chunk::Structured(json) => reply.send_structured_json(json.get().to_owned()).await,
-        Chunk::Body(head) => reply.begin_body(head).await,
-        Chunk::Bytes(bytes) => reply.send_bytes(bytes).await,
-        Chunk::Notification(ReplyNotification::Progress { done, total, message }) => {
-            reply.send_progress(done, total, message).await
-        }
-        Chunk::Notification(ReplyNotification::Log { level, logger, data }) => {
-            reply.send_log(level, logger, data).await
-        }
-        // Tools have no completions.
-        Chunk::Completion(_) => Ok(()),
-    }
 }

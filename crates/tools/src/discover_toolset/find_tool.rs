@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Caller, Error};
-use tidegate_runtime::{AnswerMeta, Job, ReplySender, Tool};
+use tidegate_runtime::{Answer, RunningCall, Tool};
 
 use crate::arguments::parse_arguments;
 use crate::tool_context::ToolContext;
@@ -38,12 +38,12 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-    let Arguments { words, limit } = parse_arguments(&job)?;
+async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let Arguments { words, limit } = parse_arguments(&call)?;
     let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
-    let snapshot = node.registry()?.snapshot_for(job.caller());
+    let snapshot = node.registry()?.snapshot_for(call.caller());
     // The search covers everything that the caller may call, not only this toolset.
-    let caller = Caller { toolset: None, ..job.caller().clone() };
+    let caller = Caller { toolset: None, ..call.caller().clone() };
     let mut found: Vec<(usize, &Arc<Tool>)> = snapshot
         .tools(&caller)
         .map(|tool| (score(tool, &words), tool))
@@ -52,8 +52,7 @@ async fn handle(node: Arc<ToolContext>, job: Arc<Job>, reply: ReplySender) -> Re
     found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.name.cmp(&other.name)));
     let visible = limit.unwrap_or(LIMIT_DEFAULT);
     let tools: Vec<_> = found.iter().take(visible).map(|(_, tool)| tool_json(tool)).collect();
-    reply.send_text(json!({"tools": tools, "found": found.len()}).to_string()).await?;
-    Ok(AnswerMeta::default())
+    Ok(Answer::text(json!({"tools": tools, "found": found.len()}).to_string()))
 }
 
 /// The relevance of a tool: the sum of the weights of all matching words.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use database_description::{describe_database, describe_tables};
 use serde::Deserialize;
 use tidegate_core::{Content, ContentRole, Error};
-use tidegate_runtime::{AnswerMeta, Job, Prompt, PromptArgument};
+use tidegate_runtime::{Answer, Job, Prompt, PromptArgument};
 
 use crate::arguments::parse_arguments;
 use crate::name_completer::NameCompleter;
@@ -29,12 +29,9 @@ where
     F: Fn(Arc<ToolContext>, Arc<Job>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<String, Error>> + Send + 'static,
 {
-    let handler = context_handler(node, move |node, job, reply| {
-        let text = render(node, job);
-        async move {
-            reply.send_prompt_message(ContentRole::User, Content::text(text.await?)).await?;
-            Ok(AnswerMeta::default())
-        }
+    let handler = context_handler(node, move |node, call| {
+        let text = render(node, call.job().clone());
+        async move { Ok(Answer::messages(vec![(ContentRole::User, Content::text(text.await?))])) }
     });
     let mut prompt = Prompt::new(name, description, handler);
     prompt.title = Some(title.to_owned());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tidegate_core::{Content, Error, ErrorKind, Violation};
 use tidegate_query::Executor;
-use tidegate_runtime::{AnswerMeta, Handler, Job, ReplySender, Tool, ToolAnnotations};
+use tidegate_runtime::{Answer, AnswerMeta, Handler, Job, RunningCall, Tool, ToolAnnotations};
 
 use super::api_error::{body_too_large, status_error};
 use super::api_result::{ApiResult, interpret_response};
@@ -19,7 +19,7 @@ use crate::declared::elicited_parameters::ElicitedParameters;
 use crate::declared::{DeclarationProblem, DeclaredTool, FixedOutput};
 use crate::tool_context::ToolContext;
 
-const CHUNK_BYTES_MAX: usize = 64 * 1024;
+const PIECE_BYTES_MAX: usize = 64 * 1024;
 const NOTE_BYTES: usize = 200;
 
 /// A declared tool that calls an HTTP API.
@@ -65,18 +65,18 @@ impl HttpToolHandler {
 
 #[async_trait]
 impl Handler for HttpToolHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
-        let mut shape: OutputArguments = parse_arguments(&job)?;
+    async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
+        let mut shape: OutputArguments = parse_arguments(&call)?;
         self.output.apply(&mut shape, &mut PagingArguments::default());
         // An invalid format is reported before the request is sent.
         shape.parse_format()?;
-        let arguments = self.elicited.complete(&job, &reply).await?;
+        let arguments = self.elicited.complete(&call).await?;
         let request = self.template.render(&arguments)?;
         if let Some(confirmation) = &self.confirmation {
-            confirmation.request(&arguments, None, &reply).await?;
+            confirmation.request(&arguments, None, &call).await?;
         }
-        reply.send_progress(0.0, None, Some(format!("calling {}", self.template.host()))).await?;
-        let response = self.call_api(request, &job).await?;
+        call.progress(0.0, None, Some(format!("calling {}", self.template.host()))).await?;
+        let response = self.call_api(request, &call).await?;
         if !response.status.is_success() {
             return Err(status_error(&response, self.template.secrets()));
         }
@@ -87,14 +87,14 @@ impl Handler for HttpToolHandler {
             ApiResult::Table(items) => {
                 let rows = rows_from_json(items, shape.extract.as_deref())?;
                 let output_options = shape.output_options("Request less with the tool's arguments.")?;
-                self.executor.answer_rows(rows, output_options, &job, &reply).await
+                Ok(self.executor.answer_rows(rows, output_options))
             }
             ApiResult::Text(_) if shape.extract.is_some() => {
                 let message = "the answer of the API is not a table, so no column can be extracted".to_owned();
                 let violation = Violation { path: "extract".to_owned(), message };
                 Err(Error::invalid_arguments("the arguments do not fit the answer:", vec![violation]))
             }
-            ApiResult::Text(text) => send_text(&text, &job, &reply).await,
+            ApiResult::Text(text) => text_answer(&text, &call),
         }
     }
 }
@@ -136,25 +136,28 @@ fn to_declaration_problem(problem: HttpProblem) -> DeclarationProblem {
     DeclarationProblem::new(format!("http.{}", problem.field), error)
 }
 
-/// Sends `text` within the inline budget of `job`, with a note if it is truncated.
-async fn send_text(text: &str, job: &Job, reply: &ReplySender) -> Result<AnswerMeta, Error> {
+/// `text` within the inline budget of `job`, with a note if it is truncated.
+fn text_answer(text: &str, job: &Job) -> Result<Answer, Error> {
     // The whole text is redacted before it is cut.
     let text = job.redact_text(text)?;
     let bytes_max = job.inline_budget().bytes.unwrap_or(usize::MAX);
     let is_cut = text.len() > bytes_max;
     let room = if is_cut { bytes_max.saturating_sub(NOTE_BYTES) } else { bytes_max };
     let visible = &text[..text.floor_char_boundary(room)];
-    let fenced = job.fence().map(|fence| fence.wrap(visible));
-    let mut rest = fenced.as_deref().unwrap_or(visible);
-    while !rest.is_empty() {
-        let (chunk, after) = rest.split_at(rest.floor_char_boundary(CHUNK_BYTES_MAX));
-        reply.send_text(chunk).await?;
-        rest = after;
-    }
-    reply.end_text().await?;
-    if is_cut {
-        let line = format!("Shown: the first {} of {} bytes; request less from the API.", visible.len(), text.len());
-        reply.send_block(Content::text(line)).await?;
-    }
-    Ok(AnswerMeta { bytes: Some(visible.len() as u64), is_truncated: Some(is_cut), ..AnswerMeta::default() })
+    let note = format!("Shown: the first {} of {} bytes; request less from the API.", visible.len(), text.len());
+    let meta = AnswerMeta { bytes: Some(visible.len() as u64), is_truncated: Some(is_cut), ..AnswerMeta::default() };
+    let fenced = job.fence_data(visible.to_owned());
+    Ok(Answer::written(move |reply| async move {
+        let mut rest = fenced.as_str();
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES_MAX));
+            reply.send_text(piece).await?;
+            rest = after;
+        }
+        reply.end_text().await?;
+        if is_cut {
+            reply.send_block(Content::text(note)).await?;
+        }
+        Ok(meta)
+    }))
 }
