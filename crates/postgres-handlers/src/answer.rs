@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tidegate_core::{Content, ContentRole, Error, ErrorKind, JsonSchema};
-use tidegate_runtime::{AnswerMeta, ReplySender};
+use tidegate_runtime::{Answer, AnswerMeta};
 
 use crate::content::{parse_content, parse_resource_contents};
 use crate::record::{HandlerKind, HandlerRecord};
@@ -107,17 +107,18 @@ impl HandlerAnswer {
 }
 
 impl HandlerOutput {
-    pub(crate) async fn send(self, kind: HandlerKind, reply: &ReplySender) -> Result<AnswerMeta, Error> {
-        for (role, block) in self.blocks {
-            match kind {
-                HandlerKind::Prompt => reply.send_prompt_message(role, block).await?,
-                HandlerKind::Tool | HandlerKind::Resource => reply.send_block(block).await?,
+    pub(crate) fn into_answer(self, kind: HandlerKind) -> Answer {
+        let answer = match kind {
+            HandlerKind::Prompt => Answer::messages(self.blocks),
+            HandlerKind::Tool | HandlerKind::Resource => {
+                Answer::content(self.blocks.into_iter().map(|(_, block)| block).collect())
             }
+        };
+        let answer = answer.with_meta(AnswerMeta { other: self.meta, ..AnswerMeta::default() });
+        match self.structured {
+            Some(structured) => answer.with_structured(structured),
+            None => answer,
         }
-        if let Some(structured) = self.structured {
-            reply.send_structured_json(structured.get().to_owned()).await?;
-        }
-        Ok(AnswerMeta { other: self.meta, ..AnswerMeta::default() })
     }
 
     /// The first text block, for clients that read only one.

@@ -15,7 +15,7 @@ use tidegate_postgres::error::{
 };
 use tidegate_postgres::{CallTransaction, TransactionIdentity, retry_backoff, user_and_tenant};
 use tidegate_runtime::event::QueryStep;
-use tidegate_runtime::{AnswerMeta, Handler, Job, ReplySender};
+use tidegate_runtime::{Answer, Handler, Job, RunningCall};
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_postgres::types::ToSql;
 
@@ -122,17 +122,13 @@ impl PgFunctionHandler {
         answer
     }
 
-    async fn send(
-        &self,
-        outcome: Result<HandlerAnswer, HandlerFailure>,
-        reply: &ReplySender,
-    ) -> Result<AnswerMeta, Error> {
+    fn answer(&self, outcome: Result<HandlerAnswer, HandlerFailure>) -> Result<Answer, Error> {
         match outcome {
-            Ok(HandlerAnswer::Done(output)) => output.send(self.record.kind, reply).await,
+            Ok(HandlerAnswer::Done(output)) => Ok(output.into_answer(self.record.kind)),
             Ok(HandlerAnswer::Failed(output)) => {
                 let message = output.first_text().unwrap_or("the tool failed").to_owned();
-                output.send(self.record.kind, reply).await?;
-                Err(Error::new(ErrorKind::Failed, message).mark_reported())
+                let failure = Error::new(ErrorKind::Failed, message).mark_reported();
+                Ok(output.into_answer(self.record.kind).followed_by(|_, _| async move { Err(failure) }))
             }
             Ok(HandlerAnswer::Error(error)) | Err(HandlerFailure::Client(error)) => Err(error),
             Err(HandlerFailure::Server(error)) => Err(self.server_error(&error)),
@@ -221,21 +217,26 @@ impl PgFunctionHandler {
 
 #[async_trait]
 impl Handler for PgFunctionHandler {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<AnswerMeta, Error> {
+    async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
         let database = &self.handlers.database;
-        let request = HandlerRequest::from_job(&job, database.identity_of(job.principal())?)?;
+        let request = HandlerRequest::from_job(&call, database.identity_of(call.principal())?)?;
         let outcome = tokio::select! {
             biased;
-            () = job.cancelled() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled").into()),
+            () = call.cancelled() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled").into()),
             error = database.closed() => Err(error.into()),
-            outcome = self.run_with_retries(&request, &job) => outcome,
+            outcome = self.run_with_retries(&request, &call) => outcome,
         };
-        let outcome = self.send(outcome, &reply).await;
-        if self.records_calls {
-            let arguments = Value::Object(job.arguments().clone());
-            self.handlers.call_log.record(&self.record, &job, arguments, outcome.as_ref().err());
+        let answer = self.answer(outcome);
+        if !self.records_calls {
+            return answer;
         }
-        outcome
+        let (handlers, record) = (self.handlers.clone(), self.record.clone());
+        Ok(Answer::written(move |reply| async move {
+            let outcome = async { answer?.send(&reply).await }.await;
+            let arguments = Value::Object(reply.job().arguments().clone());
+            handlers.call_log.record(&record, reply.job(), arguments, outcome.as_ref().err());
+            outcome
+        }))
     }
 }
 
