@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_flight::FlightData;
 use futures::stream::{self, BoxStream};
 use tidegate_core::Caller;
-use tidegate_runtime::{AnswerMeta, Chunk, Outcome, Reply, ReplyEvent};
+use tidegate_runtime::{AnswerMeta, Reply, ReplyPart};
 use tonic::Status;
 
 use super::caller::{CallerCheck, FlightCredentials};
@@ -64,13 +64,13 @@ impl FlightAnswer {
             if self.has_ended {
                 return Ok(None);
             }
-            let event = self.check.run_while_admitted(self.reply.next()).await?;
-            match event {
-                Some(ReplyEvent::Chunk(Chunk::Bytes(bytes))) => self.reader.push(&bytes),
-                Some(ReplyEvent::Chunk(Chunk::Body(_) | Chunk::Notification(_))) => {}
-                Some(ReplyEvent::Chunk(_)) => return Err(self.internal("the answer of a tool is no table")),
-                Some(ReplyEvent::End(Outcome::Failed(error))) => return Err(to_status(&error)),
-                Some(ReplyEvent::End(Outcome::Done(metadata))) => self.end(metadata)?,
+            let part = self.check.run_while_admitted(self.reply.next()).await?;
+            match part {
+                Some(ReplyPart::Bytes(bytes)) => self.reader.push(&bytes),
+                Some(ReplyPart::Body(_) | ReplyPart::Notification(_) | ReplyPart::InputRequest(_)) => {}
+                Some(ReplyPart::End(Ok(metadata))) => self.end(metadata)?,
+                Some(ReplyPart::End(Err(error))) => return Err(to_status(&error)),
+                Some(_) => return Err(self.internal("the answer of a tool is no table")),
                 None => self.has_ended = true,
             }
         }

@@ -14,7 +14,7 @@ use tidegate_core::{
 use tidegate_network::{FlightOptions, FlightSqlDatabase, FlightSqlOptions, RunningFlightServer, serve_flight};
 use tidegate_query::{Database, Databases, Executor, NodeDatabase, QueryRows};
 use tidegate_runtime::event::EventDispatcher;
-use tidegate_runtime::{AnswerMeta, Call, Job, Registry, Reply, Snapshot, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, Call, Job, Registry, Reply, Snapshot, SnapshotBuilder, Tool, handler_fn};
 use tidegate_sql::{Parameter, Statement};
 use tidegate_testkit::wait::within_timeout;
 use tidegate_tools::{NodeIdentity, ToolContext, snapshot};
@@ -109,12 +109,12 @@ impl TestJob {
     pub(crate) async fn start_within(timeout: Duration) -> Self {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
-        let handler = handler_fn(move |job: Arc<Job>, _| {
+        let handler = handler_fn(move |call| {
             let sender = sender.lock().unwrap().take();
             async move {
-                let _ = sender.unwrap().send(job.clone());
-                job.cancelled().await;
-                Ok(AnswerMeta::default())
+                let _ = sender.unwrap().send(call.job().clone());
+                call.cancelled().await;
+                Ok(Answer::content(Vec::new()))
             }
         });
         let limits = CallLimits { timeout: Some(timeout), ..CallLimits::default() };
