@@ -8,19 +8,17 @@ use axum::Router;
 use axum::routing::get;
 use serde_json::{Value, json};
 use tidegate::Node;
-use tidegate::core::Content;
 use tidegate::engines::{Engine, EngineOptions, FileDatabase};
-use tidegate::runtime::{AnswerMeta, Tool, handler_fn};
+use tidegate::runtime::{Answer, Tool, handler_fn};
 use tidegate::transport::http::{HttpOptions, router};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let engine = Engine::start(EngineOptions::default())?;
     let flights = FileDatabase::open("flights", vec!["data/demo".into()], &engine)?;
-    let greet = handler_fn(|job, reply| async move {
-        let name = job.arguments().get("name").and_then(Value::as_str).unwrap_or("stranger");
-        reply.send_block(Content::text(format!("Welcome aboard, {name}."))).await?;
-        Ok(AnswerMeta::default())
+    let greet = handler_fn(|call| async move {
+        let name = call.arguments().get("name").and_then(Value::as_str).unwrap_or("stranger");
+        Ok(Answer::text(format!("Welcome aboard, {name}.")))
     });
     let greet = Tool::new("greet", "Greets a passenger by name.", greet)
         .with_input_schema(json!({"type": "object", "properties": {"name": {"type": "string"}}}))?;

@@ -6,7 +6,7 @@ use std::io::{Stdout, Write as _};
 
 use tidegate_client::fetch::{ArrowFileConverter, Destination};
 use tidegate_core::{Content, ResourceBody};
-use tidegate_runtime::{AnswerMeta, Chunk, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage};
+use tidegate_runtime::{AnswerMeta, PendingInputRequest, Reply, ReplyPart};
 
 use crate::command_error::CommandError;
 use crate::standard_stream::{StandardStream, standard_error, standard_output};
@@ -25,23 +25,15 @@ pub(crate) fn print_note(text: impl Display) {
 
 pub(crate) async fn print_reply(mut reply: Reply) -> Result<(), CommandError> {
     let mut printer = ReplyPrinter { output: standard_output(), at_line_start: true, has_streamed: false };
-    while let Some(reply_message) = reply.next_message().await {
-        let event = match reply_message {
-            ReplyMessage::Event(event) => event,
-            ReplyMessage::InputRequest(pending_input_request) => {
-                answer_input_request(pending_input_request, &reply).await;
-                continue;
-            }
-        };
-        match event {
-            ReplyEvent::Chunk(chunk) => printer.chunk(chunk)?,
-            ReplyEvent::End(outcome) => {
+    while let Some(part) = reply.next().await {
+        match part {
+            ReplyPart::InputRequest(pending) => answer_input_request(pending, &reply).await,
+            ReplyPart::End(end) => {
                 printer.end_line()?;
                 printer.output.flush()?;
-                if let Outcome::Failed(error) = outcome {
-                    return Err(CommandError::Query(error));
-                }
+                end.map_err(CommandError::Query)?;
             }
+            part => printer.print(part)?,
         }
     }
     Ok(())
@@ -72,16 +64,15 @@ pub(crate) async fn write_reply(mut reply: Reply, destination: &Destination) -> 
     let mut file = destination.create_file()?;
     let mut converter = destination.is_arrow_file().then(ArrowFileConverter::default);
     let mut metadata = AnswerMeta::default();
-    while let Some(event) = reply.next().await {
-        match event {
-            ReplyEvent::Chunk(Chunk::Bytes(bytes)) => match &mut converter {
+    while let Some(part) = reply.next().await {
+        match part {
+            ReplyPart::Bytes(bytes) => match &mut converter {
                 Some(converter) => file.write(&converter.write(bytes)?)?,
                 None => file.write(&bytes)?,
             },
+            ReplyPart::End(end) => metadata = end.map_err(CommandError::Query)?,
             // A call with a format is answered by a body only; progress was not requested.
-            ReplyEvent::Chunk(_) => {}
-            ReplyEvent::End(Outcome::Done(of_answer)) => metadata = of_answer,
-            ReplyEvent::End(Outcome::Failed(error)) => return Err(CommandError::Query(error)),
+            _ => {}
         }
     }
     if let Some(converter) = converter {
@@ -100,31 +91,31 @@ struct ReplyPrinter {
 }
 
 impl ReplyPrinter {
-    fn chunk(&mut self, chunk: Chunk) -> std::io::Result<()> {
-        match chunk {
-            Chunk::Text(text) => {
+    fn print(&mut self, part: ReplyPart) -> std::io::Result<()> {
+        match part {
+            ReplyPart::Text(text) => {
                 self.has_streamed = true;
                 self.text(&text)
             }
-            Chunk::EndOfText => self.end_line(),
-            Chunk::Block(Content::Text { text, .. }) if self.has_streamed => {
+            ReplyPart::EndOfText => self.end_line(),
+            ReplyPart::Block(Content::Text { text, .. }) if self.has_streamed => {
                 self.end_line()?;
                 print_note(format_args!("{text}\n"));
                 Ok(())
             }
-            Chunk::Block(content) | Chunk::PromptMessage(_, content) => {
+            ReplyPart::Block(content) | ReplyPart::PromptMessage(_, content) => {
                 self.end_line()?;
                 self.text(&describe_content(content))?;
                 self.end_line()
             }
             // The same as the text that was printed.
-            Chunk::Structured(_) if self.has_streamed => Ok(()),
-            Chunk::Structured(value) => {
+            ReplyPart::Structured(_) if self.has_streamed => Ok(()),
+            ReplyPart::Structured(value) => {
                 self.end_line()?;
                 self.text(value.get())
             }
             // Only calls with a format are answered by bodies.
-            Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notification(_) => Ok(()),
+            _ => Ok(()),
         }?;
         self.output.flush()
     }

@@ -8,7 +8,7 @@ use tidegate::core::{
     Completion, CompletionRequest, Content, ContentRole, Error, InputAnswer, InputRequest, ResourceBody,
     ResourceContents,
 };
-use tidegate::runtime::{AnswerMeta, Completer, Handler, Job, Prompt, PromptArgument, handler_fn};
+use tidegate::runtime::{Answer, Completer, Handler, Job, Prompt, PromptArgument, handler_fn};
 
 use crate::media::pixel;
 
@@ -55,32 +55,26 @@ fn with_image() -> Prompt {
 
 /// A prompt may ask for what it needs to know, as a tool may.
 fn asking() -> Prompt {
-    let handler = handler_fn(|_job, reply| async move {
+    let handler = handler_fn(|call| async move {
         let schema = json!({"type": "object", "properties": {"context": {"type": "string"}}, "required": ["context"]});
         let request = InputRequest::form("What context should the prompt use?", schema);
-        let context = match reply.request_input("user_context", request).await? {
+        let context = match call.ask("user_context", request).await? {
             InputAnswer::Accepted(content) => {
                 content.get("context").and_then(|value| value.as_str()).map(str::to_owned)
             }
             _ => None,
         };
         let context = context.unwrap_or_else(|| "none".to_owned());
-        reply.send_prompt_message(ContentRole::User, Content::text(format!("The context is: {context}"))).await?;
-        Ok(AnswerMeta::default())
+        Ok(Answer::messages(vec![(ContentRole::User, Content::text(format!("The context is: {context}")))]))
     });
     Prompt::new("test_input_required_result_prompt", "A message in a context that is asked for.", handler)
 }
 
 /// A handler that lets the person say one message for each piece of content.
 fn saying(messages: impl Fn(&Job) -> Vec<Content> + Send + Sync + 'static) -> Arc<dyn Handler> {
-    handler_fn(move |job, reply| {
-        let messages = messages(&job);
-        async move {
-            for content in messages {
-                reply.send_prompt_message(ContentRole::User, content).await?;
-            }
-            Ok(AnswerMeta::default())
-        }
+    handler_fn(move |call| {
+        let messages = messages(&call).into_iter().map(|content| (ContentRole::User, content)).collect();
+        async { Ok(Answer::messages(messages)) }
     })
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tidegate::core::{UriTemplate, UriTemplateError};
-use tidegate::runtime::{AnswerMeta, Resource, ResourceTemplate, handler_fn};
+use tidegate::runtime::{Answer, Resource, ResourceTemplate, handler_fn};
 
 use crate::media::pixel;
 
@@ -17,11 +17,10 @@ pub(crate) fn all() -> Vec<Resource> {
 
 /// Every family of resources that share a template.
 pub(crate) fn templates() -> Result<Vec<ResourceTemplate>, UriTemplateError> {
-    let handler = handler_fn(|job, reply| async move {
-        let id = job.variable("id").unwrap_or_default();
+    let handler = handler_fn(|call| async move {
+        let id = call.variable("id").unwrap_or_default();
         let data = json!({"id": id, "templateTest": true, "data": format!("Data for ID: {id}")});
-        reply.send_text(data.to_string()).await?;
-        Ok(AnswerMeta::default())
+        Ok(Answer::text(data.to_string()))
     });
     let uri = UriTemplate::parse("test://template/{id}/data")?;
     let mut template = ResourceTemplate::new(uri, "data-by-id", handler);
@@ -30,24 +29,18 @@ pub(crate) fn templates() -> Result<Vec<ResourceTemplate>, UriTemplateError> {
     Ok(vec![template])
 }
 
-/// A text. Pieces sent with `reply.text` become the contents of the resource that was asked for.
+/// A text.
 fn text(uri: &str, name: &str, text: &'static str) -> Resource {
-    let handler = handler_fn(move |_job, reply| async move {
-        reply.send_text(text).await?;
-        Ok(AnswerMeta::default())
-    });
+    let handler = handler_fn(move |_call| async move { Ok(Answer::text(text)) });
     let mut resource = Resource::new(uri, name, handler);
     resource.description = Some("A fixed text.".to_owned());
     resource.mime_type = Some("text/plain".to_owned());
     resource
 }
 
-/// Bytes. A whole block is one contents of its own.
+/// Bytes.
 fn picture(uri: &str, name: &str) -> Resource {
-    let handler = handler_fn(|_job, reply| async move {
-        reply.send_block(pixel()).await?;
-        Ok(AnswerMeta::default())
-    });
+    let handler = handler_fn(|_call| async { Ok(Answer::content(vec![pixel()])) });
     let mut resource = Resource::new(uri, name, handler);
     resource.description = Some("A fixed picture.".to_owned());
     resource.mime_type = Some("image/png".to_owned());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidegate::core::{Content, Error, ErrorKind, JsonSchemaError, LogLevel, ResourceBody, ResourceContents};
-use tidegate::runtime::{AnswerMeta, Handler, Tool, handler_fn};
+use tidegate::runtime::{Answer, Handler, Tool, handler_fn};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -57,15 +57,10 @@ fn contents() -> Vec<Tool> {
 
 /// A handler that always sends the same blocks.
 fn answering(blocks: impl IntoIterator<Item = Content>) -> Arc<dyn Handler> {
-    let blocks: Arc<[Content]> = blocks.into_iter().collect();
-    handler_fn(move |_job, reply| {
+    let blocks: Vec<Content> = blocks.into_iter().collect();
+    handler_fn(move |_call| {
         let blocks = blocks.clone();
-        async move {
-            for block in blocks.iter() {
-                reply.send_block(block.clone()).await?;
-            }
-            Ok(AnswerMeta::default())
-        }
+        async { Ok(Answer::content(blocks)) }
     })
 }
 
@@ -80,20 +75,16 @@ fn embedded(uri: &str, mime_type: &str, text: &str) -> Content {
 /// Has the host offer its entries anew.
 fn triggering(name: &str, changes: &Arc<Notify>) -> Tool {
     let changes = changes.clone();
-    let handler = handler_fn(move |_job, reply| {
-        let changes = changes.clone();
-        async move {
-            changes.notify_one();
-            reply.send_block(Content::text("The lists change.")).await?;
-            Ok(AnswerMeta::default())
-        }
+    let handler = handler_fn(move |_call| {
+        changes.notify_one();
+        async { Ok(Answer::text("The lists change.")) }
     });
     Tool::new(name, "Changes the lists.", handler)
 }
 
 /// An error of the handler reaches the model as an answer with `isError`, never as an error of the protocol.
 fn failing() -> Tool {
-    let handler = handler_fn(|_job, _reply| async {
+    let handler = handler_fn(|_call| async {
         Err(Error::new(ErrorKind::Unavailable, "This tool intentionally returns an error for testing"))
     });
     Tool::new("test_error_handling", "Fails.", handler)
@@ -101,40 +92,37 @@ fn failing() -> Tool {
 
 /// Progress goes only to a caller that asked for it; the handler need not care who did.
 fn reporting_progress() -> Tool {
-    let handler = handler_fn(|_job, reply| async move {
+    let handler = handler_fn(|call| async move {
         let total = 100.0;
         for done in [0.0, 50.0, 100.0] {
             if done > 0.0 {
                 sleep(STEP).await;
             }
-            reply.send_progress(done, Some(total), None).await?;
+            call.progress(done, Some(total), None).await?;
         }
-        reply.send_block(Content::text("All of it is done.")).await?;
-        Ok(AnswerMeta::default())
+        Ok(Answer::text("All of it is done."))
     });
     Tool::new("test_tool_with_progress", "Reports progress three times.", handler)
 }
 
 /// Log messages, likewise, go only to a caller that asked for messages of their level.
 fn logging() -> Tool {
-    let handler = handler_fn(|_job, reply| async move {
-        reply.send_log(LogLevel::Info, None, json!("Tool execution started")).await?;
+    let handler = handler_fn(|call| async move {
+        call.log(LogLevel::Info, None, json!("Tool execution started")).await?;
         sleep(STEP).await;
-        reply.send_log(LogLevel::Info, None, json!("Tool processing data")).await?;
+        call.log(LogLevel::Info, None, json!("Tool processing data")).await?;
         sleep(STEP).await;
-        reply.send_log(LogLevel::Info, None, json!("Tool execution completed")).await?;
-        reply.send_block(Content::text("It was logged.")).await?;
-        Ok(AnswerMeta::default())
+        call.log(LogLevel::Info, None, json!("Tool execution completed")).await?;
+        Ok(Answer::text("It was logged."))
     });
     Tool::new("test_tool_with_logging", "Logs three messages.", handler)
 }
 
 /// The suite calls this one without asking for log messages, and none may come.
 fn logging_unasked() -> Tool {
-    let handler = handler_fn(|_job, reply| async move {
-        reply.send_log(LogLevel::Info, None, json!("Nobody asked for this")).await?;
-        reply.send_block(Content::text("It was logged for those who asked.")).await?;
-        Ok(AnswerMeta::default())
+    let handler = handler_fn(|call| async move {
+        call.log(LogLevel::Info, None, json!("Nobody asked for this")).await?;
+        Ok(Answer::text("It was logged for those who asked."))
     });
     Tool::new("test_logging_tool", "Logs a message.", handler)
 }
@@ -176,10 +164,9 @@ fn with_composed_schema() -> Result<Tool, JsonSchemaError> {
 /// An argument marked with `x-mcp-header` is mirrored in a header of its own (`Mcp-Param-Region`), for proxies that route the
 /// request without reading its body. The transport compares the two; the handler sees only the argument.
 fn with_mirrored_argument() -> Result<Tool, JsonSchemaError> {
-    let handler = handler_fn(|job, reply| async move {
-        let region = job.arguments().get("region").and_then(|region| region.as_str()).unwrap_or("none");
-        reply.send_block(Content::text(format!("The region is {region}."))).await?;
-        Ok(AnswerMeta::default())
+    let handler = handler_fn(|call| async move {
+        let region = call.arguments().get("region").and_then(|region| region.as_str()).unwrap_or("none");
+        Ok(Answer::text(format!("The region is {region}.")))
     });
     Tool::new("test_x_mcp_header", "Takes a region that is mirrored in a header.", handler).with_input_schema(json!({
         "type": "object",

@@ -8,7 +8,7 @@ use clap::Args;
 use tidegate_auth::IssuerCheck;
 use tidegate_core::{Authenticator, CallTarget, Caller, Error, ErrorKind};
 use tidegate_query::{Database, DatabaseKind};
-use tidegate_runtime::{Call, Outcome, ReplyEvent};
+use tidegate_runtime::{Call, ReplyPart};
 use tidegate_sql::Statement;
 use tidegate_transport::tls::{CertificateValidity, TlsOptions, ValidityState};
 use tokio::net::TcpListener;
@@ -316,11 +316,11 @@ async fn check_call(open_node: &OpenNode, findings: &mut DoctorReport) -> Result
             return Ok(());
         }
     };
-    while let Some(event) = reply.next().await {
-        match event {
-            ReplyEvent::End(Outcome::Done(_)) => findings.add_ok(format!("{tools} tools, and a call was answered")),
-            ReplyEvent::End(Outcome::Failed(error)) => findings.add_problem(format!("a call failed: {error}")),
-            ReplyEvent::Chunk(_) => {}
+    while let Some(part) = reply.next().await {
+        match part {
+            ReplyPart::End(Ok(_)) => findings.add_ok(format!("{tools} tools, and a call was answered")),
+            ReplyPart::End(Err(error)) => findings.add_problem(format!("a call failed: {error}")),
+            _ => {}
         }
     }
     Ok(())

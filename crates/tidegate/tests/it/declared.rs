@@ -9,7 +9,7 @@ use tidegate::core::{
     TransportKind,
 };
 use tidegate::query::Databases;
-use tidegate::runtime::{Call, Chunk, Outcome, PromptArgument, ReplyEvent, SnapshotBuilder};
+use tidegate::runtime::{Call, PromptArgument, ReplyPart, SnapshotBuilder};
 use tidegate::tools::declared::{
     DeclaredPrompt, DeclaredResource, PreparedResource, PromptPart, ResourceSource, TextTemplate,
 };
@@ -90,15 +90,15 @@ async fn call_target(node: &Node, target: CallTarget, argument: Option<(&str, &s
         Err(error) => return error.to_string(),
     };
     let mut output = String::new();
-    while let Some(event) = reply.next().await {
-        match event {
-            ReplyEvent::Chunk(Chunk::Text(text)) => output.push_str(&text),
-            ReplyEvent::Chunk(Chunk::Block(content) | Chunk::PromptMessage(_, content)) => {
+    while let Some(part) = reply.next().await {
+        match part {
+            ReplyPart::Text(text) => output.push_str(&text),
+            ReplyPart::Block(content) | ReplyPart::PromptMessage(_, content) => {
                 output.push_str(&describe_content(content));
                 output.push('\n');
             }
-            ReplyEvent::Chunk(_) | ReplyEvent::End(Outcome::Done(_)) => {}
-            ReplyEvent::End(Outcome::Failed(error)) => output.push_str(&error.to_string()),
+            ReplyPart::End(Err(error)) => output.push_str(&error.to_string()),
+            _ => {}
         }
     }
     output

@@ -6,10 +6,10 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use tempfile::TempDir;
 use tidegate::Node;
-use tidegate::core::{CallOrigin, CallTarget, Caller, Principal, TransportKind};
+use tidegate::core::{CallOrigin, CallTarget, Caller, Content, Principal, TransportKind};
 use tidegate::engines::{Engine, EngineOptions, FederatedDatabase, FileDatabase};
 use tidegate::query::Database;
-use tidegate::runtime::{Call, Chunk, Outcome, ReplyEvent};
+use tidegate::runtime::{Call, ReplyPart};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
 /// Files and a SQLite file, each by itself and together.
@@ -60,13 +60,11 @@ impl FederatedFixture {
         call.arguments.extend(arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
         let mut reply = self.node.registry().call(call).unwrap();
         let mut output = String::new();
-        while let Some(event) = reply.next().await {
-            match event {
-                ReplyEvent::Chunk(Chunk::Text(text)) => output.push_str(&text),
-                ReplyEvent::Chunk(_) | ReplyEvent::End(Outcome::Done(_)) => {}
-                ReplyEvent::End(Outcome::Failed(error)) => {
-                    output.push_str(&format!("{}: {error}", error.kind().name()));
-                }
+        while let Some(part) = reply.next().await {
+            match part {
+                ReplyPart::Text(text) | ReplyPart::Block(Content::Text { text, .. }) => output.push_str(&text),
+                ReplyPart::End(Err(error)) => output.push_str(&format!("{}: {error}", error.kind().name())),
+                _ => {}
             }
         }
         output

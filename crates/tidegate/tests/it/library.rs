@@ -5,23 +5,17 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tidegate::Node;
-use tidegate::core::{
-    AllowedNames, AuthMethod, CallOrigin, CallTarget, Caller, Content, Grants, Principal, TransportKind,
-};
+use tidegate::core::{AllowedNames, AuthMethod, CallOrigin, CallTarget, Caller, Grants, Principal, TransportKind};
 use tidegate::engines::{Engine, EngineOptions, FileDatabase};
 use tidegate::query::{Databases, HashKey, RowCondition, RowPolicies, RowPolicy};
-use tidegate::runtime::{AnswerMeta, Call, Outcome, ReplyEvent, Tool, handler_fn};
+use tidegate::runtime::{Answer, Call, ReplyPart, Tool, handler_fn};
 
 fn owner() -> Caller {
     Caller::new(Principal::process_user(), CallOrigin { transport: TransportKind::CommandLine, peer: None })
 }
 
 fn hello() -> Tool {
-    let handler = handler_fn(|_job, reply| async move {
-        reply.send_block(Content::text("hello")).await?;
-        Ok(AnswerMeta::default())
-    });
-    Tool::new("hello", "Says hello", handler)
+    Tool::new("hello", "Says hello", handler_fn(|_call| async { Ok(Answer::text("hello")) }))
 }
 
 fn names(node: &Node) -> Vec<String> {
@@ -35,9 +29,9 @@ async fn a_host_adds_its_own_tools_to_the_built_in_ones() {
     assert!(names.contains(&"hello".to_owned()) && names.contains(&"query".to_owned()), "{names:?}");
     let call = Call::new(CallTarget::Tool("hello".to_owned()), owner());
     let mut reply = node.registry().call(call).unwrap();
-    while let Some(event) = reply.next().await {
-        if let ReplyEvent::End(outcome) = event {
-            assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+    while let Some(part) = reply.next().await {
+        if let ReplyPart::End(end) = part {
+            end.unwrap();
         }
     }
 }

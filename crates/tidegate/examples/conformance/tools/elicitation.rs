@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tidegate::core::{ClientCapabilities, Content, Error, InputAnswer, InputRequest, JsonSchemaError};
-use tidegate::runtime::{AnswerMeta, Handler, ReplySender, Tool, handler_fn};
+use tidegate::core::{ClientCapabilities, InputAnswer, InputRequest, JsonSchemaError};
+use tidegate::runtime::{Answer, Handler, Tool, handler_fn};
 
 /// Every tool of this kind.
 pub(crate) fn all() -> Result<Vec<Tool>, JsonSchemaError> {
@@ -69,18 +69,13 @@ fn outcome(answer: &InputAnswer) -> String {
 
 /// A handler that asks one thing and answers with one text.
 fn tool_eliciting(request: InputRequest, key: &'static str, notified: fn(&InputAnswer) -> String) -> Arc<dyn Handler> {
-    handler_fn(move |_job, reply| {
+    handler_fn(move |call| {
         let request = request.clone();
         async move {
-            let answer = reply.request_input(key, request).await?;
-            send_text(&reply, notified(&answer)).await
+            let answer = call.ask(key, request).await?;
+            Ok(Answer::text(notified(&answer)))
         }
     })
-}
-
-async fn send_text(reply: &ReplySender, text: String) -> Result<AnswerMeta, Error> {
-    reply.send_block(Content::text(text)).await?;
-    Ok(AnswerMeta::default())
 }
 
 /// Tools that ask one thing.
@@ -118,34 +113,33 @@ fn tool_eliciting_once() -> Vec<Tool> {
 
 /// All of them are asked at once; the handler goes on when it has every answer.
 fn tool_eliciting_several() -> Tool {
-    let handler = handler_fn(|_job, reply| async move {
-        let answers = reply
-            .request_inputs([
+    let handler = handler_fn(|call| async move {
+        let answers = call
+            .ask_all([
                 ("user_name", form("What is your name?", "name", "string")),
                 ("greeting", sampling("Generate a greeting", 50)),
                 ("client_roots", InputRequest::roots()),
             ])
             .await?;
-        send_text(&reply, format!("It has {} answers.", answers.len())).await
+        Ok(Answer::text(format!("It has {} answers.", answers.len())))
     });
     Tool::new("test_input_required_result_multiple_inputs", "Asks three things at once.", handler)
 }
 
 /// One question after the other.
 fn tool_eliciting_in_rounds() -> Tool {
-    let handler = handler_fn(|_job, reply| async move {
-        let name = reply.request_input("step1", form("Step 1: What is your name?", "name", "string")).await?;
-        let color =
-            reply.request_input("step2", form("Step 2: What is your favorite color?", "color", "string")).await?;
-        send_text(&reply, format!("{} likes {}.", field(&name, "name"), field(&color, "color"))).await
+    let handler = handler_fn(|call| async move {
+        let name = call.ask("step1", form("Step 1: What is your name?", "name", "string")).await?;
+        let color = call.ask("step2", form("Step 2: What is your favorite color?", "color", "string")).await?;
+        Ok(Answer::text(format!("{} likes {}.", field(&name, "name"), field(&color, "color"))))
     });
     Tool::new("test_input_required_result_multi_round", "Asks two things, one after the other.", handler)
 }
 
 /// A handler may look at what its client can do, and ask no more than that.
 fn tool_eliciting_by_capability() -> Tool {
-    let handler = handler_fn(|job, reply| async move {
-        let ClientCapabilities { forms, sampling: samples, .. } = job.client_capabilities();
+    let handler = handler_fn(|call| async move {
+        let ClientCapabilities { forms, sampling: samples, .. } = call.client_capabilities();
         let mut requests = Vec::new();
         if forms {
             requests.push(("user_name", form("What is your name?", "name", "string")));
@@ -153,8 +147,8 @@ fn tool_eliciting_by_capability() -> Tool {
         if samples {
             requests.push(("greeting", sampling("Generate a greeting", 50)));
         }
-        let answers = reply.request_inputs(requests).await?;
-        send_text(&reply, format!("It has {} answers.", answers.len())).await
+        let answers = call.ask_all(requests).await?;
+        Ok(Answer::text(format!("It has {} answers.", answers.len())))
     });
     Tool::new("test_input_required_result_capabilities", "Asks what its client can answer.", handler)
 }
@@ -218,17 +212,17 @@ fn with_choices() -> Tool {
 
 /// What is asked may come from the arguments.
 fn with_prompt() -> Result<Tool, JsonSchemaError> {
-    let handler = handler_fn(|job, reply| async move {
-        let prompt = job.arguments().get("prompt").and_then(Value::as_str).unwrap_or_default();
-        let answer = reply.request_input("response", sampling(prompt, 100)).await?;
-        send_text(&reply, format!("LLM response: {}", render_answer(&answer))).await
+    let handler = handler_fn(|call| async move {
+        let prompt = call.arguments().get("prompt").and_then(Value::as_str).unwrap_or_default();
+        let answer = call.ask("response", sampling(prompt, 100)).await?;
+        Ok(Answer::text(format!("LLM response: {}", render_answer(&answer))))
     });
     Tool::new("test_sampling", "Asks a model what it is told to.", handler).with_input_schema(requiring("prompt"))
 }
 
 fn with_message() -> Result<Tool, JsonSchemaError> {
-    let handler = handler_fn(|job, reply| async move {
-        let message = job.arguments().get("message").and_then(Value::as_str).unwrap_or_default();
+    let handler = handler_fn(|call| async move {
+        let message = call.arguments().get("message").and_then(Value::as_str).unwrap_or_default();
         let schema = json!({
             "type": "object",
             "properties": {
@@ -237,8 +231,8 @@ fn with_message() -> Result<Tool, JsonSchemaError> {
             },
             "required": ["username", "email"],
         });
-        let answer = reply.request_input("response", InputRequest::form(message, schema)).await?;
-        send_text(&reply, format!("User response: {}", outcome(&answer))).await
+        let answer = call.ask("response", InputRequest::form(message, schema)).await?;
+        Ok(Answer::text(format!("User response: {}", outcome(&answer))))
     });
     Tool::new("test_elicitation", "Asks a person what it is told to.", handler).with_input_schema(requiring("message"))
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate::core::{ClientCapabilities, Content, Error, ErrorKind, JsonSchemaError};
-use tidegate::runtime::{AnswerMeta, Job, ReplySender, Tool, handler_fn};
+use tidegate::core::{ClientCapabilities, Error, ErrorKind, JsonSchemaError};
+use tidegate::runtime::{Answer, Job, Tool, handler_fn};
 use tokio::time::sleep;
 
 use super::elicitation::{field, form};
@@ -17,19 +17,13 @@ pub(crate) fn all() -> Result<Vec<Tool>, JsonSchemaError> {
 const TASKS: ClientCapabilities =
     ClientCapabilities { forms: false, urls: false, sampling: false, roots: false, tasks: true };
 
-async fn send_text(reply: &ReplySender, text: String) -> Result<AnswerMeta, Error> {
-    reply.send_block(Content::text(text)).await?;
-    Ok(AnswerMeta::default())
-}
-
 /// A text among the arguments.
 fn argument<'a>(job: &'a Job, name: &str) -> &'a str {
     job.arguments().get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn greet() -> Result<Tool, JsonSchemaError> {
-    let handler =
-        handler_fn(|job, reply| async move { send_text(&reply, format!("Hello, {}!", argument(&job, "name"))).await });
+    let handler = handler_fn(|call| async move { Ok(Answer::text(format!("Hello, {}!", argument(&call, "name")))) });
     Tool::new("greet", "Greets at once.", handler).with_input_schema(json!({
         "type": "object",
         "properties": {"name": {"type": "string"}},
@@ -39,16 +33,16 @@ fn greet() -> Result<Tool, JsonSchemaError> {
 
 /// It becomes a task when there is something to wait for; without that ability its caller waits.
 fn computing() -> Result<Tool, JsonSchemaError> {
-    let handler = handler_fn(|job, reply| async move {
-        let seconds = job.arguments().get("seconds").and_then(Value::as_f64).unwrap_or_default();
+    let handler = handler_fn(|call| async move {
+        let seconds = call.arguments().get("seconds").and_then(Value::as_f64).unwrap_or_default();
         if seconds > 0.0 {
-            reply.request_task();
+            call.request_task();
         }
         tokio::select! {
             () = sleep(Duration::from_secs_f64(seconds)) => {}
-            () = job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+            () = call.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
         }
-        send_text(&reply, format!("{} took {seconds} s.", argument(&job, "label"))).await
+        Ok(Answer::text(format!("{} took {seconds} s.", argument(&call, "label"))))
     });
     Tool::new("slow_compute", "Takes as long as it is told to.", handler).with_input_schema(json!({
         "type": "object",
@@ -58,14 +52,14 @@ fn computing() -> Result<Tool, JsonSchemaError> {
 }
 
 /// A call that is of no use without a task refuses clients that cannot come back for one.
-fn must_be_task(reply: &ReplySender) -> Result<(), Error> {
-    if reply.request_task() { Ok(()) } else { Err(Error::missing_client_capability(TASKS)) }
+fn must_be_task(job: &Job) -> Result<(), Error> {
+    if job.request_task() { Ok(()) } else { Err(Error::missing_client_capability(TASKS)) }
 }
 
 /// A task whose tool fails is completed all the same: the failure is its result.
 fn failing() -> Tool {
-    let handler = handler_fn(|_job, reply| async move {
-        must_be_task(&reply)?;
+    let handler = handler_fn(|call| async move {
+        must_be_task(&call)?;
         sleep(Duration::from_secs(1)).await;
         Err(Error::new(ErrorKind::Unavailable, "This job intentionally fails."))
     });
@@ -74,8 +68,8 @@ fn failing() -> Tool {
 
 /// A fault of the server is no result of the tool.
 fn breaking() -> Tool {
-    let handler = handler_fn(|_job, reply| async move {
-        must_be_task(&reply)?;
+    let handler = handler_fn(|call| async move {
+        must_be_task(&call)?;
         Err(Error::internal("this job breaks on purpose"))
     });
     Tool::new("protocol_error_job", "Breaks, as a task.", handler)
@@ -83,12 +77,12 @@ fn breaking() -> Tool {
 
 /// What a task asks is part of its status, and it goes on when the answer has come.
 fn confirming() -> Result<Tool, JsonSchemaError> {
-    let handler = handler_fn(|job, reply| async move {
-        reply.request_task();
-        let file = argument(&job, "filename");
-        let answer = reply.request_input("confirm", form(&format!("Delete {file}?"), "confirm", "boolean")).await?;
+    let handler = handler_fn(|call| async move {
+        call.request_task();
+        let file = argument(&call, "filename");
+        let answer = call.ask("confirm", form(&format!("Delete {file}?"), "confirm", "boolean")).await?;
         let notified = if field(&answer, "confirm") == "true" { "deleted" } else { "kept" };
-        send_text(&reply, format!("{file} was {notified}.")).await
+        Ok(Answer::text(format!("{file} was {notified}.")))
     });
     Tool::new("confirm_delete", "Deletes nothing, after a confirmation.", handler).with_input_schema(json!({
         "type": "object",
@@ -99,29 +93,29 @@ fn confirming() -> Result<Tool, JsonSchemaError> {
 
 /// Two questions that may be answered one by one.
 fn asking_twice() -> Tool {
-    let handler = handler_fn(|_job, reply| async move {
-        reply.request_task();
-        let answers = reply
-            .request_inputs([
+    let handler = handler_fn(|call| async move {
+        call.request_task();
+        let answers = call
+            .ask_all([
                 ("first", form("The first name?", "name", "string")),
                 ("second", form("The second name?", "name", "string")),
             ])
             .await?;
         let names: Vec<String> = answers.values().map(|answer| field(answer, "name")).collect();
-        send_text(&reply, names.join(" and ")).await
+        Ok(Answer::text(names.join(" and ")))
     });
     Tool::new("multi_input", "Asks two things at once, as a task.", handler)
 }
 
 /// It asks in rounds, while its client still waits, and becomes a task when it knows enough.
 fn asking_first() -> Tool {
-    let handler = handler_fn(|job, reply| async move {
-        if !job.client_capabilities().tasks {
+    let handler = handler_fn(|call| async move {
+        if !call.client_capabilities().tasks {
             return Err(Error::missing_client_capability(TASKS));
         }
-        let name = reply.request_input("user_name", form("What is your name?", "name", "string")).await?;
-        must_be_task(&reply)?;
-        send_text(&reply, format!("Hello, {}!", field(&name, "name"))).await
+        let name = call.ask("user_name", form("What is your name?", "name", "string")).await?;
+        must_be_task(&call)?;
+        Ok(Answer::text(format!("Hello, {}!", field(&name, "name"))))
     });
     Tool::new("test_tool_with_task", "Asks for a name and greets as a task.", handler)
 }

@@ -12,7 +12,7 @@ use tidegate::engines::{
 use tidegate_core::{AllowedNames, CallOrigin, CallTarget, Caller, Content, Error, Principal, TransportKind};
 use tidegate_query::{Database, Databases, Executor};
 use tidegate_runtime::event::EventDispatcher;
-use tidegate_runtime::{AnswerMeta, Call, Chunk, Outcome, Registry, ReplyEvent, SnapshotBuilder};
+use tidegate_runtime::{AnswerMeta, Call, Registry, ReplyPart, SnapshotBuilder};
 use tidegate_tools::{
     LogSource, LogSources, MetricSource, MetricSourceKind, MetricSources, MetricTable, NodeIdentity, TablePresence,
     ToolContext, TraceSource, register_log_tools, register_metric_tools, register_traces,
@@ -88,21 +88,19 @@ impl TelemetryNetwork {
         }
         let mut reply = self.registry.call(call)?;
         let (mut texts, mut structured): (Vec<String>, Option<Value>) = (vec![String::new()], None);
-        while let Some(event) = reply.next().await {
-            match event {
-                ReplyEvent::Chunk(Chunk::Text(piece)) => texts.last_mut().unwrap().push_str(&piece),
-                ReplyEvent::Chunk(Chunk::EndOfText) => texts.push(String::new()),
-                ReplyEvent::Chunk(Chunk::Block(Content::Text { text, .. })) => texts.extend([text, String::new()]),
-                ReplyEvent::Chunk(Chunk::Structured(json)) => {
-                    structured = Some(serde_json::from_str(json.get()).unwrap());
-                }
-                ReplyEvent::Chunk(_) => {}
-                ReplyEvent::End(Outcome::Done(metadata)) => {
+        while let Some(part) = reply.next().await {
+            match part {
+                ReplyPart::Text(piece) => texts.last_mut().unwrap().push_str(&piece),
+                ReplyPart::EndOfText => texts.push(String::new()),
+                ReplyPart::Block(Content::Text { text, .. }) => texts.extend([text, String::new()]),
+                ReplyPart::Structured(json) => structured = Some(serde_json::from_str(json.get()).unwrap()),
+                ReplyPart::End(Ok(metadata)) => {
                     texts.retain(|text| !text.is_empty());
                     let json = structured.unwrap_or_else(|| serde_json::from_str(&texts[0]).unwrap());
                     return Ok(Answer { json, texts, metadata });
                 }
-                ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
+                ReplyPart::End(Err(error)) => return Err(error),
+                _ => {}
             }
         }
         panic!("a reply has an end")

@@ -12,7 +12,7 @@ use tidegate_core::{CallLimits, CallOrigin, CallTarget, Caller, Error, Principal
 use tidegate_network::{FlightSqlDatabase, FlightSqlOptions, NodeCredential};
 use tidegate_query::{Database as _, NodeDatabase as _};
 use tidegate_runtime::event::EventDispatcher;
-use tidegate_runtime::{AnswerMeta, Call, Job, Registry, Reply, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, Call, Job, Registry, Reply, SnapshotBuilder, Tool, handler_fn};
 use tidegate_sql::{SqlDialect, Statement};
 
 use super::super::server::Server;
@@ -124,13 +124,13 @@ fn lines_of(batch: &RecordBatch) -> Vec<String> {
 async fn start_job() -> (Arc<Job>, Reply) {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let sender = Arc::new(Mutex::new(Some(sender)));
-    let handler = handler_fn(move |job: Arc<Job>, _| {
+    let handler = handler_fn(move |call| {
         let sender = sender.lock().unwrap().take();
         async move {
             // The receiver waits for it.
-            let _ = sender.unwrap().send(job.clone());
-            job.cancelled().await;
-            Ok(AnswerMeta::default())
+            let _ = sender.unwrap().send(call.job().clone());
+            call.cancelled().await;
+            Ok(Answer::content(Vec::new()))
         }
     });
     let limits = CallLimits { timeout: Some(Duration::from_secs(300)), ..CallLimits::default() };
