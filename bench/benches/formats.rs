@@ -10,9 +10,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use tidegate_bench::{Ready, batch};
 use tidegate_core::{Budget, CallOrigin, CallTarget, Caller, Format, Limits, Principal, TransportKind};
 use tidegate_query::{AnswerMode, Database, Executor, QueryRequest};
-use tidegate_runtime::{
-    Call, Chunk, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
-};
+use tidegate_runtime::{Call, Registry, ReplyPart, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tidegate_sql::{SqlDialect, Statement};
 
 const BATCHES: i64 = 13;
@@ -35,11 +33,10 @@ fn formats(criterion: &mut Criterion) {
 
 /// A registry whose one tool answers with all rows.
 fn registry(database: Arc<dyn Database>, format: Format) -> Arc<Registry> {
-    let executor = Arc::new(Executor::new(EventDispatcher::default()));
+    let executor = Executor::new(EventDispatcher::default());
     let statement = Statement::parse("SELECT * FROM rows", SqlDialect::DataFusion).expect("a plain statement");
-    let handler = handler_fn(move |job, reply| {
-        let executor = executor.clone();
-        let question = QueryRequest {
+    let handler = handler_fn(move |_call| {
+        let answer = executor.answer(QueryRequest {
             database: database.clone(),
             statement: statement.clone(),
             max_rows: None,
@@ -50,8 +47,8 @@ fn registry(database: Arc<dyn Database>, format: Format) -> Arc<Registry> {
             structured: None,
             overflow_hint: None,
             overflow: tidegate_query::OverflowPolicy::Discard,
-        };
-        async move { executor.answer(question, &job, &reply).await }
+        });
+        async { Ok(answer) }
     });
     let snapshot = SnapshotBuilder::new().tool(Tool::new("rows", "Gives all rows.", handler));
     let limits = Limits { inline: Budget::default(), ..Limits::default() };
@@ -63,11 +60,11 @@ async fn answer_bytes(registry: &Registry) -> usize {
     let call = Call::new(CallTarget::Tool("rows".to_owned()), Caller::new(Principal::anonymous(), origin));
     let mut reply = registry.call(call).expect("the tool exists");
     let mut bytes = 0;
-    while let Some(event) = reply.next().await {
-        match event {
-            ReplyEvent::Chunk(Chunk::Text(text)) => bytes += text.len(),
-            ReplyEvent::Chunk(_) => {}
-            ReplyEvent::End(outcome) => assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}"),
+    while let Some(part) = reply.next().await {
+        match part {
+            ReplyPart::Text(text) => bytes += text.len(),
+            ReplyPart::End(end) => assert!(end.is_ok(), "{end:?}"),
+            _ => {}
         }
     }
     bytes

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tidegate_auth::{AuthenticatorOptions, CredentialAuthenticator, KeyFile, Role};
-use tidegate_core::{Content, Error, ErrorKind, Grants};
+use tidegate_core::{Error, ErrorKind, Grants};
 use tidegate_mcp::{McpService, ServerDescription};
 use tidegate_runtime::{
-    AnswerMeta, Registry, SnapshotBuilder, Tool,
+    Answer, Registry, SnapshotBuilder, Tool,
     event::{EventDispatcher, LogSubscriber, Subscriber},
     handler_fn,
 };
@@ -58,11 +58,10 @@ fn authenticator() -> anyhow::Result<CredentialAuthenticator> {
 
 fn hello() -> anyhow::Result<Tool> {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
-    let handler = handler_fn(|job, reply| async move {
-        let name = job.arguments().get("name").and_then(Value::as_str);
+    let handler = handler_fn(|call| async move {
+        let name = call.arguments().get("name").and_then(Value::as_str);
         let name = name.ok_or_else(|| Error::new(ErrorKind::InvalidArguments, "name must be a string"))?;
-        reply.send_block(Content::text(format!("hello, {name}"))).await?;
-        Ok(AnswerMeta::default())
+        Ok(Answer::text(format!("hello, {name}")))
     });
     Ok(Tool::new("hello", "Greets somebody by name.", handler).with_input_schema(schema)?)
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use tidegate_core::{AuthMethod, CallOrigin, CallTarget, Caller, Grants, Principal, TransportKind};
 use tidegate_query::{Database, HashKey, RowCondition, RowPolicies, RowPolicy};
-use tidegate_runtime::{AnswerMeta, Call, Job, Registry, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
+use tidegate_runtime::{Answer, Call, Job, Registry, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tidegate_sql::{SqlDialect, Statement};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
@@ -110,12 +110,12 @@ async fn best_time(database: &Arc<SqliteDatabase>, sql: &str, rounds: usize) -> 
 async fn start_job() -> (tidegate_runtime::Reply, Arc<Job>) {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
-    let handler = handler_fn(move |job: Arc<Job>, _| {
+    let handler = handler_fn(move |call| {
         let sender = sender.lock().unwrap().take();
         async move {
-            let _ = sender.unwrap().send(job.clone());
-            job.cancelled().await;
-            Ok(AnswerMeta::default())
+            let _ = sender.unwrap().send(call.job().clone());
+            call.cancelled().await;
+            Ok(Answer::content(Vec::new()))
         }
     });
     let snapshot = SnapshotBuilder::new().tool(Tool::new("wait", "Waits.", handler)).build();

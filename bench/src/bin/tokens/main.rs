@@ -10,9 +10,7 @@ use arrow::array::RecordBatch;
 use tidegate_bench::print_line;
 use tidegate_core::{Budget, CallOrigin, CallTarget, Caller, Format, Limits, Principal, TransportKind};
 use tidegate_query::{Executor, OutputOptions, QueryRows};
-use tidegate_runtime::{
-    Call, Chunk, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
-};
+use tidegate_runtime::{Call, Registry, ReplyPart, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tiktoken_rs::CoreBPE;
 
 fn main() -> anyhow::Result<()> {
@@ -41,11 +39,11 @@ fn tokens(tokenizer: &CoreBPE, text: &str) -> usize {
 /// The text that a model reads: `rows`, answered in `format` by a tool without a budget.
 async fn answer(rows: &RecordBatch, format: Format) -> anyhow::Result<String> {
     let rows = rows.clone();
-    let handler = handler_fn(move |job, reply| {
+    let handler = handler_fn(move |_call| {
         let batches = Box::pin(futures::stream::iter([Ok(rows.clone())]));
         let rows = QueryRows::new(rows.schema(), batches);
         let output_options = OutputOptions { format, ..OutputOptions::default() };
-        async move { Executor::new(EventDispatcher::default()).answer_rows(rows, output_options, &job, &reply).await }
+        async { Ok(Executor::new(EventDispatcher::default()).answer_rows(rows, output_options)) }
     });
     let limits = Limits { inline: Budget::default(), ..Limits::default() };
     let snapshot = SnapshotBuilder::new().tool(Tool::new("rows", "Gives all rows.", handler)).limits(limits).build();
@@ -56,10 +54,10 @@ async fn answer(rows: &RecordBatch, format: Format) -> anyhow::Result<String> {
     let mut text = String::new();
     loop {
         match reply.next().await.context("the answer has an end")? {
-            ReplyEvent::Chunk(Chunk::Text(piece)) => text.push_str(&piece),
-            ReplyEvent::Chunk(_) => {}
-            ReplyEvent::End(Outcome::Done(_)) => return Ok(text),
-            ReplyEvent::End(Outcome::Failed(error)) => bail!("{error}"),
+            ReplyPart::Text(piece) => text.push_str(&piece),
+            ReplyPart::End(Ok(_)) => return Ok(text),
+            ReplyPart::End(Err(error)) => bail!("{error}"),
+            _ => {}
         }
     }
 }

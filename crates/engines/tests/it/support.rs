@@ -13,7 +13,7 @@ use tidegate_core::{CallOrigin, CallTarget, Caller, Error, LogLevel, Principal, 
 use tidegate_engines::{Engine, EngineOptions, FileDatabase, FileLimits};
 use tidegate_query::{Catalog, Database, Freshness, Plan, QueryRows, TableStatus};
 use tidegate_runtime::{
-    AnswerMeta, Call, Chunk, Job, Registry, Reply, ReplyEvent, ReplyNotification, Snapshot, SnapshotBuilder, Tool,
+    Answer, Call, Job, Registry, Reply, ReplyNotification, ReplyPart, Snapshot, SnapshotBuilder, Tool,
     event::{ClientLogSubscriber, EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -272,12 +272,12 @@ impl TestJob {
     pub(crate) async fn start() -> Self {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
-        let handler = handler_fn(move |job: Arc<Job>, _| {
+        let handler = handler_fn(move |call| {
             let sender = sender.lock().unwrap().take();
             async move {
-                let _ = sender.unwrap().send(job.clone());
-                job.cancelled().await;
-                Ok(AnswerMeta::default())
+                let _ = sender.unwrap().send(call.job().clone());
+                call.cancelled().await;
+                Ok(Answer::content(Vec::new()))
             }
         });
         let snapshot: Snapshot = SnapshotBuilder::new().tool(Tool::new("wait", "Waits.", handler)).build();
@@ -294,10 +294,8 @@ impl TestJob {
     /// The next log message for the client that contains these words.
     pub(crate) async fn next_log(&mut self, words: &str) -> String {
         loop {
-            let Some(ReplyEvent::Chunk(Chunk::Notification(notification))) = self.reply.next().await else {
-                panic!("the job ended");
-            };
-            if let ReplyNotification::Log { data, .. } = notification
+            let part = self.reply.next().await.unwrap();
+            if let ReplyPart::Notification(ReplyNotification::Log { data, .. }) = part
                 && data.to_string().contains(words)
             {
                 return data.to_string();

@@ -14,9 +14,7 @@ use tidegate_core::{
 use tidegate_query::{
     AnswerMode, Catalog, ColumnEntry, Database, DatabaseKind, Executor, Plan, QueryRequest, QueryRows,
 };
-use tidegate_runtime::{
-    Call, Chunk, Job, Outcome, Registry, ReplyEvent, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
-};
+use tidegate_runtime::{Call, Job, Registry, ReplyPart, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tidegate_sql::{SqlDialect, Statement};
 
 /// `batches` in `format`.
@@ -31,7 +29,7 @@ pub(crate) async fn render_answer(
     statement: Statement,
     format: Format,
 ) -> Result<String, Error> {
-    let handler = handler_fn(move |job, reply| {
+    let handler = handler_fn(move |_call| {
         let question = QueryRequest {
             database: database.clone(),
             statement: statement.clone(),
@@ -44,7 +42,7 @@ pub(crate) async fn render_answer(
             overflow_hint: None,
             overflow: tidegate_query::OverflowPolicy::Discard,
         };
-        async move { Executor::new(EventDispatcher::default()).answer(question, &job, &reply).await }
+        async { Ok(Executor::new(EventDispatcher::default()).answer(question)) }
     });
     let limits = CallLimits { inline: Some(Budget::default()), ..CallLimits::default() };
     let registry = Registry::new(
@@ -55,10 +53,10 @@ pub(crate) async fn render_answer(
     let call = Call::new(CallTarget::Tool("ask".to_owned()), Caller::new(Principal::process_user(), origin));
     let mut reply = registry.call(call).unwrap();
     let mut out = String::new();
-    while let Some(event) = reply.next().await {
-        match event {
-            ReplyEvent::Chunk(Chunk::Text(text) | Chunk::Block(Content::Text { text, .. })) => out.push_str(&text),
-            ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
+    while let Some(part) = reply.next().await {
+        match part {
+            ReplyPart::Text(text) | ReplyPart::Block(Content::Text { text, .. }) => out.push_str(&text),
+            ReplyPart::End(Err(error)) => return Err(error),
             _ => {}
         }
     }

@@ -8,9 +8,7 @@ use tidegate_core::{CallOrigin, CallTarget, Caller, Error, Principal, TransportK
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tidegate_query::{Database, Plan, QueryRows};
-use tidegate_runtime::{
-    AnswerMeta, Call, Job, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
-};
+use tidegate_runtime::{Answer, Call, Job, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tidegate_sql::{Parameter, SqlDialect, Statement, Transaction};
 pub(crate) use tidegate_testkit::test_database::{TestDatabase, connect, variable, wait_until, within_timeout};
 
@@ -133,12 +131,12 @@ impl TestJob {
     pub(crate) async fn start() -> Self {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
-        let handler = handler_fn(move |job: Arc<Job>, _| {
+        let handler = handler_fn(move |call| {
             let sender = sender.lock().unwrap().take();
             async move {
-                let _ = sender.unwrap().send(job.clone());
-                job.cancelled().await;
-                Ok(AnswerMeta::default())
+                let _ = sender.unwrap().send(call.job().clone());
+                call.cancelled().await;
+                Ok(Answer::content(Vec::new()))
             }
         });
         let snapshot = SnapshotBuilder::new().tool(Tool::new("wait", "Waits.", handler)).build();

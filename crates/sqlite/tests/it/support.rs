@@ -10,8 +10,7 @@ use rusqlite::Connection;
 use tidegate_core::{CallLimits, CallOrigin, CallTarget, Caller, Content, Error, Format, Principal, TransportKind};
 use tidegate_query::{AnswerMode, ColumnEntry, Database, Executor, Plan, QueryRequest, QueryRows, TableStatus};
 use tidegate_runtime::{
-    AnswerMeta, Call, Chunk, Job, Outcome, Registry, Reply, ReplyEvent, Snapshot, SnapshotBuilder, Tool,
-    event::EventDispatcher, handler_fn,
+    Answer, Call, Job, Registry, Reply, ReplyPart, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
@@ -115,7 +114,7 @@ impl SqliteFixture {
     async fn run_query(&self, statement: Statement, format: Format, extract: Option<String>) -> Result<String, Error> {
         let executor = Executor::new(EventDispatcher::default());
         let database: Arc<dyn Database> = self.database.clone();
-        let handler = handler_fn(move |job, reply| {
+        let handler = handler_fn(move |_call| {
             let question = QueryRequest {
                 database: database.clone(),
                 statement: statement.clone(),
@@ -128,16 +127,16 @@ impl SqliteFixture {
                 overflow_hint: None,
                 overflow: tidegate_query::OverflowPolicy::Discard,
             };
-            let executor = executor.clone();
-            async move { executor.answer(question, &job, &reply).await }
+            let answer = executor.answer(question);
+            async { Ok(answer) }
         });
         let mut reply = call(Tool::new("ask", "asks", handler));
         let mut text = String::new();
-        while let Some(event) = within_timeout("the answer", reply.next()).await {
-            match event {
-                ReplyEvent::Chunk(Chunk::Text(piece)) => text.push_str(&piece),
-                ReplyEvent::Chunk(Chunk::Block(Content::Text { text: block, .. })) => text.push_str(&block),
-                ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
+        while let Some(part) = within_timeout("the answer", reply.next()).await {
+            match part {
+                ReplyPart::Text(piece) => text.push_str(&piece),
+                ReplyPart::Block(Content::Text { text: block, .. }) => text.push_str(&block),
+                ReplyPart::End(Err(error)) => return Err(error),
                 _ => {}
             }
         }
@@ -191,12 +190,12 @@ impl TestJob {
     pub(crate) async fn start(timeout: Option<Duration>) -> Self {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
-        let handler = handler_fn(move |job: Arc<Job>, _| {
+        let handler = handler_fn(move |call| {
             let sender = sender.lock().unwrap().take();
             async move {
-                let _ = sender.unwrap().send(job.clone());
-                job.cancelled().await;
-                Ok(AnswerMeta::default())
+                let _ = sender.unwrap().send(call.job().clone());
+                call.cancelled().await;
+                Ok(Answer::content(Vec::new()))
             }
         });
         let limits = CallLimits { timeout, ..CallLimits::default() };
