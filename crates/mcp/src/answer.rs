@@ -24,7 +24,7 @@ use crate::tasks::{TaskStore, TaskTransition, TransitionOutcome};
 const JOINED_FRAMES_MAX: usize = 4;
 
 /// The answer to a request.
-pub enum Answer {
+pub enum RpcAnswer {
     /// No response: the client cancelled the request before the response began.
     NoResponse,
     /// One complete message.
@@ -114,34 +114,34 @@ impl AnswerStream {
 
     /// Starts the answer. A client that requests notifications gets a stream at once. Otherwise this waits for the
     /// first output, so that a call that fails early becomes an error response, and a short answer becomes one message.
-    pub(crate) async fn begin(mut self) -> Answer {
+    pub(crate) async fn begin(mut self) -> RpcAnswer {
         if self.sends_notifications {
-            return Answer::Stream(Box::new(self));
+            return RpcAnswer::Stream(Box::new(self));
         }
-        let Some(first) = self.next().await else { return Answer::NoResponse };
+        let Some(first) = self.next().await else { return RpcAnswer::NoResponse };
         let is_server_request = matches!(first, AnswerFrame::Notification(_));
         self.ready_frames.push_back(first);
         if is_server_request {
-            return Answer::Stream(Box::new(self));
+            return RpcAnswer::Stream(Box::new(self));
         }
         // A short answer has usually ended by now. As one message it needs no chunked transfer.
         tokio::task::yield_now().await;
         while !self.has_ended && self.ready_frames.len() < JOINED_FRAMES_MAX {
             match self.produce_frame().now_or_never() {
                 Some(Some(frame)) => self.ready_frames.push_back(frame),
-                Some(None) => return Answer::NoResponse,
+                Some(None) => return RpcAnswer::NoResponse,
                 None => break,
             }
         }
         if !self.has_ended {
-            return Answer::Stream(Box::new(self));
+            return RpcAnswer::Stream(Box::new(self));
         }
         let parts = self.ready_frames.iter().map(|frame| match frame {
             AnswerFrame::Notification(bytes) | AnswerFrame::ResponseBytes(bytes) => bytes.as_ref(),
         });
         let bytes = parts.collect::<Vec<_>>().concat().into();
         let (error_code, call_rejection) = self.error.map(|error| (error.code, error.rejection)).unzip();
-        Answer::Whole(ResponseMessage { bytes, error_code, rejection: call_rejection.flatten() })
+        RpcAnswer::Whole(ResponseMessage { bytes, error_code, rejection: call_rejection.flatten() })
     }
 
     /// The next frame. `None` when the answer is complete, or when the client cancelled the request. In the latter case

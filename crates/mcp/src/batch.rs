@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use tidegate_core::{Budget, Caller};
 
-use crate::answer::{Answer, AnswerFrame};
+use crate::answer::{AnswerFrame, RpcAnswer};
 use crate::jsonrpc::{DecodeError, IncomingMessage, ResponseMessage, RpcError, RpcRequest};
 use crate::request::RequestContext;
 use crate::service::McpService;
@@ -73,13 +73,13 @@ impl McpService {
     async fn whole_answer(&self, request: RpcRequest, context: &RequestContext) -> Option<Bytes> {
         let id = request.id.clone();
         match self.answer(request, context).await {
-            Answer::NoResponse => None,
-            Answer::Whole(message) => Some(message.bytes),
-            Answer::Listen(_) => {
+            RpcAnswer::NoResponse => None,
+            RpcAnswer::Whole(message) => Some(message.bytes),
+            RpcAnswer::Listen(_) => {
                 let error = RpcError::invalid_request("a batch cannot contain subscriptions/listen");
                 Some(ResponseMessage::error(Some(&id), &error).bytes)
             }
-            Answer::Stream(mut stream) => {
+            RpcAnswer::Stream(mut stream) => {
                 let mut whole = Vec::new();
                 while let Some(frame) = stream.next().await {
                     if let AnswerFrame::ResponseBytes(piece) = frame {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tidegate_core::{CallTarget, ClientCapabilities, CompletionReference, CompletionRequest, ErrorKind};
 use tidegate_runtime::Call;
 
-use crate::answer::{Answer, AnswerStream, InputMode};
+use crate::answer::{AnswerStream, InputMode, RpcAnswer};
 use crate::bounded;
 use crate::encode::{CallToolEncoder, CollectingEncoder, ReadResourceEncoder};
 use crate::input_rounds::InputRound;
@@ -68,7 +68,7 @@ struct ContextParams {
 }
 
 impl McpService {
-    pub(crate) async fn call_tool(&self, request: InFlightRequest<'_>) -> Result<Answer, RpcError> {
+    pub(crate) async fn call_tool(&self, request: InFlightRequest<'_>) -> Result<RpcAnswer, RpcError> {
         let params: CallToolParams = request.rpc.params()?;
         let mut call = request.to_call(CallTarget::Tool(params.name));
         call.arguments = params.arguments.unwrap_or_default();
@@ -89,13 +89,13 @@ impl McpService {
             // The model sees errors of the tool and can correct its call; it may not see protocol errors.
             Err(error) if matches!(error.kind(), ErrorKind::InvalidArguments | ErrorKind::RateLimited) => {
                 let bytes = CallToolEncoder::encode_failure(request.envelope, &error);
-                Ok(Answer::Whole(ResponseMessage::failure(bytes, &error)))
+                Ok(RpcAnswer::Whole(ResponseMessage::failure(bytes, &error)))
             }
             Err(error) => Err(request.to_rpc_error(&error)),
         }
     }
 
-    pub(crate) async fn read_resource(&self, request: InFlightRequest<'_>) -> Result<Answer, RpcError> {
+    pub(crate) async fn read_resource(&self, request: InFlightRequest<'_>) -> Result<RpcAnswer, RpcError> {
         let uri = request.rpc.params::<ReadResourceParams>()?.uri;
         let mut call = request.to_call(CallTarget::Resource(uri.clone()));
         let input_mode = self.enable_input(&mut call, &request, "resources/read")?;
@@ -108,7 +108,7 @@ impl McpService {
         Ok(AnswerStream::new(reply, encoder, request, input_mode).begin().await)
     }
 
-    pub(crate) async fn get_prompt(&self, request: InFlightRequest<'_>) -> Result<Answer, RpcError> {
+    pub(crate) async fn get_prompt(&self, request: InFlightRequest<'_>) -> Result<RpcAnswer, RpcError> {
         let params: CallToolParams = request.rpc.params()?;
         let snapshot = self.registry().snapshot_for(request.caller());
         let prompt = snapshot.prompt(&params.name, request.caller()).ok();
@@ -121,7 +121,7 @@ impl McpService {
         Ok(AnswerStream::new(reply, encoder, request, input_mode).begin().await)
     }
 
-    pub(crate) async fn complete(&self, request: InFlightRequest<'_>) -> Result<Answer, RpcError> {
+    pub(crate) async fn complete(&self, request: InFlightRequest<'_>) -> Result<RpcAnswer, RpcError> {
         let params: CompleteParams = request.rpc.params()?;
         let completion = CompletionRequest {
             reference: match params.reference {

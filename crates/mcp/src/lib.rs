@@ -1,7 +1,7 @@
 //! The MCP protocol: JSON-RPC, the five revisions, dispatch. No sockets, no SQL.
 //!
 //! A transport passes the bytes of one message to [`decode`], and the decoded message to [`McpService::answer`]. The
-//! [`Answer`] is bytes again, sent while they are produced.
+//! [`RpcAnswer`] is bytes again, sent while they are produced.
 
 mod answer;
 mod batch;
@@ -26,7 +26,7 @@ mod tasks;
 mod tool_list_cache;
 mod wire;
 
-pub use answer::{Answer, AnswerFrame, AnswerStream};
+pub use answer::{AnswerFrame, AnswerStream, RpcAnswer};
 pub use bounded::NAME_BYTES_MAX;
 pub use encode::ContentBlocks;
 pub use in_flight::{InFlightGuard, InFlightRequests};

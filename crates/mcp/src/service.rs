@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tidegate_core::{Caller, LogLevel};
 use tidegate_runtime::{Registry, ServerName};
 
-use crate::answer::Answer;
+use crate::answer::RpcAnswer;
 use crate::encode::{ResponseEnvelope, ResultType};
 use crate::in_flight::InFlightRequests;
 use crate::jsonrpc::{RequestId, ResponseMessage, RpcError, RpcNotification, RpcRequest, RpcResponse};
@@ -156,11 +156,11 @@ impl McpService {
     }
 
     /// Answers one request, except `initialize`.
-    pub async fn answer(&self, request: RpcRequest, context: &RequestContext) -> Answer {
+    pub async fn answer(&self, request: RpcRequest, context: &RequestContext) -> RpcAnswer {
         let id = request.id.clone();
         match self.dispatch(request, context).await {
             Ok(answer) => answer,
-            Err(error) => Answer::Whole(ResponseMessage::error(Some(&id), &error)),
+            Err(error) => RpcAnswer::Whole(ResponseMessage::error(Some(&id), &error)),
         }
     }
 
@@ -182,7 +182,7 @@ impl McpService {
         }
     }
 
-    async fn dispatch(&self, request: RpcRequest, context: &RequestContext) -> Result<Answer, RpcError> {
+    async fn dispatch(&self, request: RpcRequest, context: &RequestContext) -> Result<RpcAnswer, RpcError> {
         let revision = self.resolve_revision(&request, context.session.as_deref())?;
         self.admit(&context.caller, revision).await?;
         let envelope = self.envelope(&request.id, revision);
@@ -194,7 +194,7 @@ impl McpService {
             "resources/read" => return Box::pin(self.read_resource(request)).await,
             "prompts/get" => return Box::pin(self.get_prompt(request)).await,
             "completion/complete" => return Box::pin(self.complete(request)).await,
-            "subscriptions/listen" if is_modern => return Ok(Answer::Listen(Box::pin(self.listen(request)).await?)),
+            "subscriptions/listen" if is_modern => return Ok(RpcAnswer::Listen(Box::pin(self.listen(request)).await?)),
             "tools/list" => self.list_tools(&request)?,
             "resources/list" => Box::pin(self.list_resources(&request)).await?,
             "resources/templates/list" => self.list_templates(&request)?,
@@ -209,7 +209,7 @@ impl McpService {
             "logging/setLevel" if !is_modern => set_level(&request)?,
             method => return Err(RpcError::method_not_found(method)),
         };
-        Ok(Answer::Whole(message))
+        Ok(RpcAnswer::Whole(message))
     }
 
     async fn admit(&self, caller: &Caller, revision: Revision) -> Result<(), RpcError> {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tidegate_core::{AuthenticationError, Budget, CallOrigin, Caller, ErrorKind};
 use tidegate_mcp::{
-    Answer, AnswerFrame, AnswerStream, InFlightRequests, IncomingMessage, McpService, McpSession, NotificationFeed,
-    RequestContext, RequestId, RpcError, RpcRequest,
+    AnswerFrame, AnswerStream, InFlightRequests, IncomingMessage, McpService, McpSession, NotificationFeed,
+    RequestContext, RequestId, RpcAnswer, RpcError, RpcRequest,
 };
 use tidegate_runtime::event::Event;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -293,10 +293,10 @@ impl RequestTask {
         let answer = self.revalidator().run_while_valid(answering).await;
         let Ok(answer) = answer else { return self.send_error(&id, &revoked_error()).await };
         match answer {
-            Answer::NoResponse => {}
-            Answer::Whole(message) => self.send(OutgoingMessage::Whole(message.bytes)).await,
-            Answer::Stream(stream) => self.send_answer(&id, stream).await,
-            Answer::Listen(stream) => {
+            RpcAnswer::NoResponse => {}
+            RpcAnswer::Whole(message) => self.send(OutgoingMessage::Whole(message.bytes)).await,
+            RpcAnswer::Stream(stream) => self.send_answer(&id, stream).await,
+            RpcAnswer::Listen(stream) => {
                 let McpConnection { outgoing, input_closed, .. } = &*self.connection;
                 notifications::forward_subscription(stream, &self.identity, outgoing, input_closed).await;
             }

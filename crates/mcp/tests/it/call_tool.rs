@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{MissingNode, MissingNodes};
-use tidegate_mcp::{Answer, AnswerFrame, Revision};
+use tidegate_mcp::{AnswerFrame, Revision, RpcAnswer};
 use tidegate_runtime::{AdapterDetail, AnswerMeta, SnapshotBuilder, Tool, WriteSummary, handler_fn};
 
 use crate::client::{Client, bytes, request};
@@ -248,7 +248,9 @@ async fn streams_first_bytes_before_tool_ends() {
     let client = Client::for_host(&host, Revision::V2026_07_28);
     let steps = json!([["text", "first"], ["wait"], ["text", "second"]]);
     let message = client.message(1, "tools/call", json!({"name": "script", "arguments": {"steps": steps}}));
-    let Answer::Stream(mut stream) = client.service.answer(request(&message), &client.context).await else { panic!() };
+    let RpcAnswer::Stream(mut stream) = client.service.answer(request(&message), &client.context).await else {
+        panic!()
+    };
     let Some(AnswerFrame::ResponseBytes(first)) = stream.next().await else { panic!() };
     assert!(first.ends_with(b"\"text\":\"first"), "{first:?}");
     assert!(!stream.is_complete());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_mcp::{Answer, AnswerFrame, Revision};
+use tidegate_mcp::{AnswerFrame, Revision, RpcAnswer};
 use tidegate_runtime::JobState;
 
 use crate::client::{Client, collect_answer, request};
@@ -41,12 +41,14 @@ async fn a_response_that_has_begun_is_not_completed() {
     let client = Client::of(Revision::V2025_11_25);
     let steps = json!([["text", "rows"], ["cancelled"], ["text", "more"]]);
     let message = client.message(7, "tools/call", json!({"name": "script", "arguments": {"steps": steps}}));
-    let Answer::Stream(mut stream) = client.service.answer(request(&message), &client.context).await else { panic!() };
+    let RpcAnswer::Stream(mut stream) = client.service.answer(request(&message), &client.context).await else {
+        panic!()
+    };
     assert!(matches!(stream.next().await, Some(AnswerFrame::ResponseBytes(_))));
     client.notify("notifications/cancelled", json!({"requestId": 7}));
     assert!(stream.next().await.is_none());
     assert!(!stream.is_complete());
-    assert!(collect_answer(Answer::Stream(stream)).await.response.is_none());
+    assert!(collect_answer(RpcAnswer::Stream(stream)).await.response.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -99,7 +101,7 @@ async fn a_dropped_stream_cancels_its_call_and_frees_its_id() {
     let meta = json!({"progressToken": 1});
     let params = json!({"name": "script", "arguments": {"steps": [["cancelled"]]}, "_meta": meta});
     let message = client.message(1, "tools/call", params);
-    let Answer::Stream(stream) = client.service.answer(request(&message), &client.context).await else { panic!() };
+    let RpcAnswer::Stream(stream) = client.service.answer(request(&message), &client.context).await else { panic!() };
     settle().await;
     assert_eq!(client.context.in_flight.as_ref().unwrap().len(), 1);
     drop(stream);

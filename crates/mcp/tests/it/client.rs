@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use serde_json::{Value, json};
 use tidegate_core::{Budget, CallOrigin, Caller, Principal, TransportKind};
 use tidegate_mcp::{
-    Answer, AnswerFrame, DecodeError, InFlightRequests, IncomingMessage, McpService, RequestContext, Revision,
+    AnswerFrame, DecodeError, InFlightRequests, IncomingMessage, McpService, RequestContext, Revision, RpcAnswer,
     RpcError, RpcRequest, decode,
 };
 
@@ -198,12 +198,12 @@ pub(crate) fn request(message: &Value) -> RpcRequest {
 }
 
 /// The response of an answer, exactly as it is written.
-pub(crate) async fn bytes(answer: Answer) -> Vec<u8> {
+pub(crate) async fn bytes(answer: RpcAnswer) -> Vec<u8> {
     let mut stream = match answer {
-        Answer::NoResponse => return Vec::new(),
-        Answer::Whole(message) => return message.bytes.to_vec(),
-        Answer::Listen(stream) => return stream.end().bytes.to_vec(),
-        Answer::Stream(stream) => stream,
+        RpcAnswer::NoResponse => return Vec::new(),
+        RpcAnswer::Whole(message) => return message.bytes.to_vec(),
+        RpcAnswer::Listen(stream) => return stream.end().bytes.to_vec(),
+        RpcAnswer::Stream(stream) => stream,
     };
     let mut response = Vec::new();
     while let Some(frame) = stream.next().await {
@@ -215,27 +215,27 @@ pub(crate) async fn bytes(answer: Answer) -> Vec<u8> {
 }
 
 /// Everything of an answer. Notifications come first, messages are one line of JSON.
-pub(crate) async fn collect_answer(answer: Answer) -> ClientResult {
+pub(crate) async fn collect_answer(answer: RpcAnswer) -> ClientResult {
     let mut client_result = ClientResult::default();
     let read = |bytes: &[u8]| -> Value {
         assert!(bytes.iter().all(|byte| *byte >= 0x20), "more than one line: {:?}", String::from_utf8_lossy(bytes));
         serde_json::from_slice(bytes).unwrap()
     };
     match answer {
-        Answer::NoResponse => {}
-        Answer::Whole(message) => {
+        RpcAnswer::NoResponse => {}
+        RpcAnswer::Whole(message) => {
             let response = read(&message.bytes);
             assert_eq!(message.error_code, response["error"]["code"].as_i64());
             (client_result.response, client_result.pieces) = (Some(response), 1);
         }
         // The pending notifications, and the end.
-        Answer::Listen(mut stream) => {
+        RpcAnswer::Listen(mut stream) => {
             client_result
                 .notifications
                 .extend(std::iter::from_fn(|| stream.feed().next_message()).map(|bytes| read(&bytes)));
             (client_result.response, client_result.pieces) = (Some(read(&stream.end().bytes)), 1);
         }
-        Answer::Stream(mut stream) => {
+        RpcAnswer::Stream(mut stream) => {
             let mut response = Vec::new();
             while let Some(frame) = stream.next().await {
                 match frame {

@@ -1,7 +1,7 @@
 //! Progress and log messages: only for those who asked, only before the response.
 
 use serde_json::{Value, json};
-use tidegate_mcp::{Answer, Revision};
+use tidegate_mcp::{Revision, RpcAnswer};
 
 use crate::client::{Client, ClientResult, request};
 
@@ -91,7 +91,7 @@ async fn progress_token_is_returned_verbatim() {
         let Ok(tidegate_mcp::IncomingMessage::Request(request)) = tidegate_mcp::decode(text.as_bytes()) else {
             panic!("{token}")
         };
-        let Answer::Stream(mut stream) = client.service.answer(request, &client.context).await else {
+        let RpcAnswer::Stream(mut stream) = client.service.answer(request, &client.context).await else {
             panic!("{token}")
         };
         assert!(stream.may_notify());
@@ -156,12 +156,13 @@ async fn requesting_notifications_opens_stream_at_once() {
     let call = |meta: Value| {
         request(&client.message(1, "tools/call", json!({"name": "script", "arguments": arguments, "_meta": meta})))
     };
-    let Answer::Stream(stream) = client.service.answer(call(json!({"progressToken": 1})), &client.context).await else {
+    let RpcAnswer::Stream(stream) = client.service.answer(call(json!({"progressToken": 1})), &client.context).await
+    else {
         panic!("no stream")
     };
     assert!(stream.may_notify());
     drop(stream);
     let unasked = call(json!({}));
     host.release.cancel();
-    let Answer::Whole(_) = client.service.answer(unasked, &client.context).await else { panic!("not whole") };
+    let RpcAnswer::Whole(_) = client.service.answer(unasked, &client.context).await else { panic!("not whole") };
 }

@@ -1,7 +1,7 @@
 //! Requests of ours to legacy clients: what is asked in which revision, and what becomes of their answers.
 
 use serde_json::{Value, json};
-use tidegate_mcp::{Answer, AnswerFrame, AnswerStream, IncomingMessage, Revision, decode};
+use tidegate_mcp::{AnswerFrame, AnswerStream, IncomingMessage, Revision, RpcAnswer, decode};
 
 use crate::client::{Client, ClientResult, message, request};
 use tidegate_testkit::host::Host;
@@ -34,9 +34,9 @@ async fn converse(
     let mut questions = Vec::new();
     let mut client_result = ClientResult::default();
     match client.service.answer(request, &client.context).await {
-        Answer::NoResponse | Answer::Listen(_) => {}
-        Answer::Whole(whole) => client_result.response = Some(serde_json::from_slice(&whole.bytes).unwrap()),
-        Answer::Stream(mut stream) => {
+        RpcAnswer::NoResponse | RpcAnswer::Listen(_) => {}
+        RpcAnswer::Whole(whole) => client_result.response = Some(serde_json::from_slice(&whole.bytes).unwrap()),
+        RpcAnswer::Stream(mut stream) => {
             let mut response = Vec::new();
             while let Some(frame) = stream.next().await {
                 match frame {
@@ -189,7 +189,9 @@ async fn invalid_answers_are_reported_to_handler() {
 /// A call that has asked: the rest of its answer, and the question.
 async fn begin_call(client: &Client, id: usize, params: Value) -> (AnswerStream, Value) {
     let request = request(&message(id, "tools/call", params));
-    let Answer::Stream(mut stream) = client.service.answer(request, &client.context).await else { panic!("no stream") };
+    let RpcAnswer::Stream(mut stream) = client.service.answer(request, &client.context).await else {
+        panic!("no stream")
+    };
     let Some(AnswerFrame::Notification(question)) = stream.next().await else { panic!("no question") };
     (*stream, serde_json::from_slice(&question).unwrap())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_core::{Access, AuthMethod, CallOrigin, Caller, Grants, Principal, TransportKind};
-use tidegate_mcp::{Answer, ListenStream, Revision};
+use tidegate_mcp::{ListenStream, Revision, RpcAnswer};
 use tokio::time::timeout;
 
 use crate::client::{Client, request};
@@ -22,9 +22,9 @@ const MODERN: Revision = Revision::V2026_07_28;
 async fn open_stream(client: &Client, id: Value, notifications: Value) -> ListenStream {
     let message = client.message(id, "subscriptions/listen", json!({"notifications": notifications}));
     match client.service.answer(request(&message), &client.context).await {
-        Answer::Listen(stream) => stream,
-        Answer::Whole(message) => panic!("{}", String::from_utf8_lossy(&message.bytes)),
-        Answer::NoResponse | Answer::Stream(_) => panic!("no stream of notifications"),
+        RpcAnswer::Listen(stream) => stream,
+        RpcAnswer::Whole(message) => panic!("{}", String::from_utf8_lossy(&message.bytes)),
+        RpcAnswer::NoResponse | RpcAnswer::Stream(_) => panic!("no stream of notifications"),
     }
 }
 
@@ -174,7 +174,7 @@ async fn messages_carry_subscription_id() {
         let Ok(tidegate_mcp::IncomingMessage::Request(request)) = tidegate_mcp::decode(message.as_bytes()) else {
             panic!()
         };
-        let Answer::Listen(mut stream) = client.service.answer(request, &client.context).await else { panic!() };
+        let RpcAnswer::Listen(mut stream) = client.service.answer(request, &client.context).await else { panic!() };
         host.service.registry().swap(resources.snapshot(Access::default()));
         let mut received = vec![stream.feed().next_message().unwrap()];
         stream.feed().update_caller(&client.context.caller).await;

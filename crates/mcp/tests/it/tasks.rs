@@ -9,7 +9,7 @@ use tidegate_core::{
     AuthMethod, CallOrigin, Caller, ClientCapabilities, Content, Error, ErrorKind, InputAnswer, InputRequest,
     Principal, RowPolicyFingerprinter, TransportKind,
 };
-use tidegate_mcp::{Answer, ListenStream, McpService, Revision, ServerDescription, TaskFolder};
+use tidegate_mcp::{ListenStream, McpService, Revision, RpcAnswer, ServerDescription, TaskFolder};
 use tidegate_runtime::{AnswerMeta, Registry, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tokio_util::sync::CancellationToken;
 
@@ -513,7 +513,9 @@ async fn task_listener_receives_status_changes() {
     let mut params = expectation;
     params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": task_capabilities()});
     let message = client.message("s", "subscriptions/listen", params);
-    let Answer::Listen(mut stream) = client.service.answer(request(&message), &client.context).await else { panic!() };
+    let RpcAnswer::Listen(mut stream) = client.service.answer(request(&message), &client.context).await else {
+        panic!()
+    };
     let acknowledged: Value = serde_json::from_slice(&stream.feed().next_message().unwrap()).unwrap();
     assert_eq!(acknowledged["params"]["notifications"], json!({"taskIds": [id]}), "one that is nobody's is left out");
     stream.feed().update_caller(&client.context.caller).await;

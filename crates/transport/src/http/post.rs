@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use tidegate_core::{CallOrigin, Caller};
 use tidegate_mcp::{
-    Answer, AnswerStream, DecodeError, InFlightRequests, IncomingMessage, RequestContext, RequestId, Revision,
+    AnswerStream, DecodeError, InFlightRequests, IncomingMessage, RequestContext, RequestId, Revision, RpcAnswer,
     RpcError, RpcRequest, decode,
 };
 
@@ -188,18 +188,20 @@ async fn answer_in_session(
     };
     let validity = || validity.unwrap_or_else(|| head.validity(http_state));
     match (answer.map_err(|revoked| revoked_response(http_state, head, revoked))?, session) {
-        (Answer::NoResponse, _) => Ok(accepted()),
-        (Answer::Whole(whole), session) => {
+        (RpcAnswer::NoResponse, _) => Ok(accepted()),
+        (RpcAnswer::Whole(whole), session) => {
             Ok(message_response(&http_state.options.protected_resource, whole, session.is_none()))
         }
-        (Answer::Listen(listening), _) => {
+        (RpcAnswer::Listen(listening), _) => {
             listen::open_stream(http_state, &head.caller, &head.credentials, &id, head.accepts_events, listening)
         }
-        (Answer::Stream(answer), Some(session)) if wants_events && answer.may_notify() => {
+        (RpcAnswer::Stream(answer), Some(session)) if wants_events && answer.may_notify() => {
             stream_resumable(http_state, session, &id, answer, validity())
         }
-        (Answer::Stream(answer), None) if wants_events => Ok(event_stream(sse::event_stream_body(answer, validity()))),
-        (Answer::Stream(answer), _) => Ok(streamed_json(answer, validity())),
+        (RpcAnswer::Stream(answer), None) if wants_events => {
+            Ok(event_stream(sse::event_stream_body(answer, validity())))
+        }
+        (RpcAnswer::Stream(answer), _) => Ok(streamed_json(answer, validity())),
     }
 }
 
