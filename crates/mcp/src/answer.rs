@@ -6,9 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::FutureExt;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::{
-    AnswerMeta, Job, Outcome, PendingInputRequest, Reply, ReplyEvent, ReplyMessage, ReplyNotification,
-};
+use tidegate_runtime::{AnswerMeta, Job, PendingInputRequest, Reply, ReplyNotification, ReplyPart};
 
 use crate::encode::{ReplyEncoder, ResponseEnvelope, ResultType};
 use crate::in_flight::InFlightGuard;
@@ -20,7 +18,7 @@ use crate::request::InFlightRequest;
 use crate::session::McpSession;
 use crate::tasks::{TaskStore, TaskTransition, TransitionOutcome};
 
-/// The maximum number of frames of a short answer that are joined to one message; a chunk has at most about 64 KiB.
+/// The maximum number of frames of a short answer that are joined to one message; a frame has at most about 64 KiB.
 const JOINED_FRAMES_MAX: usize = 4;
 
 /// The answer to a request.
@@ -52,12 +50,6 @@ pub(crate) enum InputMode {
     MultiRoundTrip(InputRound),
     /// With server requests, while the call runs.
     Live(Arc<McpSession>),
-}
-
-enum StreamStep {
-    Reply(ReplyMessage),
-    Transition(TransitionOutcome),
-    Ended,
 }
 
 /// A streamed answer. Dropping it cancels the call.
@@ -159,62 +151,50 @@ impl AnswerStream {
     }
 
     async fn produce_frame(&mut self) -> Option<AnswerFrame> {
+        let Some(guard) = &self.guard else { return self.wait_for_frame().await };
+        let cancelled = guard.token().clone();
+        tokio::select! {
+            biased;
+            () = cancelled.cancelled() => None,
+            frame = self.wait_for_frame() => frame,
+        }
+    }
+
+    /// Waits for the next frame. Cancel-safe: dropping the future loses nothing.
+    async fn wait_for_frame(&mut self) -> Option<AnswerFrame> {
         while !self.has_ended {
-            let step = match &self.guard {
-                Some(guard) => {
-                    let cancelled = guard.token().clone();
-                    tokio::select! {
-                        biased;
-                        () = cancelled.cancelled() => return None,
-                        step = self.next_step() => step,
-                    }
+            let frame = match self.next_part().await {
+                Some(part) => self.reply_frame(part),
+                None => {
+                    let transition_outcome = self.task_transition.as_mut()?.finish().await;
+                    self.task_transition = None;
+                    self.task_frame(transition_outcome)
                 }
-                None => self.next_step().await,
             };
-            let frame = match step {
-                StreamStep::Reply(ReplyMessage::Event(event)) => self.reply_frame(event),
-                StreamStep::Reply(ReplyMessage::InputRequest(pending_input_request)) => {
-                    self.input_request_frame(pending_input_request)
-                }
-                StreamStep::Transition(transition_outcome) => self.task_frame(transition_outcome),
-                StreamStep::Ended => return None,
-            };
-            if let Some(frame) = frame {
-                return Some(frame);
+            if frame.is_some() {
+                return frame;
             }
         }
         None
     }
 
-    /// Waits for the next step. Cancel-safe: dropping the future loses nothing.
-    async fn next_step(&mut self) -> StreamStep {
+    /// The next part of the reply; `None` while the call becomes a task.
+    async fn next_part(&mut self) -> Option<ReplyPart> {
+        let reply = self.reply.as_mut()?;
         let Some(transition) = self.task_transition.as_mut().filter(|_| !self.has_begun) else {
-            return self.next_reply_message().await;
+            return reply.next().await;
         };
-        if let Some(reply) = &mut self.reply {
-            let deadline = tokio::time::sleep_until(transition.deadline());
-            tokio::select! {
-                biased;
-                () = transition.requested(&self.job) => {}
-                // Before the timeout: a call that has ended, or ended in order to run again, must not become a task
-                // because its reader was slow.
-                message = reply.next_message() => return message.map_or(StreamStep::Ended, StreamStep::Reply),
-                () = deadline => {}
-            }
+        let deadline = tokio::time::sleep_until(transition.deadline());
+        tokio::select! {
+            biased;
+            () = transition.requested(&self.job) => {}
+            // Before the timeout: a call that has ended, or ended in order to run again, must not become a task
+            // because its reader was slow.
+            part = reply.next() => return part,
+            () = deadline => {}
         }
-        if let Some(reply) = self.reply.take() {
-            transition.begin(reply, self.envelope.clone(), self.last_message.take());
-        }
-        let transition_outcome = transition.finish().await;
-        self.task_transition = None;
-        StreamStep::Transition(transition_outcome)
-    }
-
-    async fn next_reply_message(&mut self) -> StreamStep {
-        match &mut self.reply {
-            Some(reply) => reply.next_message().await.map_or(StreamStep::Ended, StreamStep::Reply),
-            None => StreamStep::Ended,
-        }
+        transition.begin(self.reply.take()?, self.envelope.clone(), self.last_message.take());
+        None
     }
 
     /// The response for a call that became a task; `None` if it continues as a call.
@@ -244,8 +224,8 @@ impl AnswerStream {
         }
         if !std::mem::replace(&mut self.has_ended, true) {
             self.reply = None;
-            let failed = Outcome::Failed(Error::new(ErrorKind::Cancelled, reason));
-            rest.extend_from_slice(&self.encoder.encode_outcome(failed).0);
+            let end = ReplyPart::End(Err(Error::new(ErrorKind::Cancelled, reason)));
+            rest.extend_from_slice(&self.encoder.encode(end).0);
         }
         rest.into()
     }
@@ -260,28 +240,27 @@ impl AnswerStream {
         self.has_ended && self.ready_frames.is_empty()
     }
 
-    fn reply_frame(&mut self, event: ReplyEvent) -> Option<AnswerFrame> {
-        let bytes = match event {
-            ReplyEvent::Chunk(tidegate_runtime::Chunk::Notification(notification)) => {
-                return self.notification_frame(&notification);
-            }
-            ReplyEvent::Chunk(chunk) => self.encoder.encode_chunk(chunk),
-            ReplyEvent::End(outcome) => {
-                let (bytes, error) = self.end(outcome);
+    fn reply_frame(&mut self, part: ReplyPart) -> Option<AnswerFrame> {
+        let bytes = match part {
+            ReplyPart::Notification(notification) => return self.notification_frame(&notification),
+            ReplyPart::InputRequest(pending_input_request) => return self.input_request_frame(pending_input_request),
+            ReplyPart::End(end) => {
+                let (bytes, error) = self.end(end);
                 self.has_ended = true;
                 self.error = error;
                 bytes
             }
+            part => self.encoder.encode(part).0,
         };
         self.has_begun |= !bytes.is_empty();
         (!bytes.is_empty()).then_some(AnswerFrame::ResponseBytes(bytes))
     }
 
-    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
-        let Outcome::Failed(error) = outcome else { return self.encoder.encode_outcome(outcome) };
-        if error.kind() != ErrorKind::InputRequired {
-            return self.encoder.encode_outcome(Outcome::Failed(error));
-        }
+    fn end(&mut self, end: Result<AnswerMeta, Error>) -> (Bytes, Option<RpcError>) {
+        let error = match end {
+            Err(error) if error.kind() == ErrorKind::InputRequired => error,
+            end => return self.encoder.encode(ReplyPart::End(end)),
+        };
         match std::mem::replace(&mut self.input_mode, InputMode::Unavailable) {
             InputMode::MultiRoundTrip(round) if !self.has_begun => {
                 let job = self.job.clone();
@@ -291,9 +270,10 @@ impl AnswerStream {
                 }
             }
             // Output that was sent cannot be withdrawn, and would be sent twice.
-            _ => self.encoder.encode_outcome(Outcome::Failed(Error::internal(
-                "a handler requested input after it had begun to answer",
-            ))),
+            _ => {
+                let error = Error::internal("a handler requested input after it had begun to answer");
+                self.encoder.encode(ReplyPart::End(Err(error)))
+            }
         }
     }
 

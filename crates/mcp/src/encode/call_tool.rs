@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use tidegate_core::{Content, Error, ErrorKind};
-use tidegate_runtime::{AnswerMeta, Chunk, Outcome};
+use tidegate_runtime::{AnswerMeta, ReplyPart};
 
 use super::answer_meta::failure_meta;
 use super::content_blocks::ContentBlocks;
@@ -72,26 +72,22 @@ impl CallToolEncoder {
 }
 
 impl ReplyEncoder for CallToolEncoder {
-    fn encode_chunk(&mut self, chunk: Chunk) -> Bytes {
-        match chunk {
-            Chunk::Text(text) => self.blocks.push_text(&text),
-            Chunk::EndOfText => self.blocks.end_text().into(),
-            Chunk::Block(Content::Text { text, annotations: None }) => self.blocks.push_whole_text(&text),
-            Chunk::Block(content) | Chunk::PromptMessage(_, content) => self.encode_block(&content).into(),
-            Chunk::Structured(value) => {
+    fn encode(&mut self, part: ReplyPart) -> (Bytes, Option<RpcError>) {
+        let bytes = match part {
+            ReplyPart::Text(text) => self.blocks.push_text(&text),
+            ReplyPart::EndOfText => self.blocks.end_text().into(),
+            ReplyPart::Block(Content::Text { text, annotations: None }) => self.blocks.push_whole_text(&text),
+            ReplyPart::Block(content) | ReplyPart::PromptMessage(_, content) => self.encode_block(&content).into(),
+            ReplyPart::Structured(value) => {
                 self.structured = Some(value);
                 Bytes::new()
             }
+            ReplyPart::End(Ok(metadata)) => self.finish(None, &metadata),
+            ReplyPart::End(Err(error)) if self.is_client_error(&error) => return self.envelope.fail(&error, None),
+            ReplyPart::End(Err(error)) => self.finish(Some(&error), &AnswerMeta::default()),
             // MCP calls request content, never a body.
-            Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notification(_) => Bytes::new(),
-        }
-    }
-
-    fn encode_outcome(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
-        match outcome {
-            Outcome::Done(metadata) => (self.finish(None, &metadata), None),
-            Outcome::Failed(error) if self.is_client_error(&error) => self.envelope.fail(&error, None),
-            Outcome::Failed(error) => (self.finish(Some(&error), &AnswerMeta::default()), None),
-        }
+            _ => Bytes::new(),
+        };
+        (bytes, None)
     }
 }

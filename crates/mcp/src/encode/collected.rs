@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tidegate_core::{Completion, Content, ContentRole};
-use tidegate_runtime::{Chunk, Outcome};
+use tidegate_runtime::ReplyPart;
 
 use super::envelope::{ReplyEncoder, ResponseEnvelope};
 use crate::jsonrpc::RpcError;
@@ -50,24 +50,19 @@ impl CollectingEncoder {
 }
 
 impl ReplyEncoder for CollectingEncoder {
-    fn encode_chunk(&mut self, chunk: Chunk) -> Bytes {
-        match chunk {
-            Chunk::PromptMessage(speaker, content) => self.push_message(speaker, &content),
-            Chunk::Block(content) => self.push_message(ContentRole::User, &content),
-            Chunk::Text(text) => self.push_message(ContentRole::User, &Content::text(text)),
-            Chunk::Completion(completion) if self.completion.is_some() => self.completion = Some(completion),
+    fn encode(&mut self, part: ReplyPart) -> (Bytes, Option<RpcError>) {
+        match part {
+            ReplyPart::PromptMessage(speaker, content) => self.push_message(speaker, &content),
+            ReplyPart::Block(content) => self.push_message(ContentRole::User, &content),
+            ReplyPart::Text(text) => self.push_message(ContentRole::User, &Content::text(text)),
+            ReplyPart::Completion(completion) if self.completion.is_some() => self.completion = Some(completion),
+            ReplyPart::End(Ok(metadata)) => {
+                let members = self.members();
+                return (self.envelope.encode_response(&members, &metadata, None), None);
+            }
+            ReplyPart::End(Err(error)) => return self.envelope.fail(&error, None),
             _ => {}
         }
-        Bytes::new()
-    }
-
-    fn encode_outcome(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
-        match outcome {
-            Outcome::Done(metadata) => {
-                let members = self.members();
-                (self.envelope.encode_response(&members, &metadata, None), None)
-            }
-            Outcome::Failed(error) => self.envelope.fail(&error, None),
-        }
+        (Bytes::new(), None)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 use tidegate_core::Error;
-use tidegate_runtime::{AnswerMeta, CacheHint, Chunk, Outcome};
+use tidegate_runtime::{AnswerMeta, CacheHint, ReplyPart};
 
 use super::answer_meta::meta_members;
 use crate::jsonrpc::{RequestId, ResponseMessage, RpcError};
@@ -17,11 +17,9 @@ const CLOSING_BYTES: usize = 384;
 
 /// Encodes one reply as one response message, piece by piece.
 pub(crate) trait ReplyEncoder: Send {
-    /// The bytes for `chunk`; empty if they are sent at the end.
-    fn encode_chunk(&mut self, chunk: Chunk) -> Bytes;
-
-    /// The last bytes, and the error if the whole response is one.
-    fn encode_outcome(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>);
+    /// The bytes for `part`; empty if they are sent at the end. With the end also the error, if the whole response is
+    /// one.
+    fn encode(&mut self, part: ReplyPart) -> (Bytes, Option<RpcError>);
 }
 
 #[derive(Debug, Clone)]

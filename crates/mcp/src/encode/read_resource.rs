@@ -7,14 +7,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tidegate_core::{Content, ResourceBody, ResourceContents};
-use tidegate_runtime::{AnswerMeta, CacheHint, Chunk, Outcome};
+use tidegate_runtime::{AnswerMeta, CacheHint, ReplyPart};
 
 use super::content_blocks::ContentBlocks;
 use super::envelope::{ReplyEncoder, ResponseEnvelope};
 use crate::jsonrpc::RpcError;
 use crate::wire::encode_resource_contents;
 
-/// Encodes one `ReadResourceResult`. Text chunks are the contents of the requested resource.
+/// Encodes one `ReadResourceResult`. Texts are the contents of the requested resource.
 pub(crate) struct ReadResourceEncoder {
     envelope: ResponseEnvelope,
     uri: String,
@@ -61,35 +61,31 @@ impl ReadResourceEncoder {
 }
 
 impl ReplyEncoder for ReadResourceEncoder {
-    fn encode_chunk(&mut self, chunk: Chunk) -> Bytes {
-        match chunk {
-            Chunk::Text(text) => {
+    fn encode(&mut self, part: ReplyPart) -> (Bytes, Option<RpcError>) {
+        let bytes = match part {
+            ReplyPart::Text(text) => {
                 let opening = self.text_opening();
                 self.blocks.push_text_into(&opening, &text)
             }
-            Chunk::EndOfText => self.blocks.end_text().into(),
-            Chunk::Block(content) | Chunk::PromptMessage(_, content) => {
+            ReplyPart::EndOfText => self.blocks.end_text().into(),
+            ReplyPart::Block(content) | ReplyPart::PromptMessage(_, content) => {
                 let contents = self.encode_contents(content);
                 self.blocks.push_block(&contents).into()
             }
-            Chunk::Structured(_) | Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notification(_) => {
-                Bytes::new()
+            ReplyPart::End(Ok(metadata)) => self.finish(&metadata),
+            ReplyPart::End(Err(error)) if !self.blocks.has_begun() => {
+                return self.envelope.fail(&error, Some(&self.uri));
             }
-        }
-    }
-
-    fn encode_outcome(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
-        match outcome {
-            Outcome::Done(metadata) => (self.finish(&metadata), None),
-            Outcome::Failed(error) if !self.blocks.has_begun() => self.envelope.fail(&error, Some(&self.uri)),
-            Outcome::Failed(error) => {
+            ReplyPart::End(Err(error)) => {
                 // The contents sent so far remain valid. A second text of the same URI contains the error.
                 let contents =
                     self.encode_own_contents(ResourceBody::Text(error.to_string()), Some("text/plain".to_owned()));
                 let mut piece = self.blocks.push_block(&contents).into_bytes();
                 piece.extend_from_slice(&self.finish(&AnswerMeta::default()));
-                (piece.into(), None)
+                piece.into()
             }
-        }
+            _ => Bytes::new(),
+        };
+        (bytes, None)
     }
 }

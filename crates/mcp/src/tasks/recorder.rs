@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::Utc;
 use serde_json::value::RawValue;
 use tidegate_core::{CallerIdentity, Error, ErrorKind};
-use tidegate_runtime::{Chunk, Outcome, Reply, ReplyEvent, ReplyMessage, ReplyNotification};
+use tidegate_runtime::{AnswerMeta, Reply, ReplyNotification, ReplyPart};
 use uuid::Uuid;
 
 use super::entry::TaskEntry;
@@ -73,20 +73,20 @@ struct TaskRecorder {
 
 impl TaskRecorder {
     async fn record(mut self) {
-        while let Some(reply_message) = self.reply.next_message().await {
-            match reply_message {
-                ReplyMessage::InputRequest(pending_input_request) => {
+        while let Some(part) = self.reply.next().await {
+            match part {
+                ReplyPart::InputRequest(pending_input_request) => {
                     self.tasks.with_entry(self.id, |entry| entry.add_input_request(pending_input_request));
                 }
-                ReplyMessage::Event(ReplyEvent::Chunk(Chunk::Notification(notice))) => self.on_notification(&notice),
-                ReplyMessage::Event(ReplyEvent::Chunk(chunk)) => {
-                    let bytes = self.encoder.encode_chunk(chunk);
+                ReplyPart::Notification(notice) => self.on_notification(&notice),
+                ReplyPart::End(end) => return self.end(end).await,
+                part => {
+                    let (bytes, _) = self.encoder.encode(part);
                     self.result.extend_from_slice(&bytes);
                     if self.result.len() > self.tasks.limits.result_bytes_max {
                         return self.complete_too_long().await;
                     }
                 }
-                ReplyMessage::Event(ReplyEvent::End(outcome)) => return self.end(outcome).await,
             }
         }
     }
@@ -97,27 +97,27 @@ impl TaskRecorder {
         }
     }
 
-    async fn end(mut self, outcome: Outcome) {
+    async fn end(mut self, end: Result<AnswerMeta, Error>) {
         let (id, tasks) = (self.id, self.tasks.clone());
-        match &outcome {
-            Outcome::Failed(error) if error.kind() == ErrorKind::Cancelled => {
+        match &end {
+            Err(error) if error.kind() == ErrorKind::Cancelled => {
                 tasks.end(id, TaskStatus::Cancelled, Some(error.to_string()), TaskResult::default()).await;
             }
             // Faults of the server, and problems that the client must correct, are errors of the task, not of the tool.
-            Outcome::Failed(error) if is_task_error(error) => {
+            Err(error) if is_task_error(error) => {
                 let error = RpcError::from_error(error, None, self.encoder.envelope.dialect);
                 let result = TaskResult { result: None, error: error.to_raw() };
                 tasks.end(id, TaskStatus::Failed, Some(error.message), result).await;
             }
             // The call ended in order to run again just before it became a task, and a task does not run again.
-            Outcome::Failed(error) if error.kind() == ErrorKind::InputRequired => {
+            Err(error) if error.kind() == ErrorKind::InputRequired => {
                 let error = Error::new(ErrorKind::Unavailable, "the call requested input while it became a task")
                     .with_hint("Call again.");
                 self.result = CallToolEncoder::encode_failure(self.encoder.envelope.clone(), &error).to_vec();
                 self.complete().await;
             }
             _ => {
-                let (last, _) = self.encoder.encode_outcome(outcome);
+                let (last, _) = self.encoder.encode(ReplyPart::End(end));
                 self.result.extend_from_slice(&last);
                 // Structured content is written in the last piece only.
                 if self.result.len() > tasks.limits.result_bytes_max {
