@@ -16,7 +16,7 @@ use futures::{FutureExt, StreamExt};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use tidegate_core::Error;
-use tidegate_runtime::{AnswerMeta, Chunk, Outcome, Reply, ReplyEvent};
+use tidegate_runtime::{AnswerMeta, Reply, ReplyPart};
 use tokio::time::timeout_at;
 
 use super::answer_headers::{accepts_trailers, answer_headers};
@@ -32,9 +32,9 @@ const JOINED_PIECES_MAX: usize = 4;
 pub(in crate::http) struct AnswerBody {
     reply: Reply,
     validity: CallerRevalidator,
-    /// Encodes the chunks if they are content blocks; `None` if they are the bytes or the text of the body.
+    /// Encodes the parts if they are content blocks; `None` if they are the bytes or the text of the body.
     blocks: Option<ContentWriter>,
-    first: Option<ReplyEvent>,
+    first: Option<ReplyPart>,
     ready_pieces: VecDeque<Bytes>,
     end: Option<Result<AnswerMeta, Error>>,
 }
@@ -50,7 +50,7 @@ impl AnswerBody {
         reply: Reply,
         validity: CallerRevalidator,
         blocks: Option<ContentWriter>,
-        first: Option<ReplyEvent>,
+        first: Option<ReplyPart>,
     ) -> Self {
         Self { reply, validity, blocks, first, ready_pieces: VecDeque::new(), end: None }
     }
@@ -91,14 +91,11 @@ impl AnswerBody {
     /// The next bytes; `None` at the end. Cancelling the wait loses no data.
     async fn next_piece(&mut self) -> Option<Bytes> {
         while self.end.is_none() {
-            let event = match self.first.take() {
-                Some(event) => event,
+            let part = match self.first.take() {
+                Some(part) => part,
                 None => self.reply.next().await?,
             };
-            let piece = match event {
-                ReplyEvent::Chunk(chunk) => self.encode_chunk(chunk),
-                ReplyEvent::End(outcome) => self.encode_outcome(outcome),
-            };
+            let piece = self.encode(part);
             if !piece.is_empty() {
                 return Some(piece);
             }
@@ -106,23 +103,18 @@ impl AnswerBody {
         None
     }
 
-    fn encode_chunk(&mut self, chunk: Chunk) -> Bytes {
-        match (&mut self.blocks, chunk) {
-            (Some(blocks), chunk) => blocks.write_chunk(chunk),
-            (None, Chunk::Bytes(bytes)) => bytes,
-            (None, Chunk::Text(text)) => text.into(),
+    fn encode(&mut self, part: ReplyPart) -> Bytes {
+        match (&mut self.blocks, part) {
+            (blocks, ReplyPart::End(end)) => {
+                let piece = blocks.as_mut().map(|blocks| blocks.end(&end));
+                self.end = Some(end);
+                piece.unwrap_or_default()
+            }
+            (Some(blocks), part) => blocks.write_part(part),
+            (None, ReplyPart::Bytes(bytes)) => bytes,
+            (None, ReplyPart::Text(text)) => text.into(),
             (None, _) => Bytes::new(),
         }
-    }
-
-    fn encode_outcome(&mut self, outcome: Outcome) -> Bytes {
-        let blocks = self.blocks.as_mut();
-        let (piece, end) = match outcome {
-            Outcome::Done(metadata) => (blocks.map(|blocks| blocks.close(&metadata)), Ok(metadata)),
-            Outcome::Failed(error) => (blocks.map(|blocks| blocks.fail(&error)), Err(error)),
-        };
-        self.end = Some(end);
-        piece.unwrap_or_default()
     }
 
     /// The next piece of a streamed response; an error if the answer failed, `None` at its regular end.
@@ -198,13 +190,13 @@ pub(in crate::http) fn begin_response(start: AnswerStart, parts: &Parts) -> Resp
     }
 }
 
-/// The first event that is not a notification.
-pub(in crate::http) async fn next_event(reply: &mut Reply) -> ReplyEvent {
+/// The next part of the answer or its end, without what is beside the answer.
+pub(in crate::http) async fn next_part(reply: &mut Reply) -> ReplyPart {
     loop {
         match reply.next().await {
-            Some(ReplyEvent::Chunk(Chunk::Notification(_))) => {}
-            Some(event) => return event,
-            None => return ReplyEvent::End(Outcome::Done(AnswerMeta::default())),
+            Some(ReplyPart::Notification(_) | ReplyPart::InputRequest(_)) => {}
+            Some(part) => return part,
+            None => return ReplyPart::End(Ok(AnswerMeta::default())),
         }
     }
 }

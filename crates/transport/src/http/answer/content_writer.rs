@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tidegate_core::{Content, Error, Format, ResourceBody};
 use tidegate_mcp::ContentBlocks;
-use tidegate_runtime::{AnswerMeta, Chunk};
+use tidegate_runtime::{AnswerMeta, ReplyPart};
 
 pub(in crate::http) enum ContentWriter {
     /// `{"content":[…],"structured":…}`.
@@ -31,37 +31,34 @@ impl ContentWriter {
         }
     }
 
-    pub(in crate::http) fn write_chunk(&mut self, chunk: Chunk) -> Bytes {
+    pub(in crate::http) fn write_part(&mut self, part: ReplyPart) -> Bytes {
         let (blocks, structured) = match self {
             Self::Json { blocks, structured } => (blocks, structured),
-            Self::Text(writer) => return writer.write_chunk(chunk).into(),
+            Self::Text(writer) => return writer.write_part(part).into(),
         };
-        match chunk {
-            Chunk::Text(text) => blocks.push_text(&text),
-            Chunk::EndOfText => blocks.end_text().into(),
-            Chunk::Block(content) | Chunk::PromptMessage(_, content) => {
+        match part {
+            ReplyPart::Text(text) => blocks.push_text(&text),
+            ReplyPart::EndOfText => blocks.end_text().into(),
+            ReplyPart::Block(content) | ReplyPart::PromptMessage(_, content) => {
                 blocks.push_block(&tidegate_mcp::content_json(&content)).into()
             }
-            Chunk::Structured(value) => {
+            ReplyPart::Structured(value) => {
                 *structured = Some(value);
                 Bytes::new()
             }
-            Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notification(_) => Bytes::new(),
+            _ => Bytes::new(),
         }
     }
 
-    pub(in crate::http) fn close(&mut self, metadata: &AnswerMeta) -> Bytes {
-        let is_truncated = metadata.is_truncated == Some(true);
-        match self {
-            Self::Json { .. } => self.close_json(is_truncated.then(|| ("truncated", true.into()))),
-            Self::Text(writer) => writer.end_line().into(),
-        }
-    }
-
-    pub(in crate::http) fn fail(&mut self, error: &Error) -> Bytes {
-        match self {
-            Self::Json { .. } => self.close_json(Some(("error", error.to_string().into()))),
-            Self::Text(writer) => format!("{}{error}\n", writer.end_line()).into(),
+    pub(in crate::http) fn end(&mut self, end: &Result<AnswerMeta, Error>) -> Bytes {
+        match (self, end) {
+            (Self::Text(writer), Ok(_)) => writer.end_line().into(),
+            (Self::Text(writer), Err(error)) => format!("{}{error}\n", writer.end_line()).into(),
+            (writer, Ok(metadata)) => {
+                let is_truncated = metadata.is_truncated == Some(true);
+                writer.close_json(is_truncated.then(|| ("truncated", true.into())))
+            }
+            (writer, Err(error)) => writer.close_json(Some(("error", error.to_string().into()))),
         }
     }
 
@@ -81,22 +78,20 @@ impl ContentWriter {
 }
 
 impl TextContentWriter {
-    fn write_chunk(&mut self, chunk: Chunk) -> String {
-        match chunk {
-            Chunk::Text(text) => {
+    fn write_part(&mut self, part: ReplyPart) -> String {
+        match part {
+            ReplyPart::Text(text) => {
                 self.is_within_line = !text.ends_with('\n');
                 text
             }
-            Chunk::EndOfText => self.end_line().to_owned(),
-            Chunk::Block(content) | Chunk::PromptMessage(_, content) => {
+            ReplyPart::EndOfText => self.end_line().to_owned(),
+            ReplyPart::Block(content) | ReplyPart::PromptMessage(_, content) => {
                 let mut piece = self.end_line().to_owned();
                 piece.push_str(&content_text(&content));
                 self.is_within_line = !piece.ends_with('\n');
                 piece
             }
-            Chunk::Structured(_) | Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notification(_) => {
-                String::new()
-            }
+            _ => String::new(),
         }
     }
 

@@ -22,7 +22,7 @@ use tidegate_core::{CallOrigin, TransportKind};
 use tidegate_runtime::Call;
 
 pub(super) use self::accept::{Accept, parse_quality};
-pub(super) use self::answer_body::{AnswerBody, AnswerStart, begin_response, next_event};
+pub(super) use self::answer_body::{AnswerBody, AnswerStart, begin_response, next_part};
 pub(super) use self::answer_headers::{ROWS, add_job_header, add_missing_nodes_header, describe};
 pub(super) use self::content_writer::ContentWriter;
 pub(super) use self::parameter::{

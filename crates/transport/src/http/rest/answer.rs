@@ -1,4 +1,4 @@
-//! Turns a reply into a response. The first chunk determines the kind of the answer.
+//! Turns a reply into a response. The first part determines the kind of the answer.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use tidegate_core::{Budget, Content, Format, ResourceBody};
-use tidegate_runtime::{BodyMetadata, CacheHint, Chunk, Job, Outcome, Reply, ReplyEvent};
+use tidegate_runtime::{BodyMetadata, CacheHint, Job, Reply, ReplyPart};
 
 use super::super::answer::{
     Accept, AnswerBody, ContentWriter, ProblemDetails, ProblemType, add_job_header, add_missing_nodes_header,
-    begin_response, describe, next_event,
+    begin_response, describe, next_part,
 };
 use crate::revalidation::CallerRevalidator;
 
-/// Waits for the first event of `reply`. A failure before that becomes a problem with its own status. `cache` states how
+/// Waits for the first part of `reply`. A failure before that becomes a problem with its own status. `cache` states how
 /// long clients may cache the answer.
 pub(super) async fn answer(
     mut reply: Reply,
@@ -26,8 +26,8 @@ pub(super) async fn answer(
     cache: Option<CacheHint>,
 ) -> Result<Response, ProblemDetails> {
     let job = reply.job().clone();
-    let first = validity.run_while_valid(next_event(&mut reply)).await?;
-    if let ReplyEvent::Chunk(Chunk::Block(content)) = &first
+    let first = validity.run_while_valid(next_part(&mut reply)).await?;
+    if let ReplyPart::Block(content) = &first
         && let Some((media_type, bytes)) =
             file_content(content).filter(|(media_type, _)| accept.accepts_file(media_type))
     {
@@ -35,9 +35,9 @@ pub(super) async fn answer(
         return file_response(reply, media_type, bytes, cache).await;
     }
     let (head, blocks, first) = match first {
-        ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
-        ReplyEvent::Chunk(Chunk::Body(head)) if accept.accepts_tables() => (head, None, None),
-        ReplyEvent::Chunk(Chunk::Body(_)) => {
+        ReplyPart::End(Err(error)) => return Err(error.into()),
+        ReplyPart::Body(head) if accept.accepts_tables() => (head, None, None),
+        ReplyPart::Body(_) => {
             return Err(not_acceptable("the answer is a table", Format::FOR_REST.as_slice()));
         }
         first => {
@@ -97,14 +97,12 @@ async fn file_response(
     cache: Option<CacheHint>,
 ) -> Result<Response, ProblemDetails> {
     loop {
-        match next_event(&mut reply).await {
-            ReplyEvent::End(Outcome::Done(_)) => break,
-            ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
+        match next_part(&mut reply).await {
+            ReplyPart::End(Ok(_)) => break,
+            ReplyPart::End(Err(error)) => return Err(error.into()),
             // They contain the same as the file, for clients that read structured data.
-            ReplyEvent::Chunk(Chunk::Structured(_) | Chunk::EndOfText) => {}
-            ReplyEvent::Chunk(_) => {
-                return Err(not_acceptable("the answer has several parts", &[Format::Json]));
-            }
+            ReplyPart::Structured(_) | ReplyPart::EndOfText => {}
+            _ => return Err(not_acceptable("the answer has several parts", &[Format::Json])),
         }
     }
     let mut response = Response::new(Body::from(bytes));

@@ -9,11 +9,11 @@ use axum::response::Response;
 use headers::{ETag, HeaderMapExt};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::{Budget, Format};
-use tidegate_runtime::{BodyMetadata, Chunk, Job, Outcome, Reply, ReplyEvent};
+use tidegate_runtime::{BodyMetadata, Job, Reply, ReplyPart};
 
 use super::super::answer::{
-    AnswerBody, AnswerStart, ProblemDetails, add_missing_nodes_header, begin_response, describe, entity_tag,
-    next_event, not_modified,
+    AnswerBody, AnswerStart, ProblemDetails, add_missing_nodes_header, begin_response, describe, entity_tag, next_part,
+    not_modified,
 };
 use super::coding::ContentCoding;
 use super::conditions::{ConditionOutcome, evaluate_conditions};
@@ -36,7 +36,7 @@ struct Representation {
     job: Arc<Job>,
 }
 
-/// Waits for the first event of `reply`. A failure before that becomes a problem with its own status.
+/// Waits for the first part of `reply`. A failure before that becomes a problem with its own status.
 pub(super) async fn answer(
     mut reply: Reply,
     mut validity: CallerRevalidator,
@@ -45,9 +45,9 @@ pub(super) async fn answer(
     parts: &Parts,
 ) -> Result<Response, ProblemDetails> {
     let job = reply.job().clone();
-    let (head, first) = match validity.run_while_valid(next_event(&mut reply)).await? {
-        ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
-        ReplyEvent::Chunk(Chunk::Body(head)) => (head, None),
+    let (head, first) = match validity.run_while_valid(next_part(&mut reply)).await? {
+        ReplyPart::End(Err(error)) => return Err(error.into()),
+        ReplyPart::Body(head) => (head, None),
         // A manifest is text.
         first => {
             let media_type = Format::Json.media_type();
