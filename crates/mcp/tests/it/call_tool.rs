@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tidegate_core::{MissingNode, MissingNodes};
 use tidegate_mcp::{AnswerFrame, Revision, RpcAnswer};
-use tidegate_runtime::{AdapterDetail, AnswerMeta, SnapshotBuilder, Tool, WriteSummary, handler_fn};
+use tidegate_runtime::{AdapterDetail, Answer, AnswerMeta, SnapshotBuilder, Tool, WriteSummary, handler_fn};
 
 use crate::client::{Client, bytes, request};
 use tidegate_testkit::host::Host;
@@ -178,11 +178,11 @@ async fn metadata_comes_last_with_server_info() {
 
 #[tokio::test]
 async fn each_member_of_the_metadata_has_its_name() {
-    let handler = handler_fn(|job, _| async move {
+    let handler = handler_fn(|call| async move {
         let node = MissingNode { name: "oslo".to_owned(), reason: "is away".to_owned(), rows: Some(1) };
-        job.record_missing_nodes(&MissingNodes { nodes: vec![node], rows_total: Some(4) })?;
+        call.record_missing_nodes(&MissingNodes { nodes: vec![node], rows_total: Some(4) })?;
         let write = WriteSummary { rejected: 3, sequence: 7, is_created: false, repeated_rows: Some(2) };
-        Ok(AnswerMeta {
+        let meta = AnswerMeta {
             was_buffered: Some(true),
             rows: Some(2),
             bytes: Some(20),
@@ -195,7 +195,8 @@ async fn each_member_of_the_metadata_has_its_name() {
             write: Some(Box::new(write)),
             adapter: Some(Box::new(AdapterDetail::Table { bytes: Some(9), indexed_columns: Vec::new() })),
             other: Map::from_iter([("example.com/note".to_owned(), json!("own"))]),
-        })
+        };
+        Ok(Answer::content(Vec::new()).with_meta(meta))
     });
     let host = Host::from_entries(SnapshotBuilder::new().tool(Tool::new("everything", "", handler)));
     let client = Client::for_host(&host, Revision::V2025_11_25);

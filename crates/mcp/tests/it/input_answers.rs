@@ -176,14 +176,13 @@ async fn answer_counts_only_for_its_request() {
     let client = client();
     let requested = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(2));
     let rows = requested.clone();
-    let handler = tidegate_runtime::handler_fn(move |_, reply| {
+    let handler = tidegate_runtime::handler_fn(move |call| {
         let count = rows.fetch_add(1, std::sync::atomic::Ordering::Relaxed) / 3 * 3;
         async move {
             let schema = json!({"type": "object", "properties": {}});
             let question = tidegate_core::InputRequest::form(format!("Delete {count} rows?"), schema);
-            reply.request_input("confirm", question).await?;
-            reply.send_text(format!("deleted {count}")).await?;
-            Ok(tidegate_runtime::AnswerMeta::default())
+            call.ask("confirm", question).await?;
+            Ok(tidegate_runtime::Answer::text(format!("deleted {count}")))
         }
     });
     let host = Host::with_entries(tidegate_runtime::event::EventDispatcher::default(), |entries| {

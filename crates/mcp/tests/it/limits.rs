@@ -8,7 +8,7 @@ use tidegate_core::{
     TransportKind,
 };
 use tidegate_mcp::Revision;
-use tidegate_runtime::{AnswerMeta, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
+use tidegate_runtime::{Answer, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 
 use crate::client::Client;
 use tidegate_testkit::host::Host;
@@ -65,7 +65,7 @@ async fn a_handshake_and_a_ping_count_too() {
 
 #[tokio::test]
 async fn tool_list_cache_respects_principal_rules() {
-    let handler = handler_fn(|_, _| async { Ok(AnswerMeta::default()) });
+    let handler = handler_fn(|_| async { Ok(Answer::content(Vec::new())) });
     let for_one = |subject: &'static str| {
         let only_for = PrincipalRule::new(move |principal| principal.subject == subject);
         let access = Access { principal_rule: Some(only_for), ..Access::default() };

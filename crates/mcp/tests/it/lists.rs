@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate_core::{Access, Acl, MissingNode, MissingNodes};
 use tidegate_mcp::Revision;
-use tidegate_runtime::{AnswerMeta, CacheHint, Resource, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, CacheHint, Resource, SnapshotBuilder, Tool, handler_fn};
 
 use crate::client::Client;
 use tidegate_testkit::host::Host;
@@ -98,7 +98,7 @@ async fn lists_keep_their_order() {
 }
 
 fn tool_named(name: &str) -> Tool {
-    Tool::new(name, "", handler_fn(|_, _| async { Ok(AnswerMeta::default()) }))
+    Tool::new(name, "", handler_fn(|_| async { Ok(Answer::content(Vec::new())) }))
 }
 
 #[tokio::test]
@@ -126,13 +126,12 @@ async fn modern_lists_carry_cache_hints() {
 #[tokio::test]
 async fn a_resource_without_the_rows_of_a_node_may_not_be_cached() {
     let hint = async |names: &'static [&'static str]| {
-        let handler = handler_fn(move |job, reply| async move {
+        let handler = handler_fn(move |call| async move {
             let node = |name: &&str| MissingNode { name: (*name).to_owned(), reason: "is away".to_owned(), rows: None };
             if !names.is_empty() {
-                job.record_missing_nodes(&MissingNodes { nodes: names.iter().map(node).collect(), rows_total: None })?;
+                call.record_missing_nodes(&MissingNodes { nodes: names.iter().map(node).collect(), rows_total: None })?;
             }
-            reply.send_text("rows").await?;
-            Ok(AnswerMeta::default())
+            Ok(Answer::text("rows"))
         });
         let mut resource = Resource::new("test://rows", "rows", handler);
         resource.cache = Some(CacheHint { time_to_live: Duration::from_secs(5), public: true });

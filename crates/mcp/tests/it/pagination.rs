@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tidegate_core::{Error, Principal, UriTemplate};
 use tidegate_mcp::Revision;
 use tidegate_runtime::{
-    AnswerMeta, Handler, Prompt, Resource, ResourceLister, ResourceTemplate, SnapshotBuilder, Tool, handler_fn,
+    Answer, Handler, Prompt, Resource, ResourceLister, ResourceTemplate, SnapshotBuilder, Tool, handler_fn,
 };
 
 use crate::client::Client;
@@ -16,7 +16,7 @@ use tidegate_testkit::host::Host;
 const ENTRIES: usize = 600;
 
 fn empty_handler() -> Arc<dyn Handler> {
-    handler_fn(|_, _| async { Ok(AnswerMeta::default()) })
+    handler_fn(|_| async { Ok(Answer::content(Vec::new())) })
 }
 
 /// Half of the resources are registered, half are listed by a template.

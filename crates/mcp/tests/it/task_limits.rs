@@ -4,30 +4,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_core::{AllowedNames, CallLimits, Caller, Content, Grants, Principal};
+use tidegate_core::{AllowedNames, CallLimits, Caller, Grants, Principal};
 use tidegate_mcp::Revision;
-use tidegate_runtime::{AnswerMeta, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, SnapshotBuilder, Tool, handler_fn};
 
 use crate::client::Client;
 use tidegate_testkit::host::Host;
 use tidegate_testkit::paused_clock::pass_time;
 
 fn client() -> Client {
-    let relying = handler_fn(|job, reply| async move {
-        job.record_database("shop");
-        reply.request_task();
-        reply.send_block(Content::text("rows of the shop")).await?;
-        Ok(AnswerMeta::default())
+    let relying = handler_fn(|call| async move {
+        call.record_database("shop");
+        call.request_task();
+        Ok(Answer::text("rows of the shop"))
     });
-    let endless = handler_fn(|_job, reply| async move {
-        reply.request_task();
-        std::future::pending::<()>().await;
-        Ok(AnswerMeta::default())
+    let endless = handler_fn(|call| async move {
+        call.request_task();
+        std::future::pending().await
     });
-    let long = handler_fn(|_job, reply| async move {
-        reply.request_task();
-        reply.send_block(Content::text("x".repeat(900 * 1024))).await?;
-        Ok(AnswerMeta::default())
+    let long = handler_fn(|call| async move {
+        call.request_task();
+        Ok(Answer::text("x".repeat(900 * 1024)))
     });
     let second = CallLimits { timeout: Some(Duration::from_secs(1)), ..CallLimits::default() };
     let entries = SnapshotBuilder::new()

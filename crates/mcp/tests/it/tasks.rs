@@ -6,11 +6,11 @@ use std::time::Duration;
 use proptest::prelude::{ProptestConfig, any, proptest};
 use serde_json::{Value, json};
 use tidegate_core::{
-    AuthMethod, CallOrigin, Caller, ClientCapabilities, Content, Error, ErrorKind, InputAnswer, InputRequest,
-    Principal, RowPolicyFingerprinter, TransportKind,
+    AuthMethod, CallOrigin, Caller, ClientCapabilities, Error, ErrorKind, InputAnswer, InputRequest, Principal,
+    RowPolicyFingerprinter, TransportKind,
 };
 use tidegate_mcp::{ListenStream, McpService, Revision, RpcAnswer, ServerDescription, TaskFolder};
-use tidegate_runtime::{AnswerMeta, Registry, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
+use tidegate_runtime::{Answer, Registry, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{Client, bytes, request};
@@ -27,17 +27,16 @@ struct TaskFixture {
 
 fn entries(cancellation_token: &CancellationToken) -> Snapshot {
     let cancellation_token = cancellation_token.clone();
-    let slow = handler_fn(move |_job, reply| {
+    let slow = handler_fn(move |call| {
         let cancellation_token = cancellation_token.clone();
         async move {
-            reply.send_progress(1.0, None, Some("half of it".to_owned())).await?;
+            call.progress(1.0, None, Some("half of it".to_owned())).await?;
             cancellation_token.cancelled().await;
-            reply.send_block(Content::text("it took its time")).await?;
-            Ok(AnswerMeta::default())
+            Ok(Answer::text("it took its time"))
         }
     });
-    let at_once = handler_fn(|_job, reply| async move {
-        if !reply.request_task() {
+    let at_once = handler_fn(|call| async move {
+        if !call.request_task() {
             return Err(Error::missing_client_capability(ClientCapabilities {
                 tasks: true,
                 ..ClientCapabilities::default()
@@ -46,26 +45,25 @@ fn entries(cancellation_token: &CancellationToken) -> Snapshot {
         let schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]});
         let both =
             [("one", InputRequest::form("First?", schema.clone())), ("two", InputRequest::form("Second?", schema))];
-        let answers = reply.request_inputs(both).await?;
+        let answers = call.ask_all(both).await?;
         let output = answers.values().filter(|answer| matches!(answer, InputAnswer::Accepted(_))).count();
-        reply.send_block(Content::text(format!("{output} accepted"))).await?;
-        Ok(AnswerMeta::default())
+        Ok(Answer::text(format!("{output} accepted")))
     });
     let failing = |kind| {
-        handler_fn(move |_job, reply| async move {
-            reply.request_task();
+        handler_fn(move |call| async move {
+            call.request_task();
             match kind {
                 ErrorKind::Internal => Err(Error::internal("a secret")),
                 kind => Err(Error::new(kind, "it cannot be done")),
             }
         })
     };
-    let repeating = handler_fn(|_job, reply| async move {
-        reply.request_task();
+    let repeating = handler_fn(|call| async move {
+        call.request_task();
         for key in ["again-2", "again", "again"] {
-            reply.request_input(key, InputRequest::form("More?", json!({"type": "object", "properties": {}}))).await?;
+            call.ask(key, InputRequest::form("More?", json!({"type": "object", "properties": {}}))).await?;
         }
-        Ok(AnswerMeta::default())
+        Ok(Answer::content(Vec::new()))
     });
     SnapshotBuilder::new()
         .tool(Tool::new("repeating", "Asks again.", repeating))

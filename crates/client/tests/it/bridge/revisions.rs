@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tidegate_client::bridge::{BridgeOptions, ServerAddress};
 use tidegate_mcp::Revision;
-use tidegate_runtime::{AnswerMeta, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, SnapshotBuilder, Tool, handler_fn};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::{self, HttpOptions};
 use tokio::net::TcpListener;
@@ -155,10 +155,7 @@ fn marked() -> Host {
             "nested": {"type": "object", "properties": {"deep": {"type": "boolean", "x-mcp-header": "Deep"}}},
         },
     });
-    let hello = handler_fn(|_, reply| async move {
-        reply.send_text("hello").await?;
-        Ok(AnswerMeta::default())
-    });
+    let hello = handler_fn(|_| async { Ok(Answer::text("hello")) });
     Host::from_entries(
         SnapshotBuilder::new().tool(Tool::new("marked", "Greets.", hello).with_input_schema(schema).unwrap()),
     )
