@@ -10,7 +10,7 @@ use tidegate_core::{
     Limits, Principal,
 };
 use tidegate_mcp::Revision;
-use tidegate_runtime::{AnswerMeta, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
+use tidegate_runtime::{Answer, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::{HttpOptions, ProtectedResource, SharedProtectedResource};
 
@@ -19,7 +19,7 @@ use super::identity::revocable_key;
 use super::request::Post;
 use super::rest::fixture;
 use super::web_socket::Socket;
-use super::wire::{Answer, request};
+use super::wire::{self, request};
 use tidegate_testkit::host::Host;
 
 const RESOURCE: &str = "https://data.example.com/mcp";
@@ -55,14 +55,14 @@ impl Authenticator for Scopes {
 }
 
 fn entries() -> SnapshotBuilder {
-    let done = || handler_fn(|_, _| async { Ok(AnswerMeta::default()) });
-    let busy = handler_fn(|_, _| async { Ok(AnswerMeta::default()) });
+    let done = || handler_fn(|_| async { Ok(Answer::content(Vec::new())) });
+    let busy = handler_fn(|_| async { Ok(Answer::content(Vec::new())) });
     let access = Access { scopes: vec!["data:write".to_owned(), "data:read".to_owned()], ..Access::default() };
     // A tool that calls others forwards their errors.
-    let outer = handler_fn(|_, _| async {
+    let outer = handler_fn(|_| async {
         Err(Error::new(ErrorKind::Forbidden, "the inner tool needs more").with_scopes(vec!["inner".to_owned()]))
     });
-    let late = handler_fn(|_, _| async {
+    let late = handler_fn(|_| async {
         Err(Error::new(ErrorKind::RateLimited, "too often").with_retry_after(Duration::from_millis(1_200)))
     });
     SnapshotBuilder::new()
@@ -86,7 +86,7 @@ fn call(name: &str) -> Post {
 }
 
 /// Status, challenge and error.
-fn challenge_summary(answer: &Answer) -> String {
+fn challenge_summary(answer: &wire::Answer) -> String {
     let message: Value = serde_json::from_slice(&answer.body).unwrap();
     let challenge = answer.header("www-authenticate").unwrap_or("-");
     format!("{}\n{challenge}\n{}", answer.head.status, message["error"])
@@ -218,7 +218,7 @@ async fn missing_token_names_required_scopes() {
     let options = HttpOptions { authenticator, protected_resource, ..HttpOptions::default() };
     let server = Server::with(options).await;
     let access = Access { scopes: vec!["data:write".to_owned()], ..Access::default() };
-    let done = || handler_fn(|_, _| async { Ok(AnswerMeta::default()) });
+    let done = || handler_fn(|_| async { Ok(Answer::content(Vec::new())) });
     let hidden = Tool::new("hidden", "Writes.", done()).with_access(access);
     server.host.service.registry().swap(entries().tool(hidden).build());
     let requested = async |name: &str| {

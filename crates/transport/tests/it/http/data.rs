@@ -12,9 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 use tidegate_core::{Error, ErrorKind, Violation};
 use tidegate_runtime::event::{EventDispatcher, Subscriber};
-use tidegate_runtime::{
-    AnswerMeta, BodyMetadata, Job, ReplySender, RequestBodyTypes, SnapshotBuilder, Tool, WriteSummary, handler_fn,
-};
+use tidegate_runtime::{Answer, AnswerMeta, Job, RequestBodyTypes, SnapshotBuilder, Tool, WriteSummary, handler_fn};
 use tidegate_testkit::host::Host;
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
@@ -66,13 +64,13 @@ fn writing_tool(
     release: &CancellationToken,
 ) -> Tool {
     let state = (stored.clone(), largest_piece.clone(), release.clone());
-    let handler = handler_fn(move |job, reply| {
+    let handler = handler_fn(move |call| {
         let (stored, largest_piece, release) = state.clone();
         async move {
-            let table = job.arguments().get("table").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let table = call.arguments().get("table").and_then(Value::as_str).unwrap_or_default().to_owned();
             fail_as_requested(&table)?;
-            let body = read_body(&job, &table, &stored, &largest_piece, &release).await?;
-            answer(name, body, &job, &reply).await
+            let body = read_body(call.job(), &table, &stored, &largest_piece, &release).await?;
+            Ok(answer(name, body, &call))
         }
     });
     Tool::new(name, "Reads a body.", handler)
@@ -118,11 +116,10 @@ async fn read_body(
     Ok(json!({"type": body.media_type(), "coding": body.coding(), "bytes": body.bytes()}))
 }
 
-async fn answer(name: &str, body: Value, job: &Job, reply: &ReplySender) -> Result<AnswerMeta, Error> {
-    reply.begin_body(BodyMetadata::new("application/json", Default::default())).await?;
+fn answer(name: &str, body: Value, job: &Job) -> Answer {
     let answer = json!({"tool": name, "arguments": job.arguments(), "body": body});
-    reply.send_bytes(answer.to_string().into()).await?;
     let is_created = job.arguments().get("table").is_some_and(|table| table == "new");
     let write = WriteSummary { rejected: 0, sequence: 7, is_created, repeated_rows: None };
-    Ok(AnswerMeta { rows: Some(2), write: Some(Box::new(write)), ..AnswerMeta::default() })
+    let meta = AnswerMeta { rows: Some(2), write: Some(Box::new(write)), ..AnswerMeta::default() };
+    Answer::data(answer.to_string()).with_meta(meta)
 }

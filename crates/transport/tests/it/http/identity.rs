@@ -10,7 +10,7 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials, Grants, Principal};
 use tidegate_mcp::Revision;
-use tidegate_runtime::{SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, SnapshotBuilder, Tool, handler_fn};
 use tidegate_testkit::revocable_key::RevocableKey;
 use tidegate_transport::http::HttpOptions;
 
@@ -102,7 +102,7 @@ async fn principal_and_registry_have_one_generation() {
     one_key.generation.store(1, Ordering::SeqCst);
     let early = server.ask(&list).await;
     assert_eq!(early.summary(), "503 -31000 the configuration of the server is changing; try again");
-    let tool = Tool::new("new", "", handler_fn(|_, _| async { Ok(Default::default()) }));
+    let tool = Tool::new("new", "", handler_fn(|_| async { Ok(Answer::content(Vec::new())) }));
     server.host.service.registry().swap(SnapshotBuilder::new().tool(tool).generation(1).build());
     let answer = server.ask(&list).await.message();
     assert_eq!(answer["result"]["tools"][0]["name"], "new");

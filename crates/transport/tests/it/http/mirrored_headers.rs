@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_runtime::{AnswerMeta, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, SnapshotBuilder, Tool, handler_fn};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
 
@@ -109,7 +109,7 @@ async fn marking() -> Server {
             "plain": {"type": "string"},
         },
     });
-    let handler = handler_fn(|_, _| async { Ok(AnswerMeta::default()) });
+    let handler = handler_fn(|_| async { Ok(Answer::content(Vec::new())) });
     let tool = Tool::new("marked", "", handler).with_input_schema(schema).unwrap();
     let host = Host::from_entries(SnapshotBuilder::new().tool(tool));
     Server::of(host, Arc::new(Metrics::new()), HttpOptions::default()).await

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tidegate_core::{
     Access, Acl, AllowedNames, AuthMethod, AuthenticationError, Authenticator, Budget, CallLimits, Content,
@@ -14,7 +15,7 @@ use tidegate_core::{
     Violation,
 };
 use tidegate_runtime::{
-    AnswerMeta, Handler, Prompt, Resource, Snapshot, SnapshotBuilder, Tool,
+    Answer, AnswerMeta, Handler, Prompt, Resource, Snapshot, SnapshotBuilder, Tool,
     event::{EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -196,10 +197,7 @@ fn more(builder: SnapshotBuilder, removed: Option<&str>, hanging: &Arc<AtomicUsi
 }
 
 fn received(text: &'static str) -> Arc<dyn Handler> {
-    handler_fn(move |_, reply| async move {
-        reply.send_text(text).await?;
-        Ok(AnswerMeta::default())
-    })
+    handler_fn(move |_| async move { Ok(Answer::text(text)) })
 }
 
 fn demanding(name: &str) -> Access {
@@ -208,23 +206,23 @@ fn demanding(name: &str) -> Access {
 
 /// Tools with special answers and refusals.
 fn answering() -> [Tool; 5] {
-    let echo = handler_fn(|job, reply| async move {
-        reply.send_text(serde_json::to_string(job.arguments()).unwrap_or_default()).await?;
-        Ok(AnswerMeta::default())
-    });
-    let adviser = handler_fn(|_, _| async {
+    let echo =
+        handler_fn(|call| async move { Ok(Answer::text(serde_json::to_string(call.arguments()).unwrap_or_default())) });
+    let adviser = handler_fn(|_| async {
         let violation = |path: &str, message: &str| Violation { path: path.to_owned(), message: message.to_owned() };
         let violations = vec![violation("order_by[0]", "there is no column \"nam\""), violation("", "it is too much")];
         let error = Error::invalid_arguments("the question is wrong:", violations);
         Err(error.with_choices(["name".to_owned(), "names".to_owned()]).with_hint("Ask get_schema."))
     });
-    let contents = handler_fn(|_, reply| async move {
-        reply.send_text("one").await?;
-        reply.end_text().await?;
-        reply.send_text("two, in ").await?;
-        reply.send_text("pieces: \u{fc}\u{1f30a}\"\\\n\u{1}").await?;
-        reply.send_block(Content::text("three")).await?;
-        Ok(AnswerMeta::default())
+    let contents = handler_fn(|_| async {
+        Ok(Answer::written(|reply| async move {
+            reply.send_text("one").await?;
+            reply.end_text().await?;
+            reply.send_text("two, in ").await?;
+            reply.send_text("pieces: \u{fc}\u{1f30a}\"\\\n\u{1}").await?;
+            reply.send_block(Content::text("three")).await?;
+            Ok(AnswerMeta::default())
+        }))
     });
     [
         Tool::new("strict", "Says its arguments.", echo).with_input_schema(strict()).unwrap(),
@@ -272,29 +270,33 @@ fn guarded() -> Vec<Tool> {
 
 /// Tools with limits.
 fn bounded(hanging: &Arc<AtomicUsize>) -> [Tool; 8] {
-    let budget = handler_fn(|job, reply| async move {
-        let Budget { rows, bytes } = job.inline_budget();
-        reply.send_structured(&json!({"bytes": bytes, "rows": rows})).await?;
-        Ok(AnswerMeta::default())
+    let budget = handler_fn(|call| async move {
+        let Budget { rows, bytes } = call.inline_budget();
+        let structured = to_raw_value(&json!({"bytes": bytes, "rows": rows})).unwrap();
+        Ok(Answer::content(Vec::new()).with_structured(structured))
     });
-    let filler = handler_fn(|job, reply| async move {
-        let rows = job.inline_budget().rows.unwrap_or(100);
-        for row in 0..rows {
-            reply.send_text(format!("{row}\n")).await?;
-        }
-        Ok(AnswerMeta { is_truncated: Some(true), ..AnswerMeta::default() })
+    let filler = handler_fn(|_| async {
+        Ok(Answer::written(|reply| async move {
+            let rows = reply.job().inline_budget().rows.unwrap_or(100);
+            for row in 0..rows {
+                reply.send_text(format!("{row}\n")).await?;
+            }
+            Ok(AnswerMeta { is_truncated: Some(true), ..AnswerMeta::default() })
+        }))
     });
     let hanging = |before: &'static str| {
         let hanging = hanging.clone();
-        handler_fn(move |job, reply| {
+        handler_fn(move |_| {
             let hanging = hanging.clone();
             async move {
-                if !before.is_empty() {
-                    reply.send_text(before).await?;
-                }
-                hanging.fetch_add(1, Ordering::SeqCst);
-                job.cancelled().await;
-                Err(Error::new(ErrorKind::Cancelled, "nobody wants it any more"))
+                Ok(Answer::written(move |reply| async move {
+                    if !before.is_empty() {
+                        reply.send_text(before).await?;
+                    }
+                    hanging.fetch_add(1, Ordering::SeqCst);
+                    reply.job().cancelled().await;
+                    Err(Error::new(ErrorKind::Cancelled, "nobody wants it any more"))
+                }))
             }
         })
     };

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use serde_json::json;
 use tidegate_core::{Acl, TransportKind};
 use tidegate_mcp::Revision;
-use tidegate_runtime::{SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, SnapshotBuilder, Tool, handler_fn};
 use tidegate_transport::http::HttpOptions;
 
 use super::super::identity::{AnyName, revocable_key};
@@ -69,7 +69,7 @@ async fn without_the_right_key_there_is_no_stream() {
 #[tokio::test]
 async fn transport_acl_applies() {
     let server = Server::start().await;
-    let mut tool = Tool::new("only", "", handler_fn(|_, _| async { Ok(Default::default()) }));
+    let mut tool = Tool::new("only", "", handler_fn(|_| async { Ok(Answer::content(Vec::new())) }));
     tool.access.acl = Acl { transports: Some(vec![TransportKind::Sse]), networks: None };
     server.host.service.registry().swap(SnapshotBuilder::new().tool(tool).build());
     let listed = Stream::open(&server).await.ask(json!(1), "tools/list", json!({})).await;

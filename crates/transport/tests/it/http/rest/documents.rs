@@ -1,7 +1,7 @@
 //! Lists, schemas, OpenAPI and the page.
 
 use serde_json::{Value, json};
-use tidegate_runtime::{SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, SnapshotBuilder, Tool, handler_fn};
 
 use super::fixture::{echo, get, request, start};
 
@@ -35,7 +35,7 @@ async fn schema_etag_answers_304() {
         let retried = server.rest(&request("GET", path, &[("If-None-Match", &known)], "")).await;
         assert_eq!((retried.head.status, retried.header("etag"), retried.text()), (304, Some(tag.as_str()), ""));
     }
-    let handler = handler_fn(|_, _| async { Ok(Default::default()) });
+    let handler = handler_fn(|_| async { Ok(Answer::content(Vec::new())) });
     server.host.service.registry().swap(SnapshotBuilder::new().tool(Tool::new("script", "", handler)).build());
     let changed = server.rest(&request("GET", path, &[("If-None-Match", &tag)], "")).await;
     assert_eq!(changed.head.status, 200);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tidegate_core::Budget;
 use tidegate_runtime::{
-    AnswerMeta, BodyMetadata, SnapshotBuilder, Tool,
+    Answer, AnswerMeta, BodyMetadata, SnapshotBuilder, Tool,
     event::{EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -13,7 +13,7 @@ use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
 
 use super::super::Server;
-use super::super::wire::{self, Answer};
+use super::super::wire;
 use tidegate_testkit::host::Host;
 
 /// The tools with their own paths.
@@ -36,19 +36,14 @@ fn built_in(entries: SnapshotBuilder) -> SnapshotBuilder {
 
 /// A tool that returns its name, the format and its arguments.
 pub(in crate::http) fn echo(name: &'static str) -> Tool {
-    let handler = handler_fn(move |job, reply| async move {
-        let format = job.format().unwrap();
-        reply
-            .begin_body(BodyMetadata {
-                media_type: format.media_type(),
-                budget: Budget::default(),
-                version: None,
-                file: None,
-            })
-            .await?;
-        let requested = json!({"tool": name, "arguments": job.arguments(), "format": format.name()});
-        reply.send_bytes(requested.to_string().into()).await?;
-        Ok(AnswerMeta::default())
+    let handler = handler_fn(move |call| async move {
+        let format = call.format().unwrap();
+        let requested = json!({"tool": name, "arguments": call.arguments(), "format": format.name()});
+        Ok(Answer::written(move |reply| async move {
+            reply.begin_body(BodyMetadata::new(format.media_type(), Budget::default())).await?;
+            reply.send_bytes(requested.to_string().into()).await?;
+            Ok(AnswerMeta::default())
+        }))
     });
     Tool::new(name, "Says what it was asked.", handler).with_input_schema(json!({"type": "object"})).unwrap()
 }
@@ -75,19 +70,19 @@ pub(super) fn script(steps: Value, headers: &[(&str, &str)]) -> Vec<u8> {
 
 impl Server {
     /// One request on its own connection.
-    pub(in crate::http) async fn rest(&self, request: &[u8]) -> Answer {
+    pub(in crate::http) async fn rest(&self, request: &[u8]) -> wire::Answer {
         self.connect().await.ask(request).await
     }
 }
 
 /// `status type body`.
-pub(super) fn summary(answer: &Answer) -> String {
+pub(super) fn summary(answer: &wire::Answer) -> String {
     let media_type = answer.header("content-type").unwrap_or("-");
     format!("{} {media_type} {}", answer.head.status, answer.text())
 }
 
 /// `status name: detail` of a problem.
-pub(in crate::http) fn problem(answer: &Answer) -> String {
+pub(in crate::http) fn problem(answer: &wire::Answer) -> String {
     assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{}", answer.text());
     let problem: Value = serde_json::from_slice(&answer.body).unwrap();
     assert_eq!(problem["status"], answer.head.status);

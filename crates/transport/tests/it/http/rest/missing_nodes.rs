@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tidegate_core::{Budget, Content, MissingNode, MissingNodes};
 use tidegate_runtime::{
-    AnswerMeta, BodyMetadata, CacheHint, Handler, Tool,
+    Answer, AnswerMeta, BodyMetadata, CacheHint, Handler, Tool,
     event::{EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -25,23 +25,24 @@ fn missing(names: &[&str]) -> MissingNodes {
 }
 
 fn body_handler(names: &'static [&'static str], bytes: usize) -> Arc<dyn Handler> {
-    handler_fn(move |job, reply| async move {
+    handler_fn(move |call| async move {
         if !names.is_empty() {
-            job.record_missing_nodes(&missing(names))?;
+            call.record_missing_nodes(&missing(names))?;
         }
-        reply.begin_body(BodyMetadata::new("text/csv", Budget::default())).await?;
-        for _ in 0..bytes / 1_000 {
-            reply.send_bytes(vec![b'x'; 1_000].into()).await?;
-        }
-        Ok(AnswerMeta::default())
+        Ok(Answer::written(move |reply| async move {
+            reply.begin_body(BodyMetadata::new("text/csv", Budget::default())).await?;
+            for _ in 0..bytes / 1_000 {
+                reply.send_bytes(vec![b'x'; 1_000].into()).await?;
+            }
+            Ok(AnswerMeta::default())
+        }))
     })
 }
 
 fn content_handler(content: fn() -> Content) -> Arc<dyn Handler> {
-    handler_fn(move |job, reply| async move {
-        job.record_missing_nodes(&missing(&["oslo"]))?;
-        reply.send_block(content()).await?;
-        Ok(AnswerMeta::default())
+    handler_fn(move |call| async move {
+        call.record_missing_nodes(&missing(&["oslo"]))?;
+        Ok(Answer::content(vec![content()]))
     })
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::json;
 use tidegate_core::{Budget, Error, ErrorKind, Format, MissingNode, MissingNodes, UriTemplate};
 use tidegate_runtime::{
-    AnswerMeta, BodyFile, BodyMetadata, BodyVersion, Job, ReplySender, ResourceTemplate, SnapshotBuilder,
+    Answer, AnswerMeta, BodyFile, BodyMetadata, BodyVersion, Job, ReplySender, ResourceTemplate, SnapshotBuilder,
     event::{EventDispatcher, Subscriber},
     handler_fn,
 };
@@ -15,7 +15,7 @@ use tidegate_transport::http::HttpOptions;
 use tokio_util::sync::CancellationToken;
 
 use super::super::Server;
-use super::super::wire::{self, Answer};
+use super::super::wire;
 use tidegate_testkit::host::Host;
 
 /// A complete result: its rows are [`ROWS`] in any format.
@@ -71,7 +71,10 @@ fn with_results(entries: SnapshotBuilder, cancellation_token: &CancellationToken
     let results = ["tidegate://results/{id}", "tidegate://results/{id}/blocks/{n}", "tidegate://results/{id}/data"];
     results.into_iter().fold(entries, |entries, template| {
         let cancellation_token = cancellation_token.clone();
-        let handler = handler_fn(move |job, reply| answer(job, reply, cancellation_token.clone()));
+        let handler = handler_fn(move |_| {
+            let cancellation_token = cancellation_token.clone();
+            async move { Ok(Answer::written(move |reply| answer(reply, cancellation_token))) }
+        });
         entries.template(ResourceTemplate::new(UriTemplate::parse(template).unwrap(), "result", handler))
     })
 }
@@ -92,7 +95,8 @@ fn requested(job: &Job) -> String {
     requested.to_string()
 }
 
-async fn answer(job: Arc<Job>, reply: ReplySender, cancellation_token: CancellationToken) -> Result<AnswerMeta, Error> {
+async fn answer(reply: ReplySender, cancellation_token: CancellationToken) -> Result<AnswerMeta, Error> {
+    let job = reply.job();
     let uri = job.target().name();
     let is_manifest = !uri.ends_with("/data") && !uri.contains("/blocks/");
     let id = job.variable("id").unwrap();
@@ -101,17 +105,17 @@ async fn answer(job: Arc<Job>, reply: ReplySender, cancellation_token: Cancellat
         job.record_missing_nodes(&MissingNodes { nodes: vec![node], rows_total: None })?;
     }
     match id {
-        REQUESTED if is_manifest => reply.send_text(requested(&job)).await?,
+        REQUESTED if is_manifest => reply.send_text(requested(job)).await?,
         REQUESTED => {
-            reply.begin_body(head(&job, None)).await?;
-            reply.send_bytes(requested(&job).into()).await?;
+            reply.begin_body(head(job, None)).await?;
+            reply.send_bytes(requested(job).into()).await?;
         }
         COMPLETE | PARTIAL if is_manifest => {
             reply.send_text("{\"id\":").await?;
             reply.send_text("1}").await?;
         }
         COMPLETE | PARTIAL => {
-            reply.begin_body(head(&job, Some(ROWS.len()))).await?;
+            reply.begin_body(head(job, Some(ROWS.len()))).await?;
             write(&reply, &ROWS).await?;
         }
         FILE if is_manifest => reply.send_text("{}").await?,
@@ -129,13 +133,13 @@ async fn answer(job: Arc<Job>, reply: ReplySender, cancellation_token: Cancellat
                 .await?;
             write(&reply, &ROWS).await?;
         }
-        EMPTY => reply.begin_body(head(&job, Some(0))).await?,
+        EMPTY => reply.begin_body(head(job, Some(0))).await?,
         SHORT => {
-            reply.begin_body(head(&job, Some(ROWS.len() + 1))).await?;
+            reply.begin_body(head(job, Some(ROWS.len() + 1))).await?;
             write(&reply, &ROWS).await?;
         }
         RUNNING | BREAKING => {
-            reply.begin_body(head(&job, None)).await?;
+            reply.begin_body(head(job, None)).await?;
             reply.send_bytes(ROWS.slice(..PIECE_BYTES)).await?;
             cancellation_token.cancelled().await;
             if id == BREAKING {
@@ -144,14 +148,14 @@ async fn answer(job: Arc<Job>, reply: ReplySender, cancellation_token: Cancellat
             write(&reply, &ROWS.slice(PIECE_BYTES..)).await?;
         }
         DAMAGED => {
-            reply.begin_body(head(&job, Some(ROWS.len()))).await?;
+            reply.begin_body(head(job, Some(ROWS.len()))).await?;
             write(&reply, &ROWS).await?;
             cancellation_token.cancelled().await;
             return Err(Error::internal("a checksum is wrong"));
         }
         FAILING => return Err(Error::new(ErrorKind::Unavailable, "the result is incomplete: it has 5 rows")),
         ENDLESS => {
-            reply.begin_body(head(&job, None)).await?;
+            reply.begin_body(head(job, None)).await?;
             loop {
                 write(&reply, &ROWS).await?;
             }
@@ -194,7 +198,7 @@ pub(super) fn data(id: &str) -> String {
 
 impl Server {
     /// One request on its own connection.
-    pub(super) async fn download(&self, request: &[u8]) -> Answer {
+    pub(super) async fn download(&self, request: &[u8]) -> wire::Answer {
         self.connect().await.ask(request).await
     }
 }

@@ -124,7 +124,7 @@ async fn refusals_are_counted() {
 async fn network_acl_applies() {
     let server = start().await;
     let elsewhere = Acl { transports: None, networks: IpNetwork::parse("192.0.2.0/24").map(|network| vec![network]) };
-    let handler = handler_fn(|_, _| async { panic!("it is not reachable from here") });
+    let handler = handler_fn(|_| async { panic!("it is not reachable from here") });
     let template = UriTemplate::parse("tidegate://results/{id}").unwrap();
     let mut template = ResourceTemplate::new(template, "result", handler);
     template.access = Access { acl: elsewhere, ..Access::default() };

@@ -146,7 +146,7 @@ async fn called(server: &Server, bearer: &str, name: &str) -> Vec<String> {
 async fn other_tenants_entries_answer_as_absent() {
     let of_north = PrincipalRule::new(|principal| principal.tenant.as_deref() == Some("north"));
     let access = Access { principal_rule: Some(of_north), ..Access::default() };
-    let done = handler_fn(|_, _| async { Ok(tidegate_runtime::AnswerMeta::default()) });
+    let done = handler_fn(|_| async { Ok(tidegate_runtime::Answer::content(Vec::new())) });
     let tool = Tool::new("of_north", "Is of the tenant north.", done).with_access(access);
     let metrics = Arc::new(Metrics::new());
     let host = Host::with_entries(EventDispatcher::new([metrics.clone() as Arc<dyn Subscriber>]), |entries| {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::json;
 use tidegate_core::{Acl, TransportKind};
-use tidegate_runtime::{SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, SnapshotBuilder, Tool, handler_fn};
 use tidegate_transport::http::HttpOptions;
 
 use super::super::identity::revocable_key;
@@ -122,7 +122,7 @@ async fn while_the_configuration_changes_a_request_is_put_off() {
 #[tokio::test]
 async fn transport_acl_applies() {
     let server = Server::start().await;
-    let mut tool = Tool::new("only", "", handler_fn(|_, _| async { Ok(Default::default()) }));
+    let mut tool = Tool::new("only", "", handler_fn(|_| async { Ok(Answer::content(Vec::new())) }));
     tool.access.acl = Acl { transports: Some(vec![TransportKind::WebSocket]), networks: None };
     server.host.service.registry().swap(SnapshotBuilder::new().tool(tool).build());
     let listed = Socket::open(&server).await.ask(json!(1), "tools/list", json!({})).await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tidegate_core::{AllowedNames, Toolset};
 use tidegate_mcp::Revision;
-use tidegate_runtime::{SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, SnapshotBuilder, Tool, handler_fn};
 
 use super::{Server, Socket};
 use tidegate_testkit::message_checker::{error_summary, text};
@@ -75,7 +75,7 @@ async fn notifies_sessions_of_changed_lists() {
 #[tokio::test]
 async fn toolset_has_its_own_endpoint() {
     let server = Server::start().await;
-    let tool = |name: &str| Tool::new(name, "", handler_fn(|_, _| async { Ok(Default::default()) }));
+    let tool = |name: &str| Tool::new(name, "", handler_fn(|_| async { Ok(Answer::content(Vec::new())) }));
     let named = Toolset { name: "some".to_owned(), entries: AllowedNames::matching(["a"]) };
     let entries = SnapshotBuilder::new().tool(tool("a")).tool(tool("b")).toolset(named);
     server.host.service.registry().swap(entries.build());
