@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use arrow::array::{Array, BooleanArray, Int64Array, RecordBatch};
+use arrow::array::{Array, Int64Array, RecordBatch};
 use arrow::buffer::BooleanBuffer;
 use arrow::error::ArrowError;
 use thiserror::Error;
@@ -15,7 +15,7 @@ use super::facet::{FacetCounter, FieldFacet};
 use super::histogram::{HistogramCounter, LogHistogram};
 use super::number_ranges::{NumberRangeCounter, NumberRanges};
 use super::page::{
-    BatchRows, EntryPool, EntryPositions, LogCursor, LogDirection, LogPage, NO_TIME, RowHasher, SeenEntries, SourceId,
+    EntryPool, EntryPositions, LogCursor, LogDirection, LogPage, NO_TIME, RowHasher, SeenEntries, SourceId,
 };
 use super::patterns::{LogPatterns, PatternCollector};
 use super::request::{FacetRequest, LogRequestError, LogScanRequest};
@@ -32,8 +32,6 @@ pub struct LogBatch<'a> {
     pub source: SourceId,
     /// Their positions within the source.
     pub positions: EntryPositions<'a>,
-    /// A further condition; rows where it is false or null do not match.
-    pub condition: Option<&'a BooleanArray>,
 }
 
 /// A batch that cannot be scanned.
@@ -48,14 +46,6 @@ pub enum LogScanError {
         problem: String,
         /// The columns of the batch.
         columns: String,
-    },
-    /// The condition has another number of rows than the batch.
-    #[error("the condition of a batch has {condition} rows, and the batch {batch}")]
-    ConditionLength {
-        /// The rows of the condition.
-        condition: usize,
-        /// The rows of the batch.
-        batch: usize,
     },
     /// Arrow cannot copy a row.
     #[error("a row of the log cannot be copied")]
@@ -154,10 +144,10 @@ impl LogScan {
     /// Scans the rows of a batch.
     ///
     /// # Errors
-    /// If the batch has no times or its condition has another length. The scan can go on with other batches.
+    /// If the batch has no times. The scan can go on with other batches.
     pub fn push(&mut self, input: &LogBatch<'_>) -> Result<(), LogScanError> {
         let times = self.times(input.batch)?;
-        let candidates = self.candidates(input, &times)?;
+        let candidates = self.candidates(input.batch, &times);
         let encoded = self.encode_fields(input.batch, &candidates);
         let selected = self.selected_rows(&candidates, &encoded);
         let all_but = |field: Option<&str>| {
@@ -178,14 +168,7 @@ impl LogScan {
         }
         self.count_bars(&rows, &times, &encoded);
         self.collect_patterns(input.batch, &rows, &times);
-        let offered = BatchRows {
-            batch: input.batch,
-            times: &times,
-            source: input.source,
-            positions: input.positions,
-            rows: &rows,
-        };
-        self.offer_entries(&offered)?;
+        self.offer_entries(input, &times, &rows)?;
         Ok(())
     }
 
@@ -196,13 +179,12 @@ impl LogScan {
     pub fn push_entries(&mut self, input: &LogBatch<'_>) -> Result<(), LogScanError> {
         let times = self.times(input.batch)?;
         let seen_times = self.seen_times;
-        let candidates = self.candidates(input, &times)?;
+        let candidates = self.candidates(input.batch, &times);
         self.seen_times = seen_times;
         let encoded = self.encode_fields(input.batch, &candidates);
         let selected = self.selected_rows(&candidates, &encoded);
         let rows = selected.iter().fold(candidates.clone(), |rows, (_, selected)| &rows & selected);
-        let (source, positions) = (input.source, input.positions);
-        self.offer_entries(&BatchRows { batch: input.batch, times: &times, source, positions, rows: &rows })?;
+        self.offer_entries(input, &times, &rows)?;
         Ok(())
     }
 
@@ -224,10 +206,9 @@ impl LogScan {
     }
 
     /// The rows that match everything but the selections.
-    fn candidates(&mut self, input: &LogBatch<'_>, times: &Int64Array) -> Result<BooleanBuffer, LogScanError> {
-        let (range, batch) = (self.request.range, input.batch);
-        let length = batch.num_rows();
-        let mut rows = if range.is_unbounded() {
+    fn candidates(&mut self, batch: &RecordBatch, times: &Int64Array) -> BooleanBuffer {
+        let (range, length) = (self.request.range, batch.num_rows());
+        let rows = if range.is_unbounded() {
             BooleanBuffer::new_set(length)
         } else {
             let values = times.values();
@@ -240,17 +221,10 @@ impl LogScan {
             let (first, last) = self.seen_times.unwrap_or((time, time));
             self.seen_times = Some((first.min(time), last.max(time)));
         }
-        if let Some(condition) = input.condition {
-            if condition.len() != length {
-                return Err(LogScanError::ConditionLength { condition: condition.len(), batch: length });
-            }
-            rows = &rows & condition.values();
-            rows = condition.nulls().map_or(rows.clone(), |nulls| &rows & nulls.inner());
-        }
-        Ok(match &self.condition {
+        match &self.condition {
             Some(matcher) if rows.count_set_bits() > 0 => matcher.matching_rows(batch, &rows),
             _ => rows,
-        })
+        }
     }
 
     /// The rows among `candidates` that each selection includes.
@@ -317,19 +291,23 @@ impl LogScan {
         }
     }
 
-    fn offer_entries(&mut self, offered: &BatchRows<'_>) -> Result<(), ArrowError> {
+    fn offer_entries(
+        &mut self,
+        offered: &LogBatch<'_>,
+        times: &Int64Array,
+        rows: &BooleanBuffer,
+    ) -> Result<(), ArrowError> {
         if let Some(page) = &mut self.page {
-            page.offer(offered)?;
+            page.offer(offered, times, rows)?;
         }
         if let Some(newest) = &mut self.newest {
-            note_newest(newest, offered);
+            note_newest(newest, offered, times, rows);
         }
         let Some((before, after)) = &mut self.context else { return Ok(()) };
         if self.request.context.as_ref().is_some_and(|context| context.key.source == offered.source) {
             let all = BooleanBuffer::new_set(offered.batch.num_rows());
-            let offered = BatchRows { rows: &all, ..*offered };
-            before.offer(&offered)?;
-            after.offer(&offered)?;
+            before.offer(offered, times, &all)?;
+            after.offer(offered, times, &all)?;
         }
         Ok(())
     }
@@ -364,9 +342,9 @@ impl LogScan {
 }
 
 /// Keeps the rows with the newest time of all.
-fn note_newest(newest: &mut SeenEntries, offered: &BatchRows<'_>) {
-    let time = |row: usize| if offered.times.is_valid(row) { offered.times.value(row) } else { NO_TIME };
-    let Some(last) = offered.rows.set_indices().map(time).max() else { return };
+fn note_newest(newest: &mut SeenEntries, offered: &LogBatch<'_>, times: &Int64Array, rows: &BooleanBuffer) {
+    let time = |row: usize| if times.is_valid(row) { times.value(row) } else { NO_TIME };
+    let Some(last) = rows.set_indices().map(time).max() else { return };
     if last < newest.time() {
         return;
     }
@@ -374,7 +352,7 @@ fn note_newest(newest: &mut SeenEntries, offered: &BatchRows<'_>) {
         *newest = SeenEntries::new(LogDirection::Forward, last);
     }
     let mut hasher = RowHasher::new(offered.batch);
-    for row in offered.rows.set_indices().filter(|row| time(*row) == last) {
+    for row in rows.set_indices().filter(|row| time(*row) == last) {
         newest.add_next(offered.source, offered.positions.tie(row, &mut hasher));
     }
 }

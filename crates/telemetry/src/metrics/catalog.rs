@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::exposition::MetricFamilies;
 use super::model::{Labels, MetricKind, TimeWindow};
 use super::selection::LabelSelection;
 
@@ -131,17 +130,6 @@ impl CatalogBuilder {
         collected.kind = kind;
         collected.unit = unit.map(str::to_owned);
         collected.help = help.map(str::to_owned);
-    }
-
-    /// Declares the kind, the unit and the description of all metrics that belong to one of the families.
-    pub fn describe_families(&mut self, families: &MetricFamilies) {
-        for (name, collected) in &mut self.metrics {
-            if let Some(family) = families.family_of(name) {
-                collected.kind = families.kind_of(name);
-                collected.unit.clone_from(&family.unit);
-                collected.help.clone_from(&family.help);
-            }
-        }
     }
 
     fn metric(&mut self, name: &str) -> Option<&mut CollectedMetric> {

@@ -270,8 +270,7 @@ impl MetricEvaluator {
         })
     }
 
-    /// The value of each bucket. Where one has no samples, the value before it is repeated for the time that the query
-    /// allows.
+    /// The value of each bucket.
     fn values(&self, cells: Vec<Cell>) -> Vec<Option<f64>> {
         let aggregation = self.query.aggregation;
         let is_rate_of_increments = aggregation == TimeAggregation::Rate && !self.query.measures_growth();
@@ -280,20 +279,7 @@ impl MetricEvaluator {
             let bucket = is_rate_of_increments.then(|| self.query.grid.bucket(index));
             Some(bucket.map_or(value, |bucket| value / (bucket.length_ns() as f64 / 1e9)))
         });
-        if self.query.hold_ns == 0 || (aggregation.is_additive() && aggregation != TimeAggregation::Rate) {
-            return values.collect();
-        }
-        let mut held: Option<(i64, f64)> = None;
-        let filled = values.enumerate().map(|(index, value)| {
-            let bucket = self.query.grid.bucket(index);
-            if let Some(value) = value {
-                held = Some((bucket.before_ns, value));
-                return Some(value);
-            }
-            let (until_ns, value) = held?;
-            (bucket.after_ns.abs_diff(until_ns) < self.query.hold_ns).then_some(value)
-        });
-        filled.collect()
+        values.collect()
     }
 
     fn notes(&self) -> Vec<String> {
@@ -303,7 +289,7 @@ impl MetricEvaluator {
         let step_ns = self.query.grid.step_ns();
         let typical_ns = intervals_ns.get(intervals_ns.len() / 2).copied().unwrap_or_default();
         // A tenth of tolerance, because the interval is a mean.
-        if typical_ns > step_ns + step_ns / 10 && self.query.hold_ns == 0 {
+        if typical_ns > step_ns + step_ns / 10 {
             let points = (self.query.grid.window().length_ns() / typical_ns).max(1);
             notes.push(format!(
                 "the samples are about {} apart, more than the step of {}: buckets without samples have no value; \
@@ -354,7 +340,6 @@ mod tests {
             label_aggregation: Some(LabelAggregation::Sum),
             by: Vec::new(),
             series_max: 10,
-            hold_ns: 0,
         })
     }
 

@@ -1,13 +1,13 @@
 //! A request for the points of a metric, and the checked query that it becomes.
 
 use serde_json::{Map, Value};
-use tidegate_core::{Error, ErrorKind, Violation, nearest_names};
+use tidegate_core::{Error, Violation, nearest_names};
 
 use super::aggregation::{LabelAggregation, TimeAggregation};
 use super::catalog::MetricSummary;
 use super::model::{MetricKind, TimeWindow, format_time};
 use super::selection::{LabelSelection, unknown_label};
-use super::time_grid::{TimeGrid, format_duration};
+use super::time_grid::TimeGrid;
 
 /// The maximum number of points of each series.
 pub const POINTS_MAX: usize = 1_000;
@@ -46,8 +46,6 @@ pub struct MetricRequest {
     pub label_aggregation: Option<String>,
     /// The number of series in the answer, 1 to [`SERIES_ANSWERED_MAX`]. `None` is 20.
     pub series: Option<i64>,
-    /// How long a bucket without samples repeats the value before it, in nanoseconds. 0 is not at all.
-    pub hold_ns: i64,
 }
 
 /// A checked request.
@@ -71,8 +69,6 @@ pub struct MetricQuery {
     pub by: Vec<String>,
     /// The maximum number of series in the answer.
     pub series_max: usize,
-    /// How long a bucket without samples repeats the value before it. Sums, counts and increases are never repeated.
-    pub hold_ns: u64,
 }
 
 impl MetricQuery {
@@ -117,15 +113,13 @@ impl MetricRequest {
         let aggregation = self.time_aggregation(kind, &mut violations);
         let label_aggregation = self.label_aggregation(aggregation, &mut violations);
         let by = self.grouping_labels(label_names.as_deref(), &mut violations);
-        let hold_ns =
-            u64::try_from(self.hold_ns).unwrap_or_else(|_| violations.add_for_default("hold", "must not be negative"));
         if !violations.0.is_empty() {
             return Err(Error::invalid_arguments("the request for the metric is invalid", violations.0));
         }
         let unit = metric.and_then(|metric| metric.unit.clone());
         let grid = TimeGrid::new(window, points);
         let metric = self.metric.clone();
-        Ok(MetricQuery { metric, unit, kind, selection, grid, aggregation, label_aggregation, by, series_max, hold_ns })
+        Ok(MetricQuery { metric, unit, kind, selection, grid, aggregation, label_aggregation, by, series_max })
     }
 
     fn window(&self, metric: Option<&MetricSummary>, now_ns: i64, violations: &mut Violations) -> TimeWindow {
@@ -230,22 +224,5 @@ fn unknown_metric(name: &str, metrics: &[MetricSummary]) -> String {
         (_, 0) => format!("there is no metric {name:?}; the source has no metrics"),
         ([], count) => format!("there is no metric {name:?}; list_metrics lists the {count} metrics"),
         (nearest, _) => format!("there is no metric {name:?}; the nearest names are {}", nearest.join(", ")),
-    }
-}
-
-impl MetricQuery {
-    /// What the query computes, in words, such as `rate of http_requests_total, sum by method, every 1m`.
-    pub fn description(&self) -> String {
-        let groups = self.label_aggregation.map(|aggregation| match self.by.as_slice() {
-            [] => format!(", {aggregation} of all series"),
-            by => format!(", {aggregation} by {}", by.join(", ")),
-        });
-        let step = format_duration(self.grid.step_ns());
-        format!("{} of {}{}, every {step}", self.aggregation, self.metric, groups.unwrap_or_default())
-    }
-
-    /// The error for a source without this metric.
-    pub fn not_found(&self) -> Error {
-        Error::new(ErrorKind::NotFound, format!("there is no metric {:?}", self.metric))
     }
 }

@@ -66,18 +66,12 @@ pub struct SampleRows<S> {
     combinations: LabelRows,
     /// For each combination, the series of each value column; the outer `None` is not looked up yet.
     series: Vec<Vec<Option<Option<S>>>>,
-    untimed: u64,
 }
 
 impl<S: Copy> SampleRows<S> {
     /// A reader of batches with these columns.
     pub fn new(columns: SampleColumns) -> Self {
-        Self { columns, combinations: LabelRows::default(), series: Vec::new(), untimed: 0 }
-    }
-
-    /// The number of rows without a time, which have no samples.
-    pub fn untimed(&self) -> u64 {
-        self.untimed
+        Self { columns, combinations: LabelRows::default(), series: Vec::new() }
     }
 
     /// Adds the samples of `batch` to `sink`.
@@ -90,8 +84,8 @@ impl<S: Copy> SampleRows<S> {
         let texts = self.text_columns().map(|name| text_views(column(batch, name)?)).collect::<Result<Vec<_>, _>>()?;
         let values: Vec<Float64Array> =
             self.columns.values.iter().map(|name| read_numbers(batch, name)).collect::<Result<_, _>>()?;
-        self.untimed += times.null_count() as u64;
         for row in 0..batch.num_rows() {
+            // Without a time there is no sample.
             if times.is_null(row) {
                 continue;
             }
@@ -254,7 +248,6 @@ mod tests {
         let first =
             [(0, Sample { time_ns: 1_000_000_000, value: 7.0 }), (1, Sample { time_ns: 2_000_000_000, value: 8.0 })];
         assert_eq!(collected.samples, [first, first].concat());
-        assert_eq!(reader.untimed(), 2);
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Log {
                     Positions::None => EntryPositions::RowHash,
                 };
                 let batch = batch(rows.iter().map(|(_, row)| *row));
-                let input = LogBatch { batch: &batch, source: SourceId(source), positions, condition: None };
+                let input = LogBatch { batch: &batch, source: SourceId(source), positions };
                 scan.push(&input).unwrap();
             }
         }
@@ -296,7 +296,7 @@ fn rows_that_are_displayed_alike_are_not_taken_for_one() {
         let request = LogScanRequest { time_column: "time".to_owned(), page: Some(page), ..LogScanRequest::default() };
         let mut scan = LogScan::new(request).unwrap();
         let positions = EntryPositions::RowHash;
-        scan.push(&LogBatch { batch: &batch, source: SourceId(0), positions, condition: None }).unwrap();
+        scan.push(&LogBatch { batch: &batch, source: SourceId(0), positions }).unwrap();
         let page = scan.finish().page.unwrap().to_batch().unwrap();
         let found = page.column_by_name("text").unwrap().as_string::<i32>().clone();
         let mut found: Vec<Option<&str>> = found.iter().collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use arrow::array::{BooleanArray, RecordBatch};
+use arrow::array::{BooleanArray, RecordBatch, UInt64Array};
 use proptest::prelude::*;
 use tidegate_telemetry::logs::{
     BARS_MAX, BarWidth, ContextRequest, CountedBar, CountedRows, CountedValues, EntryPositions, FacetAnswer,
@@ -21,7 +21,6 @@ struct Case {
     is_reversed: bool,
     range: (Option<i64>, Option<i64>),
     selections: Vec<(usize, Vec<String>)>,
-    chosen: Vec<bool>,
     query: Option<&'static str>,
     bars: usize,
     series: Option<usize>,
@@ -36,15 +35,14 @@ fn cases() -> impl Strategy<Value = Case> {
     let range = (prop::option::of(0i64..20), prop::option::of(20i64..40));
     let query = prop::option::of(prop::sample::select(vec!["a", "!k", "level:info | s"]));
     let shape = (0usize..60, prop::option::of(0usize..FIELDS.len()), 1usize..8);
-    (rows, range, selections, prop::collection::vec(prop::bool::weighted(0.9), 60), query, shape).prop_map(
-        |((rows, types, cuts, is_reversed), range, selections, chosen, query, (bars, series, values_max))| Case {
+    (rows, range, selections, query, shape).prop_map(
+        |((rows, types, cuts, is_reversed), range, selections, query, (bars, series, values_max))| Case {
             rows,
             types,
             cuts,
             is_reversed,
             range,
             selections,
-            chosen,
             query,
             bars,
             series,
@@ -92,12 +90,9 @@ impl Case {
     fn scan(&self, whole: &RecordBatch) -> LogScanAnswer {
         let mut scan = LogScan::new(self.request()).unwrap();
         for (start, part) in divide(whole, &self.cuts, self.is_reversed) {
-            let chosen = self.chosen[start..start + part.num_rows()].iter();
-            // Null is as good as false.
-            let condition: BooleanArray = chosen.map(|chosen| chosen.then_some(true)).collect();
-            let positions = EntryPositions::From(start as u128);
-            let input = LogBatch { batch: &part, source: SourceId(1), positions, condition: Some(&condition) };
-            scan.push(&input).unwrap();
+            let positions = positions_from(start, part.num_rows());
+            let positions = EntryPositions::Column(&positions);
+            scan.push(&LogBatch { batch: &part, source: SourceId(1), positions }).unwrap();
         }
         scan.finish()
     }
@@ -153,8 +148,13 @@ impl Case {
         };
         let selections = self.field_selections();
         let mut others = selections.iter().filter(|(field, _)| Some(*field) != except);
-        self.chosen[row] && is_in_range && is_found && others.all(|(field, values)| values.contains(&text(field)))
+        is_in_range && is_found && others.all(|(field, values)| values.contains(&text(field)))
     }
+}
+
+/// The positions of `rows` rows, the first of which has the position `start`.
+fn positions_from(start: usize, rows: usize) -> UInt64Array {
+    UInt64Array::from_iter_values(start as u64..(start + rows) as u64)
 }
 
 fn fold(text: &str) -> String {
@@ -207,11 +207,9 @@ proptest! {
         let cut = cut.index(case.rows.len() + 1);
         let request = || LogScanRequest { page: None, patterns: None, ..case.request() };
         let push = |scan: &mut LogScan, start: usize| {
-            let condition: BooleanArray = case.chosen[start..case.rows.len()].iter().copied().map(Some).collect();
             let rest = whole.slice(start, case.rows.len() - start);
             let positions = EntryPositions::RowHash;
-            let input = LogBatch { batch: &rest, source: SourceId(1), positions, condition: Some(&condition) };
-            scan.push(&input).unwrap();
+            scan.push(&LogBatch { batch: &rest, source: SourceId(1), positions }).unwrap();
         };
         let mut counted = LogScan::new(request()).unwrap();
         counted.add_counts(&case.counted(&whole, cut));
@@ -285,7 +283,7 @@ proptest! {
             LogScanRequest { time_column: "time".to_owned(), facets: facets.to_vec(), ..LogScanRequest::default() };
         let mut scan = LogScan::new(request).unwrap();
         let positions = EntryPositions::RowHash;
-        scan.push(&LogBatch { batch: &whole, source: SourceId(0), positions, condition: None }).unwrap();
+        scan.push(&LogBatch { batch: &whole, source: SourceId(0), positions }).unwrap();
         for facet in scan.finish().facets {
             let FacetAnswer::Ranges(facet) = facet else { panic!("ranges were requested") };
             let texts: Vec<String> = (0..rows.len()).map(|row| value(&whole, &facet.field, row)).collect();
@@ -317,9 +315,10 @@ proptest! {
         let scan = |request: LogScanRequest| {
             let mut scan = LogScan::new(request).unwrap();
             for (start, part) in divide(&whole, &cuts, true) {
+                let positions = positions_from(start, part.num_rows());
                 let positions =
-                    if has_positions { EntryPositions::From(start as u128) } else { EntryPositions::RowHash };
-                scan.push(&LogBatch { batch: &part, source: SourceId(3), positions, condition: None }).unwrap();
+                    if has_positions { EntryPositions::Column(&positions) } else { EntryPositions::RowHash };
+                scan.push(&LogBatch { batch: &part, source: SourceId(3), positions }).unwrap();
             }
             scan.finish()
         };
@@ -347,7 +346,7 @@ fn a_batch_without_times_is_an_error_that_names_its_columns() {
     let request = LogScanRequest { time_column: "at".to_owned(), ..LogScanRequest::default() };
     let mut scan = LogScan::new(request).unwrap();
     let batch = RecordBatch::try_from_iter([("ts", std::sync::Arc::new(BooleanArray::from(vec![true])) as _)]).unwrap();
-    let input = LogBatch { batch: &batch, source: SourceId(0), positions: EntryPositions::From(0), condition: None };
+    let input = LogBatch { batch: &batch, source: SourceId(0), positions: EntryPositions::RowHash };
     let error = scan.push(&input).unwrap_err().to_string();
     assert_eq!(error, "the column \"at\" does not exist; the columns are ts");
 }

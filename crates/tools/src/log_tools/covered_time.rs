@@ -9,7 +9,7 @@ use tidegate_core::Error;
 use tidegate_log_formats::{ENTRY_FILE_ID, PARSE_ERROR};
 use tidegate_query::{AggregateFunction, QuerySpec, Selection};
 use tidegate_runtime::Job;
-use tidegate_telemetry::logs::{EntryPositions, LogBatch, LogScan, LogScanRequest};
+use tidegate_telemetry::logs::time_column;
 
 use super::scan::numbers;
 use crate::log_sources::ResolvedSource;
@@ -62,9 +62,5 @@ async fn read(node: &ToolContext, source: &ResolvedSource, job: &Arc<Job>) -> Re
 
 /// The time in the column `column` of a batch of one row.
 fn time_of(batch: &RecordBatch, column: &str) -> Option<i64> {
-    let request = LogScanRequest { time_column: column.to_owned(), ..LogScanRequest::default() };
-    let mut scan = LogScan::new(request).ok()?;
-    let input = LogBatch { batch, source: Default::default(), positions: EntryPositions::From(0), condition: None };
-    scan.push(&input).ok()?;
-    scan.finish().seen_times.map(|(first, _)| first)
+    time_column(batch.column_by_name(column)?.as_ref())?.iter().next().flatten()
 }

@@ -222,7 +222,7 @@ impl SourceSearch<'_> {
             (None, Some(offsets)) if source.database.kind() == DatabaseKind::Journal => EntryPositions::Column(offsets),
             _ => EntryPositions::RowHash,
         };
-        push(&LogBatch { batch: &renamed, source: source.id(), positions, condition: None }).map_err(|error| {
+        push(&LogBatch { batch: &renamed, source: source.id(), positions }).map_err(|error| {
             Error::new(ErrorKind::Unavailable, format!("the log source {:?} cannot be searched: {error}", source.name))
         })
     }

@@ -74,7 +74,6 @@ async fn handle(context: Arc<MetricContext>, call: RunningCall) -> Result<Answer
         by: arguments.by,
         label_aggregation: arguments.label_aggregation,
         series: arguments.series,
-        hold_ns: 0,
     };
     let answer: MetricAnswer = match &source.kind {
         MetricSourceKind::Table(table) => {

@@ -64,8 +64,6 @@ pub struct EntryKey {
 /// The positions of the rows of a batch.
 #[derive(Debug, Clone, Copy)]
 pub enum EntryPositions<'a> {
-    /// Row `n` has this position plus `n`.
-    From(u128),
     /// A column with the positions. A row where it is null has position 0.
     Column(&'a UInt64Array),
     /// Columns with the identities of files and the offsets in them. Neither has nulls.
@@ -119,7 +117,6 @@ impl EntryPositions<'_> {
     /// What orders `row` within its source.
     pub(in crate::logs) fn tie(&self, row: usize, hasher: &mut RowHasher<'_>) -> TieBreak {
         match self {
-            Self::From(first) => TieBreak::Position(first.saturating_add(row as u128)),
             Self::Column(positions) if row < positions.len() && positions.is_valid(row) => {
                 TieBreak::Position(u128::from(positions.value(row)))
             }

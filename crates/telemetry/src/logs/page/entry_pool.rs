@@ -13,23 +13,14 @@ use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
 
 use super::cursor::LogCursor;
-use super::entry_order::{EntryKey, EntryPositions, LogDirection, NO_TIME, RowHasher, SourceId};
+use super::entry_order::{EntryKey, LogDirection, NO_TIME, RowHasher};
 use super::log_page::{LogEntry, LogPage};
 use super::seen_entries::SeenFilter;
+use crate::logs::scan::LogBatch;
 
 /// The maximum size of the entries of a page in bytes. A page with larger entries is shorter than its limit, and has more
 /// entries after it.
 pub const PAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
-
-/// The rows of a batch that are offered to a page.
-#[derive(Clone, Copy)]
-pub(in crate::logs) struct BatchRows<'a> {
-    pub(in crate::logs) batch: &'a RecordBatch,
-    pub(in crate::logs) times: &'a Int64Array,
-    pub(in crate::logs) source: SourceId,
-    pub(in crate::logs) positions: EntryPositions<'a>,
-    pub(in crate::logs) rows: &'a BooleanBuffer,
-}
 
 /// Rows with the same key.
 #[derive(Debug)]
@@ -84,10 +75,15 @@ impl EntryPool {
         }
     }
 
-    /// Offers the rows of a batch.
-    pub(in crate::logs) fn offer(&mut self, offered: &BatchRows<'_>) -> Result<(), ArrowError> {
+    /// Offers `rows` of a batch that has these times.
+    pub(in crate::logs) fn offer(
+        &mut self,
+        offered: &LogBatch<'_>,
+        times: &Int64Array,
+        rows: &BooleanBuffer,
+    ) -> Result<(), ArrowError> {
         let mut hasher = RowHasher::new(offered.batch);
-        let mut candidates = self.candidates(offered, &mut hasher);
+        let mut candidates = self.candidates(offered, times, rows, &mut hasher);
         self.drop_late_candidates(&mut candidates);
         for (time, row, ordinal) in candidates {
             let tie = offered.positions.tie(row, &mut hasher);
@@ -115,12 +111,18 @@ impl EntryPool {
     }
 
     /// The rows that come after the cursor and may be in the page: time, row, and number among rows with the same key.
-    fn candidates(&mut self, offered: &BatchRows<'_>, hasher: &mut RowHasher<'_>) -> Vec<(i64, usize, u64)> {
+    fn candidates(
+        &mut self,
+        offered: &LogBatch<'_>,
+        times: &Int64Array,
+        rows: &BooleanBuffer,
+        hasher: &mut RowHasher<'_>,
+    ) -> Vec<(i64, usize, u64)> {
         let direction = self.direction;
         let last_time = self.last_time();
         let mut candidates = Vec::new();
-        for row in offered.rows.set_indices() {
-            let time = if offered.times.is_valid(row) { offered.times.value(row) } else { NO_TIME };
+        for row in rows.set_indices() {
+            let time = if times.is_valid(row) { times.value(row) } else { NO_TIME };
             let mut ordinal = 0;
             if let Some(filter) = &mut self.filter {
                 let cursor_time = filter.seen().time;
@@ -287,6 +289,7 @@ fn copy_rows(batch: &RecordBatch, rows: Vec<u64>, columns: Option<&[String]>) ->
 mod tests {
     use arrow::array::StringArray;
 
+    use super::super::entry_order::{EntryPositions, SourceId};
     use super::*;
 
     #[test]
@@ -302,14 +305,10 @@ mod tests {
             for start in (0..100).step_by(10) {
                 let part_times: Int64Array = (start..start + 10).map(Some).collect();
                 let part = batch.slice(start as usize, 10);
-                let offered = BatchRows {
-                    batch: &part,
-                    times: &part_times,
-                    source: SourceId(0),
-                    positions: EntryPositions::From(start as u128),
-                    rows: &BooleanBuffer::new_set(10),
-                };
-                pool.offer(&offered).unwrap();
+                let positions = UInt64Array::from_iter_values(start as u64..start as u64 + 10);
+                let positions = EntryPositions::Column(&positions);
+                let offered = LogBatch { batch: &part, source: SourceId(0), positions };
+                pool.offer(&offered, &part_times, &BooleanBuffer::new_set(10)).unwrap();
                 assert!(pool.copied_bytes <= 100_000);
             }
             let page = pool.finish();

@@ -17,5 +17,5 @@ pub use log_page::{LogEntry, LogPage};
 pub use seen_entries::LISTED_ROWS_MAX;
 
 pub(super) use entry_order::RowHasher;
-pub(super) use entry_pool::{BatchRows, EntryPool};
+pub(super) use entry_pool::EntryPool;
 pub(super) use seen_entries::SeenEntries;

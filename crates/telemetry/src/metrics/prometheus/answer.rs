@@ -292,7 +292,6 @@ mod tests {
             label_aggregation: None,
             by: Vec::new(),
             series_max: 1,
-            hold_ns: 0,
         }
     }
 

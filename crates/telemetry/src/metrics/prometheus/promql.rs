@@ -132,7 +132,6 @@ mod tests {
             label_aggregation: None,
             by: Vec::new(),
             series_max: 20,
-            hold_ns: 0,
         }
     }
 

@@ -157,7 +157,6 @@ mod tests {
             label_aggregation: None,
             by: Vec::new(),
             series_max: 20,
-            hold_ns: 0,
         };
         // The buckets begin at 60 s and end at 420 s.
         let expected = "/api/v1/query_range?query=last_over_time%28up%5B1m%5D%29&start=119.999&end=419.999&step=60.000";

@@ -127,11 +127,6 @@ impl SampleStore {
         self.bytes
     }
 
-    /// The number of series.
-    pub fn series_count(&self) -> usize {
-        self.series
-    }
-
     /// Declares the kind, the unit and the description of a metric. Metrics without series are ignored.
     pub fn describe(&mut self, metric: &str, kind: MetricKind, unit: Option<&str>, help: Option<&str>) {
         let Some(stored) = self.metrics.get_mut(metric) else { return };

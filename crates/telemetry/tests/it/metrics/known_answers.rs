@@ -3,7 +3,7 @@
 use serde_json::json;
 use tidegate_core::ErrorKind;
 use tidegate_telemetry::metrics::{
-    LabelAggregation, Labels, MetricEvaluator, MetricKind, MetricRequest, MetricSummary, Sample,
+    LabelAggregation, Labels, MetricEvaluator, MetricKind, MetricRequest, MetricSummary, Sample, TimeAggregation,
 };
 
 use super::fixture::{NOW_NS, S, aggregated, catalog, conditions, evaluate, labels, request, resolve, samples};
@@ -108,17 +108,6 @@ fn left_out_series_are_counted_and_named() {
 }
 
 #[test]
-fn values_are_held_as_long_as_requested() {
-    let request =
-        |aggregation| MetricRequest { hold_ns: 61 * S, ..aggregated(request("temperature", 60, 360, 5), aggregation) };
-    let all = samples(&labels("a", "1"), &[(60, 1.0), (120, 2.0)]);
-    let values = |aggregation| evaluate(resolve(&request(aggregation)), &all).series[0].values.clone();
-    assert_eq!(values("last"), [Some(1.0), Some(2.0), Some(2.0), Some(2.0), None]);
-    // A sum that is repeated would be counted twice.
-    assert_eq!(values("sum"), [Some(1.0), Some(2.0), None, None, None]);
-}
-
-#[test]
 fn a_step_below_the_interval_of_the_samples_is_noted() {
     let points: Vec<_> = (0..10).map(|index| (index * 60, 1.0)).collect();
     let answer = evaluate(resolve(&request("temperature", 0, 600, 60)), &samples(&labels("a", "1"), &points));
@@ -127,31 +116,6 @@ fn a_step_below_the_interval_of_the_samples_is_noted() {
     assert_eq!(answer.notes, [expected]);
     let answer = evaluate(resolve(&request("temperature", 0, 600, 10)), &samples(&labels("a", "1"), &points));
     assert!(answer.notes.is_empty());
-}
-
-#[test]
-fn percentiles_of_a_histogram() {
-    // 10 observations up to 1, 30 up to 2, 40 in all, in each of two instances.
-    let mut all = Vec::new();
-    for instance in ["1", "2"] {
-        for (bound, count) in [("1", 10.0), ("2", 30.0), ("+Inf", 40.0)] {
-            let labels = Labels::new([("instance", instance), ("le", bound)]);
-            all.extend(samples(&labels, &[(0, 5.0), (70, 5.0 + count)]));
-        }
-    }
-    let mut catalog = catalog();
-    catalog[0].labels = None;
-    let request = MetricRequest {
-        by: Some(vec!["le".to_owned()]),
-        ..aggregated(request("requests_total", 60, 240, 3), "increase")
-    };
-    let query = request.resolve(&catalog, NOW_NS).unwrap();
-    let answer = evaluate(query, &all).into_histogram_percentile(50.0, 10).unwrap();
-    assert_eq!(answer.series.len(), 1);
-    assert_eq!((answer.series[0].labels.len(), answer.series[0].values[0]), (0, Some(1.5)));
-    let few = MetricRequest { series: Some(2), ..request };
-    let error = evaluate(few.resolve(&catalog, NOW_NS).unwrap(), &all).into_histogram_percentile(50.0, 10).unwrap_err();
-    assert_eq!(error.message(), "the histogram has 1 more series than can be read");
 }
 
 #[test]
@@ -199,12 +163,13 @@ fn increments_are_added_and_never_compared_with_the_one_before() {
 }
 
 #[test]
-fn defaults_and_description() {
+fn defaults_of_a_request() {
     let by = MetricRequest { by: Some(vec!["job".to_owned()]), ..request("requests_total", 0, 3_600, 60) };
     let query = resolve(&by);
-    assert_eq!(query.label_aggregation, Some(LabelAggregation::Sum));
-    assert_eq!(query.description(), "rate of requests_total, sum by job, every 1m");
+    assert_eq!((query.aggregation, query.label_aggregation), (TimeAggregation::Rate, Some(LabelAggregation::Sum)));
+    assert_eq!(query.grid.step_text(), "1m");
     assert_eq!(query.read_window().after_ns, -300 * S);
-    assert_eq!(resolve(&request("temperature", 0, 60, 6)).description(), "average of temperature, every 10s");
+    let query = resolve(&request("temperature", 0, 60, 6));
+    assert_eq!((query.aggregation, query.grid.step_text()), (TimeAggregation::Average, "10s".to_owned()));
     assert_eq!(catalog()[0].label_names(), Some(vec!["instance", "job"]));
 }

@@ -18,7 +18,6 @@ fn all_violations_are_reported_at_once() {
         by: Some(vec!["job".to_owned(), "region".to_owned()]),
         label_aggregation: Some("rate".to_owned()),
         series: Some(0),
-        hold_ns: -1,
         ..request("temperature", 200, 100, 1)
     };
     let expected = "the request for the metric is invalid
@@ -29,8 +28,7 @@ fn all_violations_are_reported_at_once() {
 - series: is 0; expected 1 to 1000
 - aggregation: \"avrage\" is unknown; did you mean \"average\"? The choices are average, min, max, sum, median, percentile(P), rate, increase, last, count
 - label_aggregation: \"rate\" is unknown; the choices are sum, average, min, max, median, percentile(P)
-- by.1: there is no label \"region\"; the labels are instance, job
-- hold: must not be negative";
+- by.1: there is no label \"region\"; the labels are instance, job";
     assert_eq!(problems(&request), expected);
 }
 
