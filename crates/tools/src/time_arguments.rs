@@ -6,35 +6,22 @@ use serde_json::Value;
 use tidegate_core::Violation;
 use tidegate_telemetry::logs::{TimeInput, parse_time};
 
-/// A time as a caller wrote it.
-pub(crate) enum TimeArgument {
-    Text(String),
-    Integer(i64),
-    Decimal(f64),
-}
-
-impl TimeArgument {
-    /// Reads the argument called `path`. A value of another type is a violation.
-    pub(crate) fn read(path: &str, value: &Option<Value>, violations: &mut Vec<Violation>) -> Option<Self> {
-        match value {
-            None | Some(Value::Null) => None,
-            Some(Value::String(text)) => Some(Self::Text(text.clone())),
-            Some(Value::Number(number)) => {
-                number.as_i64().map(Self::Integer).or_else(|| number.as_f64().map(Self::Decimal))
-            }
-            Some(other) => {
-                let message = format!("{other} is not a time; expected text or a number");
-                violations.push(Violation { path: path.to_owned(), message });
-                None
-            }
+/// The argument called `path`, as the caller wrote it. A value of another type is a violation.
+pub(crate) fn time_input<'a>(
+    path: &str,
+    value: &'a Option<Value>,
+    violations: &mut Vec<Violation>,
+) -> Option<TimeInput<'a>> {
+    match value {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => Some(TimeInput::Text(text)),
+        Some(Value::Number(number)) => {
+            number.as_i64().map(TimeInput::Integer).or_else(|| number.as_f64().map(TimeInput::Decimal))
         }
-    }
-
-    pub(crate) fn as_input(&self) -> TimeInput<'_> {
-        match self {
-            Self::Text(text) => TimeInput::Text(text),
-            Self::Integer(number) => TimeInput::Integer(*number),
-            Self::Decimal(number) => TimeInput::Decimal(*number),
+        Some(other) => {
+            let message = format!("{other} is not a time; expected text or a number");
+            violations.push(Violation { path: path.to_owned(), message });
+            None
         }
     }
 }
@@ -46,8 +33,8 @@ pub(crate) fn read_time(
     (now, default): (i64, i64),
     violations: &mut Vec<Violation>,
 ) -> i64 {
-    let Some(argument) = TimeArgument::read(path, value, violations) else { return default };
-    parse_time(argument.as_input(), now).unwrap_or_else(|error| {
+    let Some(input) = time_input(path, value, violations) else { return default };
+    parse_time(input, now).unwrap_or_else(|error| {
         violations.push(Violation { path: path.to_owned(), message: error.to_string() });
         default
     })

@@ -13,42 +13,19 @@ use tidegate_telemetry::logs::display_value;
 
 use crate::tool_context::ToolContext;
 
-/// Runs the query `spec` for the caller of `job`. A column whose values have several types is text; in each batch, one of
-/// numbers only has numbers.
+/// What integers and floats in one column of a batch become.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MixedNumbers {
+    Floats,
+    /// Their display form, so that it does not depend on the other rows of a batch: for entries of logs.
+    Text,
+}
+
+/// Runs the query `spec` for the caller of `job`. A column whose values have several types is text.
 ///
 /// # Errors
 /// Those of [`QuerySpec::render`] and of the database.
 pub(crate) async fn open_typed_rows(
-    node: &ToolContext,
-    database: &dyn Database,
-    spec: &QuerySpec,
-    job: &Arc<Job>,
-) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
-    open(node, database, spec, job, MixedNumbers::Floats).await
-}
-
-/// The same for entries of logs: integers among floats keep their display form, so that it does not depend on the other
-/// rows of a batch.
-///
-/// # Errors
-/// Those of [`QuerySpec::render`] and of the database.
-pub(crate) async fn open_display_rows(
-    node: &ToolContext,
-    database: &dyn Database,
-    spec: &QuerySpec,
-    job: &Arc<Job>,
-) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
-    open(node, database, spec, job, MixedNumbers::Text).await
-}
-
-/// What integers and floats in one column become.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum MixedNumbers {
-    Floats,
-    Text,
-}
-
-async fn open(
     node: &ToolContext,
     database: &dyn Database,
     spec: &QuerySpec,

@@ -14,7 +14,7 @@ use tidegate_telemetry::logs::time_column;
 use super::scan::numbers;
 use crate::log_sources::ResolvedSource;
 use crate::tool_context::ToolContext;
-use crate::typed_rows::open_typed_rows;
+use crate::typed_rows::{MixedNumbers, open_typed_rows};
 
 /// How long the search for the first and the last entry of one source may take. It reads the whole table where the
 /// database has no index or statistics.
@@ -54,7 +54,7 @@ async fn read(node: &ToolContext, source: &ResolvedSource, job: &Arc<Job>) -> Re
         select.push(Selection::aggregate(AggregateFunction::Count, PARSE_ERROR, PARSE_ERRORS));
     }
     let spec = QuerySpec { select, ..QuerySpec::new(&source.table) };
-    let mut rows = open_typed_rows(node, &*source.database, &spec, job).await?;
+    let mut rows = open_typed_rows(node, &*source.database, &spec, job, MixedNumbers::Floats).await?;
     let Some(batch) = rows.next().await.transpose()? else { return Ok(CoveredEntries::default()) };
     let parse_errors = numbers(&batch, PARSE_ERRORS).filter(|counts| !counts.is_empty()).map(|counts| counts.value(0));
     Ok(CoveredEntries { times: time_of(&batch, FIRST).zip(time_of(&batch, LAST)), parse_errors })

@@ -22,7 +22,7 @@ use super::search::LogSearch;
 use super::statement::build_query;
 use crate::log_sources::ResolvedSource;
 use crate::time_conditions::{ceil_microseconds, floor_microseconds};
-use crate::typed_rows::open_display_rows;
+use crate::typed_rows::{MixedNumbers, open_typed_rows};
 
 /// The maximum number of rows that one call reads.
 const SCAN_ROWS_MAX: u64 = 100_000_000;
@@ -187,7 +187,7 @@ impl SourceSearch<'_> {
         let Self { context, source, job, deadline, .. } = *self;
         let ended = || Some("the scan ended at its time limit".to_owned());
         let spec = build_query(self, further);
-        let opened = open_display_rows(&context.node, &*source.database, &spec, job);
+        let opened = open_typed_rows(&context.node, &*source.database, &spec, job, MixedNumbers::Text);
         let Ok(opened) = tokio::time::timeout_at(deadline, opened).await else { return Ok(ended()) };
         let mut batches = opened?;
         loop {

@@ -15,7 +15,7 @@ use tidegate_telemetry::logs::{
 use super::LogContext;
 use super::covered_time::{CoveredEntries, covered_entries};
 use crate::log_sources::{ResolvedSource, SourceSet, no_sources_error, unknown_source_message};
-use crate::time_arguments::{TimeArgument, now_nanos};
+use crate::time_arguments::{now_nanos, time_input};
 use crate::time_conditions::floor_microseconds;
 use crate::tool_definition::{InputSchemaBuilder, any_of};
 
@@ -358,13 +358,10 @@ async fn read_range(
     job: &Arc<Job>,
     violations: &mut Vec<Violation>,
 ) -> Result<TimeRange, Error> {
-    let after = TimeArgument::read("after", &arguments.after, violations);
-    let before = TimeArgument::read("before", &arguments.before, violations);
-    let parse = |covered| {
-        let (after, before) = (after.as_ref().map(TimeArgument::as_input), before.as_ref().map(TimeArgument::as_input));
-        // Databases compare microseconds.
-        TimeRange::parse(after, before, floor_microseconds(now_nanos()), covered)
-    };
+    let after = time_input("after", &arguments.after, violations);
+    let before = time_input("before", &arguments.before, violations);
+    // Databases compare microseconds.
+    let parse = |covered| TimeRange::parse(after, before, floor_microseconds(now_nanos()), covered);
     let error = match parse(None) {
         Ok(range) => return Ok(range),
         Err(error @ TimeRangeError::Bound { .. }) => error,

@@ -23,7 +23,7 @@ use super::series_rows::{RowTimes, Units, text, time_bounds, unit_bounds};
 use super::{MetricSource, MetricTable};
 use crate::time_conditions::time_conditions;
 use crate::tool_context::ToolContext;
-use crate::typed_rows::open_typed_rows;
+use crate::typed_rows::{MixedNumbers, open_typed_rows};
 
 /// The maximum number of series that are listed, over all metrics.
 const SERIES_LISTED_MAX: u64 = 100_000;
@@ -320,7 +320,7 @@ impl<'a> TableMetrics<'a> {
     }
 
     async fn open_rows(&self, spec: &QuerySpec) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
-        open_typed_rows(self.node, &*self.database, spec, self.job).await
+        open_typed_rows(self.node, &*self.database, spec, self.job, MixedNumbers::Floats).await
     }
 
     /// The query for the rows that `filter` may accept. Conditions on labels are checked again.

@@ -16,7 +16,7 @@ use crate::arguments::parse_arguments;
 use crate::table_presence::TablePresence;
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
-use crate::typed_rows::open_typed_rows;
+use crate::typed_rows::{MixedNumbers, open_typed_rows};
 
 /// The columns of a span.
 const COLUMNS: [&str; 9] =
@@ -93,7 +93,7 @@ async fn handle(context: Arc<TraceContext>, call: RunningCall) -> Result<Answer,
         limit: spans_max as u64 + 1,
         ..QuerySpec::new(TelemetryTable::Traces.name())
     };
-    let mut rows = open_typed_rows(&context.node, &*database, &spec, call.job()).await?;
+    let mut rows = open_typed_rows(&context.node, &*database, &spec, call.job(), MixedNumbers::Floats).await?;
     let mut spans = Vec::new();
     while let Some(batch) = rows.next().await.transpose()? {
         call.count_rows(batch.num_rows() as u64);

@@ -1,11 +1,10 @@
 //! The filters of a search as exact conditions for the database of a source.
 
 use tidegate_query::QueryCondition;
-use tidegate_telemetry::logs::{LogScanRequest, SelectedValues, TimeRange};
+use tidegate_telemetry::logs::{LogScanRequest, SelectedValues};
 
 use super::column_sql::{ColumnSql, constant};
-use super::text_match::{TextMatch, text_match};
-use super::time_sql::TimeSql;
+use super::text_match::text_match;
 use crate::log_sources::{ResolvedSource, SOURCE_FIELD, SourceSet};
 use crate::log_tools::search::LogSearch;
 
@@ -36,16 +35,13 @@ impl SourceFilters {
             selections: Vec::new(),
             countable: Vec::new(),
         };
-        let dialect = source.database.dialect();
         if let Some(condition) = &request.condition {
             let column = |name: &str| match source_field(&search.set, source, name)? {
                 SourceField::Column(column) => Some(Some(column)),
                 SourceField::Constant(None) => Some(None),
                 SourceField::Constant(Some(_)) => None,
             };
-            let TextMatch { condition, countable } = text_match(condition, dialect, &column)?;
-            filters.text = Some(condition);
-            countable.into_iter().for_each(|condition| filters.require(condition));
+            filters.text = Some(text_match(condition, source.database.dialect(), &column, &mut filters.countable)?);
         }
         for (field, values) in request.selections.iter() {
             let condition = filters.selection(&search.set, source, field, values)?;
@@ -123,12 +119,4 @@ pub(super) fn source_field(set: &SourceSet, source: &ResolvedSource, field: &str
         Some((_, column)) => ColumnSql::new(source.database.dialect(), column).map(SourceField::Column),
         None => Some(SourceField::Constant(None)),
     }
-}
-
-/// The rows of `range`; without bounds, also those without a time. The outer `None` if SQL cannot compare the bounds.
-pub(super) fn time_filter(time: &TimeSql, range: TimeRange) -> Option<Option<QueryCondition>> {
-    if range.is_unbounded() {
-        return Some(None);
-    }
-    time.is_in(range).map(Some)
 }

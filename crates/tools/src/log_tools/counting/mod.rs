@@ -23,7 +23,7 @@ use tidegate_sql::SqlDialect;
 use tidegate_telemetry::logs::{CountedRows, CountedValues, TimeRange, borrowed_text};
 use tokio::time::Instant;
 
-use self::filters::{SourceFilters, time_filter};
+use self::filters::SourceFilters;
 use self::newest::PageRows;
 use self::statements::{Obstacle, count_rows, counts, named_column, times};
 use self::time_sql::TimeSql;
@@ -241,12 +241,16 @@ impl<'a> Counting<'a> {
         [of_time(AggregateFunction::Min, FIRST), of_time(AggregateFunction::Max, LAST)]
     }
 
+    /// The condition for `rows`; `None` for all of the table.
     fn time_condition(&self, rows: RowRange) -> Result<Option<QueryCondition>, Obstacle> {
-        let condition = time_filter(&self.time, rows.range).ok_or(Obstacle::NotCountable)?;
-        Ok(match condition {
-            Some(bounded) if rows.includes_no_time => Some(QueryCondition::Or(vec![bounded, self.time.is_null()])),
-            other => other,
-        })
+        if rows.range.is_unbounded() {
+            return Ok(None);
+        }
+        let bounded = self.time.is_in(rows.range).ok_or(Obstacle::NotCountable)?;
+        Ok(Some(match rows.includes_no_time {
+            true => QueryCondition::Or(vec![bounded, self.time.is_null()]),
+            false => bounded,
+        }))
     }
 }
 

@@ -10,7 +10,7 @@ use tidegate_telemetry::logs::time_column;
 
 use super::ROWS;
 use crate::log_tools::scan::SourceSearch;
-use crate::typed_rows::open_display_rows;
+use crate::typed_rows::{MixedNumbers, open_typed_rows};
 
 /// The maximum size of the rows of one statement.
 const BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -42,7 +42,8 @@ impl SourceSearch<'_> {
 
     /// `None` if the rows exceed the maximum size.
     async fn read_all(&self, spec: &QuerySpec) -> Result<Option<Vec<RecordBatch>>, Error> {
-        let mut rows = open_display_rows(&self.context.node, &*self.source.database, spec, self.job).await?;
+        let mut rows =
+            open_typed_rows(&self.context.node, &*self.source.database, spec, self.job, MixedNumbers::Text).await?;
         let (mut batches, mut bytes) = (Vec::new(), 0);
         while let Some(batch) = rows.next().await.transpose()? {
             bytes += batch_bytes(&batch);

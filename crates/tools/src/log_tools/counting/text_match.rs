@@ -12,83 +12,60 @@ use super::column_sql::{ColumnForm, ColumnSql, constant, is_exact_text, plain};
 /// The maximum length of a pattern in SQLite, as its sessions limit it.
 const SQLITE_PATTERN_BYTES_MAX: usize = 100;
 
-/// What a full-text condition is in SQL.
-pub(super) struct TextMatch {
-    pub(super) condition: QueryCondition,
-    /// The rows for which it is exact; all must hold.
-    pub(super) countable: Vec<QueryCondition>,
-}
-
-/// How a pattern is compared.
-#[derive(Clone, Copy)]
-struct Comparison<'a> {
-    pattern: &'a TextPattern,
-    is_whole_text: bool,
-    is_case_sensitive: bool,
-}
-
-/// `condition` as SQL, if there is an exact form. `column` finds the columns of the source: the outer `None` if SQL
-/// cannot compare a column, the inner one if there is no such column.
+/// `condition` as SQL, if there is an exact form for the rows that all of `countable` include, to which it adds. `column`
+/// finds the columns of the source: the outer `None` if SQL cannot compare a column, the inner one if there is no such
+/// column.
 pub(super) fn text_match(
-    condition: &LogCondition,
-    dialect: SqlDialect,
-    column: &dyn Fn(&str) -> Option<Option<ColumnSql>>,
-) -> Option<TextMatch> {
-    let mut countable = Vec::new();
-    let condition = node(condition, dialect, column, &mut countable)?;
-    Some(TextMatch { condition, countable })
-}
-
-fn node(
     condition: &LogCondition,
     dialect: SqlDialect,
     column: &dyn Fn(&str) -> Option<Option<ColumnSql>>,
     countable: &mut Vec<QueryCondition>,
 ) -> Option<QueryCondition> {
     let mut all = |parts: &[LogCondition]| -> Option<Vec<QueryCondition>> {
-        parts.iter().map(|part| node(part, dialect, column, countable)).collect()
+        parts.iter().map(|part| text_match(part, dialect, column, countable)).collect()
     };
     Some(match condition {
         LogCondition::And(parts) if parts.is_empty() => constant(true),
         LogCondition::Or(parts) if parts.is_empty() => constant(false),
         LogCondition::And(parts) => QueryCondition::And(all(parts)?),
         LogCondition::Or(parts) => QueryCondition::Or(all(parts)?),
-        LogCondition::Not(inner) => QueryCondition::Not(Box::new(node(inner, dialect, column, countable)?)),
+        LogCondition::Not(inner) => QueryCondition::Not(Box::new(text_match(inner, dialect, column, countable)?)),
         LogCondition::Missing { column: name } => match column(name)? {
             Some(column) => column.is_missing(),
             None => constant(true),
         },
-        LogCondition::Contains { column: name, pattern, is_case_sensitive } => {
-            let compared = Comparison { pattern, is_whole_text: false, is_case_sensitive: *is_case_sensitive };
-            compare(column(name)?, dialect, compared, countable)?
-        }
-        LogCondition::Equals { column: name, pattern, is_case_sensitive } => {
-            let compared = Comparison { pattern, is_whole_text: true, is_case_sensitive: *is_case_sensitive };
-            compare(column(name)?, dialect, compared, countable)?
+        LogCondition::Contains { column: name, pattern, is_case_sensitive }
+        | LogCondition::Equals { column: name, pattern, is_case_sensitive } => {
+            let is_whole_text = matches!(condition, LogCondition::Equals { .. });
+            match column(name)? {
+                Some(column) => compare(&column, dialect, pattern, is_whole_text, *is_case_sensitive, countable)?,
+                None => constant(false),
+            }
         }
     })
 }
 
 fn compare(
-    column: Option<ColumnSql>,
+    column: &ColumnSql,
     dialect: SqlDialect,
-    compared: Comparison<'_>,
+    pattern: &TextPattern,
+    is_whole_text: bool,
+    is_case_sensitive: bool,
     countable: &mut Vec<QueryCondition>,
 ) -> Option<QueryCondition> {
-    let Some(column) = column else { return Some(constant(false)) };
-    let folded = if compared.is_case_sensitive { compared.pattern.clone() } else { compared.pattern.to_folded() };
+    let folded = if is_case_sensitive { pattern.clone() } else { pattern.to_folded() };
     if !folded.parts().iter().all(|part| is_exact_text(part)) {
         return None;
     }
     let text = column.display_text()?;
     // In PostgreSQL, the bytes of a text of any characters compare exactly.
     let needs_ascii = match dialect {
-        SqlDialect::Postgres => column.form == ColumnForm::Text && !compared.is_case_sensitive,
+        SqlDialect::Postgres => column.form == ColumnForm::Text && !is_case_sensitive,
         SqlDialect::Sqlite => true,
         SqlDialect::DataFusion => return None,
     };
     if needs_ascii {
-        let is_ascii = is_ascii(&column, dialect);
+        let is_ascii = is_ascii(column, dialect);
         if !countable.contains(&is_ascii) {
             countable.push(is_ascii);
         }
@@ -96,8 +73,8 @@ fn compare(
             return Some(constant(false));
         }
     }
-    let uses_glob = dialect == SqlDialect::Sqlite && compared.is_case_sensitive;
-    let pattern = if uses_glob { glob } else { like }(&folded, compared.is_whole_text);
+    let uses_glob = dialect == SqlDialect::Sqlite && is_case_sensitive;
+    let pattern = if uses_glob { glob } else { like }(&folded, is_whole_text);
     if dialect == SqlDialect::Sqlite && pattern.len() > SQLITE_PATTERN_BYTES_MAX {
         return None;
     }
@@ -106,7 +83,7 @@ fn compare(
     let matches = match dialect {
         SqlDialect::Sqlite if uses_glob => format!("glob({pattern}, {text})"),
         SqlDialect::Sqlite => format!("like({pattern}, {text}, '\\')"),
-        _ if compared.is_case_sensitive => format!("{text} LIKE {pattern}"),
+        _ if is_case_sensitive => format!("{text} LIKE {pattern}"),
         _ => format!("{text} ILIKE {pattern}"),
     };
     // True or false for every row, so that a negation is right.
