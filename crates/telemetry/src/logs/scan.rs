@@ -14,9 +14,7 @@ use super::encoded_column::EncodedColumn;
 use super::facet::{FacetCounter, FieldFacet};
 use super::histogram::{HistogramCounter, LogHistogram};
 use super::number_ranges::{NumberRangeCounter, NumberRanges};
-use super::page::{
-    EntryPool, EntryPositions, LogCursor, LogDirection, LogPage, NO_TIME, RowHasher, SeenEntries, SourceId,
-};
+use super::page::{EntryPool, EntryPositions, LogCursor, LogDirection, LogPage, NO_TIME, RowHasher, SourceId};
 use super::patterns::{LogPatterns, PatternCollector};
 use super::request::{FacetRequest, LogRequestError, LogScanRequest};
 use super::search::ConditionMatcher;
@@ -93,7 +91,7 @@ pub struct LogScan {
     pub(super) histogram: Option<HistogramCounter>,
     page: Option<EntryPool>,
     /// The newest matching rows, for the cursor to what is added later.
-    newest: Option<SeenEntries>,
+    newest: Option<LogCursor>,
     patterns: Option<PatternCollector>,
     context: Option<(EntryPool, EntryPool)>,
     pub(super) evaluated: u64,
@@ -131,7 +129,7 @@ impl LogScan {
             }),
             page: page
                 .map(|page| EntryPool::new(page.direction, page.limit, page.columns.clone(), page.cursor.as_ref())),
-            newest: is_first_backward.then(|| SeenEntries::new(LogDirection::Forward, NO_TIME)),
+            newest: is_first_backward.then(|| LogCursor::at_time(LogDirection::Forward, NO_TIME)),
             patterns: request.patterns.map(|_| PatternCollector::new()),
             context,
             evaluated: 0,
@@ -319,9 +317,9 @@ impl LogScan {
         let has_series = request.histogram.is_some_and(|histogram| histogram.field.is_some());
         // Without a row that matches, the tail begins at the last row of all.
         let (matched, last) = (self.matched, self.seen_times.map_or(NO_TIME, |(_, last)| last));
-        let newest = self.newest.map(|newest| {
-            if matched == 0 { LogCursor::at_time(LogDirection::Forward, last) } else { LogCursor::from_seen(newest) }
-        });
+        let newest = self
+            .newest
+            .map(|newest| if matched == 0 { LogCursor::at_time(LogDirection::Forward, last) } else { newest });
         let page = self.page.map(|pool| {
             let mut page = pool.finish();
             page.tail = newest;
@@ -342,14 +340,14 @@ impl LogScan {
 }
 
 /// Keeps the rows with the newest time of all.
-fn note_newest(newest: &mut SeenEntries, offered: &LogBatch<'_>, times: &Int64Array, rows: &BooleanBuffer) {
+fn note_newest(newest: &mut LogCursor, offered: &LogBatch<'_>, times: &Int64Array, rows: &BooleanBuffer) {
     let time = |row: usize| if times.is_valid(row) { times.value(row) } else { NO_TIME };
     let Some(last) = rows.set_indices().map(time).max() else { return };
     if last < newest.time() {
         return;
     }
     if last > newest.time() {
-        *newest = SeenEntries::new(LogDirection::Forward, last);
+        *newest = LogCursor::at_time(LogDirection::Forward, last);
     }
     let mut hasher = RowHasher::new(offered.batch);
     for row in rows.set_indices().filter(|row| time(*row) == last) {

@@ -12,7 +12,7 @@ use siphasher::sip::SipHasher13;
 use thiserror::Error;
 
 use super::entry_order::{EntryKey, LogDirection, SourceId, TieBreak};
-use super::seen_entries::{LISTED_ROWS_MAX, SeenAtTime, SeenEntries};
+use super::seen_entries::{LISTED_ROWS_MAX, SeenAtTime};
 
 /// The maximum length of a cursor as text.
 pub const CURSOR_CHARACTERS_MAX: usize = 16_384;
@@ -25,12 +25,15 @@ const KIND_UP_TO_ROW: u8 = 2;
 const KIND_FILES: u8 = 3;
 const KIND_UP_TO_FILE_POSITION: u8 = 4;
 
-/// A position between two entries, from which a page continues. Entries that are added later are neither skipped nor
-/// repeated if they are newer, or have the time of the cursor and come later in their source. Entries that are added with an
-/// earlier time or without one are only found going backward.
+/// A position between two entries, from which a page continues: the entries of one time that were returned, for each
+/// source. Entries that are added later are neither skipped nor repeated if they are newer, or have the time of the cursor
+/// and come later in their source. Entries that are added with an earlier time or without one are only found going
+/// backward.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogCursor {
-    seen: SeenEntries,
+    pub(super) direction: LogDirection,
+    pub(super) time: i64,
+    pub(super) sources: BTreeMap<SourceId, SeenAtTime>,
 }
 
 /// A text that is no cursor of this request.
@@ -58,18 +61,18 @@ impl LogCursor {
             TieBreak::RowHash(hash) => SeenAtTime::UpToRow { hash, ordinal },
         };
         let sources = BTreeMap::from([(key.source, at_time)]);
-        Self { seen: SeenEntries { direction, time: key.time, sources } }
+        Self { direction, time: key.time, sources }
     }
 
     /// The position before all entries at `time` in nanoseconds UTC.
     pub fn at_time(direction: LogDirection, time: i64) -> Self {
-        Self { seen: SeenEntries::new(direction, time) }
+        Self { direction, time, sources: BTreeMap::new() }
     }
 
     /// The entry that the cursor follows in its direction, with its number among those with the same key. `None` if it
     /// follows no entry, or several of its time that have no order.
     pub fn entry(&self) -> Option<(EntryKey, u64)> {
-        let mut sources = self.seen.sources.iter();
+        let mut sources = self.sources.iter();
         let (source, seen) = sources.next().filter(|_| sources.next().is_none())?;
         let (tie, ordinal) = match seen {
             SeenAtTime::Position(position) => (TieBreak::Position(*position), 0),
@@ -86,34 +89,26 @@ impl LogCursor {
                 (TieBreak::RowHash(*hash), count.checked_sub(1)?)
             }
         };
-        Some((EntryKey { time: self.seen.time, source: *source, tie }, ordinal))
-    }
-
-    pub(in crate::logs) fn from_seen(seen: SeenEntries) -> Self {
-        Self { seen }
-    }
-
-    pub(in crate::logs) fn seen(&self) -> &SeenEntries {
-        &self.seen
+        Some((EntryKey { time: self.time, source: *source, tie }, ordinal))
     }
 
     /// The direction in which the cursor continues.
     pub fn direction(&self) -> LogDirection {
-        self.seen.direction
+        self.direction
     }
 
     /// The time of the last entry before the cursor in nanoseconds UTC, or [`NO_TIME`](super::NO_TIME). In the direction of the cursor, only entries
     /// with this time and those after it are needed for the next page.
     pub fn time(&self) -> i64 {
-        self.seen.time
+        self.time
     }
 
     /// The cursor as text. `scope` identifies the request, for example as a hash of its sources and its filters.
     pub fn encode(&self, scope: u64) -> String {
-        let mut bytes = vec![VERSION, u8::from(self.seen.direction == LogDirection::Forward)];
+        let mut bytes = vec![VERSION, u8::from(self.direction == LogDirection::Forward)];
         bytes.extend(scope_tag(scope));
-        bytes.extend(self.seen.time.to_be_bytes());
-        for (source, seen) in &self.seen.sources {
+        bytes.extend(self.time.to_be_bytes());
+        for (source, seen) in &self.sources {
             bytes.extend(source.0.to_be_bytes());
             match seen {
                 SeenAtTime::Position(position) => {
@@ -178,7 +173,7 @@ impl LogCursor {
         if reader.array() != Some(scope_tag(scope)) {
             return Err(CursorError::OtherRequest);
         }
-        reader.read_seen(direction).map(|seen| Self { seen }).ok_or(CursorError::Damaged)
+        reader.read_cursor(direction).ok_or(CursorError::Damaged)
     }
 }
 
@@ -235,7 +230,7 @@ impl Reader<'_> {
         u64::try_from(self.number()?).ok()
     }
 
-    fn read_seen(&mut self, direction: LogDirection) -> Option<SeenEntries> {
+    fn read_cursor(&mut self, direction: LogDirection) -> Option<LogCursor> {
         let time = i64::from_be_bytes(self.array()?);
         let mut sources = BTreeMap::new();
         while !self.0.is_empty() {
@@ -254,7 +249,7 @@ impl Reader<'_> {
             };
             sources.insert(source, seen);
         }
-        Some(SeenEntries { direction, time, sources })
+        Some(LogCursor { direction, time, sources })
     }
 
     fn files(&mut self) -> Option<BTreeMap<u64, u64>> {
@@ -289,7 +284,7 @@ mod tests {
         let sources = prop::collection::btree_map(any::<u64>().prop_map(SourceId), seen, 0..4);
         (any::<bool>(), any::<i64>(), sources).prop_map(|(forward, time, sources)| {
             let direction = if forward { LogDirection::Forward } else { LogDirection::Backward };
-            LogCursor { seen: SeenEntries { direction, time, sources } }
+            LogCursor { direction, time, sources }
         })
     }
 
@@ -324,11 +319,11 @@ mod tests {
             let key = EntryKey { time: 1, source: SourceId(4), tie };
             for direction in [LogDirection::Forward, LogDirection::Backward] {
                 assert_eq!(LogCursor::at_entry(direction, key, ordinal).entry(), Some((key, ordinal)));
-                let mut seen = SeenEntries::new(direction, 1);
-                seen.add(SourceId(4), tie, ordinal);
-                assert_eq!(LogCursor::from_seen(seen.clone()).entry(), Some((key, ordinal)));
-                seen.add(SourceId(5), tie, ordinal);
-                assert_eq!(LogCursor::from_seen(seen).entry(), None);
+                let mut cursor = LogCursor::at_time(direction, 1);
+                cursor.add(SourceId(4), tie, ordinal);
+                assert_eq!(cursor.entry(), Some((key, ordinal)));
+                cursor.add(SourceId(5), tie, ordinal);
+                assert_eq!(cursor.entry(), None);
             }
         }
         assert_eq!(LogCursor::at_time(LogDirection::Forward, 1).entry(), None);

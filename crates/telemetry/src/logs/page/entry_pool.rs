@@ -65,7 +65,7 @@ impl EntryPool {
             direction,
             limit: limit as u64,
             columns,
-            filter: cursor.map(|cursor| SeenFilter::new(cursor.seen().clone())),
+            filter: cursor.map(|cursor| SeenFilter::new(cursor.clone())),
             groups: BTreeMap::new(),
             entries: 0,
             remaining: 0,
@@ -125,7 +125,7 @@ impl EntryPool {
             let time = if times.is_valid(row) { times.value(row) } else { NO_TIME };
             let mut ordinal = 0;
             if let Some(filter) = &mut self.filter {
-                let cursor_time = filter.seen().time;
+                let cursor_time = filter.cursor.time;
                 if direction.is_before(&time, &cursor_time) {
                     continue;
                 }
@@ -254,7 +254,7 @@ impl EntryPool {
             }));
         }
         let has_more = self.remaining > entries.len() as u64;
-        let start = self.filter.map(|filter| filter.seen().clone());
+        let start = self.filter.map(|filter| filter.cursor);
         LogPage::new(direction, entries, has_more, start)
     }
 }

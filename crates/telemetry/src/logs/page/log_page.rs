@@ -10,7 +10,6 @@ use arrow::error::ArrowError;
 
 use super::cursor::LogCursor;
 use super::entry_order::{EntryKey, LogDirection};
-use super::seen_entries::SeenEntries;
 use crate::logs::value::display_value;
 
 /// Entries that follow each other in the total order.
@@ -28,7 +27,7 @@ pub struct LogPage {
     /// `next`.
     pub tail: Option<LogCursor>,
     /// What earlier pages returned of the time at which this page begins.
-    start: Option<SeenEntries>,
+    start: Option<LogCursor>,
 }
 
 /// One entry: its place in the total order, and its row.
@@ -49,7 +48,7 @@ impl LogPage {
         direction: LogDirection,
         entries: Vec<LogEntry>,
         has_more: bool,
-        start: Option<SeenEntries>,
+        start: Option<LogCursor>,
     ) -> Self {
         let mut page = Self { direction, entries, next: None, has_more, tail: None, start };
         page.next = page.cursor_after(page.entries.len());
@@ -60,13 +59,13 @@ impl LogPage {
     /// cursor.
     pub fn cursor_after(&self, count: usize) -> Option<LogCursor> {
         let entries = self.entries.get(..count).unwrap_or(&self.entries);
-        let Some(last) = entries.last() else { return self.start.clone().map(LogCursor::from_seen) };
+        let Some(last) = entries.last() else { return self.start.clone() };
         let continued = self.start.as_ref().filter(|start| start.time() == last.key.time);
-        let mut seen = continued.cloned().unwrap_or_else(|| SeenEntries::new(self.direction, last.key.time));
+        let mut cursor = continued.cloned().unwrap_or_else(|| LogCursor::at_time(self.direction, last.key.time));
         for entry in entries.iter().filter(|entry| entry.key.time == last.key.time) {
-            seen.add(entry.key.source, entry.key.tie, entry.ordinal);
+            cursor.add(entry.key.source, entry.key.tie, entry.ordinal);
         }
-        Some(LogCursor::from_seen(seen))
+        Some(cursor)
     }
 
     /// The entries as one batch with the columns of all sources, in the order in which they occur. A column that a source

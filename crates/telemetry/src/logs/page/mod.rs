@@ -18,4 +18,3 @@ pub use seen_entries::LISTED_ROWS_MAX;
 
 pub(super) use entry_order::RowHasher;
 pub(super) use entry_pool::EntryPool;
-pub(super) use seen_entries::SeenEntries;

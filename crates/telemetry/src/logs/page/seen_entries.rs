@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cursor::LogCursor;
 use super::entry_order::{LogDirection, SourceId, TieBreak};
 
 /// The maximum number of different rows with the time of a cursor that it lists. With more, rows of a source without
@@ -40,26 +41,8 @@ pub(in crate::logs) enum SeenAtTime {
     },
 }
 
-/// The entries of one time that were returned, for each source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::logs) struct SeenEntries {
-    pub(super) direction: LogDirection,
-    pub(super) time: i64,
-    pub(super) sources: BTreeMap<SourceId, SeenAtTime>,
-}
-
-impl SeenEntries {
-    /// Nothing of `time` was returned.
-    pub(in crate::logs) fn new(direction: LogDirection, time: i64) -> Self {
-        Self { direction, time, sources: BTreeMap::new() }
-    }
-
-    /// The time of the entries in nanoseconds UTC.
-    pub(in crate::logs) fn time(&self) -> i64 {
-        self.time
-    }
-
-    /// Adds a row with this time, whose number is the next one among those with the same hash.
+impl LogCursor {
+    /// Adds a row with the time of the cursor, whose number is the next one among those with the same hash.
     pub(in crate::logs) fn add_next(&mut self, source: SourceId, tie: TieBreak) {
         let ordinal = match (self.sources.get(&source), tie) {
             (Some(SeenAtTime::Rows(rows)), TieBreak::RowHash(hash)) => rows.get(&hash).copied().unwrap_or(0),
@@ -71,7 +54,7 @@ impl SeenEntries {
         self.add(source, tie, ordinal);
     }
 
-    /// Adds a row that was returned with this time; `ordinal` is its number among those with the same hash.
+    /// Adds a row that was returned with the time of the cursor; `ordinal` is its number among those with the same hash.
     pub(in crate::logs) fn add(&mut self, source: SourceId, tie: TieBreak, ordinal: u64) {
         let direction = self.direction;
         match (self.sources.get_mut(&source), tie) {
@@ -147,24 +130,20 @@ impl SeenAtTime {
 /// Skips the rows that earlier pages returned. Each row that matches is offered once.
 #[derive(Debug, Clone)]
 pub(super) struct SeenFilter {
-    seen: SeenEntries,
+    pub(super) cursor: LogCursor,
     /// The number of rows offered, for the hashes where the number decides.
     offered: BTreeMap<(SourceId, u128), u64>,
 }
 
 impl SeenFilter {
-    pub(super) fn new(seen: SeenEntries) -> Self {
-        Self { seen, offered: BTreeMap::new() }
-    }
-
-    pub(super) fn seen(&self) -> &SeenEntries {
-        &self.seen
+    pub(super) fn new(cursor: LogCursor) -> Self {
+        Self { cursor, offered: BTreeMap::new() }
     }
 
     /// The number that a row with the time of the cursor has among those with the same hash, unless it was returned.
     pub(super) fn admit(&mut self, source: SourceId, tie: TieBreak) -> Option<u64> {
-        let direction = self.seen.direction;
-        let (hash, seen_rows) = match (self.seen.sources.get(&source), tie) {
+        let direction = self.cursor.direction;
+        let (hash, seen_rows) = match (self.cursor.sources.get(&source), tie) {
             (Some(SeenAtTime::Position(last)), TieBreak::Position(position)) => {
                 return direction.is_before(last, &position).then_some(0);
             }
@@ -192,7 +171,7 @@ impl SeenFilter {
         let offered = self.offered.entry((source, hash)).or_default();
         let ordinal = *offered;
         *offered += 1;
-        let is_new = match (direction, self.seen.sources.get(&source)) {
+        let is_new = match (direction, self.cursor.sources.get(&source)) {
             (LogDirection::Backward, _) => ordinal < seen_rows,
             (LogDirection::Forward, Some(SeenAtTime::UpToRow { .. })) => ordinal > seen_rows,
             (LogDirection::Forward, _) => ordinal >= seen_rows,
