@@ -19,6 +19,7 @@ mod operations;
 mod prompts;
 mod query_tools;
 mod resources;
+mod source_columns;
 mod table_builder;
 mod table_names;
 mod table_presence;
@@ -35,15 +36,16 @@ use std::sync::Arc;
 pub use discover_toolset::DISCOVER_TOOLSET;
 pub use function_tools::FunctionSource;
 pub use ingest_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
-pub use log_sources::{LogColumnProblem, LogSource, LogSources, RecognizedColumns};
+pub use log_sources::{LogSource, LogSources, RecognizedColumns};
 pub use log_tools::register_log_tools;
 pub use metric_sources::{
-    DeclaredKind, MetricApi, MetricColumnProblem, MetricColumns, MetricSource, MetricSourceKind, MetricSources,
-    MetricTable, PrometheusServer,
+    DeclaredKind, MetricApi, MetricColumns, MetricSource, MetricSourceKind, MetricSources, MetricTable,
+    PrometheusServer,
 };
 pub use metric_tools::register_metric_tools;
 pub use prompts::investigate::register_investigation;
 pub use resources::result::STORED_RESULT_NAMES;
+pub use source_columns::ColumnProblem;
 pub use table_presence::TablePresence;
 pub use telemetry_receivers::{TelemetryReceivers, TraceSource, register_telemetry_receivers, register_traces};
 use tidegate_core::AllowedNames;

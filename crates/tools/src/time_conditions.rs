@@ -4,7 +4,7 @@ use tidegate_query::{ComparisonOperator, Operand, QueryCondition};
 use tidegate_sql::{Parameter, SqlDialect};
 use tidegate_telemetry::logs::{NO_TIME, TimeRange, format_time};
 
-use crate::log_sources::FieldKind;
+use crate::source_columns::FieldKind;
 
 pub(crate) const NANOS_PER_MICROSECOND: i64 = 1_000;
 

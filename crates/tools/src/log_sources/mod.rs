@@ -8,10 +8,10 @@ use std::sync::Arc;
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
 use tidegate_query::{Database, Databases};
 
-pub(crate) use columns::{FieldKind, SourceColumn};
-pub use columns::{LogColumnProblem, RecognizedColumns};
+pub use columns::RecognizedColumns;
 pub(crate) use resolved::{ResolvedSource, SOURCE_FIELD, SourceSet};
 
+use crate::source_columns::ColumnProblem;
 use crate::table_presence::TablePresence;
 
 /// A table of a database whose rows are log entries.
@@ -46,7 +46,7 @@ impl LogSource {
         &self,
         database: &dyn Database,
         principal: &Principal,
-    ) -> Result<Result<RecognizedColumns, Vec<LogColumnProblem>>, Error> {
+    ) -> Result<Result<RecognizedColumns, Vec<ColumnProblem>>, Error> {
         let entries = database.columns(&self.table, principal).await?;
         Ok(RecognizedColumns::recognize(self, entries))
     }

@@ -9,7 +9,8 @@ use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{Database, Databases, StableHasher, TableStorage};
 use tidegate_telemetry::logs::SourceId;
 
-use super::{LogSource, RecognizedColumns, SourceColumn};
+use super::{LogSource, RecognizedColumns};
+use crate::source_columns::{ColumnProblem, SourceColumn};
 
 /// The field with the name of the source, where a call reads several.
 pub(crate) const SOURCE_FIELD: &str = "source";
@@ -33,10 +34,8 @@ impl ResolvedSource {
         principal: &Principal,
     ) -> Result<Self, Error> {
         let database = databases.get(Some(&source.database), principal)?.clone();
-        let columns = source.recognize_columns(&*database, principal).await?.map_err(|problems| {
-            let texts: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
-            Error::new(ErrorKind::Unavailable, texts.join("; "))
-        })?;
+        let columns = source.recognize_columns(&*database, principal).await?;
+        let columns = columns.map_err(|problems| Error::new(ErrorKind::Unavailable, ColumnProblem::join(problems)))?;
         Ok(Self { name: source.name.clone(), table: source.table.clone(), database, columns })
     }
 

@@ -51,7 +51,7 @@ async fn read(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, Err
         Error::new(ErrorKind::NotFound, unknown_source_message(name, &visible))
     })?;
     let resolved = ResolvedSource::resolve(source, &node.databases, principal).await?;
-    let column = |column: &crate::log_sources::SourceColumn| {
+    let column = |column: &crate::source_columns::SourceColumn| {
         let role = resolved.columns.role(&column.name);
         json!({"name": column.name, "type": column.type_name.to_lowercase(), "role": role})
     };

@@ -4,7 +4,8 @@ use tidegate_query::{ComparisonOperator, Operand, QueryCondition, QuerySpec, Sel
 use tidegate_sql::{Parameter, SqlDialect};
 
 use super::scan::{RowRange, SourceSearch};
-use crate::log_sources::{FieldKind, ResolvedSource};
+use crate::log_sources::ResolvedSource;
+use crate::source_columns::FieldKind;
 use crate::time_conditions::time_conditions;
 
 /// The values of a selection that become a part of the statement.

@@ -2,17 +2,14 @@
 
 use std::fmt;
 
-use tidegate_core::nearest_names;
-use tidegate_log_formats::{EntryColumnType, is_time_name, recognize_roles};
+use tidegate_log_formats::is_time_name;
 use tidegate_query::ColumnEntry;
 use tidegate_telemetry::metrics::{Labels, MetricKind};
 
 use super::MetricTable;
 use super::declared_kind::DeclaredKind;
-use crate::log_sources::FieldKind;
+use crate::source_columns::{ColumnProblem, FieldKind, LISTED_COLUMNS_MAX, SourceColumn, recognize_roles};
 
-/// The maximum number of columns in an error.
-const LISTED_COLUMNS_MAX: usize = 40;
 /// Names of the column with the name of the metric.
 const METRIC_NAMES: [&str; 4] = ["metric", "metric_name", "__name__", "name"];
 /// Names of the column with the unit of the metric, besides samples in rows.
@@ -66,46 +63,29 @@ pub(crate) enum TableShape {
     Wide { columns: Vec<String> },
 }
 
-/// A column of a table of samples that does not exist or has the wrong type.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MetricColumnProblem {
-    /// The key of the source, such as `time` or `labels[1]`.
-    pub key: String,
-    /// What is wrong.
-    pub message: String,
-}
-
-struct Column {
-    name: String,
-    kind: FieldKind,
-}
-
 impl MetricColumns {
     /// The columns of `table` among `entries`. What the source does not name is recognised by names and types.
     ///
     /// # Errors
     /// Every column that the source names and that does not exist, and missing roles.
-    pub(crate) fn recognize(table: &MetricTable, entries: Vec<ColumnEntry>) -> Result<Self, Vec<MetricColumnProblem>> {
-        let columns: Vec<Column> = entries
-            .into_iter()
-            .map(|entry| Column { kind: FieldKind::from_type_name(&entry.type_name), name: entry.name })
-            .collect();
+    pub(crate) fn recognize(table: &MetricTable, entries: Vec<ColumnEntry>) -> Result<Self, Vec<ColumnProblem>> {
+        let columns: Vec<SourceColumn> = entries.into_iter().map(SourceColumn::from).collect();
         let mut problems = check_named(table, &columns);
         let Some((time, time_kind)) = find_time(table, &columns) else {
-            problems.push(missing("time", "the time of a sample", table, &columns));
+            problems.push(ColumnProblem::missing("time", "the time of a sample", &table.table, &columns));
             return Err(problems);
         };
-        let others: Vec<&Column> = columns.iter().filter(|column| column.name != time).collect();
+        let others: Vec<&SourceColumn> = columns.iter().filter(|column| column.name != time).collect();
         let shape = find_shape(table, &others);
         if matches!(&shape, TableShape::Wide { columns } if columns.is_empty()) {
-            problems.push(missing("value", "the value of a sample", table, &columns));
+            problems.push(ColumnProblem::missing("value", "the value of a sample", &table.table, &columns));
         }
         if !problems.is_empty() {
             return Err(problems);
         }
         let unit = find_unit(table, &shape, &others);
-        let has_role = |column: &Column| unit.as_ref() == Some(&column.name) || shape.has(&column.name);
-        let (labels, remaining): (Vec<&Column>, Vec<&Column>) =
+        let has_role = |column: &SourceColumn| unit.as_ref() == Some(&column.name) || shape.has(&column.name);
+        let (labels, remaining): (Vec<&SourceColumn>, Vec<&SourceColumn>) =
             others.iter().copied().partition(|column| match declares_labels(table) {
                 true => table.labels.contains(&column.name),
                 false => !has_role(column) && is_evident_label(column, &shape),
@@ -193,7 +173,7 @@ fn declares_labels(table: &MetricTable) -> bool {
 /// Whether the values of a column without another role distinguish series. Beside a column with the value of each sample,
 /// whole numbers describe the sample. Decimals, and numbers in a table whose numbers are metrics, do if they have a known
 /// name.
-fn is_evident_label(column: &Column, shape: &TableShape) -> bool {
+fn is_evident_label(column: &SourceColumn, shape: &TableShape) -> bool {
     let is_row_number = |name: &str| {
         let name = name.to_ascii_lowercase();
         ROW_NUMBER_NAMES.contains(&name.as_str()) || name.ends_with("_count")
@@ -204,7 +184,7 @@ fn is_evident_label(column: &Column, shape: &TableShape) -> bool {
     }
 }
 
-fn is_numeric_label(column: &Column) -> bool {
+fn is_numeric_label(column: &SourceColumn) -> bool {
     let name = column.name.to_ascii_lowercase();
     column.kind.is_number() && (NUMERIC_LABEL_NAMES.contains(&name.as_str()) || name.ends_with("_id"))
 }
@@ -213,7 +193,7 @@ fn is_text(kind: FieldKind) -> bool {
     matches!(kind, FieldKind::Text | FieldKind::Boolean)
 }
 
-fn check_named(table: &MetricTable, columns: &[Column]) -> Vec<MetricColumnProblem> {
+fn check_named(table: &MetricTable, columns: &[SourceColumn]) -> Vec<ColumnProblem> {
     let single = [("time", &table.time), ("metric", &table.metric), ("value", &table.value), ("unit", &table.unit)];
     let named = single.into_iter().filter_map(|(key, column)| Some((key.to_owned(), column.as_ref()?, key == "value")));
     let listed = |key: &'static str, names: &'_ [String]| -> Vec<(String, String)> {
@@ -226,10 +206,10 @@ fn check_named(table: &MetricTable, columns: &[Column]) -> Vec<MetricColumnProbl
     let mut problems = Vec::new();
     for (key, name, is_number) in named {
         match columns.iter().find(|column| column.name == *name) {
-            None => problems.push(MetricColumnProblem { key, message: unknown_column(name, table, columns) }),
+            None => problems.push(ColumnProblem::unknown(key, name, &table.table, columns)),
             Some(column) if is_number && !is_numeric(column.kind) => {
                 let message = format!("the column {name:?} has no numbers");
-                problems.push(MetricColumnProblem { key, message });
+                problems.push(ColumnProblem { key, message });
             }
             Some(_) => {}
         }
@@ -242,19 +222,17 @@ fn is_numeric(kind: FieldKind) -> bool {
     kind.is_number() || kind == FieldKind::Other
 }
 
-fn find_time(table: &MetricTable, columns: &[Column]) -> Option<(String, FieldKind)> {
+fn find_time(table: &MetricTable, columns: &[SourceColumn]) -> Option<(String, FieldKind)> {
     if let Some(name) = &table.time {
         return columns.iter().find(|column| column.name == *name).map(|column| (name.clone(), column.kind));
     }
-    let typed: Vec<(&str, EntryColumnType)> =
-        columns.iter().map(|column| (column.name.as_str(), column.kind.entry_type())).collect();
-    let by_role = recognize_roles(&typed).time.and_then(|index| columns.get(index));
+    let by_role = recognize_roles(columns).time.and_then(|index| columns.get(index));
     let by_name = || columns.iter().find(|column| is_time_name(&column.name));
     let by_type = || columns.iter().find(|column| matches!(column.kind, FieldKind::Moment | FieldKind::LocalTime));
     by_role.or_else(by_name).or_else(by_type).map(|column| (column.name.clone(), column.kind))
 }
 
-fn find_shape(table: &MetricTable, columns: &[&Column]) -> TableShape {
+fn find_shape(table: &MetricTable, columns: &[&SourceColumn]) -> TableShape {
     let find = |names: &[&str], fits: fn(FieldKind) -> bool| {
         let found = names
             .iter()
@@ -268,7 +246,7 @@ fn find_shape(table: &MetricTable, columns: &[&Column]) -> TableShape {
         (Some(metric), Some(value)) => TableShape::Narrow { metric, value },
         (_, Some(value)) if table.value.is_some() => TableShape::Wide { columns: vec![value] },
         _ => {
-            let is_metric = |column: &&&Column| match is_wide {
+            let is_metric = |column: &&&SourceColumn| match is_wide {
                 true => table.columns.contains(&column.name),
                 false if declares_labels(table) => column.kind.is_number() && !table.labels.contains(&column.name),
                 false => column.kind.is_number() && !is_numeric_label(column),
@@ -279,41 +257,24 @@ fn find_shape(table: &MetricTable, columns: &[&Column]) -> TableShape {
 }
 
 /// The column with the unit. A table with a column for each metric has none, unless it is named.
-fn find_unit(table: &MetricTable, shape: &TableShape, columns: &[&Column]) -> Option<String> {
+fn find_unit(table: &MetricTable, shape: &TableShape, columns: &[&SourceColumn]) -> Option<String> {
     if table.has_other_unit || !matches!(shape, TableShape::Narrow { .. }) {
         return table.unit.clone();
     }
-    let is_unit = |column: &&&Column| {
+    let is_unit = |column: &&&SourceColumn| {
         is_text(column.kind) && UNIT_NAMES.iter().any(|name| column.name.eq_ignore_ascii_case(name))
     };
     table.unit.clone().or_else(|| columns.iter().find(is_unit).map(|column| column.name.clone()))
 }
 
 /// What the table declares of the kind of its metrics. Sums of OpenTelemetry are recognised by their columns.
-fn find_kind(table: &MetricTable, columns: &[&Column]) -> DeclaredKind {
+fn find_kind(table: &MetricTable, columns: &[&SourceColumn]) -> DeclaredKind {
     let has = |name: &str, kind: FieldKind| columns.iter().any(|column| column.name == name && column.kind == kind);
     if table.kind == DeclaredKind::Nowhere && has(IS_MONOTONIC, FieldKind::Boolean) && has(TEMPORALITY, FieldKind::Text)
     {
         return DeclaredKind::Sum { monotonic: Some(IS_MONOTONIC.to_owned()), temporality: TEMPORALITY.to_owned() };
     }
     table.kind.clone()
-}
-
-fn missing(key: &str, role: &str, table: &MetricTable, columns: &[Column]) -> MetricColumnProblem {
-    let listed: Vec<&str> = columns.iter().take(LISTED_COLUMNS_MAX).map(|column| column.name.as_str()).collect();
-    let message =
-        format!("no column of the table {:?} is recognised as {role}; name one of {}", table.table, listed.join(", "));
-    MetricColumnProblem { key: key.to_owned(), message }
-}
-
-fn unknown_column(name: &str, table: &MetricTable, columns: &[Column]) -> String {
-    let names = || columns.iter().map(|column| column.name.as_str());
-    let near = nearest_names(name, names());
-    let advice = match near.is_empty() {
-        true => format!("its columns are {}", names().take(LISTED_COLUMNS_MAX).collect::<Vec<_>>().join(", ")),
-        false => format!("nearest: {}", near.join(", ")),
-    };
-    format!("there is no column {name:?} in the table {:?}; {advice}", table.table)
 }
 
 #[cfg(test)]

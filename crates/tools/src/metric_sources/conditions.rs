@@ -4,7 +4,7 @@ use tidegate_query::{ComparisonOperator, Operand, QueryCondition};
 use tidegate_sql::Parameter;
 use tidegate_telemetry::metrics::LabelCondition;
 
-use crate::log_sources::FieldKind;
+use crate::source_columns::FieldKind;
 
 /// The values of a condition that become a part of the statement.
 const PUSHED_VALUES_MAX: usize = 200;

@@ -19,13 +19,14 @@ use tidegate_telemetry::metrics::JsonLabels;
 use tidegate_telemetry::metrics::prometheus::PrometheusRequest;
 use tidegate_telemetry::metrics::recorder::Recorder;
 
-pub use columns::{MetricColumnProblem, MetricColumns};
+pub use columns::MetricColumns;
 pub use declared_kind::DeclaredKind;
 pub(crate) use declared_kind::guess_kind;
 pub(crate) use prometheus::PrometheusMetrics;
 pub use prometheus_server::PrometheusServer;
 pub(crate) use table::{SampleOrder, TableMetrics};
 
+use crate::source_columns::ColumnProblem;
 use crate::table_presence::TablePresence;
 
 /// The maximum number of names in an error.
@@ -103,7 +104,7 @@ impl MetricTable {
         &self,
         database: &dyn Database,
         principal: &Principal,
-    ) -> Result<Result<MetricColumns, Vec<MetricColumnProblem>>, Error> {
+    ) -> Result<Result<MetricColumns, Vec<ColumnProblem>>, Error> {
         let entries = database.columns(&self.table, principal).await?;
         Ok(MetricColumns::recognize(self, entries))
     }

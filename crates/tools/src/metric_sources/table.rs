@@ -21,6 +21,7 @@ use super::conditions::push_down;
 use super::declared_kind::{DeclaredKind, SampleKinds};
 use super::series_rows::{RowTimes, Units, text, time_bounds, unit_bounds};
 use super::{MetricSource, MetricTable};
+use crate::source_columns::ColumnProblem;
 use crate::time_conditions::time_conditions;
 use crate::tool_context::ToolContext;
 use crate::typed_rows::{MixedNumbers, open_typed_rows};
@@ -72,9 +73,11 @@ impl<'a> TableMetrics<'a> {
     ) -> Result<Self, Error> {
         let database = node.databases.get(Some(&table.database), job.principal())?.clone();
         let columns = table.recognize_columns(&*database, job.principal()).await?.map_err(|problems| {
-            let texts: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
-            let message = format!("the metric source {:?} cannot be read: {}", source.name, texts.join("; "));
-            Error::new(ErrorKind::Unavailable, message)
+            let problems = ColumnProblem::join(problems);
+            Error::new(
+                ErrorKind::Unavailable,
+                format!("the metric source {:?} cannot be read: {problems}", source.name),
+            )
         })?;
         Ok(Self { node, job, database, table, columns })
     }

@@ -7,8 +7,8 @@ use tidegate_query::{BoundExpression, QueryCondition};
 use tidegate_sql::SqlDialect;
 use tidegate_telemetry::logs::{MISSING, SelectedValues};
 
-use crate::log_sources::SourceColumn;
 use crate::log_tools::statement::PUSHED_VALUES_MAX;
+use crate::source_columns::SourceColumn;
 
 /// An expression without values.
 pub(super) fn plain(text: impl Into<String>) -> QueryCondition {

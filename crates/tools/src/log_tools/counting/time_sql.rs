@@ -8,7 +8,7 @@ use tidegate_sql::{Parameter, SqlDialect};
 use tidegate_telemetry::logs::{NANOS_PER_SECOND, TimeRange, format_time};
 
 use super::column_sql::plain;
-use crate::log_sources::FieldKind;
+use crate::source_columns::FieldKind;
 use crate::time_conditions::NANOS_PER_MICROSECOND;
 
 const MINUTE: i64 = 60 * NANOS_PER_SECOND;
