@@ -18,10 +18,10 @@ use crate::logs::time_column::time_column;
 pub struct SampleColumns {
     /// The time of a sample.
     pub time: String,
-    /// The name of the metric. `None`: each column of `values` is a metric of its own name.
+    /// The name of the metric. `None`: the column with the value is a metric of its own name.
     pub metric: Option<String>,
-    /// The values; exactly one with `metric`.
-    pub values: Vec<String>,
+    /// The value of a sample.
+    pub value: String,
     /// The labels.
     pub labels: Vec<String>,
     /// Columns with further labels.
@@ -64,8 +64,8 @@ pub struct SampleRows<S> {
     columns: SampleColumns,
     /// The combinations of metric and labels.
     combinations: LabelRows,
-    /// For each combination, the series of each value column; the outer `None` is not looked up yet.
-    series: Vec<Vec<Option<Option<S>>>>,
+    /// The series of each combination; the outer `None` is not looked up yet.
+    series: Vec<Option<Option<S>>>,
 }
 
 impl<S: Copy> SampleRows<S> {
@@ -82,22 +82,18 @@ impl<S: Copy> SampleRows<S> {
     pub fn push<T: SampleSink<Series = S>>(&mut self, batch: &RecordBatch, sink: &mut T) -> Result<(), Error> {
         let times = read_times(batch, &self.columns.time)?;
         let texts = self.text_columns().map(|name| text_views(column(batch, name)?)).collect::<Result<Vec<_>, _>>()?;
-        let values: Vec<Float64Array> =
-            self.columns.values.iter().map(|name| read_numbers(batch, name)).collect::<Result<_, _>>()?;
+        let values = read_numbers(batch, &self.columns.value)?;
         for row in 0..batch.num_rows() {
             // Without a time there is no sample.
             if times.is_null(row) {
                 continue;
             }
             let combination = self.combinations.find(&texts, row)?;
-            let time_ns = times.value(row);
-            for (index, numbers) in values.iter().enumerate() {
-                if numbers.is_null(row) {
-                    continue;
-                }
-                if let Some(series) = self.series_of(combination, index, batch, row, sink)? {
-                    sink.push(series, Sample { time_ns, value: numbers.value(row) })?;
-                }
+            if values.is_null(row) {
+                continue;
+            }
+            if let Some(series) = self.series_of(combination, batch, row, sink)? {
+                sink.push(series, Sample { time_ns: times.value(row), value: values.value(row) })?;
             }
         }
         Ok(())
@@ -111,16 +107,14 @@ impl<S: Copy> SampleRows<S> {
     fn series_of<T: SampleSink<Series = S>>(
         &mut self,
         combination: usize,
-        index: usize,
         batch: &RecordBatch,
         row: usize,
         sink: &mut T,
     ) -> Result<Option<S>, Error> {
         if self.series.len() <= combination {
-            self.series.resize_with(combination + 1, || vec![None; self.columns.values.len()]);
+            self.series.resize(combination + 1, None);
         }
-        let known = self.series.get(combination).and_then(|series| series.get(index));
-        if let Some(Some(series)) = known {
+        if let Some(Some(series)) = self.series.get(combination) {
             return Ok(*series);
         }
         let labels = self.columns.labels.iter().map(|name| (name.clone(), text(batch, name, row)));
@@ -128,13 +122,13 @@ impl<S: Copy> SampleRows<S> {
         let members =
             columns.json_labels.iter().flat_map(|json| json.expand(&text(batch, &json.column, row), &columns.labels));
         let labels = Labels::new(labels.chain(members));
-        let metric = match (&self.columns.metric, self.columns.values.get(index)) {
-            (Some(column), _) => text(batch, column, row),
-            (None, value) => value.cloned().unwrap_or_default(),
+        let metric = match &self.columns.metric {
+            Some(column) => text(batch, column, row),
+            None => self.columns.value.clone(),
         };
         // A row without the name of its metric belongs to no metric.
         let series = if metric.is_empty() { None } else { sink.series(&metric, &labels)? };
-        if let Some(place) = self.series.get_mut(combination).and_then(|series| series.get_mut(index)) {
+        if let Some(place) = self.series.get_mut(combination) {
             *place = Some(series);
         }
         Ok(series)
@@ -229,7 +223,7 @@ mod tests {
         let columns = SampleColumns {
             time: "ts".to_owned(),
             metric: Some("metric".to_owned()),
-            values: vec!["value".to_owned()],
+            value: "value".to_owned(),
             labels: vec!["host".to_owned()],
             json_labels: Vec::new(),
         };
@@ -251,23 +245,22 @@ mod tests {
     }
 
     #[test]
-    fn each_column_may_be_a_metric() {
+    fn a_column_may_be_a_metric() {
         let columns = SampleColumns {
             time: "ts".to_owned(),
             metric: None,
-            values: vec!["cpu".to_owned(), "memory".to_owned()],
+            value: "cpu".to_owned(),
             labels: Vec::new(),
             json_labels: Vec::new(),
         };
         let rows = batch(vec![
             ("ts", Arc::new(TimestampSecondArray::from(vec![1, 2]))),
             ("cpu", Arc::new(Int32Array::from(vec![Some(7), None]))),
-            ("memory", Arc::new(Int32Array::from(vec![1, 2]))),
         ]);
         let (mut reader, mut collected) = (SampleRows::new(columns.clone()), Collected::default());
         reader.push(&rows, &mut collected).unwrap();
         let names: Vec<&str> = collected.series.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!((names, collected.samples.len()), (vec!["cpu", "memory"], 3));
+        assert_eq!((names, collected.samples.len()), (vec!["cpu"], 1));
         let wrong = batch(vec![("ts", Arc::new(StringArray::from(vec!["x"])))]);
         let error = SampleRows::new(columns).push(&wrong, &mut collected).unwrap_err();
         assert_eq!(error.message(), "the column \"cpu\" does not exist any more");

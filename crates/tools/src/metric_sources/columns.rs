@@ -4,7 +4,6 @@ use std::fmt;
 
 use tidegate_log_formats::is_time_name;
 use tidegate_query::ColumnEntry;
-use tidegate_telemetry::metrics::{Labels, MetricKind};
 
 use super::MetricTable;
 use super::declared_kind::DeclaredKind;
@@ -116,6 +115,14 @@ impl MetricColumns {
         })
     }
 
+    /// The column with the name of the metric, unless each metric is a column.
+    pub(crate) fn name_column(&self) -> Option<&String> {
+        match &self.shape {
+            TableShape::Narrow { metric, .. } => Some(metric),
+            TableShape::Wide { .. } => None,
+        }
+    }
+
     /// The column with the values of `metric`, if the table may have it.
     pub(crate) fn value_column<'a>(&'a self, metric: &'a str) -> Option<&'a str> {
         match &self.shape {
@@ -129,11 +136,6 @@ impl MetricColumns {
         let declaring = self.kind.grouping_columns();
         let further = declaring.iter().copied().filter(|column| !self.labels.contains(*column));
         (!declaring.is_empty()).then(|| self.labels.iter().chain(further).cloned().collect())
-    }
-
-    /// The kind of a series of `metric` with the labels of [`MetricColumns::labels_with_kind`].
-    pub(crate) fn series_kind(&self, metric: &str, labels: &Labels) -> MetricKind {
-        self.kind.of_series(metric, labels)
     }
 }
 

@@ -76,7 +76,7 @@ impl DeclaredKind {
     }
 
     /// The kind of a series of `metric` whose labels contain the grouping columns.
-    pub(super) fn of_series(&self, metric: &str, labels: &Labels) -> MetricKind {
+    pub(crate) fn of_series(&self, metric: &str, labels: &Labels) -> MetricKind {
         self.of_values(metric, |column| labels.get(column).map(str::to_owned))
     }
 

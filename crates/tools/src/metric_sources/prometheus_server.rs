@@ -60,8 +60,11 @@ impl PrometheusServer {
         let host = self.base.host_str().unwrap_or_default();
         Error::new(ErrorKind::Unavailable, format!("the Prometheus server {host} {reason}"))
     }
+}
 
-    async fn send(&self, request: &PrometheusRequest) -> Result<Vec<u8>, Error> {
+#[async_trait]
+impl MetricApi for PrometheusServer {
+    async fn get(&self, request: &PrometheusRequest) -> Result<Vec<u8>, Error> {
         let client = self.client.get_or_init(build_client).as_ref();
         let client = client.ok_or_else(|| self.unavailable("cannot be asked: TLS cannot be set up on this machine"))?;
         let path = request.path_and_query();
@@ -99,13 +102,6 @@ fn build_client() -> Option<Client> {
 impl fmt::Debug for PrometheusServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("PrometheusServer").field(&self.base.host_str()).finish()
-    }
-}
-
-#[async_trait]
-impl MetricApi for PrometheusServer {
-    async fn get(&self, request: &PrometheusRequest) -> Result<Vec<u8>, Error> {
-        self.send(request).await
     }
 }
 

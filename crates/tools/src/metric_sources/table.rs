@@ -47,21 +47,6 @@ pub(crate) enum SampleOrder {
     Time,
 }
 
-/// What the samples of one metric declare.
-#[derive(Debug, Default)]
-struct MetricDeclarations {
-    units: Units,
-    kinds: SampleKinds,
-}
-
-/// Which samples are read.
-#[derive(Clone, Copy)]
-struct SampleFilter<'a> {
-    metric: Option<&'a str>,
-    selection: &'a LabelSelection,
-    window: Option<TimeWindow>,
-}
-
 impl<'a> TableMetrics<'a> {
     /// # Errors
     /// `Unavailable` if the columns of the table do not fit the source.
@@ -88,35 +73,57 @@ impl<'a> TableMetrics<'a> {
         selection: &LabelSelection,
         window: Option<TimeWindow>,
     ) -> Result<(Vec<MetricSummary>, usize), Error> {
-        let (mut builder, mut declared) = (CatalogBuilder::new(selection.clone()), HashMap::new());
-        let filter = SampleFilter { metric: None, selection, window };
-        match &self.columns.shape {
-            TableShape::Narrow { metric, value } => {
-                self.collect_series((&mut builder, &mut declared), Some(metric), &[value], filter).await?;
-            }
-            TableShape::Wide { columns } => {
-                let values: Vec<&str> = columns.iter().map(String::as_str).collect();
-                self.collect_series((&mut builder, &mut declared), None, &values, filter).await?;
+        let names: &[String] = match &self.columns.shape {
+            TableShape::Narrow { .. } => &[],
+            TableShape::Wide { columns } => columns,
+        };
+        let (name_column, kind) = (self.columns.name_column(), &self.columns.kind);
+        let labels = self.columns.labels_with_kind().unwrap_or_else(|| self.columns.labels.clone());
+        let with_members = self.table.json_labels.iter().map(|labels| labels.column.clone());
+        let keys: Vec<String> = name_column.cloned().into_iter().chain(labels).chain(with_members).collect();
+        let mut spec = self.filtered(None, selection, window);
+        spec.select = keys.iter().map(Selection::column).collect();
+        spec.select.extend(time_bounds(&self.columns.time));
+        spec.select.extend(self.columns.unit.as_deref().map(unit_bounds).into_iter().flatten());
+        spec.select.extend(kind.selection());
+        // Each series is a group of rows with the same labels.
+        spec.group_by = keys.into_iter().map(GroupKey::Column).collect();
+        spec.limit = SERIES_LISTED_MAX;
+        let mut builder = CatalogBuilder::new(selection.clone());
+        let mut declared: HashMap<String, (Units, SampleKinds)> = HashMap::new();
+        let mut rows = self.open_rows(&spec).await?;
+        while let Some(batch) = rows.next().await.transpose()? {
+            let times = RowTimes::new(&batch);
+            for row in 0..batch.num_rows() {
+                let (labels, covers) = (self.labels(&batch, row), times.window(row));
+                if !selection.accepts(&labels) {
+                    continue;
+                }
+                let names: Vec<String> = match name_column {
+                    Some(column) => text(&batch, column, row).into_iter().collect(),
+                    None => names.to_vec(),
+                };
+                for name in names {
+                    builder.add_series(&name, &labels, covers);
+                    let of_group = kind.of_group(&name, &batch, row);
+                    let (units, kinds) = declared.entry(name).or_default();
+                    kinds.add(of_group);
+                    units.add(&batch, row);
+                }
             }
         }
         let (mut metrics, left_out) = builder.finish();
         for metric in &mut metrics {
-            let Some(MetricDeclarations { units, kinds }) = declared.get(&metric.name) else { continue };
+            let Some((units, kinds)) = declared.get(&metric.name) else { continue };
             metric.kind = kinds.common().unwrap_or_default();
             metric.unit = units.name();
         }
         Ok((metrics, left_out))
     }
 
-    /// What callers should know of the columns that are no labels.
-    pub(crate) fn note_without_role(&self) -> Option<String> {
-        self.columns.note_without_role()
-    }
-
     /// The time from the first to the last sample.
     pub(crate) async fn covered_time(&self) -> Result<Option<TimeWindow>, Error> {
-        let filter = SampleFilter { metric: None, selection: &LabelSelection::default(), window: None };
-        let mut spec = self.filtered(filter);
+        let mut spec = self.filtered(None, &LabelSelection::default(), None);
         spec.select = time_bounds(&self.columns.time);
         let mut rows = self.open_rows(&spec).await?;
         Ok(rows.next().await.transpose()?.and_then(|batch| RowTimes::new(&batch).window(0)))
@@ -125,8 +132,7 @@ impl<'a> TableMetrics<'a> {
     /// The unit of the samples of a query, if they have one.
     async fn unit(&self, query: &MetricQuery) -> Result<Option<String>, Error> {
         let Some(unit) = &self.columns.unit else { return Ok(None) };
-        let (selection, window) = (&query.selection, Some(query.grid.window()));
-        let mut spec = self.filtered(SampleFilter { metric: Some(&query.metric), selection, window });
+        let mut spec = self.filtered(Some(&query.metric), &query.selection, Some(query.grid.window()));
         spec.select = unit_bounds(unit);
         let mut rows = self.open_rows(&spec).await?;
         let mut units = Units::default();
@@ -141,9 +147,8 @@ impl<'a> TableMetrics<'a> {
     /// # Errors
     /// `InvalidArguments` if they are totals and increments, which no aggregation can combine.
     async fn declared_kind(&self, query: &MetricQuery) -> Result<MetricKind, Error> {
-        let (kind, name) = (&self.columns.kind, &query.metric);
-        let (selection, window) = (&query.selection, Some(query.grid.window()));
-        let mut spec = self.filtered(SampleFilter { metric: Some(name), selection, window });
+        let (kind, name, selection) = (&self.columns.kind, &query.metric, &query.selection);
+        let mut spec = self.filtered(Some(name), selection, Some(query.grid.window()));
         let keys: Vec<String> = kind.grouping_columns().into_iter().cloned().collect();
         let columns = keys.iter().map(Selection::column);
         spec.select = columns.chain(kind.selection()).collect();
@@ -164,50 +169,6 @@ impl<'a> TableMetrics<'a> {
             MetricKind::Unknown => Ok(kind.without_rows(name)),
             declared => Ok(declared),
         }
-    }
-
-    /// Adds each series of the table, which is a group of rows with the same labels.
-    async fn collect_series(
-        &self,
-        (builder, declared): (&mut CatalogBuilder, &mut HashMap<String, MetricDeclarations>),
-        metric: Option<&str>,
-        values: &[&str],
-        filter: SampleFilter<'_>,
-    ) -> Result<(), Error> {
-        let with_members = self.table.json_labels.iter().map(|labels| labels.column.clone());
-        let kind = &self.columns.kind;
-        let labels = self.columns.labels_with_kind().unwrap_or_else(|| self.columns.labels.clone());
-        let labels = labels.into_iter().chain(with_members);
-        let keys: Vec<String> = metric.into_iter().map(str::to_owned).chain(labels).collect();
-        let mut spec = self.filtered(filter);
-        spec.select = keys.iter().map(Selection::column).collect();
-        spec.select.extend(time_bounds(&self.columns.time));
-        spec.select.extend(self.columns.unit.as_deref().map(unit_bounds).into_iter().flatten());
-        spec.select.extend(kind.selection());
-        spec.group_by = keys.into_iter().map(GroupKey::Column).collect();
-        spec.limit = SERIES_LISTED_MAX;
-        let mut rows = self.open_rows(&spec).await?;
-        while let Some(batch) = rows.next().await.transpose()? {
-            let times = RowTimes::new(&batch);
-            for row in 0..batch.num_rows() {
-                let (labels, covers) = (self.labels(&batch, row), times.window(row));
-                if !filter.selection.accepts(&labels) {
-                    continue;
-                }
-                let names = match metric {
-                    Some(column) => text(&batch, column, row).into_iter().collect(),
-                    None => values.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(),
-                };
-                for name in names {
-                    builder.add_series(&name, &labels, covers);
-                    let of_group = kind.of_group(&name, &batch, row);
-                    let MetricDeclarations { units, kinds } = declared.entry(name).or_default();
-                    kinds.add(of_group);
-                    units.add(&batch, row);
-                }
-            }
-        }
-        Ok(())
     }
 
     /// The points of a request. The names of metrics are only listed if the request names one without samples.
@@ -246,7 +207,7 @@ impl<'a> TableMetrics<'a> {
             answer.notes.push(simultaneous_samples(answer.counts.with_simultaneous));
         }
         // Merged series need not have samples of the same time.
-        answer.notes.extend(self.note_without_role());
+        answer.notes.extend(self.columns.note_without_role());
         Ok(answer)
     }
 
@@ -285,22 +246,17 @@ impl<'a> TableMetrics<'a> {
         sink: &mut S,
     ) -> Result<(), Error> {
         let Some(value) = self.columns.value_column(metric) else { return Ok(()) };
-        let filter = SampleFilter { metric: Some(metric), selection, window: Some(window) };
-        let name_column = match &self.columns.shape {
-            TableShape::Narrow { metric, .. } => Some(metric.clone()),
-            TableShape::Wide { .. } => None,
-        };
         let columns = SampleColumns {
             time: self.columns.time.clone(),
-            metric: name_column,
-            values: vec![value.to_owned()],
+            metric: self.columns.name_column().cloned(),
+            value: value.to_owned(),
             labels: labels.to_vec(),
             json_labels: self.table.json_labels.clone(),
         };
-        let mut spec = self.filtered(filter);
-        let SampleColumns { time, metric, values, labels, json_labels } = &columns;
+        let mut spec = self.filtered(Some(metric), selection, Some(window));
+        let SampleColumns { time, metric, value, labels, json_labels } = &columns;
         let with_members = json_labels.iter().map(|labels| &labels.column);
-        let names = std::iter::once(time).chain(values).chain(metric).chain(labels).chain(with_members);
+        let names = [time, value].into_iter().chain(metric).chain(labels).chain(with_members);
         spec.select = names.map(Selection::column).collect();
         spec.limit = QuerySpec::UNLIMITED;
         if order == SampleOrder::Time {
@@ -326,14 +282,14 @@ impl<'a> TableMetrics<'a> {
         open_typed_rows(self.node, &*self.database, spec, self.job, MixedNumbers::Floats).await
     }
 
-    /// The query for the rows that `filter` may accept. Conditions on labels are checked again.
-    fn filtered(&self, filter: SampleFilter<'_>) -> QuerySpec {
+    /// The query for the rows of `metric`, or of all metrics, that may be selected. Conditions on labels are checked again.
+    fn filtered(&self, metric: Option<&str>, selection: &LabelSelection, window: Option<TimeWindow>) -> QuerySpec {
         let mut conditions = Vec::new();
-        if let (Some(name), TableShape::Narrow { metric, .. }) = (filter.metric, &self.columns.shape) {
-            let name = Operand::One(Parameter::Text(name.to_owned()));
-            conditions.push(QueryCondition::compare(metric, ComparisonOperator::Equal, name));
+        if let (Some(metric), Some(column)) = (metric, self.columns.name_column()) {
+            let name = Operand::One(Parameter::Text(metric.to_owned()));
+            conditions.push(QueryCondition::compare(column, ComparisonOperator::Equal, name));
         }
-        if let Some(TimeWindow { after_ns, before_ns }) = filter.window {
+        if let Some(TimeWindow { after_ns, before_ns }) = window {
             let range = TimeRange { start: Some(after_ns), end: Some(before_ns) };
             let (time, kind) = (&self.columns.time, self.columns.time_kind);
             conditions.extend(time_conditions(time, kind, self.database.dialect(), range));
@@ -341,7 +297,7 @@ impl<'a> TableMetrics<'a> {
         // Other labels are members of JSON objects.
         let is_column =
             |label: &str| self.table.json_labels.is_empty() || self.columns.labels.iter().any(|name| name == label);
-        let selected = filter.selection.conditions().iter().filter(|(label, _)| is_column(label));
+        let selected = selection.conditions().iter().filter(|(label, _)| is_column(label));
         let kind = |label: &str| self.columns.label_kind(label);
         conditions.extend(selected.filter_map(|(label, condition)| push_down(label, condition, kind(label))));
         QuerySpec { filter: QueryCondition::all(conditions), ..QuerySpec::new(&self.table.table) }

@@ -15,7 +15,7 @@ use super::answer::comparison_json;
 use super::covered_time::{no_samples_note, with_covered_time};
 use super::{MetricContext, labels_schema, read_window, reject, with_source_and_time};
 use crate::arguments::parse_arguments;
-use crate::metric_sources::{MetricColumns, MetricSourceKind, PrometheusMetrics, SampleOrder, TableMetrics};
+use crate::metric_sources::{DeclaredKind, MetricSourceKind, PrometheusMetrics, SampleOrder, TableMetrics};
 use crate::time_arguments::{now_nanos, read_time};
 use crate::tool_definition::{InputSchemaBuilder, any_of, context_handler, read_only_tool};
 
@@ -83,7 +83,7 @@ async fn handle(context: Arc<MetricContext>, call: RunningCall) -> Result<Answer
     let skipped = match &source.kind {
         MetricSourceKind::Table(table) => {
             let metrics = TableMetrics::open(source, table, &context.node, call.job()).await?;
-            notes.extend(metrics.note_without_role());
+            notes.extend(metrics.columns.note_without_role());
             let catalog = metrics.catalog(&selection, Some(both)).await?.0;
             let (requested, skipped) = select(&catalog, &filter, METRICS_MAX)?;
             for metric in requested {
@@ -106,7 +106,7 @@ async fn handle(context: Arc<MetricContext>, call: RunningCall) -> Result<Answer
             let (requested, skipped) = select(&catalog, &filter, METRICS_MAX)?;
             for metric in requested {
                 let mut sink =
-                    ComparisonSink { comparison: &mut comparison, metric, selection: &selection, columns: None };
+                    ComparisonSink { comparison: &mut comparison, metric, selection: &selection, declared_kind: None };
                 recorder.read(&metric.name, &selection, both, |labels, samples| -> Result<(), Error> {
                     let Some(series) = sink.series(&metric.name, labels)? else { return Ok(()) };
                     for sample in samples {
@@ -177,8 +177,8 @@ struct ComparisonSink<'a> {
     comparison: &'a mut WindowComparison,
     metric: &'a MetricSummary,
     selection: &'a LabelSelection,
-    /// The columns of the table, if each series declares a kind of its own.
-    columns: Option<&'a MetricColumns>,
+    /// Where each series declares a kind of its own, if it does.
+    declared_kind: Option<&'a DeclaredKind>,
 }
 
 impl SampleSink for ComparisonSink<'_> {
@@ -189,7 +189,7 @@ impl SampleSink for ComparisonSink<'_> {
         if metric != self.metric.name || !self.selection.accepts(labels) {
             return Ok(None);
         }
-        let kind = self.columns.map_or(self.metric.kind, |columns| columns.series_kind(metric, labels));
+        let kind = self.declared_kind.map_or(self.metric.kind, |declared| declared.of_series(metric, labels));
         Ok(self.comparison.series(metric, kind, labels))
     }
 
@@ -212,7 +212,8 @@ async fn compare_in_table(
     let by_series = columns.labels_with_kind().filter(|_| metric.kind == MetricKind::Unknown);
     let has_counters = metric.kind == MetricKind::Counter || by_series.is_some();
     let order = if has_counters { SampleOrder::Time } else { SampleOrder::Any };
-    let mut sink = ComparisonSink { comparison, metric, selection, columns: by_series.is_some().then_some(columns) };
+    let declared_kind = by_series.is_some().then_some(&columns.kind);
+    let mut sink = ComparisonSink { comparison, metric, selection, declared_kind };
     let labels = by_series.as_ref().unwrap_or(&columns.labels);
     metrics.read_samples(&metric.name, selection, (window, order), labels, &mut sink).await
 }
@@ -239,7 +240,8 @@ async fn compare_on_server(
     let times: Vec<i64> = answer.grid.starts_ns().collect();
     // The points are values already, of the series that the server selected.
     let values = MetricSummary { kind: MetricKind::Gauge, ..metric.clone() };
-    let mut sink = ComparisonSink { comparison, metric: &values, selection: &LabelSelection::default(), columns: None };
+    let mut sink =
+        ComparisonSink { comparison, metric: &values, selection: &LabelSelection::default(), declared_kind: None };
     for series in &answer.series {
         let Some(handle) = sink.series(&metric.name, &series.labels)? else { continue };
         for (time_ns, value) in times.iter().zip(&series.values) {

@@ -1,6 +1,5 @@
 //! The time that a source covers, for calls with a window in which it has no samples.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,22 +13,6 @@ use crate::time_arguments::now_nanos;
 
 /// How long the search for the first and the last sample may take.
 const COVERED_TIME_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The time from the first to the last sample.
-pub(super) struct CoveredTime {
-    /// The metric that has these samples; `None` if it is the whole source.
-    metric: Option<String>,
-    window: TimeWindow,
-}
-
-impl fmt::Display for CoveredTime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.metric {
-            Some(metric) => write!(f, "its metric {metric:?} has samples from {}", self.window),
-            None => write!(f, "the source has samples from {}", self.window),
-        }
-    }
-}
 
 /// Adds the time that `source` covers to problems of a window. It is only searched if there are any.
 ///
@@ -65,12 +48,8 @@ pub(super) async fn no_samples_note(
     })
 }
 
-/// The time that `source` covers; `None` if it has no samples, or it cannot be found in time.
-async fn covered_time(
-    context: &MetricContext,
-    source: &MetricSource,
-    job: &Arc<Job>,
-) -> Result<Option<CoveredTime>, Error> {
+/// The time that `source` covers, as a clause; `None` if it has no samples, or it cannot be found in time.
+async fn covered_time(context: &MetricContext, source: &MetricSource, job: &Arc<Job>) -> Result<Option<String>, Error> {
     match tokio::time::timeout(COVERED_TIME_TIMEOUT, search(context, source, job)).await {
         Ok(Err(error)) if error.kind() == ErrorKind::Cancelled => Err(error),
         Ok(found) => Ok(found.unwrap_or_default()),
@@ -78,8 +57,8 @@ async fn covered_time(
     }
 }
 
-async fn search(context: &MetricContext, source: &MetricSource, job: &Arc<Job>) -> Result<Option<CoveredTime>, Error> {
-    let of_source = |window| CoveredTime { metric: None, window };
+async fn search(context: &MetricContext, source: &MetricSource, job: &Arc<Job>) -> Result<Option<String>, Error> {
+    let of_source = |window: TimeWindow| format!("the source has samples from {window}");
     Ok(match &source.kind {
         MetricSourceKind::Table(table) => {
             let metrics = TableMetrics::open(source, table, &context.node, job).await?;
@@ -87,7 +66,7 @@ async fn search(context: &MetricContext, source: &MetricSource, job: &Arc<Job>) 
         }
         MetricSourceKind::Prometheus(api) => {
             let covered = PrometheusMetrics::new(&**api).covered_time_of_any(now_nanos()).await?;
-            covered.map(|(metric, window)| CoveredTime { metric: Some(metric), window })
+            covered.map(|(metric, window)| format!("its metric {metric:?} has samples from {window}"))
         }
         MetricSourceKind::Node(recorder) => {
             let metrics = recorder.read().store().catalog(LabelSelection::default());

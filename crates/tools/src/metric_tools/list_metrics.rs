@@ -75,7 +75,7 @@ async fn handle(context: Arc<MetricContext>, call: RunningCall) -> Result<Answer
     let (metrics, left_out, mut notes) = match &source.kind {
         MetricSourceKind::Table(table) => {
             let metrics = TableMetrics::open(source, table, &context.node, call.job()).await?;
-            let notes: Vec<String> = metrics.note_without_role().into_iter().collect();
+            let notes: Vec<String> = metrics.columns.note_without_role().into_iter().collect();
             let (metrics, left_out) = metrics.catalog(&selection, named.then_some(window)).await?;
             (metrics, left_out, notes)
         }
