@@ -14,7 +14,7 @@ use super::search::LogSearch;
 pub(super) const CELL_CHARACTERS_MAX: usize = 8_000;
 
 /// What every search answers: the counts, the time that was searched, and whether that is all.
-pub(crate) fn summary_json(outcome: &ScanOutcome, search: &LogSearch) -> Map<String, Value> {
+pub(crate) fn summary_json(outcome: &ScanOutcome, search: &LogSearch<'_>) -> Map<String, Value> {
     let (answer, range) = (&outcome.answer, search.request.range);
     let mut json = Map::new();
     json.insert("evaluated".to_owned(), answer.evaluated.into());

@@ -18,7 +18,7 @@ pub(crate) const SERIES_MAX: usize = 10;
 
 /// The facets of `fields`. Fields that do not exist are violations.
 pub(crate) fn facet_requests(
-    search: &LogSearch,
+    search: &LogSearch<'_>,
     argument: &str,
     fields: &[String],
     values_max: usize,

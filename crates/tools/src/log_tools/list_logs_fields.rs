@@ -56,12 +56,12 @@ async fn handle(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, E
     let mut facets: HashMap<String, FieldFacet> = HashMap::with_capacity(fields.len());
     // A scan counts a bounded number of fields; journals have more.
     for counted in fields.chunks(FACET_FIELDS_MAX) {
-        facets.extend(count_values(&context, &search, counted, call.job()).await?);
+        facets.extend(count_values(&search, counted).await?);
     }
     let counted: Vec<Option<&FieldFacet>> = fields.iter().map(|field| facets.get(field)).collect();
     let columns: Vec<(Option<String>, Option<&'static str>)> =
         fields.iter().map(|field| describe(&search, field)).collect();
-    let scanned = scanned_fields(&search, call.job()).await?;
+    let scanned = scanned_fields(&search).await?;
     let search_kind = |field: &String| Some(if scanned.contains(field) { SCAN } else { INDEX }.to_owned());
     let values = counted.iter().map(|facet| facet.map(|facet| facet.distinct_values - u64::from(facet.has_missing)));
     let example = counted.iter().map(|facet| {
@@ -80,14 +80,12 @@ async fn handle(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, E
 
 /// Counts the values of `fields` in a sample of rows.
 async fn count_values(
-    context: &LogContext,
-    search: &LogSearch,
+    search: &LogSearch<'_>,
     fields: &[String],
-    job: &Arc<Job>,
 ) -> Result<impl Iterator<Item = (String, FieldFacet)>, Error> {
     let facet = |field: &String| FacetRequest { field: field.clone(), values_max: 2, ranges: None, scale: None };
     let request = LogScanRequest { facets: fields.iter().map(facet).collect(), ..search.request.clone() };
-    let outcome = run_scan(context, search, &request, fields, Some(SAMPLED_ROWS_MAX), job).await?;
+    let outcome = run_scan(search, &request, fields, Some(SAMPLED_ROWS_MAX)).await?;
     Ok(outcome.answer.facets.into_iter().filter_map(|facet| match facet {
         FacetAnswer::Values(facet) => Some((facet.field.clone(), facet)),
         _ => None,
@@ -95,11 +93,11 @@ async fn count_values(
 }
 
 /// The fields for whose values at least one source reads all rows.
-async fn scanned_fields(search: &LogSearch, job: &Arc<Job>) -> Result<HashSet<String>, Error> {
+async fn scanned_fields(search: &LogSearch<'_>) -> Result<HashSet<String>, Error> {
     // The name of the source is no column.
     let mut scanned = HashSet::from([SOURCE_FIELD.to_owned()]);
     for source in &search.set.sources {
-        let indexed = source.storage(job.principal()).await?.indexed_columns;
+        let indexed = source.storage(search.job.principal()).await?.indexed_columns;
         let without_index = search.set.fields(source).filter(|(_, column)| !indexed.contains(&column.name));
         scanned.extend(without_index.map(|(name, _)| name.to_owned()));
     }
@@ -107,7 +105,7 @@ async fn scanned_fields(search: &LogSearch, job: &Arc<Job>) -> Result<HashSet<St
 }
 
 /// The type and the role of a field in the first source that has it.
-fn describe(search: &LogSearch, field: &str) -> (Option<String>, Option<&'static str>) {
+fn describe(search: &LogSearch<'_>, field: &str) -> (Option<String>, Option<&'static str>) {
     let found = search.set.sources.iter().find_map(|source| {
         let (_, column) = search.set.fields(source).find(|(name, _)| *name == field)?;
         Some((Some(column.type_name.to_lowercase()), source.columns.role(&column.name)))

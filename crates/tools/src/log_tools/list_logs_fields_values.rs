@@ -53,9 +53,9 @@ async fn handle(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, E
     let request = LogScanRequest { facets, ..search.request.clone() };
     let mut fields = search.filter_fields();
     fields.extend(arguments.fields);
-    let outcome = run_scan(&context, &search, &request, &fields, None, call.job()).await?;
+    let outcome = run_scan(&search, &request, &fields, None).await?;
     let mut json = summary_json(&outcome, &search);
     json.insert("facets".to_owned(), facets_json(&outcome.answer.facets));
-    add_notes(&context, &search, &request, &outcome, &mut json, call.job()).await;
+    add_notes(&search, &request, &outcome, &mut json).await;
     Ok(Answer::json(json))
 }

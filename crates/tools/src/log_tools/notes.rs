@@ -1,14 +1,10 @@
 //! The notes of a search that matched nothing.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
-use tidegate_runtime::Job;
 use tidegate_telemetry::logs::{
     FACET_VALUES_MAX, FacetAnswer, FacetValue, FieldFacet, FieldSelections, LogScanRequest, SelectedValues,
 };
 
-use super::LogContext;
 use super::facets::facet_requests;
 use super::scan::{ScanOutcome, run_scan};
 use super::search::LogSearch;
@@ -16,12 +12,10 @@ use super::search::LogSearch;
 /// If nothing matches, adds where words were searched, because they may be elsewhere, and the values that are written
 /// otherwise than the selected ones.
 pub(super) async fn add_notes(
-    context: &LogContext,
-    search: &LogSearch,
+    search: &LogSearch<'_>,
     request: &LogScanRequest,
     outcome: &ScanOutcome,
     json: &mut Map<String, Value>,
-    job: &Arc<Job>,
 ) {
     if outcome.answer.matched > 0 {
         return;
@@ -30,7 +24,7 @@ pub(super) async fn add_notes(
     // A page after a cursor reads few rows: callers who wait for new entries ask for it again and again.
     let has_cursor = request.page.as_ref().is_some_and(|page| page.cursor.is_some());
     if !has_cursor && request.context.is_none() && outcome.partial.is_none() {
-        notes.extend(spelling_notes(context, search, job).await);
+        notes.extend(spelling_notes(search).await);
     }
     if !notes.is_empty() {
         json.insert("notes".to_owned(), notes.into());
@@ -39,7 +33,7 @@ pub(super) async fn add_notes(
 
 /// The values that differ from the selected ones in case only, or have one of them as their name. They are only looked up
 /// where a selection has letters.
-async fn spelling_notes(context: &LogContext, search: &LogSearch, job: &Arc<Job>) -> Vec<String> {
+async fn spelling_notes(search: &LogSearch<'_>) -> Vec<String> {
     let selections = &search.request.selections;
     let has_letters =
         |values: &SelectedValues| values.to_sorted().iter().any(|value| value.chars().any(char::is_alphabetic));
@@ -51,7 +45,7 @@ async fn spelling_notes(context: &LogContext, search: &LogSearch, job: &Arc<Job>
     let facets = facet_requests(search, "selections", &fields, FACET_VALUES_MAX, None, &mut Vec::new());
     let request = LogScanRequest { facets, selections: FieldSelections::default(), ..search.request.clone() };
     // The answer is complete without the notes.
-    let Ok(outcome) = Box::pin(run_scan(context, search, &request, &search.filter_fields(), None, job)).await else {
+    let Ok(outcome) = Box::pin(run_scan(search, &request, &search.filter_fields(), None)).await else {
         return Vec::new();
     };
     let mut notes = Vec::new();

@@ -1,15 +1,11 @@
 //! What is new among the patterns of messages: the window of the search beside the time of the same length before it.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use tidegate_core::Error;
-use tidegate_runtime::Job;
 use tidegate_telemetry::logs::{
     LogPatterns, LogScanRequest, PATTERNS_MAX, PatternChange, PatternWindow, TimeRange, compare_patterns, format_time,
 };
 
-use super::LogContext;
 use super::answer::CELL_CHARACTERS_MAX;
 use super::facets::cut_text;
 use super::scan::run_scan;
@@ -44,17 +40,15 @@ impl ComparedWindows {
     /// If no source can be read, or the call was cancelled.
     pub(super) async fn compare(
         self,
-        context: &LogContext,
-        search: &LogSearch,
+        search: &LogSearch<'_>,
         patterns: &LogPatterns,
         changes_max: usize,
-        job: &Arc<Job>,
     ) -> Result<Value, Error> {
         let range = self.baseline();
         let request = LogScanRequest { range, patterns: Some(PATTERNS_MAX), ..search.request.clone() };
         let mut fields = search.filter_fields();
         fields.extend(search.set.message.clone());
-        let outcome = run_scan(context, search, &request, &fields, None, job).await?;
+        let outcome = run_scan(search, &request, &fields, None).await?;
         let time = |time: Option<i64>| time.map(format_time);
         let mut json = json!({
             "baseline": {"from": time(range.start), "to": time(range.end), "matched": outcome.answer.matched},

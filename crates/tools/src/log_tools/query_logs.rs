@@ -91,17 +91,17 @@ async fn handle(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, E
         // A pattern that is left out of the answer may be new.
         request.patterns = Some(PATTERNS_MAX);
     }
-    let mut outcome = run_scan(&context, &search, &request, &fields, None, call.job()).await?;
+    let mut outcome = run_scan(&search, &request, &fields, None).await?;
     let mut pattern_changes = None;
     if let (Some(windows), Some(patterns)) = (windows, &mut outcome.answer.patterns) {
         let patterns_max = arguments.patterns.unwrap_or_default();
-        pattern_changes = Some(windows.compare(&context, &search, patterns, patterns_max, call.job()).await?);
+        pattern_changes = Some(windows.compare(&search, patterns, patterns_max).await?);
         patterns.shorten(patterns_max);
     }
     call.count_rows(outcome.answer.returned);
     let bytes_max = call.inline_budget().bytes.filter(|_| call.format().is_none());
     let mut json = answer_json(&outcome, &search, scope, pattern_changes, bytes_max)?;
-    add_notes(&context, &search, &request, &outcome, &mut json, call.job()).await;
+    add_notes(&search, &request, &outcome, &mut json).await;
     Ok(Answer::json(json))
 }
 
@@ -112,7 +112,7 @@ fn compared_windows(range: TimeRange, arguments: &Arguments) -> Option<ComparedW
 }
 
 fn build_request(
-    search: &LogSearch,
+    search: &LogSearch<'_>,
     arguments: &Arguments,
     scope: u64,
     violations: &mut Vec<Violation>,
@@ -143,7 +143,7 @@ fn build_request(
 }
 
 /// The columns of entries if the caller names none.
-fn entry_columns(search: &LogSearch) -> Vec<String> {
+fn entry_columns(search: &LogSearch<'_>) -> Vec<String> {
     let mut columns: Vec<String> = Vec::new();
     for source in &search.set.sources {
         for (name, column) in search.set.fields(source) {
@@ -177,7 +177,7 @@ fn read_page(arguments: &Arguments, scope: u64, violations: &mut Vec<Violation>)
 }
 
 fn read_histogram(
-    search: &LogSearch,
+    search: &LogSearch<'_>,
     histogram: Option<&Map<String, Value>>,
     violations: &mut Vec<Violation>,
 ) -> Option<HistogramRequest> {
@@ -193,7 +193,7 @@ fn read_histogram(
 }
 
 fn read_context(
-    search: &LogSearch,
+    search: &LogSearch<'_>,
     arguments: &Arguments,
     scope: u64,
     violations: &mut Vec<Violation>,
@@ -264,7 +264,7 @@ fn read_count(
 
 /// The fields that are read, each once. Entries without position are distinguished by all of them, so that they are part of
 /// the identity of a request in cursors.
-fn fields_to_read(search: &LogSearch, arguments: &Arguments) -> Vec<String> {
+fn fields_to_read(search: &LogSearch<'_>, arguments: &Arguments) -> Vec<String> {
     let mut fields = search.filter_fields();
     fields.extend(arguments.facets.iter().cloned());
     let histogram = arguments.histogram.as_ref().and_then(|histogram| histogram.get("field"));
@@ -283,7 +283,7 @@ fn fields_to_read(search: &LogSearch, arguments: &Arguments) -> Vec<String> {
 /// The answer. `bytes_max` is the inline budget of a model.
 fn answer_json(
     outcome: &ScanOutcome,
-    search: &LogSearch,
+    search: &LogSearch<'_>,
     scope: u64,
     pattern_changes: Option<Value>,
     bytes_max: Option<usize>,

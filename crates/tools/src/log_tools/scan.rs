@@ -1,6 +1,5 @@
 //! Reads the rows of the sources of a search into one scan, up to its bounds.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{Array, AsArray, RecordBatch, UInt64Array};
@@ -10,13 +9,11 @@ use futures::StreamExt;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_log_formats::{ENTRY_FILE_ID, ENTRY_OFFSET};
 use tidegate_query::{DatabaseKind, QueryCondition, batch_bytes};
-use tidegate_runtime::Job;
 use tidegate_telemetry::logs::{
     EntryPositions, LogBatch, LogDirection, LogScan, LogScanAnswer, LogScanError, LogScanRequest, NO_TIME, TimeRange,
 };
 use tokio::time::Instant;
 
-use super::LogContext;
 use super::counting::count_source;
 use super::search::LogSearch;
 use super::statement::build_query;
@@ -45,14 +42,12 @@ pub(crate) struct ScanOutcome {
 /// The search of one source.
 #[derive(Clone, Copy)]
 pub(super) struct SourceSearch<'a> {
-    pub(super) context: &'a LogContext,
-    pub(super) search: &'a LogSearch,
+    pub(super) search: &'a LogSearch<'a>,
     pub(super) request: &'a LogScanRequest,
     pub(super) source: &'a ResolvedSource,
     /// The columns of entries.
     pub(super) columns: &'a [&'a str],
     pub(super) rows: RowRange,
-    pub(super) job: &'a Arc<Job>,
     pub(super) deadline: Instant,
 }
 
@@ -114,23 +109,21 @@ impl ScanBounds {
 /// # Errors
 /// If no source can be read, or the request is refused.
 pub(crate) async fn run_scan(
-    context: &LogContext,
-    search: &LogSearch,
+    search: &LogSearch<'_>,
     request: &LogScanRequest,
     fields: &[String],
     sample: Option<u64>,
-    job: &Arc<Job>,
 ) -> Result<ScanOutcome, Error> {
     let mut scan =
         LogScan::new(request.clone()).map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
-    let deadline =
-        (Instant::now() + SCAN_TIME_MAX).min(job.deadline().checked_sub(ANSWER_TIME).unwrap_or(job.deadline()));
+    let end = search.job.deadline();
+    let deadline = (Instant::now() + SCAN_TIME_MAX).min(end.checked_sub(ANSWER_TIME).unwrap_or(end));
     let mut bounds = ScanBounds { rows: 0, rows_max: sample.unwrap_or(SCAN_ROWS_MAX), bytes: 0 };
     let (mut failures, mut partial) = (Vec::new(), None);
     let rows = RowRange::from_request(request);
     for source in &search.set.sources {
         let columns = &columns_to_read(search, source, fields);
-        let of_source = SourceSearch { context, search, request, source, columns, rows, job, deadline };
+        let of_source = SourceSearch { search, request, source, columns, rows, deadline };
         match of_source.run(sample.is_none(), &mut scan, &mut bounds).await {
             Ok(None) => {}
             Ok(Some(reason)) => {
@@ -149,7 +142,7 @@ pub(crate) async fn run_scan(
 }
 
 /// The columns of `source` that are read. Those with the position of an entry are read even if callers do not see them.
-fn columns_to_read<'a>(search: &'a LogSearch, source: &'a ResolvedSource, fields: &[String]) -> Vec<&'a str> {
+fn columns_to_read<'a>(search: &'a LogSearch<'_>, source: &'a ResolvedSource, fields: &[String]) -> Vec<&'a str> {
     let is_needed =
         |name: &str, column: &str| column == source.columns.time || fields.iter().any(|field| field == name);
     let named = search.set.fields(source).filter(|(name, column)| is_needed(name, &column.name));
@@ -184,16 +177,16 @@ impl SourceSearch<'_> {
         scan: &mut LogScan,
         bounds: &mut ScanBounds,
     ) -> Result<Option<String>, Error> {
-        let Self { context, source, job, deadline, .. } = *self;
+        let Self { search, source, deadline, .. } = *self;
         let ended = || Some("the scan ended at its time limit".to_owned());
         let spec = build_query(self, further);
-        let opened = open_typed_rows(&context.node, &*source.database, &spec, job, MixedNumbers::Text);
+        let opened = open_typed_rows(&search.context.node, &*source.database, &spec, search.job, MixedNumbers::Text);
         let Ok(opened) = tokio::time::timeout_at(deadline, opened).await else { return Ok(ended()) };
         let mut batches = opened?;
         loop {
             let next = tokio::select! {
                 biased;
-                () = job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+                () = search.job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
                 next = tokio::time::timeout_at(deadline, batches.next()) => next,
             };
             let Ok(next) = next else { return Ok(ended()) };
@@ -241,6 +234,8 @@ pub(super) fn numbers(batch: &RecordBatch, column: &str) -> Option<UInt64Array> 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use arrow::array::{ArrayRef, Int64Array};
 
     use super::*;

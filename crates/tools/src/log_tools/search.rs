@@ -62,8 +62,10 @@ impl NameOrNames {
     }
 }
 
-/// A search whose arguments are checked.
-pub(crate) struct LogSearch {
+/// A search of one call, whose arguments are checked.
+pub(crate) struct LogSearch<'a> {
+    pub(crate) context: &'a LogContext,
+    pub(crate) job: &'a Arc<Job>,
     pub(crate) set: SourceSet,
     /// The range, the full-text condition and the selections, as a scan that computes nothing yet.
     pub(crate) request: LogScanRequest,
@@ -98,7 +100,7 @@ pub(crate) fn with_search_arguments(schema: InputSchemaBuilder) -> InputSchemaBu
 }
 
 /// Fails with all `violations`, if there are any.
-pub(crate) fn reject(violations: Vec<Violation>, search: &LogSearch) -> Result<(), Error> {
+pub(crate) fn reject(violations: Vec<Violation>, search: &LogSearch<'_>) -> Result<(), Error> {
     if violations.is_empty() {
         return Ok(());
     }
@@ -116,7 +118,7 @@ pub(crate) fn violation(path: impl Into<String>, message: impl Into<String>) -> 
     Violation { path: path.into(), message: message.into() }
 }
 
-impl LogSearch {
+impl<'a> LogSearch<'a> {
     /// The fields that its condition and its selections read.
     pub(super) fn filter_fields(&self) -> Vec<String> {
         let selected = self.request.selections.iter().map(|(field, _)| field.to_owned());
@@ -135,9 +137,9 @@ impl LogSearch {
     /// # Errors
     /// If no source can be read.
     pub(crate) async fn resolve(
-        context: &LogContext,
+        context: &'a LogContext,
         arguments: &SearchArguments,
-        job: &Arc<Job>,
+        job: &'a Arc<Job>,
         violations: &mut Vec<Violation>,
     ) -> Result<Self, Error> {
         let (sources, failures) = resolve_sources(context, arguments.source.as_ref(), job, violations).await?;
@@ -145,6 +147,8 @@ impl LogSearch {
         let range = read_range(context, arguments, &set, job, violations).await?;
         let (time_column, message_column) = (set.time.clone(), set.message.clone());
         let mut search = Self {
+            context,
+            job,
             set,
             request: LogScanRequest { time_column, message_column, range, ..LogScanRequest::default() },
             condition_fields: Vec::new(),
@@ -155,7 +159,7 @@ impl LogSearch {
         };
         search.read_query(arguments, violations);
         search.read_selections(&arguments.selections, violations);
-        search.read_conditions(arguments.conditions(), job, violations).await;
+        search.read_conditions(arguments.conditions(), violations).await;
         search.add_to_scope(arguments);
         Ok(search)
     }
@@ -194,7 +198,7 @@ impl LogSearch {
     }
 
     /// Reads the conditions, and checks them against the columns of each source.
-    async fn read_conditions(&mut self, conditions: Option<&Value>, job: &Arc<Job>, violations: &mut Vec<Violation>) {
+    async fn read_conditions(&mut self, conditions: Option<&Value>, violations: &mut Vec<Violation>) {
         let Some(conditions) = conditions else { return };
         match QueryCondition::from_json("conditions", conditions) {
             Ok(conditions) => self.conditions = conditions,
@@ -203,7 +207,7 @@ impl LogSearch {
         for source in &self.set.sources {
             let Some(filter) = &self.conditions else { return };
             let spec = QuerySpec { filter: Some(filter.clone()), ..QuerySpec::new(&source.table) };
-            let checked = spec.render(&*source.database, job.principal()).await;
+            let checked = spec.render(&*source.database, self.job.principal()).await;
             for found in checked.err().iter().flat_map(conditions_violations) {
                 if !violations.contains(&found) {
                     violations.push(found);

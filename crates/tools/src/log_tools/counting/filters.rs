@@ -1,12 +1,12 @@
 //! The filters of a search as exact conditions for the database of a source.
 
 use tidegate_query::QueryCondition;
-use tidegate_telemetry::logs::{LogScanRequest, SelectedValues};
+use tidegate_telemetry::logs::SelectedValues;
 
 use super::column_sql::{ColumnSql, constant};
 use super::text_match::text_match;
 use crate::log_sources::{ResolvedSource, SOURCE_FIELD, SourceSet};
-use crate::log_tools::search::LogSearch;
+use crate::log_tools::scan::SourceSearch;
 
 /// A field of a search in one source.
 #[derive(Debug, Clone)]
@@ -28,7 +28,8 @@ pub(super) struct SourceFilters {
 
 impl SourceFilters {
     /// `None` if the database cannot apply the search exactly.
-    pub(super) fn new(search: &LogSearch, request: &LogScanRequest, source: &ResolvedSource) -> Option<Self> {
+    pub(super) fn new(input: &SourceSearch<'_>) -> Option<Self> {
+        let SourceSearch { search, request, source, .. } = *input;
         let mut filters = Self {
             conditions: search.conditions.iter().cloned().collect(),
             text: None,

@@ -10,7 +10,7 @@ use tidegate_telemetry::logs::{
 
 use super::column_sql::ColumnSql;
 use super::filters::{SourceField, SourceFilters, source_field};
-use super::statements::{Obstacle, count_rows, counts, expression, group_key, named_column, times};
+use super::statements::{Obstacle, count_rows, counts, expression, group_key, times};
 use super::{Counting, FIRST, ROWS};
 use crate::log_tools::scan::{RowRange, SourceSearch};
 
@@ -61,7 +61,7 @@ pub(super) async fn count_values(
     let (mut values, mut distinct, mut total) = (Vec::new(), 0, 0);
     for batch in &batches {
         let read = || {
-            Some((named_column(batch, VALUE)?, counts(batch, ROWS)?, counts(batch, DISTINCT)?, counts(batch, TOTAL)?))
+            Some((batch.column_by_name(VALUE)?, counts(batch, ROWS)?, counts(batch, DISTINCT)?, counts(batch, TOTAL)?))
         };
         let (texts, rows, distincts, totals) = read().ok_or(Obstacle::NotCountable)?;
         (distinct, total) = (distincts.last().copied().unwrap_or(distinct), totals.last().copied().unwrap_or(total));
@@ -149,7 +149,7 @@ pub(super) async fn count_bars(
 
 fn bars_of(batch: &RecordBatch, constant: &str) -> Option<Vec<CountedBar>> {
     let (times, rows) = (times(batch, FIRST)?, counts(batch, ROWS)?);
-    let values = named_column(batch, VALUE);
+    let values = batch.column_by_name(VALUE);
     let value = |row: usize| values.map_or_else(|| constant.to_owned(), |values| display_value(values.as_ref(), row));
     let bars = times.into_iter().zip(rows).enumerate();
     Some(bars.map(|(row, (time, rows))| CountedBar { time, value: value(row), rows }).collect())

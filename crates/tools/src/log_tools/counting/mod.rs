@@ -25,7 +25,7 @@ use tokio::time::Instant;
 
 use self::filters::SourceFilters;
 use self::newest::PageRows;
-use self::statements::{Obstacle, count_rows, counts, named_column, times};
+use self::statements::{Obstacle, count_rows, counts, times};
 use self::time_sql::TimeSql;
 pub(super) use self::uniform_times::UniformTimes;
 use self::uniform_times::{TableVersion, find_version};
@@ -61,7 +61,7 @@ pub(super) struct CountedSource {
 /// If the call was cancelled.
 pub(super) async fn count_source(input: &SourceSearch<'_>) -> Result<Option<CountedSource>, Error> {
     let is_countable = input.request.patterns.is_none() && input.request.context.is_none();
-    if !is_countable || input.job.redactor().is_some() || !counts_fast(input).await {
+    if !is_countable || input.search.job.redactor().is_some() || !counts_fast(input).await {
         return Ok(None);
     }
     let input = SourceSearch { deadline: input.deadline.min(Instant::now() + COUNTING_TIME_MAX), ..*input };
@@ -97,7 +97,7 @@ async fn counts_fast(input: &SourceSearch<'_>) -> bool {
             is_filtered || request.facets.is_empty() && request.histogram.is_none()
         }
         SqlDialect::DataFusion => {
-            let Ok(catalog) = database.catalog(input.job.principal()).await else { return false };
+            let Ok(catalog) = database.catalog(input.search.job.principal()).await else { return false };
             let table = catalog.tables.iter().find(|table| table.name == input.source.table);
             table.is_some_and(|table| table.rows.is_some())
         }
@@ -123,13 +123,12 @@ struct Matches {
 
 impl<'a> Counting<'a> {
     async fn prepare(input: SourceSearch<'a>, trusts_version: bool) -> Result<Self, Obstacle> {
-        let mut filters =
-            SourceFilters::new(input.search, input.request, input.source).ok_or(Obstacle::NotCountable)?;
+        let mut filters = SourceFilters::new(&input).ok_or(Obstacle::NotCountable)?;
         let time = find_time(&input).await?;
         let mut version = None;
         if let Some(form) = time.has_form() {
             version = match trusts_version {
-                true => input.context.uniform_times.check(&input, &time, &form).await?,
+                true => input.search.context.uniform_times.check(&input, &time, &form).await?,
                 false => None,
             };
             if version.is_none() {
@@ -281,7 +280,7 @@ async fn find_time(input: &SourceSearch<'_>) -> Result<TimeSql, Obstacle> {
     spec.limit = SAMPLED_TIMES;
     let batches = input.read(&spec).await?;
     let mut forms: Vec<(TimeSql, usize)> = Vec::new();
-    for values in batches.iter().filter_map(|batch| named_column(batch, name)) {
+    for values in batches.iter().filter_map(|batch| batch.column_by_name(name)) {
         for row in 0..values.len() {
             let form = match values.as_primitive_opt::<Int64Type>() {
                 Some(numbers) => numbers.is_valid(row).then(|| TimeSql::integer(name, numbers.value(row))).flatten(),

@@ -1,6 +1,6 @@
 //! Statements over one source, and their rows in memory.
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use futures::StreamExt;
@@ -42,8 +42,9 @@ impl SourceSearch<'_> {
 
     /// `None` if the rows exceed the maximum size.
     async fn read_all(&self, spec: &QuerySpec) -> Result<Option<Vec<RecordBatch>>, Error> {
+        let search = self.search;
         let mut rows =
-            open_typed_rows(&self.context.node, &*self.source.database, spec, self.job, MixedNumbers::Text).await?;
+            open_typed_rows(&search.context.node, &*self.source.database, spec, search.job, MixedNumbers::Text).await?;
         let (mut batches, mut bytes) = (Vec::new(), 0);
         while let Some(batch) = rows.next().await.transpose()? {
             bytes += batch_bytes(&batch);
@@ -82,21 +83,17 @@ pub(super) fn count_rows() -> Selection {
 
 /// A column of a batch with counts.
 pub(super) fn counts(batch: &RecordBatch, name: &str) -> Option<Vec<u64>> {
-    let numbers = cast(named_column(batch, name)?, &DataType::Int64).ok()?;
+    let numbers = cast(batch.column_by_name(name)?, &DataType::Int64).ok()?;
     let numbers = numbers.as_primitive::<Int64Type>();
     numbers.iter().map(|number| number.map_or(Some(0), |number| u64::try_from(number).ok())).collect()
 }
 
 /// A column of a batch with times in nanoseconds UTC; `None` if a value is no time.
 pub(super) fn times(batch: &RecordBatch, name: &str) -> Option<Vec<Option<i64>>> {
-    let values = named_column(batch, name)?;
+    let values = batch.column_by_name(name)?;
     if values.null_count() == values.len() {
         return Some(vec![None; values.len()]);
     }
     let times = time_column(values.as_ref())?;
     (times.null_count() == values.null_count()).then(|| times.iter().collect())
-}
-
-pub(super) fn named_column<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a ArrayRef> {
-    batch.column_by_name(name)
 }

@@ -59,7 +59,7 @@ impl UniformTimes {
 
 /// The version of the table; `None` where it does not show each change, as under row policies.
 pub(super) async fn find_version(input: &SourceSearch<'_>) -> Option<TableVersion> {
-    let (database, principal) = (&input.source.database, input.job.principal());
+    let (database, principal) = (&input.source.database, input.search.job.principal());
     if database.row_policy_fingerprint(principal) != 0 {
         return None;
     }
