@@ -35,7 +35,7 @@ pub use page::{
     CURSOR_CHARACTERS_MAX, CursorError, EntryKey, EntryPositions, LISTED_ROWS_MAX, LogCursor, LogDirection, LogEntry,
     LogPage, NO_TIME, PAGE_BYTES_MAX, SourceId, TieBreak,
 };
-pub use patterns::{LogPattern, LogPatterns, PATTERNS_MAX, PatternChange, PatternWindow, compare_patterns};
+pub use patterns::{LogPattern, LogPatterns, PATTERNS_MAX, PatternChange, compare_patterns};
 pub use request::{
     ContextRequest, FACET_FIELDS_MAX, FacetRequest, HistogramRequest, LogRequestError, LogScanRequest,
     PAGE_ENTRIES_MAX, PageRequest,

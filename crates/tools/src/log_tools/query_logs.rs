@@ -15,7 +15,7 @@ use super::LogContext;
 use super::answer::{entries_json, patterns_json, summary_json};
 use super::facets::{SERIES_MAX, VALUES_DEFAULT, facet_requests, facets_json, histogram_json};
 use super::notes::add_notes;
-use super::pattern_changes::ComparedWindows;
+use super::pattern_changes::{baseline_of, compare_with_baseline};
 use super::scan::{ScanOutcome, run_scan};
 use super::search::{LogSearch, SearchArguments, reject, violation, with_search_arguments};
 use crate::arguments::{non_empty, parse_arguments};
@@ -86,16 +86,16 @@ async fn handle(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, E
     let scope = search.scope(&fields);
     let mut request = build_request(&search, &arguments, scope, &mut violations);
     reject(violations, &search)?;
-    let windows = compared_windows(request.range, &arguments);
-    if windows.is_some() {
+    let baseline = compared_range(request.range, &arguments);
+    if baseline.is_some() {
         // A pattern that is left out of the answer may be new.
         request.patterns = Some(PATTERNS_MAX);
     }
     let mut outcome = run_scan(&search, &request, &fields, None).await?;
     let mut pattern_changes = None;
-    if let (Some(windows), Some(patterns)) = (windows, &mut outcome.answer.patterns) {
+    if let (Some(baseline), Some(patterns)) = (baseline, &mut outcome.answer.patterns) {
         let patterns_max = arguments.patterns.unwrap_or_default();
-        pattern_changes = Some(windows.compare(&search, patterns, patterns_max).await?);
+        pattern_changes = Some(compare_with_baseline(&search, baseline, patterns, patterns_max).await?);
         patterns.shorten(patterns_max);
     }
     call.count_rows(outcome.answer.returned);
@@ -105,10 +105,10 @@ async fn handle(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, E
     Ok(Answer::json(json))
 }
 
-/// The windows of time whose patterns are compared. Further pages repeat the patterns only.
-fn compared_windows(range: TimeRange, arguments: &Arguments) -> Option<ComparedWindows> {
+/// The time with whose patterns those of `range` are compared. Further pages repeat the patterns only.
+fn compared_range(range: TimeRange, arguments: &Arguments) -> Option<TimeRange> {
     let is_first = arguments.cursor.is_none() && arguments.context.is_none();
-    (is_first && arguments.patterns.is_some()).then(|| ComparedWindows::new(range)).flatten()
+    baseline_of(range).filter(|_| is_first && arguments.patterns.is_some())
 }
 
 fn build_request(

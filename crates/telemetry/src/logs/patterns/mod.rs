@@ -6,6 +6,6 @@ mod merge;
 mod template;
 
 pub use collector::{LogPattern, LogPatterns, PATTERNS_MAX};
-pub use comparison::{PatternChange, PatternWindow, compare_patterns};
+pub use comparison::{PatternChange, compare_patterns};
 
 pub(super) use collector::PatternCollector;
