@@ -130,7 +130,7 @@ impl LogScan {
             page: page
                 .map(|page| EntryPool::new(page.direction, page.limit, page.columns.clone(), page.cursor.as_ref())),
             newest: is_first_backward.then(|| LogCursor::at_time(LogDirection::Forward, NO_TIME)),
-            patterns: request.patterns.map(|_| PatternCollector::new()),
+            patterns: request.patterns.map(|_| PatternCollector::default()),
             context,
             evaluated: 0,
             matched: 0,

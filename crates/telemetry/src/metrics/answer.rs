@@ -38,8 +38,6 @@ pub struct AnsweredSeries {
     pub values: Vec<Option<f64>>,
     /// The sum of the absolute values, by which series are ordered. An infinite value makes it the largest number.
     pub contribution: f64,
-    /// How many series it was made of.
-    pub members: u64,
 }
 
 /// The series that an answer leaves out, because it has a bound on them: those with the smallest contributions.

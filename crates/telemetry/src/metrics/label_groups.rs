@@ -24,13 +24,7 @@ pub(super) struct SeriesCollector {
 struct Grouping {
     by: Vec<String>,
     aggregation: LabelAggregation,
-    groups: HashMap<Labels, SeriesGroup>,
-}
-
-#[derive(Debug)]
-struct SeriesGroup {
-    cells: Vec<Cell>,
-    members: u64,
+    groups: HashMap<Labels, Vec<Cell>>,
 }
 
 impl SeriesCollector {
@@ -45,17 +39,16 @@ impl SeriesCollector {
     pub(super) fn add(&mut self, labels: Labels, values: Vec<Option<f64>>) -> usize {
         let Some(grouping) = &mut self.grouping else {
             let bytes = labels.memory_bytes() + values.len() * size_of::<Option<f64>>();
-            self.answer(labels, values, 1);
+            self.answer(labels, values);
             return bytes;
         };
         let mut bytes = 0;
         let key = labels.restricted_to(&grouping.by);
-        let group = grouping.groups.entry(key).or_insert_with(|| {
+        let cells = grouping.groups.entry(key).or_insert_with(|| {
             bytes += values.len() * size_of::<Cell>();
-            SeriesGroup { cells: vec![Cell::Empty; values.len()], members: 0 }
+            vec![Cell::Empty; values.len()]
         });
-        group.members += 1;
-        for (cell, value) in group.cells.iter_mut().zip(values) {
+        for (cell, value) in cells.iter_mut().zip(values) {
             if let Some(value) = value {
                 bytes += cell.add_series_value(grouping.aggregation, value);
             }
@@ -63,9 +56,9 @@ impl SeriesCollector {
         bytes
     }
 
-    fn answer(&mut self, labels: Labels, values: Vec<Option<f64>>, members: u64) {
+    fn answer(&mut self, labels: Labels, values: Vec<Option<f64>>) {
         let contribution = contribution(&values);
-        self.answered.push(AnsweredSeries { labels, values, contribution, members });
+        self.answered.push(AnsweredSeries { labels, values, contribution });
         // Twice the bound, so that sorting is rare.
         if self.answered.len() >= self.series_max.saturating_mul(2).saturating_add(16) {
             self.leave_out_smallest();
@@ -83,10 +76,10 @@ impl SeriesCollector {
     /// The series of the answer, those left out, and whether a percentile over series is approximate.
     pub(super) fn finish(mut self) -> (Vec<AnsweredSeries>, Option<LeftOutSeries>, bool) {
         if let Some(Grouping { aggregation, groups, .. }) = self.grouping.take() {
-            for (labels, SeriesGroup { cells, members }) in groups {
+            for (labels, cells) in groups {
                 self.is_approximate |= cells.iter().any(Cell::is_approximate);
                 let values = cells.into_iter().map(|cell| cell.series_value(aggregation)).collect();
-                self.answer(labels, values, members);
+                self.answer(labels, values);
             }
         }
         self.leave_out_smallest();

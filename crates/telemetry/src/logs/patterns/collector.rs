@@ -11,8 +11,6 @@ use super::template::write_template;
 pub const PATTERNS_MAX: usize = 1_000;
 /// The maximum number of patterns that are counted.
 const COUNTED_PATTERNS_MAX: usize = 4_000;
-/// The length of an example in bytes.
-const EXAMPLE_BYTES_MAX: usize = 500;
 
 /// Messages grouped by their pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,8 +34,6 @@ pub struct LogPattern {
     pub rows: u64,
     /// The time of the first and the last message in nanoseconds UTC; `None` if none has a time.
     pub times: Option<(i64, i64)>,
-    /// The first message that was scanned, cut if it is long.
-    pub example: String,
 }
 
 impl LogPatterns {
@@ -74,23 +70,19 @@ pub(in crate::logs) struct PatternCollector {
 }
 
 impl PatternCollector {
-    pub(in crate::logs) fn new() -> Self {
-        Self::default()
-    }
-
     /// Adds a message with its time in nanoseconds UTC.
     pub(in crate::logs) fn add(&mut self, message: &str, time: Option<i64>) {
         let times = time.map(|time| (time, time));
         let mut template = std::mem::take(&mut self.buffer);
         write_template(message, &mut template);
-        match self.index(&template, message).and_then(|index| self.patterns.get_mut(index)) {
+        match self.index(&template).and_then(|index| self.patterns.get_mut(index)) {
             Some(pattern) => pattern.add(1, times),
             None => self.uncounted_rows += 1,
         }
         self.buffer = template;
     }
 
-    fn index(&mut self, template: &str, message: &str) -> Option<usize> {
+    fn index(&mut self, template: &str) -> Option<usize> {
         if let Some(index) = self.known_index(template) {
             return Some(index);
         }
@@ -105,14 +97,8 @@ impl PatternCollector {
         if self.is_full && self.patterns.len() >= COUNTED_PATTERNS_MAX {
             return None;
         }
-        let example = message.get(..message.floor_char_boundary(EXAMPLE_BYTES_MAX)).unwrap_or_default();
         self.index_of.insert(template.into(), self.patterns.len());
-        self.patterns.push(LogPattern {
-            template: template.to_owned(),
-            rows: 0,
-            times: None,
-            example: example.to_owned(),
-        });
+        self.patterns.push(LogPattern { template: template.to_owned(), rows: 0, times: None });
         Some(self.patterns.len() - 1)
     }
 
@@ -176,7 +162,7 @@ mod tests {
     use super::*;
 
     fn collect(messages: impl IntoIterator<Item = String>) -> LogPatterns {
-        let mut collector = PatternCollector::new();
+        let mut collector = PatternCollector::default();
         for (time, message) in (0..).zip(messages) {
             collector.add(&message, Some(time));
         }
@@ -186,12 +172,7 @@ mod tests {
     #[test]
     fn messages_with_one_pattern_are_counted_together() {
         let patterns = collect((0..4).map(|number| format!("job {number} done")));
-        let expected = LogPattern {
-            template: "job <number> done".to_owned(),
-            rows: 4,
-            times: Some((0, 3)),
-            example: "job 0 done".to_owned(),
-        };
+        let expected = LogPattern { template: "job <number> done".to_owned(), rows: 4, times: Some((0, 3)) };
         assert_eq!(patterns.patterns, [expected]);
     }
 

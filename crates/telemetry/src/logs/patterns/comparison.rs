@@ -64,12 +64,8 @@ mod tests {
     use super::*;
 
     fn patterns(rows: &[(&str, u64)]) -> LogPatterns {
-        let pattern = |(template, rows): &(&str, u64)| LogPattern {
-            template: (*template).to_owned(),
-            rows: *rows,
-            times: None,
-            example: String::new(),
-        };
+        let pattern =
+            |(template, rows): &(&str, u64)| LogPattern { template: (*template).to_owned(), rows: *rows, times: None };
         LogPatterns { patterns: rows.iter().map(pattern).collect(), ..LogPatterns::default() }
     }
 
