@@ -27,7 +27,7 @@ const CHOICES_MAX: usize = 40;
 /// The common arguments of a search.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct SearchArguments {
-    source: Option<NameOrNames>,
+    source: Option<Vec<String>>,
     after: Option<Value>,
     before: Option<Value>,
     query: Option<String>,
@@ -43,22 +43,6 @@ pub(crate) struct SearchArguments {
 impl SearchArguments {
     fn conditions(&self) -> Option<&Value> {
         self.conditions.as_ref().filter(|conditions| !conditions.is_null())
-    }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum NameOrNames {
-    One(String),
-    Many(Vec<String>),
-}
-
-impl NameOrNames {
-    pub(crate) fn to_vec(&self) -> Vec<String> {
-        match self {
-            Self::One(name) => vec![name.clone()],
-            Self::Many(names) => names.clone(),
-        }
     }
 }
 
@@ -142,7 +126,8 @@ impl<'a> LogSearch<'a> {
         job: &'a Arc<Job>,
         violations: &mut Vec<Violation>,
     ) -> Result<Self, Error> {
-        let (sources, failures) = resolve_sources(context, arguments.source.as_ref(), job, violations).await?;
+        let (sources, failures) =
+            resolve_sources(context, arguments.source.clone().unwrap_or_default(), job, violations).await?;
         let set = SourceSet::new(sources);
         let range = read_range(context, arguments, &set, job, violations).await?;
         let (time_column, message_column) = (set.time.clone(), set.message.clone());
@@ -310,13 +295,12 @@ fn conditions_violations(error: &Error) -> Vec<Violation> {
 /// The named sources, or the only one.
 async fn resolve_sources(
     context: &LogContext,
-    named: Option<&NameOrNames>,
+    mut names: Vec<String>,
     job: &Arc<Job>,
     violations: &mut Vec<Violation>,
 ) -> Result<(Vec<ResolvedSource>, Vec<(String, Error)>), Error> {
     let (node, principal) = (&context.node, job.principal());
     let visible = context.sources.visible_to(&node.databases, principal);
-    let mut names: Vec<String> = named.map(NameOrNames::to_vec).unwrap_or_default();
     match (names.is_empty(), visible.as_slice()) {
         (_, []) => return Err(no_sources_error()),
         (true, [only]) => names.push(only.name.clone()),
