@@ -1,12 +1,22 @@
-//! Bounds of time as databases compare them: to the microsecond, as PostgreSQL has times.
+//! Times in queries: their bounds as databases compare them, to the microsecond, as PostgreSQL has times; the first and the
+//! last of them.
 
-use tidegate_query::{ComparisonOperator, Operand, QueryCondition};
+use tidegate_query::{AggregateFunction, ComparisonOperator, Operand, QueryCondition, Selection};
 use tidegate_sql::{Parameter, SqlDialect};
 use tidegate_telemetry::logs::{NO_TIME, TimeRange, format_time};
 
 use crate::source_columns::FieldKind;
 
 pub(crate) const NANOS_PER_MICROSECOND: i64 = 1_000;
+/// The columns of [`first_and_last`].
+pub(crate) const FIRST_TIME: &str = "first_time";
+pub(crate) const LAST_TIME: &str = "last_time";
+
+/// Selects the first and the last time of `column`.
+pub(crate) fn first_and_last(column: &str) -> [Selection; 2] {
+    let aggregate = |function, alias| Selection::aggregate(function, column, alias);
+    [aggregate(AggregateFunction::Min, FIRST_TIME), aggregate(AggregateFunction::Max, LAST_TIME)]
+}
 
 /// The last whole microsecond that is not after `time`.
 pub(crate) fn floor_microseconds(time: i64) -> i64 {

@@ -13,6 +13,7 @@ use tidegate_telemetry::logs::time_column;
 
 use super::scan::numbers;
 use crate::log_sources::ResolvedSource;
+use crate::time_conditions::{FIRST_TIME, LAST_TIME, first_and_last};
 use crate::tool_context::ToolContext;
 use crate::typed_rows::{MixedNumbers, open_typed_rows};
 
@@ -20,8 +21,6 @@ use crate::typed_rows::{MixedNumbers, open_typed_rows};
 /// database has no index or statistics.
 const COVERED_TIME_TIMEOUT: Duration = Duration::from_secs(5);
 
-const FIRST: &str = "first_time";
-const LAST: &str = "last_time";
 const PARSE_ERRORS: &str = "parse_errors";
 
 /// What the entries of a source cover.
@@ -46,8 +45,7 @@ pub(crate) async fn covered_entries(
 }
 
 async fn read(node: &ToolContext, source: &ResolvedSource, job: &Arc<Job>) -> Result<CoveredEntries, Error> {
-    let of_time = |function, alias| Selection::aggregate(function, &source.columns.time, alias);
-    let mut select = vec![of_time(AggregateFunction::Min, FIRST), of_time(AggregateFunction::Max, LAST)];
+    let mut select = Vec::from(first_and_last(&source.columns.time));
     // Log files are read as a whole anyway; elsewhere, an index may have the times.
     let is_log_file = source.columns.positions.contains(&ENTRY_FILE_ID);
     if is_log_file && source.columns.columns.iter().any(|column| column.name == PARSE_ERROR) {
@@ -57,7 +55,7 @@ async fn read(node: &ToolContext, source: &ResolvedSource, job: &Arc<Job>) -> Re
     let mut rows = open_typed_rows(node, &*source.database, &spec, job, MixedNumbers::Floats).await?;
     let Some(batch) = rows.next().await.transpose()? else { return Ok(CoveredEntries::default()) };
     let parse_errors = numbers(&batch, PARSE_ERRORS).filter(|counts| !counts.is_empty()).map(|counts| counts.value(0));
-    Ok(CoveredEntries { times: time_of(&batch, FIRST).zip(time_of(&batch, LAST)), parse_errors })
+    Ok(CoveredEntries { times: time_of(&batch, FIRST_TIME).zip(time_of(&batch, LAST_TIME)), parse_errors })
 }
 
 /// The time in the column `column` of a batch of one row.

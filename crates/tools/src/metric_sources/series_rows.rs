@@ -7,8 +7,8 @@ use tidegate_query::{AggregateFunction, Selection};
 use tidegate_telemetry::logs::{display_value, time_column};
 use tidegate_telemetry::metrics::TimeWindow;
 
-const FIRST: &str = "first_time";
-const LAST: &str = "last_time";
+use crate::time_conditions::{FIRST_TIME, LAST_TIME};
+
 const FIRST_UNIT: &str = "first_unit";
 const LAST_UNIT: &str = "last_unit";
 /// The maximum number of units of one metric in an answer.
@@ -23,7 +23,7 @@ pub(super) struct RowTimes {
 impl RowTimes {
     pub(super) fn new(batch: &RecordBatch) -> Self {
         let times = |name: &str| batch.column_by_name(name).and_then(|column| time_column(column.as_ref()));
-        Self { first: times(FIRST), last: times(LAST) }
+        Self { first: times(FIRST_TIME), last: times(LAST_TIME) }
     }
 
     pub(super) fn window(&self, row: usize) -> Option<TimeWindow> {
@@ -51,12 +51,6 @@ impl Units {
         let units: Vec<&str> = self.0.iter().take(UNITS_NAMED_MAX).map(String::as_str).collect();
         (!units.is_empty()).then(|| units.join(", "))
     }
-}
-
-/// The first and the last time of a group of samples.
-pub(super) fn time_bounds(time: &str) -> Vec<Selection> {
-    let aggregate = |function, alias| Selection::aggregate(function, time, alias);
-    vec![aggregate(AggregateFunction::Min, FIRST), aggregate(AggregateFunction::Max, LAST)]
 }
 
 /// The first and the last unit of a group of samples.

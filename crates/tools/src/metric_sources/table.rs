@@ -19,10 +19,10 @@ use tidegate_telemetry::metrics::{
 use super::columns::{MetricColumns, TableShape};
 use super::conditions::push_down;
 use super::declared_kind::{DeclaredKind, SampleKinds};
-use super::series_rows::{RowTimes, Units, text, time_bounds, unit_bounds};
+use super::series_rows::{RowTimes, Units, text, unit_bounds};
 use super::{MetricSource, MetricTable};
 use crate::source_columns::ColumnProblem;
-use crate::time_conditions::time_conditions;
+use crate::time_conditions::{first_and_last, time_conditions};
 use crate::tool_context::ToolContext;
 use crate::typed_rows::{MixedNumbers, open_typed_rows};
 
@@ -83,7 +83,7 @@ impl<'a> TableMetrics<'a> {
         let keys: Vec<String> = name_column.cloned().into_iter().chain(labels).chain(with_members).collect();
         let mut spec = self.filtered(None, selection, window);
         spec.select = keys.iter().map(Selection::column).collect();
-        spec.select.extend(time_bounds(&self.columns.time));
+        spec.select.extend(first_and_last(&self.columns.time));
         spec.select.extend(self.columns.unit.as_deref().map(unit_bounds).into_iter().flatten());
         spec.select.extend(kind.selection());
         // Each series is a group of rows with the same labels.
@@ -124,7 +124,7 @@ impl<'a> TableMetrics<'a> {
     /// The time from the first to the last sample.
     pub(crate) async fn covered_time(&self) -> Result<Option<TimeWindow>, Error> {
         let mut spec = self.filtered(None, &LabelSelection::default(), None);
-        spec.select = time_bounds(&self.columns.time);
+        spec.select = first_and_last(&self.columns.time).into();
         let mut rows = self.open_rows(&spec).await?;
         Ok(rows.next().await.transpose()?.and_then(|batch| RowTimes::new(&batch).window(0)))
     }

@@ -11,8 +11,9 @@ use tidegate_telemetry::logs::{
 use super::column_sql::ColumnSql;
 use super::filters::{SourceField, SourceFilters, source_field};
 use super::statements::{Obstacle, count_rows, counts, expression, group_key, times};
-use super::{Counting, FIRST, ROWS};
+use super::{Counting, ROWS};
 use crate::log_tools::scan::{RowRange, SourceSearch};
+use crate::time_conditions::FIRST_TIME;
 
 /// The maximum number of groups of a histogram.
 const BAR_GROUPS_MAX: u64 = 200_000;
@@ -126,7 +127,7 @@ pub(super) async fn count_bars(
     let unit = counting.time.unit_key(unit).ok_or(Obstacle::NotCountable)?;
     let time = &counting.input.source.columns.time;
     let mut group_by = vec![group_key(unit, UNIT)];
-    let mut select = vec![count_rows(), Selection::aggregate(AggregateFunction::Min, time, FIRST)];
+    let mut select = vec![count_rows(), Selection::aggregate(AggregateFunction::Min, time, FIRST_TIME)];
     if let Some(SourceField::Column(field)) = &field {
         let (keys, values) = value_groups(field);
         group_by.extend(keys);
@@ -148,7 +149,7 @@ pub(super) async fn count_bars(
 }
 
 fn bars_of(batch: &RecordBatch, constant: &str) -> Option<Vec<CountedBar>> {
-    let (times, rows) = (times(batch, FIRST)?, counts(batch, ROWS)?);
+    let (times, rows) = (times(batch, FIRST_TIME)?, counts(batch, ROWS)?);
     let values = batch.column_by_name(VALUE);
     let value = |row: usize| values.map_or_else(|| constant.to_owned(), |values| display_value(values.as_ref(), row));
     let bars = times.into_iter().zip(rows).enumerate();

@@ -31,7 +31,7 @@ pub(super) use self::uniform_times::UniformTimes;
 use self::uniform_times::{TableVersion, find_version};
 use super::scan::{RowRange, SourceSearch};
 use super::statement::selection_filters;
-use crate::time_conditions::ceil_microseconds;
+use crate::time_conditions::{FIRST_TIME, LAST_TIME, ceil_microseconds, first_and_last};
 
 /// The time in which a database must have counted, so that enough is left for a scan.
 const COUNTING_TIME_MAX: Duration = Duration::from_secs(10);
@@ -43,8 +43,6 @@ const SAMPLED_TIMES: u64 = 16;
 
 const ROWS: &str = "counted_rows";
 const TIMES: &str = "counted_times";
-const FIRST: &str = "first_time";
-const LAST: &str = "last_time";
 
 /// What a database counted of a source.
 pub(super) struct CountedSource {
@@ -198,7 +196,7 @@ impl<'a> Counting<'a> {
         }
         let with_time = Selection::aggregate(AggregateFunction::Count, &input.source.columns.time, TIMES);
         let mut select = vec![count_rows(), with_time];
-        select.extend(self.first_and_last());
+        select.extend(first_and_last(&input.source.columns.time));
         let batches = input.read(&input.query(Vec::new(), select)).await?;
         let batch = batches.iter().find(|batch| batch.num_rows() == 1).ok_or(Obstacle::NotCountable)?;
         let (all, with_time) = (counts(batch, ROWS), counts(batch, TIMES));
@@ -214,7 +212,7 @@ impl<'a> Counting<'a> {
     async fn count_matches(&self, rows: RowRange) -> Result<Matches, Obstacle> {
         let conditions = self.filters.matching(None, self.time_condition(rows)?);
         let mut select = vec![count_rows()];
-        select.extend(self.first_and_last());
+        select.extend(first_and_last(&self.input.source.columns.time));
         let batches = self.input.read(&self.input.query(conditions, select)).await?;
         let batch = batches.iter().find(|batch| batch.num_rows() == 1).ok_or(Obstacle::NotCountable)?;
         let counted = counts(batch, ROWS).and_then(|rows| rows.first().copied()).ok_or(Obstacle::NotCountable)?;
@@ -230,14 +228,9 @@ impl<'a> Counting<'a> {
         }
         let mut conditions = self.filters.countable_rows(self.time_condition(self.input.rows)?);
         conditions.extend(selection_filters(&self.input));
-        let spec = self.input.query(conditions, self.first_and_last().to_vec());
+        let spec = self.input.query(conditions, first_and_last(&self.input.source.columns.time).into());
         let batches = self.input.read(&spec).await?;
         batches.iter().find(|batch| batch.num_rows() == 1).map_or(Ok(None), first_and_last_of)
-    }
-
-    fn first_and_last(&self) -> [Selection; 2] {
-        let of_time = |function, alias| Selection::aggregate(function, &self.input.source.columns.time, alias);
-        [of_time(AggregateFunction::Min, FIRST), of_time(AggregateFunction::Max, LAST)]
     }
 
     /// The condition for `rows`; `None` for all of the table.
@@ -261,8 +254,8 @@ fn until(range: TimeRange, last: i64) -> TimeRange {
 
 fn first_and_last_of(batch: &RecordBatch) -> Result<Option<(i64, i64)>, Obstacle> {
     let time = |name: &str| Some(times(batch, name)?.first().copied().flatten());
-    let first = time(FIRST).ok_or(Obstacle::NotCountable)?;
-    let last = time(LAST).ok_or(Obstacle::NotCountable)?;
+    let first = time(FIRST_TIME).ok_or(Obstacle::NotCountable)?;
+    let last = time(LAST_TIME).ok_or(Obstacle::NotCountable)?;
     Ok(first.zip(last))
 }
 
