@@ -5,20 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidegate_core::{AllowedNames, NamePattern, Toolset};
 use tidegate_runtime::{Snapshot, SnapshotBuilder};
 use tidegate_tools::DISCOVER_TOOLSET;
+use tidegate_transport::http::is_reserved_toolset_name;
 
 use super::problem::ConfigProblem;
 use super::types::Config;
 use crate::node::NodeState;
-
-/// Names under /mcp/ that are other endpoints.
-const RESERVED_NAMES: [&str; 3] = ["sse", "ws", "messages"];
 
 pub(super) fn add_toolsets(state: NodeState, config: &Config, problems: &mut Vec<ConfigProblem>) -> NodeState {
     for name in config.toolsets.keys() {
         let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
         let message = match name.as_str() {
             DISCOVER_TOOLSET => Some("is built in; choose another name"),
-            name if RESERVED_NAMES.contains(&name) => Some("is the address of another transport; choose another name"),
+            name if is_reserved_toolset_name(name) => Some("is the address of another transport; choose another name"),
             _ if !is_word => Some("must be letters, digits, _ and -, because it is part of a URL"),
             _ => None,
         };

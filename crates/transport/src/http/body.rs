@@ -8,20 +8,28 @@ use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::BodyExt;
 
+use super::answer::{ProblemDetails, ProblemType};
+
 /// Maximum number of further bytes of a rejected body that are read and discarded. Beyond it the connection closes.
 const DISCARDED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 pub(super) const REVOKED_REASON: &str = "the caller's credentials were revoked";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BodyError {
+enum BodyError {
     TooLarge,
     Incomplete,
     TooSlow,
 }
 
-pub(super) async fn read(body: Body, bytes_max: usize, within: Duration) -> Result<Bytes, BodyError> {
-    tokio::time::timeout(within, collect_bounded(body, bytes_max as u64)).await.unwrap_or(Err(BodyError::TooSlow))
+pub(super) async fn read(body: Body, bytes_max: usize, within: Duration) -> Result<Bytes, ProblemDetails> {
+    let read = tokio::time::timeout(within, collect_bounded(body, bytes_max as u64)).await;
+    read.unwrap_or(Err(BodyError::TooSlow)).map_err(|error| match error {
+        BodyError::TooLarge => {
+            ProblemDetails::new(ProblemType::BodyTooLarge, format!("the body is larger than {bytes_max} bytes"))
+        }
+        BodyError::Incomplete => ProblemDetails::bad_request("the body is incomplete"),
+        BodyError::TooSlow => ProblemDetails::new(ProblemType::TooSlow, "the body arrived too slowly"),
+    })
 }
 
 pub(super) async fn discard(body: Body, within: Duration) {

@@ -8,16 +8,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
-use axum::http::{Extensions, HeaderMap, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use tidegate_core::{AuthenticationError, CallOrigin, Caller, Credentials, Principal, TransportKind};
+use tidegate_core::{AuthenticationError, CallOrigin, Caller, Credentials, ErrorKind, Principal, TransportKind};
 use tidegate_mcp::RpcError;
 use tidegate_runtime::Snapshot;
 use tokio::sync::watch;
 
+use super::answer::{ProblemDetails, ProblemType};
 use super::authorization::Authorization;
 use super::body;
-use super::path::transport_of;
+use super::endpoints::endpoint_at;
 use super::protected_resource::Challenge;
 use super::response::refusal;
 use super::state::{HttpState, PeerAddress};
@@ -88,7 +89,7 @@ impl AuthenticatedRequest {
         toolset: Option<String>,
         http_state: &HttpState,
     ) -> Result<Self, Response> {
-        let transport = transport_of(request.uri().path());
+        let transport = endpoint_at(request.uri().path()).switch.transport();
         let credentials =
             RequestCredentials::from_request(http_state, request.headers(), request.extensions(), transport, toolset);
         match credentials.resolve_caller(http_state).await {
@@ -100,6 +101,18 @@ impl AuthenticatedRequest {
             }
         }
     }
+}
+
+/// The caller of a request of REST, whose rate is counted.
+pub(super) async fn admit_rest_caller(
+    http_state: &HttpState,
+    headers: &HeaderMap,
+    extensions: &Extensions,
+) -> Result<(RequestCredentials, Caller), ProblemDetails> {
+    let credentials = RequestCredentials::from_request(http_state, headers, extensions, TransportKind::Rest, None);
+    let caller = credentials.resolve_caller(http_state).await?;
+    http_state.service.registry().admit_request(&caller).await?;
+    Ok((credentials, caller))
 }
 
 impl RequestCredentials {
@@ -220,26 +233,24 @@ impl AdmissionError {
         }
     }
 
-    pub(super) fn to_response(&self, http_state: &HttpState, origin: CallOrigin) -> Response {
-        let error = self.to_rpc_error();
+    pub(super) fn problem_type(&self) -> ProblemType {
         match self {
-            Self::Unauthenticated(reason) => {
-                http_state.report_rejection(origin, &error.message);
-                let mut response = refusal(status_for(*reason), None, &error);
-                let challenge = http_state.options.protected_resource.challenge_header(&Challenge::from(*reason));
-                response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-                response
-            }
-            Self::NoSuchToolset(_) => refusal(StatusCode::NOT_FOUND, None, &error),
-            Self::ConfigurationChanging => refusal(StatusCode::SERVICE_UNAVAILABLE, None, &error),
+            Self::Unauthenticated(AuthenticationError::Malformed) => ProblemType::BadRequest,
+            Self::Unauthenticated(_) => ProblemType::Call(ErrorKind::Unauthenticated),
+            Self::NoSuchToolset(_) => ProblemType::Call(ErrorKind::NotFound),
+            Self::ConfigurationChanging => ProblemType::Call(ErrorKind::Unavailable),
         }
     }
-}
 
-fn status_for(reason: AuthenticationError) -> StatusCode {
-    match reason {
-        AuthenticationError::Missing | AuthenticationError::Invalid => StatusCode::UNAUTHORIZED,
-        AuthenticationError::Malformed => StatusCode::BAD_REQUEST,
+    pub(super) fn to_response(&self, http_state: &HttpState, origin: CallOrigin) -> Response {
+        let error = self.to_rpc_error();
+        let mut response = refusal(self.problem_type().status(), None, &error);
+        if let Self::Unauthenticated(reason) = self {
+            http_state.report_rejection(origin, &error.message);
+            let challenge = http_state.options.protected_resource.challenge_header(&Challenge::from(*reason));
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
     }
 }
 

@@ -7,18 +7,16 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Uri, header};
 use axum::response::Response;
-use tidegate_core::{CallOrigin, ErrorKind, TransportKind};
-use tidegate_mcp::RpcError;
+use tidegate_core::ErrorKind;
 
 use super::answer::{ProblemDetails, ProblemType};
-use super::path::{is_enabled, transport_of};
-use super::protected_resource::is_metadata_path;
-use super::response::refusal;
+use super::endpoints::{Endpoint, PageAccess};
+use super::response::refused_request;
 use super::results::link_parameter;
 use super::security_headers::add_security_headers;
-use super::state::{HttpOptions, HttpState, PeerAddress};
+use super::state::{HttpOptions, HttpState};
 use super::{body, browser_page, cors};
 use crate::tls::TlsPeer;
 
@@ -26,46 +24,43 @@ use crate::tls::TlsPeer;
 /// Adds security headers to every response, and CORS headers for pages of allowed origins.
 pub(super) async fn check_host<F: Future<Output = Response>>(
     http_state: &HttpState,
+    endpoint: &Endpoint,
     request: Request,
     next: impl FnOnce(Request) -> F,
 ) -> Response {
     let is_over_tls = request.extensions().get::<Arc<TlsPeer>>().is_some();
-    let mut response = respond_if_allowed(http_state, request, next).await;
+    let mut response = respond_if_allowed(http_state, endpoint, request, next).await;
     add_security_headers(response.headers_mut(), is_over_tls);
     response
 }
 
 async fn respond_if_allowed<F: Future<Output = Response>>(
     http_state: &HttpState,
+    endpoint: &Endpoint,
     request: Request,
     next: impl FnOnce(Request) -> F,
 ) -> Response {
-    if is_metadata_path(request.uri().path()) {
+    if endpoint.access == PageAccess::Public {
         return next(request).await;
     }
     let options = http_state.reloadable_options();
     let validated = validate_host_and_origin(request.headers(), request.uri().host(), &options);
-    let refused = match validated.and_then(|()| validate_site(request.headers(), request.uri(), &options)) {
-        Ok(()) => return respond_to_origin(&options, request, next).await,
-        Err(reason) => reason,
-    };
-    let transport = transport_of(request.uri().path());
-    http_state
-        .report_rejection(CallOrigin { transport, peer: PeerAddress::from_extensions(request.extensions()) }, &refused);
+    let validated = validated.and_then(|()| validate_site(endpoint, request.headers(), request.uri(), &options));
+    let Err(reason) = validated else { return respond_to_origin(endpoint, &options, request, next).await };
+    let problem = ProblemDetails::new(ProblemType::Call(ErrorKind::Forbidden), reason);
+    let response = refused_request(http_state, endpoint.origin(request.extensions()), problem);
     body::discard(request.into_body(), http_state.options.read_within).await;
-    if transport == TransportKind::Rest {
-        return ProblemDetails::new(ProblemType::Call(ErrorKind::Forbidden), refused).into_response(http_state);
-    }
-    refusal(StatusCode::FORBIDDEN, None, &RpcError::invalid_request(refused))
+    response
 }
 
 async fn respond_to_origin<F: Future<Output = Response>>(
+    endpoint: &Endpoint,
     options: &HttpOptions,
     request: Request,
     next: impl FnOnce(Request) -> F,
 ) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let mut response = if !is_enabled(request.uri().path(), options) {
+    let mut response = if !endpoint.switch.is_on(options) {
         browser_page::not_found(request.headers(), options)
     } else if cors::is_preflight(request.method(), request.headers()) {
         cors::preflight_response(request.headers())
@@ -91,26 +86,23 @@ fn validate_host_and_origin(headers: &HeaderMap, uri_host: Option<&str>, options
 
 /// Refuses requests without `Origin` of pages whose origin is not allowed: a page can request any address as an image.
 /// Browsers then report the site of the page, and its origin in `Referer` unless the page hides it.
-fn validate_site(headers: &HeaderMap, uri: &Uri, options: &HttpOptions) -> Result<(), String> {
+fn validate_site(endpoint: &Endpoint, headers: &HeaderMap, uri: &Uri, options: &HttpOptions) -> Result<(), String> {
     let mut sites = headers.get_all("sec-fetch-site").iter().filter_map(|value| value.to_str().ok());
     let Some(site) = sites.find(|site| matches!(*site, "cross-site" | "same-site")) else { return Ok(()) };
     let page = headers.get(header::REFERER).and_then(|referer| origin_of(referer.to_str().ok()?));
     let is_allowed_page = page.is_some_and(|origin| is_allowed_origin(origin, options));
-    if headers.contains_key(header::ORIGIN) || is_allowed_page || is_open_to_pages(uri) {
+    let is_open = match endpoint.access {
+        PageAccess::AllowedOrigins => false,
+        PageAccess::Links => link_parameter(uri).is_some(),
+        PageAccess::AnyOrigin | PageAccess::Public => true,
+    };
+    if headers.contains_key(header::ORIGIN) || is_allowed_page || is_open {
         return Ok(());
     }
     Err(format!(
         "a page of another origin sent the request (Sec-Fetch-Site: {site}); the server's option --allow-origin adds the \
          origin of the page"
     ))
-}
-
-/// Whether pages of any site may open `uri`: the page of REST runs nothing by itself, and a result link is a credential.
-fn is_open_to_pages(uri: &Uri) -> bool {
-    match uri.path() {
-        "/rest" | "/rest/" | "/rest/docs" => true,
-        path => path.starts_with("/results/") && link_parameter(uri).is_some(),
-    }
 }
 
 /// The origin of an address: `https://app.example.com` of `https://app.example.com/page`.

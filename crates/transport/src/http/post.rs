@@ -14,7 +14,7 @@ use tidegate_mcp::{
     RpcError, RpcRequest, decode,
 };
 
-use super::body::BodyError;
+use super::answer::{ProblemDetails, ProblemType};
 use super::caller::{AdmissionError, AuthenticatedRequest, HttpCallerResolver, REVALIDATE_AFTER, RequestCredentials};
 use super::replay::{ReplayBuffer, ReplayLost, event_id, replay_body};
 use super::response::{
@@ -109,24 +109,18 @@ pub(super) async fn read_message(
     http_state: &HttpState,
     origin: CallOrigin,
 ) -> Result<Result<IncomingMessage, DecodeError>, Refusal> {
-    let refuse = |status, message: &str| {
-        http_state.report_rejection(origin, message);
-        refusal(status, None, &RpcError::invalid_request(format!("Invalid request: {message}"))).into()
+    let refuse = |problem: ProblemDetails| {
+        http_state.report_rejection(origin, problem.detail());
+        let error = RpcError::invalid_request(format!("Invalid request: {}", problem.detail()));
+        Refusal::from(refusal(problem.status(), None, &error))
     };
     let HttpOptions { body_bytes_max, read_within, .. } = *http_state.reloadable_options();
     if !headers.get(header::CONTENT_TYPE).is_some_and(is_json) {
         body::discard(body, read_within).await;
-        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
+        let detail = "Content-Type must be application/json";
+        return Err(refuse(ProblemDetails::new(ProblemType::UnsupportedMediaType, detail)));
     }
-    match body::read(body, body_bytes_max, read_within).await {
-        Ok(bytes) => Ok(decode(&bytes)),
-        Err(BodyError::TooLarge) => {
-            let message = format!("the body is larger than {body_bytes_max} bytes");
-            Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &message))
-        }
-        Err(BodyError::Incomplete) => Err(refuse(StatusCode::BAD_REQUEST, "the body is incomplete")),
-        Err(BodyError::TooSlow) => Err(refuse(StatusCode::REQUEST_TIMEOUT, "the body arrived too slowly")),
-    }
+    body::read(body, body_bytes_max, read_within).await.map(|bytes| decode(&bytes)).map_err(refuse)
 }
 
 async fn answer_request(

@@ -124,11 +124,6 @@ fn metadata_url(resource: &Uri) -> String {
     Uri::from_parts(parts).map(|uri| uri.to_string()).unwrap_or_default()
 }
 
-/// Whether `path` is a metadata path: metadata is public, also for web pages of other origins.
-pub(super) fn is_metadata_path(path: &str) -> bool {
-    path.strip_prefix(WELL_KNOWN).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 /// What a caller lacks that was rejected: the reason of an authentication challenge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {

@@ -7,10 +7,11 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream;
-use tidegate_core::LimitLevel;
+use tidegate_core::{CallOrigin, LimitLevel, TransportKind};
 use tidegate_mcp::{AnswerFrame, AnswerStream, CallRejection, RequestId, ResponseMessage, RpcError};
 use tidegate_runtime::TransportGroup;
 
+use super::answer::ProblemDetails;
 use super::body::{REVOKED_REASON, broken_body_error};
 use super::protected_resource::{Challenge, SharedProtectedResource};
 use super::state::HttpState;
@@ -46,6 +47,15 @@ pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
 
 pub(super) fn refusal(status: StatusCode, id: Option<&RequestId>, error: &RpcError) -> Response {
     json(status, error.to_bytes(id))
+}
+
+/// The response to a request that is refused before its endpoint: a problem over REST, a JSON-RPC error over MCP.
+pub(super) fn refused_request(http_state: &HttpState, origin: CallOrigin, problem: ProblemDetails) -> Response {
+    http_state.report_rejection(origin, problem.detail());
+    match origin.transport {
+        TransportKind::Rest => problem.into_response(http_state),
+        _ => refusal(problem.status(), None, &RpcError::invalid_request(problem.detail())),
+    }
 }
 
 /// 503 for a caller that may not open more sessions, because the limit at `level` is reached.

@@ -1,4 +1,4 @@
-//! The routes of the HTTP server.
+//! The routes of the HTTP server, made from the table of endpoints.
 
 use std::sync::Arc;
 
@@ -7,48 +7,55 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any as on_any, get as on_get, post as on_post};
+use axum::routing::{MethodRouter, any as on_any, get as on_get, post as on_post};
 use tidegate_mcp::McpService;
 use tower::ServiceExt as _;
 
 use super::caller::AuthenticatedRequest;
+use super::endpoints::{ENDPOINTS, Endpoint, EndpointHandler, endpoint_at};
 use super::host_check::check_host;
-use super::protected_resource::{WELL_KNOWN, metadata};
+use super::protected_resource::metadata;
+use super::rest::RestHandler;
 use super::state::{HttpOptions, HttpState};
 use super::transfer_encoding::check_transfer_encoding;
 use super::{browser_page, data, get, health, http_sse, post, rest, results, telemetry, web_socket};
 use crate::metrics::Metrics;
-
-/// The endpoint of the whole server.
-const MCP: &str = "/mcp";
-const REST: &str = "/rest/";
 
 /// The routes of the HTTP server, to be mounted in a server of the host application. Requests without a
 /// [`PeerAddress`](super::PeerAddress) extension count as local.
 pub fn router(service: Arc<McpService>, metrics: Arc<Metrics>, options: HttpOptions) -> Router {
     let http_state = HttpState::new(service, metrics, options);
     let checks = async |State(http_state): State<Arc<HttpState>>, request: Request, next: Next| {
-        check_request(&http_state, request, |request| next.run(request)).await
+        check_request(&http_state, request, |request, _| next.run(request)).await
     };
     build_routes(http_state.clone()).layer(from_fn_with_state(http_state, checks))
 }
 
-/// The checks that precede all routes. `next` answers the requests that pass.
+/// The checks that precede all routes. `next` answers the requests that pass, at their endpoint.
 pub(super) async fn check_request<F: Future<Output = Response>>(
     http_state: &HttpState,
     request: Request,
-    next: impl FnOnce(Request) -> F,
+    next: impl FnOnce(Request, &'static Endpoint) -> F,
 ) -> Response {
-    let next = |request| check_transfer_encoding(http_state, request, next);
-    check_host(http_state, request, next).await
+    let endpoint = endpoint_at(request.uri().path());
+    let next =
+        move |request| check_transfer_encoding(http_state, endpoint, request, move |request| next(request, endpoint));
+    check_host(http_state, endpoint, request, next).await
 }
 
 /// Answers a request that passed [`check_request`]. Calls of MCP and REST do not pass the router, which allocates a dozen
 /// times for each request. Futures are boxed, because an idle connection has room for the largest one.
-pub(super) async fn answer_request(http_state: Arc<HttpState>, routes: Router, request: Request) -> Response {
-    match request.uri().path() {
-        MCP if request.method() == Method::POST => Box::pin(post_message(http_state, request)).await,
-        path if path.starts_with(REST) && request.method() == Method::POST => {
+pub(super) async fn answer_request(
+    http_state: Arc<HttpState>,
+    routes: Router,
+    request: Request,
+    endpoint: &'static Endpoint,
+) -> Response {
+    match endpoint.handler {
+        EndpointHandler::Mcp if request.method() == Method::POST && endpoint.pattern.is_empty() => {
+            Box::pin(post_message(http_state, request)).await
+        }
+        EndpointHandler::Rest(_) if request.method() == Method::POST => {
             Box::pin(rest::answer(State(http_state), request)).await
         }
         _ => routes.oneshot(request).await.unwrap_or_else(|never| match never {}),
@@ -71,39 +78,32 @@ pub(super) fn build_app(http_state: Arc<HttpState>) -> Router {
     })
 }
 
-/// The routes, for requests that passed [`check_request`].
+/// The routes, for requests that passed [`check_request`]. It has refused paths of disabled endpoints, because a reload can
+/// enable them.
 fn build_routes(http_state: Arc<HttpState>) -> Router {
-    let mcp = || on_post(post::post).get(get::get).delete(get::delete);
-    // Paths of disabled endpoints are refused before, because a reload can enable them.
-    let mut routes = Router::new()
-        .route(MCP, mcp())
-        .route("/mcp/{toolset}", mcp())
-        // People write addresses with a slash at the end.
-        .route("/mcp/", mcp())
-        .route("/mcp/{toolset}/", mcp())
-        .route("/mcp/sse", on_get(http_sse::open))
-        .route("/mcp/{toolset}/sse", on_get(http_sse::open))
-        .route("/mcp/messages/{session}", on_post(http_sse::post))
-        .route("/mcp/ws", on_get(web_socket::open))
-        .route("/mcp/{toolset}/ws", on_get(web_socket::open))
-        .route("/metrics", on_get(health::metrics));
-    // The handlers of these authenticate callers in other ways: the REST page is public, and links open results.
-    for path in ["/rest", "/rest/", "/rest/{*path}"] {
-        routes = routes.route(path, on_any(rest::answer));
+    let mut routes = Router::new();
+    for endpoint in ENDPOINTS {
+        let methods: MethodRouter<Arc<HttpState>> = match endpoint.handler {
+            EndpointHandler::Mcp => on_post(post::post).get(get::get).delete(get::delete),
+            EndpointHandler::SseStream => on_get(http_sse::open),
+            EndpointHandler::SseMessages => on_post(http_sse::post),
+            EndpointHandler::WebSocket => on_get(web_socket::open),
+            EndpointHandler::Metrics => on_get(health::metrics),
+            // The handlers of these authenticate callers in other ways: the REST page is public, and links open results.
+            EndpointHandler::Rest(None | Some(RestHandler::Page)) => on_any(rest::answer),
+            EndpointHandler::Results(None) => on_any(results::answer),
+            EndpointHandler::Rows(None) => on_any(data::answer),
+            EndpointHandler::Telemetry(_) => on_any(telemetry::answer),
+            EndpointHandler::Metadata => on_any(metadata),
+            EndpointHandler::Health => on_get(health::health),
+            EndpointHandler::Ready => on_get(health::ready),
+            // They have no route, or are below a path whose handler finds them.
+            EndpointHandler::Rest(_)
+            | EndpointHandler::Results(_)
+            | EndpointHandler::Rows(_)
+            | EndpointHandler::NotFound => continue,
+        };
+        routes = routes.route(endpoint.path, methods);
     }
-    for path in ["/results", "/results/", "/results/{*path}"] {
-        routes = routes.route(path, on_any(results::answer));
-    }
-    for path in ["/data", "/data/", "/data/{*path}"] {
-        routes = routes.route(path, on_any(data::answer));
-    }
-    for path in telemetry::PATHS {
-        routes = routes.route(path, on_any(telemetry::answer));
-    }
-    routes
-        .route(WELL_KNOWN, on_any(metadata))
-        .route(&format!("{WELL_KNOWN}/{{*path}}"), on_any(metadata))
-        .route("/health", on_get(health::health))
-        .route("/ready", on_get(health::ready))
-        .with_state(http_state)
+    routes.with_state(http_state)
 }

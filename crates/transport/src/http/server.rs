@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connections::{Connections, OpenConnection, ResponseBody};
+use super::endpoints::ENDPOINTS;
 use super::routes::{answer_request, build_app, check_request};
 use super::state::{HttpConnectionPermit, HttpOptions, HttpState, PeerAddress};
 use super::write_timeout::WriteTimeoutStream;
@@ -91,9 +92,11 @@ fn announce_transports(http_states: &[Arc<HttpState>]) {
     let Some(first) = http_states.first() else { return };
     let options: Vec<_> = http_states.iter().map(|http_state| http_state.reloadable_options()).collect();
     let switches = first.service.registry().transport_switches();
-    let has_mcp = options.iter().any(|options| options.has_mcp || options.has_sse || options.has_web_socket);
-    switches.set_served(TransportGroup::Mcp, has_mcp);
-    switches.set_served(TransportGroup::Rest, options.iter().any(|options| options.has_rest));
+    for group in TransportGroup::ALL {
+        let mut endpoints = ENDPOINTS.iter().filter(|endpoint| endpoint.switch.group() == Some(group));
+        let is_served = endpoints.any(|endpoint| options.iter().any(|options| endpoint.switch.is_on(options)));
+        switches.set_served(group, is_served);
+    }
 }
 
 impl std::fmt::Debug for OptionsReloader {
@@ -289,7 +292,7 @@ impl HttpConnection {
             let (app, http_state) = (app.clone(), checked.clone());
             async move {
                 let request = request.map(Body::new);
-                let answer = |request| answer_request(http_state.clone(), app, request);
+                let answer = |request, endpoint| answer_request(http_state.clone(), app, request, endpoint);
                 let response = check_request(&http_state, request, answer).await;
                 Ok::<_, Infallible>(response.map(|body| ResponseBody { body, _open_request: open_request }))
             }

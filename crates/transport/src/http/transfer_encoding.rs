@@ -4,20 +4,19 @@
 //! [RFC 9112, Transfer-Encoding](https://www.rfc-editor.org/rfc/rfc9112#section-6.1)
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use tidegate_core::{CallOrigin, TransportKind};
-use tidegate_mcp::RpcError;
 
 use super::answer::ProblemDetails;
-use super::path::transport_of;
-use super::response::refusal;
-use super::state::{HttpState, PeerAddress};
+use super::endpoints::Endpoint;
+use super::response::refused_request;
+use super::state::HttpState;
 
 /// Answers 400 to requests with another transfer coding, and closes their connection, whose next request may not begin
 /// where the body ends.
 pub(super) async fn check_transfer_encoding<F: Future<Output = Response>>(
     http_state: &HttpState,
+    endpoint: &Endpoint,
     request: Request,
     next: impl FnOnce(Request) -> F,
 ) -> Response {
@@ -26,13 +25,8 @@ pub(super) async fn check_transfer_encoding<F: Future<Output = Response>>(
         "the transfer coding {codings:?} is not supported; send the body uncompressed, with Transfer-Encoding: chunked \
          or Content-Length"
     );
-    let transport = transport_of(request.uri().path());
-    let origin = CallOrigin { transport, peer: PeerAddress::from_extensions(request.extensions()) };
-    http_state.report_rejection(origin, &reason);
-    let mut response = match transport {
-        TransportKind::Rest => ProblemDetails::bad_request(reason).into_response(http_state),
-        _ => refusal(StatusCode::BAD_REQUEST, None, &RpcError::invalid_request(reason)),
-    };
+    let origin = endpoint.origin(request.extensions());
+    let mut response = refused_request(http_state, origin, ProblemDetails::bad_request(reason));
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }

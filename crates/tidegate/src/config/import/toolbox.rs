@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use tidegate_tools::DISCOVER_TOOLSET;
+use tidegate_transport::http::is_reserved_toolset_name;
 
 use super::super::yaml_tree::YamlNode;
 use super::draft::ConfigDraft;
@@ -193,7 +195,7 @@ fn convert_toolset(entry: &Entry<'_>, draft: &mut ConfigDraft) {
     }
     let is_word = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
     let mut name: String = entry.name.chars().map(|c| if is_word(c) { c } else { '_' }).collect();
-    if ["discover", "sse", "ws", "messages"].contains(&name.as_str()) {
+    if name == DISCOVER_TOOLSET || is_reserved_toolset_name(&name) {
         name.push_str("_tools");
     }
     if name != entry.name {

@@ -18,7 +18,8 @@ use axum::response::Response;
 use bytes::Bytes;
 use headers::{ETag, HeaderMapExt, IfNoneMatch};
 use http_body::Frame;
-use tidegate_core::{CallOrigin, TransportKind};
+use serde_json::{Map, Value};
+use tidegate_core::{AnswerFormat, CallOrigin, CallTarget, Caller, TransportKind};
 use tidegate_runtime::Call;
 
 pub(super) use self::accept::{Accept, parse_quality};
@@ -30,6 +31,7 @@ pub(super) use self::parameter::{
 };
 pub use self::problem::problem_types;
 pub(super) use self::problem::{PROBLEM_MEDIA_TYPE, ProblemDetails, ProblemType, TYPE_PREFIX};
+use super::endpoints::Endpoint;
 use super::state::{HttpState, TRACE};
 
 /// [W3C Trace Context](https://www.w3.org/TR/trace-context/#traceparent-header)
@@ -55,17 +57,27 @@ pub(super) fn into_response(
     response
 }
 
-pub(super) fn options_response(allowed: HeaderValue) -> Response {
+pub(super) fn options_response(endpoint: &Endpoint) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
-    response.headers_mut().insert(header::ALLOW, allowed);
+    response.headers_mut().insert(header::ALLOW, endpoint.allow_header());
     response
 }
 
-pub(super) fn apply_trace_headers(call: &mut Call, headers: &HeaderMap) {
+/// A call with the trace that the headers of its request state.
+pub(super) fn new_call(
+    target: CallTarget,
+    caller: Caller,
+    arguments: Map<String, Value>,
+    format: AnswerFormat,
+    headers: &HeaderMap,
+) -> Call {
+    let mut call = Call::new(target, caller);
+    (call.arguments, call.format) = (arguments, Some(format));
     call.trace = headers.get(TRACE).is_some_and(|value| value == "1");
     let trace_parent = headers.get(TRACE_PARENT).and_then(|value| value.to_str().ok());
     call.trace_parent = trace_parent.filter(|value| tidegate_mcp::is_trace_parent(value)).map(str::to_owned);
+    call
 }
 
 /// `None` if a header may not have the characters of `opaque`. Weak tags mean equivalent content, not equal bytes.

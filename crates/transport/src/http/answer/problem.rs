@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Map, Value, json};
-use tidegate_core::{AuthenticationError, Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind};
 
 use crate::http::caller::AdmissionError;
 use crate::http::protected_resource::Challenge;
@@ -248,20 +248,13 @@ impl ProblemDetails {
 
 impl From<AdmissionError> for ProblemDetails {
     fn from(refused: AdmissionError) -> Self {
-        let detail = refused.to_rpc_error().message;
+        let problem = Self::new(refused.problem_type(), refused.to_rpc_error().message);
         match refused {
-            AdmissionError::Unauthenticated(reason) => {
-                let problem_type = match reason {
-                    AuthenticationError::Malformed => ProblemType::BadRequest,
-                    AuthenticationError::Missing | AuthenticationError::Invalid => {
-                        ProblemType::Call(ErrorKind::Unauthenticated)
-                    }
-                };
-                Self::new(problem_type, detail).with_challenge(Challenge::from(reason))
+            AdmissionError::Unauthenticated(reason) => problem.with_challenge(Challenge::from(reason)),
+            AdmissionError::NoSuchToolset(_) => problem,
+            AdmissionError::ConfigurationChanging => {
+                problem.with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
             }
-            AdmissionError::NoSuchToolset(_) => Self::new(ProblemType::Call(ErrorKind::NotFound), detail),
-            AdmissionError::ConfigurationChanging => Self::new(ProblemType::Call(ErrorKind::Unavailable), detail)
-                .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")),
         }
     }
 }

@@ -11,67 +11,45 @@ mod streamed_body;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
+use axum::http::Method;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
-use tidegate_core::{CallTarget, Caller, Error, ErrorKind, Format, TransportKind};
+use tidegate_core::{CallTarget, Caller, Error, ErrorKind, Format};
 use tidegate_runtime::event::Event;
-use tidegate_runtime::{Call, RequestBodyTypes, TransportGroup};
+use tidegate_runtime::{RequestBodyTypes, TransportGroup};
 
 pub(super) use self::answer::to_problem;
 use self::request::DataRequest;
 pub(super) use self::request::PARAMETERS;
 use self::route::DataRoute;
-use self::route::METHODS;
-pub(super) use self::route::tool_for;
 pub(super) use self::streamed_body::StreamedBody;
-use super::answer::{ProblemDetails, ProblemType, apply_trace_headers, into_response, options_response};
-use super::body;
-use super::caller::{HttpCallerResolver, RequestCredentials};
+use super::answer::{ProblemDetails, into_response, new_call, options_response};
+use super::caller::{HttpCallerResolver, admit_rest_caller};
 use super::state::{HttpState, PeerAddress};
 
 pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = StreamedBody::new(body);
     let result = respond(&http_state, &parts, &body).await;
-    let result = match result {
-        Ok(response) => Ok(response),
-        Err(problem) => {
-            // So that the client reads the refusal, and the connection can be reused. A client that waits for
-            // `100 Continue` sends nothing after the refusal.
-            if body.was_read() || !expects_continue(&parts) {
-                body::discard(body.take(), http_state.options.read_within).await;
-            }
-            Err(problem)
-        }
-    };
+    if result.is_err() {
+        body.discard_rest(&parts.headers, http_state.options.read_within).await;
+    }
     into_response(&http_state, PeerAddress::from_extensions(&parts.extensions), result)
 }
 
 async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: &StreamedBody) -> Result<Response, ProblemDetails> {
-    let route = DataRoute::parse(parts.uri.path())?;
-    let allowed = HeaderValue::from_static(METHODS);
+    let route = DataRoute::parse(parts.uri.path(), &parts.method)?;
     if parts.method == Method::OPTIONS {
-        return Ok(options_response(allowed));
+        return Ok(options_response(route.endpoint));
     }
-    let Some(tool) = tool_for(&parts.method) else {
-        let method = &parts.method;
-        let detail = format!("{method} is not supported here; supported methods: {METHODS}");
-        return Err(ProblemDetails::new(ProblemType::MethodNotAllowed, detail).with_allow(allowed));
-    };
     let registry = http_state.service.registry();
     registry.transport_switches().require_running(TransportGroup::Rest)?;
-    let credentials =
-        RequestCredentials::from_request(http_state, &parts.headers, &parts.extensions, TransportKind::Rest, None);
-    let caller = credentials.resolve_caller(http_state).await?;
-    registry.admit_request(&caller).await?;
-    let types = body_types(http_state, &caller, tool, &route)?;
+    let (credentials, caller) = admit_rest_caller(http_state, &parts.headers, &parts.extensions).await?;
+    let types = body_types(http_state, &caller, &route)?;
     let data_request = DataRequest::read(&route, parts, types)?;
     let validity = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
-    let mut call = Call::new(CallTarget::Tool(tool.to_owned()), caller);
-    call.arguments = data_request.arguments.clone();
-    call.format = Some(Format::Json);
-    apply_trace_headers(&mut call, &parts.headers);
+    let (target, arguments) = (CallTarget::Tool(route.tool.to_owned()), data_request.arguments.clone());
+    let mut call = new_call(target, caller, arguments, Format::Json, &parts.headers);
     if let Some((media_type, coding)) = &data_request.body {
         let options = http_state.reloadable_options();
         call.request_body = Some(body.request_body(media_type, coding.clone(), &options)?);
@@ -81,18 +59,13 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: &StreamedBody
     answered.map_err(|problem| body.describe_failure(problem))
 }
 
-/// [RFC 9110, Expect](https://www.rfc-editor.org/rfc/rfc9110#section-10.1.1)
-pub(super) fn expects_continue(parts: &Parts) -> bool {
-    parts.headers.get(header::EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
-}
-
-/// The bodies that `tool` takes; `None` if it takes none.
+/// The bodies that the tool takes; `None` if it takes none.
 fn body_types(
     http_state: &HttpState,
     caller: &Caller,
-    tool: &'static str,
     route: &DataRoute,
 ) -> Result<Option<RequestBodyTypes>, ProblemDetails> {
+    let DataRoute { tool, database, table, .. } = route;
     let registry = http_state.service.registry();
     let snapshot = registry.snapshot_for(caller);
     let error = match snapshot.tool(tool, caller) {
@@ -103,6 +76,5 @@ fn body_types(
     if error.kind() != ErrorKind::NotFound {
         return Err(error.into());
     }
-    let DataRoute { database, table } = route;
     Err(Error::takes_no_rows(database, table).into())
 }

@@ -1,28 +1,33 @@
-//! The path of a table, and the tool of each method.
+//! The path of a table, and the tool that a request calls.
 
 use axum::http::Method;
 use percent_encoding::percent_decode_str;
 use tidegate_mcp::NAME_BYTES_MAX;
 
 use crate::http::answer::{ProblemDetails, ProblemType};
+use crate::http::endpoints::{Endpoint, EndpointHandler, endpoint_at};
 
-pub(super) const METHODS: &str = "POST, PUT, DELETE, OPTIONS";
-
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DataRoute {
+    pub(super) endpoint: &'static Endpoint,
+    pub(super) tool: &'static str,
     pub(super) database: String,
     pub(super) table: String,
 }
 
 impl DataRoute {
-    /// Parses `/data/{database}/{table}`. Each segment is percent-decoded separately, because names may contain slashes.
-    pub(super) fn parse(path: &str) -> Result<Self, ProblemDetails> {
-        let names: Vec<&str> = path.strip_prefix("/data/").unwrap_or_default().split('/').collect();
-        let [database, table] = names[..] else {
+    /// Parses the path of a table. Each segment is percent-decoded separately, because names may contain slashes.
+    pub(super) fn parse(path: &str, method: &Method) -> Result<Self, ProblemDetails> {
+        let no_such_path = || {
             let detail = format!("there is no path {path}; rows are sent to /data/{{database}}/{{table}}");
-            return Err(ProblemDetails::new(ProblemType::NoSuchPath, detail));
+            ProblemDetails::new(ProblemType::NoSuchPath, detail)
         };
-        Ok(Self { database: parse_name("database", database)?, table: parse_name("table", table)? })
+        let at_path = endpoint_at(path);
+        let names: Vec<_> = at_path.parameters(path.split('/')).collect();
+        let [(_, database), (_, table)] = names[..] else { return Err(no_such_path()) };
+        let (database, table) = (parse_name("database", database)?, parse_name("table", table)?);
+        let endpoint = at_path.for_method(method)?;
+        let EndpointHandler::Rows(Some(tool)) = endpoint.handler else { return Err(no_such_path()) };
+        Ok(Self { endpoint, tool, database, table })
     }
 }
 
@@ -39,26 +44,16 @@ fn parse_name(subject: &str, segment: &str) -> Result<String, ProblemDetails> {
     }
 }
 
-/// The tool that a request with this method calls.
-pub(in crate::http) fn tool_for(method: &Method) -> Option<&'static str> {
-    match *method {
-        Method::POST => Some("append_rows"),
-        Method::PUT => Some("replace_rows"),
-        Method::DELETE => Some("drop_table"),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_are_decoded_after_the_path_is_split() {
-        let route = DataRoute::parse("/data/plant/a%2Fb%20c").unwrap();
-        assert_eq!(route, DataRoute { database: "plant".to_owned(), table: "a/b c".to_owned() });
+        let route = DataRoute::parse("/data/plant/a%2Fb%20c", &Method::PUT).unwrap();
+        assert_eq!((&*route.database, &*route.table, route.tool), ("plant", "a/b c", "replace_rows"));
         for path in ["/data", "/data/", "/data/plant", "/data/plant/", "/data//sensors", "/data/a/b/c", "/data/a/%ff"] {
-            assert!(DataRoute::parse(path).is_err(), "{path}");
+            assert!(DataRoute::parse(path, &Method::POST).is_err(), "{path}");
         }
     }
 }

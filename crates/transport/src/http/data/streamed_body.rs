@@ -7,6 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, header};
 use bytes::Bytes;
 use futures::{Stream, stream};
 use http_body::{Body as _, Frame};
@@ -15,6 +16,7 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::RequestBody;
 
 use crate::http::answer::{ProblemDetails, ProblemType};
+use crate::http::body;
 use crate::http::state::HttpOptions;
 
 const INCOMPLETE: &str = "the body broke off before its end; nothing was stored";
@@ -42,14 +44,17 @@ impl StreamedBody {
         Self(Arc::new(BodyState { body, failure, was_read }))
     }
 
-    /// What was not read. The handler then reads an empty body.
-    pub(in crate::http) fn take(&self) -> Body {
-        std::mem::take(&mut *self.0.body.lock())
-    }
-
-    /// Whether the handler has begun to read.
-    pub(in crate::http) fn was_read(&self) -> bool {
-        self.0.was_read.load(Ordering::Relaxed)
+    /// Reads the rest of a refused body, so that the client reads the refusal, and the connection can be reused. A client
+    /// that waits for `100 Continue` sends nothing after the refusal.
+    ///
+    /// [RFC 9110, Expect](https://www.rfc-editor.org/rfc/rfc9110#section-10.1.1)
+    pub(in crate::http) async fn discard_rest(&self, headers: &HeaderMap, within: Duration) {
+        let expected = headers.get(header::EXPECT).map(HeaderValue::as_bytes).unwrap_or_default();
+        if self.0.was_read.load(Ordering::Relaxed) || !expected.eq_ignore_ascii_case(b"100-continue") {
+            // The handler then reads an empty body.
+            let rest = std::mem::take(&mut *self.0.body.lock());
+            body::discard(rest, within).await;
+        }
     }
 
     /// The body for a call. Refuses a body whose declared length is over the limit before a byte of it is read, so that a

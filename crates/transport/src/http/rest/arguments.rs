@@ -6,31 +6,9 @@ use axum::http::{HeaderMap, Method, header};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::super::answer::{ParameterKind, ProblemDetails, ProblemType, QueryParameter};
-use super::super::body::{self, BodyError};
+use super::super::answer::{ProblemDetails, ProblemType};
+use super::super::body;
 use super::super::state::{HttpOptions, HttpState};
-
-pub(super) const EXTRACT: QueryParameter =
-    QueryParameter::new("extract", ParameterKind::Text, "Return only the distinct values of this column, sorted");
-pub(super) const PATTERN: QueryParameter =
-    QueryParameter::new("pattern", ParameterKind::Text, "Words of name, comment or columns; or a glob: ord*");
-pub(super) const SAMPLES: QueryParameter =
-    QueryParameter::new("samples", ParameterKind::Integer, "Number of example values per column");
-pub(super) const DATABASE: QueryParameter =
-    QueryParameter::new("database", ParameterKind::Text, "The database to query");
-pub(super) const MAX_ROWS: QueryParameter =
-    QueryParameter::new("max_rows", ParameterKind::Integer, "Maximum number of rows");
-pub(super) const LIMIT: QueryParameter = QueryParameter::new("limit", ParameterKind::Integer, "Maximum number of rows");
-pub(super) const OFFSET: QueryParameter =
-    QueryParameter::new("offset", ParameterKind::Integer, "Number of rows to skip");
-pub(super) const DISTINCT: QueryParameter =
-    QueryParameter::new("distinct", ParameterKind::Flag, "Return equal rows once");
-pub(super) const SELECT: QueryParameter =
-    QueryParameter::new("select", ParameterKind::List, "Columns, separated by commas");
-pub(super) const ORDER_BY: QueryParameter =
-    QueryParameter::new("order_by", ParameterKind::List, "Columns, separated by commas; -column for descending");
-pub(super) const WHERE: QueryParameter =
-    QueryParameter::new("where", ParameterKind::Text, "A SQL expression that filters the rows");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyKind {
@@ -92,19 +70,7 @@ pub(super) async fn read_body(http_state: &HttpState, parts: &Parts, body: Body)
         body::discard(body, read_within).await;
         return Ok(Bytes::new());
     }
-    body::read(body, body_bytes_max, read_within).await.map_err(|unread| match unread {
-        BodyError::TooLarge => {
-            ProblemDetails::new(ProblemType::BodyTooLarge, format!("the body is larger than {body_bytes_max} bytes"))
-        }
-        BodyError::Incomplete => ProblemDetails::bad_request("the body is incomplete"),
-        BodyError::TooSlow => ProblemDetails::new(ProblemType::TooSlow, "the body arrived too slowly"),
-    })
-}
-
-/// Reads an unused body, so that the connection can be reused.
-pub(super) async fn discard_body(http_state: &HttpState, body: Body, problem: ProblemDetails) -> ProblemDetails {
-    body::discard(body, http_state.options.read_within).await;
-    problem
+    body::read(body, body_bytes_max, read_within).await
 }
 
 pub(super) fn is_read_method(method: &Method) -> bool {

@@ -4,23 +4,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
-use axum::http::Method;
 use axum::http::request::Parts;
 use axum::response::Response;
 use serde_json::{Map, Value};
 use tidegate_core::{CallTarget, Caller, Format};
-use tidegate_runtime::Call;
 
-use super::super::answer::{Accept, ProblemDetails, ProblemType, QueryParameter, apply_trace_headers, parse_query};
+use super::super::answer::{Accept, ProblemDetails, QueryParameter, new_call, parse_query};
 use super::super::caller::{HttpCallerResolver, REVALIDATE_AFTER, RequestCredentials};
 use super::super::state::HttpState;
 use super::answer::answer;
-use super::arguments::{
-    BodyKind, DATABASE, DISTINCT, EXTRACT, LIMIT, MAX_ROWS, OFFSET, ORDER_BY, PATTERN, SAMPLES, SELECT, WHERE,
-    discard_body, is_read_method, read_body,
-};
-use super::route::RestRoute;
-use super::telemetry_parameters::{FIELD_VALUES, LOG_ENTRIES, METRIC_LIST, METRIC_POINTS};
+use super::arguments::{BodyKind, is_read_method, read_body};
+use super::route::{RestHandler, RestRoute};
 
 #[derive(Debug, Default)]
 pub(super) struct ToolRequest<'a> {
@@ -30,60 +24,33 @@ pub(super) struct ToolRequest<'a> {
     pub(super) takes_sql: bool,
 }
 
-impl RestRoute {
-    pub(super) fn tool_request(&self, method: &Method) -> Option<ToolRequest<'_>> {
-        let requested = |tool, arguments, parameters| ToolRequest { tool, arguments, parameters, takes_sql: false };
-        Some(match self {
-            Self::Page | Self::OpenApi | Self::Tools | Self::Tool(_) | Self::Schema(_) => return None,
-            Self::Transports | Self::Transport { .. } => return None,
-            Self::Call(tool) => requested(tool, vec![], &[]),
-            Self::Query => requested("query", vec![], &[]),
-            Self::Sql => ToolRequest { takes_sql: true, ..requested("sql", vec![], &[DATABASE, MAX_ROWS, EXTRACT]) },
-            Self::Databases => requested("list_databases", vec![], &[EXTRACT]),
-            Self::Tables { database } => requested("list_tables", vec![("database", database)], &[PATTERN, EXTRACT]),
-            Self::Table { database, table } => {
-                requested("get_schema", vec![("database", database), ("table", table)], &[SAMPLES, EXTRACT])
-            }
-            Self::Rows { database, table } => {
-                let parameters = &[SELECT, DISTINCT, WHERE, ORDER_BY, LIMIT, OFFSET, EXTRACT];
-                requested("query", vec![("database", database), ("table", table)], parameters)
-            }
-            Self::Logs => requested("list_logs_sources", vec![], &[EXTRACT]),
-            Self::LogEntries { source } => requested("query_logs", vec![("source", source)], &LOG_ENTRIES),
-            Self::LogFields { source } => requested("list_logs_fields", vec![("source", source)], &[EXTRACT]),
-            Self::LogFieldValues { source, field } => {
+impl RestRoute<'_> {
+    /// The call of a tool; `None` if the path calls none.
+    pub(super) fn tool_request(&self) -> Option<ToolRequest<'_>> {
+        match self.handler {
+            RestHandler::CallNamed => Some(ToolRequest { tool: self.name(), ..ToolRequest::default() }),
+            RestHandler::Call { tool, parameters } => {
                 // A text is accepted where a list is expected.
-                requested("list_logs_fields_values", vec![("source", source), ("fields", field)], &FIELD_VALUES)
+                let argument = |name: &'static str| if name == "field" { "fields" } else { name };
+                let arguments = self.parameters().map(|(name, value)| (argument(name), value)).collect();
+                Some(ToolRequest { tool, arguments, parameters, takes_sql: self.handler.takes_sql() })
             }
-            Self::Metrics => requested("list_metrics", vec![], &METRIC_LIST),
-            Self::SourceMetrics { source } => requested("list_metrics", vec![("source", source)], &METRIC_LIST),
-            Self::MetricPoints { source, metric } => {
-                requested("query_metrics", vec![("source", source), ("metric", metric)], &METRIC_POINTS)
-            }
-            Self::Jobs => requested("list_jobs", vec![], &[EXTRACT]),
-            Self::Job(id) if *method == Method::DELETE => requested("cancel_job", vec![("id", id)], &[]),
-            Self::Job(id) => requested("list_jobs", vec![("id", id)], &[]),
-        })
+            _ => None,
+        }
     }
 }
 
 pub(super) async fn call(
     http_state: &Arc<HttpState>,
-    route: &RestRoute,
+    tool_request: &ToolRequest<'_>,
     parts: &Parts,
-    body: Body,
+    body: &mut Body,
     credentials: &RequestCredentials,
     caller: Caller,
 ) -> Result<Response, ProblemDetails> {
-    let Some(tool_request) = route.tool_request(&parts.method) else {
-        return Err(ProblemDetails::new(ProblemType::NoSuchPath, "this path calls no tool"));
-    };
-    let (accept, mut arguments, payload) = match parse_head(&tool_request, parts) {
-        Ok(head) => head,
-        Err(problem) => return Err(discard_body(http_state, body, problem).await),
-    };
+    let (accept, mut arguments, payload) = parse_head(tool_request, parts)?;
     let requested = Instant::now();
-    let body = read_body(http_state, parts, body).await?;
+    let body = read_body(http_state, parts, std::mem::take(body)).await?;
     // Reading the body may have taken long, so the permissions of the caller are resolved again.
     let is_recent = requested.elapsed() <= REVALIDATE_AFTER;
     let caller = if is_recent { caller } else { credentials.resolve_caller(http_state).await? };
@@ -95,10 +62,8 @@ pub(super) async fn call(
         arguments.insert(name, value);
     }
     let validity = HttpCallerResolver::new(http_state, credentials.clone(), &caller).into_revalidator();
-    let mut call = Call::new(CallTarget::Tool(tool_request.tool.to_owned()), caller);
-    call.arguments = arguments;
-    call.format = Some(accept.best());
-    apply_trace_headers(&mut call, &parts.headers);
+    let target = CallTarget::Tool(tool_request.tool.to_owned());
+    let call = new_call(target, caller, arguments, accept.best(), &parts.headers);
     let registry = http_state.service.registry();
     let cache = registry.snapshot_for(&call.caller).tool_cache_hint(tool_request.tool);
     let reply = registry.call(call)?;

@@ -6,28 +6,33 @@
 mod answer;
 mod arguments;
 mod call;
-mod document;
 mod openapi;
+pub(super) mod parameters;
 mod route;
-mod telemetry_parameters;
 mod transports;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
-use tidegate_core::{Caller, TransportKind};
+use headers::HeaderMapExt;
+use serde_json::{Value, json};
+use tidegate_core::Caller;
 use tidegate_runtime::TransportGroup;
 use uuid::Uuid;
 
-use self::arguments::discard_body;
 use self::route::RestRoute;
-use super::answer::{ProblemDetails, into_response, options_response, require_no_parameters};
+pub(super) use self::route::{RestDocument, RestHandler};
+use super::answer::{
+    ProblemDetails, entity_tag, into_response, matches_none_match, not_modified, options_response,
+    require_no_parameters,
+};
 use super::body;
-use super::caller::RequestCredentials;
+use super::caller::admit_rest_caller;
 use super::state::{HttpState, PeerAddress};
 
 /// The HTML page that lists the tools and lets people try them: one file without external resources.
@@ -35,75 +40,89 @@ const PAGE: &str = include_str!("page.html");
 const NONCE: &str = "{nonce}";
 
 pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    let result = respond(&http_state, &parts, body).await;
+    let (parts, mut body) = request.into_parts();
+    let result = respond(&http_state, &parts, &mut body).await;
+    if result.is_err() {
+        // What was not read, so that the connection can be reused.
+        body::discard(body, http_state.options.read_within).await;
+    }
     into_response(&http_state, PeerAddress::from_extensions(&parts.extensions), result)
 }
 
-async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Result<Response, ProblemDetails> {
-    let route = RestRoute::parse(parts.uri.path());
-    let route = match route.and_then(|route| route.check_method(&parts.method).map(|()| route)) {
-        Ok(route) => route,
-        Err(problem) => return Err(discard_body(http_state, body, problem).await),
-    };
+async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: &mut Body) -> Result<Response, ProblemDetails> {
+    let route = RestRoute::parse(parts.uri.path(), &parts.method)?;
     if parts.method == Method::OPTIONS {
-        return Ok(options_response(route.allow_header()));
+        return Ok(options_response(route.endpoint));
     }
     // An operator can start what is stopped.
-    let is_control = matches!(route, RestRoute::Transports | RestRoute::Transport { .. });
-    let running = http_state.service.registry().transport_switches().require_running(TransportGroup::Rest);
-    if let Err(error) = running.or_else(|error| if is_control { Ok(()) } else { Err(error) }) {
-        return Err(discard_body(http_state, body, error.into()).await);
+    let is_control = matches!(route.handler, RestHandler::Transports | RestHandler::SwitchTransport { .. });
+    if !is_control {
+        http_state.service.registry().transport_switches().require_running(TransportGroup::Rest)?;
     }
-    if route == RestRoute::Page {
+    if let RestHandler::Page = route.handler {
         return Ok(page());
     }
-    let request_credentials =
-        RequestCredentials::from_request(http_state, &parts.headers, &parts.extensions, TransportKind::Rest, None);
-    let caller = match request_credentials.resolve_caller(http_state).await {
-        Ok(caller) => caller,
-        Err(refused) => {
-            return Err(discard_body(http_state, body, refused.into()).await);
-        }
-    };
-    if let Err(error) = http_state.service.registry().admit_request(&caller).await {
-        return Err(discard_body(http_state, body, error.into()).await);
+    let (credentials, caller) = admit_rest_caller(http_state, &parts.headers, &parts.extensions).await?;
+    if let RestHandler::Document(document) = route.handler {
+        return registry_document(http_state, document, route.name(), parts, &caller);
     }
-    if is_control {
-        body::discard(body, http_state.options.read_within).await;
-        return transports::respond(http_state, &route, &caller);
+    if let Some(tool_request) = route.tool_request() {
+        return call::call(http_state, &tool_request, parts, body, &credentials, caller).await;
     }
-    match registry_document(http_state, &route, parts, &caller) {
-        Some(response) => response,
-        None => call::call(http_state, &route, parts, body, &request_credentials, caller).await,
-    }
+    body::discard(std::mem::take(body), http_state.options.read_within).await;
+    transports::respond(http_state, &route, &caller)
 }
 
-/// The documents that are read from the registry itself; `None` if the route calls a tool.
 fn registry_document(
     http_state: &HttpState,
-    route: &RestRoute,
+    document: RestDocument,
+    name: &str,
     parts: &Parts,
     caller: &Caller,
-) -> Option<Result<Response, ProblemDetails>> {
+) -> Result<Response, ProblemDetails> {
+    require_no_parameters(&parts.uri)?;
     let state = http_state.service.registry().snapshot_for(caller);
-    let described = || match route {
-        RestRoute::Tools => {
+    let value = match document {
+        RestDocument::Tools => {
             let tools: Vec<_> = state.tools(caller).map(|tool| tidegate_mcp::tool_json(tool)).collect();
-            Some(Ok((document::JSON, serde_json::json!({ "tools": tools }))))
+            json!({ "tools": tools })
         }
-        RestRoute::Tool(name) => {
-            Some(state.tool(name, caller).map(|tool| (document::JSON, tidegate_mcp::tool_json(tool))))
-        }
-        RestRoute::Schema(name) => {
-            Some(state.tool(name, caller).map(|tool| (document::SCHEMA, tool.call_schema().json().clone())))
-        }
-        RestRoute::OpenApi => Some(Ok((document::JSON, openapi::build_document(http_state, &state, caller)))),
-        _ => None,
+        RestDocument::Tool => tidegate_mcp::tool_json(state.tool(name, caller)?),
+        RestDocument::Schema => state.tool(name, caller)?.call_schema().json().clone(),
+        RestDocument::OpenApi => openapi::build_document(http_state, &state, caller),
     };
-    let described = described()?;
-    let checked = require_no_parameters(&parts.uri).and_then(|()| described.map_err(ProblemDetails::from));
-    Some(checked.map(|(media_type, value)| document::document_response(&parts.headers, media_type, &value)))
+    Ok(document_response(&parts.headers, document.media_type(), &value))
+}
+
+/// The response with `value`, or 304 if the client has the current version.
+///
+/// [RFC 9110, ETag](https://www.rfc-editor.org/rfc/rfc9110#name-etag)
+fn document_response(header_map: &HeaderMap, media_type: &'static str, value: &Value) -> Response {
+    let text = value.to_string();
+    let tag = entity_tag(&hash(&text), false);
+    let is_current = matches_none_match(header_map, tag.as_ref());
+    let mut response = if is_current { not_modified() } else { Response::new(Body::from(text)) };
+    let headers = response.headers_mut();
+    if !is_current {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    }
+    if let Some(tag) = tag {
+        headers.typed_insert(tag);
+    }
+    // The content depends on the caller, and may change with each configuration.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(header::VARY, HeaderValue::from_static("authorization"));
+    response
+}
+
+/// A 128-bit hash of the text. It need not be cryptographic, because callers do not choose the text.
+fn hash(text: &str) -> String {
+    let half = |seed: u8| {
+        let mut hasher = DefaultHasher::new();
+        (seed, text).hash(&mut hasher);
+        hasher.finish()
+    };
+    format!("{:016x}{:016x}", half(0), half(1))
 }
 
 /// The page. It contains nothing confidential: it loads the tools with the reader's own key.

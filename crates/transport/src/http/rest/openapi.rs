@@ -2,7 +2,6 @@
 //!
 //! [OpenAPI 3.1](https://spec.openapis.org/oas/v3.1.1.html)
 
-mod data;
 mod results;
 mod schema;
 
@@ -12,46 +11,37 @@ use tidegate_core::{Caller, Format};
 use tidegate_runtime::{Snapshot, Tool};
 
 use super::super::state::HttpState;
-use super::route::RestRoute;
+use super::route::{RestDocument, RestHandler};
 use crate::http::answer::{FORMAT, PROBLEM_MEDIA_TYPE, ParameterKind, ProblemType, QueryParameter};
-
-struct FixedOperation {
-    id: &'static str,
-    path: &'static str,
-    method: Method,
-    summary: &'static str,
-}
+use crate::http::data::PARAMETERS;
+use crate::http::endpoints::{ENDPOINTS, Endpoint, EndpointHandler};
 
 pub(super) fn build_document(http_state: &HttpState, snapshot: &Snapshot, caller: &Caller) -> Value {
     let description = http_state.service.description();
     let mut paths = Map::new();
     let mut schemas = schema::common_schemas();
-    for fixed in FIXED_OPERATIONS {
-        // A template of a path is itself a path of its route.
-        let Ok(route) = RestRoute::parse(fixed.path) else { continue };
-        let Some(tool_request) = route.tool_request(&fixed.method) else {
-            add_operation(&mut paths, &fixed, read_operation(&fixed));
-            continue;
+    let mut has_results = false;
+    for endpoint in ENDPOINTS {
+        let encoded = match endpoint.handler {
+            EndpointHandler::Rest(Some(handler)) => rest_operation(endpoint, handler, snapshot, caller),
+            EndpointHandler::Results(Some(view)) => {
+                let encoded = results::operation(http_state, endpoint, view, snapshot, caller);
+                if encoded.is_some() {
+                    has_results = true;
+                    schemas.extend(results::schemas());
+                }
+                encoded
+            }
+            EndpointHandler::Rows(Some(tool)) => snapshot.tool(tool, caller).ok().map(|tool| {
+                schemas.extend(rows_schemas());
+                rows_operation(endpoint, tool)
+            }),
+            _ => None,
         };
-        let Ok(tool) = snapshot.tool(tool_request.tool, caller) else { continue };
-        let mut operation = call_operation(fixed.id, fixed.summary, tool, tool_request.parameters);
-        if let Value::Array(parameters) = &mut operation["parameters"] {
-            parameters.splice(..0, path_parameters(fixed.path));
-        }
-        if fixed.method == Method::POST {
-            operation["requestBody"] = request_body(tool, tool_request.takes_sql);
-        }
-        add_operation(&mut paths, &fixed, operation);
-    }
-    let result_paths = results::paths(http_state, snapshot, caller);
-    let has_results = !result_paths.is_empty();
-    if has_results {
-        schemas.extend(results::schemas());
-        paths.extend(result_paths.into_iter().map(|(path, methods)| (path.to_owned(), methods)));
-    }
-    if let Some((path, methods)) = data::path(snapshot, caller) {
-        schemas.extend(data::schemas());
-        paths.insert(path.to_owned(), methods);
+        let Some(encoded) = encoded else { continue };
+        // The first one is GET where HEAD is supported, too.
+        let method = endpoint.methods.split(',').next().unwrap_or_default().to_ascii_lowercase();
+        paths.entry(endpoint.path).or_insert_with(|| json!({}))[method] = encoded;
     }
     for tool in snapshot.tools(caller) {
         let summary = tool.title.as_deref().unwrap_or(&tool.name);
@@ -84,47 +74,25 @@ pub(super) fn build_document(http_state: &HttpState, snapshot: &Snapshot, caller
     document
 }
 
-const FIXED_OPERATIONS: [FixedOperation; 20] = [
-    fixed("list_tools", "/rest/tools", Method::GET, "The tools that the caller may use"),
-    fixed("get_tool", "/rest/tools/{name}", Method::GET, "One tool"),
-    fixed("get_tool_schema", SCHEMA_PATH, Method::GET, "The JSON Schema of the arguments of a tool"),
-    fixed("query", "/rest/query", Method::POST, "Rows of a table"),
-    fixed("sql", "/rest/sql", Method::POST, "The result of one SQL statement"),
-    fixed("list_databases", "/rest/databases", Method::GET, "The databases"),
-    fixed("list_tables", "/rest/databases/{database}/tables", Method::GET, "The tables of a database"),
-    fixed("get_table", "/rest/databases/{database}/tables/{table}", Method::GET, "The columns of a table"),
-    fixed("get_rows", "/rest/databases/{database}/tables/{table}/rows", Method::GET, "Rows of a table"),
-    fixed("list_log_sources", "/rest/logs", Method::GET, "The log sources"),
-    fixed("get_log_entries", "/rest/logs/{source}", Method::GET, "Entries of a log"),
-    fixed("get_log_fields", "/rest/logs/{source}/fields", Method::GET, "The fields of a log"),
-    fixed(
-        "get_log_values",
-        "/rest/logs/{source}/fields/{field}",
-        Method::GET,
-        "The values of a field with their counts",
-    ),
-    fixed("list_metrics", "/rest/metrics", Method::GET, "The metrics"),
-    fixed("list_source_metrics", "/rest/metrics/{source}", Method::GET, "The metrics of a source"),
-    fixed("get_metric_points", "/rest/metrics/{source}/{metric}", Method::GET, "Points of a metric over time"),
-    fixed("list_jobs", "/rest/jobs", Method::GET, "The jobs of the caller"),
-    fixed("get_job", "/rest/jobs/{id}", Method::GET, "One job"),
-    fixed("cancel_job", "/rest/jobs/{id}", Method::DELETE, "Cancels a job"),
-    fixed("get_openapi", "/rest/openapi.json", Method::GET, "This document"),
-];
-
-const SCHEMA_PATH: &str = "/rest/tools/{name}/schema";
-
-const fn fixed(id: &'static str, path: &'static str, method: Method, summary: &'static str) -> FixedOperation {
-    FixedOperation { id, path, method, summary }
+/// The operation of an endpoint of REST; `None` if the caller may not call its tool.
+fn rest_operation(endpoint: &Endpoint, handler: RestHandler, snapshot: &Snapshot, caller: &Caller) -> Option<Value> {
+    let (tool, parameters) = match handler {
+        RestHandler::Document(document) => return Some(read_operation(endpoint, document)),
+        RestHandler::Call { tool, parameters } => (snapshot.tool(tool, caller).ok()?, parameters),
+        _ => return None,
+    };
+    let mut encoded = call_operation(endpoint.operation_id, endpoint.summary, tool, parameters);
+    if let Value::Array(parameters) = &mut encoded["parameters"] {
+        parameters.splice(..0, path_parameters(endpoint.path));
+    }
+    if endpoint.methods == Method::POST.as_str() {
+        encoded["requestBody"] = request_body(tool, handler.takes_sql());
+    }
+    Some(encoded)
 }
 
-fn add_operation(paths: &mut Map<String, Value>, fixed: &FixedOperation, operation: Value) {
-    let methods = paths.entry(fixed.path).or_insert_with(|| json!({}));
-    methods[fixed.method.as_str().to_ascii_lowercase()] = operation;
-}
-
-fn read_operation(fixed: &FixedOperation) -> Value {
-    let media_type = if fixed.path == SCHEMA_PATH { super::document::SCHEMA } else { super::document::JSON };
+fn read_operation(endpoint: &Endpoint, document: RestDocument) -> Value {
+    let media_type = document.media_type();
     let mut responses = json!({
         "200": {
             "description": "The document",
@@ -135,10 +103,10 @@ fn read_operation(fixed: &FixedOperation) -> Value {
     });
     add_problem_responses(&mut responses);
     json!({
-        "operationId": fixed.id,
-        "summary": fixed.summary,
+        "operationId": endpoint.operation_id,
+        "summary": endpoint.summary,
         "tags": ["registry"],
-        "parameters": path_parameters(fixed.path),
+        "parameters": path_parameters(endpoint.path),
         "responses": responses,
     })
 }
@@ -159,6 +127,75 @@ fn call_operation(id: &str, summary: &str, tool: &Tool, parameters: &[QueryParam
         operation["description"] = description.clone().into();
     }
     operation
+}
+
+fn rows_schemas() -> Map<String, Value> {
+    let text = || json!({"type": "string"});
+    let number = || json!({"type": "integer", "minimum": 0});
+    let rejection = json!({
+        "type": "object",
+        "properties": {"line": number(), "row": number(), "column": text(), "reason": text(), "text": text()},
+        "required": ["reason"],
+    });
+    let stored = json!({
+        "type": "object",
+        "properties": {
+            "database": text(),
+            "table": text(),
+            "rows": number(),
+            "rejected": number(),
+            "rejections": {"type": "array", "items": rejection, "description": "The first hundred"},
+            "sequence": {"type": "integer", "description": "A reader that sees this position sees the rows"},
+            "created": {"type": "boolean", "description": "Whether the table was created"},
+            "repeated": {"type": "boolean", "description": "Whether an earlier request with the same key stored the rows"},
+        },
+        "required": ["database", "table", "rows", "rejected", "rejections", "sequence", "created", "repeated"],
+    });
+    Map::from_iter([("StoredRows".to_owned(), stored)])
+}
+
+/// An operation that sends rows. Its path is outside `/rest`, but belongs to the same document.
+fn rows_operation(endpoint: &Endpoint, tool: &Tool) -> Value {
+    let mut responses = Map::new();
+    let mut parameters = path_parameters(endpoint.path);
+    match tool.request_body {
+        Some(_) => {
+            let answer = |description: &str| {
+                let schema = json!({"$ref": "#/components/schemas/StoredRows"});
+                json!({"description": description, "content": {"application/json": {"schema": schema}}})
+            };
+            responses.insert("200".to_owned(), answer("The rows are on disk and visible"));
+            responses.insert("201".to_owned(), answer("The same, and the table was created"));
+            responses.insert("204".to_owned(), json!({"description": "As 200, with Prefer: return=minimal"}));
+            parameters.extend(PARAMETERS.iter().map(query_parameter));
+            let headers = [
+                ("Content-Encoding", "gzip or zstd"),
+                ("Idempotency-Key", "Makes a repeat safe: rows with the same key are stored once"),
+                ("Prefer", "return=minimal for an answer without a body"),
+            ];
+            parameters.extend(headers.map(|(name, description)| {
+                json!({"name": name, "in": "header", "description": description, "schema": {"type": "string"}})
+            }));
+        }
+        None => {
+            let schema = json!({"type": "object"});
+            let content = json!({"application/json": {"schema": schema}});
+            responses.insert("200".to_owned(), json!({"description": "The table is removed", "content": content}));
+        }
+    }
+    responses.extend(ProblemType::ALL.map(schema::problem_reference));
+    let mut encoded = json!({
+        "operationId": endpoint.operation_id,
+        "summary": endpoint.summary,
+        "tags": ["rows"],
+        "parameters": parameters,
+        "responses": responses,
+    });
+    if let Some(types) = tool.request_body {
+        let content = types.media_types.iter().map(|name| ((*name).to_owned(), json!({}))).collect::<Map<_, _>>();
+        encoded["requestBody"] = json!({"required": true, "content": content});
+    }
+    encoded
 }
 
 fn request_body(tool: &Tool, takes_sql: bool) -> Value {

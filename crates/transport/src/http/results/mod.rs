@@ -15,22 +15,20 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::Method;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method};
 use axum::response::Response;
 use tidegate_core::{CallTarget, Caller, Error, ErrorKind};
-use tidegate_runtime::{Call, TransportGroup, event::Event};
+use tidegate_runtime::{TransportGroup, event::Event};
 
 pub(super) use self::link::link_parameter;
 use self::request::ResultRequest;
 pub(super) use self::request::{PARTIAL, offered_formats};
 use self::route::ResultRoute;
 pub(super) use self::route::{ResultView, view_uri};
-use super::answer::{ProblemDetails, ProblemType, apply_trace_headers, into_response, options_response};
+use super::answer::{ProblemDetails, into_response, new_call, options_response};
 use super::body;
 use super::state::{HttpState, PeerAddress};
-
-const METHODS: &str = "GET, HEAD, OPTIONS";
 
 pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
@@ -41,25 +39,17 @@ pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Re
 async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Result<Response, ProblemDetails> {
     // No path accepts a body. It is read so that the connection can be reused.
     body::discard(body, http_state.options.read_within).await;
-    let route = ResultRoute::parse(parts.uri.path())?;
-    let allowed = HeaderValue::from_static(METHODS);
-    match parts.method {
-        Method::GET | Method::HEAD => {}
-        Method::OPTIONS => return Ok(options_response(allowed)),
-        ref method => {
-            let detail = format!("{method} is not supported here; supported methods: {METHODS}");
-            return Err(ProblemDetails::new(ProblemType::MethodNotAllowed, detail).with_allow(allowed));
-        }
+    let route = ResultRoute::parse(parts.uri.path(), &parts.method)?;
+    if parts.method == Method::OPTIONS {
+        return Ok(options_response(route.endpoint));
     }
     http_state.service.registry().transport_switches().require_running(TransportGroup::Rest)?;
     let (caller, validity) = link::resolve_caller(http_state, parts, &route).await?;
     http_state.service.registry().admit_request(&caller).await?;
     let mut result_request = ResultRequest::read(&route, parts)?;
     let Some(uri) = route.uri() else { return Err(not_found_problem(http_state, &caller, &route)) };
-    let mut call = Call::new(CallTarget::Resource(uri), caller);
-    call.arguments = result_request.arguments.clone();
-    call.format = Some(result_request.format);
-    apply_trace_headers(&mut call, &parts.headers);
+    let (arguments, format) = (result_request.arguments.clone(), result_request.format);
+    let call = new_call(CallTarget::Resource(uri), caller, arguments, format, &parts.headers);
     let reply = http_state.service.registry().call(call)?;
     answer::answer(reply, validity, &route, &mut result_request, parts).await
 }

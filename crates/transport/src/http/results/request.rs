@@ -24,11 +24,11 @@ impl ResultRequest {
     pub(super) fn read(route: &ResultRoute, parts: &Parts) -> Result<Self, ProblemDetails> {
         let parameters: &[QueryParameter] = match route.view {
             ResultView::Data => &[PARTIAL, LINK],
-            ResultView::Block(_) | ResultView::Manifest => &[LINK],
+            ResultView::Block | ResultView::Manifest => &[LINK],
         };
         let (mut arguments, format) = parse_query(&parts.uri, parameters)?;
         let has_link = arguments.remove(LINK.name).is_some();
-        let accepted = Accept::best_of(&parts.headers, format.as_deref(), &offered_formats(&route.view));
+        let accepted = Accept::best_of(&parts.headers, format.as_deref(), &offered_formats(route.view));
         let may_be_file = route.view == ResultView::Data && format.is_none();
         let (format, refused) = match accepted {
             Ok(accepted) => {
@@ -45,8 +45,8 @@ impl ResultRequest {
 }
 
 /// The formats of a view, the stored one first.
-pub(in super::super) fn offered_formats(view: &ResultView) -> Vec<Format> {
-    if *view == ResultView::Manifest {
+pub(in super::super) fn offered_formats(view: ResultView) -> Vec<Format> {
+    if view == ResultView::Manifest {
         return vec![Format::Json];
     }
     let is_other = |format: &Format| *format != Format::Arrow && Format::FOR_DOWNLOADS.contains(format);

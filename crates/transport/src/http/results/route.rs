@@ -1,63 +1,49 @@
 //! The paths of stored results: a result, its rows, and each of its blocks.
 
+use axum::http::Method;
 use percent_encoding::percent_decode_str;
 use uuid::Uuid;
 
 use super::super::answer::{ProblemDetails, ProblemType};
+use super::super::endpoints::{Endpoint, EndpointHandler, endpoint_at};
 
 const URI_PREFIX: &str = "tidegate://results/";
 const FILE_ID_DIGITS: usize = 8;
 const ID_BYTES: usize = 36;
 
 /// The parsed path, whether or not such a result can exist.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResultRoute {
+    pub(super) endpoint: &'static Endpoint,
     /// The canonical id; as in the path if it is invalid.
     pub(super) id: String,
     pub(super) view: ResultView,
+    /// The number of the block; empty for another view.
+    block: String,
     is_valid: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum ResultView {
     Manifest,
-    /// One block, by its number.
-    Block(String),
+    Block,
     Data,
 }
 
 impl ResultRoute {
-    pub(super) fn parse(path: &str) -> Result<Self, ProblemDetails> {
-        let below: Vec<&str> = path.strip_prefix("/results/").unwrap_or_default().split('/').collect();
-        let (id, view) = match below.as_slice() {
-            [id] if !id.is_empty() => (id, ResultView::Manifest),
-            [id, "data"] => (id, ResultView::Data),
-            [id, "blocks", number] => (id, ResultView::Block((*number).to_owned())),
-            _ => {
-                let detail = "unknown path; the manifest of a result is at /results/{id}, its rows at \
-                              /results/{id}/data, and its blocks at /results/{id}/blocks/{n}";
-                return Err(ProblemDetails::new(ProblemType::NoSuchPath, detail.to_owned()));
-            }
+    pub(super) fn parse(path: &str, method: &Method) -> Result<Self, ProblemDetails> {
+        let endpoint = endpoint_at(path);
+        let EndpointHandler::Results(Some(view)) = endpoint.handler else {
+            let detail = "unknown path; the manifest of a result is at /results/{id}, its rows at \
+                          /results/{id}/data, and its blocks at /results/{id}/blocks/{n}";
+            return Err(ProblemDetails::new(ProblemType::NoSuchPath, detail));
         };
-        Ok(Self::parse_canonical(id, &view).unwrap_or_else(|| Self { id: (*id).to_owned(), view, is_valid: false }))
-    }
-
-    /// The route in canonical form; `None` if the id or the block number is invalid.
-    fn parse_canonical(id: &str, view: &ResultView) -> Option<Self> {
-        let decoded = |segment| percent_decode_str(segment).decode_utf8().ok();
-        let id = decoded(id).filter(|id| id.len() == ID_BYTES)?;
-        let id = Uuid::try_parse(&id).ok()?.hyphenated().to_string();
-        let view = match view {
-            ResultView::Manifest => ResultView::Manifest,
-            ResultView::Data => ResultView::Data,
-            ResultView::Block(number) => {
-                let number = decoded(number)?;
-                let read: u32 = number.parse().ok()?;
-                // A block has exactly one path: `+7` and `007` are invalid.
-                ResultView::Block(Some(read.to_string()).filter(|text| *text == *number)?)
-            }
-        };
-        Some(Self { id, view, is_valid: true })
+        endpoint.for_method(method)?;
+        let mut values = endpoint.parameters(path.split('/')).map(|(_, value)| value);
+        let (id, block) = (values.next().unwrap_or_default(), values.next());
+        let canonical = parse_id(id).zip(block.map_or(Some(String::new()), parse_block));
+        let is_valid = canonical.is_some();
+        let (id, block) = canonical.unwrap_or_else(|| (id.to_owned(), block.unwrap_or_default().to_owned()));
+        Ok(Self { endpoint, id, view, block, is_valid })
     }
 
     /// The URI of the resource; `None` if it cannot exist.
@@ -67,24 +53,37 @@ impl ResultRoute {
 
     /// The same, without a check that it can exist.
     pub(super) fn requested_uri(&self) -> String {
-        view_uri(&self.id, &self.view)
+        view_uri(&self.id, self.view, &self.block)
     }
 
     /// The file name without extension; `None` for a view that is not a file.
     pub(super) fn file_stem(&self) -> Option<String> {
         let id = self.id.get(..FILE_ID_DIGITS)?;
-        match &self.view {
+        match self.view {
             ResultView::Manifest => None,
-            ResultView::Block(number) => Some(format!("result-{id}-{number}")),
+            ResultView::Block => Some(format!("result-{id}-{}", self.block)),
             ResultView::Data => Some(format!("result-{id}")),
         }
     }
 }
 
-pub(in super::super) fn view_uri(id: &str, view: &ResultView) -> String {
+/// The id in canonical form; `None` if it is invalid.
+fn parse_id(segment: &str) -> Option<String> {
+    let id = percent_decode_str(segment).decode_utf8().ok().filter(|id| id.len() == ID_BYTES)?;
+    Some(Uuid::try_parse(&id).ok()?.hyphenated().to_string())
+}
+
+/// The number of a block, which has exactly one path: `+7` and `007` are invalid.
+fn parse_block(segment: &str) -> Option<String> {
+    let number = percent_decode_str(segment).decode_utf8().ok()?;
+    let read: u32 = number.parse().ok()?;
+    Some(read.to_string()).filter(|text| *text == *number)
+}
+
+pub(in super::super) fn view_uri(id: &str, view: ResultView, block: &str) -> String {
     match view {
         ResultView::Manifest => format!("{URI_PREFIX}{id}"),
-        ResultView::Block(number) => format!("{URI_PREFIX}{id}/blocks/{number}"),
+        ResultView::Block => format!("{URI_PREFIX}{id}/blocks/{block}"),
         ResultView::Data => format!("{URI_PREFIX}{id}/data"),
     }
 }
@@ -121,7 +120,7 @@ mod tests {
             "/results/",
             "/results",
         ] {
-            let route = ResultRoute::parse(&path.replace("ID", ID));
+            let route = ResultRoute::parse(&path.replace("ID", ID), &Method::GET);
             let message = route.map_or("no such path".to_owned(), |route| route.uri().unwrap_or("absent".to_owned()));
             table.push_str(&format!("{path:60} {}\n", message.replace(ID, "ID")));
         }

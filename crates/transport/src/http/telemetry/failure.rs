@@ -143,9 +143,10 @@ mod tests {
 
     #[test]
     fn what_may_be_repeated_is_unavailable() {
+        let route = TelemetryRoute::parse("/api/v1/write").unwrap();
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::CONFLICT;
-        let response = in_protocol(response, &TelemetryRoute::RemoteWrite, &HeaderMap::new(), "running");
+        let response = in_protocol(response, &route, &HeaderMap::new(), "running");
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(response.headers()[header::RETRY_AFTER], "1");
         assert_eq!(response.headers()[&WRITTEN[0]], "0");

@@ -16,37 +16,34 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::Response;
 use serde_json::Value;
-use tidegate_core::{CallTarget, Error, ErrorKind, Format, TransportKind};
-use tidegate_runtime::{Call, RequestBodyTypes, TransportGroup};
+use tidegate_core::{CallTarget, Error, ErrorKind, Format};
+use tidegate_runtime::{RequestBodyTypes, TransportGroup};
 
+pub(super) use self::route::Receiver;
 use self::route::TelemetryRoute;
-pub(super) use self::route::{PATHS, is_telemetry_path};
-use super::answer::{ProblemDetails, ProblemType, apply_trace_headers, into_response, options_response};
-use super::caller::{HttpCallerResolver, RequestCredentials};
-use super::data::{StreamedBody, expects_continue, to_problem};
+use super::answer::{ProblemDetails, ProblemType, into_response, new_call, options_response};
+use super::caller::{HttpCallerResolver, admit_rest_caller};
+use super::data::{StreamedBody, to_problem};
 use super::state::{HttpState, PeerAddress};
 use super::{body, browser_page};
 
 pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let body = StreamedBody::new(body);
     let peer = PeerAddress::from_extensions(&parts.extensions);
     let Some(route) = TelemetryRoute::parse(parts.uri.path()).filter(|route| route.is_meant(&parts.headers)) else {
-        body::discard(body.take(), http_state.options.read_within).await;
+        body::discard(body, http_state.options.read_within).await;
         return browser_page::not_found(&parts.headers, &http_state.reloadable_options());
     };
+    let body = StreamedBody::new(body);
     let problem = match respond(&http_state, &route, &parts, &body).await {
         Ok(response) => return into_response(&http_state, peer, Ok(response)),
         Err(problem) => problem,
     };
-    // So that the sender reads the refusal, and the connection can be reused.
-    if body.was_read() || !expects_continue(&parts) {
-        body::discard(body.take(), http_state.options.read_within).await;
-    }
-    if route == TelemetryRoute::Root && !is_refused_caller(&problem) {
+    body.discard_rest(&parts.headers, http_state.options.read_within).await;
+    if route.receiver == Receiver::Root && !is_refused_caller(&problem) {
         return browser_page::not_found(&parts.headers, &http_state.reloadable_options());
     }
     let message = failure::message(&problem);
@@ -60,21 +57,14 @@ async fn respond(
     parts: &Parts,
     body: &StreamedBody,
 ) -> Result<Response, ProblemDetails> {
-    let methods = HeaderValue::from_static(route.methods());
+    route.endpoint.for_method(&parts.method)?;
     if parts.method == Method::OPTIONS {
-        return Ok(options_response(methods));
-    }
-    if !route.methods().split(", ").any(|method| method == parts.method.as_str()) {
-        let detail = format!("{} is not supported here; supported methods: {}", parts.method, route.methods());
-        return Err(ProblemDetails::new(ProblemType::MethodNotAllowed, detail).with_allow(methods));
+        return Ok(options_response(route.endpoint));
     }
     let registry = http_state.service.registry();
     registry.transport_switches().require_running(TransportGroup::Rest)?;
     let headers = credentials::with_bearer(&parts.headers);
-    let credentials =
-        RequestCredentials::from_request(http_state, &headers, &parts.extensions, TransportKind::Rest, None);
-    let caller = credentials.resolve_caller(http_state).await?;
-    registry.admit_request(&caller).await?;
+    let (credentials, caller) = admit_rest_caller(http_state, &headers, &parts.extensions).await?;
     let snapshot = registry.snapshot_for(&caller);
     let types = match snapshot.tool(route.tool(), &caller) {
         Ok(tool) => tool.request_body,
@@ -83,10 +73,8 @@ async fn respond(
     };
     route.check_parameters(&parts.uri)?;
     let validity = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
-    let mut call = Call::new(CallTarget::Tool(route.tool().to_owned()), caller);
-    call.arguments = route.arguments();
-    call.format = Some(Format::Json);
-    apply_trace_headers(&mut call, &parts.headers);
+    let target = CallTarget::Tool(route.tool().to_owned());
+    let mut call = new_call(target, caller, route.arguments(), Format::Json, &parts.headers);
     if parts.method == Method::POST
         && let Some(types) = types
     {

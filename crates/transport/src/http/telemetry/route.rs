@@ -7,19 +7,8 @@ use tidegate_mcp::NAME_BYTES_MAX;
 
 use super::Arguments;
 use crate::http::answer::ProblemDetails;
+use crate::http::endpoints::{Endpoint, EndpointHandler, endpoint_at};
 
-/// The paths of the router.
-pub(in crate::http) const PATHS: [&str; 9] = [
-    "/v1/logs",
-    "/v1/metrics",
-    "/v1/traces",
-    "/api/v1/write",
-    "/_bulk",
-    "/{index}/_bulk",
-    "/_license",
-    "/_cluster/health",
-    "/",
-];
 /// What the header `User-Agent` of clients of Elasticsearch contains.
 const ELASTIC_AGENTS: [&str; 5] = ["elastic", "vector", "fluent", "logstash", "beat"];
 
@@ -31,22 +20,24 @@ pub(super) enum Protocol {
     Bulk,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TelemetryRoute {
+/// What a path receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Receiver {
     /// The signal: `logs`, `metrics` or `traces`.
     Otlp(&'static str),
     RemoteWrite,
-    /// The index of the path.
-    Bulk(Option<String>),
+    Bulk,
     License,
     Health,
     /// Only clients of Elasticsearch have an answer there.
     Root,
 }
 
-/// Whether telemetry is received at `path`, or could be.
-pub(in crate::http) fn is_telemetry_path(path: &str) -> bool {
-    TelemetryRoute::parse(path).is_some()
+pub(super) struct TelemetryRoute {
+    pub(super) endpoint: &'static Endpoint,
+    pub(super) receiver: Receiver,
+    /// The index of the path.
+    index: Option<String>,
 }
 
 impl Protocol {
@@ -71,28 +62,18 @@ impl Protocol {
 
 impl TelemetryRoute {
     pub(super) fn parse(path: &str) -> Option<Self> {
-        Some(match path {
-            "/v1/logs" => Self::Otlp("logs"),
-            "/v1/metrics" => Self::Otlp("metrics"),
-            "/v1/traces" => Self::Otlp("traces"),
-            "/api/v1/write" => Self::RemoteWrite,
-            "/_bulk" => Self::Bulk(None),
-            "/_license" => Self::License,
-            "/_cluster/health" => Self::Health,
-            "/" => Self::Root,
-            _ => {
-                let index = path.strip_prefix('/')?.strip_suffix("/_bulk")?;
-                if index.is_empty() || index.contains('/') || index.len() > NAME_BYTES_MAX {
-                    return None;
-                }
-                Self::Bulk(Some(percent_decode_str(index).decode_utf8().ok()?.into_owned()))
-            }
-        })
+        let endpoint = endpoint_at(path);
+        let EndpointHandler::Telemetry(receiver) = endpoint.handler else { return None };
+        let index = match endpoint.parameters(path.split('/')).next() {
+            Some((_, index)) => Some(parse_index(index)?),
+            None => None,
+        };
+        Some(Self { endpoint, receiver, index })
     }
 
     /// Whether the request is meant for a receiver. At the root, only clients of Elasticsearch expect one.
     pub(super) fn is_meant(&self, headers: &HeaderMap) -> bool {
-        if *self != Self::Root {
+        if self.receiver != Receiver::Root {
             return true;
         }
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -101,10 +82,10 @@ impl TelemetryRoute {
     }
 
     pub(super) fn protocol(&self) -> Protocol {
-        match self {
-            Self::Otlp(_) => Protocol::Otlp,
-            Self::RemoteWrite => Protocol::RemoteWrite,
-            Self::Bulk(_) | Self::License | Self::Health | Self::Root => Protocol::Bulk,
+        match self.receiver {
+            Receiver::Otlp(_) => Protocol::Otlp,
+            Receiver::RemoteWrite => Protocol::RemoteWrite,
+            Receiver::Bulk | Receiver::License | Receiver::Health | Receiver::Root => Protocol::Bulk,
         }
     }
 
@@ -117,30 +98,21 @@ impl TelemetryRoute {
         }
     }
 
-    pub(super) fn methods(&self) -> &'static str {
-        match self {
-            Self::Otlp(_) | Self::RemoteWrite => "POST, OPTIONS",
-            // Some clients of the bulk API use PUT, which this server does not.
-            Self::Bulk(_) => "POST, OPTIONS",
-            Self::License | Self::Health | Self::Root => "GET, HEAD, OPTIONS",
-        }
-    }
-
     pub(super) fn arguments(&self) -> Arguments {
-        let argument = match self {
-            Self::Otlp(signal) => Some(("signal", (*signal).to_owned())),
-            Self::RemoteWrite | Self::Bulk(None) => None,
-            Self::Bulk(Some(index)) => Some(("index", index.clone())),
-            Self::License => Some(("probe", "license".to_owned())),
-            Self::Health => Some(("probe", "health".to_owned())),
-            Self::Root => Some(("probe", "info".to_owned())),
+        let argument = match self.receiver {
+            Receiver::Otlp(signal) => Some(("signal", signal)),
+            Receiver::RemoteWrite => None,
+            Receiver::Bulk => self.index.as_deref().map(|index| ("index", index)),
+            Receiver::License => Some(("probe", "license")),
+            Receiver::Health => Some(("probe", "health")),
+            Receiver::Root => Some(("probe", "info")),
         };
-        argument.into_iter().map(|(name, value)| (name.to_owned(), Value::String(value))).collect()
+        argument.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect()
     }
 
     /// Refuses parameters that would change what is stored. Others are about the answer or about replicas.
     pub(super) fn check_parameters(&self, uri: &Uri) -> Result<(), ProblemDetails> {
-        if !matches!(self, Self::Bulk(_)) {
+        if self.receiver != Receiver::Bulk {
             return Ok(());
         }
         let parameters = uri.query().unwrap_or_default().split('&');
@@ -150,6 +122,12 @@ impl TelemetryRoute {
             None => Ok(()),
         }
     }
+}
+
+fn parse_index(segment: &str) -> Option<String> {
+    let is_name = !segment.is_empty() && segment.len() <= NAME_BYTES_MAX;
+    let index = percent_decode_str(segment).decode_utf8().ok().filter(|_| is_name)?;
+    Some(index.into_owned())
 }
 
 #[cfg(test)]
@@ -173,19 +151,20 @@ mod tests {
             assert_eq!(argument(path), Some((tool, arguments.to_owned())), "{path}");
         }
         for path in ["/v1/logs/", "/v1", "//_bulk", "/a/b/_bulk", "/a%ff/_bulk", "/_bulk/", "/mcp", "/rest/_bulk/x"] {
-            assert_eq!(TelemetryRoute::parse(path), None, "{path}");
+            assert!(TelemetryRoute::parse(path).is_none(), "{path}");
         }
     }
 
     #[test]
     fn the_root_is_for_clients_of_elasticsearch() {
+        let root = TelemetryRoute::parse("/").unwrap();
         let is_meant = |name: header::HeaderName, value: &'static str| {
-            TelemetryRoute::Root.is_meant(&HeaderMap::from_iter([(name, header::HeaderValue::from_static(value))]))
+            root.is_meant(&HeaderMap::from_iter([(name, header::HeaderValue::from_static(value))]))
         };
         assert!(is_meant(header::USER_AGENT, "Elastic-filebeat/8.17.0 (linux; amd64)"));
         assert!(is_meant(header::USER_AGENT, "Vector/0.43.0 (x86_64-unknown-linux-gnu)"));
         assert!(is_meant(header::ACCEPT, "application/vnd.elasticsearch+json;compatible-with=8"));
-        assert!(!is_meant(header::USER_AGENT, "curl/8.0") && !TelemetryRoute::Root.is_meant(&HeaderMap::new()));
+        assert!(!is_meant(header::USER_AGENT, "curl/8.0") && !root.is_meant(&HeaderMap::new()));
     }
 
     #[test]

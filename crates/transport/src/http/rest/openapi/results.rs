@@ -1,6 +1,5 @@
 //! The paths of stored results: they are outside `/rest`, but belong to the same document.
 
-use axum::http::Method;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Caller, Format};
 use tidegate_runtime::Snapshot;
@@ -8,24 +7,11 @@ use uuid::Uuid;
 
 use super::schema;
 use crate::http::answer::{FORMAT, ProblemType, QueryParameter};
+use crate::http::endpoints::Endpoint;
 use crate::http::results::{PARTIAL, ResultView, offered_formats, view_uri};
 use crate::http::state::HttpState;
 
-struct ResultPath {
-    id: &'static str,
-    path: &'static str,
-    view: ResultView,
-    summary: &'static str,
-}
-
 const LINK: &str = "link";
-
-pub(super) fn paths(http_state: &HttpState, snapshot: &Snapshot, caller: &Caller) -> Vec<(&'static str, Value)> {
-    let is_reached = |path: &ResultPath| snapshot.has_resource(&view_uri(&Uuid::nil().to_string(), &path.view), caller);
-    let method = Method::GET.as_str().to_ascii_lowercase();
-    let operations = result_paths().into_iter().filter(is_reached);
-    operations.map(|path| (path.path, json!({ method.as_str(): build_operation(http_state, &path) }))).collect()
-}
 
 pub(super) fn schemas() -> Map<String, Value> {
     Map::from_iter([("StoredResult".to_owned(), manifest_schema())])
@@ -37,66 +23,52 @@ pub(super) fn security_scheme(http_state: &HttpState) -> Option<(&'static str, V
     http_state.options.links.is_some().then_some((LINK, scheme))
 }
 
-fn result_paths() -> [ResultPath; 3] {
-    [
-        ResultPath {
-            id: "get_result",
-            path: "/results/{id}",
-            view: ResultView::Manifest,
-            summary: "The manifest of a stored result: progress, columns, blocks",
-        },
-        ResultPath {
-            id: "get_result_block",
-            path: "/results/{id}/blocks/{n}",
-            view: ResultView::Block("0".to_owned()),
-            summary: "One block of a stored result",
-        },
-        ResultPath {
-            id: "get_result_data",
-            path: "/results/{id}/data",
-            view: ResultView::Data,
-            summary: "All rows of a stored result, or the bytes of a stored file",
-        },
-    ]
-}
-
-fn build_operation(http_state: &HttpState, path: &ResultPath) -> Value {
+/// The operation of `view`; `None` if the caller reaches no stored results.
+pub(super) fn operation(
+    http_state: &HttpState,
+    endpoint: &Endpoint,
+    view: ResultView,
+    snapshot: &Snapshot,
+    caller: &Caller,
+) -> Option<Value> {
+    if !snapshot.has_resource(&view_uri(&Uuid::nil().to_string(), view, "0"), caller) {
+        return None;
+    }
     let mut responses = Map::from_iter([
-        ("200".to_owned(), view_response(&path.view, "The whole body")),
+        ("200".to_owned(), view_response(view, "The whole body")),
         ("304".to_owned(), json!({"description": "The client already has the current version"})),
     ]);
-    if path.view != ResultView::Manifest {
-        let mut part = view_response(&path.view, "The requested range");
+    if view != ResultView::Manifest {
+        let mut part = view_response(view, "The requested range");
         part["headers"]["Content-Range"] = header_schema("The range of these bytes and the total length");
         responses.insert("206".to_owned(), part);
     }
     // A manifest has no ranges.
-    let applies = |problem_type: &ProblemType| {
-        *problem_type != ProblemType::RangeNotSatisfiable || path.view != ResultView::Manifest
-    };
+    let applies =
+        |problem_type: &ProblemType| *problem_type != ProblemType::RangeNotSatisfiable || view != ResultView::Manifest;
     responses.extend(ProblemType::STORED_RESULTS.into_iter().filter(applies).map(schema::problem_reference));
-    let mut operation = json!({
-        "operationId": path.id,
-        "summary": path.summary,
+    let mut encoded = json!({
+        "operationId": endpoint.operation_id,
+        "summary": endpoint.summary,
         "tags": ["results"],
-        "parameters": parameters(&path.view),
+        "parameters": parameters(view),
         "responses": responses,
     });
     if http_state.options.links.is_some() {
         let key =
             if http_state.options.authenticator.enforces_authentication() { json!({"bearer": []}) } else { json!({}) };
-        operation["security"] = json!([key, {LINK: []}]);
+        encoded["security"] = json!([key, {LINK: []}]);
     }
-    operation
+    Some(encoded)
 }
 
-fn parameters(view: &ResultView) -> Vec<Value> {
+fn parameters(view: ResultView) -> Vec<Value> {
     let in_path = |name: &str, schema: Value| json!({"name": name, "in": "path", "required": true, "schema": schema});
     let mut parameters = vec![in_path("id", json!({"type": "string", "format": "uuid"}))];
-    if let ResultView::Block(_) = view {
+    if view == ResultView::Block {
         parameters.push(in_path("n", json!({"type": "integer", "minimum": 0, "maximum": u32::MAX})));
     }
-    if *view == ResultView::Data {
+    if view == ResultView::Data {
         parameters.push(in_query(&PARTIAL, &json!({"type": "boolean"})));
     }
     let formats: Vec<&str> = offered_formats(view).into_iter().map(Format::name).collect();
@@ -105,7 +77,7 @@ fn parameters(view: &ResultView) -> Vec<Value> {
         ("If-None-Match", "Entity tags that the client has; 304 if one of them is current"),
         ("If-Match", "Entity tags, one of which must be current; otherwise 412"),
     ];
-    if *view != ResultView::Manifest {
+    if view != ResultView::Manifest {
         headers.push(("Range", "One range of bytes; 206 if the length is known, otherwise the whole body"));
         headers.push(("If-Range", "Range applies only if this entity tag is current"));
     }
@@ -122,13 +94,13 @@ fn header_schema(description: &str) -> Value {
     json!({"description": description, "schema": {"type": "string"}})
 }
 
-fn view_response(view: &ResultView, description: &str) -> Value {
+fn view_response(view: ResultView, description: &str) -> Value {
     let headers = json!({
         "ETag": header_schema("Identifies the bytes; present only if they never change"),
         "Tidegate-Job": header_schema("The id of the job"),
     });
     let mut response = json!({"description": description, "headers": headers, "content": {}});
-    if *view != ResultView::Manifest {
+    if view != ResultView::Manifest {
         response["headers"]["Accept-Ranges"] = header_schema("`bytes` if the length is known");
         response["headers"]["Content-Disposition"] = header_schema("A file name for the download");
     }
@@ -141,7 +113,7 @@ fn view_response(view: &ResultView, description: &str) -> Value {
         };
         response["content"][format.media_type()] = json!({ "schema": schema });
     }
-    if *view == ResultView::Data {
+    if view == ResultView::Data {
         // A stored file keeps its own media type.
         response["content"]["*/*"] = json!({});
     }
