@@ -157,8 +157,21 @@ impl McpService {
 
     /// Answers one request, except `initialize`.
     pub async fn answer(&self, request: RpcRequest, context: &RequestContext) -> RpcAnswer {
+        match self.resolve_revision(&request, context.session.as_deref()) {
+            Ok(revision) => self.answer_in_revision(request, revision, context).await,
+            Err(error) => RpcAnswer::Whole(ResponseMessage::error(Some(&request.id), &error)),
+        }
+    }
+
+    /// The same, in the result of [`Self::resolve_revision`].
+    pub async fn answer_in_revision(
+        &self,
+        request: RpcRequest,
+        revision: Revision,
+        context: &RequestContext,
+    ) -> RpcAnswer {
         let id = request.id.clone();
-        match self.dispatch(request, context).await {
+        match self.dispatch(request, revision, context).await {
             Ok(answer) => answer,
             Err(error) => RpcAnswer::Whole(ResponseMessage::error(Some(&id), &error)),
         }
@@ -182,8 +195,12 @@ impl McpService {
         }
     }
 
-    async fn dispatch(&self, request: RpcRequest, context: &RequestContext) -> Result<RpcAnswer, RpcError> {
-        let revision = self.resolve_revision(&request, context.session.as_deref())?;
+    async fn dispatch(
+        &self,
+        request: RpcRequest,
+        revision: Revision,
+        context: &RequestContext,
+    ) -> Result<RpcAnswer, RpcError> {
         self.admit(&context.caller, revision).await?;
         let envelope = self.envelope(&request.id, revision);
         let guard = context.in_flight.as_ref().map(|in_flight| in_flight.register(&request.id)).transpose()?;

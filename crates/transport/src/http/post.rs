@@ -143,7 +143,7 @@ async fn answer_request(
         return open_session(http_state, head, &request).await;
     }
     let session = head.session(http_state, Some(&request.id))?;
-    answer_in_session(http_state, head, request, Some(session), head.accepts_events).await
+    answer_in_revision(http_state, head, request, session.session.revision(), Some(session), head.accepts_events).await
 }
 
 async fn answer_modern(
@@ -155,17 +155,18 @@ async fn answer_modern(
     let wants_events = head.accepts_events && requests_notifications;
     let checked = mirrored_headers::check_headers(&head.headers, &request, http_state.service.registry(), &head.caller)
         .and_then(|()| http_state.service.resolve_revision(&request, None));
-    checked.map_err(|error| {
+    let revision = checked.map_err(|error| {
         http_state.report_rejection(head.credentials.origin, &error.message);
         refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error)
     })?;
-    answer_in_session(http_state, head, request, None, wants_events).await
+    answer_in_revision(http_state, head, request, revision, None, wants_events).await
 }
 
-async fn answer_in_session(
+async fn answer_in_revision(
     http_state: &Arc<HttpState>,
     head: &RequestHead,
     request: RpcRequest,
+    revision: Revision,
     session: Option<Arc<HttpSession>>,
     wants_events: bool,
 ) -> Result<Response, Refusal> {
@@ -173,7 +174,7 @@ async fn answer_in_session(
     let mcp_session = session.as_ref().map(|session| &session.session);
     let context = http_state.request_context(&head.caller, mcp_session, wants_events);
     let mut validity = None;
-    let mut answering = pin!(http_state.service.answer(request, &context));
+    let mut answering = pin!(http_state.service.answer_in_revision(request, revision, &context));
     let answer = tokio::select! {
         biased;
         answer = answering.as_mut() => Ok(answer),

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use headers::{ETag, HeaderMapExt, IfNoneMatch};
 use http_body::Frame;
 use serde_json::{Map, Value};
-use tidegate_core::{AnswerFormat, CallOrigin, CallTarget, Caller, TransportKind};
+use tidegate_core::{CallOrigin, CallTarget, Caller, Format, TransportKind};
 use tidegate_runtime::Call;
 
 pub(super) use self::accept::{Accept, parse_quality};
@@ -69,7 +69,7 @@ pub(super) fn new_call(
     target: CallTarget,
     caller: Caller,
     arguments: Map<String, Value>,
-    format: AnswerFormat,
+    format: Format,
     headers: &HeaderMap,
 ) -> Call {
     let mut call = Call::new(target, caller);
