@@ -1,5 +1,5 @@
-//! The endpoints of the HTTP server, in one table. The routes, the direct path of calls, the switches of transports, the
-//! checks of web pages and the OpenAPI document derive from it. A test compares it with the pages about paths.
+//! The endpoints of the HTTP server, in one table. The routes, the direct path of calls, the switches of transports,
+//! the checks of web pages and the OpenAPI document derive from it. A test compares it with the pages about paths.
 
 use axum::http::{Extensions, HeaderValue, Method};
 use tidegate_core::{CallOrigin, TransportKind};
@@ -56,6 +56,7 @@ pub(super) enum PageAccess {
     Public,
 }
 
+/// What answers a request, and what differs between endpoints of one handler.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum EndpointHandler {
     Mcp,
@@ -344,7 +345,7 @@ mod tests {
             }
             documented.push((endpoint.path, endpoint.methods));
         }
-        // Of the page of REST, of probes of clients, and of the rest of the paths.
+        // The page of REST, probes of clients of Elasticsearch, and a path without a result.
         let unlisted = ["/rest", "/rest/", "/rest/docs", "/results/", "/_license", "/_cluster/health", "/"];
         let is_listed = |endpoint: &&Endpoint| {
             let is_path = !endpoint.path.ends_with("{*path}") && !endpoint.methods.is_empty();

@@ -78,7 +78,7 @@ pub(super) fn build_app(http_state: Arc<HttpState>) -> Router {
     })
 }
 
-/// The routes, for requests that passed [`check_request`]. It has refused paths of disabled endpoints, because a reload can
+/// The routes, for requests that passed [`check_request`]. It refuses paths of disabled endpoints, because a reload can
 /// enable them.
 fn build_routes(http_state: Arc<HttpState>) -> Router {
     let mut routes = Router::new();
@@ -89,7 +89,7 @@ fn build_routes(http_state: Arc<HttpState>) -> Router {
             EndpointHandler::SseMessages => on_post(http_sse::post),
             EndpointHandler::WebSocket => on_get(web_socket::open),
             EndpointHandler::Metrics => on_get(health::metrics),
-            // The handlers of these authenticate callers in other ways: the REST page is public, and links open results.
+            // They authenticate callers in other ways: the REST page is public, and links open results.
             EndpointHandler::Rest(None | Some(RestHandler::Page)) => on_any(rest::answer),
             EndpointHandler::Results(None) => on_any(results::answer),
             EndpointHandler::Rows(None) => on_any(data::answer),
