@@ -16,39 +16,16 @@ use super::answer::answer;
 use super::arguments::{BodyKind, is_read_method, read_body};
 use super::route::{RestHandler, RestRoute};
 
-#[derive(Debug, Default)]
-pub(super) struct ToolRequest<'a> {
-    pub(super) tool: &'a str,
-    pub(super) arguments: Vec<(&'static str, &'a str)>,
-    pub(super) parameters: &'static [QueryParameter],
-    pub(super) takes_sql: bool,
-}
-
-impl RestRoute<'_> {
-    /// The call of a tool; `None` if the path calls none.
-    pub(super) fn tool_request(&self) -> Option<ToolRequest<'_>> {
-        match self.handler {
-            RestHandler::CallNamed => Some(ToolRequest { tool: self.name(), ..ToolRequest::default() }),
-            RestHandler::Call { tool, parameters } => {
-                // A text is accepted where a list is expected.
-                let argument = |name: &'static str| if name == "field" { "fields" } else { name };
-                let arguments = self.parameters().map(|(name, value)| (argument(name), value)).collect();
-                Some(ToolRequest { tool, arguments, parameters, takes_sql: self.handler.takes_sql() })
-            }
-            _ => None,
-        }
-    }
-}
-
 pub(super) async fn call(
     http_state: &Arc<HttpState>,
-    tool_request: &ToolRequest<'_>,
+    route: &RestRoute<'_>,
+    tool: &str,
     parts: &Parts,
     body: &mut Body,
     credentials: &RequestCredentials,
     caller: Caller,
 ) -> Result<Response, ProblemDetails> {
-    let (accept, mut arguments, payload) = parse_head(tool_request, parts)?;
+    let (accept, mut arguments, payload) = parse_head(route, parts)?;
     let requested = Instant::now();
     let body = read_body(http_state, parts, std::mem::take(body)).await?;
     // Reading the body may have taken long, so the permissions of the caller are resolved again.
@@ -62,25 +39,28 @@ pub(super) async fn call(
         arguments.insert(name, value);
     }
     let validity = HttpCallerResolver::new(http_state, credentials.clone(), &caller).into_revalidator();
-    let target = CallTarget::Tool(tool_request.tool.to_owned());
+    let target = CallTarget::Tool(tool.to_owned());
     let call = new_call(target, caller, arguments, accept.best(), &parts.headers);
     let registry = http_state.service.registry();
-    let cache = registry.snapshot_for(&call.caller).tool_cache_hint(tool_request.tool);
+    let cache = registry.snapshot_for(&call.caller).tool_cache_hint(tool);
     let reply = registry.call(call)?;
     answer(reply, validity, &accept, parts, cache).await
 }
 
 /// Parses everything before the body: accepted formats, arguments, and the type of the body.
-fn parse_head(
-    tool_request: &ToolRequest<'_>,
-    parts: &Parts,
-) -> Result<(Accept, Map<String, Value>, BodyKind), ProblemDetails> {
-    let (mut arguments, format) = parse_query(&parts.uri, tool_request.parameters)?;
+fn parse_head(route: &RestRoute<'_>, parts: &Parts) -> Result<(Accept, Map<String, Value>, BodyKind), ProblemDetails> {
+    let (parameters, in_path): (&[QueryParameter], Vec<_>) = match route.handler {
+        RestHandler::Call { parameters, .. } => (parameters, route.parameters().collect()),
+        _ => (&[], Vec::new()),
+    };
+    let (mut arguments, format) = parse_query(&parts.uri, parameters)?;
     let accept = Accept::read(&parts.headers, format.as_deref(), &Format::FOR_REST)?;
-    arguments.extend(tool_request.arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
+    // A text is accepted where a list is expected.
+    let argument = |name: &'static str| if name == "field" { "fields" } else { name };
+    arguments.extend(in_path.into_iter().map(|(name, value)| (argument(name).to_owned(), value.into())));
     let payload = match is_read_method(&parts.method) {
         true => BodyKind::Nothing,
-        false => BodyKind::from_headers(&parts.headers, tool_request.takes_sql)?,
+        false => BodyKind::from_headers(&parts.headers, route.handler.takes_sql())?,
     };
     Ok((accept, arguments, payload))
 }

@@ -66,8 +66,8 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: &mut Body) ->
     if let RestHandler::Document(document) = route.handler {
         return registry_document(http_state, document, route.name(), parts, &caller);
     }
-    if let Some(tool_request) = route.tool_request() {
-        return call::call(http_state, &tool_request, parts, body, &credentials, caller).await;
+    if let Some(tool) = route.tool() {
+        return call::call(http_state, &route, tool, parts, body, &credentials, caller).await;
     }
     body::discard(std::mem::take(body), http_state.options.read_within).await;
     transports::respond(http_state, &route, &caller)
