@@ -16,8 +16,8 @@ const TYPES: RequestBodyTypes = RequestBodyTypes { media_types: &["text/plain"],
 /// Reads the body and says what it was.
 fn reading_tool() -> Tool {
     let handler = handler_fn(|call| async move {
-        let Some(mut body) = call.take_request_body() else { return Ok(Answer::text("no body")) };
-        assert!(call.take_request_body().is_none() && call.has_request_body());
+        let Some(mut body) = call.job().take_request_body() else { return Ok(Answer::text("no body")) };
+        assert!(call.job().take_request_body().is_none() && call.has_request_body());
         let mut pieces = 0;
         while body.next().await?.is_some() {
             pieces += 1;
@@ -77,7 +77,7 @@ async fn nothing_is_read_ahead_of_the_handler() {
         piece(1024)
     });
     let handler = handler_fn(|call| async move {
-        let mut body = call.take_request_body().unwrap();
+        let mut body = call.job().take_request_body().unwrap();
         body.next().await?;
         call.cancelled().await;
         let error = body.next().await.unwrap_err();
