@@ -23,8 +23,8 @@ pub use loading_cache::{CacheAges, LoadingCache};
 pub use prompt::{Prompt, PromptArgument};
 pub use registry::{ChangeListener, Registry, TransportGroup, TransportState, TransportSwitches, WatchEvent};
 pub use reply::{
-    AdapterDetail, Answer, AnswerMeta, BodyFile, BodyMetadata, BodyVersion, PendingInputRequest, Reply,
-    ReplyNotification, ReplyPart, ReplySender, RunningCall, WriteSummary,
+    AdapterDetail, Answer, AnswerMeta, BodyFile, BodyMetadata, BodyVersion, PendingInputRequest, ReceiverOutcome,
+    Reply, ReplyNotification, ReplyPart, ReplySender, RunningCall, WriteSummary, WrittenRecords,
 };
 pub use resource::{CacheHint, Resource, ResourceLister, ResourceTemplate, ResourceWatcher};
 pub use sessions::{SessionEntry, SessionStatus, Sessions};

@@ -36,12 +36,12 @@ mod text;
 mod trace_tree;
 
 pub use bulk::{
-    BulkAction, BulkFailure, BulkItem, BulkRequest, BulkTable, ELASTIC_PRODUCT_HEADER, ELASTIC_VERSION, cluster_health,
-    cluster_info, cluster_license,
+    BulkAction, BulkFailure, BulkItem, BulkRequest, BulkTable, ELASTIC_VERSION, cluster_health, cluster_info,
+    cluster_license,
 };
 pub use error::{FormatError, REPORTED_REASONS_MAX, RejectedRecords};
 pub use limits::TelemetryLimits;
 pub use otlp::{OtlpEncoding, OtlpSignal, decode_logs, decode_metrics, decode_traces, success_body};
-pub use prometheus::{RemoteWriteReply, RemoteWriteRows, RemoteWriteVersion, WrittenCounts, decode_remote_write};
+pub use prometheus::{RemoteWriteRows, RemoteWriteVersion, decode_remote_write};
 pub use tables::{TableBatch, TableBatches, TelemetryTable};
 pub use trace_tree::{TraceNode, TraceSpan, TraceTree, TraceTreeError, trace_spans};

@@ -66,11 +66,26 @@ pub enum AdapterDetail {
         /// The columns that are indexed.
         indexed_columns: Vec<String>,
     },
-    /// The response to a sender of telemetry.
-    Receiver {
-        /// The status of HTTP.
-        status: u16,
-        /// The names and values of headers.
-        headers: Vec<(&'static str, String)>,
-    },
+    /// The outcome of a request of a telemetry sender.
+    Receiver(ReceiverOutcome),
+}
+
+/// The outcome of a request of a telemetry sender that was accepted. The body of the answer has the details.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReceiverOutcome {
+    /// The media type of the body.
+    pub media_type: &'static str,
+    /// The number of records that were rejected. Those that the sender may repeat do not count.
+    pub rejected: u64,
+    /// The records of remote write that were stored, if its version reports them.
+    pub written: Option<WrittenRecords>,
+}
+
+/// The numbers of records of remote write that were stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WrittenRecords {
+    /// Samples, with those that mark the end of a series.
+    pub samples: u64,
+    /// Exemplars.
+    pub exemplars: u64,
 }

@@ -21,7 +21,7 @@ use tidegate_core::{
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::answer::Answer;
-pub use self::answer_meta::{AdapterDetail, AnswerMeta, WriteSummary};
+pub use self::answer_meta::{AdapterDetail, AnswerMeta, ReceiverOutcome, WriteSummary, WrittenRecords};
 pub use self::body::{BodyFile, BodyMetadata, BodyVersion};
 pub use self::running_call::RunningCall;
 pub use self::sender::ReplySender;

@@ -6,7 +6,7 @@ mod index_name;
 mod probes;
 
 pub use action::BulkAction;
-pub use probes::{ELASTIC_PRODUCT_HEADER, ELASTIC_VERSION, cluster_health, cluster_info, cluster_license};
+pub use probes::{ELASTIC_VERSION, cluster_health, cluster_info, cluster_license};
 
 use std::collections::HashMap;
 

@@ -4,8 +4,6 @@ use serde_json::{Value, json};
 
 /// The version of Elasticsearch whose bulk API is implemented. Shippers compare it with theirs.
 pub const ELASTIC_VERSION: &str = "8.17.0";
-/// The header that official clients require in each answer.
-pub const ELASTIC_PRODUCT_HEADER: (&str, &str) = ("X-Elastic-Product", "Elasticsearch");
 
 /// The identifier of a cluster or a license, which nothing refers to.
 const NO_IDENTIFIER: &str = "00000000-0000-0000-0000-000000000000";

@@ -2,7 +2,6 @@
 
 mod messages;
 mod negotiation;
-mod reply;
 #[cfg(test)]
 mod round_trips;
 mod series;
@@ -10,9 +9,8 @@ mod series;
 use prost::Message;
 
 pub use negotiation::RemoteWriteVersion;
-pub use reply::{RemoteWriteReply, WrittenCounts};
 
-use crate::error::FormatError;
+use crate::error::{FormatError, cut_text};
 use crate::limits::TelemetryLimits;
 use crate::message_size::{MessageShape, check_message_size};
 use crate::tables::TableBatches;
@@ -21,16 +19,24 @@ use series::{SampleMetadata, SeriesDecoder, Symbols};
 
 /// How many times larger than its compressed form a body in snappy can be: three bytes are at most 64.
 const SNAPPY_EXPANSION_MAX: usize = 22;
+/// The longest message of an answer, in bytes. The rest is left out.
+const MESSAGE_BYTES_MAX: usize = 4_096;
 
 /// The rows of a request of remote write.
 #[derive(Debug, Clone)]
 pub struct RemoteWriteRows {
     /// Samples and exemplars, and the records that were left out. Native histograms are always left out.
     pub tables: TableBatches,
-    /// The rows of each kind, which the answer reports once they are stored.
-    pub written: WrittenCounts,
     /// Descriptions of metrics of version 1.0, which belong to no sample and are not stored.
     pub ignored_metadata: u64,
+}
+
+impl RemoteWriteRows {
+    /// The text of the answer once the rows are stored: why records were left out. Empty if none were.
+    #[must_use]
+    pub fn rejection_message(&self) -> String {
+        cut_text(&self.tables.rejected.to_string(), MESSAGE_BYTES_MAX).to_owned()
+    }
 }
 
 /// The rows of a request, compressed with snappy in its block format.

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use chrono::DateTime;
 
+use super::RemoteWriteRows;
 use super::messages::{MetadataV2, Sample};
-use super::{RemoteWriteRows, WrittenCounts};
 use crate::error::{FormatError, RecordError, RejectedRecords, cut_text};
 use crate::limits::TelemetryLimits;
 use crate::rows::{Cell, RowBudget, TableRows};
@@ -92,7 +92,6 @@ pub(super) struct SeriesDecoder<'a> {
     rejected: RejectedRecords,
     samples: TableRows,
     exemplars: TableRows,
-    written: WrittenCounts,
 }
 
 impl<'a> SeriesDecoder<'a> {
@@ -103,7 +102,6 @@ impl<'a> SeriesDecoder<'a> {
             rejected: RejectedRecords::default(),
             samples: TableRows::new(TelemetryTable::PrometheusSamples),
             exemplars: TableRows::new(TelemetryTable::PrometheusExemplars),
-            written: WrittenCounts::default(),
         }
     }
 
@@ -123,7 +121,7 @@ impl<'a> SeriesDecoder<'a> {
                 Ok(columns) => push_sample(&mut self.samples, &mut self.budget, columns, sample, &metadata),
                 Err(reason) => RecordError::rejected(reason),
             };
-            self.written.samples += u64::from(self.count(series, "sample", pushed)?);
+            self.count(series, "sample", pushed)?;
         }
         Ok(())
     }
@@ -160,19 +158,18 @@ impl<'a> SeriesDecoder<'a> {
             table.push(budget, &cells)
         };
         let pushed = push(&mut self.exemplars, &mut self.budget);
-        self.written.exemplars += u64::from(self.count(series, "exemplar", pushed)?);
-        Ok(())
+        self.count(series, "exemplar", pushed)
     }
 
-    /// Whether the record has a row. Otherwise it is counted as rejected.
+    /// Counts a record without a row as rejected.
     fn count(
         &mut self,
         series: &SharedSeries<'_>,
         record: &str,
         pushed: Result<(), RecordError>,
-    ) -> Result<bool, FormatError> {
+    ) -> Result<(), FormatError> {
         match pushed {
-            Ok(()) => Ok(true),
+            Ok(()) => Ok(()),
             Err(RecordError::Refused(error)) => Err(error),
             Err(RecordError::Rejected(reason)) => {
                 self.rejected.add(1, || match &series.columns {
@@ -182,7 +179,7 @@ impl<'a> SeriesDecoder<'a> {
                     }
                     Err(_) => format!("series {}, {record}: {reason}", series.index),
                 });
-                Ok(false)
+                Ok(())
             }
         }
     }
@@ -191,7 +188,6 @@ impl<'a> SeriesDecoder<'a> {
         let batches = [self.samples.finish()?, self.exemplars.finish()?];
         Ok(RemoteWriteRows {
             tables: TableBatches { batches: batches.into_iter().flatten().collect(), rejected: self.rejected },
-            written: self.written,
             ignored_metadata: ignored_metadata as u64,
         })
     }

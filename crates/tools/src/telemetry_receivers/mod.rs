@@ -15,9 +15,12 @@ mod store_batches;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tidegate_core::{Access, Acl, AllowedNames, Budget, DatabaseTenants, Error, ErrorKind, Principal, TransportKind};
 use tidegate_query::{IngestTarget, NodeMemory, NodeReservation};
-use tidegate_runtime::{AdapterDetail, Answer, AnswerMeta, BodyMetadata, SnapshotBuilder, Tool, ToolAnnotations};
+use tidegate_runtime::{
+    AdapterDetail, Answer, AnswerMeta, BodyMetadata, ReceiverOutcome, SnapshotBuilder, Tool, ToolAnnotations,
+};
 use tidegate_telemetry_formats::{FormatError, TelemetryLimits};
 use tokio::sync::Semaphore;
 
@@ -107,6 +110,19 @@ impl ReceiverContext {
         let message = format!("you may not write {target}; nothing was stored");
         Err(Error::new(ErrorKind::Forbidden, message).with_hint("A role grants it with its key ingest."))
     }
+
+    /// The answer to a request whose `rows` are stored. Counts its rejected records.
+    fn answer(&self, outcome: ReceiverOutcome, body: impl Into<Bytes>, rows: u64) -> Answer {
+        self.target.count_rejected(outcome.rejected);
+        let adapter = Some(Box::new(AdapterDetail::Receiver(outcome)));
+        let meta = AnswerMeta { rows: Some(rows), adapter, ..AnswerMeta::default() };
+        let body = body.into();
+        Answer::written(move |reply| async move {
+            reply.begin_body(BodyMetadata::new(outcome.media_type, Budget::default())).await?;
+            reply.send_bytes(body).await?;
+            Ok(meta)
+        })
+    }
 }
 
 /// The hints of the receivers.
@@ -129,27 +145,5 @@ fn format_error(error: FormatError) -> Error {
             Error::new(ErrorKind::InvalidArguments, format!("{message}; nothing was stored"))
         }
         FormatError::Internal(detail) => Error::internal(detail),
-    }
-}
-
-/// The response to a request that was accepted.
-struct ReceiverReply {
-    status: u16,
-    media_type: &'static str,
-    headers: Vec<(&'static str, String)>,
-    body: Vec<u8>,
-}
-
-impl ReceiverReply {
-    fn into_answer(self, rows: u64) -> Answer {
-        let own = [("content-type", self.media_type.to_owned())];
-        let headers = own.into_iter().chain(self.headers).collect();
-        let response = AdapterDetail::Receiver { status: self.status, headers };
-        let meta = AnswerMeta { rows: Some(rows), adapter: Some(Box::new(response)), ..AnswerMeta::default() };
-        Answer::written(move |reply| async move {
-            reply.begin_body(BodyMetadata::new(self.media_type, Budget::default())).await?;
-            reply.send_bytes(self.body.into()).await?;
-            Ok(meta)
-        })
     }
 }

@@ -12,14 +12,12 @@ use tidegate_ingest_formats::{
     UnknownColumns, infer_schema,
 };
 use tidegate_query::{IngestTable, NodeReservation, batch_bytes};
-use tidegate_runtime::{Answer, Job, RequestBodyTypes, RunningCall, Tool};
-use tidegate_telemetry_formats::{
-    BulkItem, BulkRequest, ELASTIC_PRODUCT_HEADER, cluster_health, cluster_info, cluster_license,
-};
+use tidegate_runtime::{Answer, Job, ReceiverOutcome, RequestBodyTypes, RunningCall, Tool};
+use tidegate_telemetry_formats::{BulkItem, BulkRequest, cluster_health, cluster_info, cluster_license};
 
 use super::received_body::{CODINGS, decompress, read_body};
 use super::store_batches::{TableRows, store_batches};
-use super::{ReceiverContext, ReceiverReply, annotations, format_error};
+use super::{ReceiverContext, annotations, format_error};
 use crate::arguments::parse_arguments;
 use crate::ingest_tools::{Stamps, on_blocking_thread};
 use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler};
@@ -28,7 +26,6 @@ use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler}
 const TABLE_BYTES_MAX: usize = 256 << 20;
 /// What an action takes in memory, with the name of its index.
 const ACTION_BYTES: usize = 512;
-const OK: u16 = 200;
 const FORBIDDEN: u16 = 403;
 const NOT_FOUND: u16 = 404;
 const BAD_REQUEST: u16 = 400;
@@ -78,13 +75,14 @@ struct Arguments {
 async fn handle(context: Arc<ReceiverContext>, call: RunningCall) -> Result<Answer, Error> {
     let started = Instant::now();
     let Arguments { index, probe } = parse_arguments(&call)?;
+    let outcome = ReceiverOutcome { media_type: JSON, ..ReceiverOutcome::default() };
     if let Some(probe) = probe {
         let answer = match probe {
             Probe::Info => cluster_info(&context.node_name),
             Probe::License => cluster_license(),
             Probe::Health => cluster_health(&context.node_name),
         };
-        return Ok(accepted(answer.to_string()).into_answer(0));
+        return Ok(context.answer(outcome, answer.to_string(), 0));
     }
     let Some(mut reader) = call.job().take_request_body() else {
         return Err(Error::new(ErrorKind::InvalidArguments, "the request has no body"));
@@ -120,14 +118,9 @@ async fn handle(context: Arc<ReceiverContext>, call: RunningCall) -> Result<Answ
     store_batches(&context, call.job(), tables, None).await?;
     // A sender repeats documents with this status.
     let is_rejected = |item: &&BulkItem| item.failure.as_ref().is_some_and(|failure| failure.status != TOO_MANY);
-    context.target.count_rejected(request.items().iter().filter(is_rejected).count() as u64);
+    let rejected = request.items().iter().filter(is_rejected).count() as u64;
     let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Ok(accepted(request.answer(took)).into_answer(rows))
-}
-
-fn accepted(body: String) -> ReceiverReply {
-    let (name, value) = ELASTIC_PRODUCT_HEADER;
-    ReceiverReply { status: OK, media_type: JSON, headers: vec![(name, value.to_owned())], body: body.into_bytes() }
+    Ok(context.answer(ReceiverOutcome { rejected, ..outcome }, request.answer(took), rows))
 }
 
 /// The table of the documents at `position`, or a failure of each of them.

@@ -5,19 +5,18 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::{Answer, RequestBodyTypes, RunningCall, Tool};
+use tidegate_runtime::{Answer, ReceiverOutcome, RequestBodyTypes, RunningCall, Tool};
 use tidegate_telemetry_formats::{
     OtlpEncoding, OtlpSignal, TableBatches, decode_logs, decode_metrics, decode_traces, success_body,
 };
 
 use super::received_body::{CODINGS, decode_reserved, decompress, read_body};
 use super::store_batches::{TableRows, key_of, store_batches};
-use super::{ReceiverContext, ReceiverReply, annotations};
+use super::{ReceiverContext, annotations};
 use crate::arguments::parse_arguments;
 use crate::ingest_tools::on_blocking_thread;
 use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler};
 
-const OK: u16 = 200;
 const BODY_TYPES: RequestBodyTypes =
     RequestBodyTypes { media_types: &["application/x-protobuf", "application/json"], codings: CODINGS };
 
@@ -81,13 +80,12 @@ async fn handle(context: Arc<ReceiverContext>, call: RunningCall) -> Result<Answ
         batches: vec![batch.rows],
     });
     store_batches(&context, call.job(), tables.collect(), key).await?;
-    context.target.count_rejected(rejected.count);
     let signal = match signal {
         Signal::Logs => OtlpSignal::Logs,
         Signal::Metrics => OtlpSignal::Metrics,
         Signal::Traces => OtlpSignal::Traces,
     };
     let body = success_body(signal, encoding, rejected.count, &rejected.to_string());
-    let accepted = ReceiverReply { status: OK, media_type: encoding.media_type(), headers: Vec::new(), body };
-    Ok(accepted.into_answer(rows))
+    let outcome = ReceiverOutcome { media_type: encoding.media_type(), rejected: rejected.count, written: None };
+    Ok(context.answer(outcome, body, rows))
 }

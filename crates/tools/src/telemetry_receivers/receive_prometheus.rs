@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::{Answer, RequestBodyTypes, RunningCall, Tool};
-use tidegate_telemetry_formats::{RemoteWriteVersion, TelemetryLimits, decode_remote_write};
+use tidegate_runtime::{Answer, ReceiverOutcome, RequestBodyTypes, RunningCall, Tool, WrittenRecords};
+use tidegate_telemetry_formats::{RemoteWriteVersion, TelemetryLimits, TelemetryTable, decode_remote_write};
 
 use super::received_body::{decode_reserved, read_body};
 use super::store_batches::{TableRows, key_of, store_batches};
-use super::{ReceiverContext, ReceiverReply, annotations, format_error};
+use super::{ReceiverContext, annotations, format_error};
 use crate::ingest_tools::on_blocking_thread;
 use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler};
 
@@ -43,20 +43,23 @@ async fn handle(context: Arc<ReceiverContext>, call: RunningCall) -> Result<Answ
     })
     .await?;
     let batches = std::mem::take(&mut decoded.tables.batches);
-    let rows = batches.iter().map(|batch| batch.rows.num_rows() as u64).sum();
+    let row_count = |table: TelemetryTable| -> u64 {
+        batches.iter().filter(|batch| batch.table == table).map(|batch| batch.rows.num_rows() as u64).sum()
+    };
+    let written = WrittenRecords {
+        samples: row_count(TelemetryTable::PrometheusSamples),
+        exemplars: row_count(TelemetryTable::PrometheusExemplars),
+    };
     let tables = batches.into_iter().map(|batch| TableRows {
         table: batch.table.name().to_owned(),
         schema: batch.table.schema(),
         batches: vec![batch.rows],
     });
     store_batches(&context, call.job(), tables.collect(), Some(key)).await?;
-    context.target.count_rejected(decoded.tables.rejected.count);
-    let stored = decoded.reply(version);
-    let accepted = ReceiverReply {
-        status: stored.status,
+    let outcome = ReceiverOutcome {
         media_type: "text/plain; charset=utf-8",
-        headers: stored.headers,
-        body: stored.message.into_bytes(),
+        rejected: decoded.tables.rejected.count,
+        written: (version == RemoteWriteVersion::V2).then_some(written),
     };
-    Ok(accepted.into_answer(rows))
+    Ok(context.answer(outcome, decoded.rejection_message(), written.samples + written.exemplars))
 }

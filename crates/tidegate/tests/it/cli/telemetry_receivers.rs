@@ -292,11 +292,23 @@ async fn samples_of_remote_write_are_stored_once() {
         let stored = node.rows("SELECT * FROM prometheus_samples").await;
         assert!(!stored.is_empty());
         let second = node.post("sender", "/api/v1/write", &headers, body).await;
-        assert_eq!(first.status(), second.status());
+        // Each body has a native histogram, which is rejected.
+        assert_eq!([first.status(), second.status()], [StatusCode::BAD_REQUEST; 2]);
+        assert_eq!(first.headers()["content-type"], "text/plain; charset=utf-8");
         let is_v2 = media_type.contains("v2");
-        assert_eq!(first.headers().contains_key("x-prometheus-remote-write-samples-written"), is_v2);
+        assert_eq!(written_records(&first), if is_v2 { ["2", "0", "1"].map(Some) } else { [None; 3] });
         assert_eq!(node.rows("SELECT * FROM prometheus_samples").await.len(), stored.len());
+        let empty = node.post("sender", "/api/v1/write", &headers, [0_u8]).await;
+        assert_eq!((empty.status(), empty.headers().get("content-type")), (StatusCode::NO_CONTENT, None));
+        assert_eq!(written_records(&empty), [is_v2.then_some("0"); 3]);
     }
+}
+
+fn written_records(response: &Response) -> [Option<&str>; 3] {
+    ["samples", "histograms", "exemplars"].map(|kind| {
+        let value = response.headers().get(format!("x-prometheus-remote-write-{kind}-written"));
+        value.map(|value| value.to_str().unwrap())
+    })
 }
 
 #[tokio::test]

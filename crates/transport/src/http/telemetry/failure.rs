@@ -4,24 +4,18 @@
 //! Prometheus repeats 429 and 5xx; clients of the bulk API do as well.
 
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::json;
+use tidegate_runtime::WrittenRecords;
 
+use super::reply::add_protocol_headers;
 use super::route::{Protocol, TelemetryRoute};
 use crate::http::answer::ProblemDetails;
 use crate::http::response::retry_after_value;
 
 const PROTOBUF: &str = "application/x-protobuf";
 const JSON: &str = "application/json";
-const ELASTIC_PRODUCT: (HeaderName, HeaderValue) =
-    (HeaderName::from_static("x-elastic-product"), HeaderValue::from_static("Elasticsearch"));
-/// Nothing was written. Senders of remote write 2.0 need these headers in each answer.
-const WRITTEN: [HeaderName; 3] = [
-    HeaderName::from_static("x-prometheus-remote-write-samples-written"),
-    HeaderName::from_static("x-prometheus-remote-write-histograms-written"),
-    HeaderName::from_static("x-prometheus-remote-write-exemplars-written"),
-];
 /// Codes of `google.rpc.Status`.
 mod rpc_code {
     pub(super) const UNKNOWN: u32 = 2;
@@ -69,11 +63,7 @@ pub(super) fn in_protocol(
     if status == StatusCode::SERVICE_UNAVAILABLE && !headers.contains_key(header::RETRY_AFTER) {
         headers.insert(header::RETRY_AFTER, retry_after_value(None));
     }
-    match route.protocol() {
-        Protocol::Otlp => {}
-        Protocol::RemoteWrite => headers.extend(WRITTEN.map(|name| (name, HeaderValue::from_static("0")))),
-        Protocol::Bulk => headers.extend([ELASTIC_PRODUCT]),
-    }
+    add_protocol_headers(headers, route.protocol(), Some(WrittenRecords::default()));
     response
 }
 
@@ -149,6 +139,6 @@ mod tests {
         let response = in_protocol(response, &route, &HeaderMap::new(), "running");
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(response.headers()[header::RETRY_AFTER], "1");
-        assert_eq!(response.headers()[&WRITTEN[0]], "0");
+        assert_eq!(response.headers()["x-prometheus-remote-write-samples-written"], "0");
     }
 }

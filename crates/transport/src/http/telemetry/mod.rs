@@ -83,7 +83,7 @@ async fn respond(
         call.request_body = Some(body.request_body(&media_type, coding, &options)?);
     }
     let reply = registry.call(call).map_err(to_problem)?;
-    reply::answer(reply, validity).await.map_err(|problem| body.describe_failure(problem))
+    reply::answer(reply, validity, route.protocol()).await.map_err(|problem| body.describe_failure(problem))
 }
 
 fn no_receiver(route: &TelemetryRoute) -> Error {
