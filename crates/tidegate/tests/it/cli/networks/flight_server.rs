@@ -12,7 +12,7 @@ use tidegate_core::{CallLimits, CallOrigin, CallTarget, Caller, Error, Principal
 use tidegate_network::{FlightSqlDatabase, FlightSqlOptions, NodeCredential};
 use tidegate_query::{Database as _, NodeDatabase as _};
 use tidegate_runtime::event::EventDispatcher;
-use tidegate_runtime::{Answer, Call, Job, Registry, Reply, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Call, Job, Registry, Reply, SnapshotBuilder, Tool, handler_fn};
 use tidegate_sql::{SqlDialect, Statement};
 
 use super::super::server::Server;
@@ -130,7 +130,7 @@ async fn start_job() -> (Arc<Job>, Reply) {
             // The receiver waits for it.
             let _ = sender.unwrap().send(call.job().clone());
             call.cancelled().await;
-            Ok(Answer::content(Vec::new()))
+            Ok(tidegate_runtime::Answer::content(Vec::new()))
         }
     });
     let limits = CallLimits { timeout: Some(Duration::from_secs(300)), ..CallLimits::default() };
