@@ -83,7 +83,8 @@ impl Answer {
         Self { body, structured: None, meta: AnswerMeta::default() }
     }
 
-    /// Adds the answer as structured data, which conforms to the tool's output schema. Its numbers keep all their digits.
+    /// Adds the answer as structured data, which conforms to the tool's output schema. Its numbers keep all their digits. It
+    /// has no effect on a [written](Self::written) answer, which sends its own.
     #[must_use]
     pub fn with_structured(self, json: Box<RawValue>) -> Self {
         Self { structured: Some(json), ..self }
