@@ -151,7 +151,7 @@ fn text_answer(text: &str, job: &Job) -> Result<Answer, Error> {
         let mut rest = fenced.as_str();
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES_MAX));
-            reply.send_text(piece).await?;
+            reply.send_redacted_text(piece.to_owned()).await?;
             rest = after;
         }
         reply.end_text().await?;

@@ -1,9 +1,11 @@
 //! Tables, JSON, text, and their limits.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 use tidegate_core::{Budget, CallLimits, CallTarget, ErrorKind};
+use tidegate_query::{SecretRule, SecretRules};
 use tidegate_testkit::wait::within_timeout;
 use tidegate_tools::declared::HttpArgument;
 
@@ -172,6 +174,16 @@ async fn texts_end_at_the_inline_budget() {
     let answer = api.call(json!({})).await;
     assert!(answer.len() <= 1_000, "{}", answer.len());
     assert!(answer.ends_with("é\nShown: the first 800 of 2004 bytes; request less from the API."), "{answer}");
+}
+
+#[tokio::test]
+async fn a_text_is_masked_once() {
+    let server = TestServer::respond_with(response("200 OK", "Content-Type: text/plain\r\n", "see ticket-7")).await;
+    let mut api = ApiFixture::for_server(&server);
+    // A mask has the name of its rule, which this rule finds too.
+    let rule = SecretRule { name: "ticket".to_owned(), pattern: "ticket(-[0-9]+)?".to_owned() };
+    api.protection.redactor = Some(Arc::new(SecretRules::new(&[rule], false).unwrap()));
+    assert_eq!(api.call(json!({})).await, "see [secret: ticket]");
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tidegate_core::CallLimits;
+use tidegate_core::{AnswerProtection, CallLimits};
 use tidegate_query::Executor;
 use tidegate_runtime::{Registry, SnapshotBuilder, Tool, event::EventDispatcher};
 use tidegate_tools::declared::{
@@ -33,6 +33,7 @@ struct ApiFixture {
     arguments: Vec<HttpArgument>,
     limits: CallLimits,
     names: FakeResolver,
+    protection: AnswerProtection,
 }
 
 impl ApiFixture {
@@ -46,6 +47,7 @@ impl ApiFixture {
             arguments: Vec::new(),
             limits: CallLimits::default(),
             names: FakeResolver(Vec::new()),
+            protection: AnswerProtection::default(),
         }
     }
 
@@ -74,7 +76,8 @@ impl ApiFixture {
         assert!(!format!("{tool:?}").contains(SECRET));
         let tool = Tool::new("api", "An API", Arc::new(tool)).with_limits(self.limits);
         let tool = tool.with_input_schema(json!({"type": "object"})).unwrap();
-        Registry::new(SnapshotBuilder::new().tool(tool).build(), EventDispatcher::default())
+        let snapshot = SnapshotBuilder::new().tool(tool).protection(self.protection).build();
+        Registry::new(snapshot, EventDispatcher::default())
     }
 
     /// The answer to a call with these arguments.
