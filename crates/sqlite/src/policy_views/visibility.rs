@@ -207,5 +207,5 @@ pub(crate) fn unreadable_under_policy_error(files: &DatabaseFiles, table: &Sqlit
 pub(super) fn shadow_table_error(name: &str) -> Error {
     let message =
         format!("the table {name:?} is the internal storage of a virtual table and cannot be queried directly");
-    Error::new(ErrorKind::Forbidden, message)
+    Error::new(ErrorKind::Forbidden, message).mark_configuration_fault()
 }
