@@ -1,5 +1,11 @@
-//! Executes one job: reserves its audit line, waits for permits, runs the handler within its limits, and emits its
-//! events.
+//! Executes one admitted call, from top to bottom of this file:
+//!
+//! 1. deadline: `execute_within_limits` ends the steps below at the time limit, when the call is cancelled, and after a
+//!    panic;
+//! 2. audit: `execute` reserves the audit line;
+//! 3. permits: `execute` waits until the call may run;
+//! 4. run: `run_handler` runs the handler and sends its answer, while the run time is charged;
+//! 5. end: `run` releases what the call holds and writes the audit line; only then the client receives the end.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -32,6 +38,7 @@ pub(crate) struct Execution {
 impl Execution {
     pub(crate) async fn run(mut self) {
         self.events.emit(Event::CallStarted { job: &self.job });
+        // deadline, audit, permits, run
         let outcome = match self.execute_within_limits().await {
             Ok(metadata) => Ok(self.job.with_missing_nodes(metadata)),
             Err(error) => {
@@ -44,6 +51,7 @@ impl Execution {
             Ok(_) => JobState::Done,
             Err(error) => JobState::Failed(error.kind()),
         };
+        // end
         self.job.set_state(state);
         self.jobs.close(&self.job);
         self.job.release_permits();
@@ -79,16 +87,8 @@ impl Execution {
         }
     }
 
-    /// Writes the audit record of the call before its end becomes visible to the client.
-    fn write_audit_record(&self, outcome: &'static str) {
-        let Some(auditor) = self.events.auditor() else { return };
-        match self.audit_reservation.lock().take() {
-            Some(line) => line.write(&self.job, outcome),
-            None => auditor.record_unreserved(&self.job, outcome),
-        }
-    }
-
     async fn execute(&self) -> Result<AnswerMeta, Error> {
+        // audit
         if let Some(auditor) = self.events.auditor() {
             let line = tokio::select! {
                 biased;
@@ -97,6 +97,7 @@ impl Execution {
             };
             *self.audit_reservation.lock() = Some(line);
         }
+        // permits
         if let Some(permit_queues) = &self.permit_queues {
             tokio::select! {
                 biased;
@@ -106,6 +107,7 @@ impl Execution {
                 () = self.report_waiting() => return Err(self.cancellation_error()),
             }
         }
+        // run
         self.job.set_state(JobState::Running);
         tokio::select! {
             biased;
@@ -141,6 +143,15 @@ impl Execution {
         // A client that no longer reads has dropped the reply, which cancels the job.
         let _ = self.sender.call().progress(0.0, None, Some("waiting for other calls to end".to_owned())).await;
         std::future::pending().await
+    }
+
+    /// Writes the audit record of the call before its end becomes visible to the client.
+    fn write_audit_record(&self, outcome: &'static str) {
+        let Some(auditor) = self.events.auditor() else { return };
+        match self.audit_reservation.lock().take() {
+            Some(line) => line.write(&self.job, outcome),
+            None => auditor.record_unreserved(&self.job, outcome),
+        }
     }
 
     fn cancellation_error(&self) -> Error {
