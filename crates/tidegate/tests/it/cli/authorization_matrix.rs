@@ -4,6 +4,7 @@
 //! and what cannot be had is answered like a thing that there is not.
 
 mod client_connection;
+mod every_entry;
 mod flight_endpoint;
 mod ingest_endpoints;
 mod matrix_node;

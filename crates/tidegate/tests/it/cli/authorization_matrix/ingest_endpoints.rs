@@ -21,7 +21,7 @@ pub(super) const TRACE: &str = "0102030405060708090a0b0c0d0e0f10";
 
 /// Stores a span, as `get_trace` exists with its table.
 pub(super) async fn store_trace(matrix_node: &MatrixNode) {
-    let body = (JSON, spans().to_string().into_bytes());
+    let body = (JSON, spans("step").to_string().into_bytes());
     let (status, text) = matrix_node.send(ROLES[0], &Method::POST, "/v1/traces", body).await;
     assert_eq!(status, 200, "{text}");
 }
@@ -64,15 +64,16 @@ pub(super) async fn try_endpoints(matrix_node: &MatrixNode, matrix: &mut Matrix,
     }
 }
 
-fn spans() -> Value {
+/// A trace of one span with that name.
+pub(super) fn spans(name: &str) -> Value {
     let span = json!({
-        "traceId": TRACE, "spanId": "0102030405060708", "name": "step", "startTimeUnixNano": "5", "endTimeUnixNano": "6",
+        "traceId": TRACE, "spanId": "0102030405060708", "name": name, "startTimeUnixNano": "5", "endTimeUnixNano": "6",
     });
     json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
 }
 
 /// A body of which each receiver stores something.
-fn telemetry() -> [(&'static str, (&'static str, Vec<u8>)); 5] {
+pub(super) fn telemetry() -> [(&'static str, (&'static str, Vec<u8>)); 5] {
     let record = json!({"timeUnixNano": "5", "body": {"stringValue": "text"}});
     let logs = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]});
     let metric = json!({"name": "level", "gauge": {"dataPoints": [{"timeUnixNano": "5", "asInt": "7"}]}});
@@ -84,7 +85,7 @@ fn telemetry() -> [(&'static str, (&'static str, Vec<u8>)); 5] {
     [
         ("/v1/logs", (JSON, logs.to_string().into_bytes())),
         ("/v1/metrics", (JSON, metrics.to_string().into_bytes())),
-        ("/v1/traces", (JSON, spans().to_string().into_bytes())),
+        ("/v1/traces", (JSON, spans("step").to_string().into_bytes())),
         ("/api/v1/write", (media_type, samples)),
         ("/_bulk", (NDJSON, bulk)),
     ]

@@ -96,7 +96,7 @@ pub(super) struct MatrixNode {
 }
 
 /// A node of a network that serves all callers.
-fn start_site() -> (ConfiguredFolder, Server) {
+pub(super) fn start_site() -> (ConfiguredFolder, Server) {
     let configured = ConfiguredFolder::new(
         "server: {listen: '127.0.0.1:0', flight: '127.0.0.1:0'}\ndatabases: [{name: shop, files: shop}]\n",
     );

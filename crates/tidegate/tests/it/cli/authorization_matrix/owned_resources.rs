@@ -178,7 +178,8 @@ async fn is_still_running(line: &mut ClientConnection<'_>, id: &str) -> bool {
     of_result.is_some_and(|job| ["waiting", "running"].iter().any(|state| job["status"] == *state))
 }
 
-fn result_id(result: &Value) -> Option<String> {
+/// The id of the stored result that an answer links to.
+pub(super) fn result_id(result: &Value) -> Option<String> {
     let uris = result["content"].as_array()?.iter().filter_map(|block| block["uri"].as_str());
     uris.filter_map(|uri| uri.strip_prefix("tidegate://results/")).map(str::to_owned).next()
 }

@@ -196,7 +196,7 @@ async fn complete(line: &mut ClientConnection<'_>, reference: Value, argument: &
 }
 
 /// Everything that `method` lists.
-async fn list_names(line: &mut ClientConnection<'_>, method: &str, member: &str, name: &str) -> Vec<String> {
+pub(super) async fn list_names(line: &mut ClientConnection<'_>, method: &str, member: &str, name: &str) -> Vec<String> {
     match line.request(method, json!({})).await {
         Attempt::Done(result) => {
             assert!(result["nextCursor"].is_null(), "a page holds all");
