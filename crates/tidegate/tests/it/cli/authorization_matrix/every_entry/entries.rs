@@ -21,9 +21,10 @@ const EXEMPTIONS: &[(&[Point], &str, &[&str])] = {
     &[
         (
             &[Fence, Budget, Rows],
-            "a text that a person sends, which itself states where its examples are",
-            &["explore", "ask", "explain_slow_query", "summarise_table", "investigate"],
+            "a text that a person sends, without rows",
+            &["explore", "ask", "explain_slow_query", "investigate"],
         ),
+        (&[Budget, Rows], "a text that a person sends, with examples", &["summarise_table"]),
         (&[Fence, Budget, Rows, Bytes], "names, at most 100 of them", &["completion"]),
         (
             &[Fence, Budget, Rows],
