@@ -143,7 +143,7 @@ async fn prompt_embeds_its_resource() {
     let about =
         async |page: &str| call_target(&node, CallTarget::Prompt("about".to_owned()), Some(("page", page))).await;
     assert_eq!(about("one").await, "What is one?\n[pages://one: page one: ü]\n");
-    assert_eq!(about("../secret").await, "What is ../secret?\nthere is no resource \"pages://..%2Fsecret\"");
+    assert_eq!(about("../secret").await, "there is no resource \"pages://..%2Fsecret\"");
     let read = call_target(&node, CallTarget::Prompt("read".to_owned()), Some(("page", "pages://one"))).await;
     assert_eq!(read, "[pages://one: page one: ü]\n", "an argument may be all of the URI");
     let odd = "50% of a b?#ü";
