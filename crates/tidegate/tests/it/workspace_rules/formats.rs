@@ -12,7 +12,7 @@ const TEXTS: [(&str, &[Format]); 8] = [
     ("docs/reference/answers.md", &Format::FOR_MODELS),
     ("docs/reference/transports/rest.md", &Format::FOR_REST),
     ("docs/reference/transports/results.md", &Format::FOR_DOWNLOADS),
-    ("README.md", Format::ALL),
+    ("docs/reference/features.md", Format::ALL),
 ];
 
 #[test]
