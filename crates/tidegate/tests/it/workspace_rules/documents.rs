@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::workspace;
 
+/// Pages about all crates. Each crate has a page of its own, `README.md` in its folder.
 const PAGES: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
 /// Folders without text of the project.
 const SKIPPED_FOLDERS: [&str; 4] = ["target", ".git", "node_modules", "book"];
@@ -38,15 +39,29 @@ impl Code {
         }
     }
 
-    /// Whether `span` names nothing that this test knows, or something that exists.
-    fn has(&self, span: &str) -> bool {
+    /// The folders of the crates.
+    fn crate_folders(&self) -> impl Iterator<Item = &str> {
+        let is_of_crate = |path: &str| {
+            let name = path.strip_prefix("/crates/").and_then(|name| name.strip_suffix('/'));
+            name.is_some_and(|name| !name.contains('/'))
+        };
+        self.paths.iter().map(String::as_str).filter(move |path| is_of_crate(path))
+    }
+
+    /// Whether `span` names nothing that this test knows, or something that exists. A path is the end of one in `folder`,
+    /// or begins at the root or in `crates`.
+    fn has(&self, folder: &str, span: &str) -> bool {
         if span.contains("NAME") {
             return true;
         }
         let extensions = [".rs", ".json", ".py", ".html", ".sql"];
         if span.ends_with('/') || extensions.iter().any(|extension| span.ends_with(extension)) {
             let ending = format!("/{}", span.trim_start_matches('/'));
-            return expand_braces(&ending).iter().all(|ending| self.paths.iter().any(|path| path.ends_with(ending)));
+            let is_at = |path: &str, ending: &str| {
+                let is_whole = path == ending || path.strip_prefix("/crates") == Some(ending);
+                is_whole || (path.starts_with(folder) && path.ends_with(ending))
+            };
+            return expand_braces(&ending).iter().all(|ending| self.paths.iter().any(|path| is_at(path, ending)));
         }
         let name = span.trim_end_matches("()");
         let is_word = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_');
@@ -76,12 +91,22 @@ fn names_of_code_in_pages_exist() {
     let mut code = Code::default();
     code.collect(&workspace());
     let mut missing = Vec::new();
-    for page in PAGES {
-        let text = std::fs::read_to_string(workspace().join(page)).expect("the page is readable");
+    let mut check = |folder: &str, page: &str, spans_min: usize| {
+        let path = workspace().join(folder.trim_start_matches('/')).join(page);
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let spans = code_spans(&text);
-        assert!(spans.len() > 50, "{page} has only {} code spans", spans.len());
-        missing.extend(spans.into_iter().filter(|span| !code.has(span)).map(|span| format!("{page}: {span}")));
+        assert!(spans.len() >= spans_min, "{} has only {} code spans", path.display(), spans.len());
+        let unknown = spans.into_iter().filter(|span| !code.has(folder, span));
+        missing.extend(unknown.map(|span| format!("{folder}{page}: {span}")));
+    };
+    for page in PAGES {
+        check("/", page, 50);
+    }
+    for folder in code.crate_folders() {
+        check(folder, "README.md", 1);
     }
     assert!(missing.is_empty(), "these pages name what does not exist:\n{}", missing.join("\n"));
-    assert!(!code.has("tools/src/no_such_file.rs") && !code.has(&["No", "SuchType"].concat()), "a wrong name is found");
+    assert!(!code.has("/", "tools/src/no_such_file.rs"), "a wrong path is found");
+    assert!(!code.has("/crates/tools/", "src/statement_policy.rs"), "the path of another crate is found");
+    assert!(!code.has("/", &["No", "SuchType"].concat()), "a wrong name is found");
 }
