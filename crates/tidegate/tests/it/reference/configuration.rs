@@ -2,7 +2,7 @@
 //!
 //! The meaning of a key is the doc comment of its field. The comment states the default (`Default: 60s.`).
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::cli::run;
 use super::{check_page, code, plain, table};
@@ -16,13 +16,54 @@ changes take effect. An unknown key is an error.
 In a path, `[]` stands for each item of a list and `NAME` for a name of your choice. A size is a number of bytes (`4096`) or has a unit
 (`40KB`, `1MiB`). A duration has a unit (`500ms`, `60s`, `5m`, `1h`). `See above` means that the text above the table states the default.
 
+Each `object` links to its keys. Under a heading with several paths are the keys that all of these objects have.
+
 ";
 
-/// A part of the page: the members of one object.
+/// A part of the page: the keys of an object, which may stand in several places.
 struct Section {
+    object: Value,
+    places: Vec<Place>,
+}
+
+/// A key that has the object, and its meaning.
+struct Place {
     path: String,
-    introduction: String,
-    rows: Vec<Vec<String>>,
+    meaning: String,
+}
+
+impl Section {
+    fn heading(&self) -> String {
+        let heading = |path: &str| if path.is_empty() { "The file".to_owned() } else { code(path) };
+        self.places.iter().map(|place| heading(&place.path)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A link to the section, as GitHub and mdbook derive it from the heading.
+    fn link(&self, text: &str) -> String {
+        let heading = self.heading().to_lowercase();
+        let anchor = heading.chars().filter(|sign| sign.is_alphanumeric() || " -_".contains(*sign));
+        format!("[{text}](#{})", anchor.collect::<String>().replace(' ', "-"))
+    }
+
+    fn introduction(&self) -> String {
+        let own = Description::parse(self.object["description"].as_str().unwrap_or_default()).whole;
+        match self.places.as_slice() {
+            // The first sentence of the type repeats that of the key.
+            [place] if !place.path.is_empty() => match own.split_once(". ") {
+                Some((_, further)) => format!("{} {further}", place.meaning),
+                None => place.meaning.clone(),
+            },
+            _ => own,
+        }
+    }
+
+    /// A key as the table has it: with its path if there is only one.
+    fn key(&self, name: &str) -> String {
+        match self.places.as_slice() {
+            [place] if !place.path.is_empty() => code(&format!("{}.{name}", place.path)),
+            _ => code(name),
+        }
+    }
 }
 
 struct Page {
@@ -31,6 +72,12 @@ struct Page {
 }
 
 impl Page {
+    fn new(schema: Value) -> Self {
+        let mut page = Self { schema: schema.clone(), sections: Vec::new() };
+        page.add("", schema["description"].as_str().unwrap_or_default(), &schema);
+        page
+    }
+
     /// The schema behind references.
     fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
         match schema["$ref"].as_str() {
@@ -78,7 +125,7 @@ impl Page {
             "object" if schema["additionalProperties"].is_object() => {
                 format!("map: {}", self.type_name(&schema["additionalProperties"]))
             }
-            "object" => "object".to_owned(),
+            "object" if schema["properties"].is_object() => self.section(schema).link("object"),
             other => other.to_owned(),
         };
         names.iter().filter(|name| **name != "null").map(|it| name(it)).collect::<Vec<_>>().join(" or ")
@@ -103,39 +150,80 @@ impl Page {
         found
     }
 
-    /// Adds the section of an object, and then those of the objects within it.
-    fn add(&mut self, path: &str, introduction: &str, object: &Value) {
-        let described = Description::parse(object["description"].as_str().unwrap_or_default());
-        let required: Vec<&str> =
-            object["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let index = self.sections.len();
-        let introduction = if introduction.is_empty() { described.whole.clone() } else { introduction.to_owned() };
-        self.sections.push(Section { path: path.to_owned(), introduction, rows: Vec::new() });
-        let mut inner = Vec::new();
+    /// Adds an object in one of its places, and then those within it.
+    fn add(&mut self, path: &str, description: &str, object: &Value) {
+        let place = Place { path: path.to_owned(), meaning: Description::parse(description).meaning };
+        match self.sections.iter_mut().find(|section| section.object == *object) {
+            Some(section) => section.places.push(place),
+            None => self.sections.push(Section { object: object.clone(), places: vec![place] }),
+        }
         for (name, property) in object["properties"].as_object().into_iter().flatten() {
             let key = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-            let description = Description::parse(property["description"].as_str().unwrap_or_default());
-            let objects: Vec<_> =
+            let inner: Vec<_> =
                 self.objects(property, &key).into_iter().map(|(path, found)| (path, found.clone())).collect();
-            let is_object = objects.iter().any(|(path, _)| *path == key);
+            for (path, found) in inner {
+                self.add(&path, property["description"].as_str().unwrap_or_default(), &found);
+            }
+        }
+    }
+
+    /// The section of an object.
+    fn section(&self, object: &Value) -> &Section {
+        self.sections.iter().find(|section| section.object == *object).unwrap()
+    }
+
+    /// The keys of a section, with the cells of their rows.
+    fn rows(&self, section: &Section) -> Vec<Vec<String>> {
+        let whole = Description::parse(section.object["description"].as_str().unwrap_or_default()).whole;
+        let has_common_default = whole.contains("Default of each:");
+        let required = section.object["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let required: Vec<&str> = required.collect();
+        let mut rows = Vec::new();
+        for (name, property) in section.object["properties"].as_object().into_iter().flatten() {
+            let description = Description::parse(property["description"].as_str().unwrap_or_default());
+            let objects = self.objects(property, name);
             let default = match &description.default {
                 _ if required.contains(&name.as_str()) => "required".to_owned(),
                 Some(default) => plain(default),
-                None if described.whole.contains("Default of each:") => "see above".to_owned(),
-                None if is_object => "see its keys".to_owned(),
-                None => panic!("the doc comment of {key} does not state its default (Default: none.)"),
+                None if has_common_default => "see above".to_owned(),
+                None if objects.iter().any(|(path, _)| path == name) => "see its keys".to_owned(),
+                None => panic!("the doc comment of {} does not state its default (Default: none.)", section.key(name)),
             };
-            let row = vec![code(&key), self.type_name(property), default, plain(&description.meaning)];
-            self.sections[index].rows.push(row);
-            inner.extend(objects.into_iter().map(|(path, found)| (path, description.whole.clone(), found)));
+            // The section of a single object has the further sentences.
+            let is_single = objects.iter().any(|(_, object)| self.section(object).places.len() == 1);
+            let meaning = match description.meaning.split_once(". ") {
+                Some((first, _)) if is_single => format!("{first}."),
+                _ => description.meaning,
+            };
+            rows.push(vec![name.clone(), self.type_name(property), default, plain(&meaning)]);
         }
-        for (path, whole, object) in inner {
-            // The first sentence of the type repeats that of the key.
-            let own = object["description"].as_str().unwrap_or_default();
-            let further = own.split_once(". ").map_or("", |(_, further)| further);
-            let introduction = if whole == own { whole } else { format!("{whole} {further}") };
-            self.add(&path, &introduction, &object);
+        rows
+    }
+
+    /// The sections as Markdown. Rows that are all in a larger section, too, are not repeated.
+    fn render(&self) -> String {
+        let sections: Vec<_> = self.sections.iter().map(|section| (section, self.rows(section))).collect();
+        let mut text = String::new();
+        for (section, rows) in &sections {
+            text.push_str(&format!("## {}\n\n{}\n\n", section.heading(), plain(&section.introduction())));
+            let is_larger = |all: &[Vec<String>]| all.len() > rows.len() && rows.iter().all(|row| all.contains(row));
+            let larger = sections.iter().filter(|(_, all)| is_larger(all)).max_by_key(|(_, all)| all.len());
+            match larger {
+                Some((larger, _)) => {
+                    let link = larger.link(&code(&larger.places[0].path));
+                    let keys = rows.iter().map(|row| code(&row[0])).collect::<Vec<_>>().join(", ");
+                    text.push_str(&format!("It has these keys of {link}: {keys}.\n\n"));
+                }
+                None => {
+                    let mut rows = rows.clone();
+                    for row in &mut rows {
+                        row[0] = section.key(&row[0]);
+                    }
+                    text.push_str(&table(&["key", "type", "default", "meaning"], &rows));
+                }
+            }
         }
+        text
     }
 }
 
@@ -174,15 +262,24 @@ impl Description {
 #[test]
 fn configuration_page_is_current() {
     let schema: Value = serde_json::from_str(&run(&["config", "schema"]).stdout).unwrap();
-    let mut page = Page { schema: schema.clone(), sections: Vec::new() };
-    page.add("", "", &schema);
-    let mut text = INTRODUCTION.to_owned();
-    for section in &page.sections {
-        let heading = if section.path.is_empty() { "The file".to_owned() } else { code(&section.path) };
-        text.push_str(&format!("## {heading}\n\n{}\n\n", plain(&section.introduction)));
-        text.push_str(&table(&["key", "type", "default", "meaning"], &section.rows));
-    }
-    check_page("configuration.md", &text);
+    check_page("configuration.md", &format!("{INTRODUCTION}{}", Page::new(schema).render()));
+}
+
+#[test]
+fn an_object_in_several_places_has_one_section() {
+    let tls = json!({"description": "TLS of one. Of all.", "type": "object", "properties": {
+        "key": {"description": "The key. Default: none.", "type": "string"},
+    }});
+    let place = |text: &str| json!({"description": text, "anyOf": [{"$ref": "#/$defs/Tls"}, {"type": "null"}]});
+    let schema = json!({"description": "All.", "$defs": {"Tls": tls}, "properties": {
+        "a": place("TLS of a. Default: none. More."),
+        "b": place("TLS of b."),
+    }});
+    let page = Page::new(schema).render();
+    assert!(page.contains("| `a` | [object](#a-b) | none | TLS of a. More. |"), "{page}");
+    assert!(page.contains("| `b` | [object](#a-b) | see its keys | TLS of b. |"), "{page}");
+    assert!(page.contains("## `a`, `b`\n\nTLS of one. Of all.\n"), "{page}");
+    assert_eq!(page.matches("| `key` | text | none | The key. |").count(), 1, "{page}");
 }
 
 #[test]
