@@ -33,6 +33,16 @@ configuration with errors has no names. With `--connect`, tables of the running 
 /// The heading of the options that every command has.
 const SHARED: &str = "Options of all commands";
 
+/// Options that several commands have: the heading of their table, and the commands.
+const SHARED_BY_SOME: [(&str, &[&str]); 3] = [
+    ("Options of a connection", &["stdio", "export", "fetch", "import"]),
+    ("Options of a download", &["export", "fetch"]),
+    ("Options of an HTTP server", &["demo", "serve"]),
+];
+
+/// The cells of an argument or an option.
+type Row = Vec<String>;
+
 /// The help of a command, without line breaks within a description.
 fn help(command: &[String]) -> String {
     let ran = tidegate().env("COLUMNS", "10000").args(command).arg("-h").output().unwrap();
@@ -63,7 +73,7 @@ impl Item {
         value
     }
 
-    fn row(mut self) -> Vec<String> {
+    fn row(mut self) -> Row {
         let (default, variable, values) = (self.take("default"), self.take("env"), self.take("possible values"));
         if !values.is_empty() {
             self.description = format!("{}: {values}", self.description.trim());
@@ -92,22 +102,77 @@ fn sections(help: &str) -> Vec<(&str, Vec<&str>)> {
     sections
 }
 
-fn item_table(lines: &[&str]) -> String {
+fn rows(lines: &[&str]) -> Vec<Row> {
     let items = lines.iter().map(|line| Item::parse(line));
-    let items = items.filter(|item| !item.name.contains("--help") && !item.name.contains("--version"));
-    let rows: Vec<_> = items.map(Item::row).collect();
-    table(&["argument or option", "default", "variable", "meaning"], &rows)
+    items.filter(|item| !item.name.contains("--help") && !item.name.contains("--version")).map(Item::row).collect()
 }
 
-/// Renders a command and its subcommands.
-fn render(command: &[String], page: &mut String) {
-    let help = help(command);
-    let sections = sections(&help);
-    let has_subcommands = sections.iter().any(|(heading, _)| *heading == "Commands");
-    if !command.is_empty() {
-        let name = command.join(" ");
-        page.push_str(&format!("{} tidegate {name}\n\n", "#".repeat(command.len() + 1)));
-        for (index, line) in sections[0].1.iter().enumerate() {
+/// The table of arguments and options, without columns that no row uses.
+fn row_table(rows: &[Row]) -> String {
+    let mut columns = vec!["argument or option", "default", "variable", "meaning"];
+    let mut rows = rows.to_vec();
+    for column in (0..columns.len()).rev() {
+        if rows.iter().all(|row| row[column].is_empty()) {
+            columns.remove(column);
+            for row in &mut rows {
+                row.remove(column);
+            }
+        }
+    }
+    table(&columns, &rows)
+}
+
+/// What the help of a command says.
+struct Command {
+    words: Vec<String>,
+    /// The lines before the first heading.
+    introduction: Vec<String>,
+    rows: Vec<Row>,
+    /// Links to the tables with its further rows.
+    links: Vec<String>,
+    /// The options of all commands.
+    shared: Vec<Row>,
+    subcommands: Vec<Command>,
+}
+
+impl Command {
+    fn read(words: &[String]) -> Self {
+        let mut command = Self {
+            words: words.to_vec(),
+            introduction: Vec::new(),
+            rows: Vec::new(),
+            links: Vec::new(),
+            shared: Vec::new(),
+            subcommands: Vec::new(),
+        };
+        for (heading, lines) in sections(&help(words)) {
+            match heading {
+                "" => command.introduction = lines.into_iter().map(str::to_owned).collect(),
+                "Commands" => {
+                    let names = lines.iter().map(|line| Item::parse(line).name).filter(|name| name != "help");
+                    command.subcommands = names.map(|name| Self::read(&[words, &[name]].concat())).collect();
+                }
+                SHARED => command.shared = rows(&lines),
+                _ if heading == "Arguments" || heading.starts_with("Options") => command.rows.extend(rows(&lines)),
+                _ => {}
+            }
+        }
+        command
+    }
+
+    /// Moves the rows that all subcommands have to this command.
+    fn take_rows_of_subcommands(&mut self) {
+        let link = format!("[options of `tidegate {}`](#tidegate-{})", self.words.join(" "), self.words.join("-"));
+        let mut subcommands: Vec<_> = self.subcommands.iter_mut().collect();
+        self.rows.extend(take_common_rows(&mut subcommands, &link));
+    }
+
+    /// Renders the command and its subcommands.
+    fn render(&self, page: &mut String) {
+        let heading = "#".repeat(self.words.len() + 1);
+        page.push_str(&format!("{heading} tidegate {}\n\n", self.words.join(" ")));
+        let has_subcommands = !self.subcommands.is_empty();
+        for (index, line) in self.introduction.iter().enumerate() {
             match line.strip_prefix("Usage: ") {
                 Some(usage) if !has_subcommands => page.push_str(&format!("```text\n{usage}\n```\n\n")),
                 Some(_) => {}
@@ -115,24 +180,49 @@ fn render(command: &[String], page: &mut String) {
                 None => page.push_str(&format!("{}\n\n", plain(line))),
             }
         }
-    }
-    let own = sections.iter().filter(|(heading, _)| *heading == "Arguments" || heading.starts_with("Options"));
-    let own = own.filter(|(heading, _)| *heading != SHARED);
-    let own: Vec<&str> = own.flat_map(|(_, lines)| lines.iter().copied()).collect();
-    page.push_str(&item_table(&own));
-    for (_, lines) in sections.iter().filter(|(heading, _)| *heading == SHARED && command.is_empty()) {
-        page.push_str(&format!("## {SHARED}\n\n{}", item_table(lines)));
-    }
-    for (_, lines) in sections.iter().filter(|(heading, _)| *heading == "Commands") {
-        for subcommand in lines.iter().map(|line| Item::parse(line).name).filter(|name| name != "help") {
-            render(&[command, &[subcommand]].concat(), page);
+        if has_subcommands && !self.rows.is_empty() {
+            page.push_str("All its commands have:\n\n");
+        }
+        page.push_str(&row_table(&self.rows));
+        if !self.links.is_empty() {
+            page.push_str(&format!("With the {}.\n\n", self.links.join(" and the ")));
+        }
+        for subcommand in &self.subcommands {
+            subcommand.render(page);
         }
     }
 }
 
+/// Takes the rows that all of `commands` have out of them, and leaves a link. A single row stays where it is.
+fn take_common_rows(commands: &mut [&mut Command], link: &str) -> Vec<Row> {
+    let Some((first, others @ [_, ..])) = commands.split_first() else { return Vec::new() };
+    let common = first.rows.iter().filter(|row| others.iter().all(|other| other.rows.contains(row)));
+    let common: Vec<Row> = common.cloned().collect();
+    if common.len() < 2 {
+        return Vec::new();
+    }
+    for command in commands {
+        command.rows.retain(|row| !common.contains(row));
+        command.links.push(link.to_owned());
+    }
+    common
+}
+
 #[test]
 fn command_line_page_is_current() {
-    let mut page = INTRODUCTION.to_owned();
-    render(&[], &mut page);
+    let mut root = Command::read(&[]);
+    let mut page = format!("{INTRODUCTION}{}## {SHARED}\n\n{}", row_table(&root.rows), row_table(&root.shared));
+    for (heading, names) in SHARED_BY_SOME {
+        let commands = root.subcommands.iter_mut().filter(|command| names.contains(&command.words[0].as_str()));
+        let text = heading.replacen("Options", "options", 1);
+        let link = format!("[{text}](#{})", text.to_lowercase().replace(' ', "-"));
+        let rows = take_common_rows(&mut commands.collect::<Vec<_>>(), &link);
+        assert!(!rows.is_empty(), "{names:?} have no options in common");
+        page.push_str(&format!("## {heading}\n\n{}", row_table(&rows)));
+    }
+    for command in &mut root.subcommands {
+        command.take_rows_of_subcommands();
+        command.render(&mut page);
+    }
     check_page("command-line.md", &page);
 }
