@@ -1,9 +1,9 @@
 //! Names that the configuration gives: of tools, resources, prompts and toolsets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tidegate_core::{AllowedNames, NamePattern, Toolset};
-use tidegate_runtime::{Snapshot, SnapshotBuilder};
+use tidegate_runtime::SnapshotBuilder;
 use tidegate_tools::DISCOVER_TOOLSET;
 use tidegate_transport::http::is_reserved_toolset_name;
 
@@ -30,31 +30,31 @@ fn build_toolset((name, patterns): (&String, &Vec<String>)) -> Toolset {
     Toolset { name: name.clone(), entries: AllowedNames::Matching(patterns) }
 }
 
-pub(super) fn check_duplicates(config: &Config, built_in: &Snapshot, problems: &mut Vec<ConfigProblem>) {
+/// Checks the names of declared entries against each other and against `built_in`, the entries that the node has without
+/// them.
+pub(super) fn check_duplicates(config: &Config, built_in: &SnapshotBuilder, problems: &mut Vec<ConfigProblem>) {
     for (index, tool) in config.tools.iter().enumerate().filter(|(_, tool)| !is_tool_name(&tool.name)) {
         let message = format!("{:?} is no name of a tool: 1 to 128 of letters, digits, _, - and .", tool.name);
         problems.push(ConfigProblem::new(format!("tools[{index}].name"), message));
     }
-    let built_in_names = |kind: &str| -> BTreeSet<String> {
-        built_in.entries().filter(|entry| entry.kind == kind).map(|entry| entry.name.to_owned()).collect()
-    };
-    let [tools, prompts] = ["tool", "prompt"].map(built_in_names);
-    check_unique("tools", "name", config.tools.iter().map(|tool| &tool.name), &tools, problems);
-    check_unique("prompts", "name", config.prompts.iter().map(|prompt| &prompt.name), &prompts, problems);
-    check_unique("resources", "uri", config.resources.iter().map(|resource| &resource.uri), &BTreeSet::new(), problems);
+    let (tools, prompts) =
+        (config.tools.iter().map(|tool| &tool.name), config.prompts.iter().map(|prompt| &prompt.name));
+    check_unique("tools", "name", tools, |name| built_in.has_tool(name), problems);
+    check_unique("prompts", "name", prompts, |name| built_in.has_prompt(name), problems);
+    check_unique("resources", "uri", config.resources.iter().map(|resource| &resource.uri), |_| false, problems);
 }
 
 fn check_unique<'a>(
     list: &str,
     member: &str,
     names: impl Iterator<Item = &'a String>,
-    built_in: &BTreeSet<String>,
+    is_built_in: impl Fn(&str) -> bool,
     problems: &mut Vec<ConfigProblem>,
 ) {
     let mut seen: BTreeMap<&String, usize> = BTreeMap::new();
     for (index, name) in names.enumerate() {
         let path = format!("{list}[{index}].{member}");
-        if built_in.contains(name) {
+        if is_built_in(name) {
             let message =
                 format!("{name} is the name of a built-in one; choose another, or keep that one out with built_in");
             problems.push(ConfigProblem::new(path, message));

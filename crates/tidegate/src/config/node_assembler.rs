@@ -16,7 +16,7 @@ use tidegate_core::{AllowedNames, Authenticator as _, Budget, Grants, Limits, Pr
 use tidegate_engines::Engine;
 use tidegate_postgres_handlers::{HandlerCatalog, HandlerWatcher};
 use tidegate_query::{Database, Databases, IngestTarget};
-use tidegate_runtime::{CacheHint, SnapshotBuilder};
+use tidegate_runtime::CacheHint;
 use tidegate_transport::http::SharedProtectedResource;
 use tokio::sync::watch;
 
@@ -291,16 +291,16 @@ impl NodeAssembler {
             entries.limits(limits).protection(protection).generation(generation)
         });
         let view = state.view().clone();
-        let source_tools = |entries| sources.register(entries, &view, &built_in);
-        state = state.entries(source_tools);
+        state = state.entries(|entries| sources.register(entries, &view, &built_in));
         let kept_up = open.ingest_folders().map(|tables| tables.folder.clone() as _).collect();
         let caller_targets = open.by_name.values().filter_map(OpenedDatabase::caller_target).collect();
         let memory = self.engine.node_memory();
         state = ingest::add_tools(state, config, caller_targets, kept_up, (tenancy.clone(), memory), &built_in);
         state = receivers.add_tools(state, tenancy, memory, &built_in);
-        let built_in_entries =
-            source_tools(tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, &built_in)).build();
-        names::check_duplicates(config, &built_in_entries, &mut problems);
+        state = state.entries(|entries| {
+            names::check_duplicates(config, &entries, &mut problems);
+            entries
+        });
         state = names::add_toolsets(state, config, &mut problems);
         state = add_declared_entries(state, (loaded, memory), limits, &open, &mut problems, &mut report.warnings).await;
         if !has_authentication {

@@ -291,6 +291,16 @@ http: {allow_hosts: [api.example.com]}
 }
 
 #[test]
+fn the_tools_for_rows_are_built_in_too() {
+    let ran = ConfiguredFolder::new(
+        "databases: [{name: plant, ingest: plant, tables: {sensors: {columns: {n: int64}}}}]\n\
+         tools: [{name: append_rows, description: O, sql: SELECT 1}]\n",
+    );
+    let error = ran.usage_error(&["config", "check"]);
+    assert!(error.contains("tools[0].name: append_rows is the name of a built-in one"), "{error}");
+}
+
+#[test]
 fn variable_values_are_redacted_in_every_report() {
     let configured = ConfiguredFolder::new(&format!(
         "{SHOP}tools:\n  - {{name: one, description: O, sql: 'SELECT 1 FROM ${{HELD}}'}}\n  \

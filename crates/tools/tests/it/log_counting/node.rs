@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tidegate_core::{
-    AllowedNames, AnswerProtection, CallOrigin, CallTarget, Caller, Principal, RedactedText, Redactor, TransportKind,
+    AllowedNames, AnswerProtection, CallOrigin, CallTarget, Caller, Content, Principal, RedactedText, Redactor,
+    TransportKind,
 };
 use tidegate_query::{Database, Databases, Executor};
 use tidegate_runtime::event::EventDispatcher;
@@ -110,7 +111,7 @@ async fn send(registry: &Arc<Registry>, call: Call) -> Result<Value, String> {
     let mut text = String::new();
     while let Some(part) = reply.next().await {
         match part {
-            ReplyPart::Text(part) => text.push_str(&part),
+            ReplyPart::Text(part) | ReplyPart::Block(Content::Text { text: part, .. }) => text.push_str(&part),
             ReplyPart::End(Err(error)) => return Err(error.to_string()),
             _ => {}
         }
