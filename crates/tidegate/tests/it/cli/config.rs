@@ -292,11 +292,12 @@ http: {allow_hosts: [api.example.com]}
 
 #[test]
 fn the_tools_for_rows_are_built_in_too() {
-    let ran = ConfiguredFolder::new(
+    let configured = ConfiguredFolder::new(
         "databases: [{name: plant, ingest: plant, tables: {sensors: {columns: {n: int64}}}}]\n\
          tools: [{name: append_rows, description: O, sql: SELECT 1}]\n",
     );
-    let error = ran.usage_error(&["config", "check"]);
+    // `config check` opens no folder for writing, and has no tools for rows.
+    let error = configured.usage_error(&["serve", "--listen", "127.0.0.1:0"]);
     assert!(error.contains("tools[0].name: append_rows is the name of a built-in one"), "{error}");
 }
 
