@@ -116,8 +116,11 @@ def same_as_number_text(ours, text: str) -> bool:
         return False
     if not theirs.is_finite():
         return False
-    ours_exact = Decimal(repr(ours)) if isinstance(ours, float) else ours
-    return EXACT.compare(ours_exact, theirs) == 0
+    if not isinstance(ours, float):
+        return EXACT.compare(ours, theirs) == 0
+    # Programs write the shortest text of a float, or one with a fixed number of digits, such as C with %.17g.
+    digits = max(len(theirs.normalize(EXACT).as_tuple().digits), 1)
+    return any(EXACT.compare(Decimal(text), theirs) == 0 for text in (repr(ours), f"{ours:.{digits - 1}e}"))
 
 
 def moment_of(kind: str, text: str) -> Moment | None:
