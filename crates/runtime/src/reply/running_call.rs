@@ -7,7 +7,7 @@ use serde_json::Value;
 use tidegate_core::{Error, LogLevel};
 use tokio::sync::mpsc;
 
-use super::{PendingInputRequest, ReplyNotification, ReplyPart, cancelled_error};
+use super::{ReplyNotification, ReplyPart, cancelled_error};
 use crate::job::Job;
 
 /// A call while it runs: its [`Job`], to which this dereferences, and what a handler says to the client beside the
@@ -47,11 +47,6 @@ impl RunningCall {
             return Ok(());
         }
         self.send(ReplyPart::Notification(ReplyNotification::Log { level, logger, data })).await
-    }
-
-    /// Forwards an input request of a call that is made on behalf of this one.
-    pub async fn forward_input_request(&self, request: PendingInputRequest) -> Result<(), Error> {
-        self.send(ReplyPart::InputRequest(request)).await
     }
 
     pub(super) async fn send(&self, part: ReplyPart) -> Result<(), Error> {

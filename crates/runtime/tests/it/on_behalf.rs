@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::json;
 use tidegate_core::{CallTarget, ClientCapabilities, Limits};
-use tidegate_runtime::{Answer, Call, ReplyPart, SnapshotBuilder, Tool, handler_fn};
+use tidegate_runtime::{Answer, AnswerMeta, Call, ReplyPart, SnapshotBuilder, Tool, handler_fn};
 
 use crate::client_input::{
     ALL, entries, live_call, name_answer, name_form, next_input_request, one_running_call, required_inputs,
@@ -27,14 +27,16 @@ fn calling_tool(host: &Arc<Mutex<Option<Arc<Host>>>>) -> Tool {
             nested.cancellation = call.cancellation();
             nested.on_behalf_of = Some(call.job().clone());
             let mut called = host.registry.call(nested)?;
-            while let Some(part) = called.next().await {
-                match part {
-                    ReplyPart::InputRequest(pending) => call.forward_input_request(pending).await?,
-                    ReplyPart::End(Err(error)) => return Err(error),
-                    _ => {}
+            Ok(Answer::written(|reply| async move {
+                while let Some(part) = called.next().await {
+                    match part {
+                        ReplyPart::InputRequest(_) => reply.forward(part).await?,
+                        ReplyPart::End(Err(error)) => return Err(error),
+                        _ => {}
+                    }
                 }
-            }
-            Ok(Answer::content(vec![]))
+                Ok(AnswerMeta::default())
+            }))
         }
     });
     tool_with_any_arguments("call", handler)
