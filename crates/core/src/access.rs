@@ -241,14 +241,14 @@ impl DatabaseTenants {
     }
 }
 
-/// Computes a fingerprint of the row policies of all databases as they apply to a principal. Stored results and tasks are
+/// The fingerprints of the row policies of all databases as they apply to a principal. Stored results and tasks are
 /// visible only to callers with the same fingerprint. The default is that of a node without policies.
 #[derive(Clone, Default)]
-pub struct RowPolicyFingerprinter(Option<Arc<FingerprintFn>>);
+pub struct RowPolicyFingerprints(Option<Arc<FingerprintFn>>);
 
 type FingerprintFn = dyn Fn(&Principal) -> u64 + Send + Sync;
 
-impl RowPolicyFingerprinter {
+impl RowPolicyFingerprints {
     /// Uses `fingerprint`. It must return the same value, in every process, while the policies and the principal's values in
     /// them are the same, and zero if no policy applies. It must be cheap, because it runs for each request of a task.
     pub fn new(fingerprint: impl Fn(&Principal) -> u64 + Send + Sync + 'static) -> Self {
@@ -261,7 +261,7 @@ impl RowPolicyFingerprinter {
     }
 }
 
-crate::impl_debug!(RowPolicyFingerprinter, "RowPolicyFingerprinter(..)");
+crate::impl_debug!(RowPolicyFingerprints, "RowPolicyFingerprints(..)");
 
 #[cfg(test)]
 mod tests {

@@ -30,7 +30,7 @@ mod scopes;
 mod stored_results;
 mod uri_template;
 
-pub use access::{Access, Acl, DatabaseTenants, IpNetwork, PrincipalRule, RowPolicyFingerprinter};
+pub use access::{Access, Acl, DatabaseTenants, IpNetwork, PrincipalRule, RowPolicyFingerprints};
 pub use argument_coercion::json_text;
 pub use authenticator::{
     AllowAll, AuthenticationError, Authenticator, ClientCertificate, Credentials, is_bearer_token,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{AllowedNames, AnswerProtection, Limits, Redactor, RowPolicyFingerprinter, StoredResults};
+use tidegate_core::{AllowedNames, AnswerProtection, Limits, Redactor, RowPolicyFingerprints, StoredResults};
 use tidegate_mcp::{McpService, ServerDescription, TaskFolder};
 use tidegate_query::{Database, Databases, Executor, UsageTracker};
 use tidegate_results::ResultStore;
@@ -277,8 +277,8 @@ pub(crate) fn with_fence_instructions(instructions: &str) -> String {
 
 fn empty_entries(databases: &Databases) -> SnapshotBuilder {
     let bound = databases.clone();
-    let row_policies = RowPolicyFingerprinter::new(move |principal| bound.row_policy_fingerprint(principal));
-    SnapshotBuilder::new().database_tenants(databases.tenancy().clone()).row_policy_fingerprinter(row_policies)
+    let row_policies = RowPolicyFingerprints::new(move |principal| bound.row_policy_fingerprint(principal));
+    SnapshotBuilder::new().database_tenants(databases.tenancy().clone()).row_policies(row_policies)
 }
 
 /// The folder of tasks, beside the stored results. Without it, tasks end with the process.

@@ -61,7 +61,7 @@ pub(crate) struct TaskMetadata {
     #[serde(default)]
     pub(crate) databases: BTreeSet<String>,
     /// The fingerprint of the row policies for its owner
-    /// ([`RowPolicyFingerprinter`](tidegate_core::RowPolicyFingerprinter)). A caller with another fingerprint cannot
+    /// ([`RowPolicyFingerprints`](tidegate_core::RowPolicyFingerprints)). A caller with another fingerprint cannot
     /// see the task. Old records without a fingerprint are for callers to whom no policy applies.
     #[serde(default)]
     pub(crate) row_policies: u64,

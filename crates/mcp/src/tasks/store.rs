@@ -169,7 +169,7 @@ impl TaskStore {
             requirements.flatten().is_some_and(|(tool, databases, row_policies)| {
                 let snapshot = registry.snapshot_for(caller);
                 databases.iter().all(|name| snapshot.can_query_database(name, &caller.principal))
-                    && snapshot.row_policy_fingerprinter().fingerprint_for(&caller.principal) == row_policies
+                    && snapshot.row_policies().fingerprint_for(&caller.principal) == row_policies
                     && snapshot.tool(&tool, caller).is_ok()
             })
         });

@@ -7,7 +7,7 @@ use proptest::prelude::{ProptestConfig, any, proptest};
 use serde_json::{Value, json};
 use tidegate_core::{
     AuthMethod, CallOrigin, Caller, ClientCapabilities, Error, ErrorKind, InputAnswer, InputRequest, Principal,
-    RowPolicyFingerprinter, TransportKind,
+    RowPolicyFingerprints, TransportKind,
 };
 use tidegate_mcp::{ListenStream, McpService, Revision, RpcAnswer, ServerDescription, TaskFolder};
 use tidegate_runtime::{Answer, Registry, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
@@ -71,7 +71,7 @@ fn entries(cancellation_token: &CancellationToken) -> Snapshot {
         .tool(Tool::new("asking", "Asks.", at_once))
         .tool(Tool::new("refusing", "Fails.", failing(ErrorKind::Unavailable)))
         .tool(Tool::new("faulty", "Is wrong.", failing(ErrorKind::Internal)))
-        .row_policy_fingerprinter(RowPolicyFingerprinter::new(region_of))
+        .row_policies(RowPolicyFingerprints::new(region_of))
         .build()
 }
 

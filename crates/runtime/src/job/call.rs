@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tidegate_core::{
     AnswerProtection, Budget, CallTarget, Caller, ClientCapabilities, Format, Limits, LogLevel, ProvidedAnswer,
-    RowPolicyFingerprinter, TemplateVariables,
+    RowPolicyFingerprints, TemplateVariables,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -144,7 +144,7 @@ impl Call {
             protection: AnswerProtection::default(),
             secret_count: AtomicU64::new(0),
             fence: OnceLock::new(),
-            row_policy_fingerprinter: RowPolicyFingerprinter::default(),
+            row_policies: RowPolicyFingerprints::default(),
             result_uri: OnceLock::new(),
             answer_age: OnceLock::new(),
             completeness: Mutex::default(),

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tidegate_core::{
     AnswerProtection, AuditedStatement, Budget, CallTarget, Caller, ClientCapabilities, DataFence, Error, ErrorKind,
-    Format, LogLevel, Principal, ProvidedAnswer, RowPolicyFingerprinter, TemplateVariables,
+    Format, LogLevel, Principal, ProvidedAnswer, RowPolicyFingerprints, TemplateVariables,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -73,7 +73,7 @@ pub struct Job {
     secret_count: AtomicU64,
     fence: OnceLock<DataFence>,
     /// From the snapshot with which the caller was authenticated.
-    pub(crate) row_policy_fingerprinter: RowPolicyFingerprinter,
+    pub(crate) row_policies: RowPolicyFingerprints,
     result_uri: OnceLock<String>,
     answer_age: OnceLock<Duration>,
     completeness: Mutex<AnswerCompleteness>,
@@ -230,7 +230,7 @@ impl Job {
 
     /// The fingerprint of the row policies that apply to the caller.
     pub fn row_policy_fingerprint(&self) -> u64 {
-        self.row_policy_fingerprinter.fingerprint_for(&self.caller.principal)
+        self.row_policies.fingerprint_for(&self.caller.principal)
     }
 
     /// Whether the answer has ended while the work continues.

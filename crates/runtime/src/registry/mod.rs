@@ -273,7 +273,7 @@ impl Registry {
         let call_limits = Limits { task_after, task_timeout, ..*limits };
         let mut job = call.into_job(variables, inline, timeout, &call_limits, charges);
         job.protection = snapshot.protection().clone();
-        job.row_policy_fingerprinter = snapshot.row_policy_fingerprinter().clone();
+        job.row_policies = snapshot.row_policies().clone();
         job.batch_rows = batch_rows;
         job.events = self.events.clone();
         job.is_audited = self.events.auditor().is_some();

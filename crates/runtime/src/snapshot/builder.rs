@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{AnswerProtection, DatabaseTenants, Limits, RowPolicyFingerprinter, Toolset};
+use tidegate_core::{AnswerProtection, DatabaseTenants, Limits, RowPolicyFingerprints, Toolset};
 
 use super::{ServerName, Snapshot};
 use crate::prompt::Prompt;
@@ -42,7 +42,7 @@ impl SnapshotBuilder {
                 cache_hint: CacheHint { time_to_live: Duration::from_secs(60), public: true },
                 limits: Limits::default(),
                 database_tenants: DatabaseTenants::default(),
-                row_policy_fingerprinter: RowPolicyFingerprinter::default(),
+                row_policies: RowPolicyFingerprints::default(),
                 protection: AnswerProtection::default(),
                 server_name: ServerName::default(),
             },
@@ -111,10 +111,10 @@ impl SnapshotBuilder {
         self
     }
 
-    /// Sets what computes the fingerprints of row policies.
+    /// Sets the fingerprints of row policies.
     #[must_use]
-    pub fn row_policy_fingerprinter(mut self, row_policies: RowPolicyFingerprinter) -> Self {
-        self.snapshot.row_policy_fingerprinter = row_policies;
+    pub fn row_policies(mut self, row_policies: RowPolicyFingerprints) -> Self {
+        self.snapshot.row_policies = row_policies;
         self
     }
 

@@ -12,7 +12,7 @@ use crate::tool::Tool;
 
 use tidegate_core::{
     Access, AnswerProtection, CallOrigin, Caller, DatabaseTenants, Error, ErrorKind, Limits, Principal,
-    RowPolicyFingerprinter, TemplateVariables, Toolset, nearest_names,
+    RowPolicyFingerprints, TemplateVariables, Toolset, nearest_names,
 };
 
 /// One state of the registry, in a deterministic order (by name or URI).
@@ -30,7 +30,7 @@ pub struct Snapshot {
     allows_shared_caches: bool,
     limits: Limits,
     database_tenants: DatabaseTenants,
-    row_policy_fingerprinter: RowPolicyFingerprinter,
+    row_policies: RowPolicyFingerprints,
     protection: AnswerProtection,
     server_name: ServerName,
 }
@@ -112,9 +112,9 @@ impl Snapshot {
         is_granted && self.matches_generation(principal) && self.database_tenants.admits(database, principal)
     }
 
-    /// Computes a fingerprint of the row policies of all databases for a principal.
-    pub fn row_policy_fingerprinter(&self) -> &RowPolicyFingerprinter {
-        &self.row_policy_fingerprinter
+    /// The fingerprints of the row policies of all databases, by principal.
+    pub fn row_policies(&self) -> &RowPolicyFingerprints {
+        &self.row_policies
     }
 
     /// The name and version that replace those of the node.

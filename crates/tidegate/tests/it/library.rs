@@ -68,8 +68,7 @@ async fn state_computes_row_policy_fingerprints() {
         ann
     };
     let node = Node::builder().database(database.clone()).build();
-    let fingerprint =
-        |region| node.registry().snapshot().row_policy_fingerprinter().fingerprint_for(&of_region(region));
+    let fingerprint = |region| node.registry().snapshot().row_policies().fingerprint_for(&of_region(region));
     let at_first = fingerprint(7);
     assert_ne!(at_first, 0);
     assert_ne!(at_first, fingerprint(8));
