@@ -84,7 +84,7 @@ impl AnswerStream {
     ) -> Self {
         let InFlightRequest { rpc, envelope, guard, .. } = request;
         let progress_token = rpc.meta.progress_token;
-        let sends_notifications = progress_token.is_some() || reply.job().log_level().is_some();
+        let sends_notifications = progress_token.is_some() || reply.job().request().log_level.is_some();
         Self {
             job: reply.job().clone(),
             reply: Some(reply),
@@ -146,7 +146,7 @@ impl AnswerStream {
     }
 
     pub(crate) fn with_task_transition(self, tasks: Arc<TaskStore>) -> Self {
-        let transition = Some(TaskTransition::new(tasks, self.job.task_after()));
+        let transition = Some(TaskTransition::new(tasks, self.job.limits().task_after));
         Self { task_transition: transition, ..self }
     }
 

@@ -256,7 +256,7 @@ impl HandlerRequest {
             CallTarget::Resource(uri) => Some(uri.clone()),
             CallTarget::Tool(_) | CallTarget::Prompt(_) | CallTarget::Completion(_) => None,
         };
-        if uri.iter().chain(job.variables().values()).any(|text| text.contains('\0')) {
+        if uri.iter().chain(job.request().variables.values()).any(|text| text.contains('\0')) {
             return Err(Error::new(ErrorKind::NotFound, "no resource of this database has U+0000 in its URI"));
         }
         Ok(Self {
@@ -264,7 +264,7 @@ impl HandlerRequest {
             arguments: arguments_to_json(job.arguments())?,
             uri,
             context: caller_context(job.principal()).to_string(),
-            variables: json!(job.variables()).to_string(),
+            variables: json!(job.request().variables).to_string(),
             request: RequestParameters::from_job(job)?,
         })
     }

@@ -91,7 +91,7 @@ impl CallLog {
             "reference": failure.and_then(Error::id),
             "detail": failure.and_then(Error::detail).map(detail),
             "arguments": Some(arguments).filter(|arguments| arguments.to_string().len() <= ARGUMENTS_BYTES_MAX),
-            "uri": uri, "variables": job.variables(),
+            "uri": uri, "variables": job.request().variables,
         });
         let line = CallLine { role: role.map(str::to_owned), json };
         if self.lines.get_or_init(|| self.spawn_writer()).try_send(line).is_err() {

@@ -18,7 +18,7 @@ impl RequestParameters {
     /// # Errors
     /// `InvalidArguments` if PostgreSQL cannot represent the id or `_meta`.
     pub(crate) fn from_job(job: &Job) -> Result<Self, Error> {
-        let Some(request) = job.client_request() else {
+        let Some(request) = &job.request().client_request else {
             return Ok(Self { id: format!("\"{}\"", job.id()), meta: None });
         };
         let mut violations = Vec::new();

@@ -71,17 +71,17 @@ impl<'a> AnswerWriter<'a> {
         is_buffering: bool,
     ) -> Result<Self, Error> {
         let job = reply.job();
-        let mut bound = AnswerBound::new(rows_max, job.inline_budget());
+        let mut bound = AnswerBound::new(rows_max, job.limits().inline);
         let budget = Budget { rows: bound.rows_max, bytes: bound.bytes_max };
         let body = job.format().map(|_| BodyMetadata::new(format.content_type(is_list), budget));
-        let fence = job.fence().filter(|_| body.is_none());
+        let fence = job.protection().fence().filter(|_| body.is_none());
         let encoder = RowEncoder::for_answer(format, is_list, schema, progress.started())?;
         if body.is_none() && !encoder.is_text() {
             return Err(not_text(format));
         }
         bound.note_bytes = if body.is_some() { 0 } else { encoder.missing_note_bytes() };
         // A format that inspects rows needs all of them.
-        let batch_rows = job.batch_rows().filter(|_| body.is_none() && encoder.lookahead_rows() == 0);
+        let batch_rows = job.limits().batch_rows.filter(|_| body.is_none() && encoder.lookahead_rows() == 0);
         let items = batch_rows.map(|rows_max| TextItems { rows_max, format, is_list, schema: schema.clone() });
         let is_buffering = is_buffering && items.is_none();
         Ok(Self {

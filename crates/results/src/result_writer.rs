@@ -238,7 +238,7 @@ impl ResultWriter {
             let Some(batch) = batch.transpose()? else { return Ok(ResultEnd::Complete) };
             let before = self.rows.max(counted);
             let flow = self.push(&batch).await?;
-            job.count_rows(self.rows.max(counted) - before);
+            job.usage().count_rows(self.rows.max(counted) - before);
             if let ControlFlow::Break(end) = flow {
                 return Ok(end);
             }

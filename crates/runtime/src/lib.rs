@@ -18,7 +18,10 @@ mod tool;
 
 pub use event::{AuditReservation, AuditStats, Auditor};
 pub use handler::{Completer, Handler, handler_fn};
-pub use job::{Call, ClientRequest, Job, JobId, JobState, JobStatus, Jobs, RequestBody, RequestBodyReader};
+pub use job::{
+    AnswerProtector, Call, CallUsage, ClientRequest, Job, JobId, JobState, JobStatus, Jobs, RequestBody,
+    RequestBodyReader,
+};
 pub use loading_cache::{CacheAges, LoadingCache};
 pub use prompt::{Prompt, PromptArgument};
 pub use registry::{ChangeListener, Registry, TransportGroup, TransportState, TransportSwitches, WatchEvent};

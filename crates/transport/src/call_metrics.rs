@@ -70,7 +70,7 @@ impl CallSeries {
     fn count(&self, job: &Job) {
         self.calls.increment(1);
         self.duration.record(job.elapsed());
-        self.rows.increment(job.rows());
-        self.bytes.increment(job.bytes());
+        self.rows.increment(job.usage().rows());
+        self.bytes.increment(job.usage().bytes());
     }
 }

@@ -287,8 +287,8 @@ impl Metrics {
         match event {
             Event::CallEnded { job, outcome } => {
                 self.calls.record(job, outcome);
-                if job.secret_count() > 0 {
-                    counter!("tidegate_secrets_found_total").increment(job.secret_count());
+                if job.protection().secret_count() > 0 {
+                    counter!("tidegate_secrets_found_total").increment(job.protection().secret_count());
                 }
             }
             Event::CallRefused { kind, outcome, .. } => {

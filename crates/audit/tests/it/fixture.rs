@@ -109,7 +109,7 @@ fn snapshot() -> Snapshot {
             tables: vec!["orders".to_owned()],
             fingerprint: Box::new(|| "0123456789abcdef".to_owned()),
         });
-        call.count_rows(3);
+        call.usage().count_rows(3);
         Ok(Answer::text("three"))
     });
     let fail = handler_fn(|_| async { Err(Error::new(ErrorKind::TooLarge, "the password is hunter2")) });

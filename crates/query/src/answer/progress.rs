@@ -102,7 +102,7 @@ impl<'a> ProgressReporter<'a> {
 
     /// Runs `work`, with heartbeats for clients that request progress.
     pub(crate) async fn run_with_heartbeat<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        if !self.call.wants_progress() {
+        if !self.call.request().wants_progress {
             return work.await;
         }
         let mut work = pin!(work);
@@ -116,7 +116,7 @@ impl<'a> ProgressReporter<'a> {
     }
 
     async fn report(&self) -> Result<(), Error> {
-        if !self.call.wants_progress() {
+        if !self.call.request().wants_progress {
             return Ok(());
         }
         let (done, expected, message) = self.state.lock().next_report(self.call.elapsed());

@@ -17,7 +17,7 @@ impl AnswerWriter<'_> {
         if self.is_body() {
             return self.send_bytes(text.into(), rows).await;
         }
-        self.reply.job().count_rows(rows);
+        self.reply.job().usage().count_rows(rows);
         let text = self.open_fence(text);
         self.send_redacted(text).await
     }
@@ -56,7 +56,7 @@ impl AnswerWriter<'_> {
     }
 
     pub(super) async fn send_bytes(&mut self, mut bytes: Bytes, rows: u64) -> Result<(), Error> {
-        self.reply.job().count_rows(rows);
+        self.reply.job().usage().count_rows(rows);
         self.sent_bytes += bytes.len();
         if let (Some(head), false) = (&self.body, std::mem::replace(&mut self.has_begun, true)) {
             self.reply.begin_body(head.clone()).await?;

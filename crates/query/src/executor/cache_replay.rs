@@ -33,7 +33,7 @@ impl Executor {
             Freshness::MaxAge(age) => (0, Some(age)),
         };
         let policies = request.database.row_policy_fingerprint(job.principal());
-        let rules = job.redactor().map_or("", |redactor| redactor.rules_id());
+        let rules = job.protection().redactor().map_or("", |redactor| redactor.rules_id());
         let shape = format!("{:?} {:?} {policies} {rules}", request.max_rows, request.extract);
         let key = statement_cache_key(&request.statement, request.database.name(), version, &shape, job);
         let result = store.cached_answer(&key, age, job.caller());

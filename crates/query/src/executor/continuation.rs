@@ -44,7 +44,7 @@ impl<'a> AnswerRecorder<'a> {
         let (Some(store), OverflowPolicy::Store { linked, .. }) = (store, request.overflow) else { return None };
         let job = reply.job();
         // For a body, or an answer without a budget, any number of rows would have to be buffered.
-        if job.format().is_some() || job.inline_budget() == Budget::default() {
+        if job.format().is_some() || job.limits().inline == Budget::default() {
             return None;
         }
         let (database, rows_max) = (request.database.name().to_owned(), request.max_rows);

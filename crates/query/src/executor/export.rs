@@ -122,8 +122,8 @@ impl ExportPreview<'_> {
         let rows: u64 = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let (visible, text) = self.render_rows(&batches)?;
         let job = self.reply.job();
-        self.send_block(job.fence_data(text)).await?;
-        self.send_block(job.fence_data(self.render_summary(&batches)?)).await?;
+        self.send_block(job.protection().fence_data(text)).await?;
+        self.send_block(job.protection().fence_data(self.render_summary(&batches)?)).await?;
         self.send_block(self.describe_storage(visible, rows)).await?;
         self.reply.send_missing_nodes_note().await?;
         let uri = self.result.header().id.uri();

@@ -119,7 +119,7 @@ impl Drop for QueryEndGuard<'_> {
             job: self.job,
             database: self.database,
             elapsed: self.started.elapsed(),
-            rows: self.job.rows(),
+            rows: self.job.usage().rows(),
         });
     }
 }

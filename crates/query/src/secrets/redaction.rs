@@ -16,7 +16,7 @@ type RecordBatchStream = BoxStream<'static, Result<RecordBatch, Error>>;
 
 /// Masks each secret in the texts of `batches`, if `job` has a redactor.
 pub(crate) fn redact_stream(batches: RecordBatchStream, job: &Arc<Job>) -> RecordBatchStream {
-    if job.redactor().is_none() {
+    if job.protection().redactor().is_none() {
         return batches;
     }
     let job = job.clone();
@@ -68,13 +68,13 @@ fn redact_values<'a>(
     job: &Job,
     mut masked: impl StringLikeArrayBuilder,
 ) -> Result<Option<ArrayRef>, Error> {
-    let Some(redactor) = job.redactor() else { return Ok(None) };
+    let Some(redactor) = job.protection().redactor() else { return Ok(None) };
     if !values.clone().flatten().any(|text| redactor.redact(text).is_some()) {
         return Ok(None);
     }
     for value in values {
         match value {
-            Some(text) => masked.append_value(&job.redact_text(text)?),
+            Some(text) => masked.append_value(&job.protection().redact_text(text)?),
             None => masked.append_null(),
         }
     }

@@ -356,8 +356,8 @@ pub(crate) async fn request_answer(fake: &FakeDatabase, wishes: &AnswerOptions) 
             other => panic!("{other:?}"),
         }
     }
-    seen.rows = job.rows();
-    seen.secrets = job.secret_count();
+    seen.rows = job.usage().rows();
+    seen.secrets = job.protection().secret_count();
     seen.queries = queries();
     seen
 }

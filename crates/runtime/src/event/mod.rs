@@ -265,8 +265,8 @@ impl Subscriber for LogSubscriber {
                 transport = job.caller().origin.transport.name(),
                 subject = job.principal().subject,
                 tenant = job.principal().tenant,
-                rows = job.rows(),
-                bytes = job.bytes(),
+                rows = job.usage().rows(),
+                bytes = job.usage().bytes(),
                 elapsed_ms = job.elapsed().as_millis() as u64,
                 missing_nodes = job.missing_nodes().map(|missing| missing.names()),
                 "call ended"

@@ -1,26 +1,19 @@
-//! A request to the registry, built by a transport.
+//! A request to the registry, built by a transport, and what the registry adds when it admits it.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::Duration;
 
-use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tidegate_core::{
-    AnswerProtection, Budget, CallTarget, Caller, ClientCapabilities, Format, Limits, LogLevel, ProvidedAnswer,
-    RowPolicyFingerprints, TemplateVariables,
+    Budget, CallLimits, CallTarget, Caller, ClientCapabilities, Format, Limits, LogLevel, ProvidedAnswer,
+    TemplateVariables,
 };
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::call_timer::CallTimer;
-use super::client_log::ClientLog;
+use super::Job;
 use super::request_body::RequestBody;
-use super::status::{JobId, JobState};
-use super::{InteractionState, Job};
-use crate::event::EventDispatcher;
-use crate::limits::UsageCharges;
+use crate::snapshot::Snapshot;
 
 /// The JSON-RPC request that made a call. Handlers in a database receive it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +31,8 @@ pub struct Call {
     pub target: CallTarget,
     /// The arguments; checked against the target's schema before the handler runs.
     pub arguments: Map<String, Value>,
+    /// The values of a resource template's variables, percent-decoded. The registry sets them.
+    pub variables: TemplateVariables,
     /// The principal and the origin of the call.
     pub caller: Caller,
     /// The maximum inline size that the transport can carry. The limits of the entry and of the registry apply too.
@@ -78,6 +73,7 @@ impl Call {
         Self {
             target,
             arguments: Map::new(),
+            variables: TemplateVariables::new(),
             caller,
             inline_limit: Budget::default(),
             format: None,
@@ -94,68 +90,34 @@ impl Call {
             cancellation: CancellationToken::new(),
         }
     }
+}
 
-    pub(crate) fn into_job(
-        self,
-        variables: TemplateVariables,
-        inline_budget: Budget,
-        timeout: Duration,
-        limits: &Limits,
-        charges: UsageCharges,
-    ) -> Job {
-        let interaction = InteractionState {
-            client_capabilities: self.client_capabilities,
-            input_answers: self.input_answers,
-            supports_live_input: AtomicBool::new(self.supports_live_input),
-            on_behalf_of: self.on_behalf_of,
-            task_requested: CancellationToken::new(),
-            task_started: CancellationToken::new(),
-            input_timeout: limits.input_timeout,
-            task_after: limits.task_after,
-            task_timeout: limits.task_timeout,
-            permit_queues: OnceLock::new(),
-            held_permits: Mutex::default(),
-            reacquire_lock: tokio::sync::Mutex::default(),
+/// What the registry determines for a call when it admits it.
+#[derive(Debug)]
+pub(crate) struct CallTerms {
+    /// The limits of the registry, with those of the entry and of the transport in their place.
+    pub(crate) limits: Limits,
+    /// The snapshot with which the caller was authenticated.
+    pub(crate) snapshot: Arc<Snapshot>,
+}
+
+impl CallTerms {
+    /// The limits of the entry, `own`, come before those of the snapshot.
+    pub(crate) fn new(call: &Call, own: &CallLimits, snapshot: Arc<Snapshot>) -> Self {
+        let all = *snapshot.limits();
+        let budget = match call.format {
+            None => own.inline.unwrap_or(all.inline),
+            Some(_) => own.body.or(own.inline).unwrap_or_default(),
         };
-        Job {
-            // From a seeded generator: the system's one costs a call of the kernel.
-            id: JobId(uuid::Builder::from_random_bytes(rand::random()).into_uuid()),
-            target: self.target,
-            arguments: self.arguments,
-            variables,
-            caller: self.caller,
-            inline_budget,
-            format: self.format,
-            batch_rows: None,
-            wants_progress: self.wants_progress,
-            progress_throttle: Mutex::default(),
-            log_level: self.log_level,
-            client_log: ClientLog::default(),
-            events: EventDispatcher::default(),
-            client_request: self.client_request,
-            request_body: self.request_body,
-            client_cancellation: self.cancellation,
-            cancellation: CancellationToken::new(),
-            timer: CallTimer::new(timeout),
-            is_in_background: AtomicBool::new(false),
-            interaction,
-            is_audited: false,
-            audited_statements: Mutex::default(),
-            protection: AnswerProtection::default(),
-            secret_count: AtomicU64::new(0),
-            fence: OnceLock::new(),
-            row_policies: RowPolicyFingerprints::default(),
-            result_uri: OnceLock::new(),
-            answer_age: OnceLock::new(),
-            completeness: Mutex::default(),
-            databases: Mutex::default(),
-            started_at: SystemTime::now(),
-            started: Instant::now(),
-            rows: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            charges,
-            state: Mutex::new((JobState::Waiting, None)),
-            timeout_error: OnceLock::new(),
-        }
+        let limits = Limits {
+            timeout: own.timeout.unwrap_or(all.timeout),
+            inline: budget.and(call.inline_limit),
+            task_after: own.task_after.unwrap_or(all.task_after),
+            batch_rows: own.batch_rows.or(all.batch_rows).filter(|_| matches!(call.target, CallTarget::Tool(_))),
+            // The time limit of an entry applies to its tasks, too.
+            task_timeout: if own.timeout.is_some() { Duration::ZERO } else { all.task_timeout },
+            ..all
+        };
+        Self { limits, snapshot }
     }
 }

@@ -1,8 +1,9 @@
-//! The remaining run time of a call: a timer that pauses while the call waits for input.
+//! The time of a call: its start, and its remaining run time by a timer that pauses while the call waits for input.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
+use tidegate_core::{Error, ErrorKind};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -11,6 +12,9 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 #[derive(Debug)]
 pub(crate) struct CallTimer {
+    pub(super) started_at: SystemTime,
+    /// The same time by a monotonic clock.
+    pub(super) started: Instant,
     state: Mutex<TimerState>,
     /// Notified when the deadline changes; it can become earlier.
     deadline_changed: Notify,
@@ -27,7 +31,8 @@ struct TimerState {
 impl CallTimer {
     pub(crate) fn new(timeout: Duration) -> Self {
         let state = TimerState { deadline: deadline_after(timeout), remaining: Duration::ZERO, open_pauses: 0 };
-        Self { state: Mutex::new(state), deadline_changed: Notify::new() }
+        let (started_at, started) = (SystemTime::now(), Instant::now());
+        Self { started_at, started, state: Mutex::new(state), deadline_changed: Notify::new() }
     }
 
     pub(crate) fn deadline(&self) -> Instant {
@@ -75,6 +80,17 @@ impl CallTimer {
                 () = self.deadline_changed.notified() => {}
             }
         }
+    }
+
+    /// The error of a call that has reached its deadline.
+    pub(crate) fn timeout_error(&self) -> Error {
+        if self.is_paused() {
+            let message = "the call requested input and received none within the time limit";
+            return Error::new(ErrorKind::TimedOut, message);
+        }
+        let seconds = (self.deadline() - self.started).as_secs_f64();
+        Error::new(ErrorKind::TimedOut, format!("the call exceeded its time limit of {seconds:.1} s"))
+            .with_hint("Ask for less: filter, aggregate, or set a smaller limit.")
     }
 }
 

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use tidegate_core::LogLevel;
 use tokio::sync::Notify;
 
-use super::Job;
 use crate::reply::ReplyNotification;
 
 /// The maximum number of messages that wait; further ones are left out and counted.
@@ -18,6 +17,8 @@ const MESSAGES_MAX: usize = 1_000;
 /// A bounded queue. Events must not wait for a slow client.
 #[derive(Debug, Default)]
 pub(crate) struct ClientLog {
+    /// The least severe level that the client requests.
+    level: Option<LogLevel>,
     queue: Mutex<MessageQueue>,
     added: Notify,
 }
@@ -30,6 +31,18 @@ struct MessageQueue {
 }
 
 impl ClientLog {
+    pub(super) fn new(level: Option<LogLevel>) -> Self {
+        Self { level, ..Self::default() }
+    }
+
+    /// Logs the message `data`, if the client requests messages of `level`.
+    pub(crate) fn log(&self, level: LogLevel, logger: &str, data: impl FnOnce() -> Value) {
+        if self.level.is_some_and(|least| level >= least) {
+            let logger = Some(logger.to_owned());
+            self.push(ReplyNotification::Log { level, logger, data: data() });
+        }
+    }
+
     fn push(&self, message: ReplyNotification) {
         let mut queue = self.queue.lock();
         if queue.waiting.len() >= WAITING_MESSAGES_MAX || queue.count >= MESSAGES_MAX {
@@ -58,16 +71,6 @@ impl ClientLog {
     /// Resolves when a message was added. Cancel-safe.
     pub(crate) async fn added(&self) {
         self.added.notified().await;
-    }
-}
-
-impl Job {
-    /// Logs the message `data` for the client, if it requests messages of `level`.
-    pub(crate) fn log_for_client(&self, level: LogLevel, logger: &str, data: impl FnOnce() -> Value) {
-        if self.log_level.is_some_and(|least| level >= least) {
-            let logger = Some(logger.to_owned());
-            self.client_log.push(ReplyNotification::Log { level, logger, data: data() });
-        }
     }
 }
 

@@ -6,7 +6,6 @@ use tidegate_core::{Error, ErrorKind, MissingNodes, shorten};
 
 use super::Job;
 use crate::event::QueryStep;
-use crate::reply::AnswerMeta;
 
 /// The number of characters of a reason. Answers have the reasons in their headers.
 const REASON_CHARS_MAX: usize = 500;
@@ -27,12 +26,13 @@ impl Job {
     /// # Errors
     /// `Unavailable` if the body of the answer has begun: the header before it does not name them.
     pub fn record_missing_nodes(&self, missing: &MissingNodes) -> Result<(), Error> {
-        let mut missing = self.redact_missing_nodes(missing);
+        let mut missing = self.protection.redact_missing_nodes(missing);
         for node in &mut missing.nodes {
             node.reason = shorten(std::mem::take(&mut node.reason), REASON_CHARS_MAX);
         }
         for job in self.ancestors() {
-            let mut state = job.completeness.lock();
+            let mut record = job.record.lock();
+            let state = &mut record.completeness;
             let all = state.missing.as_ref().map_or_else(|| missing.clone(), |known| known.union(&missing));
             if state.missing.as_deref() == Some(&all) {
                 continue;
@@ -50,18 +50,19 @@ impl Job {
 
     /// The nodes whose rows the answer lacks, if any. They are known before its first row.
     pub fn missing_nodes(&self) -> Option<Arc<MissingNodes>> {
-        self.completeness.lock().missing.clone()
+        self.record.lock().completeness.missing.clone()
     }
 
     /// Declares that the content of the answer names the missing nodes.
     pub fn set_missing_nodes_stated(&self) {
-        self.ancestors().for_each(|job| job.completeness.lock().is_stated = true);
+        self.ancestors().for_each(|job| job.record.lock().completeness.is_stated = true);
     }
 
     /// The missing nodes that the content of the answer must still name. A body has a header for them.
     pub(crate) fn take_unstated_nodes(&self) -> Option<Arc<MissingNodes>> {
         let unstated = {
-            let state = self.completeness.lock();
+            let record = self.record.lock();
+            let state = &record.completeness;
             state.missing.clone().filter(|_| !state.is_stated && !state.has_begun_body)
         };
         if unstated.is_some() {
@@ -71,23 +72,6 @@ impl Job {
     }
 
     pub(crate) fn set_body_begun(&self) {
-        self.completeness.lock().has_begun_body = true;
-    }
-
-    /// `metadata` with the missing nodes.
-    pub(crate) fn with_missing_nodes(&self, metadata: AnswerMeta) -> AnswerMeta {
-        AnswerMeta { missing_nodes: self.missing_nodes(), ..metadata }
-    }
-
-    /// `error` of the job, which may have another cause than it seems if rows are missing.
-    pub(crate) fn explain_with_missing_nodes(&self, error: Error) -> Error {
-        let Some(note) = self.missing_nodes().map(|missing| missing.to_string()) else { return error };
-        let hint = match error.hint() {
-            // A call on behalf of this one has failed.
-            Some(hint) if hint.contains(&note) => return error,
-            Some(hint) => format!("{hint}\n{note}"),
-            None => note,
-        };
-        error.with_hint(hint)
+        self.record.lock().completeness.has_begun_body = true;
     }
 }

@@ -1,20 +1,32 @@
-//! Masks secrets in the answer of a job, and fences its data.
+//! Masks secrets in the answer of a call, and fences its data.
 
 use std::borrow::Cow;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use tidegate_core::{Content, DataFence, Error, ErrorKind, MissingNodes, RedactedText, Redactor, ResourceBody};
+use tidegate_core::{
+    AnswerProtection, Content, DataFence, Error, ErrorKind, MissingNodes, RedactedText, Redactor, ResourceBody,
+};
 
-use super::Job;
+/// Protects the answer of one call, as its registry snapshot requires.
+#[derive(Debug)]
+pub struct AnswerProtector {
+    required: AnswerProtection,
+    fence: OnceLock<DataFence>,
+    secret_count: AtomicU64,
+}
 
-impl Job {
-    /// The redactor of its answer.
-    pub fn redactor(&self) -> Option<&Arc<dyn Redactor>> {
-        self.protection.redactor.as_ref()
+impl AnswerProtector {
+    pub(super) fn new(required: AnswerProtection) -> Self {
+        Self { required, fence: OnceLock::new(), secret_count: AtomicU64::new(0) }
     }
 
-    /// The number of secrets found in its answer.
+    /// The redactor of the answer.
+    pub fn redactor(&self) -> Option<&Arc<dyn Redactor>> {
+        self.required.redactor.as_ref()
+    }
+
+    /// The number of secrets found in the answer.
     pub fn secret_count(&self) -> u64 {
         self.secret_count.load(Ordering::Relaxed)
     }
@@ -35,7 +47,7 @@ impl Job {
     /// `json` with each secret in its strings masked. Invalid JSON is scanned as far as possible.
     ///
     /// # Errors
-    /// As [`Job::redact_text`].
+    /// As [`Self::redact_text`].
     pub fn redact_json(&self, json: String) -> Result<String, Error> {
         // If the whole text has no secrets, and no escapes that could hide one, its strings are not examined one by
         // one.
@@ -85,7 +97,7 @@ impl Job {
     }
 
     /// Secrets in reasons are masked, as in errors.
-    pub(crate) fn redact_missing_nodes(&self, missing: &MissingNodes) -> MissingNodes {
+    pub(super) fn redact_missing_nodes(&self, missing: &MissingNodes) -> MissingNodes {
         let mut missing = missing.clone();
         for node in &mut missing.nodes {
             if let Some(masked) = self.redact_and_count(&node.reason) {
@@ -101,10 +113,9 @@ impl Job {
         Some(masked)
     }
 
-    /// The fence for data in its answer, if data is fenced and the answer is for a model.
+    /// The fence for data in the answer, if data is fenced and the answer is for a model.
     pub fn fence(&self) -> Option<&DataFence> {
-        let is_fenced = self.protection.fences_data && self.format().is_none();
-        is_fenced.then(|| self.fence.get_or_init(DataFence::new))
+        self.required.fences_data.then(|| self.fence.get_or_init(DataFence::new))
     }
 
     /// `data` within the [fence](Self::fence), if there is one.

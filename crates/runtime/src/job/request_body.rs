@@ -75,14 +75,9 @@ pub struct RequestBodyReader {
 impl Job {
     /// Takes the body of the request that made the call. `None` if there is none, or if it was taken before.
     pub fn take_request_body(self: &Arc<Self>) -> Option<RequestBodyReader> {
-        let body = self.request_body.clone()?;
+        let body = self.request.request_body.clone()?;
         let stream = body.0.stream.lock().take()?;
         Some(RequestBodyReader { body, stream, job: self.clone(), bytes: 0, deadline: self.deadline(), end: None })
-    }
-
-    /// Whether the request that made the call has a body, read or not.
-    pub fn has_request_body(&self) -> bool {
-        self.request_body.is_some()
     }
 }
 
@@ -139,7 +134,7 @@ impl RequestBodyReader {
             if self.bytes > bytes_max {
                 return Err(Error::new(ErrorKind::TooLarge, format!("the body is larger than {bytes_max} bytes")));
             }
-            self.job.count_bytes(piece.len());
+            self.job.usage().count_bytes(piece.len());
             let allowed = self.deadline + Duration::from_secs(self.bytes / BYTES_PER_SECOND_MIN);
             self.job.extend(allowed.saturating_duration_since(Instant::now()));
             return Ok(Some(piece));

@@ -17,9 +17,10 @@ impl std::fmt::Display for JobId {
 }
 
 /// The state of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JobState {
     /// Waits for a run permit.
+    #[default]
     Waiting,
     /// Its handler runs.
     Running,

@@ -43,10 +43,10 @@ impl AdmissionGuard {
 }
 
 /// The queues for run permits, in the order in which calls wait in them.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct PermitQueues(pub(super) Vec<PermitQueue>);
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) enum PermitQueue {
     /// For a run permit, which the call holds while it runs.
     Run(Arc<Semaphore>),

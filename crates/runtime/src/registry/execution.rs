@@ -1,11 +1,5 @@
-//! Executes one admitted call, from top to bottom of this file:
-//!
-//! 1. deadline: `execute_within_limits` ends the steps below at the time limit, when the call is cancelled, and after a
-//!    panic;
-//! 2. audit: `execute` reserves the audit line;
-//! 3. permits: `execute` waits until the call may run;
-//! 4. run: `run_handler` runs the handler and sends its answer, while the run time is charged;
-//! 5. end: `run` releases what the call holds and writes the audit line; only then the client receives the end.
+//! Executes one admitted call: the steps from the deadline to the end in the list of [`super`], from top to bottom of this
+//! file.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -19,15 +13,13 @@ use super::route::RouteHandler;
 use crate::event::{AuditReservation, Event, EventDispatcher};
 use crate::handler::panic_to_error;
 use crate::job::{Job, JobState, Jobs};
-use crate::limits::{AdmissionGuard, PermitQueues, ReachedLimit};
+use crate::limits::{AdmissionGuard, ReachedLimit};
 use crate::reply::{AnswerMeta, ReplySender};
 
 pub(crate) struct Execution {
     pub(crate) job: Arc<Job>,
     pub(crate) sender: ReplySender,
     pub(crate) handler: RouteHandler,
-    /// The queues for run permits; `None` for a call on behalf of one that already holds permits.
-    pub(crate) permit_queues: Option<PermitQueues>,
     pub(crate) admission: Option<AdmissionGuard>,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) events: EventDispatcher,
@@ -38,27 +30,27 @@ pub(crate) struct Execution {
 impl Execution {
     pub(crate) async fn run(mut self) {
         self.events.emit(Event::CallStarted { job: &self.job });
-        // deadline, audit, permits, run
+        // 4. deadline, with 5. audit, 6. permits and 7. run
         let outcome = match self.execute_within_limits().await {
-            Ok(metadata) => Ok(self.job.with_missing_nodes(metadata)),
+            Ok(metadata) => Ok(AnswerMeta { missing_nodes: self.job.missing_nodes(), ..metadata }),
             Err(error) => {
-                let error = self.job.explain_with_missing_nodes(error);
-                self.events.emit_error_detail(&error, self.job.id().0);
-                Err(self.job.redact_error(error))
+                let error = self.explain_with_missing_nodes(error);
+                self.job.report_error_detail(&error);
+                Err(self.job.protection().redact_error(error))
             }
         };
+        // 8. end
         let state = match &outcome {
             Ok(_) => JobState::Done,
             Err(error) => JobState::Failed(error.kind()),
         };
-        // end
         self.job.set_state(state);
         self.jobs.close(&self.job);
-        self.job.release_permits();
+        self.job.permits.release();
         self.admission = None;
         self.events.emit(Event::CallEnded { job: &self.job, outcome: state.name() });
         self.write_audit_record(state.name());
-        if !self.job.is_in_background() {
+        if !self.job.lifetime.is_in_background() {
             self.sender.end(outcome).await;
         }
     }
@@ -74,11 +66,11 @@ impl Execution {
             result = AssertUnwindSafe(self.execute()).catch_unwind() =>
                 result.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
             () = dropped_after_grace => Err(cancelled()),
-            () = job.watch_client_cancellation() => Err(cancelled()),
+            () = job.lifetime.watch_client() => Err(cancelled()),
             () = job.watch_deadline() => Err(Error::new(ErrorKind::TimedOut, "the call ran too long")),
         };
         // Emitted even if the answer was complete: the next call is refused.
-        if let Some(ReachedLimit { level, measure, .. }) = job.exceeded_limit() {
+        if let Some(ReachedLimit { level, measure, .. }) = job.usage().exceeded_limit() {
             self.events.emit(Event::LimitReached { caller: job.caller(), level, measure });
         }
         match result {
@@ -88,31 +80,40 @@ impl Execution {
     }
 
     async fn execute(&self) -> Result<AnswerMeta, Error> {
-        // audit
-        if let Some(auditor) = self.events.auditor() {
-            let line = tokio::select! {
-                biased;
-                () = self.job.cancelled() => return Err(self.cancellation_error()),
-                line = auditor.reserve() => line?,
-            };
-            *self.audit_reservation.lock() = Some(line);
-        }
-        // permits
-        if let Some(permit_queues) = &self.permit_queues {
-            tokio::select! {
-                biased;
-                () = self.job.cancelled() => return Err(self.cancellation_error()),
-                acquired = self.job.acquire_permits(permit_queues) => acquired?,
-                // Runs only if no permit is free at once.
-                () = self.report_waiting() => return Err(self.cancellation_error()),
-            }
-        }
-        // run
+        // 5. audit
+        self.reserve_audit_line().await?;
+        // 6. permits
+        self.acquire_permits().await?;
+        // 7. run
         self.job.set_state(JobState::Running);
         tokio::select! {
             biased;
             result = self.run_handler() => result,
-            () = self.job.charge_time() => Err(cancelled()),
+            () = self.job.usage().charge_time(&self.job.timer) => Err(cancelled()),
+        }
+    }
+
+    async fn reserve_audit_line(&self) -> Result<(), Error> {
+        let Some(auditor) = self.events.auditor() else { return Ok(()) };
+        let line = tokio::select! {
+            biased;
+            () = self.job.cancelled() => return Err(self.cancellation_error()),
+            line = auditor.reserve() => line?,
+        };
+        *self.audit_reservation.lock() = Some(line);
+        Ok(())
+    }
+
+    async fn acquire_permits(&self) -> Result<(), Error> {
+        if !self.job.permits.are_needed() {
+            return Ok(());
+        }
+        tokio::select! {
+            biased;
+            () = self.job.cancelled() => Err(self.cancellation_error()),
+            acquired = self.job.permits.acquire() => acquired,
+            // Runs only if no permit is free at once.
+            () = self.report_waiting() => Err(self.cancellation_error()),
         }
     }
 
@@ -121,7 +122,7 @@ impl Execution {
             RouteHandler::Handler(handler) => {
                 let answer = handler.handle(self.sender.call().clone()).await?;
                 let metadata = answer.send(&self.sender).await?;
-                if !self.job.is_in_background() {
+                if !self.job.lifetime.is_in_background() {
                     self.sender.send_missing_nodes_note().await?;
                 }
                 Ok(metadata)
@@ -145,6 +146,18 @@ impl Execution {
         std::future::pending().await
     }
 
+    /// `error` of the call, which may have another cause than it seems if rows are missing.
+    fn explain_with_missing_nodes(&self, error: Error) -> Error {
+        let Some(note) = self.job.missing_nodes().map(|missing| missing.to_string()) else { return error };
+        let hint = match error.hint() {
+            // A call on behalf of this one has failed.
+            Some(hint) if hint.contains(&note) => return error,
+            Some(hint) => format!("{hint}\n{note}"),
+            None => note,
+        };
+        error.with_hint(hint)
+    }
+
     /// Writes the audit record of the call before its end becomes visible to the client.
     fn write_audit_record(&self, outcome: &'static str) {
         let Some(auditor) = self.events.auditor() else { return };
@@ -155,10 +168,10 @@ impl Execution {
     }
 
     fn cancellation_error(&self) -> Error {
-        if let Some(exceeded) = self.job.exceeded_limit() {
+        if let Some(exceeded) = self.job.usage().exceeded_limit() {
             return exceeded.to_error();
         }
-        self.job.timeout_error().cloned().unwrap_or_else(cancelled)
+        self.job.lifetime.timeout_error().cloned().unwrap_or_else(cancelled)
     }
 }
 

@@ -1,15 +1,17 @@
 //! The registry: the list of everything that can be called, and the only entry point to it.
 //!
-//! The steps of a call, in this order. The first three refuse a call at once, in [`Registry::call`]; the others wait, on a
-//! task of the call, in `execution`.
+//! The steps of a call, in this order. The first three refuse a call at once, in `Registry::start_call`; the others wait, on
+//! a task of the call, in `Execution::run`. A step surrounds those that follow it.
 //!
 //! 1. authorize: the entry exists for the caller, as far as the caller can know (`route`).
 //! 2. coerce: the arguments have the types of the entry's schema (`route`).
 //! 3. admit: open calls, the rate of the tool and the daily limits have room (`Meters::admit_call`). The call becomes a
 //!    job with its limits, which others can list and cancel.
-//! 4. audit: the line of the call is reserved, so that no call runs without a record.
-//! 5. deadline: the time limit, and every other end from outside, holds from before the audit line to the end of the answer.
-//! 6. run: the call waits for its permits; then the handler runs, and its answer is sent.
+//! 4. deadline: the time limit, a cancellation or a panic ends the steps that follow.
+//! 5. audit: the line of the call is reserved, so that no call runs without a record.
+//! 6. permits: the call waits until it may run.
+//! 7. run: the handler runs, and its answer is sent, while the run time is charged.
+//! 8. end: what the call holds is released, and the audit line is written; only then the client receives the end.
 
 mod current_snapshot;
 mod execution;
@@ -24,7 +26,7 @@ use std::time::{Duration, SystemTime};
 
 use futures::FutureExt;
 use parking_lot::Mutex;
-use tidegate_core::{CallLimits, CallTarget, Caller, Error, ErrorKind, LimitLevel, Limits, TemplateVariables};
+use tidegate_core::{CallTarget, Caller, Error, ErrorKind, LimitLevel, Limits};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
@@ -38,8 +40,8 @@ use self::watches::WatchManager;
 pub use self::watches::{ChangeListener, WatchEvent};
 use crate::event::{Event, EventDispatcher};
 use crate::handler::panic_to_error;
-use crate::job::{Call, Job, Jobs};
-use crate::limits::{Admission, Calendar, Meters, ReachedLimit, UsageCharges, UsageFlusher};
+use crate::job::{Call, CallTerms, Job, Jobs};
+use crate::limits::{Admission, Calendar, Meters, ReachedLimit, UsageFlusher};
 use crate::reply::Reply;
 use crate::resource::{Resource, ResourceLister};
 use crate::sessions::Sessions;
@@ -205,41 +207,35 @@ impl Registry {
     }
 
     /// Admits a call, or refuses it. The first step that fails ends it, so that a caller learns nothing of what it may not
-    /// call, and a call that is not admitted costs nothing. Then [`Execution::run`] has the steps that wait.
+    /// call, and a call that is not admitted costs nothing.
     fn start_call(&self, mut call: Call) -> Result<Reply, (CallTarget, Error)> {
         let snapshot = self.snapshot_for(&call.caller);
-        let limits = snapshot.limits();
-        // authorize, coerce
+        let limits = *snapshot.limits();
+        // 1. authorize, 2. coerce
         let route = match route(&snapshot, &mut call) {
             Ok(route) => route,
             Err(error) => return Err((call.target, error)),
         };
-        if let Some(arguments) = route.arguments {
-            call.arguments = arguments;
-        }
-        // admit
+        // 3. admit
         let is_on_behalf = call.on_behalf_of.is_some();
-        let admitted = self.meters.admit_call(&call.caller, &call.target, is_on_behalf, &route.limits, limits);
+        let admitted = self.meters.admit_call(&call.caller, &call.target, is_on_behalf, &route.limits, &limits);
         let Admission { permit_queues, charges, guard } = match admitted {
             Ok(admission) => admission,
             Err(reached) => return Err((call.target, self.report_limit(reached, &call.caller))),
         };
-        // The full log of a call is long, and ordinary callers must not be able to fill the log.
-        let trace = call.trace && call.caller.principal.grants.is_operator();
-        let span = tracing::info_span!("call", trace, parent = call.trace_parent.as_deref());
-        let job = Arc::new(self.create_job(call, route.variables, &route.limits, &snapshot, charges));
+        let span = call_span(&call);
+        let terms = CallTerms::new(&call, &route.limits, snapshot);
+        let job = Arc::new(Job::new(call, terms, permit_queues, charges, self.events.clone()));
         if !self.jobs.open(job.clone(), limits.open_calls_max) {
-            let error =
-                self.report_limit(ReachedLimit::open_calls(LimitLevel::Node, limits.open_calls_max), job.caller());
-            return Err((job.target().clone(), error));
+            let reached = ReachedLimit::open_calls(LimitLevel::Node, limits.open_calls_max);
+            return Err((job.target().clone(), self.report_limit(reached, job.caller())));
         }
-        // audit, deadline, run
+        // 4. deadline to 8. end
         let (sender, reply) = Reply::channel(job.clone(), route.output_schema);
         let execution = Execution {
             job,
             sender,
             handler: route.handler,
-            permit_queues,
             admission: Some(guard),
             jobs: self.jobs.clone(),
             events: self.events.clone(),
@@ -248,36 +244,6 @@ impl Registry {
         };
         self.tasks.spawn(execution.run().instrument(span));
         Ok(reply)
-    }
-
-    /// The job of an admitted call. The limits of its entry, `own`, come before those of the snapshot.
-    fn create_job(
-        &self,
-        call: Call,
-        variables: TemplateVariables,
-        own: &CallLimits,
-        snapshot: &Snapshot,
-        charges: UsageCharges,
-    ) -> Job {
-        let limits = snapshot.limits();
-        let budget = match call.format {
-            None => own.inline.unwrap_or(limits.inline),
-            Some(_) => own.body.or(own.inline).unwrap_or_default(),
-        };
-        let inline = budget.and(call.inline_limit);
-        let timeout = own.timeout.unwrap_or(limits.timeout);
-        let task_after = own.task_after.unwrap_or(limits.task_after);
-        // The time limit of an entry applies to its tasks, too.
-        let task_timeout = if own.timeout.is_some() { Duration::ZERO } else { limits.task_timeout };
-        let batch_rows = own.batch_rows.or(limits.batch_rows).filter(|_| matches!(call.target, CallTarget::Tool(_)));
-        let call_limits = Limits { task_after, task_timeout, ..*limits };
-        let mut job = call.into_job(variables, inline, timeout, &call_limits, charges);
-        job.protection = snapshot.protection().clone();
-        job.row_policies = snapshot.row_policies().clone();
-        job.batch_rows = batch_rows;
-        job.events = self.events.clone();
-        job.is_audited = self.events.auditor().is_some();
-        job
     }
 
     /// The current resources of the template of `lister`, for `caller`. A listing has the limits of a call and waits
@@ -317,4 +283,11 @@ impl Registry {
             usage_flusher.stop().await;
         }
     }
+}
+
+/// The span of the log lines of a call.
+fn call_span(call: &Call) -> tracing::Span {
+    // The full log of a call is long, and ordinary callers must not be able to fill the log.
+    let trace = call.trace && call.caller.principal.grants.is_operator();
+    tracing::info_span!("call", trace, parent = call.trace_parent.as_deref())
 }

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tidegate_core::{
-    CallLimits, CallTarget, CompletionReference, CompletionRequest, Error, ErrorKind, JsonSchema, TemplateVariables,
-    Violation,
+    CallLimits, CallTarget, CompletionReference, CompletionRequest, Error, ErrorKind, JsonSchema, Violation,
 };
 
 use crate::handler::Completer;
@@ -17,10 +16,7 @@ use crate::snapshot::{ResourceMatch, Snapshot, not_found};
 
 pub(crate) struct Route {
     pub(crate) handler: RouteHandler,
-    pub(crate) variables: TemplateVariables,
     pub(crate) limits: CallLimits,
-    /// The arguments of a tool, with the types of its schema.
-    pub(crate) arguments: Option<Map<String, Value>>,
     pub(crate) output_schema: Option<Arc<JsonSchema>>,
 }
 
@@ -29,6 +25,7 @@ pub(crate) enum RouteHandler {
     Completer(Option<Arc<dyn Completer>>, CompletionRequest),
 }
 
+/// Finds the entry of `call`. Gives its arguments the types of the entry's schema, and its variables their values.
 pub(crate) fn route(snapshot: &Snapshot, call: &mut Call) -> Result<Route, Error> {
     let caller = &call.caller;
     match &call.target {
@@ -42,27 +39,23 @@ pub(crate) fn route(snapshot: &Snapshot, call: &mut Call) -> Result<Route, Error
             tool.call_schema()
                 .coerce_and_check(&mut arguments)
                 .map_err(|violations| invalid_arguments_error("tool", name, violations))?;
-            Ok(Route {
-                handler: RouteHandler::Handler(tool.handler.clone()),
-                variables: TemplateVariables::new(),
-                limits: tool.limits,
-                arguments: arguments.as_object_mut().map(std::mem::take),
-                output_schema: tool.output_schema.clone(),
-            })
+            if let Value::Object(checked) = arguments {
+                call.arguments = checked;
+            }
+            Ok(Route { output_schema: tool.output_schema.clone(), ..Route::to_handler(&tool.handler, tool.limits) })
         }
         CallTarget::Prompt(name) => {
             let prompt = snapshot.prompt(name, caller)?;
             // Texts are never null, so null counts as absent, as for tools.
             call.arguments.retain(|_, value| !value.is_null());
             check_prompt_arguments(prompt, call)?;
-            Ok(Route::to_handler(&prompt.handler, prompt.limits, TemplateVariables::new()))
+            Ok(Route::to_handler(&prompt.handler, prompt.limits))
         }
         CallTarget::Resource(uri) => match snapshot.resource(uri, caller)? {
-            ResourceMatch::Exact(resource) => {
-                Ok(Route::to_handler(&resource.handler, resource.limits, TemplateVariables::new()))
-            }
+            ResourceMatch::Exact(resource) => Ok(Route::to_handler(&resource.handler, resource.limits)),
             ResourceMatch::Template(template, variables) => {
-                Ok(Route::to_handler(&template.handler, template.limits, variables))
+                call.variables = variables;
+                Ok(Route::to_handler(&template.handler, template.limits))
             }
         },
         CallTarget::Completion(request) => {
@@ -78,21 +71,14 @@ pub(crate) fn route(snapshot: &Snapshot, call: &mut Call) -> Result<Route, Error
                     (template.completer.clone(), template.limits)
                 }
             };
-            Ok(Route {
-                handler: RouteHandler::Completer(completer, request.clone()),
-                variables: TemplateVariables::new(),
-                limits,
-                arguments: None,
-                output_schema: None,
-            })
+            Ok(Route { handler: RouteHandler::Completer(completer, request.clone()), limits, output_schema: None })
         }
     }
 }
 
 impl Route {
-    fn to_handler(handler: &Arc<dyn Handler>, limits: CallLimits, variables: TemplateVariables) -> Self {
-        let handler = RouteHandler::Handler(handler.clone());
-        Self { handler, variables, limits, arguments: None, output_schema: None }
+    fn to_handler(handler: &Arc<dyn Handler>, limits: CallLimits) -> Self {
+        Self { handler: RouteHandler::Handler(handler.clone()), limits, output_schema: None }
     }
 }
 

@@ -150,13 +150,13 @@ fn fit_json(mut object: Map<String, Value>, job: &Job) -> Result<String, Error> 
         job.set_missing_nodes_stated();
     }
     let text = Value::Object(object).to_string();
-    let bytes_max = job.inline_budget().bytes.filter(|_| job.format().is_none());
+    let bytes_max = job.limits().inline.bytes.filter(|_| job.format().is_none());
     if let Some(max) = bytes_max.filter(|max| text.len() > *max) {
         let message = format!("the answer has {} bytes; the maximum is {max}", text.len());
         let hint = "Ask for less: fewer fields, columns, series or points, or a smaller limit.";
         return Err(Error::new(ErrorKind::TooLarge, message).with_hint(hint));
     }
-    job.redact_json(text)
+    job.protection().redact_json(text)
 }
 
 /// Sends `text` as a body of JSON over REST, else within the fence of a model.
@@ -166,6 +166,6 @@ async fn send_data(text: String, reply: &ReplySender) -> Result<(), Error> {
         reply.begin_body(BodyMetadata::new("application/json", Budget::default())).await?;
         return reply.send_bytes(text.into_bytes().into()).await;
     }
-    reply.send_redacted_text(job.fence_data(text)).await?;
+    reply.send_redacted_text(job.protection().fence_data(text)).await?;
     reply.end_text().await
 }

@@ -7,6 +7,7 @@ use tidegate_core::{ClientCapabilities, Error, ErrorKind, InputAnswer, InputAnsw
 use tokio::sync::oneshot;
 
 use super::{PendingInputRequest, ReplyPart, RunningCall, cancelled_error};
+use crate::job::Call;
 
 const INPUT_REQUESTS_MAX: usize = 20;
 
@@ -33,11 +34,14 @@ impl RunningCall {
         let needed = requests
             .iter()
             .fold(ClientCapabilities::default(), |needed, (_, request)| needed.or(request.required_capabilities()));
-        self.job().require_capabilities(needed)?;
+        let Call { client_capabilities, input_answers, .. } = self.job().request();
+        if !client_capabilities.includes(needed) {
+            return Err(Error::missing_client_capability(needed));
+        }
         let mut answers = InputAnswers::new();
         let mut missing = Vec::new();
         for (key, request) in requests {
-            match self.job().provided_answer(&key).map(|answer| validate_answer(&request, answer)) {
+            match input_answers.get(&key).map(|answer| validate_answer(&request, answer)) {
                 Some(Ok(answer)) => drop(answers.insert(key, answer)),
                 Some(Err(error)) => missing.push((key, request.with_previous_error(error))),
                 None => missing.push((key, request)),
@@ -93,7 +97,7 @@ impl RunningCall {
     }
 }
 
-fn validate_answer(request: &InputRequest, answer: ProvidedAnswer) -> Result<InputAnswer, String> {
+fn validate_answer(request: &InputRequest, answer: &ProvidedAnswer) -> Result<InputAnswer, String> {
     match &answer.request_fingerprint {
         None if !request.accepts_unsolicited => return Err("it was sent before it was requested".to_owned()),
         Some(fingerprint) if *fingerprint != request.fingerprint() => {
@@ -101,7 +105,7 @@ fn validate_answer(request: &InputRequest, answer: ProvidedAnswer) -> Result<Inp
         }
         _ => {}
     }
-    request.check(&answer.value).map(|()| answer.value)
+    request.check(&answer.value).map(|()| answer.value.clone())
 }
 
 fn no_answer_error(key: &str) -> Error {

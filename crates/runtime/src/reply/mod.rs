@@ -7,6 +7,7 @@ mod answer;
 mod answer_meta;
 mod body;
 mod input;
+mod progress_throttle;
 mod running_call;
 mod sender;
 

@@ -3,10 +3,12 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tidegate_core::{Error, LogLevel};
 use tokio::sync::mpsc;
 
+use super::progress_throttle::ProgressThrottle;
 use super::{ReplyNotification, ReplyPart, cancelled_error};
 use crate::job::Job;
 
@@ -16,11 +18,14 @@ use crate::job::Job;
 pub struct RunningCall {
     job: Arc<Job>,
     sender: mpsc::Sender<ReplyPart>,
+    /// `None` if the caller requests no progress.
+    progress_throttle: Option<Arc<Mutex<ProgressThrottle>>>,
 }
 
 impl RunningCall {
     pub(super) fn new(job: Arc<Job>, sender: mpsc::Sender<ReplyPart>) -> Self {
-        Self { job, sender }
+        let progress_throttle = job.request().wants_progress.then(Arc::default);
+        Self { job, sender, progress_throttle }
     }
 
     /// The job of the call.
@@ -34,7 +39,8 @@ impl RunningCall {
     /// # Errors
     /// `Cancelled` if the reply is no longer read; this applies to every method.
     pub async fn progress(&self, done: f64, total: Option<f64>, message: Option<String>) -> Result<(), Error> {
-        if !self.job.wants_progress || !done.is_finite() || !self.job.progress_throttle.lock().admits(done) {
+        let Some(throttle) = &self.progress_throttle else { return Ok(()) };
+        if !done.is_finite() || !throttle.lock().admits(done) {
             return Ok(());
         }
         let total = total.filter(|total| total.is_finite());
@@ -43,7 +49,7 @@ impl RunningCall {
 
     /// Sends a log message, if the caller requests messages of this level.
     pub async fn log(&self, level: LogLevel, logger: Option<String>, data: Value) -> Result<(), Error> {
-        if self.job.log_level.is_none_or(|log_level| level < log_level) {
+        if self.job.request().log_level.is_none_or(|log_level| level < log_level) {
             return Ok(());
         }
         self.send(ReplyPart::Notification(ReplyNotification::Log { level, logger, data })).await
@@ -51,7 +57,8 @@ impl RunningCall {
 
     pub(super) async fn send(&self, part: ReplyPart) -> Result<(), Error> {
         // Usually the channel has room.
-        let reserved = if self.job.is_stopped() { None } else { self.sender.try_reserve().ok() };
+        let reserved =
+            if self.job.lifetime.cancellation.is_cancelled() { None } else { self.sender.try_reserve().ok() };
         let permit = match reserved {
             Some(permit) => permit,
             None => self.reserve().await?,

@@ -34,13 +34,13 @@ impl ReplySender {
     }
 
     /// Sends more text of the open block. Secrets are searched in each piece separately: send text that belongs
-    /// together in one piece, or [redact](Job::redact_text) it before you split it.
+    /// together in one piece, or [redact](crate::AnswerProtector::redact_text) it before you split it.
     ///
     /// # Errors
     /// `Cancelled` if the reply is no longer read; this applies to every method. `Forbidden` if the text contains a
     /// secret and secrets are rejected; this applies to every method that sends text.
     pub async fn send_text(&self, text: impl Into<String>) -> Result<(), Error> {
-        let text = self.call.redact_text(text.into())?.into_owned();
+        let text = self.call.protection().redact_text(text.into())?.into_owned();
         self.send_redacted_text(text).await
     }
 
@@ -49,7 +49,7 @@ impl ReplySender {
     /// # Errors
     /// `Cancelled` if the reply is no longer read.
     pub async fn send_redacted_text(&self, text: String) -> Result<(), Error> {
-        self.call.count_bytes(text.len());
+        self.call.usage().count_bytes(text.len());
         self.send(ReplyPart::Text(text)).await
     }
 
@@ -60,8 +60,8 @@ impl ReplySender {
 
     /// Sends a complete block.
     pub async fn send_block(&self, content: Content) -> Result<(), Error> {
-        let content = self.call.redact_content(content)?;
-        self.call.count_bytes(content.byte_count());
+        let content = self.call.protection().redact_content(content)?;
+        self.call.usage().count_bytes(content.byte_count());
         self.send(ReplyPart::Block(content)).await
     }
 
@@ -73,14 +73,14 @@ impl ReplySender {
 
     /// Sends more bytes of the open body.
     pub async fn send_bytes(&self, bytes: Bytes) -> Result<(), Error> {
-        self.call.count_bytes(bytes.len());
+        self.call.usage().count_bytes(bytes.len());
         self.send(ReplyPart::Bytes(bytes)).await
     }
 
     /// Sends a message of a prompt.
     pub async fn send_prompt_message(&self, role: ContentRole, content: Content) -> Result<(), Error> {
-        let content = self.call.redact_content(content)?;
-        self.call.count_bytes(content.byte_count());
+        let content = self.call.protection().redact_content(content)?;
+        self.call.usage().count_bytes(content.byte_count());
         self.send(ReplyPart::PromptMessage(role, content)).await
     }
 
@@ -98,7 +98,7 @@ impl ReplySender {
     /// # Errors
     /// As [`ReplySender::send_structured`], and if it is not JSON.
     pub async fn send_structured_json(&self, json: String) -> Result<(), Error> {
-        let json = self.call.redact_json(json)?;
+        let json = self.call.protection().redact_json(json)?;
         let tool = self.call.target().name();
         let broken = |reason: String| Error::internal(format!("{tool} broke its output schema: {reason}"));
         if let Some(schema) = &self.output_schema {
@@ -118,12 +118,12 @@ impl ReplySender {
     /// The job does not continue in the background then.
     pub async fn end_early(&self, metadata: AnswerMeta, time: Duration) -> Result<(), Error> {
         self.send_missing_nodes_note().await?;
-        let metadata = self.call.with_missing_nodes(metadata);
+        let metadata = AnswerMeta { missing_nodes: self.call.missing_nodes(), ..metadata };
         // Before the end is sent: a client that receives it may drop the call.
         self.call.extend(time);
-        self.call.set_in_background(true);
+        self.call.lifetime.set_in_background(true);
         let sent = self.send(ReplyPart::End(Ok(metadata))).await;
-        sent.inspect_err(|_| self.call.set_in_background(false))
+        sent.inspect_err(|_| self.call.lifetime.set_in_background(false))
     }
 
     /// Sends a note with the nodes whose rows the answer lacks, unless its content names them already.
@@ -144,11 +144,11 @@ impl ReplySender {
     /// `Cancelled` if the reply is no longer read.
     pub async fn forward(&self, part: ReplyPart) -> Result<(), Error> {
         match &part {
-            ReplyPart::Text(text) => self.call.count_bytes(text.len()),
+            ReplyPart::Text(text) => self.call.usage().count_bytes(text.len()),
             ReplyPart::Block(content) | ReplyPart::PromptMessage(_, content) => {
-                self.call.count_bytes(content.byte_count());
+                self.call.usage().count_bytes(content.byte_count());
             }
-            ReplyPart::Bytes(bytes) => self.call.count_bytes(bytes.len()),
+            ReplyPart::Bytes(bytes) => self.call.usage().count_bytes(bytes.len()),
             ReplyPart::Body(_) => self.call.set_body_begun(),
             ReplyPart::Notification(ReplyNotification::Progress { done, total, message }) => {
                 return self.call.progress(*done, *total, message.clone()).await;
@@ -160,7 +160,7 @@ impl ReplySender {
 
     pub(crate) async fn send_completion(&self, mut completion: Completion) -> Result<(), Error> {
         for value in &mut completion.values {
-            *value = self.call.redact_text(std::mem::take(value))?.into_owned();
+            *value = self.call.protection().redact_text(std::mem::take(value))?.into_owned();
         }
         self.send(ReplyPart::Completion(completion.truncated())).await
     }

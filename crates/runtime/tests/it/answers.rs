@@ -104,7 +104,7 @@ async fn objects_and_data_are_fenced_for_models() {
         let reply = host.begin(tool_call("work"));
         let job = reply.job().clone();
         let sent = reply_text(reply).await;
-        assert_eq!(sent, format!("text {}\nend of text\ndone {{}}", job.fence().unwrap().wrap(text)));
+        assert_eq!(sent, format!("text {}\nend of text\ndone {{}}", job.protection().fence().unwrap().wrap(text)));
     }
 }
 

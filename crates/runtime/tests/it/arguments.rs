@@ -125,7 +125,7 @@ async fn unknown_tool_suggests_similar_names() {
 #[tokio::test]
 async fn applies_tightest_budget() {
     use tidegate_core::{Budget, CallLimits};
-    let says_budget = handler_fn(|call| async move { Ok(Answer::text(format!("{:?}", call.inline_budget()))) });
+    let says_budget = handler_fn(|call| async move { Ok(Answer::text(format!("{:?}", call.limits().inline))) });
     let bytes = |bytes| Budget { rows: None, bytes: Some(bytes) };
     let own = CallLimits { inline: Some(Budget { rows: Some(10), bytes: None }), ..CallLimits::default() };
     let body = CallLimits { body: Some(bytes(77)), inline: Some(bytes(5)), ..CallLimits::default() };

@@ -48,7 +48,7 @@ async fn everything_arrives_in_order_and_is_counted() {
     let message = reply_text(reply).await;
     let expected: Vec<String> = (0..1_000).map(|number| format!("text {number}")).collect();
     assert_eq!(message, format!("{}\ndone {{}}", expected.join("\n")));
-    assert_eq!(job.bytes(), 10 + 2 * 90 + 3 * 900);
+    assert_eq!(job.usage().bytes(), 10 + 2 * 90 + 3 * 900);
 }
 
 #[tokio::test(start_paused = true)]

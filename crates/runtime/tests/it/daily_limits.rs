@@ -58,7 +58,7 @@ impl NodeWithClock {
 
 fn row_counting_handler(rows: u64) -> Arc<dyn Handler> {
     handler_fn(move |call| async move {
-        call.count_rows(rows);
+        call.usage().count_rows(rows);
         Ok(Answer::text("ok"))
     })
 }

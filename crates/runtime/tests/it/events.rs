@@ -43,8 +43,8 @@ async fn end_event_is_emitted_before_reply_ends() {
         "rows",
         "",
         handler_fn(|call| async move {
-            call.count_rows(3);
-            call.count_rows(4);
+            call.usage().count_rows(3);
+            call.usage().count_rows(4);
             Ok(Answer::text("abc"))
         }),
     )));
@@ -52,7 +52,7 @@ async fn end_event_is_emitted_before_reply_ends() {
     let job = reply.job().clone();
     reply_text(reply).await;
     assert!(host.recorder.lines().ends_with("ended tool rows: done"));
-    assert_eq!((job.rows(), job.bytes(), host.registry.jobs().open_count()), (7, 3, 0));
+    assert_eq!((job.usage().rows(), job.usage().bytes(), host.registry.jobs().open_count()), (7, 3, 0));
     assert_eq!(job.elapsed(), job.elapsed(), "the clock of an ended job stands still");
 }
 

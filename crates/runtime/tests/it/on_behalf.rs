@@ -22,8 +22,8 @@ fn calling_tool(host: &Arc<Mutex<Option<Arc<Host>>>>) -> Tool {
         async move {
             let name = call.arguments()["name"].as_str().unwrap().to_owned();
             let mut nested = Call::new(CallTarget::Tool(name), call.caller().clone());
-            nested.client_capabilities = call.client_capabilities();
-            nested.input_answers = call.input_answers().clone();
+            nested.client_capabilities = call.request().client_capabilities;
+            nested.input_answers = call.request().input_answers.clone();
             nested.cancellation = call.cancellation();
             nested.on_behalf_of = Some(call.job().clone());
             let mut called = host.registry.call(nested)?;

@@ -75,7 +75,7 @@ async fn redacts_every_text_of_handler() {
     Valid choices: ***
     ***
     "#);
-    assert_eq!(job.secret_count(), 10);
+    assert_eq!(job.protection().secret_count(), 10);
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn fence_lines(fences: bool) -> Option<(String, String)> {
     let fence = Arc::new(Mutex::new(None));
     let reported = fence.clone();
     let handler = handler_fn(move |call| {
-        *reported.lock() = call.fence().map(|fence| (fence.opening(), fence.closing(true)));
+        *reported.lock() = call.protection().fence().map(|fence| (fence.opening(), fence.closing(true)));
         async { Ok(Answer::content(vec![])) }
     });
     let snapshot = SnapshotBuilder::new()

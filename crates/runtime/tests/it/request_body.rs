@@ -17,7 +17,7 @@ const TYPES: RequestBodyTypes = RequestBodyTypes { media_types: &["text/plain"],
 fn reading_tool() -> Tool {
     let handler = handler_fn(|call| async move {
         let Some(mut body) = call.job().take_request_body() else { return Ok(Answer::text("no body")) };
-        assert!(call.job().take_request_body().is_none() && call.has_request_body());
+        assert!(call.job().take_request_body().is_none() && call.request().request_body.is_some());
         let mut pieces = 0;
         while body.next().await?.is_some() {
             pieces += 1;
@@ -50,7 +50,7 @@ async fn body_is_read_once_and_counted() {
     let job = reply.job().clone();
     let answer = crate::host::reply_text(reply).await;
     assert_eq!(answer, "block 2 pieces, 10 bytes of text/plain in Some(\"gzip\")\ndone {}");
-    assert_eq!(job.bytes(), 10 + answer.len() as u64 - "block \ndone {}".len() as u64);
+    assert_eq!(job.usage().bytes(), 10 + answer.len() as u64 - "block \ndone {}".len() as u64);
     assert_eq!(host.call_to_text(tool_call("read")).await, "block no body\ndone {}");
 }
 

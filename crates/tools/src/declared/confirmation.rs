@@ -57,7 +57,7 @@ impl Confirmation {
     /// Rejects a client that cannot show the question, before any work is done for it.
     pub(super) fn check_client(&self, call: &RunningCall) -> Result<(), Error> {
         let needed = ClientCapabilities { forms: true, ..ClientCapabilities::default() };
-        match call.client_capabilities().includes(needed) {
+        match call.request().client_capabilities.includes(needed) {
             true => Ok(()),
             false => Err(unsupported_error(Error::missing_client_capability(needed))),
         }

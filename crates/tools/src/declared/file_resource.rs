@@ -92,7 +92,7 @@ impl FileResourceHandler {
 
 impl OpenResourceFile {
     async fn send(&self, store: Option<Arc<ResultStore>>, reply: &ReplySender) -> Result<AnswerMeta, Error> {
-        let bytes_max = reply.job().inline_budget().bytes;
+        let bytes_max = reply.job().limits().inline.bytes;
         let preview_extent = send_preview(self.byte_stream().await?, bytes_max, reply).await?;
         match (preview_extent, store) {
             (PreviewExtent::Complete, _) => Ok(AnswerMeta::default()),

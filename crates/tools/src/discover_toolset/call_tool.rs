@@ -43,16 +43,17 @@ async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Err
     let caller = Caller { toolset: None, ..call.caller().clone() };
     let mut inner = Call::new(CallTarget::Tool(name), caller);
     inner.arguments = arguments;
-    inner.inline_limit = call.inline_budget();
-    inner.format = call.format();
+    inner.inline_limit = call.limits().inline;
     inner.on_behalf_of = Some(call.job().clone());
     inner.cancellation = call.cancellation();
-    inner.wants_progress = call.wants_progress();
-    inner.log_level = call.log_level();
-    inner.client_request = call.client_request().cloned();
-    inner.client_capabilities = call.client_capabilities();
     inner.supports_live_input = call.supports_live_input();
-    inner.input_answers = call.input_answers().clone();
+    let request = call.request();
+    inner.format = request.format;
+    inner.wants_progress = request.wants_progress;
+    inner.log_level = request.log_level;
+    inner.client_request = request.client_request.clone();
+    inner.client_capabilities = request.client_capabilities;
+    inner.input_answers = request.input_answers.clone();
     let called = node.registry()?.call(inner)?;
     Ok(Answer::written(move |reply| async move { forward(called, &reply).await }))
 }

@@ -82,12 +82,12 @@ async fn handle(
     let rows = node.executor.open_rows(&*database, &statement, call.job()).await?;
     let (batch, matched) = first_rows(rows, limit.unwrap_or(LIMIT_DEFAULT)).await?;
     // Programs that set a format receive all rows.
-    let bytes_max = call.inline_budget().bytes.filter(|_| call.format().is_none());
+    let bytes_max = call.limits().inline.bytes.filter(|_| call.format().is_none());
     if let Some(bytes_max) = bytes_max
         && let Some(oversized) = describe_oversized(function, &request, &batch, matched, bytes_max)
     {
         // The example row is data, as all rows are.
-        return Ok(Answer::text(call.fence_data(oversized)));
+        return Ok(Answer::text(call.protection().fence_data(oversized)));
     }
     let rows = batch.num_rows();
     let answer = node.executor.answer_rows(QueryRows::from_batch(batch), output_options);

@@ -154,7 +154,7 @@ impl Writing<'_> {
         let mut writer = Some(writer);
         while let Some(decoded) = rows.next().await? {
             let count = decoded.batch.num_rows() + decoded.rejected.len();
-            self.job.count_rows(count as u64);
+            self.job.usage().count_rows(count as u64);
             if let Some(writer) = &mut writer {
                 let mut rejected = decoded.rejected;
                 if decoded.batch.num_rows() > 0 {

@@ -15,7 +15,7 @@ const REJECTIONS_MAX: [usize; 3] = [usize::MAX, 10, 0];
 pub(super) fn answer_stored(destination: &Destination, stored: &StoredRows, job: &Job) -> Result<Answer, Error> {
     let rows = stored.receipt.rows.first().copied().unwrap_or_default();
     let is_created = !destination.exists && !stored.is_repeated;
-    let budget = if job.format().is_some() { None } else { job.inline_budget().bytes };
+    let budget = if job.format().is_some() { None } else { job.limits().inline.bytes };
     let texts = REJECTIONS_MAX.iter().map(|max| {
         let rejections = stored.rejections.iter().take(*max).map(rejection_json);
         json!({
@@ -32,7 +32,7 @@ pub(super) fn answer_stored(destination: &Destination, stored: &StoredRows, job:
     });
     // The last one has neither rows nor reasons of the sender.
     let fitting = texts.filter(|text| budget.is_none_or(|max| text.len() <= max));
-    let mut redacted = fitting.map(|text| job.redact_json(text));
+    let mut redacted = fitting.map(|text| job.protection().redact_json(text));
     let first = redacted.next();
     let text = match first {
         Some(Ok(text)) => text,
@@ -55,7 +55,7 @@ pub(super) fn answer_dropped(destination: &Destination, job: &Job) -> Result<Ans
         "table": destination.table.name,
         "dropped": true,
     });
-    Ok(Answer::data(job.redact_json(answer.to_string())?))
+    Ok(Answer::data(job.protection().redact_json(answer.to_string())?))
 }
 
 fn rejection_json(row: &RejectedRow) -> Value {

@@ -111,7 +111,7 @@ struct Arguments {
 
 async fn handle(context: Arc<IngestContext>, mode: WriteMode, call: RunningCall) -> Result<Answer, Error> {
     let Arguments { database, table, rows, key, create, body } = parse_arguments(&call)?;
-    let rows = require_one_source(rows, call.has_request_body())?;
+    let rows = require_one_source(rows, call.request().request_body.is_some())?;
     let (database, table) = context.resolve(database, table, call.principal())?;
     let destination = context.destination(&database, &table, call.principal()).await?;
     // A model may misspell a name; a program sends to the same address again and again.

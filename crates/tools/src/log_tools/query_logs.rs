@@ -98,8 +98,8 @@ async fn handle(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, E
         pattern_changes = Some(compare_with_baseline(&search, baseline, patterns, patterns_max).await?);
         patterns.shorten(patterns_max);
     }
-    call.count_rows(outcome.answer.returned);
-    let bytes_max = call.inline_budget().bytes.filter(|_| call.format().is_none());
+    call.usage().count_rows(outcome.answer.returned);
+    let bytes_max = call.limits().inline.bytes.filter(|_| call.format().is_none());
     let mut json = answer_json(&outcome, &search, scope, pattern_changes, bytes_max)?;
     add_notes(&search, &request, &outcome, &mut json).await;
     Ok(Answer::json(json))

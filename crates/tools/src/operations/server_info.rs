@@ -23,7 +23,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
 async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
     let shape: OutputArguments = parse_arguments(&call)?;
     let limits = node.limits()?;
-    let inline = call.inline_budget();
+    let inline = call.limits().inline;
     let mut dialects: Vec<&str> =
         node.databases.visible_to(call.principal()).map(|database| database.dialect().name()).collect();
     dialects.sort_unstable();

@@ -134,7 +134,7 @@ async fn read_block(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer,
 
 fn embed_block(bytes: &Bytes, job: &Job) -> Result<Answer, Error> {
     let encoded_bytes = bytes.len().div_ceil(3) * 4;
-    if let Some(max) = job.inline_budget().bytes.filter(|max| encoded_bytes > *max) {
+    if let Some(max) = job.limits().inline.bytes.filter(|max| encoded_bytes > *max) {
         let message = format!("the block takes {encoded_bytes} bytes in base64; a message can carry {max}");
         return Err(Error::new(ErrorKind::TooLarge, message)
             .with_hint("Get it over HTTP at /results/{id}/blocks/{n}, or read page by page with the cursor."));
@@ -212,7 +212,7 @@ async fn send_arrow_stream(result: &Arc<StoredResult>, takes_part: bool, reply: 
             send_chunks(block.schema_message(), reply).await?;
         }
         send_chunks(block.batch_messages(), reply).await?;
-        reply.job().count_rows(stored.rows);
+        reply.job().usage().count_rows(stored.rows);
         index += 1;
     }
     // An incomplete stream gets no end marker.
@@ -238,7 +238,7 @@ async fn send_rendered_rows(
     let mut rows = result.rows_from(0);
     while let Some(batch) = rows.next().await.transpose()? {
         send_chunks(encoder.write(&batch)?, reply).await?;
-        reply.job().count_rows(batch.num_rows() as u64);
+        reply.job().usage().count_rows(batch.num_rows() as u64);
     }
     // An incomplete stream gets no end marker.
     check_complete(result, takes_part)?;

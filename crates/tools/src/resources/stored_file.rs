@@ -63,7 +63,7 @@ pub(super) async fn send_text_preview(
     reply: &ReplySender,
 ) -> Result<(), Error> {
     let FileDescription { name, bytes, .. } = file;
-    let line = match send_preview(result.stream_file_bytes(), reply.job().inline_budget().bytes, reply).await? {
+    let line = match send_preview(result.stream_file_bytes(), reply.job().limits().inline.bytes, reply).await? {
         PreviewExtent::Complete => return Ok(()),
         PreviewExtent::Truncated(visible) => format!("Shown: the first {visible} of the file's {bytes} bytes."),
         PreviewExtent::NotText => format!("{name} has {bytes} bytes and is not text; its content is not shown."),

@@ -96,7 +96,7 @@ async fn handle(context: Arc<TraceContext>, call: RunningCall) -> Result<Answer,
     let mut rows = open_typed_rows(&context.node, &*database, &spec, call.job(), MixedNumbers::Floats).await?;
     let mut spans = Vec::new();
     while let Some(batch) = rows.next().await.transpose()? {
-        call.count_rows(batch.num_rows() as u64);
+        call.usage().count_rows(batch.num_rows() as u64);
         spans.extend(trace_spans(&[batch]).map_err(|error| Error::new(ErrorKind::Failed, error.to_string()))?);
     }
     let tree = TraceTree::build(spans, &context.limits).map_err(|error| tree_error(error, name, &trace_id))?;
@@ -124,17 +124,17 @@ fn answer(tree: &TraceTree, job: &Job) -> Result<Answer, Error> {
         members.extend(missing.to_json_members());
     }
     if job.format().is_some() {
-        return Ok(Answer::data(job.redact_json(json.to_string())?));
+        return Ok(Answer::data(job.protection().redact_json(json.to_string())?));
     }
     let text = tree.to_text();
-    let bytes_max = job.inline_budget().bytes;
+    let bytes_max = job.limits().inline.bytes;
     if let Some(max) = bytes_max.filter(|max| text.len() > *max) {
         let message = format!("the tree has {} bytes; the maximum is {max}", text.len());
         return Err(Error::new(ErrorKind::TooLarge, message).with_hint("Ask for some of its spans with query."));
     }
-    let answer = Answer::data(job.redact_text(text)?.into_owned());
+    let answer = Answer::data(job.protection().redact_text(text)?.into_owned());
     let structured = to_raw_value(&json).map_err(|error| Error::internal(error.to_string()))?;
     // Structured data cannot be fenced.
-    let is_structured = job.fence().is_none() && bytes_max.is_none_or(|max| structured.get().len() <= max);
+    let is_structured = job.protection().fence().is_none() && bytes_max.is_none_or(|max| structured.get().len() <= max);
     Ok(if is_structured { answer.with_structured(structured) } else { answer })
 }

@@ -59,7 +59,7 @@ pub(super) async fn store_batches(
         for batch in rows.batches {
             for start in (0..batch.num_rows()).step_by(WRITTEN_ROWS_MAX) {
                 let piece = batch.slice(start, WRITTEN_ROWS_MAX.min(batch.num_rows() - start));
-                job.count_rows(piece.num_rows() as u64);
+                job.usage().count_rows(piece.num_rows() as u64);
                 writer.write(index, piece).await.map_err(retryable)?;
             }
         }

@@ -139,7 +139,7 @@ fn tool_eliciting_in_rounds() -> Tool {
 /// A handler may look at what its client can do, and ask no more than that.
 fn tool_eliciting_by_capability() -> Tool {
     let handler = handler_fn(|call| async move {
-        let ClientCapabilities { forms, sampling: samples, .. } = call.client_capabilities();
+        let ClientCapabilities { forms, sampling: samples, .. } = call.request().client_capabilities;
         let mut requests = Vec::new();
         if forms {
             requests.push(("user_name", form("What is your name?", "name", "string")));

@@ -110,7 +110,7 @@ fn asking_twice() -> Tool {
 /// It asks in rounds, while its client still waits, and becomes a task when it knows enough.
 fn asking_first() -> Tool {
     let handler = handler_fn(|call| async move {
-        if !call.client_capabilities().tasks {
+        if !call.request().client_capabilities.tasks {
             return Err(Error::missing_client_capability(TASKS));
         }
         let name = call.ask("user_name", form("What is your name?", "name", "string")).await?;

@@ -139,14 +139,14 @@ fn to_declaration_problem(problem: HttpProblem) -> DeclarationProblem {
 /// `text` within the inline budget of `job`, with a note if it is truncated.
 fn text_answer(text: &str, job: &Job) -> Result<Answer, Error> {
     // The whole text is redacted before it is cut.
-    let text = job.redact_text(text)?;
-    let bytes_max = job.inline_budget().bytes.unwrap_or(usize::MAX);
+    let text = job.protection().redact_text(text)?;
+    let bytes_max = job.limits().inline.bytes.unwrap_or(usize::MAX);
     let is_cut = text.len() > bytes_max;
     let room = if is_cut { bytes_max.saturating_sub(NOTE_BYTES) } else { bytes_max };
     let visible = &text[..text.floor_char_boundary(room)];
     let note = format!("Shown: the first {} of {} bytes; request less from the API.", visible.len(), text.len());
     let meta = AnswerMeta { bytes: Some(visible.len() as u64), is_truncated: Some(is_cut), ..AnswerMeta::default() };
-    let fenced = job.fence_data(visible.to_owned());
+    let fenced = job.protection().fence_data(visible.to_owned());
     Ok(Answer::written(move |reply| async move {
         let mut rest = fenced.as_str();
         while !rest.is_empty() {

@@ -59,7 +59,7 @@ pub(super) struct CountedSource {
 /// If the call was cancelled.
 pub(super) async fn count_source(input: &SourceSearch<'_>) -> Result<Option<CountedSource>, Error> {
     let is_countable = input.request.patterns.is_none() && input.request.context.is_none();
-    if !is_countable || input.search.job.redactor().is_some() || !counts_fast(input).await {
+    if !is_countable || input.search.job.protection().redactor().is_some() || !counts_fast(input).await {
         return Ok(None);
     }
     let input = SourceSearch { deadline: input.deadline.min(Instant::now() + COUNTING_TIME_MAX), ..*input };

@@ -189,7 +189,7 @@ async fn a_body_that_breaks_off_or_is_cancelled_stores_nothing() {
     let call = rest_call_of(&device(&["*"]), "append_rows", no_arguments(), NDJSON, None, pieces);
     let reply = registry.call(call).unwrap();
     let job = reply.job().clone();
-    while job.bytes() == 0 {
+    while job.usage().bytes() == 0 {
         tokio::task::yield_now().await;
     }
     job.cancel();

@@ -271,13 +271,13 @@ fn guarded() -> Vec<Tool> {
 /// Tools with limits.
 fn bounded(hanging: &Arc<AtomicUsize>) -> [Tool; 8] {
     let budget = handler_fn(|call| async move {
-        let Budget { rows, bytes } = call.inline_budget();
+        let Budget { rows, bytes } = call.limits().inline;
         let structured = to_raw_value(&json!({"bytes": bytes, "rows": rows})).unwrap();
         Ok(Answer::content(Vec::new()).with_structured(structured))
     });
     let filler = handler_fn(|_| async {
         Ok(Answer::written(|reply| async move {
-            let rows = reply.job().inline_budget().rows.unwrap_or(100);
+            let rows = reply.job().limits().inline.rows.unwrap_or(100);
             for row in 0..rows {
                 reply.send_text(format!("{row}\n")).await?;
             }

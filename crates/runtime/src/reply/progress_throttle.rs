@@ -10,7 +10,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 
 /// Notifications that come too soon are dropped, not queued, because a later value replaces them.
 #[derive(Debug, Default)]
-pub(crate) struct ProgressThrottle {
+pub(super) struct ProgressThrottle {
     /// The times of the last notifications, oldest first; at most [`SENT_MAX`].
     sent_at: VecDeque<Instant>,
     last_progress: Option<f64>,
@@ -18,7 +18,7 @@ pub(crate) struct ProgressThrottle {
 
 impl ProgressThrottle {
     /// Whether a notification is sent now: the value rises, and the window has room. If so, it counts as sent.
-    pub(crate) fn admits(&mut self, done: f64) -> bool {
+    pub(super) fn admits(&mut self, done: f64) -> bool {
         if self.last_progress.is_some_and(|before| done <= before) {
             return false;
         }
