@@ -76,28 +76,28 @@ impl McpConnection {
         (Arc::new(connection), outbox)
     }
 
-    /// Waits while too many requests are open or the outgoing queue is full. `identity` resolves the caller again then.
+    /// Waits while too many requests are open or the outgoing queue is full. `resolver` resolves the caller again then.
     pub(crate) async fn receive(
         self: &Arc<Self>,
         incoming: IncomingMessage,
         caller: Caller,
-        identity: &Arc<dyn CallerResolver>,
+        resolver: &Arc<dyn CallerResolver>,
     ) {
         match incoming {
             IncomingMessage::Request(request) if is_initialize(&request) => {
-                self.handle_initialize(&request, &caller, identity).await
+                self.handle_initialize(&request, &caller, resolver).await
             }
             IncomingMessage::Request(request) if is_listen_request(&request) => {
-                self.spawn_subscription(request, caller, identity).await
+                self.spawn_subscription(request, caller, resolver).await
             }
-            IncomingMessage::Request(request) => self.spawn_request(request, caller, identity).await,
+            IncomingMessage::Request(request) => self.spawn_request(request, caller, resolver).await,
             IncomingMessage::Notification(notification) => {
                 self.service.handle_notification(&notification, &self.request_context(caller))
             }
             IncomingMessage::Response(response) => {
                 self.service.handle_response(&response, &self.request_context(caller))
             }
-            IncomingMessage::Batch(messages) => self.spawn_batch(messages, caller, identity).await,
+            IncomingMessage::Batch(messages) => self.spawn_batch(messages, caller, resolver).await,
         }
     }
 
@@ -106,10 +106,10 @@ impl McpConnection {
         self: &Arc<Self>,
         message: DecodedMessage,
         caller: Result<Caller, RpcError>,
-        identity: &Arc<dyn CallerResolver>,
+        resolver: &Arc<dyn CallerResolver>,
     ) {
         match (message, caller) {
-            (Ok(incoming), Ok(caller)) => self.receive(incoming, caller, identity).await,
+            (Ok(incoming), Ok(caller)) => self.receive(incoming, caller, resolver).await,
             (Ok(IncomingMessage::Request(request)), Err(error)) => self.refuse(Some(&request.id), &error).await,
             (Ok(IncomingMessage::Batch(_)), Err(error)) => self.refuse(None, &error).await,
             (Ok(IncomingMessage::Notification(_) | IncomingMessage::Response(_)), Err(_)) => {}
@@ -174,24 +174,24 @@ impl McpConnection {
         }
     }
 
-    async fn handle_initialize(&self, request: &RpcRequest, caller: &Caller, identity: &Arc<dyn CallerResolver>) {
+    async fn handle_initialize(&self, request: &RpcRequest, caller: &Caller, resolver: &Arc<dyn CallerResolver>) {
         match self.service.initialize(request, caller, self.in_flight.clone()).await {
             Ok((session, message)) => {
                 let feed = NotificationFeed::for_session(&session);
                 *self.session.lock() = Some(Arc::new(session));
                 self.send(OutgoingMessage::Whole(message.bytes)).await;
-                self.spawn_session_notifications(feed, identity.clone());
+                self.spawn_session_notifications(feed, resolver.clone());
             }
             Err(error) => self.refuse(Some(&request.id), &error).await,
         }
     }
 
-    fn spawn_session_notifications(&self, mut feed: NotificationFeed, identity: Arc<dyn CallerResolver>) {
+    fn spawn_session_notifications(&self, mut feed: NotificationFeed, resolver: Arc<dyn CallerResolver>) {
         let replaced = CancellationToken::new();
         std::mem::replace(&mut *self.session_notifications.lock(), replaced.clone()).cancel();
         let (input_closed, outgoing) = (self.input_closed.clone(), self.outgoing.clone());
         self.tasks.spawn(async move {
-            let forwarding = notifications::forward_feed(&mut feed, &identity, &outgoing);
+            let forwarding = notifications::forward_feed(&mut feed, &resolver, &outgoing);
             input_closed.run_until_cancelled(replaced.run_until_cancelled(forwarding)).await;
         });
     }
@@ -201,14 +201,14 @@ impl McpConnection {
         self: &Arc<Self>,
         request: RpcRequest,
         caller: Caller,
-        identity: &Arc<dyn CallerResolver>,
+        resolver: &Arc<dyn CallerResolver>,
     ) {
         let Ok(permit) = self.stream_permits.clone().try_acquire_owned() else {
             let message =
                 format!("too many open notification streams: at most {} per connection", notifications::STREAMS_MAX);
             return self.refuse(Some(&request.id), &RpcError::invalid_request(message)).await;
         };
-        let task = self.request_task(caller, identity);
+        let task = self.request_task(caller, resolver);
         self.spawn_task(permit, async move { task.answer(request).await });
     }
 
@@ -216,20 +216,20 @@ impl McpConnection {
         self: &Arc<Self>,
         request: RpcRequest,
         mut caller: Caller,
-        identity: &Arc<dyn CallerResolver>,
+        resolver: &Arc<dyn CallerResolver>,
     ) {
         let permit = match self.request_permits.clone().try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) => {
                 let Some(permit) = self.acquire_permit().await else { return };
-                caller = match identity.resolve_caller().await {
+                caller = match resolver.resolve_caller().await {
                     Ok(caller) => caller,
                     Err(error) => return self.refuse(Some(&request.id), &error).await,
                 };
                 permit
             }
         };
-        let task = self.request_task(caller, identity);
+        let task = self.request_task(caller, resolver);
         self.spawn_task(permit, async move { task.answer(request).await });
     }
 
@@ -237,10 +237,10 @@ impl McpConnection {
         self: &Arc<Self>,
         messages: Vec<DecodedMessage>,
         caller: Caller,
-        identity: &Arc<dyn CallerResolver>,
+        resolver: &Arc<dyn CallerResolver>,
     ) {
         let Some(permit) = self.acquire_permit().await else { return };
-        let task = self.request_task(caller, identity);
+        let task = self.request_task(caller, resolver);
         self.spawn_task(permit, async move { task.answer_batch(messages).await });
     }
 
@@ -257,8 +257,8 @@ impl McpConnection {
         });
     }
 
-    fn request_task(self: &Arc<Self>, caller: Caller, identity: &Arc<dyn CallerResolver>) -> RequestTask {
-        RequestTask { connection: self.clone(), identity: identity.clone(), context: self.request_context(caller) }
+    fn request_task(self: &Arc<Self>, caller: Caller, resolver: &Arc<dyn CallerResolver>) -> RequestTask {
+        RequestTask { connection: self.clone(), resolver: resolver.clone(), context: self.request_context(caller) }
     }
 
     async fn send(&self, message: OutgoingMessage) {
@@ -281,7 +281,7 @@ fn revoked_error() -> RpcError {
 
 struct RequestTask {
     connection: Arc<McpConnection>,
-    identity: Arc<dyn CallerResolver>,
+    resolver: Arc<dyn CallerResolver>,
     context: RequestContext,
 }
 
@@ -298,7 +298,7 @@ impl RequestTask {
             RpcAnswer::Stream(stream) => self.send_answer(&id, stream).await,
             RpcAnswer::Listen(stream) => {
                 let McpConnection { outgoing, input_closed, .. } = &*self.connection;
-                notifications::forward_subscription(stream, &self.identity, outgoing, input_closed).await;
+                notifications::forward_subscription(stream, &self.resolver, outgoing, input_closed).await;
             }
         }
     }
@@ -365,7 +365,7 @@ impl RequestTask {
     }
 
     fn revalidator(&self) -> CallerRevalidator {
-        CallerRevalidator::new(self.identity.clone(), self.connection.service.registry())
+        CallerRevalidator::new(self.resolver.clone(), self.connection.service.registry())
     }
 
     fn spool_error(&self, error: &SpoolError) -> RpcError {
@@ -379,7 +379,7 @@ impl RequestTask {
     }
 
     async fn answer_batch(&self, messages: Vec<DecodedMessage>) {
-        let messages = with_callers(messages, self.identity.clone(), self.context.caller.clone());
+        let messages = with_callers(messages, self.resolver.clone(), self.context.caller.clone());
         let answering = self.connection.service.answer_batch(messages, &self.context);
         let answered = self.revalidator().run_while_valid(answering).await;
         match answered.unwrap_or_else(|Revoked| Err(revoked_error())) {

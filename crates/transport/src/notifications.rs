@@ -22,7 +22,7 @@ const RESOLVE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Forwards the notifications of `stream` until its client cancels it or `input_closed` fires. Then sends its result.
 pub(crate) async fn forward_subscription(
     mut stream: ListenStream,
-    identity: &Arc<dyn CallerResolver>,
+    resolver: &Arc<dyn CallerResolver>,
     outgoing: &mpsc::Sender<OutgoingMessage>,
     input_closed: &CancellationToken,
 ) {
@@ -30,7 +30,7 @@ pub(crate) async fn forward_subscription(
     let forwarding = async {
         // The acknowledgement comes first, even if the stream ends immediately.
         forward_pending(stream.feed(), outgoing).await;
-        input_closed.run_until_cancelled(forward_feed(stream.feed(), identity, outgoing)).await;
+        input_closed.run_until_cancelled(forward_feed(stream.feed(), resolver, outgoing)).await;
         let _ = outgoing.send(OutgoingMessage::Whole(stream.end().bytes)).await;
     };
     cancelled.run_until_cancelled(forwarding).await;
@@ -38,7 +38,7 @@ pub(crate) async fn forward_subscription(
 
 pub(crate) async fn forward_feed(
     feed: &mut NotificationFeed,
-    identity: &Arc<dyn CallerResolver>,
+    resolver: &Arc<dyn CallerResolver>,
     outgoing: &mpsc::Sender<OutgoingMessage>,
 ) {
     loop {
@@ -47,7 +47,7 @@ pub(crate) async fn forward_feed(
             () = outgoing.closed() => return,
             () = feed.changed() => {}
         }
-        match identity.resolve_caller().await {
+        match resolver.resolve_caller().await {
             Ok(caller) => feed.update_caller(&caller).await,
             Err(_) => tokio::time::sleep(RESOLVE_AGAIN_AFTER).await,
         }

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 pub(crate) const REVALIDATE_EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) struct CallerRevalidator {
-    identity: Arc<dyn CallerResolver>,
+    resolver: Arc<dyn CallerResolver>,
     changes: RevalidationTriggers,
     next_check: Instant,
 }
@@ -30,8 +30,8 @@ pub(crate) struct RevalidationTriggers {
 }
 
 impl RevalidationTriggers {
-    pub(crate) fn subscribe(identity: &dyn CallerResolver, registry: &Registry) -> Self {
-        Self { versions: registry.versions(), renewals: identity.credential_reloads() }
+    pub(crate) fn subscribe(resolver: &dyn CallerResolver, registry: &Registry) -> Self {
+        Self { versions: registry.versions(), renewals: resolver.credential_reloads() }
     }
 
     pub(crate) async fn triggered(&mut self) {
@@ -47,9 +47,9 @@ impl RevalidationTriggers {
 pub(crate) struct Revoked;
 
 impl CallerRevalidator {
-    pub(crate) fn new(identity: Arc<dyn CallerResolver>, registry: &Registry) -> Self {
-        let changes = RevalidationTriggers::subscribe(&*identity, registry);
-        Self { identity, changes, next_check: Instant::now() + REVALIDATE_EVERY }
+    pub(crate) fn new(resolver: Arc<dyn CallerResolver>, registry: &Registry) -> Self {
+        let changes = RevalidationTriggers::subscribe(&*resolver, registry);
+        Self { resolver, changes, next_check: Instant::now() + REVALIDATE_EVERY }
     }
 
     /// The output of `work`. Drops `work` when its caller is no longer admitted. A large future is pinned by the caller,
@@ -88,7 +88,7 @@ impl CallerRevalidator {
         if Instant::now() < self.next_check {
             return Ok(());
         }
-        let is_admitted = self.identity.is_admitted().await;
+        let is_admitted = self.resolver.is_admitted().await;
         self.next_check = Instant::now() + REVALIDATE_EVERY;
         if is_admitted { Ok(()) } else { Err(Revoked) }
     }
@@ -119,17 +119,17 @@ pub(crate) type DecodedMessage = Result<IncomingMessage, DecodeError>;
 /// Pairs each message with its caller; if that is no longer admitted, the message becomes a rejection for `sender`.
 pub(crate) fn with_callers(
     messages: Vec<DecodedMessage>,
-    identity: Arc<dyn CallerResolver>,
+    resolver: Arc<dyn CallerResolver>,
     sender: Caller,
 ) -> impl Stream<Item = (DecodedMessage, Caller)> + Send {
-    let waiting = (messages.into_iter(), identity, sender);
-    stream::unfold(waiting, |(mut messages, identity, sender)| async move {
+    let waiting = (messages.into_iter(), resolver, sender);
+    stream::unfold(waiting, |(mut messages, resolver, sender)| async move {
         let message = messages.next()?;
-        let called = match identity.resolve_caller().await {
+        let called = match resolver.resolve_caller().await {
             Ok(caller) => (message, caller),
             Err(error) => (reject_message(message, error), sender.clone()),
         };
-        Some((called, (messages, identity, sender)))
+        Some((called, (messages, resolver, sender)))
     })
 }
 
@@ -173,11 +173,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn revalidates_at_once_when_keys_are_reloaded() {
         let registry = Registry::new(SnapshotBuilder::new().build(), EventDispatcher::default());
-        let identity = Arc::new(RevokedCaller(watch::Sender::new(0)));
-        let mut revalidator = CallerRevalidator::new(identity.clone(), &registry);
+        let resolver = Arc::new(RevokedCaller(watch::Sender::new(0)));
+        let mut revalidator = CallerRevalidator::new(resolver.clone(), &registry);
         let begun = Instant::now();
         let work = async {
-            identity.0.send_replace(1);
+            resolver.0.send_replace(1);
             std::future::pending::<()>().await;
         };
         assert_eq!(revalidator.run_while_valid(work).await, Err(Revoked));

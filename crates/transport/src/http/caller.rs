@@ -52,7 +52,8 @@ pub(super) struct HttpCallerResolver {
     pub(super) owner: Arc<Principal>,
 }
 
-pub(super) enum AdmissionError {
+/// Why a request has no caller.
+pub(super) enum CallerError {
     /// The credentials are missing or invalid.
     Unauthenticated(AuthenticationError),
     /// The toolset is hidden from the caller or absent.
@@ -135,17 +136,17 @@ impl RequestCredentials {
     }
 
     /// The caller according to the current authenticator and registry, which belong to the same configuration.
-    pub(super) async fn resolve_caller(&self, http_state: &HttpState) -> Result<Caller, AdmissionError> {
+    pub(super) async fn resolve_caller(&self, http_state: &HttpState) -> Result<Caller, CallerError> {
         let authenticator = &http_state.options.authenticator;
         let bearer = match self.authorization.bearer() {
             // Without authentication, unusable credentials are ignored.
             Err(_) if !authenticator.enforces_authentication() => None,
-            parsed => parsed.map_err(AdmissionError::Unauthenticated)?,
+            parsed => parsed.map_err(CallerError::Unauthenticated)?,
         };
         for _ in 0..TRIES_MAX {
             let certificate = self.tls.as_ref().map(|peer| peer.certificate()).transpose();
             let certificate = certificate
-                .map_err(|UntrustedCertificate| AdmissionError::Unauthenticated(AuthenticationError::Invalid))?;
+                .map_err(|UntrustedCertificate| CallerError::Unauthenticated(AuthenticationError::Invalid))?;
             let credentials = Credentials {
                 bearer,
                 peer: self.origin.peer,
@@ -153,22 +154,22 @@ impl RequestCredentials {
                 identity_headers: &self.identity_headers,
             };
             let principal = authenticator.authenticate(credentials).await;
-            let principal = principal.map_err(AdmissionError::Unauthenticated)?;
+            let principal = principal.map_err(CallerError::Unauthenticated)?;
             let snapshot = http_state.service.registry().snapshot();
             match snapshot.create_caller(principal, self.origin) {
                 Some(caller) => return self.enter_toolset(caller),
                 None => tokio::time::sleep(TRY_AGAIN_AFTER).await,
             }
         }
-        Err(AdmissionError::ConfigurationChanging)
+        Err(CallerError::ConfigurationChanging)
     }
 
-    fn enter_toolset(&self, caller: Caller) -> Result<Caller, AdmissionError> {
+    fn enter_toolset(&self, caller: Caller) -> Result<Caller, CallerError> {
         let Some(name) = &self.toolset else { return Ok(caller) };
         let toolset = Snapshot::for_caller(&caller).and_then(|snapshot| snapshot.toolset(name, &caller).cloned());
         toolset
             .map(|toolset| caller.with_toolset(Some(toolset)))
-            .ok_or_else(|| AdmissionError::NoSuchToolset(name.clone()))
+            .ok_or_else(|| CallerError::NoSuchToolset(name.clone()))
     }
 }
 
@@ -182,12 +183,12 @@ impl HttpCallerResolver {
         CallerRevalidator::new(Arc::new(self), http_state.service.registry())
     }
 
-    pub(super) async fn resolve_caller(&self) -> Result<Caller, AdmissionError> {
+    pub(super) async fn resolve_caller(&self) -> Result<Caller, CallerError> {
         let caller = self.credentials.resolve_caller(&self.http_state).await?;
         if caller.principal.is_same_identity(&self.owner) {
             return Ok(caller);
         }
-        Err(AdmissionError::Unauthenticated(AuthenticationError::Invalid))
+        Err(CallerError::Unauthenticated(AuthenticationError::Invalid))
     }
 
     /// Whether the caller is still admitted: a revoked key or an expired token ends its streams.
@@ -211,13 +212,13 @@ impl CallerResolver for HttpCallerResolver {
     }
 }
 
-impl From<Revoked> for AdmissionError {
+impl From<Revoked> for CallerError {
     fn from(Revoked: Revoked) -> Self {
         Self::Unauthenticated(AuthenticationError::Invalid)
     }
 }
 
-impl AdmissionError {
+impl CallerError {
     /// Whether the error is permanent. A configuration change is over after a moment.
     pub(super) fn is_final(&self) -> bool {
         !matches!(self, Self::ConfigurationChanging)

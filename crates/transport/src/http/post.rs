@@ -15,7 +15,7 @@ use tidegate_mcp::{
 };
 
 use super::answer::{ProblemDetails, ProblemType};
-use super::caller::{AdmissionError, AuthenticatedRequest, HttpCallerResolver, REVALIDATE_AFTER, RequestCredentials};
+use super::caller::{AuthenticatedRequest, CallerError, HttpCallerResolver, REVALIDATE_AFTER, RequestCredentials};
 use super::replay::{ReplayBuffer, ReplayLost, event_id, replay_body};
 use super::response::{
     Refusal, SESSION_ID, accepted, event_stream, json, message_response, no_such_session, refusal, require_mcp,
@@ -35,7 +35,7 @@ struct RequestHead {
 }
 
 impl RequestHead {
-    fn validity(&self, http_state: &Arc<HttpState>) -> CallerRevalidator {
+    fn revalidator(&self, http_state: &Arc<HttpState>) -> CallerRevalidator {
         HttpCallerResolver::new(http_state, self.credentials.clone(), &self.caller).into_revalidator()
     }
 
@@ -173,15 +173,15 @@ async fn answer_in_revision(
     let id = request.id.clone();
     let mcp_session = session.as_ref().map(|session| &session.session);
     let context = http_state.request_context(&head.caller, mcp_session, wants_events);
-    let mut validity = None;
+    let mut revalidator = None;
     let mut answering = pin!(http_state.service.answer_in_revision(request, revision, &context));
     let answer = tokio::select! {
         biased;
         answer = answering.as_mut() => Ok(answer),
         // Not created for an answer that is ready at once: the caller was resolved a moment ago.
-        revoked = async { validity.insert(head.validity(http_state)).revoked().await } => Err(revoked),
+        revoked = async { revalidator.insert(head.revalidator(http_state)).revoked().await } => Err(revoked),
     };
-    let validity = || validity.unwrap_or_else(|| head.validity(http_state));
+    let revalidator = || revalidator.unwrap_or_else(|| head.revalidator(http_state));
     match (answer.map_err(|revoked| revoked_response(http_state, head, revoked))?, session) {
         (RpcAnswer::NoResponse, _) => Ok(accepted()),
         (RpcAnswer::Whole(whole), session) => {
@@ -191,17 +191,17 @@ async fn answer_in_revision(
             listen::open_stream(http_state, &head.caller, &head.credentials, &id, head.accepts_events, listening)
         }
         (RpcAnswer::Stream(answer), Some(session)) if wants_events && answer.may_notify() => {
-            stream_resumable(http_state, session, &id, answer, validity())
+            stream_resumable(http_state, session, &id, answer, revalidator())
         }
         (RpcAnswer::Stream(answer), None) if wants_events => {
-            Ok(event_stream(sse::event_stream_body(answer, validity())))
+            Ok(event_stream(sse::event_stream_body(answer, revalidator())))
         }
-        (RpcAnswer::Stream(answer), _) => Ok(streamed_json(answer, validity())),
+        (RpcAnswer::Stream(answer), _) => Ok(streamed_json(answer, revalidator())),
     }
 }
 
 fn revoked_response(http_state: &HttpState, head: &RequestHead, revoked: Revoked) -> Response {
-    AdmissionError::from(revoked).to_response(http_state, head.credentials.origin)
+    CallerError::from(revoked).to_response(http_state, head.credentials.origin)
 }
 
 async fn open_session(http_state: &HttpState, head: &RequestHead, request: &RpcRequest) -> Result<Response, Refusal> {
@@ -282,7 +282,7 @@ async fn answer_batch(
     let resolver = HttpCallerResolver::new(http_state, head.credentials.clone(), &head.caller);
     let messages = with_callers(messages, Arc::new(resolver), head.caller.clone());
     let answers = http_state.service.answer_batch(messages, &context);
-    match head.validity(http_state).run_while_valid(answers).await {
+    match head.revalidator(http_state).run_while_valid(answers).await {
         Err(revoked) => Err(revoked_response(http_state, head, revoked).into()),
         Ok(Ok(Some(answers))) => Ok(json(StatusCode::OK, answers)),
         Ok(Ok(None)) => Ok(accepted()),

@@ -31,7 +31,7 @@ const JOINED_PIECES_MAX: usize = 4;
 /// The body of an answer. Dropping it cancels the call.
 pub(in crate::http) struct AnswerBody {
     reply: Reply,
-    validity: CallerRevalidator,
+    revalidator: CallerRevalidator,
     /// Encodes the parts if they are content blocks; `None` if they are the bytes or the text of the body.
     blocks: Option<ContentWriter>,
     first: Option<ReplyPart>,
@@ -48,11 +48,11 @@ pub(in crate::http) enum AnswerStart {
 impl AnswerBody {
     pub(in crate::http) fn new(
         reply: Reply,
-        validity: CallerRevalidator,
+        revalidator: CallerRevalidator,
         blocks: Option<ContentWriter>,
         first: Option<ReplyPart>,
     ) -> Self {
-        Self { reply, validity, blocks, first, ready_pieces: VecDeque::new(), end: None }
+        Self { reply, revalidator, blocks, first, ready_pieces: VecDeque::new(), end: None }
     }
 
     /// Waits for the first bytes, so that a short answer needs no chunked encoding and a failed one becomes a problem.
@@ -80,8 +80,8 @@ impl AnswerBody {
 
     async fn next_piece_for_caller(&mut self) -> Result<Option<Bytes>, Revoked> {
         loop {
-            self.validity.check_if_due().await?;
-            let check_at = self.validity.next_check_at();
+            self.revalidator.check_if_due().await?;
+            let check_at = self.revalidator.next_check_at();
             if let Ok(piece) = timeout_at(check_at, self.next_piece()).await {
                 return Ok(piece);
             }

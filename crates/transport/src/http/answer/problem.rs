@@ -8,7 +8,7 @@ use axum::response::Response;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind};
 
-use crate::http::caller::AdmissionError;
+use crate::http::caller::CallerError;
 use crate::http::protected_resource::Challenge;
 use crate::http::response::retry_after_value;
 use crate::http::state::HttpState;
@@ -246,13 +246,13 @@ impl ProblemDetails {
     }
 }
 
-impl From<AdmissionError> for ProblemDetails {
-    fn from(refused: AdmissionError) -> Self {
+impl From<CallerError> for ProblemDetails {
+    fn from(refused: CallerError) -> Self {
         let problem = Self::new(refused.problem_type(), refused.to_rpc_error().message);
         match refused {
-            AdmissionError::Unauthenticated(reason) => problem.with_challenge(Challenge::from(reason)),
-            AdmissionError::NoSuchToolset(_) => problem,
-            AdmissionError::ConfigurationChanging => {
+            CallerError::Unauthenticated(reason) => problem.with_challenge(Challenge::from(reason)),
+            CallerError::NoSuchToolset(_) => problem,
+            CallerError::ConfigurationChanging => {
                 problem.with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
             }
         }
@@ -261,7 +261,7 @@ impl From<AdmissionError> for ProblemDetails {
 
 impl From<Revoked> for ProblemDetails {
     fn from(revoked: Revoked) -> Self {
-        AdmissionError::from(revoked).into()
+        CallerError::from(revoked).into()
     }
 }
 

@@ -18,11 +18,11 @@ const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(super) async fn answer(
     mut reply: Reply,
-    mut validity: CallerRevalidator,
+    mut revalidator: CallerRevalidator,
     data_request: &DataRequest,
 ) -> Result<Response, ProblemDetails> {
     let job = reply.job().id().to_string();
-    let collected = validity.run_while_valid(reply.collect_body(ANSWER_BYTES_MAX)).await?;
+    let collected = revalidator.run_while_valid(reply.collect_body(ANSWER_BYTES_MAX)).await?;
     let (bytes, metadata) = collected.map_err(to_problem)?;
     let is_created = metadata.write.as_ref().is_some_and(|write| write.is_created);
     let status = match (is_created, data_request.prefers_minimal) {

@@ -47,7 +47,7 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: &StreamedBody
     let (credentials, caller) = admit_rest_caller(http_state, &parts.headers, &parts.extensions).await?;
     let types = body_types(http_state, &caller, &route)?;
     let data_request = DataRequest::read(&route, parts, types)?;
-    let validity = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
+    let revalidator = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
     let (target, arguments) = (CallTarget::Tool(route.tool.to_owned()), data_request.arguments.clone());
     let mut call = new_call(target, caller, arguments, Format::Json, &parts.headers);
     if let Some((media_type, coding)) = &data_request.body {
@@ -55,7 +55,7 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: &StreamedBody
         call.request_body = Some(body.request_body(media_type, coding.clone(), &options)?);
     }
     let reply = registry.call(call).map_err(to_problem)?;
-    let answered = answer::answer(reply, validity, &data_request).await;
+    let answered = answer::answer(reply, revalidator, &data_request).await;
     answered.map_err(|problem| body.describe_failure(problem))
 }
 

@@ -81,8 +81,8 @@ pub(super) async fn post(
     if let IncomingMessage::Request(request) = &mut incoming {
         request.meta.trace |= parts.headers.get(TRACE).is_some_and(|value| value == "1");
     }
-    let identity: Arc<dyn CallerResolver> = resolver;
-    session.connection.receive(incoming, caller, &identity).await;
+    let resolver: Arc<dyn CallerResolver> = resolver;
+    session.connection.receive(incoming, caller, &resolver).await;
     if session.connection.is_output_closed() { Err(no_such_session().into()) } else { Ok(accepted()) }
 }
 

@@ -20,13 +20,13 @@ use crate::revalidation::CallerRevalidator;
 /// long clients may cache the answer.
 pub(super) async fn answer(
     mut reply: Reply,
-    mut validity: CallerRevalidator,
+    mut revalidator: CallerRevalidator,
     accept: &Accept,
     parts: &Parts,
     cache: Option<CacheHint>,
 ) -> Result<Response, ProblemDetails> {
     let job = reply.job().clone();
-    let first = validity.run_while_valid(next_part(&mut reply)).await?;
+    let first = revalidator.run_while_valid(next_part(&mut reply)).await?;
     if let ReplyPart::Block(content) = &first
         && let Some((media_type, bytes)) =
             file_content(content).filter(|(media_type, _)| accept.accepts_file(media_type))
@@ -48,7 +48,7 @@ pub(super) async fn answer(
             (BodyMetadata::new(media_type, Budget::default()), Some(blocks), Some(first))
         }
     };
-    let body = AnswerBody::new(reply, validity, blocks, first);
+    let body = AnswerBody::new(reply, revalidator, blocks, first);
     let mut response = begin_response(body.begin().await?, parts);
     let headers = response.headers_mut();
     describe(headers, &head, &job);

@@ -38,13 +38,13 @@ pub(super) async fn call(
         }
         arguments.insert(name, value);
     }
-    let validity = HttpCallerResolver::new(http_state, credentials.clone(), &caller).into_revalidator();
+    let revalidator = HttpCallerResolver::new(http_state, credentials.clone(), &caller).into_revalidator();
     let target = CallTarget::Tool(tool.to_owned());
     let call = new_call(target, caller, arguments, accept.best(), &parts.headers);
     let registry = http_state.service.registry();
     let cache = registry.snapshot_for(&call.caller).tool_cache_hint(tool);
     let reply = registry.call(call)?;
-    answer(reply, validity, &accept, parts, cache).await
+    answer(reply, revalidator, &accept, parts, cache).await
 }
 
 /// Parses everything before the body: accepted formats, arguments, and the type of the body.

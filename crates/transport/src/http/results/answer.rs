@@ -39,13 +39,13 @@ struct Representation {
 /// Waits for the first part of `reply`. A failure before that becomes a problem with its own status.
 pub(super) async fn answer(
     mut reply: Reply,
-    mut validity: CallerRevalidator,
+    mut revalidator: CallerRevalidator,
     route: &ResultRoute,
     result_request: &mut ResultRequest,
     parts: &Parts,
 ) -> Result<Response, ProblemDetails> {
     let job = reply.job().clone();
-    let (head, first) = match validity.run_while_valid(next_part(&mut reply)).await? {
+    let (head, first) = match revalidator.run_while_valid(next_part(&mut reply)).await? {
         ReplyPart::End(Err(error)) => return Err(error.into()),
         ReplyPart::Body(head) => (head, None),
         // A manifest is text.
@@ -63,7 +63,7 @@ pub(super) async fn answer(
         ConditionOutcome::Whole => None,
         ConditionOutcome::Part(part) => Some(part),
     };
-    let pieces = AnswerBody::new(reply, validity, None, first).begin().await?;
+    let pieces = AnswerBody::new(reply, revalidator, None, first).begin().await?;
     Ok(representation.build_response(pieces, part, route, result_request, parts))
 }
 

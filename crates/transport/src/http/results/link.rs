@@ -15,7 +15,7 @@ use tidegate_mcp::RpcError;
 use tokio::sync::watch;
 
 use super::super::answer::{ParameterKind, ProblemDetails, ProblemType, QueryParameter};
-use super::super::caller::{AdmissionError, HttpCallerResolver, RequestCredentials};
+use super::super::caller::{CallerError, HttpCallerResolver, RequestCredentials};
 use super::super::protected_resource::Challenge;
 use super::super::state::{HttpState, PeerAddress};
 use super::route::ResultRoute;
@@ -35,8 +35,8 @@ pub(super) async fn resolve_caller(
         let credentials =
             RequestCredentials::from_request(http_state, &parts.headers, &parts.extensions, TransportKind::Rest, None);
         let caller = credentials.resolve_caller(http_state).await?;
-        let validity = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
-        return Ok((caller, validity));
+        let revalidator = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
+        return Ok((caller, revalidator));
     };
     let creator = http_state.options.links.as_ref().and_then(|links| links.verify_link(&route.id, &link));
     let creator = creator.filter(|creator| is_creator_admitted(http_state, &creator.principal));
@@ -49,8 +49,8 @@ pub(super) async fn resolve_caller(
     let origin = CallOrigin { transport: TransportKind::Rest, peer };
     let caller = Caller { origin, is_link_only: true, ..creator };
     let resolver = LinkCallerResolver { http_state: http_state.clone(), caller: caller.clone() };
-    let validity = CallerRevalidator::new(Arc::new(resolver), http_state.service.registry());
-    Ok((caller, validity))
+    let revalidator = CallerRevalidator::new(Arc::new(resolver), http_state.service.registry());
+    Ok((caller, revalidator))
 }
 
 /// The creator of a link, while an answer is streamed. A link does not outlive the configuration and the load of keys
@@ -66,7 +66,7 @@ impl CallerResolver for LinkCallerResolver {
     async fn resolve_caller(&self) -> Result<Caller, RpcError> {
         match self.is_admitted().await {
             true => Ok(self.caller.clone()),
-            false => Err(AdmissionError::from(Revoked).to_rpc_error()),
+            false => Err(CallerError::from(Revoked).to_rpc_error()),
         }
     }
 

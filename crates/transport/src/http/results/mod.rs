@@ -44,14 +44,14 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: Body) -> Resu
         return Ok(options_response(route.endpoint));
     }
     http_state.service.registry().transport_switches().require_running(TransportGroup::Rest)?;
-    let (caller, validity) = link::resolve_caller(http_state, parts, &route).await?;
+    let (caller, revalidator) = link::resolve_caller(http_state, parts, &route).await?;
     http_state.service.registry().admit_request(&caller).await?;
     let mut result_request = ResultRequest::read(&route, parts)?;
     let Some(uri) = route.uri() else { return Err(not_found_problem(http_state, &caller, &route)) };
     let (arguments, format) = (result_request.arguments.clone(), result_request.format);
     let call = new_call(CallTarget::Resource(uri), caller, arguments, format, &parts.headers);
     let reply = http_state.service.registry().call(call)?;
-    answer::answer(reply, validity, &route, &mut result_request, parts).await
+    answer::answer(reply, revalidator, &route, &mut result_request, parts).await
 }
 
 /// The problem of a path that no result can have: the same as for a result that does not exist.

@@ -72,7 +72,7 @@ async fn respond(
         Err(error) => return Err(error.into()),
     };
     route.check_parameters(&parts.uri)?;
-    let validity = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
+    let revalidator = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
     let target = CallTarget::Tool(route.tool().to_owned());
     let mut call = new_call(target, caller, route.arguments(), Format::Json, &parts.headers);
     if parts.method == Method::POST
@@ -83,7 +83,7 @@ async fn respond(
         call.request_body = Some(body.request_body(&media_type, coding, &options)?);
     }
     let reply = registry.call(call).map_err(to_problem)?;
-    reply::answer(reply, validity, route.protocol()).await.map_err(|problem| body.describe_failure(problem))
+    reply::answer(reply, revalidator, route.protocol()).await.map_err(|problem| body.describe_failure(problem))
 }
 
 fn no_receiver(route: &TelemetryRoute) -> Error {

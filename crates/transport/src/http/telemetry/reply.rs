@@ -22,11 +22,11 @@ const WRITTEN: [HeaderName; 3] = [
 
 pub(super) async fn answer(
     mut reply: Reply,
-    mut validity: CallerRevalidator,
+    mut revalidator: CallerRevalidator,
     protocol: Protocol,
 ) -> Result<Response, ProblemDetails> {
     let job = reply.job().id().to_string();
-    let collected = validity.run_while_valid(reply.collect_body(ANSWER_BYTES_MAX)).await?;
+    let collected = revalidator.run_while_valid(reply.collect_body(ANSWER_BYTES_MAX)).await?;
     let (bytes, metadata) = collected.map_err(to_problem)?;
     let mut response = Response::new(Body::from(bytes));
     if let Some(AdapterDetail::Receiver(outcome)) = metadata.adapter.as_deref() {

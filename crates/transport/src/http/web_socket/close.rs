@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use crate::http::caller::AdmissionError;
+use crate::http::caller::CallerError;
 
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 const REASON_BYTES_MAX: usize = 123;
@@ -40,7 +40,7 @@ impl CloseReason {
         Self::ClientError(CloseCode::Unsupported, "binary messages are not supported; send text".to_owned())
     }
 
-    pub(super) fn not_admitted(refused: &AdmissionError) -> Self {
+    pub(super) fn not_admitted(refused: &CallerError) -> Self {
         Self::ClientError(CloseCode::Policy, refused.to_rpc_error().message)
     }
 

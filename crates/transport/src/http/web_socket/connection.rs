@@ -190,8 +190,8 @@ impl WebSocketConnection {
             Err(error) if is_request => Err(RpcError::new(RpcError::INTERNAL_ERROR, error.to_string())),
             _ => caller,
         };
-        let identity: Arc<dyn CallerResolver> = self.resolver.clone();
-        connection.receive_decoded(message, caller, &identity).await;
+        let resolver: Arc<dyn CallerResolver> = self.resolver.clone();
+        connection.receive_decoded(message, caller, &resolver).await;
         Ok(())
     }
 
