@@ -1,13 +1,13 @@
 //! The registry: the list of everything that can be called, and the only entry point to it.
 //!
 //! The steps of a call, in this order. The first three refuse a call at once, in `Registry::start_call`; the others wait, on
-//! a task of the call, in `Execution::run`. A step surrounds those that follow it.
+//! a task of the call, in `Execution::run`.
 //!
 //! 1. authorize: the entry exists for the caller, as far as the caller can know (`route`).
 //! 2. coerce: the arguments have the types of the entry's schema (`route`).
 //! 3. admit: open calls, the rate of the tool and the daily limits have room (`Meters::admit_call`). The call becomes a
 //!    job with its limits, which others can list and cancel.
-//! 4. deadline: the time limit, a cancellation or a panic ends the steps that follow.
+//! 4. deadline: the time limit, a cancellation or a panic ends the next three steps.
 //! 5. audit: the line of the call is reserved, so that no call runs without a record.
 //! 6. permits: the call waits until it may run.
 //! 7. run: the handler runs, and its answer is sent, while the run time is charged.
