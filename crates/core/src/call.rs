@@ -38,6 +38,34 @@ impl CallTarget {
     }
 }
 
+/// An entry for rows that come in. To its callers it is a tool: it is listed, granted, limited and recorded as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum WriteRows {
+    /// Adds rows to a table.
+    AppendRows,
+    /// Puts rows into the place of all rows of a table.
+    ReplaceRows,
+    /// Removes a table with its rows.
+    DropTable,
+    /// Stores telemetry of OpenTelemetry.
+    ReceiveOtlp,
+    /// Stores samples of the remote write of Prometheus.
+    ReceivePrometheus,
+    /// Stores documents of the bulk API of Elasticsearch.
+    ReceiveBulk,
+}
+
+impl WriteRows {
+    /// The entries of a caller that may write to a table. The others replace and remove rows, and are granted separately.
+    pub const OF_SENDERS: [Self; 4] = [Self::AppendRows, Self::ReceiveOtlp, Self::ReceivePrometheus, Self::ReceiveBulk];
+
+    /// The name of the tool.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
 /// Severity of a log message for the caller, least severe first (RFC 5424).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]

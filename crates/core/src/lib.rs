@@ -36,7 +36,7 @@ pub use authenticator::{
     AllowAll, AuthenticationError, Authenticator, ClientCertificate, Credentials, is_bearer_token,
 };
 pub use backoff::Backoff;
-pub use call::{AuditedStatement, CallTarget, Completion, CompletionReference, CompletionRequest, LogLevel};
+pub use call::{AuditedStatement, CallTarget, Completion, CompletionReference, CompletionRequest, LogLevel, WriteRows};
 pub use caller::{Caller, CallerIdentity, Toolset};
 pub use caller_tokens::{CallerTokens, HOPS_CLAIM};
 pub use content::{Annotations, Content, ContentRole, Icon, ResourceBody, ResourceContents, ResourceLink};

@@ -21,6 +21,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use serde_json::{Map, Value, json};
+use tidegate_core::WriteRows;
 use tidegate_runtime::AnswerMeta;
 use tidegate_sql::SqlDialect;
 use tonic::{Code, Status};
@@ -87,7 +88,8 @@ struct CatalogTable {
 
 impl FlightRequest {
     fn sql_info(&self) -> Result<SqlInfoData, FlightError> {
-        let takes_rows = self.state.registry.snapshot_for(&self.caller).tool("append_rows", &self.caller).is_ok();
+        let takes_rows =
+            self.state.registry.snapshot_for(&self.caller).tool(WriteRows::AppendRows.name(), &self.caller).is_ok();
         sql_info(&self.state.version, takes_rows)
     }
 

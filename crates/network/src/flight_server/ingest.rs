@@ -1,5 +1,5 @@
-//! Rows that a client puts (`CommandStatementIngest`): a call of the tool that writes rows, whose body is the client's
-//! Arrow stream. Batches are passed on as they arrive, and are decoded by the tool, as for every other transport.
+//! Rows that a client puts (`CommandStatementIngest`): a call of the entry that takes rows, whose body is the client's
+//! Arrow stream. Batches are passed on as they arrive, and are decoded by the entry, as for every other transport.
 
 use std::time::Duration;
 
@@ -10,8 +10,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::{Stream, StreamExt, stream};
 use prost::Message;
 use serde_json::Map;
-use tidegate_core::{Error, ErrorKind, Format, HOPS_CLAIM};
-use tidegate_runtime::event::Event;
+use tidegate_core::{Caller, Error, ErrorKind, Format, HOPS_CLAIM, WriteRows};
 use tidegate_runtime::{AnswerMeta, Call, RequestBody};
 use tokio::time::timeout;
 use tonic::{Code, Response, Status, Streaming};
@@ -19,7 +18,7 @@ use tonic::{Code, Response, Status, Streaming};
 use super::caller::CallerCheck;
 use super::request_size::MESSAGE_BYTES_MAX;
 use super::service::FlightRequest;
-use super::state::tool_call;
+use super::state::new_call;
 use super::status::to_status;
 use crate::node_protocol::{KEY_HEADER, REPEATED_HEADER, SEQUENCE_HEADER};
 
@@ -38,14 +37,14 @@ impl FlightRequest {
     /// Stores the rows of `messages` in the table of `command`: all, or none.
     ///
     /// # Errors
-    /// `InvalidArgument` for options that this server does not have, and those of the tool.
+    /// `InvalidArgument` for options that this server does not have, and those of the entry.
     pub(super) async fn ingest(
         self,
         command: CommandStatementIngest,
         first: FlightData,
         messages: Streaming<FlightData>,
     ) -> Result<Response<PutResult>, Status> {
-        let tool = tool_of(&command)?;
+        let entry = entry_of(&command)?;
         let database = command.catalog.clone().filter(|catalog| !catalog.is_empty());
         let database = match database {
             Some(database) => database,
@@ -57,41 +56,31 @@ impl FlightRequest {
             Some(schema) => format!("{schema}.{}", command.table),
             None => command.table.clone(),
         };
-        self.require_tool(tool, &database, &table)?;
         let options = command.table_definition_options.unwrap_or_default();
         let creates = options.if_not_exist() == TableNotExistOption::Create;
-        let mut arguments = Map::from_iter([
-            ("database".to_owned(), database.into()),
-            ("table".to_owned(), table.into()),
-            ("create".to_owned(), creates.into()),
-        ]);
-        arguments.extend(self.key()?.map(|key| ("key".to_owned(), key.into())));
-        let messages = stream::iter([Ok(first)]).chain(messages);
-        let mut body = RequestBody::new(Format::Arrow.media_type(), None, ROWS_BYTES_MAX, arrow_stream(messages));
-        if self.caller.principal.claims.contains_key(HOPS_CLAIM) {
-            // Its rows are a part of those of a call, which the other server bounds.
-            body = body.with_time_for_next(MESSAGE_WITHIN);
-        }
-        let call = tool_call(tool, arguments, self.caller.clone(), &self.metadata);
-        let call = Call { format: Some(Format::Json), request_body: Some(body), ..call };
-        let mut reply = self.state.registry.call(call).map_err(|error| to_status(&error))?;
+        let build = |target, caller: Caller, _| -> Result<Call, Status> {
+            let mut arguments = Map::from_iter([
+                ("database".to_owned(), database.as_str().into()),
+                ("table".to_owned(), table.as_str().into()),
+                ("create".to_owned(), creates.into()),
+            ]);
+            arguments.extend(self.key()?.map(|key| ("key".to_owned(), key.into())));
+            let messages = stream::iter([Ok(first)]).chain(messages);
+            let mut body = RequestBody::new(Format::Arrow.media_type(), None, ROWS_BYTES_MAX, arrow_stream(messages));
+            if caller.principal.claims.contains_key(HOPS_CLAIM) {
+                // Its rows are a part of those of a call, which the other server bounds.
+                body = body.with_time_for_next(MESSAGE_WITHIN);
+            }
+            let call = new_call(target, arguments, caller, &self.metadata);
+            Ok(Call { format: Some(Format::Json), request_body: Some(body), ..call })
+        };
+        let (caller, to) = (self.caller.clone(), Some((database.as_str(), table.as_str())));
+        let mut reply = self.state.registry.write_rows(entry, to, caller, |error| to_status(&error), build)?;
         let mut check = CallerCheck::new(&self.state, self.credentials.clone(), &self.caller);
         let stored = check.run_while_admitted(reply.collect_body(usize::MAX)).await?;
         // The text of the answer is that of other transports.
         let (_, metadata) = stored.map_err(|error| to_status(&error))?;
         Ok(answer(&metadata))
-    }
-
-    /// Callers that may write nowhere do not have the tool.
-    fn require_tool(&self, tool: &'static str, database: &str, table: &str) -> Result<(), Status> {
-        let registry = &self.state.registry;
-        let Err(error) = registry.snapshot_for(&self.caller).tool(tool, &self.caller) else { return Ok(()) };
-        let (caller, outcome) = (&self.caller, error.kind().name());
-        registry.events().emit(Event::CallRefused { caller, kind: "tool", name: tool, outcome });
-        Err(to_status(&match error.kind() {
-            ErrorKind::NotFound => Error::takes_no_rows(database, table),
-            _ => error,
-        }))
     }
 
     fn key(&self) -> Result<Option<String>, Status> {
@@ -103,8 +92,8 @@ impl FlightRequest {
     }
 }
 
-/// The tool that stores the rows of `command`.
-fn tool_of(command: &CommandStatementIngest) -> Result<&'static str, Status> {
+/// The entry that stores the rows of `command`.
+fn entry_of(command: &CommandStatementIngest) -> Result<WriteRows, Status> {
     let unsupported = |message: &str| Err(Status::invalid_argument(message));
     if command.temporary {
         return unsupported("there are no temporary tables; name a table that takes rows");
@@ -113,8 +102,8 @@ fn tool_of(command: &CommandStatementIngest) -> Result<&'static str, Status> {
         return unsupported("there are no transactions over Flight SQL; the rows of one request are stored as a whole");
     }
     match command.table_definition_options.unwrap_or_default().if_exists() {
-        TableExistsOption::Unspecified | TableExistsOption::Append => Ok("append_rows"),
-        TableExistsOption::Replace => Ok("replace_rows"),
+        TableExistsOption::Unspecified | TableExistsOption::Append => Ok(WriteRows::AppendRows),
+        TableExistsOption::Replace => Ok(WriteRows::ReplaceRows),
         TableExistsOption::Fail => {
             unsupported("that a table must be new is not supported; append, or create and append")
         }

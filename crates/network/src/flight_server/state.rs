@@ -38,14 +38,20 @@ impl FlightState {
         caller: Caller,
         metadata: &MetadataMap,
     ) -> Result<Reply, Status> {
-        let call = Call { format: Some(Format::Arrow), ..tool_call(tool, arguments, caller, metadata) };
+        let target = CallTarget::Tool(tool.to_owned());
+        let call = Call { format: Some(Format::Arrow), ..new_call(target, arguments, caller, metadata) };
         self.registry.call(call).map_err(|error| to_status(&error))
     }
 }
 
-/// A call of a tool by a request with these headers.
-pub(super) fn tool_call(tool: &str, arguments: Map<String, Value>, caller: Caller, metadata: &MetadataMap) -> Call {
+/// A call by a request with these headers.
+pub(super) fn new_call(
+    target: CallTarget,
+    arguments: Map<String, Value>,
+    caller: Caller,
+    metadata: &MetadataMap,
+) -> Call {
     let trace_parent = metadata.get("traceparent").and_then(|value| value.to_str().ok());
     let trace_parent = trace_parent.filter(|text| text.len() <= TRACE_PARENT_BYTES_MAX).map(str::to_owned);
-    Call { arguments, trace_parent, ..Call::new(CallTarget::Tool(tool.to_owned()), caller) }
+    Call { arguments, trace_parent, ..Call::new(target, caller) }
 }

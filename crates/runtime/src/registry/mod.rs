@@ -26,7 +26,7 @@ use std::time::{Duration, SystemTime};
 
 use futures::FutureExt;
 use parking_lot::Mutex;
-use tidegate_core::{CallTarget, Caller, Error, ErrorKind, LimitLevel, Limits};
+use tidegate_core::{CallTarget, Caller, Error, ErrorKind, LimitLevel, Limits, WriteRows};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
@@ -34,7 +34,7 @@ use uuid::Uuid;
 
 use self::current_snapshot::CurrentSnapshot;
 use self::execution::Execution;
-use self::route::route;
+use self::route::{Route, route};
 pub use self::transport_switches::{TransportGroup, TransportState, TransportSwitches};
 use self::watches::WatchManager;
 pub use self::watches::{ChangeListener, WatchEvent};
@@ -46,6 +46,7 @@ use crate::reply::Reply;
 use crate::resource::{Resource, ResourceLister};
 use crate::sessions::Sessions;
 use crate::snapshot::Snapshot;
+use crate::tool::RequestBodyTypes;
 
 const REFUSAL_DELAY: Duration = Duration::from_millis(20);
 
@@ -187,7 +188,7 @@ impl Registry {
         reached.to_error()
     }
 
-    /// Calls an entry. This is the only entry point to handlers.
+    /// Calls an entry. This and [`Self::write_rows`] are the only entry points to handlers.
     ///
     /// Must be called within a tokio runtime. The handler runs on a task of its own. The task ends when the handler
     /// returns, when the job is cancelled, when the reply is dropped, or at the deadline.
@@ -196,39 +197,71 @@ impl Registry {
     /// `NotFound` if the target does not exist or is hidden from the caller, `InvalidArguments` with every violation,
     /// `RateLimited` if the limit of open calls, the rate of the tool, or a daily limit is reached. Errors of the
     /// handler are in the reply's outcome.
-    pub fn call(&self, call: Call) -> Result<Reply, Error> {
-        let caller = call.caller.clone();
-        self.start_call(call)
-            .inspect_err(|(target, error)| {
-                let (kind, name, outcome) = (target.kind(), target.name(), error.kind().name());
-                self.events.emit(Event::CallRefused { caller: &caller, kind, name, outcome });
-            })
-            .map_err(|(_, error)| error)
+    pub fn call(&self, mut call: Call) -> Result<Reply, Error> {
+        let snapshot = self.snapshot_for(&call.caller);
+        let route = route(&snapshot, &mut call);
+        self.start_call(snapshot, call, route)
+    }
+
+    /// Calls an entry that takes rows: as [`Self::call`], for a transport that must know first which bodies it takes. The
+    /// entry is looked up once; `build` then makes its call. `table` is the database and the table that get the rows,
+    /// unless the rows themselves name their tables.
+    ///
+    /// # Errors
+    /// Those of [`Self::call`], as `refuse` has them, and of `build`. A caller without the entry has no `table` to write to.
+    pub fn write_rows<E>(
+        &self,
+        entry: WriteRows,
+        table: Option<(&str, &str)>,
+        caller: Caller,
+        refuse: impl Fn(Error) -> E,
+        build: impl FnOnce(CallTarget, Caller, Option<RequestBodyTypes>) -> Result<Call, E>,
+    ) -> Result<Reply, E> {
+        let (snapshot, target) = (self.snapshot_for(&caller), CallTarget::Tool(entry.name().to_owned()));
+        let tool = snapshot.tool(entry.name(), &caller).map_err(|error| {
+            // Other programs probe the paths of receivers.
+            let Some((database, table)) = table else { return refuse(error) };
+            let error = self.report_refusal(&caller, &target, error);
+            let is_absent = error.kind() == ErrorKind::NotFound;
+            refuse(if is_absent { Error::takes_no_rows(database, table) } else { error })
+        })?;
+        let mut call = build(target, caller, tool.request_body)?;
+        let route = Route::to_tool(tool, &mut call);
+        self.start_call(snapshot, call, route).map_err(refuse)
+    }
+
+    fn report_refusal(&self, caller: &Caller, target: &CallTarget, error: Error) -> Error {
+        let (kind, name, outcome) = (target.kind(), target.name(), error.kind().name());
+        self.events.emit(Event::CallRefused { caller, kind, name, outcome });
+        error
     }
 
     /// Admits a call, or refuses it. The first step that fails ends it, so that a caller learns nothing of what it may not
     /// call, and a call that is not admitted costs nothing.
-    fn start_call(&self, mut call: Call) -> Result<Reply, (CallTarget, Error)> {
-        let snapshot = self.snapshot_for(&call.caller);
+    fn start_call(&self, snapshot: Arc<Snapshot>, call: Call, route: Result<Route, Error>) -> Result<Reply, Error> {
         let limits = *snapshot.limits();
         // 1. authorize, 2. coerce
-        let route = match route(&snapshot, &mut call) {
+        let route = match route {
             Ok(route) => route,
-            Err(error) => return Err((call.target, error)),
+            Err(error) => return Err(self.report_refusal(&call.caller, &call.target, error)),
         };
         // 3. admit
         let is_on_behalf = call.on_behalf_of.is_some();
         let admitted = self.meters.admit_call(&call.caller, &call.target, is_on_behalf, &route.limits, &limits);
         let Admission { permit_queues, charges, guard } = match admitted {
             Ok(admission) => admission,
-            Err(reached) => return Err((call.target, self.report_limit(reached, &call.caller))),
+            Err(reached) => {
+                let error = self.report_limit(reached, &call.caller);
+                return Err(self.report_refusal(&call.caller, &call.target, error));
+            }
         };
         let span = call_span(&call);
         let terms = CallTerms::new(&call, &route.limits, snapshot);
         let job = Arc::new(Job::new(call, terms, permit_queues, charges, self.events.clone()));
         if !self.jobs.open(job.clone(), limits.open_calls_max) {
             let reached = ReachedLimit::open_calls(LimitLevel::Node, limits.open_calls_max);
-            return Err((job.target().clone(), self.report_limit(reached, job.caller())));
+            let error = self.report_limit(reached, job.caller());
+            return Err(self.report_refusal(job.caller(), job.target(), error));
         }
         // 4. deadline to 8. end
         let (sender, reply) = Reply::channel(job.clone(), route.output_schema);

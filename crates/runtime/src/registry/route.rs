@@ -13,6 +13,7 @@ use crate::handler::Handler;
 use crate::job::Call;
 use crate::prompt::Prompt;
 use crate::snapshot::{ResourceMatch, Snapshot, not_found};
+use crate::tool::Tool;
 
 pub(crate) struct Route {
     pub(crate) handler: RouteHandler,
@@ -31,18 +32,7 @@ pub(crate) fn route(snapshot: &Snapshot, call: &mut Call) -> Result<Route, Error
     match &call.target {
         CallTarget::Tool(name) => {
             let tool = snapshot.tool(name, caller)?;
-            if call.request_body.is_some() && tool.request_body.is_none() {
-                let message = format!("the tool {name:?} takes no body, only arguments");
-                return Err(Error::new(ErrorKind::InvalidArguments, message));
-            }
-            let mut arguments = Value::Object(std::mem::take(&mut call.arguments));
-            tool.call_schema()
-                .coerce_and_check(&mut arguments)
-                .map_err(|violations| invalid_arguments_error("tool", name, violations))?;
-            if let Value::Object(checked) = arguments {
-                call.arguments = checked;
-            }
-            Ok(Route { output_schema: tool.output_schema.clone(), ..Route::to_handler(&tool.handler, tool.limits) })
+            Route::to_tool(tool, call)
         }
         CallTarget::Prompt(name) => {
             let prompt = snapshot.prompt(name, caller)?;
@@ -77,6 +67,23 @@ pub(crate) fn route(snapshot: &Snapshot, call: &mut Call) -> Result<Route, Error
 }
 
 impl Route {
+    /// The route to a tool that the caller of `call` may call.
+    pub(crate) fn to_tool(tool: &Tool, call: &mut Call) -> Result<Self, Error> {
+        let name = &tool.name;
+        if call.request_body.is_some() && tool.request_body.is_none() {
+            let message = format!("the tool {name:?} takes no body, only arguments");
+            return Err(Error::new(ErrorKind::InvalidArguments, message));
+        }
+        let mut arguments = Value::Object(std::mem::take(&mut call.arguments));
+        tool.call_schema()
+            .coerce_and_check(&mut arguments)
+            .map_err(|violations| invalid_arguments_error("tool", name, violations))?;
+        if let Value::Object(checked) = arguments {
+            call.arguments = checked;
+        }
+        Ok(Self { output_schema: tool.output_schema.clone(), ..Self::to_handler(&tool.handler, tool.limits) })
+    }
+
     fn to_handler(handler: &Arc<dyn Handler>, limits: CallLimits) -> Self {
         Self { handler: RouteHandler::Handler(handler.clone()), limits, output_schema: None }
     }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use tidegate_core::{Error, ErrorKind, Limits};
+use tidegate_core::{Error, ErrorKind, Limits, WriteRows};
 use tidegate_runtime::{Answer, Call, RequestBody, RequestBodyTypes, SnapshotBuilder, Tool, handler_fn};
 
-use crate::host::{Host, pass_time, run_until_idle, tool_call};
+use crate::host::{Host, pass_time, process_user, run_until_idle, tool_call};
 
 const TYPES: RequestBodyTypes = RequestBodyTypes { media_types: &["text/plain"], codings: &["identity"] };
 
@@ -66,6 +66,30 @@ async fn large_and_broken_bodies_fail() {
     );
     let refused = host.call_to_text(call_with("plain", 9, vec![])).await;
     assert_eq!(refused, "refused invalid_arguments: the tool \"plain\" takes no body, only arguments");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_takes_rows_is_called_with_what_it_takes() {
+    let append = Tool { name: "append_rows".to_owned(), ..reading_tool() };
+    let host = Host::new(SnapshotBuilder::new().tool(append));
+    let write = |entry, table| {
+        let build = |target, caller, types: Option<RequestBodyTypes>| {
+            assert_eq!(types, Some(TYPES));
+            let body = RequestBody::new("text/plain", None, 10, stream::iter([piece(4)]));
+            Ok(Call { request_body: Some(body), ..Call::new(target, caller) })
+        };
+        host.registry.write_rows(entry, table, process_user(), |error: Error| error.to_string(), build)
+    };
+    let table = Some(("plant", "sensors"));
+    let reply = write(WriteRows::AppendRows, table).unwrap();
+    let answer = crate::host::reply_text(reply).await;
+    assert_eq!(answer, "block 1 pieces, 4 bytes of text/plain in None\ndone {}");
+    let refused = write(WriteRows::ReplaceRows, table).err().unwrap();
+    assert!(refused.starts_with("there is no table \"sensors\" of database \"plant\" that takes rows"), "{refused}");
+    let refused = write(WriteRows::ReceiveOtlp, None).err().unwrap();
+    assert!(refused.starts_with("there is no tool \"receive_otlp\""), "{refused}");
+    let lines = host.recorder.lines();
+    assert!(lines.contains("refused tool replace_rows: not_found") && !lines.contains("receive_otlp"), "{lines}");
 }
 
 #[tokio::test(start_paused = true)]

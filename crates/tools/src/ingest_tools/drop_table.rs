@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{AuditedStatement, Error};
+use tidegate_core::{Error, WriteRows};
 use tidegate_runtime::{Answer, RunningCall, Tool, ToolAnnotations};
 
 use super::IngestContext;
+use super::store_body::record_write;
 use super::write_answer::answer_dropped;
 use crate::arguments::parse_arguments;
 use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler};
@@ -20,7 +21,7 @@ pub(super) fn tool(context: &Arc<IngestContext>) -> Tool {
         open_world: Some(false),
     };
     built_in_tool(
-        "drop_table",
+        WriteRows::DropTable.name(),
         "Drop a table",
         "Remove a table that takes rows, with all its rows.",
         InputSchemaBuilder::new().with_database().with_required("table", json!({"type": "string"})),
@@ -39,11 +40,7 @@ async fn handle(context: Arc<IngestContext>, call: RunningCall) -> Result<Answer
     let Arguments { database, table } = parse_arguments(&call)?;
     let (database, table) = context.resolve(database, table, call.principal())?;
     let destination = context.destination(&database, &table, call.principal()).await?;
-    call.record_statement(|| AuditedStatement {
-        database: database.clone(),
-        tables: vec![destination.table.name.clone()],
-        fingerprint: Box::new(|| "drop_table".to_owned()),
-    });
+    record_write(&call, &database, std::iter::once(destination.table.name.as_str()), None, None);
     let target = destination.target.clone();
     let name = destination.table.name.clone();
     // A removal that has begun ends, also when the client leaves meanwhile.

@@ -27,6 +27,7 @@ use tidegate_runtime::{SnapshotBuilder, Tool};
 
 pub(crate) use self::spooled_body::on_blocking_thread;
 pub(crate) use self::stamps::Stamps;
+pub(crate) use self::store_body::{commit, record_write};
 pub(crate) use self::write_rows::insert_row;
 
 pub use self::maintenance::register_ingest_maintenance;

@@ -62,7 +62,8 @@ pub(super) async fn store_body(
 ) -> Result<StoredRows, Error> {
     let table = &request.destination.table;
     let options = request.arguments.options(pieces.media_type(), pieces.coding(), table)?;
-    record_write(job, &request, options.format);
+    let (database, tables) = (request.destination.target.database(), std::iter::once(table.name.as_str()));
+    record_write(job, database, tables, Some(options.format), request.key);
     let stamps = Stamps::new(&table.stamps, &table.name, job.principal())?;
     // A write whose columns are known begins before its body is read, so that a repeated one is recognised at once.
     let early = match &table.schema {
@@ -174,15 +175,8 @@ impl Writing<'_> {
                 writer = None;
             }
         }
-        // A daily limit may have ended the call with its last rows.
-        if self.job.is_cancelled() {
-            return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled; nothing was stored"));
-        }
         let Some(writer) = writer else { return Err(Error::internal("a refused body ended without its reason")) };
-        // A commit that has begun ends, also when the client leaves meanwhile.
-        let committed = tokio::spawn(writer.commit()).await;
-        let receipt = committed.unwrap_or_else(|error| Err(Error::internal(format!("a commit failed: {error}"))));
-        let receipt = receipt.map_err(|error| self.positions.with_position(error))?;
+        let receipt = commit(self.job, writer).await.map_err(|error| self.positions.with_position(error))?;
         let Self { rejections, rejected, .. } = self;
         Ok(StoredRows { receipt, rejections, rejected, is_repeated: false })
     }
@@ -264,15 +258,35 @@ fn write_key(job: &Job, request: &StoreRequest<'_>, key: &str) -> String {
     parts.to_string()
 }
 
-/// The audit line names the database, the table, the format and the key.
-fn record_write(job: &Job, request: &StoreRequest<'_>, format: BodyFormat) {
+/// The audit line names the database, the tables, the format and the key.
+pub(crate) fn record_write<'a>(
+    job: &Job,
+    database: &str,
+    tables: impl Iterator<Item = &'a str>,
+    format: Option<BodyFormat>,
+    key: Option<&str>,
+) {
     job.record_statement(|| {
-        let key = request.key.map(|key| format!(", key {key}")).unwrap_or_default();
-        let fingerprint = format!("{} of {}{key}", job.target().name(), format.name());
+        let format = format.map(|format| format!(" of {}", format.name())).unwrap_or_default();
+        let key = key.map(|key| format!(", key {key}")).unwrap_or_default();
+        let fingerprint = format!("{}{format}{key}", job.target().name());
         AuditedStatement {
-            database: request.destination.target.database().to_owned(),
-            tables: vec![request.destination.table.name.clone()],
+            database: database.to_owned(),
+            tables: tables.map(str::to_owned).collect(),
             fingerprint: Box::new(move || fingerprint),
         }
     });
+}
+
+/// Commits the rows that `writer` has.
+///
+/// # Errors
+/// `Cancelled` when a daily limit has ended the call with its last rows, and those of the storage.
+pub(crate) async fn commit(job: &Job, writer: Box<dyn RowWriter>) -> Result<WriteReceipt, Error> {
+    if job.is_cancelled() {
+        return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled; nothing was stored"));
+    }
+    // A commit that has begun ends, also when the client leaves meanwhile.
+    let committed = tokio::spawn(writer.commit()).await;
+    committed.unwrap_or_else(|error| Err(Error::internal(format!("a commit failed: {error}"))))
 }

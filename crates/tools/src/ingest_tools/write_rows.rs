@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tidegate_core::{Error, JsonSchema};
+use tidegate_core::{Error, JsonSchema, WriteRows};
 use tidegate_query::WriteMode;
 use tidegate_runtime::{Answer, Job, RunningCall, Tool, ToolAnnotations, handler_fn};
 
@@ -25,7 +25,7 @@ pub(super) fn append_tool(context: &Arc<IngestContext>) -> Tool {
     write_tool(
         context,
         WriteMode::Append,
-        "append_rows",
+        WriteRows::AppendRows,
         "Append rows",
         "Add rows to a table that takes rows. All are stored, or none.",
         ToolAnnotations { read_only: Some(false), destructive: Some(false), ..annotations() },
@@ -36,7 +36,7 @@ pub(super) fn replace_tool(context: &Arc<IngestContext>) -> Tool {
     write_tool(
         context,
         WriteMode::Replace,
-        "replace_rows",
+        WriteRows::ReplaceRows,
         "Replace rows",
         "Put rows into the place of all rows of a table, at once. The rows before are gone.",
         ToolAnnotations { read_only: Some(false), destructive: Some(true), ..annotations() },
@@ -50,14 +50,14 @@ fn annotations() -> ToolAnnotations {
 fn write_tool(
     context: &Arc<IngestContext>,
     mode: WriteMode,
-    name: &str,
+    entry: WriteRows,
     title: &str,
     description: &str,
     hints: ToolAnnotations,
 ) -> Tool {
     let context = context.clone();
     let handler = handler_fn(move |call| handle(context.clone(), mode, call));
-    let mut tool = built_in_tool(name, title, description, listed_arguments(), hints, handler);
+    let mut tool = built_in_tool(entry.name(), title, description, listed_arguments(), hints, handler);
     // Rows are the body of a request instead, and the other arguments describe that body.
     tool.full_schema = Some(Arc::new(all_arguments()));
     tool.with_request_body(BODY_TYPES)
@@ -120,15 +120,8 @@ async fn handle(context: Arc<IngestContext>, mode: WriteMode, call: RunningCall)
         let absent = context.no_such_table(&database, &table, call.principal());
         return Err(absent.with_hint("create=true creates it."));
     }
-    call.record_database(&database);
-    let pieces = match (rows, call.job().take_request_body()) {
-        (Some(rows), _) => checked_rows(&rows, &destination)?,
-        (None, Some(reader)) => BodyPieces::Request(Box::new(reader)),
-        (None, None) => return Err(Error::internal("the body of the request was read before")),
-    };
     let request = StoreRequest { destination: &destination, mode, key: key.as_deref(), arguments: &body };
-    let stored = store_body(&context, call.job(), request, pieces).await?;
-    answer_stored(&destination, &stored, &call)
+    store(&context, call.job(), request, rows).await
 }
 
 /// Stores one row, as a declared tool has it from its arguments.
@@ -138,16 +131,28 @@ pub(crate) async fn insert_row(
     row: Map<String, Value>,
     job: &Arc<Job>,
 ) -> Result<Answer, Error> {
-    job.record_database(destination.target.database());
     let arguments = BodyArguments::default();
     let request = StoreRequest { destination, mode: WriteMode::Append, key: None, arguments: &arguments };
-    let stored = store_body(context, job, request, checked_rows(&[Value::Object(row)], destination)?).await?;
-    answer_stored(destination, &stored, job)
+    store(context, job, request, Some(vec![Value::Object(row)])).await
 }
 
-fn checked_rows(rows: &[Value], destination: &Destination) -> Result<BodyPieces, Error> {
-    if let Some(schema) = &destination.table.schema {
-        check_exact_numbers(rows, schema)?;
-    }
-    Ok(BodyPieces::from_rows(rows))
+/// Stores `rows`, or those of the body of the request.
+async fn store(
+    context: &IngestContext,
+    job: &Arc<Job>,
+    request: StoreRequest<'_>,
+    rows: Option<Vec<Value>>,
+) -> Result<Answer, Error> {
+    let destination = request.destination;
+    job.record_database(destination.target.database());
+    let pieces = match (rows, job.take_request_body()) {
+        (Some(rows), _) => {
+            destination.table.schema.iter().try_for_each(|schema| check_exact_numbers(&rows, schema))?;
+            BodyPieces::from_rows(&rows)
+        }
+        (None, Some(reader)) => BodyPieces::Request(Box::new(reader)),
+        (None, None) => return Err(Error::internal("the body of the request was read before")),
+    };
+    let stored = store_body(context, job, request, pieces).await?;
+    answer_stored(destination, &stored, job)
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use arrow::array::RecordBatch;
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{Error, ErrorKind, MemoryReservation};
+use tidegate_core::{Error, ErrorKind, MemoryReservation, WriteRows};
 use tidegate_ingest_formats::{
     BodyDecoder, BodyError, BodyFormat, BodyOptions, INFERENCE_BYTES, RejectMode, RejectedRow, RowPosition,
     UnknownColumns, infer_schema,
@@ -15,7 +15,7 @@ use tidegate_query::{IngestTable, NodeReservation, batch_bytes};
 use tidegate_runtime::{Answer, Job, ReceiverOutcome, RequestBodyTypes, RunningCall, Tool};
 use tidegate_telemetry_formats::{BulkItem, BulkRequest, cluster_health, cluster_info, cluster_license};
 
-use super::received_body::{CODINGS, decompress, read_body};
+use super::received_body::{CODINGS, decompress, read_body, take_body};
 use super::store_batches::{TableRows, store_batches};
 use super::{ReceiverContext, annotations, format_error};
 use crate::arguments::parse_arguments;
@@ -48,7 +48,7 @@ pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
         .with("index", json!({"type": "string", "description": "The index of actions that name none"}))
         .with("probe", json!({"type": "string", "enum": ["info", "license", "health"]}));
     built_in_tool(
-        "receive_bulk",
+        WriteRows::ReceiveBulk.name(),
         "Receive documents",
         "Store the documents in the body of the request, as clients of the bulk API of Elasticsearch send them.",
         schema,
@@ -84,9 +84,7 @@ async fn handle(context: Arc<ReceiverContext>, call: RunningCall) -> Result<Answ
         };
         return Ok(context.answer(outcome, answer.to_string(), 0));
     }
-    let Some(mut reader) = call.job().take_request_body() else {
-        return Err(Error::new(ErrorKind::InvalidArguments, "the request has no body"));
-    };
+    let mut reader = take_body(call.job())?;
     let mut memory = context.reserve(call.principal());
     let body = read_body(&mut reader, context.limits.body_bytes_max, &mut memory).await?;
     let coding = reader.coding().map(str::to_owned);

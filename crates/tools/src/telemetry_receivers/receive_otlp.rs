@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, WriteRows};
 use tidegate_runtime::{Answer, ReceiverOutcome, RequestBodyTypes, RunningCall, Tool};
 use tidegate_telemetry_formats::{
     OtlpEncoding, OtlpSignal, TableBatches, decode_logs, decode_metrics, decode_traces, success_body,
 };
 
-use super::received_body::{CODINGS, decode_reserved, decompress, read_body};
+use super::received_body::{CODINGS, decode_reserved, decompress, read_body, take_body};
 use super::store_batches::{TableRows, key_of, store_batches};
 use super::{ReceiverContext, annotations};
 use crate::arguments::parse_arguments;
@@ -24,7 +24,7 @@ pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
     let schema = InputSchemaBuilder::new()
         .with_required("signal", json!({"type": "string", "enum": ["logs", "metrics", "traces"]}));
     built_in_tool(
-        "receive_otlp",
+        WriteRows::ReceiveOtlp.name(),
         "Receive OpenTelemetry",
         "Store the logs, metrics or traces in the body of the request, as OTLP exporters send them.",
         schema,
@@ -49,9 +49,7 @@ struct Arguments {
 
 async fn handle(context: Arc<ReceiverContext>, call: RunningCall) -> Result<Answer, Error> {
     let Arguments { signal } = parse_arguments(&call)?;
-    let Some(mut reader) = call.job().take_request_body() else {
-        return Err(Error::new(ErrorKind::InvalidArguments, "the request has no body"));
-    };
+    let mut reader = take_body(call.job())?;
     let Some(encoding) = OtlpEncoding::from_media_type(reader.media_type()) else {
         return Err(Error::new(ErrorKind::InvalidArguments, format!("{:?} is not OTLP", reader.media_type())));
     };
@@ -74,11 +72,7 @@ async fn handle(context: Arc<ReceiverContext>, call: RunningCall) -> Result<Answ
     .await?;
     let TableBatches { batches, rejected } = decoded;
     let rows = batches.iter().map(|batch| batch.rows.num_rows() as u64).sum();
-    let tables = batches.into_iter().map(|batch| TableRows {
-        table: batch.table.name().to_owned(),
-        schema: batch.table.schema(),
-        batches: vec![batch.rows],
-    });
+    let tables = batches.into_iter().map(TableRows::from);
     store_batches(&context, call.job(), tables.collect(), key).await?;
     let signal = match signal {
         Signal::Logs => OtlpSignal::Logs,

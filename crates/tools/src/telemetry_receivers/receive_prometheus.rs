@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, WriteRows};
 use tidegate_runtime::{Answer, ReceiverOutcome, RequestBodyTypes, RunningCall, Tool, WrittenRecords};
 use tidegate_telemetry_formats::{RemoteWriteVersion, TelemetryLimits, TelemetryTable, decode_remote_write};
 
-use super::received_body::{decode_reserved, read_body};
+use super::received_body::{decode_reserved, read_body, take_body};
 use super::store_batches::{TableRows, key_of, store_batches};
 use super::{ReceiverContext, annotations, format_error};
 use crate::ingest_tools::on_blocking_thread;
@@ -17,7 +17,7 @@ const BODY_TYPES: RequestBodyTypes =
 
 pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
     built_in_tool(
-        "receive_prometheus",
+        WriteRows::ReceivePrometheus.name(),
         "Receive Prometheus samples",
         "Store the samples in the body of the request, as the remote write of Prometheus sends them.",
         InputSchemaBuilder::new(),
@@ -28,9 +28,7 @@ pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
 }
 
 async fn handle(context: Arc<ReceiverContext>, call: RunningCall) -> Result<Answer, Error> {
-    let Some(mut reader) = call.job().take_request_body() else {
-        return Err(Error::new(ErrorKind::InvalidArguments, "the request has no body"));
-    };
+    let mut reader = take_body(call.job())?;
     let version = RemoteWriteVersion::from_headers(Some(reader.media_type()), reader.coding()).map_err(format_error)?;
     let mut memory = context.reserve(call.principal());
     let body = read_body(&mut reader, context.limits.body_bytes_max, &mut memory).await?;
@@ -50,11 +48,7 @@ async fn handle(context: Arc<ReceiverContext>, call: RunningCall) -> Result<Answ
         samples: row_count(TelemetryTable::PrometheusSamples),
         exemplars: row_count(TelemetryTable::PrometheusExemplars),
     };
-    let tables = batches.into_iter().map(|batch| TableRows {
-        table: batch.table.name().to_owned(),
-        schema: batch.table.schema(),
-        batches: vec![batch.rows],
-    });
+    let tables = batches.into_iter().map(TableRows::from);
     store_batches(&context, call.job(), tables.collect(), Some(key)).await?;
     let outcome = ReceiverOutcome {
         media_type: "text/plain; charset=utf-8",

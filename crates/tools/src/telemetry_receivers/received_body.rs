@@ -1,12 +1,13 @@
 //! The body of a request as a whole, within limits and the memory of the node: read, decompressed and decoded.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use tidegate_core::{Error, ErrorKind, MemoryReservation};
 use tidegate_query::NodeReservation;
-use tidegate_runtime::RequestBodyReader;
+use tidegate_runtime::{Job, RequestBodyReader};
 use tidegate_telemetry_formats::{FormatError, TelemetryLimits};
 
 use super::format_error;
@@ -20,6 +21,15 @@ const DECODED_EXPANSION: usize = 4;
 const DECODED_BYTES_MIN: usize = 128 << 10;
 /// A body is in memory as its bytes without their coding, as messages, and as rows.
 const DECODED_FORMS: usize = 3;
+
+/// The body of the request that made the call.
+///
+/// # Errors
+/// `InvalidArguments` if it has none.
+pub(super) fn take_body(job: &Arc<Job>) -> Result<RequestBodyReader, Error> {
+    let absent = || Error::new(ErrorKind::InvalidArguments, "the request has no body");
+    job.take_request_body().ok_or_else(absent)
+}
 
 /// Reads a body of at most `bytes_max` bytes as it was sent. It draws on `memory`.
 ///

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use arrow::array::{Array, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use sha2::{Digest, Sha256};
-use tidegate_core::{AuditedStatement, Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind};
 use tidegate_ingest_formats::BodyFormat;
 use tidegate_query::{IngestTable, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart};
 use tidegate_runtime::Job;
+use tidegate_telemetry_formats::TableBatch;
 
 use super::{RETRY_AFTER, ReceiverContext};
-use crate::ingest_tools::Stamps;
+use crate::ingest_tools::{Stamps, commit, record_write};
 
 /// Rows that are passed to the storage at once.
 const WRITTEN_ROWS_MAX: usize = 8_192;
@@ -22,6 +23,12 @@ pub(super) struct TableRows {
     pub(super) table: String,
     pub(super) schema: SchemaRef,
     pub(super) batches: Vec<RecordBatch>,
+}
+
+impl From<TableBatch> for TableRows {
+    fn from(TableBatch { table, rows }: TableBatch) -> Self {
+        Self { table: table.name().to_owned(), schema: table.schema(), batches: vec![rows] }
+    }
 }
 
 /// Stores `tables` with one write. Nothing is written without rows. A repeat with the same `key` stores nothing.
@@ -42,7 +49,9 @@ pub(super) async fn store_batches(
     for rows in &tables {
         context.require_granted(&rows.table, job.principal())?;
     }
-    record_write(context, job, &tables, key.as_deref());
+    let database = context.target.database();
+    job.record_database(database);
+    record_write(job, database, tables.iter().map(|rows| rows.table.as_str()), None, key.as_deref());
     let mut stamped = Vec::with_capacity(tables.len());
     for rows in tables {
         let table = context.target.table(&rows.table).await.map_err(retryable)?;
@@ -64,13 +73,7 @@ pub(super) async fn store_batches(
             }
         }
     }
-    if job.is_cancelled() {
-        return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled; nothing was stored"));
-    }
-    // A commit that has begun ends, also when the sender leaves meanwhile.
-    let committed = tokio::spawn(writer.commit()).await;
-    let receipt = committed.unwrap_or_else(|error| Err(Error::internal(format!("a commit failed: {error}"))))?;
-    Ok(Some(receipt))
+    commit(job, writer).await.map(Some)
 }
 
 /// A key that only a repeat of the same body by the same caller has.
@@ -136,18 +139,4 @@ fn with_columns(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, 
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns, &options)
         .map_err(|error| Error::internal(format!("received rows do not fit their columns: {error}")))
-}
-
-/// The audit line names the database, the tables and the key.
-fn record_write(context: &ReceiverContext, job: &Job, tables: &[TableRows], key: Option<&str>) {
-    job.record_database(context.target.database());
-    job.record_statement(|| {
-        let key = key.map(|key| format!(", key {key}")).unwrap_or_default();
-        let fingerprint = format!("{}{key}", job.target().name());
-        AuditedStatement {
-            database: context.target.database().to_owned(),
-            tables: tables.iter().map(|rows| rows.table.clone()).collect(),
-            fingerprint: Box::new(move || fingerprint),
-        }
-    });
 }

@@ -2,7 +2,7 @@
 //! the checks of web pages and the OpenAPI document derive from it. A test compares it with the pages about paths.
 
 use axum::http::{Extensions, HeaderValue, Method};
-use tidegate_core::{CallOrigin, TransportKind};
+use tidegate_core::{CallOrigin, TransportKind, WriteRows};
 use tidegate_runtime::TransportGroup;
 
 use super::answer::{ProblemDetails, ProblemType, QueryParameter};
@@ -13,7 +13,6 @@ use super::rest::parameters::{
 use super::rest::{RestDocument, RestHandler};
 use super::results::ResultView;
 use super::state::{HttpOptions, PeerAddress};
-use super::telemetry::Receiver;
 
 /// What answers at a path.
 pub(super) struct Endpoint {
@@ -67,9 +66,10 @@ pub(super) enum EndpointHandler {
     Rest(Option<RestHandler>),
     /// `None` at other paths.
     Results(Option<ResultView>),
-    /// The tool that takes rows; `None` at other paths.
-    Rows(Option<&'static str>),
-    Telemetry(Receiver),
+    /// The entry that takes the rows of a table; `None` at other paths.
+    Rows(Option<WriteRows>),
+    /// The entry that takes telemetry, and the argument that the path stands for.
+    Telemetry(WriteRows, Option<(&'static str, &'static str)>),
     Metadata,
     Health,
     Ready,
@@ -81,6 +81,7 @@ pub(super) enum EndpointHandler {
 const GET: &str = "GET, HEAD";
 const POST: &str = "POST";
 const MCP: &str = "GET, HEAD, POST, DELETE";
+pub(super) const ROOT: &str = "/";
 
 /// The first endpoint whose path matches is that of a request.
 pub(super) static ENDPOINTS: &[Endpoint] = &[
@@ -139,22 +140,23 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     results("/results/{id}/data", Some(ResultView::Data))
         .named("get_result_data", "All rows of a stored result, or the bytes of a stored file"),
     results("/results/{*path}", None),
-    rows(POST, "append_rows").named("post_of_table", "Adds rows to a table"),
-    rows("PUT", "replace_rows").named("put_of_table", "Replaces all rows of a table"),
-    rows("DELETE", "drop_table").named("delete_of_table", "Removes a table with its rows"),
+    rows(POST, WriteRows::AppendRows).named("post_of_table", "Adds rows to a table"),
+    rows("PUT", WriteRows::ReplaceRows).named("put_of_table", "Replaces all rows of a table"),
+    rows("DELETE", WriteRows::DropTable).named("delete_of_table", "Removes a table with its rows"),
     endpoint(Switch::Rest, "", "/data", EndpointHandler::Rows(None)),
     endpoint(Switch::Rest, "", "/data/", EndpointHandler::Rows(None)),
     endpoint(Switch::Rest, "", "/data/{*path}", EndpointHandler::Rows(None)),
-    endpoint(Switch::Rest, POST, "/v1/logs", EndpointHandler::Telemetry(Receiver::Otlp("logs"))),
-    endpoint(Switch::Rest, POST, "/v1/metrics", EndpointHandler::Telemetry(Receiver::Otlp("metrics"))),
-    endpoint(Switch::Rest, POST, "/v1/traces", EndpointHandler::Telemetry(Receiver::Otlp("traces"))),
-    endpoint(Switch::Rest, POST, "/api/v1/write", EndpointHandler::Telemetry(Receiver::RemoteWrite)),
+    telemetry(POST, "/v1/logs", WriteRows::ReceiveOtlp, Some(("signal", "logs"))),
+    telemetry(POST, "/v1/metrics", WriteRows::ReceiveOtlp, Some(("signal", "metrics"))),
+    telemetry(POST, "/v1/traces", WriteRows::ReceiveOtlp, Some(("signal", "traces"))),
+    telemetry(POST, "/api/v1/write", WriteRows::ReceivePrometheus, None),
     // Some clients of the bulk API use PUT, which this server does not.
-    endpoint(Switch::Rest, POST, "/_bulk", EndpointHandler::Telemetry(Receiver::Bulk)),
-    endpoint(Switch::Rest, POST, "/{index}/_bulk", EndpointHandler::Telemetry(Receiver::Bulk)),
-    endpoint(Switch::Rest, GET, "/_license", EndpointHandler::Telemetry(Receiver::License)),
-    endpoint(Switch::Rest, GET, "/_cluster/health", EndpointHandler::Telemetry(Receiver::Health)),
-    endpoint(Switch::Rest, GET, "/", EndpointHandler::Telemetry(Receiver::Root)),
+    telemetry(POST, "/_bulk", WriteRows::ReceiveBulk, None),
+    telemetry(POST, "/{index}/_bulk", WriteRows::ReceiveBulk, None),
+    telemetry(GET, "/_license", WriteRows::ReceiveBulk, Some(("probe", "license"))),
+    telemetry(GET, "/_cluster/health", WriteRows::ReceiveBulk, Some(("probe", "health"))),
+    // Only clients of Elasticsearch have an answer there.
+    telemetry(GET, ROOT, WriteRows::ReceiveBulk, Some(("probe", "info"))),
     endpoint(Switch::Always, GET, WELL_KNOWN, EndpointHandler::Metadata).open_to(PageAccess::Public),
     endpoint(Switch::Always, GET, "/.well-known/oauth-protected-resource/{*path}", EndpointHandler::Metadata)
         .open_to(PageAccess::Public),
@@ -197,8 +199,17 @@ const fn results(path: &'static str, view: Option<ResultView>) -> Endpoint {
     endpoint(Switch::Rest, GET, path, EndpointHandler::Results(view)).open_to(PageAccess::Links)
 }
 
-const fn rows(methods: &'static str, tool: &'static str) -> Endpoint {
-    endpoint(Switch::Rest, methods, "/data/{database}/{table}", EndpointHandler::Rows(Some(tool)))
+const fn rows(methods: &'static str, entry: WriteRows) -> Endpoint {
+    endpoint(Switch::Rest, methods, "/data/{database}/{table}", EndpointHandler::Rows(Some(entry)))
+}
+
+const fn telemetry(
+    methods: &'static str,
+    path: &'static str,
+    entry: WriteRows,
+    argument: Option<(&'static str, &'static str)>,
+) -> Endpoint {
+    endpoint(Switch::Rest, methods, path, EndpointHandler::Telemetry(entry, argument))
 }
 
 /// The endpoint at `path`. Its methods are not considered.

@@ -93,7 +93,7 @@ fn build_routes(http_state: Arc<HttpState>) -> Router {
             EndpointHandler::Rest(None | Some(RestHandler::Page)) => on_any(rest::answer),
             EndpointHandler::Results(None) => on_any(results::answer),
             EndpointHandler::Rows(None) => on_any(data::answer),
-            EndpointHandler::Telemetry(_) => on_any(telemetry::answer),
+            EndpointHandler::Telemetry(..) => on_any(telemetry::answer),
             EndpointHandler::Metadata => on_any(metadata),
             EndpointHandler::Health => on_get(health::health),
             EndpointHandler::Ready => on_get(health::ready),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tidegate_client::upload::{
     RowReason, UploadError, UploadOptions, UploadReceipt, UploadRequest, UploadTarget, Uploader,
 };
-use tidegate_core::{CallTarget, Caller, Error, ErrorKind, Format};
+use tidegate_core::{CallTarget, Caller, Error, ErrorKind, Format, WriteRows};
 use tidegate_runtime::{Call, RequestBody};
 use tokio_util::sync::CancellationToken;
 
@@ -97,8 +97,8 @@ impl LocalTable {
             on_bytes(read.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed) + bytes);
         });
         let stream = stream.map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()));
-        let tool = if request.replaces { "replace_rows" } else { "append_rows" };
-        let mut call = Call::new(CallTarget::Tool(tool.to_owned()), self.caller.clone());
+        let entry = if request.replaces { WriteRows::ReplaceRows } else { WriteRows::AppendRows };
+        let mut call = Call::new(CallTarget::Tool(entry.name().to_owned()), self.caller.clone());
         call.arguments.insert("database".to_owned(), self.to.database.as_str().into());
         call.arguments.insert("table".to_owned(), self.to.table.as_str().into());
         call.arguments.insert("key".to_owned(), request.key.as_str().into());

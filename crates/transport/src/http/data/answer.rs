@@ -5,7 +5,6 @@ use axum::response::Response;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::{AnswerMeta, Reply};
 
-use super::request::DataRequest;
 use crate::http::answer::{ProblemDetails, ROWS, add_job_header};
 use crate::http::response::{json, retry_after_value};
 use crate::revalidation::CallerRevalidator;
@@ -19,24 +18,24 @@ const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub(super) async fn answer(
     mut reply: Reply,
     mut revalidator: CallerRevalidator,
-    data_request: &DataRequest,
+    prefers_minimal: bool,
 ) -> Result<Response, ProblemDetails> {
     let job = reply.job().id().to_string();
     let collected = revalidator.run_while_valid(reply.collect_body(ANSWER_BYTES_MAX)).await?;
     let (bytes, metadata) = collected.map_err(to_problem)?;
     let is_created = metadata.write.as_ref().is_some_and(|write| write.is_created);
-    let status = match (is_created, data_request.prefers_minimal) {
+    let status = match (is_created, prefers_minimal) {
         (true, _) => StatusCode::CREATED,
         (false, true) => StatusCode::NO_CONTENT,
         (false, false) => StatusCode::OK,
     };
-    let mut response = match data_request.prefers_minimal {
+    let mut response = match prefers_minimal {
         true => Response::new(axum::body::Body::empty()),
         false => json(status, bytes),
     };
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    if data_request.prefers_minimal {
+    if prefers_minimal {
         headers.insert(PREFERENCE_APPLIED, HeaderValue::from_static("return=minimal"));
     }
     add_headers(headers, &metadata, &job);

@@ -1,7 +1,7 @@
 //! Rows that are sent: `POST`, `PUT` and `DELETE` of `/data/{database}/{table}`.
 //!
-//! A request becomes one call of one tool, whose handler reads the body while it arrives. What the body means is the matter
-//! of the tool: this module passes on bytes, and at most one piece of them is in memory here.
+//! A request becomes one call of one entry, whose handler reads the body while it arrives. What the body means is the matter
+//! of the entry: this module passes on bytes, and at most one piece of them is in memory here.
 
 mod answer;
 mod request;
@@ -14,13 +14,12 @@ use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::http::request::Parts;
 use axum::response::Response;
-use tidegate_core::{CallTarget, Caller, Error, ErrorKind, Format};
-use tidegate_runtime::event::Event;
-use tidegate_runtime::{RequestBodyTypes, TransportGroup};
+use tidegate_core::Format;
+use tidegate_runtime::{Call, RequestBodyTypes, TransportGroup};
 
 pub(super) use self::answer::to_problem;
-use self::request::DataRequest;
 pub(super) use self::request::PARAMETERS;
+use self::request::{prefers_minimal, read_arguments, read_body_type};
 use self::route::DataRoute;
 pub(super) use self::streamed_body::StreamedBody;
 use super::answer::{ProblemDetails, into_response, new_call, options_response};
@@ -45,36 +44,18 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: &StreamedBody
     let registry = http_state.service.registry();
     registry.transport_switches().require_running(TransportGroup::Rest)?;
     let (credentials, caller) = admit_rest_caller(http_state, &parts.headers, &parts.extensions).await?;
-    let types = body_types(http_state, &caller, &route)?;
-    let data_request = DataRequest::read(&route, parts, types)?;
     let revalidator = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
-    let (target, arguments) = (CallTarget::Tool(route.tool.to_owned()), data_request.arguments.clone());
-    let mut call = new_call(target, caller, arguments, Format::Json, &parts.headers);
-    if let Some((media_type, coding)) = &data_request.body {
-        let options = http_state.reloadable_options();
-        call.request_body = Some(body.request_body(media_type, coding.clone(), &options)?);
-    }
-    let reply = registry.call(call).map_err(to_problem)?;
-    let answered = answer::answer(reply, revalidator, &data_request).await;
-    answered.map_err(|problem| body.describe_failure(problem))
-}
-
-/// The bodies that the tool takes; `None` if it takes none.
-fn body_types(
-    http_state: &HttpState,
-    caller: &Caller,
-    route: &DataRoute,
-) -> Result<Option<RequestBodyTypes>, ProblemDetails> {
-    let DataRoute { tool, database, table, .. } = route;
-    let registry = http_state.service.registry();
-    let snapshot = registry.snapshot_for(caller);
-    let error = match snapshot.tool(tool, caller) {
-        Ok(tool) => return Ok(tool.request_body),
-        Err(error) => error,
+    let build = |target, caller, types: Option<RequestBodyTypes>| -> Result<Call, ProblemDetails> {
+        let arguments = read_arguments(&route, parts, types.is_some())?;
+        let mut call = new_call(target, caller, arguments, Format::Json, &parts.headers);
+        if let Some(types) = types {
+            let (media_type, coding) = read_body_type(parts, types)?;
+            call.request_body = Some(body.request_body(&media_type, coding, &http_state.reloadable_options())?);
+        }
+        Ok(call)
     };
-    registry.events().emit(Event::CallRefused { caller, kind: "tool", name: tool, outcome: error.kind().name() });
-    if error.kind() != ErrorKind::NotFound {
-        return Err(error.into());
-    }
-    Err(Error::takes_no_rows(database, table).into())
+    let table = Some((route.database.as_str(), route.table.as_str()));
+    let reply = registry.write_rows(route.entry, table, caller, to_problem, build)?;
+    let answered = answer::answer(reply, revalidator, prefers_minimal(parts)).await;
+    answered.map_err(|problem| body.describe_failure(problem))
 }

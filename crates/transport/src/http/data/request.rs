@@ -26,31 +26,20 @@ pub(in crate::http) const PARAMETERS: [QueryParameter; 6] = [
     QueryParameter::new("binary", ParameterKind::Text, "JSON and CSV: how bytes are written, base64 or hex"),
 ];
 
-#[derive(Debug)]
-pub(super) struct DataRequest {
-    pub(super) arguments: Map<String, Value>,
-    /// Media type and coding of the body; `None` if the tool takes none.
-    pub(super) body: Option<(String, Option<String>)>,
-    /// Whether the answer needs no body.
-    pub(super) prefers_minimal: bool,
-}
-
-impl DataRequest {
-    pub(super) fn read(
-        route: &DataRoute,
-        parts: &Parts,
-        types: Option<RequestBodyTypes>,
-    ) -> Result<Self, ProblemDetails> {
-        let parameters: &[QueryParameter] = if types.is_some() { &PARAMETERS } else { &[] };
-        let mut arguments = parse_parameters(&parts.uri, parameters)?;
-        arguments.insert("database".to_owned(), route.database.as_str().into());
-        arguments.insert("table".to_owned(), route.table.as_str().into());
-        if let Some(key) = read_key(parts)?.filter(|_| types.is_some()) {
-            arguments.insert("key".to_owned(), key.into());
-        }
-        let body = types.map(|types| read_body_type(parts, types)).transpose()?;
-        Ok(Self { arguments, body, prefers_minimal: prefers_minimal(parts) })
+/// The arguments of a call, whose request has a body or none.
+pub(super) fn read_arguments(
+    route: &DataRoute,
+    parts: &Parts,
+    has_body: bool,
+) -> Result<Map<String, Value>, ProblemDetails> {
+    let parameters: &[QueryParameter] = if has_body { &PARAMETERS } else { &[] };
+    let mut arguments = parse_parameters(&parts.uri, parameters)?;
+    arguments.insert("database".to_owned(), route.database.as_str().into());
+    arguments.insert("table".to_owned(), route.table.as_str().into());
+    if let Some(key) = read_key(parts)?.filter(|_| has_body) {
+        arguments.insert("key".to_owned(), key.into());
     }
+    Ok(arguments)
 }
 
 /// The key of `Idempotency-Key`, with or without the quotes of a structured header.
@@ -71,7 +60,11 @@ fn read_key(parts: &Parts) -> Result<Option<String>, ProblemDetails> {
     }
 }
 
-fn read_body_type(parts: &Parts, types: RequestBodyTypes) -> Result<(String, Option<String>), ProblemDetails> {
+/// The media type and the coding of a body, which are among `types`.
+pub(super) fn read_body_type(
+    parts: &Parts,
+    types: RequestBodyTypes,
+) -> Result<(String, Option<String>), ProblemDetails> {
     let media_types = || types.media_types.iter().copied();
     let unsupported = |detail: String| ProblemDetails::new(ProblemType::UnsupportedMediaType, detail);
     let Some(media_type) = single_value(parts, &header::CONTENT_TYPE)? else {
@@ -119,7 +112,8 @@ fn is_utf8(charset: &str) -> bool {
     matches!(charset, "utf-8" | "utf8" | "us-ascii")
 }
 
-fn prefers_minimal(parts: &Parts) -> bool {
+/// Whether the answer needs no body.
+pub(super) fn prefers_minimal(parts: &Parts) -> bool {
     let values = parts.headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok());
     let mut preferences = values.flat_map(|value| value.split(',')).map(|preference| {
         let preference = preference.split(';').next().unwrap_or_default();

@@ -1,7 +1,8 @@
-//! The path of a table, and the tool that a request calls.
+//! The path of a table, and the entry that a request calls.
 
 use axum::http::Method;
 use percent_encoding::percent_decode_str;
+use tidegate_core::WriteRows;
 use tidegate_mcp::NAME_BYTES_MAX;
 
 use crate::http::answer::{ProblemDetails, ProblemType};
@@ -9,7 +10,7 @@ use crate::http::endpoints::{Endpoint, EndpointHandler, endpoint_at};
 
 pub(super) struct DataRoute {
     pub(super) endpoint: &'static Endpoint,
-    pub(super) tool: &'static str,
+    pub(super) entry: WriteRows,
     pub(super) database: String,
     pub(super) table: String,
 }
@@ -26,8 +27,8 @@ impl DataRoute {
         let [(_, database), (_, table)] = names[..] else { return Err(no_such_path()) };
         let (database, table) = (parse_name("database", database)?, parse_name("table", table)?);
         let endpoint = at_path.for_method(method)?;
-        let EndpointHandler::Rows(Some(tool)) = endpoint.handler else { return Err(no_such_path()) };
-        Ok(Self { endpoint, tool, database, table })
+        let EndpointHandler::Rows(Some(entry)) = endpoint.handler else { return Err(no_such_path()) };
+        Ok(Self { endpoint, entry, database, table })
     }
 }
 
@@ -51,7 +52,7 @@ mod tests {
     #[test]
     fn names_are_decoded_after_the_path_is_split() {
         let route = DataRoute::parse("/data/plant/a%2Fb%20c", &Method::PUT).unwrap();
-        assert_eq!((&*route.database, &*route.table, route.tool), ("plant", "a/b c", "replace_rows"));
+        assert_eq!((&*route.database, &*route.table, route.entry), ("plant", "a/b c", WriteRows::ReplaceRows));
         for path in ["/data", "/data/", "/data/plant", "/data/plant/", "/data//sensors", "/data/a/b/c", "/data/a/%ff"] {
             assert!(DataRoute::parse(path, &Method::POST).is_err(), "{path}");
         }

@@ -32,7 +32,7 @@ pub(super) fn build_document(http_state: &HttpState, snapshot: &Snapshot, caller
                 }
                 encoded
             }
-            EndpointHandler::Rows(Some(tool)) => snapshot.tool(tool, caller).ok().map(|tool| {
+            EndpointHandler::Rows(Some(entry)) => snapshot.tool(entry.name(), caller).ok().map(|tool| {
                 schemas.extend(rows_schemas());
                 rows_operation(endpoint, tool)
             }),

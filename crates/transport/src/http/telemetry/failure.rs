@@ -7,10 +7,11 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::json;
+use tidegate_core::WriteRows;
 use tidegate_runtime::WrittenRecords;
 
 use super::reply::add_protocol_headers;
-use super::route::{Protocol, TelemetryRoute};
+use super::route::TelemetryRoute;
 use crate::http::answer::ProblemDetails;
 use crate::http::response::retry_after_value;
 
@@ -51,10 +52,10 @@ pub(super) fn in_protocol(
         status => status,
     };
     *response.status_mut() = status;
-    let (media_type, body) = match route.protocol() {
-        Protocol::Otlp => otlp_body(status, request, message),
-        Protocol::RemoteWrite => ("text/plain; charset=utf-8", message.as_bytes().to_vec()),
-        Protocol::Bulk => (JSON, bulk_body(status, message)),
+    let (media_type, body) = match route.entry {
+        WriteRows::ReceivePrometheus => ("text/plain; charset=utf-8", message.as_bytes().to_vec()),
+        WriteRows::ReceiveBulk => (JSON, bulk_body(status, message)),
+        _ => otlp_body(status, request, message),
     };
     *response.body_mut() = Body::from(body);
     let headers = response.headers_mut();
@@ -63,7 +64,7 @@ pub(super) fn in_protocol(
     if status == StatusCode::SERVICE_UNAVAILABLE && !headers.contains_key(header::RETRY_AFTER) {
         headers.insert(header::RETRY_AFTER, retry_after_value(None));
     }
-    add_protocol_headers(headers, route.protocol(), Some(WrittenRecords::default()));
+    add_protocol_headers(headers, route.entry, Some(WrittenRecords::default()));
     response
 }
 

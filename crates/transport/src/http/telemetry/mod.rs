@@ -1,7 +1,7 @@
 //! Telemetry that is sent: OTLP at `/v1/logs`, `/v1/metrics` and `/v1/traces`, Prometheus remote write at `/api/v1/write`,
 //! the bulk API of Elasticsearch at `/_bulk` and `/{index}/_bulk`, and what its clients ask before they send.
 //!
-//! A request becomes one call of one tool, which reads the body and makes the answer. This module has the paths, the
+//! A request becomes one call of one entry, which reads the body and makes the answer. This module has the paths, the
 //! credentials, and the form in which each protocol expects a refusal.
 //!
 //! [OTLP/HTTP](https://opentelemetry.io/docs/specs/otlp/#otlphttp),
@@ -18,15 +18,14 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::Response;
-use serde_json::Value;
-use tidegate_core::{CallTarget, Error, ErrorKind, Format};
-use tidegate_runtime::{RequestBodyTypes, TransportGroup};
+use tidegate_core::{Error, ErrorKind, Format};
+use tidegate_runtime::{Call, RequestBodyTypes, TransportGroup};
 
-pub(super) use self::route::Receiver;
 use self::route::TelemetryRoute;
 use super::answer::{ProblemDetails, ProblemType, into_response, new_call, options_response};
 use super::caller::{HttpCallerResolver, admit_rest_caller};
 use super::data::{StreamedBody, to_problem};
+use super::endpoints::ROOT;
 use super::state::{HttpState, PeerAddress};
 use super::{body, browser_page};
 
@@ -43,7 +42,7 @@ pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Re
         Err(problem) => problem,
     };
     body.discard_rest(&parts.headers, http_state.options.read_within).await;
-    if route.receiver == Receiver::Root && !is_refused_caller(&problem) {
+    if route.endpoint.path == ROOT && !is_refused_caller(&problem) {
         return browser_page::not_found(&parts.headers, &http_state.reloadable_options());
     }
     let message = failure::message(&problem);
@@ -65,29 +64,26 @@ async fn respond(
     registry.transport_switches().require_running(TransportGroup::Rest)?;
     let headers = credentials::with_bearer(&parts.headers);
     let (credentials, caller) = admit_rest_caller(http_state, &headers, &parts.extensions).await?;
-    let snapshot = registry.snapshot_for(&caller);
-    let types = match snapshot.tool(route.tool(), &caller) {
-        Ok(tool) => tool.request_body,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(no_receiver(route).into()),
-        Err(error) => return Err(error.into()),
-    };
-    route.check_parameters(&parts.uri)?;
     let revalidator = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
-    let target = CallTarget::Tool(route.tool().to_owned());
-    let mut call = new_call(target, caller, route.arguments(), Format::Json, &parts.headers);
-    if parts.method == Method::POST
-        && let Some(types) = types
-    {
-        let (media_type, coding) = read_body_type(route, &parts.headers, types)?;
-        let options = http_state.reloadable_options();
-        call.request_body = Some(body.request_body(&media_type, coding, &options)?);
-    }
-    let reply = registry.call(call).map_err(to_problem)?;
-    reply::answer(reply, revalidator, route.protocol()).await.map_err(|problem| body.describe_failure(problem))
+    let build = |target, caller, types: Option<RequestBodyTypes>| -> Result<Call, ProblemDetails> {
+        route.check_parameters(&parts.uri)?;
+        let mut call = new_call(target, caller, route.arguments(), Format::Json, &parts.headers);
+        if let Some(types) = types.filter(|_| parts.method == Method::POST) {
+            let (media_type, coding) = read_body_type(route, &parts.headers, types)?;
+            call.request_body = Some(body.request_body(&media_type, coding, &http_state.reloadable_options())?);
+        }
+        Ok(call)
+    };
+    let refuse = |error: Error| match error.kind() {
+        ErrorKind::NotFound => ProblemDetails::from(no_receiver(route)),
+        _ => to_problem(error),
+    };
+    let reply = registry.write_rows(route.entry, None, caller, refuse, build)?;
+    reply::answer(reply, revalidator, route.entry).await.map_err(|problem| body.describe_failure(problem))
 }
 
 fn no_receiver(route: &TelemetryRoute) -> Error {
-    let message = format!("there is no receiver for {} that takes anything from you", route.protocol().name());
+    let message = format!("there is no receiver for {} that takes anything from you", route.protocol_name());
     Error::new(ErrorKind::NotFound, message)
         .with_hint("The key receivers of the configuration has them, and roles grant tables with their key ingest.")
 }
@@ -105,7 +101,7 @@ fn read_body_type(
 ) -> Result<(String, Option<String>), ProblemDetails> {
     let unsupported = |detail: String| ProblemDetails::new(ProblemType::UnsupportedMediaType, detail);
     let media_type = single_value(headers, &header::CONTENT_TYPE)?;
-    let Some(media_type) = media_type.or_else(|| route.protocol().default_media_type().map(str::to_owned)) else {
+    let Some(media_type) = media_type.or_else(|| route.default_media_type().map(str::to_owned)) else {
         let detail = format!("Content-Type is missing; supported are {}", types.media_types.join(", "));
         return Err(unsupported(detail));
     };
@@ -131,6 +127,3 @@ fn single_value(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>
         _ => Err(ProblemDetails::bad_request(format!("the header {name} is given more than once, or is not ASCII"))),
     }
 }
-
-/// The arguments of a call.
-type Arguments = serde_json::Map<String, Value>;

@@ -3,9 +3,9 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use tidegate_core::WriteRows;
 use tidegate_runtime::{AdapterDetail, Reply, WrittenRecords};
 
-use super::route::Protocol;
 use super::to_problem;
 use crate::http::answer::{ProblemDetails, add_job_header};
 use crate::revalidation::CallerRevalidator;
@@ -23,38 +23,38 @@ const WRITTEN: [HeaderName; 3] = [
 pub(super) async fn answer(
     mut reply: Reply,
     mut revalidator: CallerRevalidator,
-    protocol: Protocol,
+    entry: WriteRows,
 ) -> Result<Response, ProblemDetails> {
     let job = reply.job().id().to_string();
     let collected = revalidator.run_while_valid(reply.collect_body(ANSWER_BYTES_MAX)).await?;
     let (bytes, metadata) = collected.map_err(to_problem)?;
     let mut response = Response::new(Body::from(bytes));
     if let Some(AdapterDetail::Receiver(outcome)) = metadata.adapter.as_deref() {
-        let status = match protocol {
-            Protocol::Otlp | Protocol::Bulk => StatusCode::OK,
-            Protocol::RemoteWrite if outcome.rejected == 0 => StatusCode::NO_CONTENT,
+        let status = match entry {
+            WriteRows::ReceivePrometheus if outcome.rejected == 0 => StatusCode::NO_CONTENT,
             // The sender reports the records that were left out, and does not repeat the request.
-            Protocol::RemoteWrite => StatusCode::BAD_REQUEST,
+            WriteRows::ReceivePrometheus => StatusCode::BAD_REQUEST,
+            _ => StatusCode::OK,
         };
         *response.status_mut() = status;
         let headers = response.headers_mut();
         if status != StatusCode::NO_CONTENT {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(outcome.media_type));
         }
-        add_protocol_headers(headers, protocol, outcome.written);
+        add_protocol_headers(headers, entry, outcome.written);
     }
     add_job_header(response.headers_mut(), &job);
     Ok(response)
 }
 
 /// Adds the headers that senders need in each answer, also in refusals. Those of remote write 1.0 need none.
-pub(super) fn add_protocol_headers(headers: &mut HeaderMap, protocol: Protocol, written: Option<WrittenRecords>) {
-    match (protocol, written) {
-        (Protocol::RemoteWrite, Some(WrittenRecords { samples, exemplars })) => {
+pub(super) fn add_protocol_headers(headers: &mut HeaderMap, entry: WriteRows, written: Option<WrittenRecords>) {
+    match (entry, written) {
+        (WriteRows::ReceivePrometheus, Some(WrittenRecords { samples, exemplars })) => {
             // Native histograms are never stored.
             headers.extend(WRITTEN.into_iter().zip([samples, 0, exemplars].map(HeaderValue::from)));
         }
-        (Protocol::Bulk, _) => headers.extend([ELASTIC_PRODUCT]),
-        (Protocol::Otlp | Protocol::RemoteWrite, _) => {}
+        (WriteRows::ReceiveBulk, _) => headers.extend([ELASTIC_PRODUCT]),
+        _ => {}
     }
 }

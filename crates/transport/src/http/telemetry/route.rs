@@ -2,78 +2,39 @@
 
 use axum::http::{HeaderMap, Uri, header};
 use percent_encoding::percent_decode_str;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use tidegate_core::WriteRows;
 use tidegate_mcp::NAME_BYTES_MAX;
 
-use super::Arguments;
 use crate::http::answer::ProblemDetails;
-use crate::http::endpoints::{Endpoint, EndpointHandler, endpoint_at};
+use crate::http::endpoints::{Endpoint, EndpointHandler, ROOT, endpoint_at};
 
 /// What the header `User-Agent` of clients of Elasticsearch contains.
 const ELASTIC_AGENTS: [&str; 5] = ["elastic", "vector", "fluent", "logstash", "beat"];
 
-/// What a sender speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Protocol {
-    Otlp,
-    RemoteWrite,
-    Bulk,
-}
-
-/// What a path receives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) enum Receiver {
-    /// The signal: `logs`, `metrics` or `traces`.
-    Otlp(&'static str),
-    RemoteWrite,
-    Bulk,
-    License,
-    Health,
-    /// Only clients of Elasticsearch have an answer there.
-    Root,
-}
-
 pub(super) struct TelemetryRoute {
     pub(super) endpoint: &'static Endpoint,
-    pub(super) receiver: Receiver,
+    pub(super) entry: WriteRows,
+    /// The argument that the path stands for.
+    argument: Option<(&'static str, &'static str)>,
     /// The index of the path.
     index: Option<String>,
-}
-
-impl Protocol {
-    /// The name for people.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Otlp => "OTLP",
-            Self::RemoteWrite => "remote write",
-            Self::Bulk => "the bulk API",
-        }
-    }
-
-    /// The media type of a body without `Content-Type`.
-    pub(super) fn default_media_type(self) -> Option<&'static str> {
-        match self {
-            Self::Otlp => None,
-            Self::RemoteWrite => Some("application/x-protobuf"),
-            Self::Bulk => Some("application/x-ndjson"),
-        }
-    }
 }
 
 impl TelemetryRoute {
     pub(super) fn parse(path: &str) -> Option<Self> {
         let endpoint = endpoint_at(path);
-        let EndpointHandler::Telemetry(receiver) = endpoint.handler else { return None };
+        let EndpointHandler::Telemetry(entry, argument) = endpoint.handler else { return None };
         let index = match endpoint.parameters(path.split('/')).next() {
             Some((_, index)) => Some(parse_index(index)?),
             None => None,
         };
-        Some(Self { endpoint, receiver, index })
+        Some(Self { endpoint, entry, argument, index })
     }
 
     /// Whether the request is meant for a receiver. At the root, only clients of Elasticsearch expect one.
     pub(super) fn is_meant(&self, headers: &HeaderMap) -> bool {
-        if self.receiver != Receiver::Root {
+        if self.endpoint.path != ROOT {
             return true;
         }
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -81,38 +42,33 @@ impl TelemetryRoute {
         ELASTIC_AGENTS.iter().any(|name| agent.contains(name)) || text(header::ACCEPT).contains("vnd.elasticsearch")
     }
 
-    pub(super) fn protocol(&self) -> Protocol {
-        match self.receiver {
-            Receiver::Otlp(_) => Protocol::Otlp,
-            Receiver::RemoteWrite => Protocol::RemoteWrite,
-            Receiver::Bulk | Receiver::License | Receiver::Health | Receiver::Root => Protocol::Bulk,
+    /// The name of the protocol for people.
+    pub(super) fn protocol_name(&self) -> &'static str {
+        match self.entry {
+            WriteRows::ReceivePrometheus => "remote write",
+            WriteRows::ReceiveBulk => "the bulk API",
+            _ => "OTLP",
         }
     }
 
-    /// The tool that a request calls.
-    pub(super) fn tool(&self) -> &'static str {
-        match self.protocol() {
-            Protocol::Otlp => "receive_otlp",
-            Protocol::RemoteWrite => "receive_prometheus",
-            Protocol::Bulk => "receive_bulk",
+    /// The media type of a body without `Content-Type`.
+    pub(super) fn default_media_type(&self) -> Option<&'static str> {
+        match self.entry {
+            WriteRows::ReceivePrometheus => Some("application/x-protobuf"),
+            WriteRows::ReceiveBulk => Some("application/x-ndjson"),
+            _ => None,
         }
     }
 
-    pub(super) fn arguments(&self) -> Arguments {
-        let argument = match self.receiver {
-            Receiver::Otlp(signal) => Some(("signal", signal)),
-            Receiver::RemoteWrite => None,
-            Receiver::Bulk => self.index.as_deref().map(|index| ("index", index)),
-            Receiver::License => Some(("probe", "license")),
-            Receiver::Health => Some(("probe", "health")),
-            Receiver::Root => Some(("probe", "info")),
-        };
+    pub(super) fn arguments(&self) -> Map<String, Value> {
+        let index = self.index.as_deref().map(|index| ("index", index));
+        let argument = self.argument.or(index);
         argument.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect()
     }
 
     /// Refuses parameters that would change what is stored. Others are about the answer or about replicas.
     pub(super) fn check_parameters(&self, uri: &Uri) -> Result<(), ProblemDetails> {
-        if self.receiver != Receiver::Bulk {
+        if self.entry != WriteRows::ReceiveBulk || self.argument.is_some() {
             return Ok(());
         }
         let parameters = uri.query().unwrap_or_default().split('&');
@@ -138,7 +94,7 @@ mod tests {
     fn paths_have_protocols_and_arguments() {
         let argument = |path: &str| {
             let route = TelemetryRoute::parse(path)?;
-            Some((route.tool(), Value::Object(route.arguments()).to_string()))
+            Some((route.entry.name(), Value::Object(route.arguments()).to_string()))
         };
         let cases = [
             ("/v1/logs", "receive_otlp", r#"{"signal":"logs"}"#),
