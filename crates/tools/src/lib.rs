@@ -35,7 +35,9 @@ use std::sync::Arc;
 
 pub use discover_toolset::DISCOVER_TOOLSET;
 pub use function_tools::FunctionSource;
-pub use ingest_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
+pub use ingest_tools::{
+    FOLDER_TOOLS, IngestToolOptions, TABLE_TOOLS, register_ingest_maintenance, register_ingest_tools,
+};
 pub use log_sources::{LogSource, LogSources, RecognizedColumns};
 pub use log_tools::register_log_tools;
 pub use metric_sources::{
@@ -47,7 +49,9 @@ pub use prompts::investigate::register_investigation;
 pub use resources::result::STORED_RESULT_NAMES;
 pub use source_columns::ColumnProblem;
 pub use table_presence::TablePresence;
-pub use telemetry_receivers::{TelemetryReceivers, TraceSource, register_telemetry_receivers, register_traces};
+pub use telemetry_receivers::{
+    OTLP_TOOLS, TelemetryReceivers, TraceSource, register_telemetry_receivers, register_traces,
+};
 use tidegate_core::AllowedNames;
 use tidegate_runtime::{Snapshot, SnapshotBuilder};
 pub use tool_context::{NodeIdentity, ToolContext};

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use tidegate_core::{AllowedNames, NamePattern, Toolset};
 use tidegate_runtime::SnapshotBuilder;
-use tidegate_tools::DISCOVER_TOOLSET;
+use tidegate_tools::{DISCOVER_TOOLSET, FOLDER_TOOLS, OTLP_TOOLS, TABLE_TOOLS};
 use tidegate_transport::http::is_reserved_toolset_name;
 
+use super::ingest::ingest_folder;
+use super::ingest_names::ingest_names;
 use super::problem::ConfigProblem;
 use super::types::Config;
 use crate::node::NodeState;
@@ -30,18 +32,37 @@ fn build_toolset((name, patterns): (&String, &Vec<String>)) -> Toolset {
     Toolset { name: name.clone(), entries: AllowedNames::Matching(patterns) }
 }
 
-/// Checks the names of declared entries against each other and against `built_in`, the entries that the node has without
-/// them.
-pub(super) fn check_duplicates(config: &Config, built_in: &SnapshotBuilder, problems: &mut Vec<ConfigProblem>) {
+/// Checks the names of declared entries against each other, against `built_in`, the entries that the node has without
+/// them, and against those of the tools for rows, as far as they are `allowed`.
+pub(super) fn check_duplicates(
+    config: &Config,
+    built_in: &SnapshotBuilder,
+    allowed: &AllowedNames,
+    problems: &mut Vec<ConfigProblem>,
+) {
     for (index, tool) in config.tools.iter().enumerate().filter(|(_, tool)| !is_tool_name(&tool.name)) {
         let message = format!("{:?} is no name of a tool: 1 to 128 of letters, digits, _, - and .", tool.name);
         problems.push(ConfigProblem::new(format!("tools[{index}].name"), message));
     }
     let (tools, prompts) =
         (config.tools.iter().map(|tool| &tool.name), config.prompts.iter().map(|prompt| &prompt.name));
-    check_unique("tools", "name", tools, |name| built_in.has_tool(name), problems);
+    let row_tools: Vec<&str> = row_tools(config).filter(|name| allowed.includes(name)).collect();
+    check_unique("tools", "name", tools, |name| built_in.has_tool(name) || row_tools.contains(&name), problems);
     check_unique("prompts", "name", prompts, |name| built_in.has_prompt(name), problems);
     check_unique("resources", "uri", config.resources.iter().map(|resource| &resource.uri), |_| false, problems);
+}
+
+/// The tools for rows of a server with this configuration. Commands that write no rows lack these tools.
+fn row_tools(config: &Config) -> impl Iterator<Item = &'static str> {
+    let (tables, receivers) = (ingest_names(config), &config.receivers);
+    let groups: [(bool, &[&str]); 5] = [
+        (!tables.is_empty(), &TABLE_TOOLS),
+        (config.databases.iter().any(|entry| ingest_folder(entry).is_some()), &FOLDER_TOOLS),
+        (receivers.otlp.is_some(), &OTLP_TOOLS),
+        (receivers.prometheus.is_some(), &["receive_prometheus"]),
+        (receivers.bulk.is_some(), &["receive_bulk"]),
+    ];
+    groups.into_iter().filter(|(exists, _)| *exists).flat_map(|(_, names)| names.iter().copied())
 }
 
 fn check_unique<'a>(

@@ -298,7 +298,7 @@ impl NodeAssembler {
         state = ingest::add_tools(state, config, caller_targets, kept_up, (tenancy.clone(), memory), &built_in);
         state = receivers.add_tools(state, tenancy, memory, &built_in);
         state = state.entries(|entries| {
-            names::check_duplicates(config, &entries, &mut problems);
+            names::check_duplicates(config, &entries, &built_in, &mut problems);
             entries
         });
         state = names::add_toolsets(state, config, &mut problems);

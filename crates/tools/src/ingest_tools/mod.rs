@@ -36,6 +36,11 @@ pub use self::maintenance::register_ingest_maintenance;
 const PROGRAM_TRANSPORTS: [TransportKind; 3] =
     [TransportKind::Rest, TransportKind::FlightSql, TransportKind::CommandLine];
 
+/// The tools of a server with tables that take rows.
+pub const TABLE_TOOLS: [&str; 3] = ["append_rows", "replace_rows", "drop_table"];
+/// The tools of a server with folders of such tables.
+pub const FOLDER_TOOLS: [&str; 2] = ["ingest_status", "maintain_ingest"];
+
 /// How rows are taken.
 #[derive(Debug, Clone)]
 pub struct IngestToolOptions {

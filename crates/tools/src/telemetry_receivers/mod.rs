@@ -26,6 +26,8 @@ use tokio::sync::Semaphore;
 
 pub use self::get_trace::{TraceSource, register_traces};
 
+/// The tools of a server that receives OTLP.
+pub const OTLP_TOOLS: [&str; 2] = ["receive_otlp", "get_trace"];
 /// Bodies that are decoded and stored concurrently. Each may take [`TelemetryLimits::decoded_bytes_max`] twice.
 const DECODED_AT_ONCE: usize = 2;
 /// When a sender may try again after the tables could not take its rows.

@@ -4,6 +4,7 @@ mod invalid;
 mod policies;
 
 use serde_json::Value;
+use tidegate::tools::{FOLDER_TOOLS, OTLP_TOOLS, TABLE_TOOLS};
 
 use super::{ConfiguredFolder, run, tidegate};
 
@@ -292,13 +293,26 @@ http: {allow_hosts: [api.example.com]}
 
 #[test]
 fn the_tools_for_rows_are_built_in_too() {
-    let configured = ConfiguredFolder::new(
-        "databases: [{name: plant, ingest: plant, tables: {sensors: {columns: {n: int64}}}}]\n\
-         tools: [{name: append_rows, description: O, sql: SELECT 1}]\n",
-    );
+    let plant = "databases: [{name: plant, ingest: plant, tables: {sensors: {columns: {n: int64}}}}]\n\
+                 receivers: {otlp: plant, prometheus: plant, bulk: plant}\n";
+    let of_receivers = OTLP_TOOLS.into_iter().chain(["receive_prometheus", "receive_bulk"]);
+    let names: Vec<_> = TABLE_TOOLS.into_iter().chain(FOLDER_TOOLS).chain(of_receivers).collect();
+    let tools: String =
+        names.iter().map(|name| format!("  - {{name: {name}, description: O, sql: SELECT 1}}\n")).collect();
+    let configured = ConfiguredFolder::new(&format!("{plant}tools:\n{tools}"));
     // `config check` opens no folder for writing, and has no tools for rows.
-    let error = configured.usage_error(&["serve", "--listen", "127.0.0.1:0"]);
-    assert!(error.contains("tools[0].name: append_rows is the name of a built-in one"), "{error}");
+    for arguments in [&["config", "check"][..], &["serve", "--listen", "127.0.0.1:0"]] {
+        let error = configured.usage_error(arguments);
+        for (index, name) in names.iter().enumerate() {
+            let problem = format!("tools[{index}].name: {name} is the name of a built-in one");
+            assert!(error.contains(&problem), "{problem}: {error}");
+        }
+    }
+    let without = ConfiguredFolder::new(&format!("{plant}built_in: [sql]\ntools:\n{tools}"));
+    let ran = without.run(&["config", "check"]);
+    assert!(!ran.stderr.contains("is the name of a built-in one"), "{ran:?}");
+    let ran = ConfiguredFolder::new(&format!("{SHOP}tools:\n{tools}")).run(&["config", "check"]);
+    assert_eq!(ran.code, Some(0), "a server without these tables lacks the tools: {ran:?}");
 }
 
 #[test]

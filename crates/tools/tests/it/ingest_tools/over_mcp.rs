@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tidegate_core::{CallOrigin, CallTarget, Caller, TransportKind};
 use tidegate_runtime::{Call, Registry};
-use tidegate_tools::IngestToolOptions;
+use tidegate_tools::{IngestToolOptions, TABLE_TOOLS};
 
 use super::memory_target::{MemoryTarget, sensor_columns, table};
 use super::{answer, counts, device, registry, registry_with};
@@ -34,7 +34,7 @@ async fn the_list_has_what_a_model_needs() {
     let plain = registry(&[&plant]);
     assert_eq!(names(&plain), ["append_rows"]);
     let advanced = registry_with(&[&plant], IngestToolOptions { is_advanced: true, ..IngestToolOptions::default() });
-    assert_eq!(names(&advanced), ["append_rows", "replace_rows", "drop_table"]);
+    assert_eq!(names(&advanced), TABLE_TOOLS);
     let all: Vec<Value> = advanced.snapshot().tools(&caller()).map(|tool| listed(tool)).collect();
     insta::assert_json_snapshot!(all);
     let text = all[0].to_string();
