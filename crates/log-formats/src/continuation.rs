@@ -71,16 +71,3 @@ impl LineKind {
         }
     }
 }
-
-/// Whether lines that do not begin an entry continue the one before, even without the form of a stack trace.
-pub(crate) fn joins_other_lines(format: &LogFormat) -> bool {
-    matches!(
-        format,
-        LogFormat::NginxError
-            | LogFormat::Klog
-            | LogFormat::Syslog
-            | LogFormat::Logfmt
-            | LogFormat::PostgresText
-            | LogFormat::Pattern(_)
-    )
-}

@@ -2,13 +2,21 @@
 
 use std::sync::Arc;
 
+use strum::{EnumIter, IntoEnumIterator as _};
 use thiserror::Error;
 use tidegate_core::suggestion;
 
+use crate::column::FixedColumn;
+use crate::parse::{
+    access, apache_error, cri, haproxy, klog, nginx_error, postgres_csv, postgres_json, postgres_text, syslog,
+};
 use crate::pattern::LinePattern;
 
+/// The name of the only format that is no format alone.
+const PATTERN: &str = "pattern";
+
 /// The format of a log file: how its lines become entries.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, EnumIter)]
 pub enum LogFormat {
     /// The Common Log Format of web servers, optionally with a virtual host before and further fields after it.
     Common,
@@ -37,51 +45,36 @@ pub enum LogFormat {
     /// The log of PostgreSQL in text, as it goes to `stderr`.
     PostgresText,
     /// A regular expression with named groups.
+    #[strum(disabled)]
     Pattern(Arc<LinePattern>),
 }
 
-/// The names of all formats, as the configuration writes them.
-pub const LOG_FORMAT_NAMES: [&str; 14] = [
-    "common",
-    "combined",
-    "nginx_error",
-    "apache_error",
-    "haproxy",
-    "cri",
-    "klog",
-    "syslog",
-    "logfmt",
-    "json",
-    "csvlog",
-    "jsonlog",
-    "postgresql",
-    "pattern",
-];
+/// What a format is called, and what does not depend on the lines of a file.
+pub(crate) struct LogFormatProperties {
+    /// The name, then other names that are in use for the format.
+    names: &'static [&'static str],
+    /// The columns that entries always have; those of a pattern are in the pattern.
+    pub(crate) columns: &'static [FixedColumn],
+    /// Pairs of columns that contain the same values, or parts of them, which masks need; those of a pattern are in the
+    /// pattern.
+    pub(crate) overlapping_columns: &'static [(&'static str, &'static str)],
+    /// Whether entries have members beside the fixed columns.
+    pub(crate) has_members: bool,
+    /// Whether lines that do not begin an entry continue the one before, even without the form of a stack trace.
+    pub(crate) joins_other_lines: bool,
+}
 
-/// Other names that are in use for the same formats.
-const ALIASES: &[(&str, &str)] = &[
-    ("clf", "common"),
-    ("nginx", "combined"),
-    ("apache", "combined"),
-    ("vhost_combined", "combined"),
-    ("httpd_error", "apache_error"),
-    ("containerd", "cri"),
-    ("glog", "klog"),
-    ("rfc3164", "syslog"),
-    ("rfc5424", "syslog"),
-    ("jsonl", "json"),
-    ("ndjson", "json"),
-    ("postgres_csv", "csvlog"),
-    ("postgres_json", "jsonlog"),
-    ("postgres", "postgresql"),
-    ("stderr", "postgresql"),
-];
+impl LogFormatProperties {
+    const fn new(names: &'static [&'static str], columns: &'static [FixedColumn]) -> Self {
+        Self { names, columns, overlapping_columns: &[], has_members: true, joins_other_lines: false }
+    }
+}
 
 /// A name that is no format, or not one alone.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LogFormatNameError {
     /// No format has this name.
-    #[error("unknown log format \"{name}\"{suggestion}; the formats are {}", LOG_FORMAT_NAMES.join(", "))]
+    #[error("unknown log format \"{name}\"{suggestion}; the formats are {}", LogFormat::names().collect::<Vec<_>>().join(", "))]
     Unknown {
         /// The name as it was given.
         name: String,
@@ -103,56 +96,87 @@ impl LogFormat {
     /// If no format has the name, with the nearest name; and for `pattern`.
     pub fn from_name(name: &str) -> Result<Self, LogFormatNameError> {
         let lowered = name.trim().to_ascii_lowercase().replace('-', "_");
-        let canonical = ALIASES.iter().find(|(alias, _)| *alias == lowered).map_or(lowered.as_str(), |(_, name)| name);
-        Ok(match canonical {
-            "common" => Self::Common,
-            "combined" => Self::Combined,
-            "nginx_error" => Self::NginxError,
-            "apache_error" => Self::ApacheError,
-            "haproxy" => Self::Haproxy,
-            "cri" => Self::Cri,
-            "klog" => Self::Klog,
-            "syslog" => Self::Syslog,
-            "logfmt" => Self::Logfmt,
-            "json" => Self::Json,
-            "csvlog" => Self::PostgresCsv,
-            "jsonlog" => Self::PostgresJson,
-            "postgresql" => Self::PostgresText,
-            "pattern" => return Err(LogFormatNameError::PatternMissing),
-            _ => {
-                let candidates = LOG_FORMAT_NAMES.into_iter().chain(ALIASES.iter().map(|(alias, _)| *alias));
-                return Err(LogFormatNameError::Unknown {
-                    name: name.to_owned(),
-                    suggestion: suggestion(name.trim(), candidates),
-                });
-            }
+        if lowered == PATTERN {
+            return Err(LogFormatNameError::PatternMissing);
+        }
+        Self::iter().find(|format| format.properties().names.contains(&lowered.as_str())).ok_or_else(|| {
+            let names = Self::iter().flat_map(|format| format.properties().names).copied();
+            let suggestion = suggestion(name.trim(), names.chain([PATTERN]));
+            LogFormatNameError::Unknown { name: name.to_owned(), suggestion }
         })
     }
 
-    /// The name of the format, one of [`LOG_FORMAT_NAMES`].
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Common => "common",
-            Self::Combined => "combined",
-            Self::NginxError => "nginx_error",
-            Self::ApacheError => "apache_error",
-            Self::Haproxy => "haproxy",
-            Self::Cri => "cri",
-            Self::Klog => "klog",
-            Self::Syslog => "syslog",
-            Self::Logfmt => "logfmt",
-            Self::Json => "json",
-            Self::PostgresCsv => "csvlog",
-            Self::PostgresJson => "jsonlog",
-            Self::PostgresText => "postgresql",
-            Self::Pattern(_) => "pattern",
-        }
+    /// The names of all formats, as the configuration writes them.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Self::iter().map(|format| format.name()).chain([PATTERN])
     }
 
-    /// Whether entries have members beside the fixed columns of the format.
-    pub(crate) fn has_members(&self) -> bool {
-        !matches!(self, Self::ApacheError | Self::Cri | Self::Klog | Self::PostgresText | Self::Pattern(_))
+    /// The name of the format, one of [`LogFormat::names`].
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.properties().names.first().copied().unwrap_or_default()
+    }
+
+    pub(crate) fn properties(&self) -> LogFormatProperties {
+        match self {
+            Self::Common => LogFormatProperties {
+                overlapping_columns: access::OVERLAPPING_COLUMNS,
+                ..LogFormatProperties::new(&["common", "clf"], access::COMMON_COLUMNS)
+            },
+            Self::Combined => LogFormatProperties {
+                overlapping_columns: access::OVERLAPPING_COLUMNS,
+                ..LogFormatProperties::new(&["combined", "nginx", "apache", "vhost_combined"], access::COMBINED_COLUMNS)
+            },
+            Self::NginxError => LogFormatProperties {
+                joins_other_lines: true,
+                ..LogFormatProperties::new(&["nginx_error"], nginx_error::COLUMNS)
+            },
+            Self::ApacheError => LogFormatProperties {
+                overlapping_columns: apache_error::OVERLAPPING_COLUMNS,
+                has_members: false,
+                ..LogFormatProperties::new(&["apache_error", "httpd_error"], apache_error::COLUMNS)
+            },
+            Self::Haproxy => LogFormatProperties {
+                overlapping_columns: haproxy::OVERLAPPING_COLUMNS,
+                ..LogFormatProperties::new(&["haproxy"], haproxy::COLUMNS)
+            },
+            Self::Cri => LogFormatProperties {
+                has_members: false,
+                ..LogFormatProperties::new(&["cri", "containerd"], cri::COLUMNS)
+            },
+            Self::Klog => LogFormatProperties {
+                has_members: false,
+                joins_other_lines: true,
+                ..LogFormatProperties::new(&["klog", "glog"], klog::COLUMNS)
+            },
+            Self::Syslog => LogFormatProperties {
+                overlapping_columns: syslog::OVERLAPPING_COLUMNS,
+                joins_other_lines: true,
+                ..LogFormatProperties::new(&["syslog", "rfc3164", "rfc5424"], syslog::COLUMNS)
+            },
+            Self::Logfmt => {
+                LogFormatProperties { joins_other_lines: true, ..LogFormatProperties::new(&["logfmt"], &[]) }
+            }
+            Self::Json => LogFormatProperties::new(&["json", "jsonl", "ndjson"], &[]),
+            Self::PostgresCsv => LogFormatProperties {
+                overlapping_columns: postgres_csv::OVERLAPPING_COLUMNS,
+                ..LogFormatProperties::new(&["csvlog", "postgres_csv"], postgres_csv::COLUMNS)
+            },
+            Self::PostgresJson => LogFormatProperties {
+                overlapping_columns: postgres_json::OVERLAPPING_COLUMNS,
+                ..LogFormatProperties::new(&["jsonlog", "postgres_json"], postgres_json::COLUMNS)
+            },
+            Self::PostgresText => LogFormatProperties {
+                has_members: false,
+                joins_other_lines: true,
+                ..LogFormatProperties::new(&["postgresql", "postgres", "stderr"], postgres_text::COLUMNS)
+            },
+            Self::Pattern(_) => LogFormatProperties {
+                has_members: false,
+                joins_other_lines: true,
+                ..LogFormatProperties::new(&[PATTERN], &[])
+            },
+        }
     }
 }
 
@@ -162,8 +186,8 @@ mod tests {
 
     #[test]
     fn each_name_gives_its_format() {
-        for name in LOG_FORMAT_NAMES.iter().filter(|name| **name != "pattern") {
-            assert_eq!(LogFormat::from_name(name).expect("a format").name(), *name);
+        for name in LogFormat::names().filter(|name| *name != PATTERN) {
+            assert_eq!(LogFormat::from_name(name).expect("a format").name(), name);
         }
         assert_eq!(LogFormat::from_name(" NDJSON").expect("an alias").name(), "json");
     }

@@ -116,7 +116,7 @@ pub use column::{EntryColumn, EntryColumnRole, EntryColumnType};
 pub use detect::{DETECTION_SAMPLE_BYTES, DetectedLogFormat, detect_log_format};
 pub use entry::{EntryValue, ParsedEntry};
 pub use file_id::{FILE_ID_BYTES_MAX, identify_log_file};
-pub use format::{LOG_FORMAT_NAMES, LogFormat, LogFormatNameError};
+pub use format::{LogFormat, LogFormatNameError};
 pub use pattern::{DeclaredGroup, LinePattern, LinePatternError, PatternGroupType, PatternGroupTypeError, UnreadTime};
 pub use reader::{EndOfInput, EntryBounds, EntryCounts, FinishedLogFile, LogFileReader};
 pub use roles::{RecognizedRoles, is_time_name, recognize_roles};

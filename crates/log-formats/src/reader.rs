@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::continuation::{LineKind, joins_other_lines};
+use crate::continuation::LineKind;
 use crate::decode::decode;
 use crate::defect::{Defects, Misfit};
 use crate::entry::{EntryFields, ParsedEntry};
@@ -262,7 +262,7 @@ impl LogFileReader {
             length: line.length,
             lines: 1,
             cut_bytes: line.cut_bytes,
-            joins_other_lines: is_overflow || (is_head && joins_other_lines(format)),
+            joins_other_lines: is_overflow || (is_head && format.properties().joins_other_lines),
             is_overflow,
             has_open_quote: is_head && changes_quote && !is_overflow,
             is_in_traceback: kind == LineKind::Traceback,

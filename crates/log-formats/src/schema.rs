@@ -7,7 +7,6 @@ use crate::entry::{EntryFields, EntryValue, ParsedEntry, Slot};
 use crate::format::LogFormat;
 use crate::infer::{MEMBER_COLUMNS_MAX, infer_members};
 use crate::parse::json_text::write_json_text;
-use crate::parse::{fixed_columns, overlapping_columns};
 use crate::roles::recognize_roles;
 use crate::severity::SeverityNumberScale;
 use crate::time::{TimeContext, TimeResolver};
@@ -88,7 +87,7 @@ impl EntrySchema {
         if let LogFormat::Pattern(pattern) = &format {
             return Self::new(LogFormat::Pattern(pattern.fitted_to(samples, context)));
         }
-        if !format.has_members() {
+        if !format.properties().has_members {
             return Self::new(format);
         }
         let base = Self::new(format.clone());
@@ -123,7 +122,8 @@ impl EntrySchema {
         let mut columns: Vec<EntryColumn> = match &format {
             LogFormat::Pattern(pattern) => pattern.columns().to_vec(),
             _ => {
-                fixed_columns(&format).iter().map(|(name, kind, role)| EntryColumn::new(*name, *kind, *role)).collect()
+                let fixed = format.properties().columns.iter();
+                fixed.map(|(name, kind, role)| EntryColumn::new(*name, *kind, *role)).collect()
             }
         };
         let mut member_columns = HashMap::new();
@@ -141,7 +141,7 @@ impl EntrySchema {
             columns.push(EntryColumn::new(name, column_type, EntryColumnRole::Field));
             columns.len() - 1
         };
-        let other_fields = format.has_members().then(|| push(OTHER_FIELDS, EntryColumnType::Text));
+        let other_fields = format.properties().has_members.then(|| push(OTHER_FIELDS, EntryColumnType::Text));
         let normalized_severity = severity.map(|_| push(NORMALIZED_SEVERITY, EntryColumnType::Text));
         let severity_number = severity.map(|_| push(NORMALIZED_SEVERITY_NUMBER, EntryColumnType::Integer));
         let text = push(ENTRY_TEXT, EntryColumnType::Text);
@@ -191,7 +191,7 @@ impl EntrySchema {
         let mut overlaps: Vec<(usize, usize)> = match &self.format {
             LogFormat::Pattern(pattern) => pattern.nested_columns().to_vec(),
             format => {
-                let names = overlapping_columns(format).iter();
+                let names = format.properties().overlapping_columns.iter();
                 names.filter_map(|(one, other)| Some((self.column_index(one)?, self.column_index(other)?))).collect()
             }
         };

@@ -17,7 +17,6 @@ pub(crate) mod scanner;
 pub(crate) mod structured_data;
 pub(crate) mod syslog;
 
-use crate::column::FixedColumn;
 use crate::defect::Misfit;
 use crate::entry::EntryFields;
 use crate::format::LogFormat;
@@ -62,44 +61,6 @@ impl<'a> EntryText<'a> {
     /// The end of the last field of the first line, which includes the lines after it.
     pub(crate) fn end_of_message(&self) -> usize {
         self.whole.len()
-    }
-}
-
-/// The columns that entries of the format always have; those of a pattern are in the pattern.
-pub(crate) fn fixed_columns(format: &LogFormat) -> &'static [FixedColumn] {
-    match format {
-        LogFormat::Common => access::COMMON_COLUMNS,
-        LogFormat::Combined => access::COMBINED_COLUMNS,
-        LogFormat::NginxError => nginx_error::COLUMNS,
-        LogFormat::ApacheError => apache_error::COLUMNS,
-        LogFormat::Haproxy => haproxy::COLUMNS,
-        LogFormat::Cri => cri::COLUMNS,
-        LogFormat::Klog => klog::COLUMNS,
-        LogFormat::Syslog => syslog::COLUMNS,
-        LogFormat::PostgresCsv => postgres_csv::COLUMNS,
-        LogFormat::PostgresJson => postgres_json::COLUMNS,
-        LogFormat::PostgresText => postgres_text::COLUMNS,
-        LogFormat::Logfmt | LogFormat::Json | LogFormat::Pattern(_) => &[],
-    }
-}
-
-/// Pairs of columns of the format that contain the same values, or parts of them; those of a pattern are in the
-/// pattern.
-pub(crate) fn overlapping_columns(format: &LogFormat) -> &'static [(&'static str, &'static str)] {
-    match format {
-        LogFormat::Common | LogFormat::Combined => access::OVERLAPPING_COLUMNS,
-        LogFormat::ApacheError => apache_error::OVERLAPPING_COLUMNS,
-        LogFormat::Haproxy => haproxy::OVERLAPPING_COLUMNS,
-        LogFormat::Syslog => syslog::OVERLAPPING_COLUMNS,
-        LogFormat::PostgresCsv => postgres_csv::OVERLAPPING_COLUMNS,
-        LogFormat::PostgresJson => postgres_json::OVERLAPPING_COLUMNS,
-        LogFormat::NginxError
-        | LogFormat::Cri
-        | LogFormat::Klog
-        | LogFormat::Logfmt
-        | LogFormat::Json
-        | LogFormat::PostgresText
-        | LogFormat::Pattern(_) => &[],
     }
 }
 

@@ -1,6 +1,6 @@
 //! Logs are recognised, and other files are not.
 
-use tidegate_log_formats::detect_log_format;
+use tidegate_log_formats::{LogFormat, detect_log_format};
 
 fn detected(text: &str, name: &str) -> Option<&'static str> {
     detect_log_format(text.as_bytes(), name).map(|detected| detected.format.name())
@@ -31,6 +31,9 @@ fn logs_of_each_format() {
         (include_str!("data/postgresql-15.json"), "postgresql-2024-03-01_000000.json", "jsonlog"),
         (include_str!("data/postgresql-15.log"), "postgresql-15-main.log", "postgresql"),
     ];
+    for format in LogFormat::names().filter(|format| *format != "pattern") {
+        assert!(table.iter().any(|(_, _, expected)| *expected == format), "{format} has no log");
+    }
     for (text, name, expected) in table {
         assert_eq!(detected(text, name), Some(expected), "{name}");
         // An incomplete last line and a few foreign lines do not matter.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tidegate_log_formats::{
-    EndOfInput, EntryBounds, EntrySchema, EntryTimeFormat, EntryValue, LOG_FORMAT_NAMES, LinePattern, LogFileReader,
-    LogFormat, LogTimeZone, ParsedEntry, detect_log_format, group_rotated_logs, suggest_log_format,
+    EndOfInput, EntryBounds, EntrySchema, EntryTimeFormat, EntryValue, LinePattern, LogFileReader, LogFormat,
+    LogTimeZone, ParsedEntry, detect_log_format, group_rotated_logs, suggest_log_format,
 };
 
 use super::fixture::{context, format, rendered, schema_of};
@@ -127,7 +127,7 @@ proptest! {
         bytes_max in 1_usize..200,
         lines_max in 1_usize..6,
     ) {
-        for name in LOG_FORMAT_NAMES {
+        for name in LogFormat::names() {
             for bounds in [EntryBounds::default(), EntryBounds { bytes_max, lines_max }] {
                 let format = format_of(name);
                 let whole = read(&format, &bytes, &[], bounds);
@@ -146,7 +146,7 @@ proptest! {
     #[test]
     fn a_growing_file_that_is_resumed_covers_every_byte(bytes in bytes(), cut in 0_usize..400) {
         let cut = cut.min(bytes.len());
-        for name in LOG_FORMAT_NAMES {
+        for name in LogFormat::names() {
             let schema = Arc::new(EntrySchema::new(format_of(name)));
             let mut spans = Vec::new();
             let mut reader = LogFileReader::new(schema.clone(), context());
@@ -178,7 +178,7 @@ proptest! {
         let files: usize = group_rotated_logs(names).iter().map(|log| log.files.len() + log.duplicates.len()).sum();
         prop_assert_eq!(files, names.len());
         let line = format!("{{\"time\":\"{digits}\",\"n\":{digits}}}\n{digits} {text}\n<1>{digits} a: b\n");
-        for name in LOG_FORMAT_NAMES {
+        for name in LogFormat::names() {
             read(&format_of(name), line.as_bytes(), &[], EntryBounds::default());
         }
     }

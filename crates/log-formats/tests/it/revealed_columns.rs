@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_log_formats::{EntrySchema, LOG_FORMAT_NAMES, LinePattern, LogFormat};
+use tidegate_log_formats::{EntrySchema, LinePattern, LogFormat};
 
 use super::fixture::{format, schema_of};
 
@@ -16,7 +16,7 @@ fn revealing(schema: &EntrySchema, column: &str) -> String {
 
 #[test]
 fn the_text_of_an_entry_reveals_all_that_is_parsed_from_it() {
-    for name in LOG_FORMAT_NAMES.iter().filter(|name| **name != "pattern") {
+    for name in LogFormat::names().filter(|name| *name != "pattern") {
         let schema = EntrySchema::new(format(name));
         let text = schema.column_index("entry_text").expect("the text");
         for column in schema.columns().iter().take(text) {

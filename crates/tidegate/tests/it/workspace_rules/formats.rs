@@ -1,6 +1,7 @@
-//! Texts that list the formats of answers name each one.
+//! Texts that list the formats of answers or of log files name each one.
 
 use tidegate_core::Format;
+use tidegate_log_formats::LogFormat;
 
 use super::workspace;
 
@@ -15,14 +16,19 @@ const TEXTS: [(&str, &[Format]); 8] = [
     ("docs/reference/features.md", Format::ALL),
 ];
 
+const TEXTS_OF_LOG_FORMATS: [&str; 3] =
+    ["crates/log-formats/src/lib.rs", "crates/tidegate/src/config/types/databases.rs", "docs/reference/files.md"];
+
 #[test]
 fn lists_of_formats_in_texts_are_complete() {
-    for (path, formats) in TEXTS {
+    let of_answers = TEXTS.iter().map(|(path, formats)| (*path, formats.iter().map(|format| format.name()).collect()));
+    let of_logs = TEXTS_OF_LOG_FORMATS.iter().map(|path| (*path, LogFormat::names().collect()));
+    let texts: Vec<(&str, Vec<&str>)> = of_answers.chain(of_logs).collect();
+    for (path, names) in texts {
         let text = std::fs::read_to_string(workspace().join(path)).expect("the text is readable").to_lowercase();
         let missing_in = |paragraph: &str| {
-            let words: Vec<&str> = paragraph.split(|c: char| !c.is_alphanumeric()).collect();
-            let names = formats.iter().map(|format| format.name());
-            names.filter(|name| !words.contains(name)).collect::<Vec<_>>()
+            let words: Vec<&str> = paragraph.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+            names.iter().filter(|name| !words.contains(name)).collect::<Vec<_>>()
         };
         let missing = text.split("\n\n").map(missing_in).min_by_key(Vec::len).unwrap_or_default();
         assert!(missing.is_empty(), "{path} lists no formats {missing:?}");
