@@ -43,11 +43,23 @@ struct FormatProperties {
     extensions: &'static [&'static str],
     is_binary: bool,
     needs_several_rows: bool,
+    writes_content: bool,
+    /// Another format with a media type that clients display.
+    displayed_as: Option<Format>,
 }
 
 impl FormatProperties {
     const fn new(name: &'static str, content_type: &'static str, extensions: &'static [&'static str]) -> Self {
-        Self { name, content_type, media_type_aliases: &[], extensions, is_binary: false, needs_several_rows: false }
+        Self {
+            name,
+            content_type,
+            media_type_aliases: &[],
+            extensions,
+            is_binary: false,
+            needs_several_rows: false,
+            writes_content: false,
+            displayed_as: None,
+        }
     }
 }
 
@@ -70,7 +82,10 @@ impl Format {
     fn properties(self) -> FormatProperties {
         match self {
             Self::Mcp => FormatProperties::new("mcp", "application/json", &[]),
-            Self::Json => FormatProperties::new("json", "application/json", &["json"]),
+            Self::Json => FormatProperties {
+                writes_content: true,
+                ..FormatProperties::new("json", "application/json", &["json"])
+            },
             Self::Ndjson => FormatProperties {
                 media_type_aliases: &["application/ndjson", "application/jsonl", "application/x-jsonlines"],
                 ..FormatProperties::new("ndjson", "application/x-ndjson", &["ndjson", "jsonl"])
@@ -91,11 +106,17 @@ impl Format {
             },
             Self::Table => FormatProperties {
                 needs_several_rows: true,
+                writes_content: true,
                 ..FormatProperties::new("table", "text/plain; charset=utf-8", &[])
             },
-            Self::Markdown => FormatProperties::new("markdown", "text/markdown; charset=utf-8", &[]),
+            Self::Markdown => FormatProperties {
+                writes_content: true,
+                ..FormatProperties::new("markdown", "text/markdown; charset=utf-8", &[])
+            },
             Self::Toon => FormatProperties {
                 needs_several_rows: true,
+                // Few clients know its own type.
+                displayed_as: Some(Self::Table),
                 ..FormatProperties::new("toon", "text/toon; charset=utf-8", &[])
             },
         }
@@ -162,6 +183,16 @@ impl Format {
     /// Whether the first row is better written when further rows are known: for the widths of columns, or a count.
     pub fn needs_several_rows(self) -> bool {
         self.properties().needs_several_rows
+    }
+
+    /// Whether an answer that is not a table can have the format: JSON, or the text of its blocks.
+    pub fn writes_content(self) -> bool {
+        self.properties().writes_content
+    }
+
+    /// The media type of a resource, without parameters: one that clients display.
+    pub fn displayed_media_type(self) -> &'static str {
+        self.properties().displayed_as.unwrap_or(self).media_type()
     }
 }
 

@@ -161,11 +161,7 @@ fn is_scheme(scheme: &str) -> bool {
 
 fn infer_mime_type(source: &ResourceSource) -> Option<&'static str> {
     match source {
-        ResourceSource::Sql { format, .. } => Some(match format {
-            // Clients display this type; few know the one of TOON.
-            Format::Toon => Format::Table.media_type(),
-            format => format.media_type(),
-        }),
+        ResourceSource::Sql { format, .. } => Some(format.displayed_media_type()),
         ResourceSource::File { path, .. } => {
             let name = path.fill(|_| String::new());
             media_type_from_extension(Path::new(&name))

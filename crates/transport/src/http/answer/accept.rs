@@ -83,8 +83,7 @@ impl Accept {
 
     /// The best format for an answer that is not a table: JSON or text.
     pub(in crate::http) fn best_of_blocks(&self) -> Option<Format> {
-        let is_fit = |format: &&Format| matches!(format, Format::Json | Format::Table | Format::Markdown);
-        self.formats.iter().find(is_fit).copied()
+        self.formats.iter().copied().find(|format| format.writes_content())
     }
 
     pub(in crate::http) fn accepts_file(&self, media_type: &str) -> bool {

@@ -21,14 +21,13 @@ pub(in crate::http) struct TextContentWriter {
 }
 
 impl ContentWriter {
+    /// The media type and the writer of `format`, which [writes content](Format::writes_content).
     pub(in crate::http) fn for_format(format: Format) -> (&'static str, Self) {
-        match format {
-            Format::Table | Format::Markdown => (format.content_type(false), Self::Text(TextContentWriter::default())),
-            _ => {
-                let blocks = ContentBlocks::new("{\"content\":[".to_owned());
-                (Format::Json.media_type(), Self::Json { blocks, structured: None })
-            }
+        if format == Format::Json {
+            let blocks = ContentBlocks::new("{\"content\":[".to_owned());
+            return (format.media_type(), Self::Json { blocks, structured: None });
         }
+        (format.content_type(false), Self::Text(TextContentWriter::default()))
     }
 
     pub(in crate::http) fn write_part(&mut self, part: ReplyPart) -> Bytes {

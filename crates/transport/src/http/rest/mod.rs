@@ -59,18 +59,23 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: &mut Body) ->
     if !is_control {
         http_state.service.registry().transport_switches().require_running(TransportGroup::Rest)?;
     }
-    if let RestHandler::Page = route.handler {
-        return Ok(page());
-    }
-    let (credentials, caller) = admit_rest_caller(http_state, &parts.headers, &parts.extensions).await?;
-    if let RestHandler::Document(document) = route.handler {
-        return registry_document(http_state, document, route.name(), parts, &caller);
-    }
-    if let Some(tool) = route.tool() {
-        return call::call(http_state, &route, tool, parts, body, &credentials, caller).await;
-    }
-    body::discard(std::mem::take(body), http_state.options.read_within).await;
-    transports::respond(http_state, &route, &caller)
+    let admit = || admit_rest_caller(http_state, &parts.headers, &parts.extensions);
+    let tool = match route.handler {
+        RestHandler::Page => return Ok(page()),
+        RestHandler::Document(document) => {
+            let (_, caller) = admit().await?;
+            return registry_document(http_state, document, route.name(), parts, &caller);
+        }
+        RestHandler::Transports | RestHandler::SwitchTransport { .. } => {
+            let (_, caller) = admit().await?;
+            body::discard(std::mem::take(body), http_state.options.read_within).await;
+            return transports::respond(http_state, &route, &caller);
+        }
+        RestHandler::CallNamed => route.name(),
+        RestHandler::Call { tool, .. } => tool,
+    };
+    let (credentials, caller) = admit().await?;
+    call::call(http_state, &route, tool, parts, body, &credentials, caller).await
 }
 
 fn registry_document(

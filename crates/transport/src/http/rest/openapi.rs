@@ -36,7 +36,11 @@ pub(super) fn build_document(http_state: &HttpState, snapshot: &Snapshot, caller
                 schemas.extend(rows_schemas());
                 rows_operation(endpoint, tool)
             }),
-            _ => None,
+            EndpointHandler::Rest(None) | EndpointHandler::Results(None) | EndpointHandler::Rows(None) => None,
+            EndpointHandler::Mcp | EndpointHandler::SseStream | EndpointHandler::SseMessages => None,
+            EndpointHandler::WebSocket | EndpointHandler::Telemetry(_) | EndpointHandler::Metadata => None,
+            EndpointHandler::Health | EndpointHandler::Ready | EndpointHandler::Metrics => None,
+            EndpointHandler::NotFound => None,
         };
         let Some(encoded) = encoded else { continue };
         // The first one is GET where HEAD is supported, too.
@@ -79,7 +83,9 @@ fn rest_operation(endpoint: &Endpoint, handler: RestHandler, snapshot: &Snapshot
     let (tool, parameters) = match handler {
         RestHandler::Document(document) => return Some(read_operation(endpoint, document)),
         RestHandler::Call { tool, parameters } => (snapshot.tool(tool, caller).ok()?, parameters),
-        _ => return None,
+        // The document has a path for each tool.
+        RestHandler::CallNamed => return None,
+        RestHandler::Page | RestHandler::Transports | RestHandler::SwitchTransport { .. } => return None,
     };
     let mut encoded = call_operation(endpoint.operation_id, endpoint.summary, tool, parameters);
     if let Value::Array(parameters) = &mut encoded["parameters"] {

@@ -80,15 +80,6 @@ impl<'a> RestRoute<'a> {
         Ok(Self { endpoint, handler, segments })
     }
 
-    /// The tool that the request calls.
-    pub(super) fn tool(&self) -> Option<&str> {
-        match self.handler {
-            RestHandler::CallNamed => Some(self.name()),
-            RestHandler::Call { tool, .. } => Some(tool),
-            _ => None,
-        }
-    }
-
     /// The parameters of the path with their values.
     pub(super) fn parameters(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.endpoint.parameters(self.segments.iter().map(|segment| &**segment))
