@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
+use crate::grants::{AllowedNames, Grants};
 use crate::principal::{AuthMethod, CallOrigin, Principal, TransportKind};
 
 /// What an entry requires of a caller, in addition to a toolset of the caller's roles that contains the entry. The
@@ -14,8 +15,12 @@ use crate::principal::{AuthMethod, CallOrigin, Principal, TransportKind};
 pub struct Access {
     /// Access names that the principal must hold, **all** of them.
     pub names: Vec<String>,
-    /// The only toolset whose endpoint includes the entry; `None` for any endpoint.
+    /// The only toolset whose endpoint includes the entry, for callers that may use this endpoint; `None` for any
+    /// endpoint.
     pub toolset: Option<String>,
+    /// Whether callers that may write rows have the entry without a toolset that contains it, as devices that only send
+    /// rows.
+    pub is_for_senders: bool,
     /// The transports and networks that a call may come from.
     pub acl: Acl,
     /// Whether only authenticated callers may call the entry. Lists hide it from anonymous callers; a call by one fails
@@ -164,7 +169,7 @@ impl Access {
             return Err(Error::new(kind, format!("none of the caller's roles grants the access {missing:?}")));
         }
         let forbidden = |message: &str| Err(Error::new(ErrorKind::Forbidden, message));
-        if !grants.entries.includes(name) {
+        if !self.is_granted(name, grants) {
             return forbidden("no toolset of the caller's roles contains it");
         }
         if !self.is_in_toolset(name, caller) {
@@ -177,6 +182,12 @@ impl Access {
             return forbidden("it is reserved for other callers");
         }
         Ok(())
+    }
+
+    fn is_granted(&self, name: &str, grants: &Grants) -> bool {
+        let by_endpoint = self.toolset.as_ref().is_some_and(|only| grants.toolsets.includes(only));
+        let by_rows = self.is_for_senders && grants.ingest != AllowedNames::NOTHING;
+        grants.entries.includes(name) || by_endpoint || by_rows
     }
 
     /// Whether it requires nothing of the caller, the transport and the network.

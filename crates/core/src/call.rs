@@ -57,9 +57,6 @@ pub enum WriteRows {
 }
 
 impl WriteRows {
-    /// The entries of a caller that may write to a table. The others replace and remove rows, and are granted separately.
-    pub const OF_SENDERS: [Self; 4] = [Self::AppendRows, Self::ReceiveOtlp, Self::ReceivePrometheus, Self::ReceiveBulk];
-
     /// The name of the tool.
     pub fn name(self) -> &'static str {
         self.into()

@@ -266,6 +266,16 @@ async fn roles_reach_what_their_toolsets_name_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_right_to_write_rows_gives_the_tools_of_senders() {
+    let mut sender = tool_with_text("receive", "");
+    sender.access.is_for_senders = true;
+    let host = Host::new(SnapshotBuilder::new().tool(sender).tool(tool_with_text("sql", "")));
+    let grants = Grants { ingest: AllowedNames::matching(["plant.*"]), ..Grants::default() };
+    assert_eq!(visible_tool_names(&host, &caller_with_grants("device", grants)), ["receive"]);
+    assert!(visible_tool_names(&host, &caller_with_grants("nobody", Grants::default())).is_empty());
+}
+
+#[tokio::test]
 async fn toolset_endpoint_exposes_only_its_entries() {
     let mut inside = tool_with_text("call_tool", "");
     inside.access.toolset = Some("discover".to_owned());
@@ -292,6 +302,9 @@ async fn toolset_endpoint_exposes_only_its_entries() {
     assert_eq!(visible_tool_names(&host, &through(&process_user(), "discover")), ["call_tool"]);
     let refused = host.call_to_text(called_by(&through(&process_user(), "support"), tool_call("sql"))).await;
     assert_eq!(refused, "refused not_found: there is no tool \"sql\"");
+    let agent =
+        caller_with_grants("agent", Grants { toolsets: AllowedNames::matching(["discover"]), ..Grants::default() });
+    assert_eq!(visible_tool_names(&host, &through(&agent, "discover")), ["call_tool"]);
     let clerk = caller_with_grants(
         "clerk",
         Grants { toolsets: AllowedNames::matching(["support"]), ..Grants::for_anonymous() },

@@ -8,7 +8,7 @@ use tidegate_auth::{
     AuthenticatorError, AuthenticatorOptions, CertificateRule, CredentialAuthenticator, DevelopmentKey, KeyFile,
     ProxyOptions, Role, TokenOptions,
 };
-use tidegate_core::{AllowedNames, Grants, WriteRows};
+use tidegate_core::{AllowedNames, Grants};
 use tidegate_tools::DISCOVER_TOOLSET;
 use tidegate_transport::http::ProtectedResource;
 
@@ -203,11 +203,6 @@ pub(super) fn roles(config: &Config) -> Vec<Role> {
 fn role(entry: &RoleConfig, config: &Config) -> Role {
     let everything = entry.toolsets.iter().any(|name| name == "*");
     let patterns = entry.toolsets.iter().filter_map(|name| config.toolsets.get(name)).flatten().cloned();
-    let discover = entry.toolsets.iter().any(|name| name == DISCOVER_TOOLSET).then_some(["find_tool", "call_tool"]);
-    // A device that only sends rows needs no toolset. What replaces or removes rows is granted by a toolset as well.
-    let ingest = (!entry.ingest.is_empty()).then_some(WriteRows::OF_SENDERS);
-    let ingest = ingest.into_iter().flatten().map(WriteRows::name);
-    let patterns = patterns.chain(discover.into_iter().flatten().chain(ingest).map(str::to_owned));
     Role {
         name: entry.name.clone(),
         grants: Grants {

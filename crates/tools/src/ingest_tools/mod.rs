@@ -99,7 +99,7 @@ pub fn register_ingest_tools(
         false => Access { acl: Acl { transports: Some(PROGRAM_TRANSPORTS.to_vec()), networks: None }, ..open.clone() },
     };
     let tools = [
-        write_rows::append_tool(&context).with_access(open),
+        write_rows::append_tool(&context).with_access(Access { is_for_senders: true, ..open }),
         write_rows::replace_tool(&context).with_access(of_programs.clone()),
         drop_table::tool(&context).with_access(of_programs),
     ];

@@ -86,7 +86,7 @@ pub fn register_telemetry_receivers(
     ];
     let acl = Acl { transports: Some(vec![TransportKind::Rest]), networks: None };
     // Whether a caller may write is checked by the tables of its request, so that the refusal says what is missing.
-    let access = Access { acl, ..Access::default() };
+    let access = Access { acl, is_for_senders: true, ..Access::default() };
     let tools = tools.into_iter().flatten().filter(|tool: &Tool| allowed.includes(&tool.name));
     tools.map(|tool| tool.with_access(access.clone())).fold(builder, SnapshotBuilder::tool)
 }
