@@ -21,6 +21,9 @@ pub struct Access {
     /// Whether callers that may write rows have the entry without a toolset that contains it, as devices that only send
     /// rows.
     pub is_for_senders: bool,
+    /// Whether the entry reads databases that the caller names, by the caller's right to them. A declared entry has a right
+    /// of its own to its database.
+    pub reads_caller_databases: bool,
     /// The transports and networks that a call may come from.
     pub acl: Acl,
     /// Whether only authenticated callers may call the entry. Lists hide it from anonymous callers; a call by one fails

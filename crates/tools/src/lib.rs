@@ -52,7 +52,9 @@ pub use table_presence::TablePresence;
 pub use telemetry_receivers::{
     OTLP_TOOLS, TelemetryReceivers, TraceSource, register_telemetry_receivers, register_traces,
 };
-use tidegate_core::AllowedNames;
+use tidegate_core::{Access, AllowedNames};
+use tidegate_query::{Databases, Executor};
+use tidegate_runtime::event::EventDispatcher;
 use tidegate_runtime::{Snapshot, SnapshotBuilder};
 pub use tool_context::{NodeIdentity, ToolContext};
 
@@ -86,19 +88,23 @@ pub fn register(builder: SnapshotBuilder, node: &Arc<ToolContext>) -> SnapshotBu
 /// Adds the built-in entries whose names `allowed` includes to `builder`.
 #[must_use]
 pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<ToolContext>, allowed: &AllowedNames) -> SnapshotBuilder {
-    let tools = [
-        catalog_tools::list_databases::tool(node),
+    let of_databases = [
         catalog_tools::list_tables::tool(node),
         catalog_tools::get_schema::tool(node),
         query_tools::query::tool(node),
         query_tools::sql::tool(node),
         query_tools::explain::tool(node),
+    ];
+    let access = Access { reads_caller_databases: true, ..Access::default() };
+    let of_databases = of_databases.map(|tool| tool.with_access(access.clone()));
+    let operations = [
         operations::list_jobs::tool(node),
         operations::cancel_job::tool(node),
         operations::node_status::tool(node),
         operations::server_info::tool(node),
     ];
-    let tools = tools.into_iter().chain(function_tools::tools(node)).chain(network_tools::tools(node));
+    let tools = [catalog_tools::list_databases::tool(node)].into_iter().chain(of_databases).chain(operations);
+    let tools = tools.chain(function_tools::tools(node)).chain(network_tools::tools(node));
     let own = [resources::database::template(node), resources::table::template(node), resources::job::template(node)];
     let templates = own.into_iter().chain(resources::result::templates(node));
     let prompts = [
@@ -112,6 +118,13 @@ pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<ToolContext>, allow
     let templates = templates.into_iter().filter(|template| allowed.includes(&template.name));
     let builder = templates.fold(builder, SnapshotBuilder::template);
     prompts.into_iter().filter(|prompt| allowed.includes(&prompt.name)).fold(builder, SnapshotBuilder::prompt)
+}
+
+/// The entries that every server has: those of one without databases.
+pub fn entries_of_every_server() -> SnapshotBuilder {
+    let executor = Executor::new(EventDispatcher::default());
+    let node = ToolContext::new(Databases::new([]), executor, NodeIdentity::default());
+    register(SnapshotBuilder::new(), &node)
 }
 
 /// A snapshot with only the built-in entries.

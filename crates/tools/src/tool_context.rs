@@ -11,11 +11,8 @@ use tidegate_sql::StatementCache;
 
 use crate::function_tools::FunctionSource;
 
-/// Tools with which callers query databases by their own rights; a declared tool has the right to its own database.
-const CALLER_QUERY_TOOLS: [&str; 2] = ["query", "sql"];
-
 /// Name and version of the node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeIdentity {
     /// The name for programs.
     pub name: String,
@@ -82,16 +79,18 @@ impl ToolContext {
             let is_readable = self.registry()?.snapshot_for(caller).has_resource(&head.tool, caller);
             return if is_readable { Ok(()) } else { Err(head.id.not_found()) };
         }
-        let reaches_tool = self.registry()?.snapshot_for(caller).tool(&head.tool, caller).is_ok();
-        let reaches_database = !CALLER_QUERY_TOOLS.contains(&&*head.tool)
-            || self.databases.visible_to(&caller.principal).any(|database| database.name() == head.database);
+        let snapshot = self.registry()?.snapshot_for(caller);
+        let is_reachable = snapshot.tool(&head.tool, caller).is_ok_and(|tool| {
+            !tool.access.reads_caller_databases
+                || self.databases.visible_to(&caller.principal).any(|database| database.name() == head.database)
+        });
         // The visible rows must not have changed since.
         let policies = self
             .databases
             .get_unrestricted(&head.database)
             .map_or(0, |database| database.row_policy_fingerprint(&caller.principal));
         let has_same_policies = policies == head.policies;
-        if reaches_tool && reaches_database && has_same_policies { Ok(()) } else { Err(head.id.not_found()) }
+        if is_reachable && has_same_policies { Ok(()) } else { Err(head.id.not_found()) }
     }
 
     pub(crate) fn uptime_seconds(&self) -> u64 {

@@ -5,13 +5,10 @@ use std::sync::Arc;
 use tidegate_core::{AllowedNames, NamePattern, misspelled_name, suggestion};
 use tidegate_query::Database;
 use tidegate_runtime::Snapshot;
-use tidegate_tools::STORED_RESULT_NAMES;
+use tidegate_tools::{STORED_RESULT_NAMES, entries_of_every_server};
 
 use super::types::Config;
 use super::{LoadedConfig, authentication, caller_claims};
-
-/// The built-in tools that read the databases of the caller's roles.
-const DATABASE_TOOLS: [&str; 5] = ["list_tables", "get_schema", "query", "sql", "explain"];
 
 pub(super) fn find_warnings(
     loaded: &LoadedConfig,
@@ -31,8 +28,10 @@ pub(super) fn find_warnings(
 /// Roles with built-in tools but without databases, and roles that name databases other than those in `databases`.
 fn role_warnings(config: &Config, built_in: &AllowedNames, databases: &[&str]) -> Vec<String> {
     let mut warnings = Vec::new();
+    let every_server = entries_of_every_server().build();
     for (index, (entry, role)) in config.roles.iter().zip(authentication::roles(config)).enumerate() {
-        let mut tools = DATABASE_TOOLS.into_iter().filter(|tool| built_in.includes(tool));
+        let tools = every_server.entries().filter(|tool| tool.access.reads_caller_databases);
+        let mut tools = tools.map(|tool| tool.name).filter(|tool| built_in.includes(tool));
         if let Some(tool) = tools.find(|tool| role.grants.entries.includes(tool))
             && entry.databases.is_empty()
             && !databases.is_empty()

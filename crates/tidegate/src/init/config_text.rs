@@ -122,6 +122,8 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_core::{AllowedNames, CallOrigin, Caller, Principal, TransportKind};
+
     use super::*;
 
     fn answers(audience: Audience, allows_sql: bool) -> InitAnswers {
@@ -148,6 +150,18 @@ mod tests {
         let text = render_config(&answers(Audience::Network, false));
         for line in ["\nauth: {keys: tidegate-keys.json}\n", "databases: [files, app, shop]", "\nbuilt_in: [list_*,"] {
             assert!(text.contains(line), "{line} is missing in {text}");
+        }
+    }
+
+    #[test]
+    fn the_list_without_sql_has_all_other_tools() {
+        let (_, list) = WITHOUT_SQL.split_once("\nbuilt_in: [").unwrap();
+        let listed = AllowedNames::matching(list.trim_end().trim_end_matches(']').split(", "));
+        let caller =
+            Caller::new(Principal::process_user(), CallOrigin { transport: TransportKind::CommandLine, peer: None });
+        for tool in tidegate_tools::entries_of_every_server().build().tools(&caller) {
+            let takes_sql = tool.call_schema().json()["properties"].get("sql").is_some();
+            assert_eq!(listed.includes(&tool.name), !takes_sql, "{}", tool.name);
         }
     }
 }

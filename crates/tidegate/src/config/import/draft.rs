@@ -4,23 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
+use tidegate_runtime::SnapshotBuilder;
+use tidegate_tools::entries_of_every_server;
 
 use super::yaml_writer::write_members;
 use super::{ForeignFormat, ImportedConfig};
-
-/// The tools that the server has itself; a declared tool needs another name.
-const BUILT_IN_TOOLS: [&str; 10] = [
-    "list_databases",
-    "list_tables",
-    "get_schema",
-    "query",
-    "sql",
-    "explain",
-    "list_jobs",
-    "cancel_job",
-    "node_status",
-    "server_info",
-];
 
 pub(super) struct ConfigDraft {
     file: String,
@@ -33,6 +21,8 @@ pub(super) struct ConfigDraft {
     built_in: Option<Vec<String>>,
     /// The new names of tools, by their old names.
     tool_names: BTreeMap<String, String>,
+    /// What the server has itself; a declared tool needs another name.
+    reserved: SnapshotBuilder,
     left_out: Vec<(usize, String)>,
     to_check: Vec<(usize, String)>,
 }
@@ -48,6 +38,7 @@ impl ConfigDraft {
             allow_hosts: Vec::new(),
             built_in: Some(Vec::new()),
             tool_names: BTreeMap::new(),
+            reserved: entries_of_every_server(),
             left_out: Vec::new(),
             to_check: Vec::new(),
         }
@@ -71,7 +62,7 @@ impl ConfigDraft {
     pub(super) fn name_tool(&mut self, name: &str, line: usize) -> String {
         let is_allowed = |character: char| character.is_ascii_alphanumeric() || "_-.".contains(character);
         let mut new: String = name.chars().map(|c| if is_allowed(c) { c } else { '_' }).take(100).collect();
-        while new.is_empty() || BUILT_IN_TOOLS.contains(&new.as_str()) || self.has_tool(&new) {
+        while new.is_empty() || self.reserved.has_tool(&new) || self.has_tool(&new) {
             new.push_str("_tool");
         }
         if new != name {
@@ -168,5 +159,19 @@ impl ConfigDraft {
         let left_out = left_out.into_iter().map(|note| format!("not converted: {note}"));
         let to_check = to_check.into_iter().map(|note| format!("to be checked: {note}"));
         ImportedConfig { yaml, notes: left_out.chain(to_check).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_built_in_tools_are_reserved() {
+        let mut draft = ConfigDraft::new("tools.yaml");
+        for name in ["sql", "server_info", "find_tool"] {
+            assert_eq!(draft.name_tool(name, 1), format!("{name}_tool"));
+        }
+        assert_eq!(draft.name_tool("orders", 1), "orders");
     }
 }
