@@ -5,7 +5,7 @@ use tidegate_core::AllowedNames;
 use tidegate_runtime::{SnapshotBuilder, Tool};
 use tidegate_tools::{
     INSTRUCTIONS, LogSource, LogSources, MetricSource, MetricSourceKind, MetricSources, MetricTable,
-    register_log_tools, register_metric_tools,
+    entries_of_every_server, register_log_tools, register_metric_tools,
 };
 
 use crate::fake::{call_tool, node, owner, shop, view};
@@ -136,4 +136,9 @@ async fn rarely_used_arguments_are_accepted_though_unlisted() {
 fn instructions_snapshot() {
     insta::assert_snapshot!(INSTRUCTIONS);
     assert!(INSTRUCTIONS.chars().count() < 2_000);
+    let registered = entries_of_every_server();
+    let words = INSTRUCTIONS.split(|c: char| !c.is_alphanumeric() && !"_{}".contains(c));
+    for name in words.filter(|word| word.contains('_') && !word.starts_with('{')) {
+        assert!(registered.has_tool(name), "the instructions name {name}");
+    }
 }

@@ -5,7 +5,7 @@ use tidegate_core::{schema_description, schema_types};
 
 use super::super::cli::server::Server;
 use super::super::cli::tidegate;
-use super::{check_page, code, plain, table};
+use super::{check_page, code, plain, root, table};
 
 const INTRODUCTION: &str = "\
 # Tools, prompts and resources
@@ -14,7 +14,7 @@ A server offers these built-in entries. [Tools of your own](declared-entries.md)
 the built-in entries. Descriptions are those that a model receives. [Answers](answers.md) describes `format`,
 `extract` and the limits of an answer. [Stored results](stored-results.md) describes `delivery` and `cursor`.
 
-A server with sources of logs and metrics, such as that of the demo, has seven more tools, which [Logs](logs.md) and [Metric sources](metric-sources.md) describe. The list of the other ten tools costs a model fewer than 1,450 tokens (`o200k_base`, `cl100k_base`). It leaves out the parameters that are marked *unlisted*, because models
+A server with sources of logs and metrics, such as that of the demo, has {of_sources} more tools, which [Logs](logs.md) and [Metric sources](metric-sources.md) describe. The list of the other {others} tools costs a model fewer than 1,450 tokens (`o200k_base`, `cl100k_base`). It leaves out the parameters that are marked *unlisted*, because models
 seldom need them; calls may have them. With `advanced: true` in `tidegate.yaml`, lists have all parameters. A number, `true` or `false` may be written as text, a list or an object
 as its JSON text, also within others, and a single item stands for a list of one. `null` counts as absent, except where it is a value, and so does an empty `format` or `cursor`, and the
 text `null` where other types than text are possible, as in `where`.
@@ -27,21 +27,20 @@ several databases, the [federated database](federated.md) joins them.
 const FUNCTIONS: &str = "\
 ## Tools for the machine
 
-A server with a database of [system tables](../how-to/ask-about-the-machine.md) has two more tools, for callers that may query this database.
+A server with a database of [system tables](../how-to/ask-about-the-machine.md) has {count} more tools, for callers that may query this database.
 
 ";
 
 const NETWORK: &str = "\
 ## Tools for networks
 
-A server with a [network database](networks.md) has three more tools, for callers that may query this database.
+A server with a [network database](networks.md) has {count} more tools, for callers that may query this database.
 
 ";
 
 /// A configuration with a network, whose node does not exist.
 const NETWORK_CONFIGURATION: &str =
     "databases: [{name: sites, network: {nodes: [{name: oslo, url: 'grpc://127.0.0.1:1'}]}}]";
-const NETWORK_TOOLS: [&str; 3] = ["list_nodes", "locate", "test_network"];
 
 /// A configuration with system tables.
 const SYSTEM_CONFIGURATION: &str = "databases: [{name: system, system: {}}]";
@@ -49,9 +48,13 @@ const SYSTEM_CONFIGURATION: &str = "databases: [{name: system, system: {}}]";
 const DISCOVERY: &str = "\
 ## Tools of /mcp/discover
 
-The endpoint `/mcp/discover` offers two tools instead, for servers with too many tools to list.
+The endpoint `/mcp/discover` offers {count} tools instead, for servers with too many tools to list.
 
 ";
+
+/// Numbers of tools, as texts write them.
+const NUMBERS: [&str; 13] =
+    ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
 
 /// Parameters without a description in the schemas, which are kept short for models.
 const PARAMETERS: [(&str, &str); 19] = [
@@ -167,39 +170,44 @@ fn render_resources(resources: &[Value], uri: &str) -> String {
     table(&["URI", "name", "media type", "content"], &rows)
 }
 
-/// The tools of a server with this configuration that `is_included` selects by their name.
-async fn render_further_tools(configuration: &str, is_included: impl Fn(&str) -> bool) -> String {
+/// `introduction`, and `tools` with all their parameters.
+fn render_further_tools(introduction: &str, tools: &[Value]) -> String {
+    let rendered: String = tools.iter().map(|tool| render_tool(tool, &tool["inputSchema"])).collect();
+    format!("{}{rendered}", introduction.replace("{count}", NUMBERS[tools.len()]))
+}
+
+/// The tools of a server with this configuration that are not in `known`.
+async fn further_tools(configuration: &str, known: &[Value]) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("tidegate.yaml"), configuration).unwrap();
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--log", "error"];
     let server = Server::start(tidegate().current_dir(folder.path()).args(arguments));
     let tools = list(&server.url, "tools/list", "tools").await.into_iter();
-    tools.filter(|tool| is_included(text(&tool["name"]))).map(|tool| render_tool(&tool, &tool["inputSchema"])).collect()
+    tools.filter(|tool| !known.iter().any(|other| other["name"] == tool["name"])).collect()
 }
 
 #[tokio::test]
 async fn tools_page_is_current() {
     let server = Server::start(tidegate().args(["demo", "--listen", "127.0.0.1:0", "--log", "error"]));
     let url = server.url.clone();
-    let mut page = INTRODUCTION.to_owned();
-    page.push_str("## Tools\n\n");
     // `logs.md` and `metric-sources.md` have the tools for these sources.
-    let tools = list(&url, "tools/list", "tools").await.into_iter();
     let is_of_sources = |name: &str| name.contains("_logs") || name.ends_with("_metrics");
-    for tool in tools.filter(|tool| !is_of_sources(text(&tool["name"]))) {
+    let known = list(&url, "tools/list", "tools").await;
+    let (of_sources, others): (Vec<&Value>, Vec<&Value>) =
+        known.iter().partition(|tool| is_of_sources(text(&tool["name"])));
+    let [of_sources, count] = [of_sources.len(), others.len()].map(|count| NUMBERS[count]);
+    let mut page = INTRODUCTION.replace("{of_sources}", of_sources).replace("{others}", count);
+    page.push_str("## Tools\n\n");
+    for tool in others {
         let address = format!("{}/rest/tools/{}/schema", url.trim_end_matches("/mcp"), text(&tool["name"]));
         let schema: Value = reqwest::get(address).await.unwrap().json().await.unwrap();
-        page.push_str(&render_tool(&tool, &schema));
+        page.push_str(&render_tool(tool, &schema));
     }
-    page.push_str(FUNCTIONS);
-    let is_function = |name: &str| name.ends_with("_function") || name.ends_with("_functions");
-    page.push_str(&render_further_tools(SYSTEM_CONFIGURATION, is_function).await);
-    page.push_str(NETWORK);
-    page.push_str(&render_further_tools(NETWORK_CONFIGURATION, |name| NETWORK_TOOLS.contains(&name)).await);
-    page.push_str(DISCOVERY);
-    for tool in list(&format!("{url}/discover"), "tools/list", "tools").await {
-        page.push_str(&render_tool(&tool, &tool["inputSchema"]));
-    }
+    let functions = further_tools(SYSTEM_CONFIGURATION, &known).await;
+    page.push_str(&render_further_tools(FUNCTIONS, &functions));
+    let of_networks = further_tools(NETWORK_CONFIGURATION, &known).await;
+    page.push_str(&render_further_tools(NETWORK, &of_networks));
+    page.push_str(&render_further_tools(DISCOVERY, &list(&format!("{url}/discover"), "tools/list", "tools").await));
     page.push_str("## Prompts\n\nEach prompt contains the tables and columns that the model needs for its task.\n\n");
     for prompt in list(&url, "prompts/list", "prompts").await {
         page.push_str(&render_prompt(&prompt));
@@ -212,4 +220,9 @@ async fn tools_page_is_current() {
     );
     page.push_str(&render_resources(&resources, "uri"));
     check_page("tools.md", &page);
+    let [functions, of_networks] = [functions.len(), of_networks.len()].map(|count| NUMBERS[count]);
+    let counts = format!("System tables add {functions}, networks {of_networks}, logs and metrics {of_sources}.");
+    let features = std::fs::read_to_string(root().join("docs/reference/features.md")).unwrap();
+    let row = features.lines().find(|line| line.starts_with("| Built-in tools |")).unwrap().to_lowercase();
+    assert!(row.contains(&format!("| {count}, for")) && row.contains(&counts.to_lowercase()), "{row} lacks: {counts}");
 }
