@@ -57,6 +57,7 @@ use tidegate_query::{Databases, Executor};
 use tidegate_runtime::event::EventDispatcher;
 use tidegate_runtime::{Snapshot, SnapshotBuilder};
 pub use tool_context::{NodeIdentity, ToolContext};
+use tool_definition::add_tools;
 
 /// The instructions that the server sends to a model during initialization. `{changing_tools}` becomes a sentence about
 /// what the caller can change.
@@ -88,23 +89,6 @@ pub fn register(builder: SnapshotBuilder, node: &Arc<ToolContext>) -> SnapshotBu
 /// Adds the built-in entries whose names `allowed` includes to `builder`.
 #[must_use]
 pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<ToolContext>, allowed: &AllowedNames) -> SnapshotBuilder {
-    let of_databases = [
-        catalog_tools::list_tables::tool(node),
-        catalog_tools::get_schema::tool(node),
-        query_tools::query::tool(node),
-        query_tools::sql::tool(node),
-        query_tools::explain::tool(node),
-    ];
-    let access = Access { reads_caller_databases: true, ..Access::default() };
-    let of_databases = of_databases.map(|tool| tool.with_access(access.clone()));
-    let operations = [
-        operations::list_jobs::tool(node),
-        operations::cancel_job::tool(node),
-        operations::node_status::tool(node),
-        operations::server_info::tool(node),
-    ];
-    let tools = [catalog_tools::list_databases::tool(node)].into_iter().chain(of_databases).chain(operations);
-    let tools = tools.chain(function_tools::tools(node)).chain(network_tools::tools(node));
     let own = [resources::database::template(node), resources::table::template(node), resources::job::template(node)];
     let templates = own.into_iter().chain(resources::result::templates(node));
     let prompts = [
@@ -114,7 +98,26 @@ pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<ToolContext>, allow
         prompts::summarise_table::prompt(node),
     ];
     let builder = discover_toolset::register(builder, node);
-    let builder = tools.filter(|tool| allowed.includes(&tool.name)).fold(builder, SnapshotBuilder::tool);
+    let open = Access::default();
+    let builder = add_tools(builder, [catalog_tools::list_databases::tool(node)], &open, allowed);
+    let of_databases = [
+        catalog_tools::list_tables::tool(node),
+        catalog_tools::get_schema::tool(node),
+        query_tools::query::tool(node),
+        query_tools::sql::tool(node),
+        query_tools::explain::tool(node),
+    ];
+    let by_caller = Access { reads_caller_databases: true, ..Access::default() };
+    let builder = add_tools(builder, of_databases, &by_caller, allowed);
+    let operations = [
+        operations::list_jobs::tool(node),
+        operations::cancel_job::tool(node),
+        operations::node_status::tool(node),
+        operations::server_info::tool(node),
+    ];
+    let builder = add_tools(builder, operations, &open, allowed);
+    let builder = function_tools::register(builder, node, allowed);
+    let builder = network_tools::register(builder, node, allowed);
     let templates = templates.into_iter().filter(|template| allowed.includes(&template.name));
     let builder = templates.fold(builder, SnapshotBuilder::template);
     prompts.into_iter().filter(|prompt| allowed.includes(&prompt.name)).fold(builder, SnapshotBuilder::prompt)

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use tidegate_core::{Error, JsonSchema};
+use tidegate_core::{Access, AllowedNames, Error, JsonSchema};
 use tidegate_query::Delivery;
-use tidegate_runtime::{Answer, Handler, RunningCall, Tool, ToolAnnotations, handler_fn};
+use tidegate_runtime::{Answer, Handler, RunningCall, SnapshotBuilder, Tool, ToolAnnotations, handler_fn};
 
 use crate::arguments::UNLISTED_ARGUMENTS;
 
@@ -21,6 +21,27 @@ pub(crate) fn read_only_tool(
 ) -> Tool {
     let hints = ToolAnnotations { read_only: Some(true), open_world: Some(false), ..ToolAnnotations::default() };
     built_in_tool(name, title, description, input, hints, handler)
+}
+
+/// The hints of a tool that changes something on this node.
+pub(crate) fn changing_hints(is_destructive: bool, is_idempotent: bool) -> ToolAnnotations {
+    ToolAnnotations {
+        read_only: Some(false),
+        destructive: Some(is_destructive),
+        idempotent: Some(is_idempotent),
+        open_world: Some(false),
+    }
+}
+
+/// Adds those of `tools` that `allowed` includes to `builder`. Each requires `access`.
+pub(crate) fn add_tools(
+    builder: SnapshotBuilder,
+    tools: impl IntoIterator<Item = Tool>,
+    access: &Access,
+    allowed: &AllowedNames,
+) -> SnapshotBuilder {
+    let tools = tools.into_iter().filter(|tool| allowed.includes(&tool.name));
+    tools.map(|tool| tool.with_access(access.clone())).fold(builder, SnapshotBuilder::tool)
 }
 
 pub(crate) fn built_in_tool(

@@ -10,12 +10,13 @@ mod request;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_core::{Access, Error, Principal, PrincipalRule};
+use tidegate_core::{Access, AllowedNames, Error, Principal, PrincipalRule};
 use tidegate_query::Database;
-use tidegate_runtime::Tool;
+use tidegate_runtime::SnapshotBuilder;
 use tidegate_system::{SystemTableDescription, SystemValue};
 
 use crate::tool_context::ToolContext;
+use crate::tool_definition::add_tools;
 
 /// The tables that are offered as functions.
 pub trait FunctionSource: Send + Sync + 'static {
@@ -41,13 +42,13 @@ pub trait FunctionSource: Send + Sync + 'static {
     ) -> Result<Arc<dyn Database>, Error>;
 }
 
-/// The tools, if `node` has functions.
-pub(crate) fn tools(node: &Arc<ToolContext>) -> Vec<Tool> {
-    let Some(functions) = &node.functions else { return Vec::new() };
+/// Adds the tools that `allowed` includes to `builder`, if `node` has functions.
+pub(crate) fn register(builder: SnapshotBuilder, node: &Arc<ToolContext>, allowed: &AllowedNames) -> SnapshotBuilder {
+    let Some(functions) = &node.functions else { return builder };
     let (databases, name) = (node.databases.clone(), functions.database().to_owned());
     let may_query =
         move |principal: &Principal| databases.visible_to(principal).any(|database| database.name() == name);
     let access = Access { principal_rule: Some(PrincipalRule::new(may_query)), ..Access::default() };
     let tools = [list_functions::tool(node, functions), execute_function::tool(node, functions)];
-    tools.into_iter().map(|tool| tool.with_access(access.clone())).collect()
+    add_tools(builder, tools, &access, allowed)
 }

@@ -5,27 +5,21 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, WriteRows};
-use tidegate_runtime::{Answer, RunningCall, Tool, ToolAnnotations};
+use tidegate_runtime::{Answer, RunningCall, Tool};
 
 use super::IngestContext;
 use super::store_body::record_write;
 use super::write_answer::answer_dropped;
 use crate::arguments::parse_arguments;
-use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler};
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool, changing_hints, context_handler};
 
 pub(super) fn tool(context: &Arc<IngestContext>) -> Tool {
-    let hints = ToolAnnotations {
-        read_only: Some(false),
-        destructive: Some(true),
-        idempotent: Some(false),
-        open_world: Some(false),
-    };
     built_in_tool(
         WriteRows::DropTable.name(),
         "Drop a table",
         "Remove a table that takes rows, with all its rows.",
         InputSchemaBuilder::new().with_database().with_required("table", json!({"type": "string"})),
-        hints,
+        changing_hints(true, false),
         context_handler(context, handle),
     )
 }

@@ -6,12 +6,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Access, Acl, AllowedNames, AuthMethod, Error, ErrorKind, Principal, PrincipalRule};
 use tidegate_query::{IngestMaintenance, IngestStatus};
-use tidegate_runtime::{Answer, RunningCall, SnapshotBuilder, Tool, ToolAnnotations};
+use tidegate_runtime::{Answer, RunningCall, SnapshotBuilder, Tool};
 
 use super::{IngestToolOptions, PROGRAM_TRANSPORTS};
 use crate::arguments::parse_arguments;
 use crate::table_names::strip_database;
-use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler, read_only_tool};
+use crate::tool_definition::{
+    InputSchemaBuilder, add_tools, built_in_tool, changing_hints, context_handler, read_only_tool,
+};
 
 /// How many tables an error names.
 const CHOICES_MAX: usize = 20;
@@ -44,9 +46,7 @@ pub fn register_ingest_maintenance(
     });
     let transports = (!context.options.is_advanced).then(|| PROGRAM_TRANSPORTS.to_vec());
     let access = Access { principal_rule: Some(rule), acl: Acl { transports, networks: None }, ..Access::default() };
-    let tools = [status_tool(&context).with_access(access.clone()), maintain_tool(&context).with_access(access)];
-    let tools = tools.into_iter().filter(|tool: &Tool| allowed.includes(&tool.name));
-    tools.fold(builder, SnapshotBuilder::tool)
+    add_tools(builder, [status_tool(&context), maintain_tool(&context)], &access, allowed)
 }
 
 fn status_tool(context: &Arc<MaintenanceContext>) -> Tool {
@@ -60,12 +60,6 @@ fn status_tool(context: &Arc<MaintenanceContext>) -> Tool {
 }
 
 fn maintain_tool(context: &Arc<MaintenanceContext>) -> Tool {
-    let hints = ToolAnnotations {
-        read_only: Some(false),
-        destructive: Some(false),
-        idempotent: Some(true),
-        open_world: Some(false),
-    };
     built_in_tool(
         "maintain_ingest",
         "Maintain tables that take rows",
@@ -74,7 +68,7 @@ fn maintain_tool(context: &Arc<MaintenanceContext>) -> Tool {
             .with_required("action", json!({"type": "string", "enum": ["flush", "compact", "verify"]}))
             .with_database()
             .with("table", json!({"type": "string"})),
-        hints,
+        changing_hints(false, true),
         context_handler(context, answer_maintenance),
     )
 }

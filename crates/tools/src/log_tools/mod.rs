@@ -18,10 +18,11 @@ mod statement;
 use std::sync::Arc;
 
 use tidegate_core::{Access, AllowedNames, PrincipalRule};
-use tidegate_runtime::{SnapshotBuilder, Tool};
+use tidegate_runtime::SnapshotBuilder;
 
 use crate::log_sources::LogSources;
 use crate::tool_context::ToolContext;
+use crate::tool_definition::add_tools;
 
 /// What the log tools need: the node and its sources.
 pub(crate) struct LogContext {
@@ -58,9 +59,5 @@ pub fn register_log_tools(
         true => builder.template(source_resource::template(&context, access.clone())),
         false => builder,
     };
-    tools
-        .into_iter()
-        .filter(|tool| allowed.includes(&tool.name))
-        .map(|tool: Tool| tool.with_access(access.clone()))
-        .fold(builder, SnapshotBuilder::tool)
+    add_tools(builder, tools, &access, allowed)
 }

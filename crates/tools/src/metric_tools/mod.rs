@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tidegate_core::{Access, AllowedNames, Error, PrincipalRule, Violation};
-use tidegate_runtime::{SnapshotBuilder, Tool};
+use tidegate_runtime::SnapshotBuilder;
 
 use crate::metric_sources::MetricSources;
 use crate::time_arguments::read_time;
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, any_of};
+use crate::tool_definition::{InputSchemaBuilder, add_tools, any_of};
 
 /// What the metric tools need: the node and its sources.
 pub(crate) struct MetricContext {
@@ -40,11 +40,7 @@ pub fn register_metric_tools(
     let rule =
         PrincipalRule::new(move |principal| !of_rule.sources.visible_to(&of_rule.node.databases, principal).is_empty());
     let access = Access { principal_rule: Some(rule), ..Access::default() };
-    tools
-        .into_iter()
-        .filter(|tool| allowed.includes(&tool.name))
-        .map(|tool: Tool| tool.with_access(access.clone()))
-        .fold(builder, SnapshotBuilder::tool)
+    add_tools(builder, tools, &access, allowed)
 }
 
 /// Adds the arguments that all tools have.

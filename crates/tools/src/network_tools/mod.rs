@@ -10,23 +10,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use tidegate_core::{Access, Error, ErrorKind, Principal, PrincipalRule};
+use tidegate_core::{Access, AllowedNames, Error, ErrorKind, Principal, PrincipalRule};
 use tidegate_query::{Database, Databases, Network, NodeDatabase};
-use tidegate_runtime::Tool;
+use tidegate_runtime::SnapshotBuilder;
 
 use crate::tool_context::ToolContext;
+use crate::tool_definition::add_tools;
 
-/// The tools, if `node` has a network.
-pub(crate) fn tools(node: &Arc<ToolContext>) -> Vec<Tool> {
+/// Adds the tools that `allowed` includes to `builder`, if `node` has a network.
+pub(crate) fn register(builder: SnapshotBuilder, node: &Arc<ToolContext>, allowed: &AllowedNames) -> SnapshotBuilder {
     let names = node.databases.names().filter_map(|name| node.databases.get_unrestricted(name));
     if !names.into_iter().any(is_network) {
-        return Vec::new();
+        return builder;
     }
     let databases = node.databases.clone();
     let may_query = move |principal: &Principal| networks(&databases, principal).next().is_some();
     let access = Access { principal_rule: Some(PrincipalRule::new(may_query)), ..Access::default() };
-    let tools = [list_nodes::tool(node), locate::tool(node), test_network::tool(node)];
-    tools.into_iter().map(|tool| tool.with_access(access.clone())).collect()
+    add_tools(builder, [list_nodes::tool(node), locate::tool(node), test_network::tool(node)], &access, allowed)
 }
 
 fn is_network(database: &Arc<dyn Database>) -> bool {

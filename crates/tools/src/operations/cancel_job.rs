@@ -6,26 +6,20 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::OutputOptions;
-use tidegate_runtime::{Answer, Job, JobStatus, Jobs, RunningCall, Tool, ToolAnnotations};
+use tidegate_runtime::{Answer, Job, JobStatus, Jobs, RunningCall, Tool};
 
 use crate::arguments::parse_arguments;
 use crate::table_builder::{TableBuilder, text_column};
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler};
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool, changing_hints, context_handler};
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
-    let hints = ToolAnnotations {
-        read_only: Some(false),
-        destructive: Some(false),
-        idempotent: Some(true),
-        open_world: Some(false),
-    };
     built_in_tool(
         "cancel_job",
         "Cancel a job",
         "Ends one of your running calls; list_jobs gives its id.",
         InputSchemaBuilder::new().with_required("id", json!({"type": "string"})),
-        hints,
+        changing_hints(false, true),
         context_handler(node, handle),
     )
 }

@@ -15,7 +15,7 @@ use tidegate_telemetry_formats::{TelemetryLimits, TelemetryTable, TraceTree, Tra
 use crate::arguments::parse_arguments;
 use crate::table_presence::TablePresence;
 use crate::tool_context::ToolContext;
-use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
+use crate::tool_definition::{InputSchemaBuilder, add_tools, context_handler, read_only_tool};
 use crate::typed_rows::{MixedNumbers, open_typed_rows};
 
 /// The columns of a span.
@@ -52,8 +52,8 @@ pub fn register_traces(
         let mut databases = of_rule.node.databases.visible_to(principal);
         databases.any(|database| database.name() == of_rule.source.database) && of_rule.source.presence.exists()
     });
-    let tool = tool(&context).with_access(Access { principal_rule: Some(rule), ..Access::default() });
-    if allowed.includes(&tool.name) { builder.tool(tool) } else { builder }
+    let access = Access { principal_rule: Some(rule), ..Access::default() };
+    add_tools(builder, [tool(&context)], &access, allowed)
 }
 
 fn tool(context: &Arc<TraceContext>) -> Tool {

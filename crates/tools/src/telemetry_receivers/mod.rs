@@ -18,13 +18,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::{Access, Acl, AllowedNames, Budget, DatabaseTenants, Error, ErrorKind, Principal, TransportKind};
 use tidegate_query::{IngestTarget, NodeMemory, NodeReservation};
-use tidegate_runtime::{
-    AdapterDetail, Answer, AnswerMeta, BodyMetadata, ReceiverOutcome, SnapshotBuilder, Tool, ToolAnnotations,
-};
+use tidegate_runtime::{AdapterDetail, Answer, AnswerMeta, BodyMetadata, ReceiverOutcome, SnapshotBuilder};
 use tidegate_telemetry_formats::{FormatError, TelemetryLimits};
 use tokio::sync::Semaphore;
 
 pub use self::get_trace::{TraceSource, register_traces};
+use crate::tool_definition::add_tools;
 
 /// The tools of a server that receives OTLP.
 pub const OTLP_TOOLS: [&str; 2] = ["receive_otlp", "get_trace"];
@@ -87,8 +86,7 @@ pub fn register_telemetry_receivers(
     let acl = Acl { transports: Some(vec![TransportKind::Rest]), networks: None };
     // Whether a caller may write is checked by the tables of its request, so that the refusal says what is missing.
     let access = Access { acl, is_for_senders: true, ..Access::default() };
-    let tools = tools.into_iter().flatten().filter(|tool: &Tool| allowed.includes(&tool.name));
-    tools.map(|tool| tool.with_access(access.clone())).fold(builder, SnapshotBuilder::tool)
+    add_tools(builder, tools.into_iter().flatten(), &access, allowed)
 }
 
 impl ReceiverContext {
@@ -124,16 +122,6 @@ impl ReceiverContext {
             reply.send_bytes(body).await?;
             Ok(meta)
         })
-    }
-}
-
-/// The hints of the receivers.
-fn annotations() -> ToolAnnotations {
-    ToolAnnotations {
-        read_only: Some(false),
-        destructive: Some(false),
-        idempotent: Some(false),
-        open_world: Some(false),
     }
 }
 

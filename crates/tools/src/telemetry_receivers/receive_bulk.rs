@@ -17,10 +17,10 @@ use tidegate_telemetry_formats::{BulkItem, BulkRequest, cluster_health, cluster_
 
 use super::received_body::{CODINGS, decompress, read_body, take_body};
 use super::store_batches::{TableRows, store_batches};
-use super::{ReceiverContext, annotations, format_error};
+use super::{ReceiverContext, format_error};
 use crate::arguments::parse_arguments;
 use crate::ingest_tools::{Stamps, on_blocking_thread};
-use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler};
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool, changing_hints, context_handler};
 
 /// The documents of a table in one request, decoded. An empty document has a null for each column.
 const TABLE_BYTES_MAX: usize = 256 << 20;
@@ -52,7 +52,7 @@ pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
         "Receive documents",
         "Store the documents in the body of the request, as clients of the bulk API of Elasticsearch send them.",
         schema,
-        annotations(),
+        changing_hints(false, false),
         context_handler(context, handle),
     )
     .with_request_body(BODY_TYPES)

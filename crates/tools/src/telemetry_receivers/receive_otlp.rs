@@ -10,12 +10,12 @@ use tidegate_telemetry_formats::{
     OtlpEncoding, OtlpSignal, TableBatches, decode_logs, decode_metrics, decode_traces, success_body,
 };
 
+use super::ReceiverContext;
 use super::received_body::{CODINGS, decode_reserved, decompress, read_body, take_body};
 use super::store_batches::{TableRows, key_of, store_batches};
-use super::{ReceiverContext, annotations};
 use crate::arguments::parse_arguments;
 use crate::ingest_tools::on_blocking_thread;
-use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler};
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool, changing_hints, context_handler};
 
 const BODY_TYPES: RequestBodyTypes =
     RequestBodyTypes { media_types: &["application/x-protobuf", "application/json"], codings: CODINGS };
@@ -28,7 +28,7 @@ pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
         "Receive OpenTelemetry",
         "Store the logs, metrics or traces in the body of the request, as OTLP exporters send them.",
         schema,
-        annotations(),
+        changing_hints(false, false),
         context_handler(context, handle),
     )
     .with_request_body(BODY_TYPES)

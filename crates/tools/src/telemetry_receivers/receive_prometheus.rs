@@ -8,9 +8,9 @@ use tidegate_telemetry_formats::{RemoteWriteVersion, TelemetryLimits, TelemetryT
 
 use super::received_body::{decode_reserved, read_body, take_body};
 use super::store_batches::{TableRows, key_of, store_batches};
-use super::{ReceiverContext, annotations, format_error};
+use super::{ReceiverContext, format_error};
 use crate::ingest_tools::on_blocking_thread;
-use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler};
+use crate::tool_definition::{InputSchemaBuilder, built_in_tool, changing_hints, context_handler};
 
 const BODY_TYPES: RequestBodyTypes =
     RequestBodyTypes { media_types: &["application/x-protobuf"], codings: &["snappy"] };
@@ -21,7 +21,7 @@ pub(super) fn tool(context: &Arc<ReceiverContext>) -> Tool {
         "Receive Prometheus samples",
         "Store the samples in the body of the request, as the remote write of Prometheus sends them.",
         InputSchemaBuilder::new(),
-        annotations(),
+        changing_hints(false, false),
         context_handler(context, handle),
     )
     .with_request_body(BODY_TYPES)
