@@ -64,7 +64,7 @@ pub use error::{BodyError, REJECTED_TEXT_BYTES_MAX, REPORTED_ROWS_MAX, RejectedR
 pub use infer::{INFERENCE_BYTES, InferredSchema, infer_schema};
 pub use json::{JsonCursor, JsonKind, JsonScanner, JsonSyntaxError};
 pub use options::{
-    BODY_CODING_NAMES, BODY_FORMAT_NAMES, BinaryText, BodyCoding, BodyFormat, BodyLimits, BodyOptions, CsvSyntax,
+    BODY_CODING_NAMES, BODY_MEDIA_TYPES, BinaryText, BodyCoding, BodyFormat, BodyLimits, BodyOptions, CsvSyntax,
     RejectMode, UnknownColumns,
 };
 pub use parquet_body::{ParquetBody, parquet_schema};

@@ -4,8 +4,18 @@ use std::collections::BTreeMap;
 
 use arrow::datatypes::TimeUnit;
 
-/// The names of [`BodyFormat`], for messages and documentation.
-pub const BODY_FORMAT_NAMES: &[&str] = &["json", "ndjson", "csv", "arrow", "parquet"];
+/// The usual media types of [`BodyFormat`], for messages and documentation. [`BodyFormat::from_media_type`] has more.
+pub const BODY_MEDIA_TYPES: &[&str] = &[
+    "application/json",
+    "application/x-ndjson",
+    "application/ndjson",
+    "application/jsonl",
+    "text/csv",
+    TAB_SEPARATED,
+    "application/vnd.apache.arrow.stream",
+    "application/vnd.apache.arrow.file",
+    "application/vnd.apache.parquet",
+];
 /// The names of [`BodyCoding`], for messages and documentation.
 pub const BODY_CODING_NAMES: &[&str] = &["identity", "gzip", "zstd"];
 
@@ -180,7 +190,7 @@ impl BodyOptions {
 }
 
 impl BodyFormat {
-    /// The name, one of [`BODY_FORMAT_NAMES`].
+    /// The name, for messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -243,6 +253,9 @@ mod tests {
         assert_eq!(BodyCoding::from_name("GZIP"), Some(BodyCoding::Gzip));
         assert_eq!(BodyCoding::from_name(""), Some(BodyCoding::Identity));
         assert_eq!(BodyCoding::from_name("br"), None);
+        for media_type in BODY_MEDIA_TYPES {
+            assert!(BodyFormat::from_media_type(media_type).is_some(), "{media_type}");
+        }
         for name in BODY_CODING_NAMES {
             assert!(BodyCoding::from_name(name).is_some());
         }

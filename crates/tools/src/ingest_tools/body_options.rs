@@ -3,26 +3,14 @@
 use serde::Deserialize;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_ingest_formats::{
-    BODY_CODING_NAMES, BinaryText, BodyCoding, BodyFormat, BodyOptions, RejectMode, UnknownColumns,
+    BODY_CODING_NAMES, BODY_MEDIA_TYPES, BinaryText, BodyCoding, BodyFormat, BodyOptions, RejectMode, UnknownColumns,
 };
 use tidegate_query::IngestTable;
 use tidegate_runtime::RequestBodyTypes;
 
 /// The bodies that the tools take.
-pub(super) const BODY_TYPES: RequestBodyTypes = RequestBodyTypes {
-    media_types: &[
-        "application/json",
-        "application/x-ndjson",
-        "application/ndjson",
-        "application/jsonl",
-        "text/csv",
-        "text/tab-separated-values",
-        "application/vnd.apache.arrow.stream",
-        "application/vnd.apache.arrow.file",
-        "application/vnd.apache.parquet",
-    ],
-    codings: BODY_CODING_NAMES,
-};
+pub(super) const BODY_TYPES: RequestBodyTypes =
+    RequestBodyTypes { media_types: BODY_MEDIA_TYPES, codings: BODY_CODING_NAMES };
 
 /// The arguments about the body.
 #[derive(Debug, Default, Deserialize)]
