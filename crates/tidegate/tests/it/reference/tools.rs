@@ -221,8 +221,18 @@ async fn tools_page_is_current() {
     page.push_str(&render_resources(&resources, "uri"));
     check_page("tools.md", &page);
     let [functions, of_networks] = [functions.len(), of_networks.len()].map(|count| NUMBERS[count]);
-    let counts = format!("System tables add {functions}, networks {of_networks}, logs and metrics {of_sources}.");
-    let features = std::fs::read_to_string(root().join("docs/reference/features.md")).unwrap();
-    let row = features.lines().find(|line| line.starts_with("| Built-in tools |")).unwrap().to_lowercase();
-    assert!(row.contains(&format!("| {count}, for")) && row.contains(&counts.to_lowercase()), "{row} lacks: {counts}");
+    let of_metrics = known.iter().filter(|tool| text(&tool["name"]).ends_with("_metrics")).count();
+    let counts = [
+        ("features.md", format!("| {count}, for")),
+        (
+            "features.md",
+            format!("system tables add {functions}, networks {of_networks}, logs and metrics {of_sources}."),
+        ),
+        ("networks.md", format!("have {of_networks} more tools")),
+        ("configuration.md", format!("have {} more tools", NUMBERS[of_metrics])),
+    ];
+    for (page, expected) in counts {
+        let page_text = std::fs::read_to_string(root().join("docs/reference").join(page)).unwrap().to_lowercase();
+        assert!(page_text.contains(&expected), "docs/reference/{page} lacks: {expected}");
+    }
 }
