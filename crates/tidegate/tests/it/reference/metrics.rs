@@ -2,7 +2,7 @@
 
 use tidegate::transport::{METRICS, MetricType};
 
-use super::{check_page, code, plain, table};
+use super::{check_page, code, plain, root, table};
 
 const INTRODUCTION: &str = "\
 # Metrics
@@ -27,4 +27,18 @@ fn metrics_page_is_current() {
         rows.push(vec![code(metric.name), kind, labels, plain(metric.meaning)]);
     }
     check_page("metrics.md", &format!("{INTRODUCTION}{}", table(&["name", "type", "labels", "meaning"], &rows)));
+}
+
+#[test]
+fn metrics_are_listed_and_recorded() {
+    let read = |name: &str| std::fs::read_to_string(root().join("crates/transport/src").join(name)).unwrap();
+    let source = ["metrics.rs", "call_metrics.rs", "ingest_metrics.rs"].map(read).concat();
+    let named: Vec<&str> = source.split('"').filter(|text| text.starts_with("tidegate_")).collect();
+    for name in &named {
+        assert!(METRICS.iter().any(|metric| metric.name == *name), "METRICS lacks {name}");
+    }
+    for metric in &METRICS {
+        let count = named.iter().filter(|name| **name == metric.name).count();
+        assert!(count > 1, "{} is listed and not recorded", metric.name);
+    }
 }
