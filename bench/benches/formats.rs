@@ -9,7 +9,7 @@ use std::sync::Arc;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tidegate_bench::{Ready, batch};
 use tidegate_core::{Budget, CallOrigin, CallTarget, Caller, Format, Limits, Principal, TransportKind};
-use tidegate_query::{AnswerMode, Database, Executor, QueryRequest};
+use tidegate_query::{AnswerMode, Database, Executor, OutputOptions, QueryRequest};
 use tidegate_runtime::{Call, Registry, ReplyPart, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tidegate_sql::{SqlDialect, Statement};
 
@@ -39,14 +39,7 @@ fn registry(database: Arc<dyn Database>, format: Format) -> Arc<Registry> {
         let answer = executor.answer(QueryRequest {
             database: database.clone(),
             statement: statement.clone(),
-            max_rows: None,
-            limit_hint: None,
-            format,
-            extract: None,
-            mode: AnswerMode::Streaming,
-            structured: None,
-            overflow_hint: None,
-            overflow: tidegate_query::OverflowPolicy::Discard,
+            output: OutputOptions { format, mode: AnswerMode::Streaming, ..OutputOptions::default() },
         });
         async { Ok(answer) }
     });

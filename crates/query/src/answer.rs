@@ -2,41 +2,47 @@
 
 mod batches;
 mod bound;
-mod items;
 mod progress;
-mod send;
 mod text;
 
+use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use tidegate_core::{Budget, DataFence, Error, Format};
+use bytes::Bytes;
+use tidegate_core::{Budget, Content, DataFence, Error, Format, ResourceLink};
 use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{AnswerMeta, BodyMetadata, ReplySender};
 
 use self::bound::{AnswerBound, TruncationReason};
-use self::items::TextItems;
 use crate::body::{RowEncoder, not_text};
+use crate::format::resolve_format;
+use crate::request::OutputOptions;
 use crate::structured::StructuredRows;
 
-pub(crate) use self::bound::{NextPage, TruncationHints};
+pub(crate) use self::bound::NextPage;
 pub(crate) use self::progress::{AnswerStage, ProgressReporter};
-pub(crate) use self::send::stored_result_link;
 
 /// Answers with a larger budget have no structured content, because the rows would have to be buffered.
 const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
+const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// Encodes the rows of one answer and sends them into its reply.
 pub(crate) struct AnswerWriter<'a> {
     reply: &'a ReplySender,
     progress: &'a ProgressReporter<'a>,
+    output: &'a OutputOptions,
+    format: Format,
+    schema: SchemaRef,
+    /// The rows before a page.
+    pub(crate) rows_before: u64,
     /// The header of the body; `None` for text blocks.
     body: Option<BodyMetadata>,
     encoder: RowEncoder,
     structured: Option<StructuredRows>,
-    /// Divides the rows into several texts.
-    items: Option<TextItems>,
+    /// The rows of each text, for clients that show content as it arrives. Each text is complete in its format.
+    item_rows: Option<NonZeroU64>,
     bound: AnswerBound,
     truncation: Option<TruncationReason>,
     /// Whether text is buffered until the answer is complete.
@@ -56,22 +62,20 @@ pub(crate) struct AnswerWriter<'a> {
 }
 
 impl<'a> AnswerWriter<'a> {
-    /// An empty answer with the columns of `schema` and at most `rows_max` rows. With `is_list`, it is a list of the
-    /// values of one column, without its name. With `is_buffering`, text is buffered until it is complete.
+    /// An empty answer with the columns of `schema`. With `is_buffering`, text is buffered until it is complete.
     ///
     /// # Errors
     /// For columns that a binary format cannot represent, and for a binary format where the answer is not a body.
     pub(crate) fn new(
         reply: &'a ReplySender,
         progress: &'a ProgressReporter<'a>,
-        format: Format,
-        is_list: bool,
-        rows_max: Option<u64>,
+        output: &'a OutputOptions,
         schema: &SchemaRef,
         is_buffering: bool,
     ) -> Result<Self, Error> {
         let job = reply.job();
-        let mut bound = AnswerBound::new(rows_max, job.limits().inline);
+        let (format, is_list) = (resolve_format(output.format, job), output.extract.is_some());
+        let mut bound = AnswerBound::new(output.rows_max, job.limits().inline);
         let budget = Budget { rows: bound.rows_max, bytes: bound.bytes_max };
         let body = job.format().map(|_| BodyMetadata::new(format.content_type(is_list), budget));
         let fence = job.protection().fence().filter(|_| body.is_none());
@@ -81,19 +85,25 @@ impl<'a> AnswerWriter<'a> {
         }
         bound.note_bytes = if body.is_some() { 0 } else { encoder.missing_note_bytes() };
         // A format that inspects rows needs all of them.
-        let batch_rows = job.limits().batch_rows.filter(|_| body.is_none() && encoder.lookahead_rows() == 0);
-        let items = batch_rows.map(|rows_max| TextItems { rows_max, format, is_list, schema: schema.clone() });
-        let is_buffering = is_buffering && items.is_none();
+        let item_rows = job.limits().batch_rows.filter(|_| body.is_none() && encoder.lookahead_rows() == 0);
+        // Only where the budget bounds its size. A body has no place for it.
+        let is_structured = output.structured.is_some()
+            && body.is_none()
+            && bound.bytes_max.is_some_and(|max| max <= STRUCTURED_BYTES_MAX);
         Ok(Self {
             reply,
             progress,
+            output,
+            format,
+            schema: schema.clone(),
+            rows_before: 0,
             body,
             encoder,
-            structured: None,
-            items,
+            structured: is_structured.then(|| StructuredRows::new(schema)),
+            item_rows,
             bound,
             truncation: None,
-            is_buffering,
+            is_buffering: is_buffering && item_rows.is_none(),
             has_begun: false,
             fence,
             fence_bytes: fence.map_or(0, DataFence::bytes_max),
@@ -105,11 +115,9 @@ impl<'a> AnswerWriter<'a> {
         })
     }
 
-    /// Also collects the rows as structured content, where the budget bounds its size. A body has no place for it.
-    pub(crate) fn with_structured(mut self, schema: &SchemaRef) -> Self {
-        let is_bounded = self.bound.bytes_max.is_some_and(|max| max <= STRUCTURED_BYTES_MAX);
-        self.structured = (is_bounded && !self.is_body()).then(|| StructuredRows::new(schema));
-        self
+    /// The columns of the answer.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 
     /// The number of rows that [`AnswerWriter::inspect_rows`] needs before the first push.
@@ -147,18 +155,14 @@ impl<'a> AnswerWriter<'a> {
     }
 
     /// Ends the answer: closes it, adds the notice about missing rows, and returns the metadata.
-    pub(crate) async fn finish(
-        mut self,
-        hints: &TruncationHints,
-        next: Option<&NextPage>,
-    ) -> Result<AnswerMeta, Error> {
-        let is_requested = self.truncation == Some(TruncationReason::RowLimit) && hints.limit.is_none();
+    pub(crate) async fn finish(mut self, next: Option<&NextPage>) -> Result<AnswerMeta, Error> {
+        let is_requested = self.truncation == Some(TruncationReason::RowLimit) && self.output.limit_hint.is_none();
         if self.is_truncated() && !is_requested {
             self.reply.job().report_step(QueryStep::Truncated { rows: self.rows });
         }
         let was_buffered = self.is_buffering && self.encoder.is_text();
         match self.encoder.is_text() {
-            true => self.finish_text(hints, next).await?,
+            true => self.finish_text(next).await?,
             false => self.finish_batches().await?,
         }
         Ok(AnswerMeta {
@@ -171,4 +175,79 @@ impl<'a> AnswerWriter<'a> {
             ..AnswerMeta::default()
         })
     }
+
+    /// Whether the answer is a body.
+    fn is_body(&self) -> bool {
+        self.body.is_some()
+    }
+
+    async fn send_text(&mut self, text: String, rows: u64) -> Result<(), Error> {
+        if self.is_body() {
+            return self.send_bytes(text.into(), rows).await;
+        }
+        self.reply.job().usage().count_rows(rows);
+        let text = self.open_fence(text);
+        self.send_redacted(text).await
+    }
+
+    /// `text`, preceded by the opening of the fence if it is the first piece.
+    fn open_fence(&mut self, text: String) -> String {
+        let Some(fence) = self.fence.filter(|_| !text.is_empty()) else { return text };
+        self.is_mid_line = !text.ends_with('\n');
+        if std::mem::replace(&mut self.has_begun, true) {
+            return text;
+        }
+        let opening = fence.opening();
+        self.fence_bytes -= opening.len();
+        opening + &text
+    }
+
+    async fn close_fence(&mut self) -> Result<(), Error> {
+        let Some(fence) = self.fence.filter(|_| self.has_begun) else { return Ok(()) };
+        let closing = fence.closing(self.is_mid_line);
+        self.send_redacted(closing).await
+    }
+
+    /// Sends `text`, whose rows were redacted before they were encoded.
+    async fn send_redacted(&mut self, text: String) -> Result<(), Error> {
+        self.sent_bytes += text.len();
+        if text.len() <= PIECE_BYTES_MAX {
+            return self.reply.send_redacted_text(text).await;
+        }
+        let mut rest = text.as_str();
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES_MAX));
+            self.reply.send_redacted_text(piece.to_owned()).await?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    async fn send_bytes(&mut self, mut bytes: Bytes, rows: u64) -> Result<(), Error> {
+        self.reply.job().usage().count_rows(rows);
+        self.sent_bytes += bytes.len();
+        if let (Some(head), false) = (&self.body, std::mem::replace(&mut self.has_begun, true)) {
+            self.reply.begin_body(head.clone()).await?;
+        }
+        while !bytes.is_empty() {
+            self.reply.send_bytes(bytes.split_to(bytes.len().min(PIECE_BYTES_MAX))).await?;
+        }
+        Ok(())
+    }
+
+    /// Reports the number of rows, at most four times per second.
+    async fn report_progress(&mut self) -> Result<(), Error> {
+        self.progress.update(self.rows, self.sent_bytes as u64).await
+    }
+}
+
+pub(crate) fn stored_result_link(uri: &str) -> Content {
+    Content::Link(ResourceLink {
+        uri: uri.to_owned(),
+        name: "stored result".to_owned(),
+        title: None,
+        description: Some("The manifest of the stored rows".to_owned()),
+        mime_type: Some("application/json".to_owned()),
+        size_bytes: None,
+    })
 }

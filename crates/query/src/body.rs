@@ -3,7 +3,6 @@
 //! Calls use [`RowEncoder`] within their budgets (`answer`); it also encodes rows outside of calls.
 
 mod arrow;
-mod batch_body;
 mod parquet;
 mod portable;
 mod text;
@@ -23,7 +22,6 @@ use crate::format::{
 };
 use crate::missing_nodes::missing_nodes_of_schema;
 
-pub(crate) use self::batch_body::BatchBody;
 pub use self::portable::stored_columns;
 pub(crate) use self::text::TextBody;
 
@@ -42,6 +40,21 @@ pub struct RowEncoder {
 enum EncodedBody {
     Text(Box<TextBody>),
     Binary(Box<dyn BatchBody>),
+}
+
+/// Encodes batches into a binary body.
+trait BatchBody: Send {
+    /// Writes the rows of `batch`, which has at least one, and returns the bytes that can be sent.
+    fn write(&mut self, batch: &RecordBatch) -> Result<Bytes, Error>;
+
+    /// Returns the bytes of all rows so far, even if the format would buffer more.
+    fn flush(&mut self) -> Result<Bytes, Error>;
+
+    /// The size in bytes of a body of `batch` alone. A body of several batches, flushed after each, is never longer
+    /// than the sum of these sizes.
+    fn standalone_bytes(&self, batch: &RecordBatch) -> Result<usize, Error>;
+
+    fn finish(&mut self) -> Result<Bytes, Error>;
 }
 
 impl EncodedBody {

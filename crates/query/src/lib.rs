@@ -64,7 +64,7 @@ pub use network::{
     PartRange, TablePart, is_node_failure,
 };
 pub use node_memory::{MemoryShare, NodeMemory, NodeReservation};
-pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
+pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, QueryRequest};
 pub use result_manifest::result_manifest;
 pub use row_policy::{
     HashKey, Mask, PolicyColumn, PolicyPart, PolicyProblem, PolicyTable, RowCondition, RowFilter, RowPolicies,

@@ -1,4 +1,4 @@
-//! Requests of queries, and the output options of their answers.
+//! Requests of queries, and how their rows are answered.
 
 use std::sync::Arc;
 
@@ -24,34 +24,41 @@ named_enum! {
     }
 }
 
-/// A statement for a database, and the output options of its answer.
+/// A statement for a database, and how its rows are answered.
 pub struct QueryRequest {
     /// The database.
     pub database: Arc<dyn Database>,
     /// The statement.
     pub statement: Statement,
-    /// The maximum number of rows; metadata say whether more exist.
-    pub max_rows: Option<u64>,
-    /// A sentence that says how to get more when the answer ends at that number, with the names of the tool's arguments.
-    /// Without it, as where the caller asked for so many rows, the answer has no notice.
-    pub limit_hint: Option<String>,
+    /// How its rows are answered.
+    pub output: OutputOptions,
+}
+
+/// How rows are answered: those of a query, those that a tool has, or a page of a stored result.
+#[derive(Debug, Clone, Default)]
+pub struct OutputOptions {
     /// The format of the answer; with [`Format::Mcp`], the format of the call applies, if it names one.
     pub format: Format,
-    /// The column whose distinct values are returned instead of rows.
+    /// The column whose distinct values are returned instead of rows. A page of a stored result has them already.
     pub extract: Option<String>,
-    /// When rows are sent.
+    /// The maximum number of rows; metadata say whether more exist.
+    pub rows_max: Option<u64>,
+    /// When the rows of a query are sent.
     pub mode: AnswerMode,
     /// The columns of the output schema, if the answer has structured content beside its text.
     pub structured: Option<SchemaRef>,
-    /// A sentence that says how to get more when the budget ends the answer. By default it names the arguments of `query`.
-    pub overflow_hint: Option<String>,
-    /// What happens to rows that do not fit inline.
+    /// A sentence that says how to get more when the answer ends at the maximum, with the names of the tool's arguments.
+    /// Without it, as where the caller asked for so many rows, the answer has no notice.
+    pub limit_hint: Option<&'static str>,
+    /// A sentence that says how to get more when the budget ends the answer, such as `Narrow the list with pattern.`
+    pub overflow_hint: &'static str,
+    /// What happens to the rows of a query that do not fit inline.
     pub overflow: OverflowPolicy,
 }
 
-impl QueryRequest {
+impl OutputOptions {
     /// Rejects an answer whose `columns` do not match its output schema, as after a change of a table.
-    pub(crate) fn check_output_schema(&self, columns: &SchemaRef) -> Result<(), Error> {
+    pub(crate) fn check_columns(&self, columns: &SchemaRef) -> Result<(), Error> {
         let promised = self.structured.as_ref();
         let Some(name) = promised.and_then(|promised| find_undescribed_column(promised, columns)) else {
             return Ok(());
@@ -90,26 +97,9 @@ pub enum OverflowPolicy {
     },
 }
 
-/// The output options of rows that need no query.
-#[derive(Debug, Clone, Default)]
-pub struct OutputOptions {
-    /// The format of the answer.
-    pub format: Format,
-    /// The column whose distinct values are returned instead of rows.
-    pub extract: Option<String>,
-    /// A sentence that says how to get more when not all rows fit, such as `Ask for less with the argument "pattern".`
-    pub overflow_hint: String,
-}
-
-/// The output options of a page.
-#[derive(Debug, Clone, Copy)]
-pub struct PageOptions {
-    /// The format of the answer.
-    pub format: Format,
-    /// Whether the answer is a list of the values of one column, without its name.
-    pub is_list: bool,
-    /// The maximum number of rows.
-    pub rows_max: Option<u64>,
-    /// Whether the answer has structured content beside its text.
-    pub is_structured: bool,
+impl OverflowPolicy {
+    /// Whether the answer links to the stored result.
+    pub(crate) fn is_linked(self) -> bool {
+        matches!(self, Self::Store { linked: true, .. })
+    }
 }

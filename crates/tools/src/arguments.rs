@@ -1,10 +1,11 @@
 //! Arguments of tools as Rust values: output options, and paging.
 
+use arrow::datatypes::SchemaRef;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, Format};
-use tidegate_query::{Delivery, OutputOptions, OverflowPolicy, PageOptions, QueryRequest};
+use tidegate_query::{Delivery, OutputOptions, OverflowPolicy, QueryRequest};
 use tidegate_runtime::{Answer, Job};
 
 use crate::tool_context::ToolContext;
@@ -38,8 +39,10 @@ impl OutputArguments {
         self.format.is_none() && self.extract.is_none()
     }
 
-    pub(crate) fn output_options(self, more: &str) -> Result<OutputOptions, Error> {
-        Ok(OutputOptions { format: self.parse_format()?, extract: self.extract, overflow_hint: more.to_owned() })
+    /// How rows are answered; `overflow_hint` says how to get more than fit.
+    pub(crate) fn output_options(&self, overflow_hint: &'static str) -> Result<OutputOptions, Error> {
+        let (format, extract) = (self.parse_format()?, self.extract.clone());
+        Ok(OutputOptions { format, extract, overflow_hint, ..OutputOptions::default() })
     }
 
     pub(crate) fn parse_format(&self) -> Result<Format, Error> {
@@ -47,37 +50,34 @@ impl OutputArguments {
     }
 }
 
+/// Arguments of tools that answer with the rows of a query.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct PagingArguments {
+    #[serde(flatten)]
+    pub(crate) output: OutputArguments,
     #[serde(default, deserialize_with = "non_empty")]
-    pub(crate) cursor: Option<String>,
+    cursor: Option<String>,
     pub(crate) delivery: Option<String>,
-    /// Set where the answer is a list.
-    pub(crate) extract: Option<String>,
     no_cache: Option<bool>,
 }
 
 impl PagingArguments {
+    /// The page of an earlier answer, if the caller continues one; `structured` has the columns of the output schema.
     pub(crate) fn read_page(
         &self,
         node: &ToolContext,
-        format: Format,
-        is_structured: bool,
+        structured: Option<&SchemaRef>,
         job: &Job,
-    ) -> Option<Result<Answer, Error>> {
-        let cursor = self.cursor.as_deref()?;
+    ) -> Result<Option<Answer>, Error> {
+        let output = self.output.output_options("")?;
+        let Some(cursor) = self.cursor.as_deref() else { return Ok(None) };
+        let (result, row) = node.executor.resolve_cursor(cursor, job)?;
+        node.authorize_read(&result, job.caller())?;
         let number = |name: &str| job.arguments().get(name).and_then(Value::as_u64);
-        let page = PageOptions {
-            format,
-            is_list: self.extract.is_some(),
-            // Limits in this call apply to this page; missing ones do not fall back to those of the first answer.
-            rows_max: number("limit").or_else(|| number("max_rows")),
-            is_structured,
-        };
-        Some(node.executor.resolve_cursor(cursor, job).and_then(|(result, row)| {
-            node.authorize_read(&result, job.caller())?;
-            Ok(node.executor.answer_page((result, row), page))
-        }))
+        // Limits in this call apply to this page; missing ones do not fall back to those of the first answer.
+        let rows_max = number("limit").or_else(|| number("max_rows"));
+        let output = OutputOptions { rows_max, structured: structured.cloned(), ..output };
+        Ok(Some(node.executor.answer_page((result, row), output)))
     }
 
     /// The maximum number of rows. A stored result without an explicit limit is unlimited.
@@ -85,14 +85,11 @@ impl PagingArguments {
         text.or((self.delivery.as_deref() != Some(Delivery::Blocks.name())).then_some(default))
     }
 
-    pub(crate) fn run_query(&self, node: &ToolContext, request: QueryRequest, job: &Job) -> Result<Answer, Error> {
+    pub(crate) fn run_query(&self, node: &ToolContext, mut request: QueryRequest, job: &Job) -> Result<Answer, Error> {
         let linked = node
             .registry()
             .is_ok_and(|registry| registry.snapshot_for(job.caller()).has_resource(PROBE_RESULT_URI, job.caller()));
-        let request = QueryRequest {
-            overflow: OverflowPolicy::Store { linked, cached: !self.no_cache.unwrap_or(false) },
-            ..request
-        };
+        request.output.overflow = OverflowPolicy::Store { linked, cached: !self.no_cache.unwrap_or(false) };
         Ok(match self.delivery.as_deref().map_or(Ok(Delivery::Inline), Delivery::parse)? {
             Delivery::Inline => node.executor.answer(request),
             Delivery::Blocks => node.executor.export(request),

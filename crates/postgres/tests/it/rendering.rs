@@ -12,7 +12,7 @@ use tidegate_core::{
     Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, Format, Principal, TransportKind,
 };
 use tidegate_query::{
-    AnswerMode, Catalog, ColumnEntry, Database, DatabaseKind, Executor, Plan, QueryRequest, QueryRows,
+    AnswerMode, Catalog, ColumnEntry, Database, DatabaseKind, Executor, OutputOptions, Plan, QueryRequest, QueryRows,
 };
 use tidegate_runtime::{Call, Job, Registry, ReplyPart, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tidegate_sql::{SqlDialect, Statement};
@@ -33,14 +33,7 @@ pub(crate) async fn render_answer(
         let question = QueryRequest {
             database: database.clone(),
             statement: statement.clone(),
-            max_rows: None,
-            limit_hint: None,
-            format,
-            extract: None,
-            mode: AnswerMode::Streaming,
-            structured: None,
-            overflow_hint: None,
-            overflow: tidegate_query::OverflowPolicy::Discard,
+            output: OutputOptions { format, mode: AnswerMode::Streaming, ..OutputOptions::default() },
         };
         async { Ok(Executor::new(EventDispatcher::default()).answer(question)) }
     });

@@ -2,6 +2,8 @@
 
 use tidegate_core::Budget;
 
+use super::AnswerWriter;
+
 /// Bytes of the budget that are reserved for the notice about missing rows.
 const NOTICE_BYTES: usize = 400;
 /// Smaller budgets reserve nothing.
@@ -18,16 +20,6 @@ pub(super) enum TruncationReason {
     },
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct TruncationHints {
-    pub(crate) is_list: bool,
-    /// How to get more when the row limit was reached; `None` if the caller asked for exactly that.
-    pub(crate) limit: Option<String>,
-    /// How to get more when the budget was reached.
-    pub(crate) budget: String,
-    pub(crate) rows_before: u64,
-}
-
 /// Where an answer continues that did not fit.
 #[derive(Debug, Clone)]
 pub(crate) struct NextPage {
@@ -39,7 +31,7 @@ pub(crate) struct NextPage {
 }
 
 impl NextPage {
-    pub(crate) fn hint(&self) -> String {
+    fn hint(&self) -> String {
         let place = self.uri.as_ref().map(|uri| format!(" at {uri}")).unwrap_or_default();
         let stored = match self.rows_max {
             Some(max) => format!(
@@ -79,18 +71,18 @@ impl AnswerBound {
             bytes + line <= max
         })
     }
+}
 
-    /// The notice after `rows` rows: how many rows are included and how to get the rest. `None` if the answer has all
-    /// rows that the caller asked for.
-    pub(super) fn truncation_notice(
-        &self,
-        cut: TruncationReason,
-        rows: u64,
-        hints: &TruncationHints,
-    ) -> Option<String> {
-        let noun = if hints.is_list { "value" } else { "row" };
-        let bytes_max = self.bytes_max.unwrap_or_default();
-        let before = hints.rows_before;
+impl AnswerWriter<'_> {
+    /// The notice at the end: how many rows are included, and how to get the rest. `None` if the answer has all rows that
+    /// the caller asked for.
+    pub(super) fn truncation_notice(&self, next: Option<&NextPage>) -> Option<String> {
+        let (reason, rows, before) = (self.truncation?, self.rows, self.rows_before);
+        let next_hint = next.map(NextPage::hint);
+        let limit_hint = next_hint.as_deref().or(self.output.limit_hint);
+        let budget_hint = next_hint.as_deref().unwrap_or(self.output.overflow_hint);
+        let noun = if self.output.extract.is_some() { "value" } else { "row" };
+        let bytes_max = self.bound.bytes_max.unwrap_or_default();
         let visible = match rows {
             0 => format!("no {noun}s"),
             1 if before > 0 => format!("{noun} {}", before + 1),
@@ -98,17 +90,17 @@ impl AnswerBound {
             1 => format!("the first {noun}"),
             _ => format!("the first {rows} {noun}s"),
         };
-        Some(match cut {
-            TruncationReason::RowLimit => format!("Showing {visible}; more exist. {}", hints.limit.as_ref()?),
+        Some(match reason {
+            TruncationReason::RowLimit => format!("Showing {visible}; more exist. {}", limit_hint?),
             TruncationReason::RowBudget => {
-                format!("Showing {visible}, the maximum of an answer; more exist. {}", hints.budget)
+                format!("Showing {visible}, the maximum of an answer; more exist. {budget_hint}")
             }
             TruncationReason::ByteBudget { next } if rows == 0 => format!(
                 "Showing {visible}: the first has {next} bytes, and the limit is {bytes_max}. \
                  Select fewer columns, or shorten long ones with left(column, 100)."
             ),
             TruncationReason::ByteBudget { .. } => {
-                format!("Showing {visible}, as many as fit into {bytes_max} bytes; more exist. {}", hints.budget)
+                format!("Showing {visible}, as many as fit into {bytes_max} bytes; more exist. {budget_hint}")
             }
         })
     }

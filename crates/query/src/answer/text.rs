@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use arrow::array::RecordBatch;
 use tidegate_core::{Content, Error};
 
-use super::AnswerWriter;
-use super::bound::{NextPage, TruncationHints, TruncationReason};
-use super::send::stored_result_link;
+use super::bound::{NextPage, TruncationReason};
+use super::{AnswerWriter, stored_result_link};
+use crate::body::RowEncoder;
 use crate::format::batch_cells;
 
 /// A piece of this size is sent. A longer row is split.
@@ -47,6 +47,18 @@ impl AnswerWriter<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
+    /// Ends the open text before the next row if it has all its rows; that row begins another one.
+    async fn end_full_item(&mut self) -> Result<(), Error> {
+        let Some(rows_max) = self.item_rows else { return Ok(()) };
+        let Some(text) = self.encoder.text().filter(|text| text.rows >= rows_max.get()) else { return Ok(()) };
+        text.write_end(false);
+        let (is_list, started) = (self.output.extract.is_some(), self.progress.started());
+        let next = RowEncoder::for_answer(self.format, is_list, &self.schema, started)?;
+        self.send_rest().await?;
+        self.encoder = next;
+        self.reply.end_text().await
+    }
+
     /// Sends the buffered rows, because the next ones are not ready; not in batch mode.
     pub(crate) async fn flush_pending(&mut self) -> Result<(), Error> {
         let has_pending = self.encoder.text().is_some_and(|text| text.piece_bytes() > 0);
@@ -71,12 +83,12 @@ impl AnswerWriter<'_> {
         self.report_progress().await
     }
 
-    pub(super) async fn finish_text(&mut self, hints: &TruncationHints, next: Option<&NextPage>) -> Result<(), Error> {
+    pub(super) async fn finish_text(&mut self, next: Option<&NextPage>) -> Result<(), Error> {
         let (is_body, reply) = (self.is_body(), self.reply);
         let is_truncated = self.is_truncated();
-        let notice = self.truncation.and_then(|reason| self.bound.truncation_notice(reason, self.rows, hints));
+        let notice = self.truncation_notice(next);
         // An item whose first row did not fit is left out.
-        let omits_empty = self.items.is_some() && self.rows > 0;
+        let omits_empty = self.item_rows.is_some() && self.rows > 0;
         if let Some(text) = self.encoder.text().filter(|text| text.rows > 0 || !omits_empty) {
             text.write_end(is_truncated);
             if let (Some(notice), true) = (&notice, is_body) {
@@ -120,7 +132,7 @@ impl AnswerWriter<'_> {
         self.reply.end_text().await
     }
 
-    pub(super) async fn send_rest(&mut self) -> Result<(), Error> {
+    async fn send_rest(&mut self) -> Result<(), Error> {
         let Some((text, rows)) = self.encoder.text().map(|text| text.take_rest()) else { return Ok(()) };
         self.send_text(text, rows).await
     }

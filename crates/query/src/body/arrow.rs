@@ -11,7 +11,7 @@ use arrow::ipc::writer::{FileWriter, StreamWriter};
 use bytes::Bytes;
 use tidegate_core::{Error, Format};
 
-use super::batch_body::BatchBody;
+use super::BatchBody;
 use super::portable::PortableSchema;
 
 pub(super) struct ArrowBody {

@@ -17,7 +17,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use tidegate_core::{Error, ErrorKind, Format};
 
 use self::columns::parquet_columns;
-use super::batch_body::BatchBody;
+use super::BatchBody;
 use super::portable::PortableSchema;
 use crate::missing_nodes::{MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY};
 

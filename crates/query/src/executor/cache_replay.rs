@@ -3,62 +3,51 @@
 use std::sync::Arc;
 
 use super::Executor;
-use super::continuation::{ResultPage, no_store_error};
 use crate::freshness::Freshness;
-use crate::request::{OverflowPolicy, PageOptions, QueryRequest};
+use crate::request::{OutputOptions, OverflowPolicy, QueryRequest};
 use tidegate_core::{CallerIdentity, Error};
 use tidegate_results::{CacheKey, StoredResult};
 use tidegate_runtime::{AnswerMeta, Job, ReplySender};
 use tidegate_sql::{SqlDialect, Statement};
 
-#[derive(Default)]
-pub(super) struct CacheLookup {
-    /// The key to cache the answer under; `None` if it must not be reused.
-    pub(super) key: Option<CacheKey>,
-    /// An earlier answer that is still valid.
-    pub(super) result: Option<Arc<StoredResult>>,
-}
-
 impl Executor {
-    pub(super) async fn look_up_cache(&self, request: &QueryRequest, job: &Job) -> CacheLookup {
-        let (Some(store), OverflowPolicy::Store { cached: true, .. }) = (&self.store, request.overflow) else {
-            return CacheLookup::default();
+    /// The key to cache the answer under, unless it must not be reused, and an earlier answer that is still valid.
+    pub(super) async fn look_up_cache(
+        &self,
+        request: &QueryRequest,
+        job: &Job,
+    ) -> (Option<CacheKey>, Option<Arc<StoredResult>>) {
+        let QueryRequest { database, statement, output } = request;
+        let (Some(store), OverflowPolicy::Store { cached: true, .. }) = (&self.store, output.overflow) else {
+            return (None, None);
         };
-        if request.statement.transaction().writes {
-            return CacheLookup::default();
+        if statement.transaction().writes {
+            return (None, None);
         }
-        let (version, age) = match request.database.freshness(&request.statement, job.principal()).await {
-            Freshness::Never => return CacheLookup::default(),
+        let (version, age) = match database.freshness(statement, job.principal()).await {
+            Freshness::Never => return (None, None),
             Freshness::UntilChanged(version) => (version, None),
             Freshness::MaxAge(age) => (0, Some(age)),
         };
-        let policies = request.database.row_policy_fingerprint(job.principal());
+        let policies = database.row_policy_fingerprint(job.principal());
         let rules = job.protection().redactor().map_or("", |redactor| redactor.rules_id());
-        let shape = format!("{:?} {:?} {policies} {rules}", request.max_rows, request.extract);
-        let key = statement_cache_key(&request.statement, request.database.name(), version, &shape, job);
+        let shape = format!("{:?} {:?} {policies} {rules}", output.rows_max, output.extract);
+        let key = statement_cache_key(statement, database.name(), version, &shape, job);
         let result = store.cached_answer(&key, age, job.caller());
         // An answer from before a table changed may not conform to the current output schema.
-        let result = result.filter(|result| request.check_output_schema(result.schema()).is_ok());
-        CacheLookup { key: Some(key), result }
+        (Some(key), result.filter(|result| output.check_columns(result.schema()).is_ok()))
     }
 
     pub(super) async fn replay_answer(
         &self,
         result: &Arc<StoredResult>,
-        request: &QueryRequest,
+        output: &OutputOptions,
         reply: &ReplySender,
     ) -> Result<AnswerMeta, Error> {
-        let store = self.store.as_ref().ok_or_else(no_store_error)?;
-        let page = PageOptions {
-            format: request.format,
-            is_list: request.extract.is_some(),
-            rows_max: None,
-            is_structured: request.structured.is_some(),
-        };
-        let is_linked = matches!(request.overflow, OverflowPolicy::Store { linked: true, .. });
         reply.job().set_result_uri(result.header().id.uri());
         reply.job().set_answer_age(result.age());
-        let metadata = ResultPage { store, result, row: 0, is_linked, page }.answer(reply).await?;
+        let output = OutputOptions { rows_max: None, ..output.clone() };
+        let metadata = self.write_page(result, 0, output, reply).await?;
         Ok(AnswerMeta { is_cached: true, ..metadata })
     }
 }

@@ -7,9 +7,8 @@ use arrow::array::RecordBatch;
 use futures::{StreamExt, TryStreamExt, future};
 
 use super::Executor;
-use super::continuation::no_store_error;
 use super::query_id::compute_query_id;
-use super::row_stream::{QueryEndGuard, RecordBatchStream, run_plan, run_until_cancelled};
+use super::run::{RecordBatchStream, run_plan, run_until_cancelled};
 use super::summary::summarize_columns;
 use crate::answer::{AnswerStage, ProgressReporter, stored_result_link};
 use crate::body::{new_text_body, stored_columns};
@@ -17,7 +16,7 @@ use crate::database::QueryRows;
 use crate::distinct::DistinctValues;
 use crate::format::batch_cells;
 use crate::missing_nodes::mark_schema;
-use crate::request::{OverflowPolicy, QueryRequest};
+use crate::request::{OutputOptions, QueryRequest};
 use crate::result_manifest::result_manifest;
 use crate::secrets::redact_stream;
 use crate::structured::StructuredRows;
@@ -42,43 +41,41 @@ impl Executor {
     }
 
     async fn write_export(&self, request: QueryRequest, reply: &ReplySender) -> Result<AnswerMeta, Error> {
-        let (job, started) = (reply.job(), Instant::now());
-        let store = self.store.as_ref().ok_or_else(no_store_error)?;
+        let (job, started, output) = (reply.job(), Instant::now(), &request.output);
+        let store = self.require_store()?;
         request.statement.check_parameters()?;
         job.record_statement(|| request.statement.to_audited_statement(request.database.name()));
         let is_task = job.request_task();
         // Before the first step: a stored query has its own time limit.
         job.extend(store.limits().timeout);
-        let cached = self.look_up_cache(&request, job).await;
-        if let Some(result) = &cached.result {
-            let is_list = request.extract.is_some();
-            let preview = ExportPreview { store, result, request: &request, is_list, is_task, reply };
+        let (cache_key, cached) = self.look_up_cache(&request, job).await;
+        if let Some(result) = &cached {
+            let preview = ExportPreview { store, result, output, is_task, reply };
             job.set_result_uri(result.header().id.uri());
             return preview.send(started, true).await;
         }
         let progress = ProgressReporter::new(reply.call());
         let plan = self.plan(&request, &progress).await?;
-        DistinctValues::for_answer(request.extract.as_deref(), &plan.schema())?;
-        let _query = QueryEndGuard { events: &self.events, database: request.database.name(), job, started };
+        DistinctValues::for_answer(output.extract.as_deref(), &plan.schema())?;
+        let _end = self.query_end(&*request.database, job, started);
         progress.enter_stage(AnswerStage::Running).await?;
         let QueryRows { schema, batches, .. } =
             run_until_cancelled(job, progress.run_with_heartbeat(run_plan(plan, job))).await?;
-        let (distinct, schema) = DistinctValues::for_answer(request.extract.as_deref(), &schema)?;
+        let (distinct, schema) = DistinctValues::for_answer(output.extract.as_deref(), &schema)?;
         let schema = mark_schema(schema, job);
-        request.check_output_schema(&schema)?;
+        output.check_columns(&schema)?;
         let rows = progress.count_rows(redact_stream(batches, job));
-        let is_list = distinct.is_some();
         let rows = match distinct {
             Some(distinct) => stream_distinct_values(rows, distinct),
             None => rows,
         };
         let database = &request.database;
         let (database, policies) = (database.name(), database.row_policy_fingerprint(job.principal()));
-        let new_result = NewResult { job, database, policies, bytes_max: None, rows_max: request.max_rows };
-        let writer = store.begin(new_result, stored_columns(&schema)).await?.with_cache_key(cached.key);
+        let new_result = NewResult { job, database, policies, bytes_max: None, rows_max: output.rows_max };
+        let writer = store.begin(new_result, stored_columns(&schema)).await?.with_cache_key(cache_key);
         let result = writer.result().clone();
         job.set_result_uri(result.header().id.uri());
-        let preview = ExportPreview { store, result: &result, request: &request, is_list, is_task, reply };
+        let preview = ExportPreview { store, result: &result, output, is_task, reply };
         let writing = writer.write_all(rows, 0, job);
         if is_task {
             // A client that polls a task expects the final state.
@@ -105,8 +102,7 @@ fn stream_distinct_values(mut rows: RecordBatchStream, mut distinct: DistinctVal
 struct ExportPreview<'a> {
     store: &'a ResultStore,
     result: &'a Arc<StoredResult>,
-    request: &'a QueryRequest,
-    is_list: bool,
+    output: &'a OutputOptions,
     /// Whether the answer ends when all rows are stored.
     is_task: bool,
     reply: &'a ReplySender,
@@ -127,11 +123,10 @@ impl ExportPreview<'_> {
         self.send_block(self.describe_storage(visible, rows)).await?;
         self.reply.send_missing_nodes_note().await?;
         let uri = self.result.header().id.uri();
-        let is_linked = matches!(self.request.overflow, OverflowPolicy::Store { linked: true, .. });
-        if is_linked {
+        if self.output.overflow.is_linked() {
             self.reply.send_block(stored_result_link(&uri)).await?;
         }
-        if self.request.structured.is_some() {
+        if self.output.structured.is_some() {
             self.reply.send_structured_json(self.render_structured(&batches)).await?;
         } else if job.format().is_some() {
             self.reply.send_structured(&result_manifest(self.store, self.result, Some(job.caller()))).await?;
@@ -160,7 +155,7 @@ impl ExportPreview<'_> {
     }
 
     fn render_rows(&self, batches: &[RecordBatch]) -> Result<(u64, String), Error> {
-        let mut body = new_text_body(self.request.format, self.is_list, self.result.schema())?;
+        let mut body = new_text_body(self.output.format, self.output.extract.is_some(), self.result.schema())?;
         if let Some(batch) = batches.first() {
             body.inspect_rows(batch, batch.num_rows().min(PREVIEW_ROWS_MAX));
         }
@@ -187,7 +182,7 @@ impl ExportPreview<'_> {
             summarize_columns(&Arc::new(schema.project(&columns)?), &narrowed)
         };
         let summary = summary().map_err(|error| Error::internal(format!("a preview failed: {error}")))?;
-        render_table(self.request.format, &summary)
+        render_table(self.output.format, &summary)
     }
 
     fn describe_storage(&self, visible: u64, read: u64) -> String {

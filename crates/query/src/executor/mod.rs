@@ -2,12 +2,10 @@
 
 mod answer;
 mod cache_replay;
-mod changed_rows;
-mod continuation;
+mod delivery;
 mod export;
-mod open_rows;
 mod query_id;
-mod row_stream;
+mod run;
 mod running_queries;
 mod summary;
 

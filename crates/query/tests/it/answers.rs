@@ -135,8 +135,8 @@ async fn truncation_notice_names_the_rest() {
                 .await;
         seen.blocks[1].clone()
     };
-    insta::assert_snapshot!(line(bytes(1_000)).await, @"Showing the first 110 rows, as many as fit into 1000 bytes; more exist. Narrow the query (where, group_by, select), or request the rows after the last one (order_by, where).");
-    insta::assert_snapshot!(line(Budget { rows: Some(1), bytes: None }).await, @"Showing the first row, the maximum of an answer; more exist. Narrow the query (where, group_by, select), or request the rows after the last one (order_by, where).");
+    insta::assert_snapshot!(line(bytes(1_000)).await, @"Showing the first 110 rows, as many as fit into 1000 bytes; more exist. Narrow the query.");
+    insta::assert_snapshot!(line(Budget { rows: Some(1), bytes: None }).await, @"Showing the first row, the maximum of an answer; more exist. Narrow the query.");
     insta::assert_snapshot!(line(bytes(5)).await, @"Showing no rows: the first has 7 bytes, and the limit is 5. Select fewer columns, or shorten long ones with left(column, 100).");
 }
 

@@ -14,8 +14,8 @@ use tidegate_core::{
     MissingNodes, Principal, TransportKind,
 };
 use tidegate_query::{
-    AnswerMode, Catalog, ColumnEntry, Database, DatabaseKind, Executor, Freshness, OverflowPolicy, Plan, QueryRequest,
-    QueryRows,
+    AnswerMode, Catalog, ColumnEntry, Database, DatabaseKind, Executor, Freshness, OutputOptions, OverflowPolicy, Plan,
+    QueryRequest, QueryRows,
 };
 use tidegate_runtime::{
     AnswerMeta, BodyMetadata, Call, Registry, ReplyNotification, ReplyPart, Snapshot, SnapshotBuilder, Tool,
@@ -294,14 +294,16 @@ pub(crate) fn start_call(
         let question = QueryRequest {
             database: database.clone(),
             statement: Statement::parse("SELECT * FROM flights", SqlDialect::DataFusion).unwrap(),
-            max_rows: answer_options.max_rows,
-            limit_hint: Some("Raise the limit.".to_owned()),
-            format: answer_options.format,
-            extract: answer_options.extract,
-            mode: answer_options.mode,
-            structured: answer_options.structured,
-            overflow_hint: None,
-            overflow: OverflowPolicy::Discard,
+            output: OutputOptions {
+                rows_max: answer_options.max_rows,
+                limit_hint: Some("Raise the limit."),
+                format: answer_options.format,
+                extract: answer_options.extract,
+                mode: answer_options.mode,
+                structured: answer_options.structured,
+                overflow_hint: "Narrow the query.",
+                overflow: OverflowPolicy::Discard,
+            },
         };
         std::future::ready(Ok(executor.answer(question)))
     });

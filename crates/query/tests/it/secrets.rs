@@ -11,7 +11,7 @@ use tidegate_core::{
     AnswerProtection, Budget, CallOrigin, CallTarget, Caller, Error, ErrorKind, Format, Principal, Redactor as _,
     TransportKind,
 };
-use tidegate_query::{AnswerMode, BUILT_IN_RULES, Executor, OverflowPolicy, QueryRequest, SecretRule, SecretRules};
+use tidegate_query::{BUILT_IN_RULES, Executor, OutputOptions, QueryRequest, SecretRule, SecretRules};
 use tidegate_runtime::{
     AuditReservation, AuditStats, Auditor, Call, Job, Registry, SnapshotBuilder, Tool,
     event::{Event, EventDispatcher, Subscriber},
@@ -282,14 +282,7 @@ async fn records_statements_in_audit_log() {
             let question = QueryRequest {
                 database: Arc::new(FakeDatabase::counting(1, 1)),
                 statement: statement.clone(),
-                max_rows: None,
-                limit_hint: None,
-                format: Format::Mcp,
-                extract: None,
-                mode: AnswerMode::Auto,
-                structured: None,
-                overflow_hint: None,
-                overflow: OverflowPolicy::Discard,
+                output: OutputOptions::default(),
             };
             std::future::ready(Ok(executor.answer(question)))
         });

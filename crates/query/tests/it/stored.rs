@@ -8,10 +8,10 @@ use futures::StreamExt;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tidegate_core::{
-    AuthMethod, Budget, CallLimits, CallOrigin, CallTarget, Caller, ClientCapabilities, Content, Error, Format, Grants,
+    AuthMethod, Budget, CallLimits, CallOrigin, CallTarget, Caller, ClientCapabilities, Content, Error, Grants,
     Principal, TransportKind,
 };
-use tidegate_query::{AnswerMode, Database, Executor, OverflowPolicy, PageOptions, QueryRequest};
+use tidegate_query::{AnswerMode, Database, Executor, OutputOptions, OverflowPolicy, QueryRequest};
 use tidegate_results::{ResultEnd, ResultId, ResultStore, StoreLimits};
 use tidegate_runtime::{
     AnswerMeta, Call, Registry, Reply, ReplyNotification, ReplyPart, SnapshotBuilder, Tool, event::EventDispatcher,
@@ -86,25 +86,19 @@ impl StoredAnswers {
             async move {
                 let argument = |name: &str| call.arguments().get(name).cloned().unwrap_or_default();
                 if let Some(cursor) = argument("cursor").as_str() {
-                    let page = PageOptions {
-                        format: Format::Mcp,
-                        is_list: false,
-                        rows_max: argument("limit").as_u64(),
-                        is_structured: false,
-                    };
+                    let page = OutputOptions { rows_max: argument("limit").as_u64(), ..OutputOptions::default() };
                     return Ok(executor.answer_page(executor.resolve_cursor(cursor, &call)?, page));
                 }
                 let question = QueryRequest {
                     database,
                     statement: Statement::parse("SELECT * FROM flights", SqlDialect::DataFusion).unwrap(),
-                    max_rows: argument("max_rows").as_u64(),
-                    limit_hint: Some("Raise the limit.".to_owned()),
-                    format: Format::Mcp,
-                    extract: None,
-                    mode: AnswerMode::Streaming,
-                    structured: None,
-                    overflow_hint: None,
-                    overflow: OverflowPolicy::Store { linked: true, cached: argument("no_cache") != true },
+                    output: OutputOptions {
+                        rows_max: argument("max_rows").as_u64(),
+                        limit_hint: Some("Raise the limit."),
+                        mode: AnswerMode::Streaming,
+                        overflow: OverflowPolicy::Store { linked: true, cached: argument("no_cache") != true },
+                        ..OutputOptions::default()
+                    },
                 };
                 let is_export = argument("delivery") == "blocks";
                 Ok(if is_export { executor.export(question) } else { executor.answer(question) })

@@ -8,7 +8,9 @@ use arrow::array::RecordBatch;
 use futures::StreamExt;
 use rusqlite::Connection;
 use tidegate_core::{CallLimits, CallOrigin, CallTarget, Caller, Content, Error, Format, Principal, TransportKind};
-use tidegate_query::{AnswerMode, ColumnEntry, Database, Executor, Plan, QueryRequest, QueryRows, TableStatus};
+use tidegate_query::{
+    AnswerMode, ColumnEntry, Database, Executor, OutputOptions, Plan, QueryRequest, QueryRows, TableStatus,
+};
 use tidegate_runtime::{
     Answer, Call, Job, Registry, Reply, ReplyPart, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
@@ -118,14 +120,12 @@ impl SqliteFixture {
             let question = QueryRequest {
                 database: database.clone(),
                 statement: statement.clone(),
-                max_rows: None,
-                limit_hint: None,
-                format,
-                extract: extract.clone(),
-                mode: AnswerMode::Streaming,
-                structured: None,
-                overflow_hint: None,
-                overflow: tidegate_query::OverflowPolicy::Discard,
+                output: OutputOptions {
+                    format,
+                    extract: extract.clone(),
+                    mode: AnswerMode::Streaming,
+                    ..OutputOptions::default()
+                },
             };
             let answer = executor.answer(question);
             async { Ok(answer) }

@@ -6,7 +6,7 @@ use tidegate_core::{Error, ErrorKind, Format};
 use tidegate_query::{AnswerMode, Delivery, check_extract};
 
 use super::DeclarationProblem;
-use crate::arguments::{OutputArguments, PagingArguments};
+use crate::arguments::OutputArguments;
 
 /// Output options that a declaration fixes; `None` leaves the option to the caller.
 #[derive(Debug, Clone, Default)]
@@ -32,16 +32,12 @@ impl FixedOutput {
         arguments
     }
 
-    pub(super) fn apply(&self, output: &mut OutputArguments, paging: &mut PagingArguments) {
+    pub(super) fn apply(&self, output: &mut OutputArguments) {
         if let Some(format) = self.format {
             output.format = Some(format.name().to_owned());
         }
         if let Some(extract) = &self.extract {
             output.extract = Some(extract.clone());
-            paging.extract = Some(extract.clone());
-        }
-        if let Some(delivery) = self.delivery {
-            paging.delivery = Some(delivery.name().to_owned());
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_core::{Access, CallLimits, Error, ErrorKind, Format, UriTemplate};
-use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest};
+use tidegate_query::{OutputOptions, QueryRequest};
 use tidegate_runtime::{Answer, CacheHint, Handler, Resource, ResourceTemplate, ResourceWatcher, RunningCall};
 
 use super::declared_query::DeclaredQuery;
@@ -183,14 +183,11 @@ impl Handler for SqlResourceHandler {
         let request = QueryRequest {
             database: self.query.database.clone(),
             statement: self.query.bind_statement(&arguments, call.principal(), &self.node.statements)?,
-            max_rows: None,
-            limit_hint: None,
-            format: self.format,
-            extract: None,
-            mode: AnswerMode::Auto,
-            structured: None,
-            overflow: OverflowPolicy::default(),
-            overflow_hint: Some("Use a tool to read the rest.".to_owned()),
+            output: OutputOptions {
+                format: self.format,
+                overflow_hint: "Use a tool to read the rest.",
+                ..OutputOptions::default()
+            },
         };
         Ok(self.node.executor.answer(request))
     }

@@ -5,13 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tidegate_core::{Error, JsonSchema};
-use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest};
+use tidegate_query::QueryRequest;
 use tidegate_runtime::{Answer, Handler, Job, RunningCall, Tool};
 use tidegate_sql::Statement;
 
-use crate::arguments::{
-    OutputArguments, PagingArguments, UNLISTED_OF_DECLARED, output_properties, parse_arguments, with_paging,
-};
+use crate::arguments::{PagingArguments, UNLISTED_OF_DECLARED, output_properties, parse_arguments, with_paging};
 use crate::tool_context::ToolContext;
 
 /// Supplies the statement for each call of a tool.
@@ -64,14 +62,13 @@ struct StatementToolHandler<S> {
 #[async_trait]
 impl<S: StatementSource> Handler for StatementToolHandler<S> {
     async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
-        let (output_arguments, paging): (OutputArguments, PagingArguments) =
-            (parse_arguments(&call)?, parse_arguments(&call)?);
-        if let Some(page) = paging.read_page(&self.node, output_arguments.parse_format()?, false, &call) {
-            return page;
+        let paging: PagingArguments = parse_arguments(&call)?;
+        if let Some(page) = paging.read_page(&self.node, None, &call)? {
+            return Ok(page);
         }
         let mut own = call.arguments().clone();
         with_paging(output_properties()).keys().for_each(|name| drop(own.remove(name)));
-        let answer = self.answer(output_arguments, &paging, own.clone(), &call).await;
+        let answer = self.answer(&paging, own.clone(), &call).await;
         let source = self.source.clone();
         Ok(Answer::written(move |reply| async move {
             let outcome = async { answer?.send(&reply).await }.await;
@@ -84,7 +81,6 @@ impl<S: StatementSource> Handler for StatementToolHandler<S> {
 impl<S: StatementSource> StatementToolHandler<S> {
     async fn answer(
         &self,
-        output_arguments: OutputArguments,
         paging: &PagingArguments,
         own: Map<String, Value>,
         call: &RunningCall,
@@ -93,14 +89,7 @@ impl<S: StatementSource> StatementToolHandler<S> {
         let request = QueryRequest {
             database: self.node.databases.get_unrestricted(&self.database).ok_or_else(missing)?.clone(),
             statement: self.source.statement(call, own).await?,
-            max_rows: None,
-            limit_hint: None,
-            format: output_arguments.parse_format()?,
-            extract: output_arguments.extract,
-            mode: AnswerMode::Auto,
-            structured: None,
-            overflow_hint: Some("Request less with other arguments.".to_owned()),
-            overflow: OverflowPolicy::default(),
+            output: paging.output.output_options("Request less with other arguments.")?,
         };
         paging.run_query(&self.node, request, call)
     }

@@ -6,7 +6,7 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tidegate_core::{CallLimits, Error, ErrorKind, JsonSchema};
-use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest, output_schema};
+use tidegate_query::{OutputOptions, QueryRequest, output_schema};
 use tidegate_runtime::{Answer, Handler, RunningCall, Tool, ToolAnnotations};
 use tidegate_sql::{CommitRule, Statement, Transaction};
 
@@ -15,8 +15,7 @@ use super::declared_query::DeclaredQuery;
 use super::elicited_parameters::ElicitedParameters;
 use super::{DeclarationProblem, DeclaredTool, FixedOutput};
 use crate::arguments::{
-    OUTPUT_ARGUMENTS, OutputArguments, PAGING_ARGUMENTS, PagingArguments, output_properties, parse_arguments,
-    with_paging,
+    OUTPUT_ARGUMENTS, PAGING_ARGUMENTS, PagingArguments, output_properties, parse_arguments, with_paging,
 };
 use crate::tool_context::ToolContext;
 
@@ -110,12 +109,11 @@ struct SqlToolHandler {
 #[async_trait]
 impl Handler for SqlToolHandler {
     async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
-        let (mut shape, mut paging): (OutputArguments, PagingArguments) =
-            (parse_arguments(&call)?, parse_arguments(&call)?);
-        self.output.apply(&mut shape, &mut paging);
-        let format = shape.parse_format()?;
-        if let Some(page) = paging.read_page(&self.node, format, self.columns.is_some(), &call) {
-            return page;
+        let mut paging: PagingArguments = parse_arguments(&call)?;
+        self.output.apply(&mut paging.output);
+        paging.delivery = self.output.delivery.map(|delivery| delivery.name().to_owned()).or(paging.delivery);
+        if let Some(page) = paging.read_page(&self.node, self.columns.as_ref(), &call)? {
+            return Ok(page);
         }
         let arguments = self.elicited.complete(&call).await?;
         let mut statement = self.query.bind_statement(&arguments, call.principal(), &self.node.statements)?;
@@ -125,14 +123,11 @@ impl Handler for SqlToolHandler {
         let request = QueryRequest {
             database: self.query.database.clone(),
             statement,
-            max_rows: None,
-            limit_hint: None,
-            format,
-            extract: shape.extract,
-            mode: self.output.mode.unwrap_or(AnswerMode::Auto),
-            structured: self.columns.clone(),
-            overflow_hint: Some("Request less with other arguments.".to_owned()),
-            overflow: OverflowPolicy::default(),
+            output: OutputOptions {
+                mode: self.output.mode.unwrap_or_default(),
+                structured: self.columns.clone(),
+                ..paging.output.output_options("Request less with other arguments.")?
+            },
         };
         if self.query.writes() {
             return Ok(self.node.executor.answer(request));

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Error, Violation};
-use tidegate_query::{AnswerMode, OverflowPolicy, QueryRequest};
+use tidegate_query::{AnswerMode, OutputOptions, QueryRequest};
 use tidegate_runtime::{Answer, RunningCall, Tool};
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 
-use crate::arguments::{OutputArguments, PagingArguments, parse_arguments};
+use crate::arguments::{PagingArguments, parse_arguments};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool, values_schema};
 
@@ -47,34 +47,26 @@ struct Arguments {
     #[serde(default)]
     parameters: Vec<Value>,
     max_rows: Option<u64>,
-    #[serde(flatten)]
-    shape: OutputArguments,
     mode: Option<String>,
     #[serde(flatten)]
     paging: PagingArguments,
 }
 
 async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
-    let Arguments { database, sql, parameters, max_rows, shape, mode, paging } = parse_arguments(&call)?;
-    if let Some(page) = paging.read_page(&node, shape.parse_format()?, false, &call) {
-        return page;
+    let Arguments { database, sql, parameters, max_rows, mode, paging } = parse_arguments(&call)?;
+    if let Some(page) = paging.read_page(&node, None, &call)? {
+        return Ok(page);
     }
     let (database, statement) =
         node.resolve_statement(database.as_deref(), &sql, &parameters, call.principal()).await?;
     call.record_database(database.name());
-    let request = QueryRequest {
-        database,
-        statement,
-        max_rows: paging.rows_max(max_rows, MAX_ROWS_DEFAULT),
-        limit_hint: Some("Narrow the statement (WHERE, GROUP BY) or raise max_rows.".to_owned()),
-        format: shape.parse_format()?,
-        extract: shape.extract,
-        structured: None,
-        overflow_hint: Some(BUDGET_HINT.to_owned()),
-        overflow: OverflowPolicy::default(),
+    let output = OutputOptions {
+        rows_max: paging.rows_max(max_rows, MAX_ROWS_DEFAULT),
         mode: mode.as_deref().map_or(Ok(AnswerMode::Auto), AnswerMode::parse)?,
+        limit_hint: Some("Narrow the statement (WHERE, GROUP BY) or raise max_rows."),
+        ..paging.output.output_options(BUDGET_HINT)?
     };
-    paging.run_query(&node, request, &call)
+    paging.run_query(&node, QueryRequest { database, statement, output }, &call)
 }
 
 impl ToolContext {

@@ -173,7 +173,7 @@ async fn read_data(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, 
 
 fn answer_first_rows(node: &ToolContext, result: &Arc<StoredResult>) -> Answer {
     let rows = QueryRows::new(result.schema().clone(), result.rows_from(0));
-    let overflow_hint = "Page through the rest with the cursor, or get it over HTTP.".to_owned();
+    let overflow_hint = "Page through the rest with the cursor, or get it over HTTP.";
     let output_options = OutputOptions { overflow_hint, ..OutputOptions::default() };
     node.executor.answer_rows(rows, output_options)
 }

@@ -47,7 +47,7 @@ async fn read_table(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer,
     let rows = read_first_rows(&*database, &table, ROWS_LISTED_MAX, call.job()).await?;
     let columns: Vec<Value> = columns.iter().map(column_json).collect();
     let described = json!({"database": database.name(), "table": table, "columns": columns}).to_string();
-    let output_options = OutputOptions { overflow_hint: TRUNCATION_HINT.to_owned(), ..OutputOptions::default() };
+    let output_options = OutputOptions { overflow_hint: TRUNCATION_HINT, ..OutputOptions::default() };
     let rows = node.executor.answer_rows(rows, output_options);
     Ok(Answer::written(move |reply| async move {
         reply.send_text(described).await?;

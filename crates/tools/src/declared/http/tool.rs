@@ -13,7 +13,7 @@ use super::client::{HttpClient, HttpResponse};
 use super::definition::{HttpArgument, HttpDefinition, HttpProblem};
 use super::json_rows::rows_from_json;
 use super::request::{HttpRequest, HttpRequestTemplate};
-use crate::arguments::{OUTPUT_ARGUMENTS, OutputArguments, PagingArguments, output_properties, parse_arguments};
+use crate::arguments::{OUTPUT_ARGUMENTS, OutputArguments, output_properties, parse_arguments};
 use crate::declared::confirmation::Confirmation;
 use crate::declared::elicited_parameters::ElicitedParameters;
 use crate::declared::{DeclarationProblem, DeclaredTool, FixedOutput};
@@ -67,7 +67,7 @@ impl HttpToolHandler {
 impl Handler for HttpToolHandler {
     async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
         let mut shape: OutputArguments = parse_arguments(&call)?;
-        self.output.apply(&mut shape, &mut PagingArguments::default());
+        self.output.apply(&mut shape);
         // An invalid format is reported before the request is sent.
         shape.parse_format()?;
         let arguments = self.elicited.complete(&call).await?;

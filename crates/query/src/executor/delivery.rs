@@ -1,0 +1,363 @@
+//! From rows to the wire: the rows of a query, those that a tool has, and a page of a stored result.
+//!
+//! Each step leaves its rows to the next one:
+//!
+//! 1. Mask: secrets are replaced in the batches, before anything else reads them (`secrets`).
+//! 2. Extract: the distinct values of one column replace the rows, if they are the answer (`distinct`).
+//! 3. Encode: rows become text, or batches bytes (`body`, `format`).
+//! 4. Fence: the text of a model is delimited as data; a body is not (`answer`).
+//! 5. Budget: the first row that does not fit ends the answer (`answer/bound.rs`).
+//! 6. Page: a cursor names that row, and the answer ends with it.
+//! 7. Store: the rows are stored from there on, after the end of the answer. No query runs twice.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use futures::{FutureExt, StreamExt};
+use tidegate_core::{Budget, Content, Error, ErrorKind};
+use tidegate_results::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter, StoredResult};
+use tidegate_runtime::event::QueryStep;
+use tidegate_runtime::{Answer, AnswerMeta, Job, ReplySender};
+
+use super::Executor;
+use super::query_id::compute_query_id;
+use super::run::{RecordBatchStream, cancelled_error, next_batch};
+use super::running_queries::RunningQuery;
+use crate::answer::{AnswerWriter, NextPage, ProgressReporter};
+use crate::body::stored_columns;
+use crate::distinct::DistinctValues;
+use crate::format::resolve_format;
+use crate::missing_nodes::mark_schema;
+use crate::request::{OutputOptions, OverflowPolicy, QueryRequest};
+use crate::secrets::redact_stream;
+
+/// An answer before its first row.
+pub(super) struct RowAnswer<'a> {
+    /// Collects the distinct values of one column, if they are the answer instead of the rows.
+    distinct: Option<DistinctValues>,
+    writer: AnswerWriter<'a>,
+    progress: &'a ProgressReporter<'a>,
+}
+
+impl<'a> RowAnswer<'a> {
+    /// An answer with rows of `schema`. With `is_buffering`, its text is buffered until it is complete.
+    ///
+    /// # Errors
+    /// If `output` does not fit the columns.
+    pub(super) fn begin(
+        reply: &'a ReplySender,
+        progress: &'a ProgressReporter<'a>,
+        output: &'a OutputOptions,
+        schema: &SchemaRef,
+        is_buffering: bool,
+    ) -> Result<Self, Error> {
+        let (distinct, columns) = DistinctValues::for_answer(output.extract.as_deref(), schema)?;
+        let columns = mark_schema(columns, reply.job());
+        let writer = AnswerWriter::new(reply, progress, output, &columns, is_buffering)?;
+        if reply.job().format().is_none() {
+            output.check_columns(&columns)?;
+        }
+        Ok(Self { distinct, writer, progress })
+    }
+
+    /// Streams `rows` into the answer and ends it. Then stores the rows that did not fit, if there is a recorder.
+    pub(super) async fn deliver(
+        self,
+        rows: RecordBatchStream,
+        recorder: Option<AnswerRecorder<'_>>,
+    ) -> Result<AnswerMeta, Error> {
+        let Self { distinct, mut writer, progress } = self;
+        let mut kept = recorder.is_some().then(Vec::new);
+        // Mask.
+        let mut batches = redact_stream(rows, progress.job());
+        let streaming = async {
+            // Extract.
+            if let Some(distinct) = distinct {
+                let values = Box::pin(collect_distinct_values(&mut batches, distinct, progress)).await?;
+                batches = futures::stream::iter(values.into_iter().map(Ok)).boxed();
+            }
+            // Encode, fence, budget.
+            stream_rows(&mut batches, &mut writer, progress, kept.as_mut()).await
+        };
+        let streamed = streaming.await;
+        let kept = kept.unwrap_or_default();
+        let over_budget = writer.rows_if_over_budget().filter(|_| streamed.is_ok());
+        if let (Some(recorder), Some(visible)) = (&recorder, over_budget) {
+            // Page, store.
+            let rest = futures::stream::iter(kept.into_iter().map(Ok)).chain(batches).boxed();
+            return Box::pin(recorder.continue_in_store(rest, visible, writer)).await;
+        }
+        // Stops the query before the footer is sent.
+        drop(batches);
+        match (streamed, recorder) {
+            (Err(error), _) => Err(Box::pin(abandon_answer(writer, error)).await?),
+            (Ok(()), Some(recorder)) if recorder.is_cacheable(&writer, &kept) => {
+                Box::pin(recorder.store(kept, writer)).await
+            }
+            (Ok(()), _) => writer.finish(None).await,
+        }
+    }
+}
+
+async fn collect_distinct_values(
+    batches: &mut RecordBatchStream,
+    mut distinct: DistinctValues,
+    progress: &ProgressReporter<'_>,
+) -> Result<Vec<RecordBatch>, Error> {
+    let mut rows = 0;
+    while let Some(batch) = next_batch(batches, progress).await? {
+        distinct.add(&batch)?;
+        rows += batch.num_rows() as u64;
+        progress.update(rows, 0).await?;
+    }
+    distinct.into_batches()
+}
+
+async fn stream_rows(
+    batches: &mut RecordBatchStream,
+    writer: &mut AnswerWriter<'_>,
+    progress: &ProgressReporter<'_>,
+    mut kept: Option<&mut Vec<RecordBatch>>,
+) -> Result<(), Error> {
+    let (mut first, mut rows, mut has_ended) = (Vec::new(), 0, false);
+    while rows < writer.lookahead_rows() && !has_ended {
+        match next_batch(batches, progress).await? {
+            Some(batch) => {
+                rows += batch.num_rows();
+                first.push(batch);
+            }
+            None => has_ended = true,
+        }
+    }
+    writer.inspect_rows(&first);
+    let mut keep = |batch: &RecordBatch| {
+        if let Some(kept) = kept.as_mut() {
+            kept.push(batch.clone());
+        }
+    };
+    // Inspected rows that are not sent are kept too.
+    first.iter().for_each(&mut keep);
+    for batch in first {
+        if writer.push(&batch).await?.is_break() {
+            return Ok(());
+        }
+    }
+    if has_ended {
+        // A stream must not be polled after its end.
+        return Ok(());
+    }
+    loop {
+        let batch = match batches.next().now_or_never() {
+            Some(batch) => batch.transpose()?,
+            None => {
+                writer.flush_pending().await?;
+                next_batch(batches, progress).await?
+            }
+        };
+        let Some(batch) = batch else { return Ok(()) };
+        keep(&batch);
+        if writer.push(&batch).await?.is_break() {
+            return Ok(());
+        }
+        if progress.job().is_cancelled() {
+            return Err(cancelled_error());
+        }
+    }
+}
+
+/// Closes the answer of `writer`, which ended with `error`.
+async fn abandon_answer(writer: AnswerWriter<'_>, error: Error) -> Result<Error, Error> {
+    // When the caller is gone, nothing needs to be closed.
+    if error.kind() != ErrorKind::Cancelled {
+        writer.abandon(&error).await?;
+    }
+    Ok(error)
+}
+
+/// Stores the rows of an answer: those that do not fit inline, or all of them for the cache.
+pub(super) struct AnswerRecorder<'a> {
+    store: &'a Arc<ResultStore>,
+    request: &'a QueryRequest,
+    cache_key: Option<CacheKey>,
+    reply: &'a ReplySender,
+    query: &'a RunningQuery,
+}
+
+impl<'a> AnswerRecorder<'a> {
+    /// The recorder for the answer to `request`, which runs as `query`, if it may be stored; `key` is its cache key.
+    pub(super) fn for_query(
+        store: Option<&'a Arc<ResultStore>>,
+        request: &'a QueryRequest,
+        key: Option<CacheKey>,
+        reply: &'a ReplySender,
+        query: &'a RunningQuery,
+    ) -> Option<Self> {
+        let (store, job) = (store?, reply.job());
+        // For a body, or an answer without a budget, any number of rows would have to be buffered.
+        let is_unbounded = job.format().is_some() || job.limits().inline == Budget::default();
+        if is_unbounded || request.output.overflow == OverflowPolicy::Discard {
+            return None;
+        }
+        let cache_key = key.filter(|_| job.missing_nodes().is_none());
+        Some(Self { store, request, cache_key, reply, query })
+    }
+
+    /// Ends the answer, which contains the first `visible` of `rows`, and then stores them, up to the row limit.
+    async fn continue_in_store(
+        &self,
+        rows: RecordBatchStream,
+        visible: u64,
+        answer: AnswerWriter<'_>,
+    ) -> Result<AnswerMeta, Error> {
+        // If nothing can be stored, the answer ends as it would without a store.
+        let Ok(writer) = self.begin_result(answer.schema()).await else {
+            drop(rows);
+            return answer.finish(None).await;
+        };
+        let (job, output) = (self.reply.job(), &self.request.output);
+        let result = writer.result().clone();
+        job.set_result_uri(result.header().id.uri());
+        let next = next_page(self.store, &result, visible, output, job);
+        job.report_step(QueryStep::Storing { rows_max: output.rows_max });
+        let metadata = answer.finish(Some(&next)).await?;
+        self.end_early(metadata, writer, rows, visible).await
+    }
+
+    /// Whether the answer of `writer`, which contains `rows`, may be reused and is worth storing.
+    fn is_cacheable(&self, writer: &AnswerWriter<'_>, rows: &[RecordBatch]) -> bool {
+        // At the limit it is unknown whether these are all rows.
+        let are_all = self.request.output.rows_max.is_none_or(|max| count_rows(rows) < max);
+        let is_whole = !writer.is_truncated() && are_all;
+        is_whole && self.cache_key.is_some_and(|key| self.query.is_worth_storing(key))
+    }
+
+    /// Ends the answer, which contains all of `rows`, and stores them for the cache.
+    async fn store(self, rows: Vec<RecordBatch>, answer: AnswerWriter<'_>) -> Result<AnswerMeta, Error> {
+        let (visible, schema) = (count_rows(&rows), answer.schema().clone());
+        let metadata = answer.finish(None).await?;
+        let Ok(writer) = self.begin_result(&schema).await else { return Ok(metadata) };
+        let rows = futures::stream::iter(rows.into_iter().map(Ok)).boxed();
+        self.end_early(metadata, writer, rows, visible).await
+    }
+
+    async fn begin_result(&self, schema: &SchemaRef) -> Result<ResultWriter, Error> {
+        let (job, database) = (self.reply.job(), &self.request.database);
+        let new_result = NewResult {
+            job,
+            database: database.name(),
+            policies: database.row_policy_fingerprint(job.principal()),
+            bytes_max: Some(self.store.limits().continued_bytes),
+            rows_max: self.request.output.rows_max,
+        };
+        let writer = self.store.begin(new_result, stored_columns(schema)).await?;
+        Ok(writer.with_cache_key(self.cache_key))
+    }
+
+    /// Sends the end of the answer, which contains the first `visible` of `rows`, and stores all of them.
+    async fn end_early(
+        &self,
+        metadata: AnswerMeta,
+        writer: ResultWriter,
+        rows: RecordBatchStream,
+        visible: u64,
+    ) -> Result<AnswerMeta, Error> {
+        self.reply.end_early(metadata, self.store.limits().timeout).await?;
+        writer.write_all(rows, visible, self.reply.job()).await?;
+        Ok(AnswerMeta::default())
+    }
+}
+
+fn count_rows(batches: &[RecordBatch]) -> u64 {
+    batches.iter().map(|batch| batch.num_rows() as u64).sum()
+}
+
+/// Where the answer of `job` continues, from `row` of `result` on.
+fn next_page(store: &ResultStore, result: &StoredResult, row: u64, output: &OutputOptions, job: &Job) -> NextPage {
+    NextPage {
+        cursor: store.create_cursor(result, row, compute_query_id(job), job.caller()),
+        rows_max: result.row_limit(),
+        uri: output.overflow.is_linked().then(|| result.header().id.uri()),
+    }
+}
+
+impl Executor {
+    /// The result and the row that `cursor` refers to, if it belongs to the query of `job`.
+    ///
+    /// # Errors
+    /// As [`ResultStore::resolve_cursor`]; `Unavailable` where stored results are disabled.
+    pub fn resolve_cursor(&self, cursor: &str, job: &Job) -> Result<(Arc<StoredResult>, u64), Error> {
+        self.require_store()?.resolve_cursor(cursor, compute_query_id(job), job.caller())
+    }
+
+    /// The rows of `result` from `row` on, as many as requested and fit. Waits for rows that are still being written.
+    ///
+    /// The answer fails when a block cannot be read; with `Unavailable` where stored results are disabled.
+    pub fn answer_page(&self, (result, row): (Arc<StoredResult>, u64), output: OutputOptions) -> Answer {
+        let executor = self.clone();
+        Answer::written(move |reply| async move { executor.write_page(&result, row, output, &reply).await })
+    }
+
+    pub(super) async fn write_page(
+        &self,
+        result: &Arc<StoredResult>,
+        row: u64,
+        output: OutputOptions,
+        reply: &ReplySender,
+    ) -> Result<AnswerMeta, Error> {
+        let (store, job) = (self.require_store()?, reply.job());
+        // The next page has a hint of its own.
+        let output = OutputOptions { limit_hint: Some(""), overflow_hint: "", ..output };
+        if let Some(missing) = &result.header().missing_nodes {
+            job.record_missing_nodes(missing)?;
+        }
+        let progress = ProgressReporter::new(reply.call());
+        let is_buffering = output.extract.is_some() || resolve_format(output.format, job).needs_several_rows();
+        let mut writer = AnswerWriter::new(reply, &progress, &output, result.schema(), is_buffering)?;
+        writer.rows_before = row;
+        // Secret rules may have been added since the rows were stored.
+        let mut batches = redact_stream(result.rows_from(row), job);
+        let streamed = stream_rows(&mut batches, &mut writer, &progress, None).await;
+        drop(batches);
+        if let Err(error) = streamed {
+            return Err(abandon_answer(writer, error).await?);
+        }
+        let is_last = !writer.is_truncated();
+        let Some(visible) = writer.rows_if_truncated() else {
+            let metadata = writer.finish(None).await?;
+            return if is_last { report_if_incomplete(result, metadata, reply).await } else { Ok(metadata) };
+        };
+        let next = next_page(store, result, row + visible, &output, job);
+        writer.finish(Some(&next)).await
+    }
+
+    /// The store, where stored results are enabled.
+    pub(super) fn require_store(&self) -> Result<&Arc<ResultStore>, Error> {
+        self.store.as_ref().ok_or_else(|| {
+            Error::new(ErrorKind::Unavailable, "stored results are disabled on this server")
+                .with_hint("Request less with where, select or a smaller limit, and leave out cursor and delivery.")
+        })
+    }
+}
+
+/// After the last stored row: sends a notice if more rows exist or may exist.
+async fn report_if_incomplete(
+    result: &StoredResult,
+    metadata: AnswerMeta,
+    reply: &ReplySender,
+) -> Result<AnswerMeta, Error> {
+    let line = match (result.progress().end, result.reached_row_limit()) {
+        (Some(ResultEnd::Incomplete(reason) | ResultEnd::Removed(reason)), _) => {
+            format!("The stored result ends here and is incomplete: {reason}.")
+        }
+        (_, Some(rows)) => format!(
+            "These are the last of the {rows} requested rows (limit, max_rows); more may exist. Raise the limit, or \
+             use delivery: \"blocks\" to store all rows."
+        ),
+        _ => return Ok(metadata),
+    };
+    if reply.job().format().is_none() {
+        reply.send_block(Content::text(line)).await?;
+    }
+    Ok(AnswerMeta { is_truncated: Some(true), ..metadata })
+}
