@@ -192,6 +192,13 @@ impl Error {
         self
     }
 
+    /// The same error with another message, as where it says what failed because of it.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.0.message = message.into();
+        self
+    }
+
     /// Records that only the owner can correct this, in the configuration: the same call fails until then. The log has the
     /// detail.
     #[must_use]

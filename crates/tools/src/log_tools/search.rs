@@ -332,7 +332,8 @@ async fn resolve_sources(
     }
     match failures.first() {
         Some((name, error)) if sources.is_empty() && violations.is_empty() => {
-            Err(Error::new(error.kind(), format!("the log source {name:?} cannot be read: {error}")))
+            let message = format!("the log source {name:?} cannot be read: {}", error.message());
+            Err(error.clone().with_message(message))
         }
         _ => Ok((sources, failures)),
     }

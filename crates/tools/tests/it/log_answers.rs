@@ -5,7 +5,8 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate_query::Database;
+use tidegate_core::ErrorKind;
+use tidegate_query::{Database, HashKey, RowCondition, RowPolicies, RowPolicy};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 use tidegate_tools::LogSource;
 
@@ -26,6 +27,10 @@ struct Journal {
 
 impl Journal {
     fn new(fields: &[&str]) -> Self {
+        Self::with_options(fields, SqliteOptions::default())
+    }
+
+    fn with_options(fields: &[&str], options: SqliteOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let connection = Connection::open(folder.path().join("log.db")).unwrap();
         let columns = "time TEXT, priority INTEGER, message TEXT, took INTEGER, secret TEXT";
@@ -33,8 +38,7 @@ impl Journal {
         connection.execute_batch("CREATE TABLE more (time TEXT, message TEXT)").unwrap();
         connection.execute("INSERT INTO more VALUES ('2026-03-01T12:00:45Z', 'disk full here too')", []).unwrap();
         let path = folder.path().join("log.db");
-        let database: Arc<dyn Database> =
-            Arc::new(SqliteDatabase::open("lite", vec![path], SqliteOptions::default()).unwrap());
+        let database: Arc<dyn Database> = Arc::new(SqliteDatabase::open("lite", vec![path], options).unwrap());
         let source = |name: &str, table: &str, fields: &[&str]| LogSource {
             name: name.to_owned(),
             database: "lite".to_owned(),
@@ -73,6 +77,19 @@ async fn a_source_that_cannot_be_read_is_an_error_for_it_alone() {
     journal.drop_table("events");
     let error = journal.node.call("query_logs", json!({"source": ["app", "other"]})).await.unwrap_err();
     assert!(error.contains("the log source \"app\" cannot be read: "), "{error}");
+}
+
+#[tokio::test]
+async fn the_log_has_the_reason_why_the_row_policy_of_a_source_does_not_fit() {
+    let rows = Some(RowCondition::parse("tenant = 'x'").unwrap());
+    let policy =
+        RowPolicy { table: "events".to_owned(), rows, columns: Default::default(), except_roles: Default::default() };
+    let row_policies = RowPolicies::new(vec![policy], HashKey::from_secret(b"a secret of tests"));
+    let journal = Journal::with_options(&[], SqliteOptions { row_policies, ..SqliteOptions::default() });
+    let error = journal.node.try_call("query_logs", json!({"source": ["app"]})).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_configuration_fault()), (ErrorKind::Forbidden, true));
+    assert!(error.message().starts_with("the log source \"app\" cannot be read: the table "), "{error}");
+    assert!(error.detail().unwrap().contains("tenant"), "{:?}", error.detail());
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tidegate_core::{
-    AllowedNames, AnswerProtection, CallOrigin, CallTarget, Caller, Content, Principal, RedactedText, Redactor,
+    AllowedNames, AnswerProtection, CallOrigin, CallTarget, Caller, Content, Error, Principal, RedactedText, Redactor,
     TransportKind,
 };
 use tidegate_query::{Database, Databases, Executor};
@@ -71,6 +71,11 @@ impl LogNode {
 
     /// The answer of any of the log tools.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, String> {
+        self.try_call(tool, arguments).await.map_err(|error| error.to_string())
+    }
+
+    /// The same with all of an error.
+    pub(crate) async fn try_call(&self, tool: &str, arguments: Value) -> Result<Value, Error> {
         let mut call = Call::new(CallTarget::Tool(tool.to_owned()), owner());
         if let Value::Object(arguments) = arguments {
             call.arguments = arguments;
@@ -87,7 +92,8 @@ impl LogNode {
 
     /// The resource of a source.
     pub(crate) async fn read(&self, uri: &str) -> Result<Value, String> {
-        send(&self.counting, Call::new(CallTarget::Resource(uri.to_owned()), owner())).await
+        let call = Call::new(CallTarget::Resource(uri.to_owned()), owner());
+        send(&self.counting, call).await.map_err(|error| error.to_string())
     }
 
     /// The answer of a scan.
@@ -106,13 +112,13 @@ async fn call(registry: &Arc<Registry>, arguments: Map<String, Value>) -> Value 
     send(registry, call).await.unwrap_or_else(|error| panic!("{error}: {arguments:?}"))
 }
 
-async fn send(registry: &Arc<Registry>, call: Call) -> Result<Value, String> {
-    let mut reply = registry.call(call).map_err(|error| error.to_string())?;
+async fn send(registry: &Arc<Registry>, call: Call) -> Result<Value, Error> {
+    let mut reply = registry.call(call)?;
     let mut text = String::new();
     while let Some(part) = reply.next().await {
         match part {
             ReplyPart::Text(part) | ReplyPart::Block(Content::Text { text: part, .. }) => text.push_str(&part),
-            ReplyPart::End(Err(error)) => return Err(error.to_string()),
+            ReplyPart::End(Err(error)) => return Err(error),
             _ => {}
         }
     }
