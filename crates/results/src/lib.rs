@@ -23,4 +23,4 @@ pub use quota::StoreLimits;
 pub use result::{ResultEnd, ResultProgress, StoredResult};
 pub use result_file::{FILE_PIECE_BYTES, pieces_to_rows};
 pub use result_store::{CacheKey, ResultStore};
-pub use result_writer::{NewResult, ResultWriter, RowConverter, StoredColumns, WriteOutcome};
+pub use result_writer::{NewResult, ResultWriter, RowConverter, StoredColumns};

@@ -1,6 +1,5 @@
 //! One stored result, which any number of readers can read while it is being written.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,6 +9,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt, stream};
 use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
 use tokio::sync::watch;
@@ -228,11 +228,29 @@ impl StoredResult {
     /// result ends, complete or not.
     pub fn rows_from(self: &Arc<Self>, row: u64) -> BoxStream<'static, Result<RecordBatch, Error>> {
         let index = self.progress.borrow().blocks.partition_point(|block| block.first_row + block.rows <= row);
-        let reading = RowReader { result: self.clone(), index, row, ready: VecDeque::new(), failed: false };
-        Box::pin(futures::stream::unfold(reading, |mut reading| async move {
-            let batch = reading.next().await?;
-            Some((batch, reading))
-        }))
+        let blocks = stream::try_unfold((self.clone(), index), move |(result, index)| async move {
+            let Some(metadata) = result.next_block(index).await else { return Ok::<_, Error>(None) };
+            let batches = result.batches(index, row.saturating_sub(metadata.first_row)).await?;
+            Ok(Some((stream::iter(batches.into_iter().map(Ok)), (result, index + 1))))
+        });
+        blocks.try_flatten().boxed()
+    }
+
+    /// The rows of the block `index` without its first `skipped` rows.
+    async fn batches(&self, index: usize, skipped: u64) -> Result<Vec<RecordBatch>, Error> {
+        let block = self.block(index).await?;
+        let batches = run_blocking(move || Ok(block.batches())).await;
+        let batches = batches.map_err(|error| Error::internal(error.to_string()))??;
+        let mut skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+        let mut left = Vec::with_capacity(batches.len());
+        for batch in batches {
+            let here = skipped.min(batch.num_rows());
+            skipped -= here;
+            if here < batch.num_rows() {
+                left.push(batch.slice(here, batch.num_rows() - here));
+            }
+        }
+        Ok(left)
     }
 
     fn missing_block_error(&self, index: usize, stage: &ResultProgress) -> Error {
@@ -257,56 +275,6 @@ impl StoredResult {
         Error::new(ErrorKind::Unavailable, message)
             .with_hint("Repeat the query.")
             .with_detail(format!("{}: {error}", self.folder.display()))
-    }
-}
-
-struct RowReader {
-    result: Arc<StoredResult>,
-    /// The block that is read next.
-    index: usize,
-    /// The first row to return.
-    row: u64,
-    ready: VecDeque<RecordBatch>,
-    failed: bool,
-}
-
-impl RowReader {
-    async fn next(&mut self) -> Option<Result<RecordBatch, Error>> {
-        loop {
-            if let Some(batch) = self.ready.pop_front() {
-                return Some(Ok(batch));
-            }
-            if self.failed {
-                return None;
-            }
-            let metadata = self.result.next_block(self.index).await?;
-            let skipped = self.row.saturating_sub(metadata.first_row);
-            match self.read(skipped).await {
-                Ok(batches) => self.ready = batches,
-                Err(error) => {
-                    self.failed = true;
-                    return Some(Err(error));
-                }
-            }
-            self.index += 1;
-        }
-    }
-
-    /// Reads the next block without its first `skipped` rows.
-    async fn read(&self, skipped: u64) -> Result<VecDeque<RecordBatch>, Error> {
-        let block = self.result.block(self.index).await?;
-        let batches = run_blocking(move || Ok(block.batches())).await;
-        let batches = batches.map_err(|error| Error::internal(error.to_string()))??;
-        let mut skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
-        let mut left = VecDeque::new();
-        for batch in batches {
-            let here = skipped.min(batch.num_rows());
-            skipped -= here;
-            if here < batch.num_rows() {
-                left.push_back(batch.slice(here, batch.num_rows() - here));
-            }
-        }
-        Ok(left)
     }
 }
 

@@ -21,12 +21,6 @@ pub(crate) struct Cursor {
     pub(crate) expires_at_ms: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ResultLink {
-    pub(crate) holder: u64,
-    pub(crate) expires_at_ms: u64,
-}
-
 pub(crate) struct ResultSigner {
     /// This key is stored in the folder of the results.
     cursors: HmacSigner,
@@ -70,18 +64,20 @@ impl ResultSigner {
         Ok(Cursor { result, row, query_id, expires_at_ms })
     }
 
-    pub(crate) fn sign_link(&self, id: ResultId, link: &ResultLink) -> String {
-        let signed = [link.expires_at_ms.to_be_bytes(), link.holder.to_be_bytes()].concat();
+    /// A link to the result `id` that acts for the link holder with the number `holder`.
+    pub(crate) fn sign_link(&self, id: ResultId, holder: u64, expires_at_ms: u64) -> String {
+        let signed = [expires_at_ms.to_be_bytes(), holder.to_be_bytes()].concat();
         let signature = self.links.sign("link", &[id.0.as_bytes(), &signed]);
         URL_SAFE_NO_PAD.encode([&signed[..], &signature].concat())
     }
 
-    pub(crate) fn verify_link(&self, text: &str, id: ResultId) -> Option<ResultLink> {
+    /// The number of the holder of a link to the result `id` that has not expired.
+    pub(crate) fn verify_link(&self, text: &str, id: ResultId) -> Option<u64> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == LINK_BYTES)?;
         let (signed, signature) = bytes.split_at(LINK_BYTES - SIGNATURE_BYTES);
-        let link = ResultLink { expires_at_ms: read_u64(&signed[..8]), holder: read_u64(&signed[8..]) };
+        let (expires_at_ms, holder) = (read_u64(&signed[..8]), read_u64(&signed[8..]));
         let is_ours = self.links.verify("link", &[id.0.as_bytes(), signed], signature);
-        (is_ours && link.expires_at_ms > now_ms()).then_some(link)
+        (is_ours && expires_at_ms > now_ms()).then_some(holder)
     }
 }
 

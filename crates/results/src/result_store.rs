@@ -17,7 +17,7 @@ use crate::folder::{self, ProcessFolder};
 use crate::manifest::{ResultHeader, ResultId};
 use crate::quota::{self, StoreLimits, has_ended};
 use crate::result::{ResultEnd, StoredResult, run_blocking};
-use crate::result_signer::{Cursor, ResultLink, ResultSigner, expired_error, ms_since_1970, now_ms, to_ms};
+use crate::result_signer::{Cursor, ResultSigner, expired_error, ms_since_1970, now_ms, to_ms};
 
 const LINK_LIFETIME: Duration = Duration::from_secs(5 * 60);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
@@ -199,8 +199,8 @@ impl ResultStore {
     pub fn create_link(&self, result: &StoredResult, reader: &Caller) -> (String, u64) {
         let good_until_ms = reader.principal.expires_at.map_or(u64::MAX, ms_since_1970);
         let expires_at_ms = good_until_ms.min(now_ms() + to_ms(LINK_LIFETIME));
-        let reader = result.link_holders.lock().register(reader, expires_at_ms);
-        (self.signer.sign_link(result.header.id, &ResultLink { holder: reader, expires_at_ms }), expires_at_ms)
+        let holder = result.link_holders.lock().register(reader, expires_at_ms);
+        (self.signer.sign_link(result.header.id, holder, expires_at_ms), expires_at_ms)
     }
 
     /// Removes expired results.
@@ -307,9 +307,9 @@ impl StoredResults for ResultStore {
 impl LinkVerifier for ResultStore {
     fn verify_link(&self, id: &str, link: &str) -> Option<Caller> {
         let id = id.parse().ok()?;
-        let link = self.signer.verify_link(link, id)?;
+        let holder = self.signer.verify_link(link, id)?;
         let result = self.index.lock().results.get(&id).cloned()?;
-        result.link_holders.lock().get(link.holder)
+        result.link_holders.lock().get(holder)
     }
 }
 

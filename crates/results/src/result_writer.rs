@@ -67,17 +67,6 @@ impl StoredColumns {
     }
 }
 
-/// The outcome of a finished writer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WriteOutcome {
-    /// The number of rows.
-    pub rows: u64,
-    /// The size of the blocks, in bytes.
-    pub bytes: u64,
-    /// How the result ended.
-    pub end: ResultEnd,
-}
-
 /// Writes one result. If it is dropped early, the result is marked as incomplete.
 pub struct ResultWriter {
     store: Arc<ResultStore>,
@@ -138,23 +127,11 @@ impl ResultStore {
         // The result counts from here on, so that concurrent calls cannot exceed the limit together. The writer always
         // releases its slot.
         self.admit(&result)?;
-        ResultWriter::new(self.clone(), result, columns, new_result).begin().await
-    }
-}
-
-impl ResultWriter {
-    fn new(
-        store: Arc<ResultStore>,
-        result: Arc<StoredResult>,
-        columns: StoredColumns,
-        new_result: NewResult<'_>,
-    ) -> Self {
-        let files = Arc::new(Mutex::new(ResultFiles::new(result.folder.clone())));
-        Self {
-            store,
+        let mut writer = ResultWriter {
+            store: self.clone(),
+            files: Arc::new(Mutex::new(ResultFiles::new(result.folder.clone()))),
             result,
             columns,
-            files,
             bytes_max: new_result.bytes_max,
             rows_max: new_result.rows_max,
             cache_key: None,
@@ -165,19 +142,18 @@ impl ResultWriter {
             rows: 0,
             writing: None,
             has_ended: false,
-        }
-    }
-
-    async fn begin(mut self) -> Result<Self, Error> {
-        match self.make_files().await {
-            Ok(()) => Ok(self),
+        };
+        match writer.make_files().await {
+            Ok(()) => Ok(writer),
             Err(error) => {
-                self.finish(ResultEnd::Incomplete(error.message().to_owned())).await;
+                writer.finish(ResultEnd::Incomplete(error.message().to_owned())).await;
                 Err(error)
             }
         }
     }
+}
 
+impl ResultWriter {
     async fn make_files(&mut self) -> Result<(), Error> {
         self.store.make_room(&self.result, 0).await?;
         let (files, head) = (self.files.clone(), self.result.header.clone());
@@ -198,7 +174,8 @@ impl ResultWriter {
     }
 
     /// Writes `batches` to their end or to the limits of the result. A failure of the stream or the disk marks the
-    /// result as incomplete; blocks that were written stay. Rows beyond the first `counted` count as rows of `job`.
+    /// result as incomplete; blocks that were written stay. Rows beyond the first `counted` count as rows of `job`. Returns
+    /// how the result ended.
     ///
     /// # Errors
     /// The failure of the stream or the disk.
@@ -207,7 +184,7 @@ impl ResultWriter {
         mut batches: RecordBatchStream,
         counted: u64,
         job: &Job,
-    ) -> Result<WriteOutcome, Error> {
+    ) -> Result<ResultEnd, Error> {
         let consumed = self.consume(&mut batches, counted, job).await;
         // Stops the query before the last block is written.
         drop(batches);
@@ -331,12 +308,10 @@ impl ResultWriter {
         })
     }
 
-    async fn finish(mut self, end: ResultEnd) -> WriteOutcome {
+    async fn finish(mut self, end: ResultEnd) -> ResultEnd {
         self.has_ended = true;
         let finish = self.finisher(end.clone());
-        let end = run_blocking(move || Ok(finish())).await.unwrap_or(end);
-        let stage = self.result.progress();
-        WriteOutcome { rows: stage.rows(), bytes: stage.bytes(), end }
+        run_blocking(move || Ok(finish())).await.unwrap_or(end)
     }
 
     /// Returns a blocking function that writes the end and notifies readers. A result without a block is removed.

@@ -15,13 +15,13 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::{FutureExt, StreamExt};
+use serde_json::{Map, Value};
 use tidegate_core::{Budget, Content, Error, ErrorKind};
 use tidegate_results::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter, StoredResult};
 use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{Answer, AnswerMeta, Job, ReplySender};
 
 use super::Executor;
-use super::query_id::compute_query_id;
 use super::run::{RecordBatchStream, cancelled_error, next_batch};
 use super::running_queries::RunningQuery;
 use crate::answer::{AnswerWriter, NextPage, ProgressReporter};
@@ -31,6 +31,10 @@ use crate::format::resolve_format;
 use crate::missing_nodes::mark_schema;
 use crate::request::{OutputOptions, OverflowPolicy, QueryRequest};
 use crate::secrets::redact_stream;
+use crate::stable_hash::StableHasher;
+
+/// Arguments that do not identify the query.
+const OUTPUT_ARGUMENTS: [&str; 7] = ["cursor", "delivery", "format", "limit", "max_rows", "mode", "no_cache"];
 
 /// An answer before its first row.
 pub(super) struct RowAnswer<'a> {
@@ -272,8 +276,27 @@ fn count_rows(batches: &[RecordBatch]) -> u64 {
     batches.iter().map(|batch| batch.num_rows() as u64).sum()
 }
 
+/// Computes the identifier of the query of `job`. It covers the target and the arguments in any order, except those
+/// that only change the output.
+pub fn compute_query_id(job: &Job) -> u64 {
+    let arguments = job.arguments().iter().filter(|(name, _)| !OUTPUT_ARGUMENTS.contains(&name.as_str()));
+    let mut arguments: Value =
+        arguments.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<String, Value>>().into();
+    arguments.sort_all_objects();
+    let mut hasher = StableHasher::default();
+    hasher.add(job.target().name());
+    hasher.add(arguments.to_string());
+    hasher.finish()
+}
+
 /// Where the answer of `job` continues, from `row` of `result` on.
-fn next_page(store: &ResultStore, result: &StoredResult, row: u64, output: &OutputOptions, job: &Job) -> NextPage {
+pub(super) fn next_page(
+    store: &ResultStore,
+    result: &StoredResult,
+    row: u64,
+    output: &OutputOptions,
+    job: &Job,
+) -> NextPage {
     NextPage {
         cursor: store.create_cursor(result, row, compute_query_id(job), job.caller()),
         rows_max: result.row_limit(),

@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use futures::{StreamExt, TryStreamExt, future};
 
 use super::Executor;
-use super::query_id::compute_query_id;
+use super::delivery::next_page;
 use super::run::{RecordBatchStream, run_plan, run_until_cancelled};
 use super::summary::summarize_columns;
 use crate::answer::{AnswerStage, ProgressReporter, stored_result_link};
@@ -135,7 +135,7 @@ impl ExportPreview<'_> {
             rows: Some(visible),
             elapsed: Some(started.elapsed()),
             is_truncated: Some(true),
-            cursor: Some(self.create_cursor(visible)),
+            cursor: Some(next_page(self.store, self.result, visible, self.output, job).cursor),
             is_cached: is_again,
             ..AnswerMeta::default()
         };
@@ -147,11 +147,6 @@ impl ExportPreview<'_> {
 
     async fn send_block(&self, text: String) -> Result<(), Error> {
         self.reply.send_block(Content::text(text)).await
-    }
-
-    fn create_cursor(&self, row: u64) -> String {
-        let job = self.reply.job();
-        self.store.create_cursor(self.result, row, compute_query_id(job), job.caller())
     }
 
     fn render_rows(&self, batches: &[RecordBatch]) -> Result<(u64, String), Error> {
@@ -202,7 +197,7 @@ impl ExportPreview<'_> {
              \"cursor\": \"{}\".",
             stage.rows(),
             id.uri(),
-            self.create_cursor(visible),
+            next_page(self.store, self.result, visible, self.output, self.reply.job()).cursor,
         )
     }
 

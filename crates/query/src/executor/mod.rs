@@ -4,7 +4,6 @@ mod answer;
 mod cache_replay;
 mod delivery;
 mod export;
-mod query_id;
 mod run;
 mod running_queries;
 mod summary;
@@ -17,7 +16,7 @@ use tidegate_runtime::event::EventDispatcher;
 use self::running_queries::RunningQueries;
 use crate::usage::UsageTracker;
 
-pub use self::query_id::compute_query_id;
+pub use self::delivery::compute_query_id;
 
 /// Runs queries and writes their answers.
 ///
@@ -29,13 +28,13 @@ pub struct Executor {
     /// The store for rows that do not fit inline.
     store: Option<Arc<ResultStore>>,
     usage: Arc<UsageTracker>,
-    running: RunningQueries,
+    running: Arc<RunningQueries>,
 }
 
 impl Executor {
     /// An executor that reports each query to `events`.
     pub fn new(events: EventDispatcher) -> Self {
-        Self { events, store: None, usage: Arc::default(), running: RunningQueries::default() }
+        Self { events, store: None, usage: Arc::default(), running: Arc::default() }
     }
 
     /// Stores rows that do not fit inline in `store`.

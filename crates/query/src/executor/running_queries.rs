@@ -18,11 +18,8 @@ const FAST_QUERIES_MAX: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
 static PROCESSORS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
 
 /// The queries that run now.
-#[derive(Debug, Clone)]
-pub(super) struct RunningQueries(Arc<Queries>);
-
 #[derive(Debug)]
-struct Queries {
+pub(super) struct RunningQueries {
     running: AtomicUsize,
     /// The last queries that were slow only because of others.
     fast: Mutex<LruCache<CacheKey, ()>>,
@@ -31,19 +28,19 @@ struct Queries {
 /// A query that runs until this is dropped.
 #[derive(Debug)]
 pub(super) struct RunningQuery {
-    queries: RunningQueries,
+    queries: Arc<RunningQueries>,
     started: Instant,
 }
 
 impl Default for RunningQueries {
     fn default() -> Self {
-        Self(Arc::new(Queries { running: AtomicUsize::new(0), fast: Mutex::new(LruCache::new(FAST_QUERIES_MAX)) }))
+        Self { running: AtomicUsize::new(0), fast: Mutex::new(LruCache::new(FAST_QUERIES_MAX)) }
     }
 }
 
 impl RunningQueries {
-    pub(super) fn enter(&self) -> RunningQuery {
-        self.0.running.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn enter(self: &Arc<Self>) -> RunningQuery {
+        self.running.fetch_add(1, Ordering::Relaxed);
         RunningQuery { queries: self.clone(), started: Instant::now() }
     }
 }
@@ -52,7 +49,7 @@ impl RunningQuery {
     /// Whether the answer of `key` is worth storing: the query is slow by itself, or slow because of others and repeated.
     pub(super) fn is_worth_storing(&self, key: CacheKey) -> bool {
         let elapsed = self.started.elapsed();
-        let Queries { running, fast } = &*self.queries.0;
+        let RunningQueries { running, fast } = &*self.queries;
         let own_time = own_time(elapsed, running.load(Ordering::Relaxed), *PROCESSORS);
         own_time >= SLOW_AFTER || (elapsed >= SLOW_AFTER && fast.lock().put(key, ()).is_some())
     }
@@ -60,7 +57,7 @@ impl RunningQuery {
 
 impl Drop for RunningQuery {
     fn drop(&mut self) {
-        self.queries.0.running.fetch_sub(1, Ordering::Relaxed);
+        self.queries.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -82,7 +79,7 @@ mod tests {
 
     #[test]
     fn slow_queries_and_repeated_ones_are_worth_it() {
-        let queries = RunningQueries::default();
+        let queries = Arc::new(RunningQueries::default());
         let query_since = |elapsed: Duration| {
             let mut query = queries.enter();
             query.started -= elapsed;
@@ -103,6 +100,6 @@ mod tests {
         assert_eq!([first, second, first].map(|key| repeated.is_worth_storing(key)), [false, false, true]);
         assert!(!fast_query().is_worth_storing(first), "fast in any case");
         drop((others, repeated));
-        assert_eq!(queries.0.running.load(Ordering::Relaxed), 0);
+        assert_eq!(queries.running.load(Ordering::Relaxed), 0);
     }
 }

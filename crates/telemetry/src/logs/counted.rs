@@ -3,8 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::any_facet::AnyFacetCounter;
-use super::facet::RareValues;
+use super::facet::{AnyFacetCounter, RareValues};
 use super::scan::LogScan;
 
 /// The counts of one source. The database applies the whole request: the range, the condition, and for each facet the

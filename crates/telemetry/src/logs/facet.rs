@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::code_scale::CodeScale;
-use super::value::MISSING;
+use super::number_ranges::NumberRangeCounter;
+use super::request::FacetRequest;
+use super::scan::FacetAnswer;
+use super::value::{MISSING, is_missing};
 
 /// The maximum number of distinct values of a field that are counted.
 pub const FACET_DISTINCT_MAX: usize = 100_000;
@@ -136,6 +139,33 @@ impl FacetCounter {
             left_out_values: left_out.len() as u64 + rare.values,
             left_out_rows: left_out.iter().map(|(_, rows)| rows).sum::<u64>() + rare.rows,
             uncounted_rows: self.uncounted_rows + uncounted_rows,
+        }
+    }
+}
+
+/// The counter of one facet: of single values, or of ranges of numbers.
+#[derive(Debug)]
+pub(super) enum AnyFacetCounter {
+    Values(FacetCounter),
+    Ranges(NumberRangeCounter),
+}
+
+impl AnyFacetCounter {
+    pub(super) fn add(&mut self, value: &str, rows: u64) {
+        match self {
+            Self::Values(counter) => counter.add(value, rows),
+            Self::Ranges(counter) if is_missing(value) => counter.add_missing(rows),
+            Self::Ranges(counter) => counter.add(value, rows),
+        }
+    }
+
+    pub(super) fn finish(self, request: FacetRequest) -> FacetAnswer {
+        match self {
+            Self::Values(counter) => {
+                let scale = CodeScale::from_column_name(&request.field);
+                FacetAnswer::Values(counter.finish(request.field, request.values_max, scale))
+            }
+            Self::Ranges(counter) => FacetAnswer::Ranges(counter.finish(request.field, request.ranges.unwrap_or(1))),
         }
     }
 }

@@ -5,7 +5,6 @@
 //! [`LogCondition`], from which they make SQL; [`CountedRows`] takes their counts, and [`BarWidth`] makes their bars the
 //! same.
 
-mod any_facet;
 mod bar_width;
 mod code_scale;
 mod counted;

@@ -2,7 +2,6 @@
 
 use thiserror::Error;
 
-use super::code_scale::CodeScale;
 use super::facet::FACET_VALUES_MAX;
 use super::page::{EntryKey, LogCursor, LogDirection};
 use super::patterns::PATTERNS_MAX;
@@ -39,6 +38,8 @@ pub struct LogScanRequest {
     pub patterns: Option<usize>,
     /// The entries around one entry, whether they match or not.
     pub context: Option<ContextRequest>,
+    /// The columns of the entries; `None` for all. Names that do not exist are ignored.
+    pub columns: Option<Vec<String>>,
 }
 
 /// A field whose values are counted over the rows that match the selections of every other field.
@@ -50,8 +51,6 @@ pub struct FacetRequest {
     pub values_max: usize,
     /// For a numeric field, the maximum number of ranges into which its values are grouped, at least 2; `None` for single values.
     pub ranges: Option<usize>,
-    /// The scale that names the values.
-    pub scale: Option<CodeScale>,
 }
 
 /// The number of rows over time.
@@ -63,8 +62,6 @@ pub struct HistogramRequest {
     pub bars: usize,
     /// The maximum number of series.
     pub series_max: usize,
-    /// The scale that names the values.
-    pub scale: Option<CodeScale>,
 }
 
 /// A page of entries.
@@ -76,8 +73,6 @@ pub struct PageRequest {
     pub limit: usize,
     /// Where the page begins; `None` for the newest or the oldest entry.
     pub cursor: Option<LogCursor>,
-    /// The columns of the entries; `None` for all. Names that do not exist are ignored.
-    pub columns: Option<Vec<String>>,
 }
 
 /// The entries before and after one entry of its source.
@@ -91,8 +86,6 @@ pub struct ContextRequest {
     pub before: usize,
     /// The maximum number of entries after it.
     pub after: usize,
-    /// The columns of the entries; `None` for all.
-    pub columns: Option<Vec<String>>,
 }
 
 /// A request that cannot be computed.

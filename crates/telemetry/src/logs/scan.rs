@@ -9,9 +9,9 @@ use arrow::buffer::BooleanBuffer;
 use arrow::error::ArrowError;
 use thiserror::Error;
 
-use super::any_facet::AnyFacetCounter;
+use super::code_scale::CodeScale;
 use super::encoded_column::EncodedColumn;
-use super::facet::{FacetCounter, FieldFacet};
+use super::facet::{AnyFacetCounter, FacetCounter, FieldFacet};
 use super::histogram::{HistogramCounter, LogHistogram};
 use super::number_ranges::{NumberRangeCounter, NumberRanges};
 use super::page::{EntryPool, EntryPositions, LogCursor, LogDirection, LogPage, NO_TIME, RowHasher, SourceId};
@@ -114,7 +114,7 @@ impl LogScan {
         let context = request.context.as_ref().map(|context| {
             let pool = |direction, limit| {
                 let cursor = LogCursor::at_entry(direction, context.key, context.ordinal);
-                EntryPool::new(direction, limit, context.columns.clone(), Some(&cursor))
+                EntryPool::new(direction, limit, request.columns.clone(), Some(&cursor))
             };
             (pool(LogDirection::Backward, context.before), pool(LogDirection::Forward, context.after))
         });
@@ -125,10 +125,11 @@ impl LogScan {
             condition: request.condition.as_ref().map(ConditionMatcher::new),
             facets: request.facets.iter().map(facet).collect(),
             histogram: histogram.map(|histogram| {
-                HistogramCounter::new(request.range, histogram.bars, histogram.series_max, histogram.scale)
+                let scale = histogram.field.as_deref().and_then(CodeScale::from_column_name);
+                HistogramCounter::new(request.range, histogram.bars, histogram.series_max, scale)
             }),
             page: page
-                .map(|page| EntryPool::new(page.direction, page.limit, page.columns.clone(), page.cursor.as_ref())),
+                .map(|page| EntryPool::new(page.direction, page.limit, request.columns.clone(), page.cursor.as_ref())),
             newest: is_first_backward.then(|| LogCursor::at_time(LogDirection::Forward, NO_TIME)),
             patterns: request.patterns.map(|_| PatternCollector::default()),
             context,

@@ -51,7 +51,7 @@ fn file_id(file: u64) -> u64 {
 
 impl Log {
     fn page(&self, direction: LogDirection, limit: usize, cursor: Option<LogCursor>) -> LogPage {
-        let page = PageRequest { direction, limit, cursor, columns: None };
+        let page = PageRequest { direction, limit, cursor };
         let request = LogScanRequest { time_column: "time".to_owned(), page: Some(page), ..LogScanRequest::default() };
         let mut scan = LogScan::new(request).unwrap();
         for source in 0..3 {
@@ -292,7 +292,7 @@ fn rows_that_are_displayed_alike_are_not_taken_for_one() {
     let plain: ArrayRef = Arc::new(StringArray::from(texts.to_vec()));
     let keys: DictionaryArray<Int8Type> = texts.into_iter().collect();
     for batch in [column(plain), column(Arc::new(keys))] {
-        let page = PageRequest { direction: LogDirection::Forward, limit: 10, cursor: None, columns: None };
+        let page = PageRequest { direction: LogDirection::Forward, limit: 10, cursor: None };
         let request = LogScanRequest { time_column: "time".to_owned(), page: Some(page), ..LogScanRequest::default() };
         let mut scan = LogScan::new(request).unwrap();
         let positions = EntryPositions::RowHash;
@@ -321,7 +321,6 @@ fn a_cursor_of_the_other_direction_is_refused() {
         direction: LogDirection::Backward,
         limit: 1,
         cursor: Some(LogCursor::at_time(LogDirection::Forward, 0)),
-        columns: None,
     };
     let error = LogScan::new(LogScanRequest { page: Some(page), ..LogScanRequest::default() }).unwrap_err();
     assert_eq!(

@@ -53,12 +53,8 @@ fn cases() -> impl Strategy<Value = Case> {
 
 impl Case {
     fn request(&self) -> LogScanRequest {
-        let facet = |field: &&str| FacetRequest {
-            field: (*field).to_owned(),
-            values_max: self.values_max,
-            ranges: None,
-            scale: None,
-        };
+        let facet =
+            |field: &&str| FacetRequest { field: (*field).to_owned(), values_max: self.values_max, ranges: None };
         let nanos = |seconds: Option<i64>| seconds.map(|seconds| seconds * NANOS_PER_SECOND);
         let columns = SearchColumns { message: vec!["message".to_owned()], ..SearchColumns::default() };
         LogScanRequest {
@@ -72,11 +68,11 @@ impl Case {
                 field: self.series.map(|series| FIELDS[series].to_owned()),
                 bars: self.bars,
                 series_max: 3,
-                scale: None,
             }),
             page: Some(PageRequest { direction: LogDirection::Forward, limit: 10, ..PageRequest::default() }),
             patterns: Some(100),
             context: None,
+            columns: None,
         }
     }
 
@@ -277,7 +273,6 @@ proptest! {
             field: field.to_owned(),
             values_max: 10,
             ranges: Some(ranges),
-            scale: None,
         });
         let request =
             LogScanRequest { time_column: "time".to_owned(), facets: facets.to_vec(), ..LogScanRequest::default() };
@@ -328,10 +323,9 @@ proptest! {
         prop_assert_eq!(all.len(), rows.len());
         let target = target.index(all.len());
         let entry = &all[target];
-        let context =
-            ContextRequest { key: entry.key, ordinal: entry.ordinal, before, after, columns: Some(vec!["level".to_owned()]) };
-        let (found_before, found_after) =
-            scan(LogScanRequest { context: Some(context), ..request }).context.unwrap();
+        let context = ContextRequest { key: entry.key, ordinal: entry.ordinal, before, after };
+        let request = LogScanRequest { context: Some(context), columns: Some(vec!["level".to_owned()]), ..request };
+        let (found_before, found_after) = scan(request).context.unwrap();
         let key = |entry: &tidegate_telemetry::logs::LogEntry| (entry.key, entry.ordinal);
         let expected: Vec<_> = all[..target].iter().rev().take(before).map(key).collect();
         prop_assert_eq!(found_before.entries.iter().map(key).collect::<Vec<_>>(), expected);

@@ -3,8 +3,7 @@
 use serde_json::{Map, Value, json};
 use tidegate_core::Violation;
 use tidegate_telemetry::logs::{
-    CodeScale, FacetAnswer, FacetRequest, FieldFacet, LogHistogram, NANOS_PER_SECOND, NumberRanges, SeriesName,
-    format_time,
+    FacetAnswer, FacetRequest, FieldFacet, LogHistogram, NANOS_PER_SECOND, NumberRanges, SeriesName, format_time,
 };
 
 use super::search::LogSearch;
@@ -35,12 +34,7 @@ pub(crate) fn facet_requests(
             let mut columns = search.set.sources.iter().flat_map(|source| search.set.fields(source));
             columns.any(|(name, column)| name == field && column.kind.is_number())
         };
-        requests.push(FacetRequest {
-            field: field.clone(),
-            values_max,
-            ranges: ranges.filter(|_| is_number()),
-            scale: CodeScale::from_column_name(field),
-        });
+        requests.push(FacetRequest { field: field.clone(), values_max, ranges: ranges.filter(|_| is_number()) });
     }
     requests
 }

@@ -83,7 +83,7 @@ async fn count_values(
     search: &LogSearch<'_>,
     fields: &[String],
 ) -> Result<impl Iterator<Item = (String, FieldFacet)>, Error> {
-    let facet = |field: &String| FacetRequest { field: field.clone(), values_max: 2, ranges: None, scale: None };
+    let facet = |field: &String| FacetRequest { field: field.clone(), values_max: 2, ranges: None };
     let request = LogScanRequest { facets: fields.iter().map(facet).collect(), ..search.request.clone() };
     let outcome = run_scan(search, &request, fields, Some(SAMPLED_ROWS_MAX)).await?;
     Ok(outcome.answer.facets.into_iter().filter_map(|facet| match facet {

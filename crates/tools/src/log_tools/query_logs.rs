@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{Error, Violation};
 use tidegate_runtime::{Answer, RunningCall, Tool};
 use tidegate_telemetry::logs::{
-    BARS_MAX, CodeScale, ContextRequest, EntryKey, HistogramRequest, LogCursor, LogDirection, LogScanRequest,
-    PAGE_ENTRIES_MAX, PATTERNS_MAX, PageRequest, TieBreak, TimeInput, TimeRange, parse_time,
+    BARS_MAX, ContextRequest, EntryKey, HistogramRequest, LogCursor, LogDirection, LogScanRequest, PAGE_ENTRIES_MAX,
+    PATTERNS_MAX, PageRequest, TieBreak, TimeInput, TimeRange, parse_time,
 };
 
 use super::LogContext;
@@ -132,14 +132,8 @@ fn build_request(
     let context = read_context(search, arguments, scope, violations);
     let page = read_page(arguments, scope, violations).filter(|_| context.is_none());
     let columns = columns.or_else(|| Some(entry_columns(search)));
-    LogScanRequest {
-        facets,
-        histogram,
-        page: page.map(|page| PageRequest { columns: columns.clone(), ..page }),
-        patterns: arguments.patterns,
-        context: context.map(|context| ContextRequest { columns, ..context }),
-        ..search.request.clone()
-    }
+    let patterns = arguments.patterns;
+    LogScanRequest { facets, histogram, page, patterns, context, columns, ..search.request.clone() }
 }
 
 /// The columns of entries if the caller names none.
@@ -173,7 +167,7 @@ fn read_page(arguments: &Arguments, scope: u64, violations: &mut Vec<Violation>)
         violations.push(violation("direction", "the cursor has the other direction; leave direction out"));
     }
     let limit = arguments.limit.unwrap_or(LIMIT_DEFAULT);
-    (limit > 0).then_some(PageRequest { direction, limit, cursor, columns: None })
+    (limit > 0).then_some(PageRequest { direction, limit, cursor })
 }
 
 fn read_histogram(
@@ -188,8 +182,7 @@ fn read_histogram(
         search.check_field("histogram.field", field, violations);
     }
     let bars = read_count("histogram.bars", histogram.get("bars"), BARS_DEFAULT, 1..=BARS_MAX, violations);
-    let scale = field.as_deref().and_then(CodeScale::from_column_name);
-    Some(HistogramRequest { field, bars, series_max: SERIES_MAX, scale })
+    Some(HistogramRequest { field, bars, series_max: SERIES_MAX })
 }
 
 fn read_context(
@@ -219,7 +212,7 @@ fn read_context(
     let mut count = |name: &str| {
         read_count(&format!("context.{name}"), context.get(name), CONTEXT_DEFAULT, 0..=PAGE_ENTRIES_MAX, violations)
     };
-    Some(ContextRequest { key, ordinal, before: count("before"), after: count("after"), columns: None })
+    Some(ContextRequest { key, ordinal, before: count("before"), after: count("after") })
 }
 
 fn time_of_context(context: &Map<String, Value>) -> Result<i64, Violation> {

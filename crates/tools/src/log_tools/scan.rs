@@ -159,12 +159,12 @@ impl SourceSearch<'_> {
     /// Adds the rows of the source to `scan`, counted or scanned; the reason if not all were.
     async fn run(&self, may_count: bool, scan: &mut LogScan, bounds: &mut ScanBounds) -> Result<Option<String>, Error> {
         let counted = if may_count { count_source(self).await? } else { None };
-        let Some(counted) = counted else { return self.scan(None, scan, bounds).await };
-        scan.add_counts(&counted.counts);
-        for batch in &counted.entries {
+        let Some((counts, entries, uncountable)) = counted else { return self.scan(None, scan, bounds).await };
+        scan.add_counts(&counts);
+        for batch in &entries {
             self.push_batch(batch, |input| scan.push_entries(input))?;
         }
-        match counted.uncountable {
+        match uncountable {
             None => Ok(None),
             uncountable => self.scan(uncountable, scan, bounds).await,
         }

@@ -49,6 +49,7 @@ impl SearchArguments {
 /// A search of one call, whose arguments are checked.
 pub(crate) struct LogSearch<'a> {
     pub(crate) context: &'a LogContext,
+    arguments: &'a SearchArguments,
     pub(crate) job: &'a Arc<Job>,
     pub(crate) set: SourceSet,
     /// The range, the full-text condition and the selections, as a scan that computes nothing yet.
@@ -60,8 +61,6 @@ pub(crate) struct LogSearch<'a> {
     pub(crate) conditions: Option<QueryCondition>,
     /// The sources that cannot be read, with the reason.
     pub(crate) failures: Vec<(String, Error)>,
-    /// Identifies the search in cursors.
-    scope: StableHasher,
 }
 
 /// Adds the common arguments to a schema.
@@ -122,7 +121,7 @@ impl<'a> LogSearch<'a> {
     /// If no source can be read.
     pub(crate) async fn resolve(
         context: &'a LogContext,
-        arguments: &SearchArguments,
+        arguments: &'a SearchArguments,
         job: &'a Arc<Job>,
         violations: &mut Vec<Violation>,
     ) -> Result<Self, Error> {
@@ -133,6 +132,7 @@ impl<'a> LogSearch<'a> {
         let (time_column, message_column) = (set.time.clone(), set.message.clone());
         let mut search = Self {
             context,
+            arguments,
             job,
             set,
             request: LogScanRequest { time_column, message_column, range, ..LogScanRequest::default() },
@@ -140,12 +140,10 @@ impl<'a> LogSearch<'a> {
             word_fields: Vec::new(),
             conditions: None,
             failures,
-            scope: StableHasher::default(),
         };
-        search.read_query(arguments, violations);
-        search.read_selections(&arguments.selections, violations);
-        search.read_conditions(arguments.conditions(), violations).await;
-        search.add_to_scope(arguments);
+        search.read_query(violations);
+        search.read_selections(violations);
+        search.read_conditions(violations).await;
         Ok(search)
     }
 
@@ -175,7 +173,15 @@ impl<'a> LogSearch<'a> {
 
     /// The identity of the search with `columns` in cursors. The range is no part of it, so that `-15m` may move on.
     pub(crate) fn scope(&self, columns: &[String]) -> u64 {
-        let mut scope = self.scope.clone();
+        let arguments = self.arguments;
+        let mut scope = StableHasher::default();
+        for source in &self.set.sources {
+            scope.add(&source.name);
+        }
+        scope.add(arguments.query.as_deref().unwrap_or(""));
+        scope.add([u8::from(arguments.all_fields), u8::from(arguments.case_sensitive)]);
+        scope.add(Value::Object(arguments.selections.clone()).to_string());
+        scope.add(arguments.conditions().map(Value::to_string).unwrap_or_default());
         for column in columns {
             scope.add(column);
         }
@@ -183,8 +189,8 @@ impl<'a> LogSearch<'a> {
     }
 
     /// Reads the conditions, and checks them against the columns of each source.
-    async fn read_conditions(&mut self, conditions: Option<&Value>, violations: &mut Vec<Violation>) {
-        let Some(conditions) = conditions else { return };
+    async fn read_conditions(&mut self, violations: &mut Vec<Violation>) {
+        let Some(conditions) = self.arguments.conditions() else { return };
         match QueryCondition::from_json("conditions", conditions) {
             Ok(conditions) => self.conditions = conditions,
             Err(error) => violations.extend(error.violations().iter().cloned()),
@@ -201,17 +207,8 @@ impl<'a> LogSearch<'a> {
         }
     }
 
-    fn add_to_scope(&mut self, arguments: &SearchArguments) {
-        for source in &self.set.sources {
-            self.scope.add(&source.name);
-        }
-        self.scope.add(arguments.query.as_deref().unwrap_or(""));
-        self.scope.add([u8::from(arguments.all_fields), u8::from(arguments.case_sensitive)]);
-        self.scope.add(Value::Object(arguments.selections.clone()).to_string());
-        self.scope.add(arguments.conditions().map(Value::to_string).unwrap_or_default());
-    }
-
-    fn read_query(&mut self, arguments: &SearchArguments, violations: &mut Vec<Violation>) {
+    fn read_query(&mut self, violations: &mut Vec<Violation>) {
+        let arguments = self.arguments;
         let Some(text) = arguments.query.as_deref().filter(|text| !text.trim().is_empty()) else { return };
         let query = match TextQuery::parse(text) {
             Ok(query) => query,
@@ -246,9 +243,9 @@ impl<'a> LogSearch<'a> {
         names.contains(&ENTRY_TEXT) || names.iter().all(|name| fields.iter().any(|field| field == name))
     }
 
-    fn read_selections(&mut self, selections: &Map<String, Value>, violations: &mut Vec<Violation>) {
+    fn read_selections(&mut self, violations: &mut Vec<Violation>) {
         let mut fields = Vec::new();
-        for (field, values) in selections {
+        for (field, values) in &self.arguments.selections {
             let path = format!("selections.{field}");
             self.check_field(&path, field, violations);
             let values: Vec<&Value> = match values {

@@ -87,7 +87,8 @@ async fn a_result_without_rows_tells_its_columns() {
     let schema = numbered_rows(0..1, 8).schema();
     for batches in [vec![], vec![numbered_rows(0..0, 8), numbered_rows(0..0, 8)]] {
         let (result, written) = spool.write(&ann(), &schema, ready(batches)).await;
-        assert_eq!((written.unwrap().rows, result.progress().blocks.len()), (0, 1));
+        assert_eq!(written.unwrap(), ResultEnd::Complete);
+        assert_eq!((result.progress().rows(), result.progress().blocks.len()), (0, 1));
         assert_eq!(result_manifest(&spool.store, &result, None)["columns"][1]["name"], "text");
         assert_eq!(read(&result, 0).await.unwrap(), [0_i64; 0]);
     }
@@ -100,7 +101,7 @@ async fn rows_without_columns_are_counted() {
     let options = RecordBatchOptions::new().with_row_count(Some(100_000));
     let rows = RecordBatch::try_new_with_options(schema.clone(), vec![], &options).unwrap();
     let (result, written) = spool.write(&ann(), &schema, ready([rows])).await;
-    assert_eq!(written.unwrap().rows, 100_000);
+    assert_eq!((written.unwrap(), result.progress().rows()), (ResultEnd::Complete, 100_000));
     let stored: Vec<RecordBatch> = result.rows_from(99_990).try_collect().await.unwrap();
     assert_eq!(stored.iter().map(RecordBatch::num_rows).sum::<usize>(), 10);
 }
@@ -156,7 +157,7 @@ proptest! {
             ends.sort_unstable();
             let parts: Vec<_> = ends.windows(2).map(|pair| whole.slice(pair[0], pair[1] - pair[0])).collect();
             let (result, written) = spool.write(&ann(), &whole.schema(), ready(parts)).await;
-            assert_eq!(written.unwrap().rows, rows as u64);
+            assert_eq!((written.unwrap(), result.progress().rows()), (ResultEnd::Complete, rows as u64));
             let stored: Vec<RecordBatch> = result.rows_from(0).try_collect().await.unwrap();
             assert_eq!(plain(&stored), plain(&[whole]));
         });
@@ -228,8 +229,8 @@ async fn buffers_at_most_two_blocks() {
         assert!(held <= 2 * 500 + 50, "{held} rows were taken and not written");
         Ok(numbered_rows(index * 50..(index + 1) * 50, 120))
     });
-    let written = writer.write_all(batches.boxed(), 0, &running.job).await.unwrap();
-    assert_eq!((written.rows, written.end), (10_000, ResultEnd::Complete));
+    let end = writer.write_all(batches.boxed(), 0, &running.job).await.unwrap();
+    assert_eq!((result.progress().rows(), end), (10_000, ResultEnd::Complete));
     assert_eq!(
         numbers(&result.block(1).await.unwrap().batches().unwrap())[0],
         result.progress().blocks[1].first_row as i64

@@ -172,8 +172,9 @@ async fn what_expires_while_it_is_written_goes_when_it_has_ended() {
     let writer = spool.begin(&running, &rows.schema()).await.unwrap();
     spool.store.sweep().await;
     assert_eq!(spool.store.len(), 1);
-    let written = writer.write_all(ready([rows]), 0, &running.job).await.unwrap();
-    assert_eq!((written.rows, written.end), (9000, ResultEnd::Complete));
+    let result = writer.result().clone();
+    let end = writer.write_all(ready([rows]), 0, &running.job).await.unwrap();
+    assert_eq!((result.progress().rows(), end), (9000, ResultEnd::Complete));
     spool.store.sweep().await;
     assert!(spool.store.is_empty() && spool.on_disk().is_empty());
 }

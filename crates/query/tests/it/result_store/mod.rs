@@ -28,7 +28,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tidegate_core::{CallTarget, Caller, Error, ErrorKind};
 use tidegate_query::stored_columns;
-use tidegate_results::{NewResult, ResultEnd, ResultStore, ResultWriter, StoreLimits, StoredResult, WriteOutcome};
+use tidegate_results::{NewResult, ResultEnd, ResultStore, ResultWriter, StoreLimits, StoredResult};
 use tidegate_runtime::{Answer, Call, Job, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 
 use crate::fake::batch;
@@ -100,7 +100,7 @@ impl TestStore {
         caller: &Caller,
         schema: &SchemaRef,
         batches: Batches,
-    ) -> (Arc<StoredResult>, Result<WriteOutcome, Error>) {
+    ) -> (Arc<StoredResult>, Result<ResultEnd, Error>) {
         let running = RunningCall::from_caller(caller);
         let writer = self.begin(&running, schema).await.unwrap();
         let result = writer.result().clone();
@@ -111,7 +111,7 @@ impl TestStore {
     pub(crate) async fn keep(&self, caller: &Caller, rows: usize) -> Arc<StoredResult> {
         let rows = numbered_rows(0..rows as i64, 8);
         let (result, written) = self.write(caller, &rows.schema(), ready([rows])).await;
-        assert_eq!(written.unwrap().end, ResultEnd::Complete);
+        assert_eq!(written.unwrap(), ResultEnd::Complete);
         result
     }
 

@@ -167,8 +167,8 @@ async fn readers_follow_the_writer_from_any_row() {
             tokio::spawn(async move { (row, read(&result, row).await.unwrap()) })
         })
         .collect();
-    let written = writer.write_all(batches.boxed(), 0, &running.job).await.unwrap();
-    assert_eq!((written.rows, written.end), (10_000, ResultEnd::Complete));
+    let end = writer.write_all(batches.boxed(), 0, &running.job).await.unwrap();
+    assert_eq!((result.progress().rows(), end), (10_000, ResultEnd::Complete));
     for reader in readers {
         let (row, numbers) = reader.await.unwrap();
         assert_eq!(numbers, (row as i64..10_000).collect::<Vec<i64>>(), "from row {row}");

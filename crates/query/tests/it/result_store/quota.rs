@@ -52,7 +52,7 @@ async fn evicts_own_oldest_first() {
     for _ in 0..5 {
         tick().await;
         let (result, written) = spool.write(&ann(), &schema(), of_size(100)).await;
-        assert_eq!(written.unwrap().end, ResultEnd::Complete);
+        assert_eq!(written.unwrap(), ResultEnd::Complete);
         of_ann.push(result);
     }
     let kept: Vec<ResultId> = spool.store.list(&ann()).iter().rev().map(|result| result.header().id).collect();
@@ -96,12 +96,12 @@ async fn full_store_evicts_oldest_finished() {
     let (of_ann, _) = spool.write(&ann(), &schema(), of_size(150)).await;
     tick().await;
     let (newest, written) = spool.write(&ann(), &schema(), of_size(150)).await;
-    assert_eq!(written.unwrap().end, ResultEnd::Complete);
+    assert_eq!(written.unwrap(), ResultEnd::Complete);
     assert_eq!(ids(&spool), [&oldest, &of_ann, &newest].map(|result| result.header().id));
     assert!(matches!(wait_for_end(&of_bob).await, ResultEnd::Removed(_)));
     // It goes on as if nothing had been.
-    let written = writer.write_all(of_size(20), 0, &running.job).await.unwrap();
-    assert_eq!((written.rows, written.end), (20, ResultEnd::Complete));
+    let end = writer.write_all(of_size(20), 0, &running.job).await.unwrap();
+    assert_eq!((oldest.progress().rows(), end), (20, ResultEnd::Complete));
     assert_eq!(spool.on_disk().len(), spool.store.len());
 }
 
@@ -115,7 +115,7 @@ async fn concurrent_writers_respect_quota() {
     assert!(bytes <= 700 * KIB && bytes > 300 * KIB, "{bytes}");
     for (result, written) in &written {
         let rows = result.progress().rows();
-        assert_eq!(written.as_ref().is_ok_and(|written| written.end == ResultEnd::Complete), rows == 600);
+        assert_eq!(written.as_ref().is_ok_and(|end| *end == ResultEnd::Complete), rows == 600);
     }
 }
 
@@ -219,7 +219,7 @@ async fn counts_stored_and_evicted_results() {
     for _ in 0..4 {
         tick().await;
         let (result, written) = spool.write(&ann(), &schema(), of_size(100)).await;
-        assert_eq!(written.unwrap().end, ResultEnd::Complete);
+        assert_eq!(written.unwrap(), ResultEnd::Complete);
         blocks += result.progress().blocks.len() as u64;
     }
     let (kept, figures) = (spool.store.list(&ann()), spool.store.stats());

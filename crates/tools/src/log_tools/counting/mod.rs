@@ -24,11 +24,10 @@ use tidegate_telemetry::logs::{CountedRows, CountedValues, TimeRange, borrowed_t
 use tokio::time::Instant;
 
 use self::filters::SourceFilters;
-use self::newest::PageRows;
 use self::statements::{Obstacle, count_rows, counts, times};
 use self::time_sql::TimeSql;
 pub(super) use self::uniform_times::UniformTimes;
-use self::uniform_times::{TableVersion, find_version};
+use self::uniform_times::find_version;
 use super::scan::{RowRange, SourceSearch};
 use super::statement::selection_filters;
 use crate::time_conditions::{FIRST_TIME, LAST_TIME, ceil_microseconds, first_and_last};
@@ -44,34 +43,26 @@ const SAMPLED_TIMES: u64 = 16;
 const ROWS: &str = "counted_rows";
 const TIMES: &str = "counted_times";
 
-/// What a database counted of a source.
-pub(super) struct CountedSource {
-    pub(super) counts: CountedRows,
-    /// Among these rows are those of the page. They were counted.
-    pub(super) entries: Vec<RecordBatch>,
-    /// The rows that were not counted.
-    pub(super) uncountable: Option<QueryCondition>,
-}
+/// What a database counted of a source, the counted rows among which are those of the page, and the condition for the rows
+/// that it did not count.
+type SourceCounts = (CountedRows, Vec<RecordBatch>, Option<QueryCondition>);
 
 /// Counts the rows of a source in its database; `None` if they must be scanned.
 ///
 /// # Errors
 /// If the call was cancelled.
-pub(super) async fn count_source(input: &SourceSearch<'_>) -> Result<Option<CountedSource>, Error> {
+pub(super) async fn count_source(input: &SourceSearch<'_>) -> Result<Option<SourceCounts>, Error> {
     let is_countable = input.request.patterns.is_none() && input.request.context.is_none();
     if !is_countable || input.search.job.protection().redactor().is_some() || !counts_fast(input).await {
         return Ok(None);
     }
     let input = SourceSearch { deadline: input.deadline.min(Instant::now() + COUNTING_TIME_MAX), ..*input };
     for attempt in 0..ATTEMPTS_MAX {
-        match Counting::prepare(input, attempt == 0).await {
-            Ok(counting) => match counting.run().await {
-                Ok(Some(counted)) => return Ok(Some(counted)),
-                // The table changed between two statements.
-                Ok(None) => {}
-                Err(Obstacle::NotCountable) => return Ok(None),
-                Err(Obstacle::Ended(error)) => return Err(error),
-            },
+        let counting = async { Counting::prepare(input, attempt == 0).await?.run().await };
+        match counting.await {
+            Ok(Some(counted)) => return Ok(Some(counted)),
+            // The table changed between two statements.
+            Ok(None) => {}
             Err(Obstacle::NotCountable) => return Ok(None),
             Err(Obstacle::Ended(error)) => return Err(error),
         }
@@ -108,7 +99,7 @@ struct Counting<'a> {
     filters: SourceFilters,
     time: TimeSql,
     /// The version of the table in which all times have the form of `time`; otherwise `filters` check each of them.
-    version: Option<TableVersion>,
+    version: Option<String>,
 }
 
 /// The rows that match everything.
@@ -138,7 +129,7 @@ impl<'a> Counting<'a> {
     }
 
     /// `None` if the table changed meanwhile.
-    async fn run(&self) -> Result<Option<CountedSource>, Obstacle> {
+    async fn run(&self) -> Result<Option<SourceCounts>, Obstacle> {
         let (request, range) = (self.input.request, self.input.rows.range);
         let is_covered = self.is_covered().await?;
         let includes_no_time = range.is_unbounded() || self.input.rows.includes_no_time;
@@ -174,7 +165,7 @@ impl<'a> Counting<'a> {
                 let last = matches.times.map(|(_, last)| last);
                 let range = last.map_or(request.range, |last| until(request.range, last));
                 let has_no_index = self.input.source.database.dialect() == SqlDialect::DataFusion;
-                PageRows { counting: self, page, range, density: has_no_index.then_some(matches) }.read().await?
+                self.read_page(page, range, has_no_index.then_some(matches)).await?
             }
             None => Vec::new(),
         };
@@ -184,7 +175,7 @@ impl<'a> Counting<'a> {
         }
         let counts =
             CountedRows { evaluated, matched: matches.rows, seen_times, matched_times: matches.times, facets, bars };
-        Ok(Some(CountedSource { counts, entries, uncountable: self.filters.uncountable() }))
+        Ok(Some((counts, entries, self.filters.uncountable())))
     }
 
     /// Whether all rows of the table are in the range. The embedded engine knows this from the statistics of its files,

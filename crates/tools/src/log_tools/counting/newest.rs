@@ -21,26 +21,23 @@ const RANGE_GROWTH: i64 = 32;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// Which entries are read.
-pub(super) struct PageRows<'a> {
-    pub(super) counting: &'a Counting<'a>,
-    pub(super) page: &'a PageRequest,
-    /// The range of the search up to its last match.
-    pub(super) range: TimeRange,
-    /// What matches, for the size of small ranges; `None` if the database finds the newest rows by an index.
-    pub(super) density: Option<Matches>,
-}
-
-impl PageRows<'_> {
-    /// The rows among which are those of the page and, if there are further ones, one more.
-    pub(super) async fn read(&self) -> Result<Vec<RecordBatch>, Obstacle> {
-        let Counting { input, filters, time, .. } = self.counting;
-        let cursor = self.page.cursor.as_ref().map(|cursor| cursor.time());
+impl Counting<'_> {
+    /// The rows among which are those of `page` and, if there are further ones, one more. `range` is that of the search up
+    /// to its last match. `density` is what matches, for the size of small ranges; `None` if the database finds the newest
+    /// rows by an index.
+    pub(super) async fn read_page(
+        &self,
+        page: &PageRequest,
+        range: TimeRange,
+        density: Option<Matches>,
+    ) -> Result<Vec<RecordBatch>, Obstacle> {
+        let Self { input, filters, time, .. } = self;
+        let cursor = page.cursor.as_ref().map(|cursor| cursor.time());
         if cursor == Some(NO_TIME) {
             return Err(Obstacle::NotCountable);
         }
-        let boundary = self.boundary(cursor).await?;
-        let (range, includes_no_time) = self.range_up_to(boundary, cursor);
+        let boundary = self.boundary(page, range, density, cursor).await?;
+        let (range, includes_no_time) = self.range_up_to(page.direction, range, boundary, cursor);
         let in_range = time.is_in(range).ok_or(Obstacle::NotCountable)?;
         let in_time = match includes_no_time {
             true if range.is_unbounded() => None,
@@ -52,16 +49,21 @@ impl PageRows<'_> {
         let batches = input.read(&spec).await?;
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         // Rows were deleted in between.
-        if boundary.is_some() && rows <= self.page.limit {
+        if boundary.is_some() && rows <= page.limit {
             return Err(Obstacle::NotCountable);
         }
         Ok(batches)
     }
 
     /// The time of the entry after as many as a page has; `None` if there are fewer.
-    async fn boundary(&self, cursor: Option<i64>) -> Result<Option<i64>, Obstacle> {
-        let mut range = self.range;
-        match (self.page.direction, cursor) {
+    async fn boundary(
+        &self,
+        page: &PageRequest,
+        mut range: TimeRange,
+        density: Option<Matches>,
+        cursor: Option<i64>,
+    ) -> Result<Option<i64>, Obstacle> {
+        match (page.direction, cursor) {
             (LogDirection::Backward, Some(time)) => {
                 let before = floor_microseconds(time);
                 range.end = Some(range.end.map_or(before, |end| end.min(before)));
@@ -75,55 +77,23 @@ impl PageRows<'_> {
         if range.start.zip(range.end).is_some_and(|(start, end)| start >= end) {
             return Ok(None);
         }
-        for smaller in self.smaller_ranges(range) {
-            if let Some(found) = self.boundary_within(smaller).await? {
+        for smaller in smaller_ranges(page, range, density) {
+            if let Some(found) = self.boundary_within(page, smaller).await? {
                 return Ok(Some(found));
             }
         }
-        self.boundary_within(range).await
-    }
-
-    /// Parts of `range` from its end where the page begins, each larger than the one before.
-    fn smaller_ranges(&self, range: TimeRange) -> Vec<TimeRange> {
-        let Some(Matches { rows, times: Some((first, last)) }) = self.density else { return Vec::new() };
-        let length = last.saturating_sub(first);
-        let entries = (self.page.limit as u64 + 1).saturating_mul(SPARE_ENTRIES);
-        if rows < entries.saturating_mul(SPARE_ENTRIES) {
-            return Vec::new();
-        }
-        let mut width = ceil_microseconds(
-            (length / i64::try_from(rows).unwrap_or(i64::MAX))
-                .saturating_mul(i64::try_from(entries).unwrap_or(i64::MAX)),
-        )
-        .max(NANOS_PER_SECOND);
-        let mut ranges = Vec::new();
-        while width < length / 2 {
-            ranges.push(match self.page.direction {
-                LogDirection::Backward => {
-                    let end = range.end.map_or(last.saturating_add(1), |end| end.min(last.saturating_add(1)));
-                    let start = floor_microseconds(end.saturating_sub(width));
-                    TimeRange { start: Some(range.start.map_or(start, |known| known.max(start))), ..range }
-                }
-                LogDirection::Forward => {
-                    let start = range.start.map_or(first, |start| start.max(first));
-                    let end = ceil_microseconds(start.saturating_add(width));
-                    TimeRange { end: Some(range.end.map_or(end, |known| known.min(end))), ..range }
-                }
-            });
-            width = width.saturating_mul(RANGE_GROWTH);
-        }
-        ranges
+        self.boundary_within(page, range).await
     }
 
     /// The time of the entry after as many as a page has, if `range` has so many.
-    async fn boundary_within(&self, range: TimeRange) -> Result<Option<i64>, Obstacle> {
-        let Counting { input, filters, time, .. } = self.counting;
+    async fn boundary_within(&self, page: &PageRequest, range: TimeRange) -> Result<Option<i64>, Obstacle> {
+        let Self { input, filters, time, .. } = self;
         let time_column = input.source.columns.time.as_str();
         let time = time.is_in(range).ok_or(Obstacle::NotCountable)?;
         let mut spec = input.query(filters.matching(None, Some(time)), vec![Selection::column(time_column)]);
-        let descending = Some(self.page.direction == LogDirection::Backward);
+        let descending = Some(page.direction == LogDirection::Backward);
         spec.order_by = vec![SortKey { column: time_column.to_owned(), descending }];
-        spec.offset = self.page.limit as u64;
+        spec.offset = page.limit as u64;
         // The statement returns one row more.
         spec.limit = 0;
         let batches = input.read(&spec).await?;
@@ -133,9 +103,14 @@ impl PageRows<'_> {
     }
 
     /// The range from the cursor to the boundary, both included with all entries of their microsecond, and whether entries without a time are needed.
-    fn range_up_to(&self, boundary: Option<i64>, cursor: Option<i64>) -> (TimeRange, bool) {
-        let mut range = self.range;
-        let (first, last) = match self.page.direction {
+    fn range_up_to(
+        &self,
+        direction: LogDirection,
+        mut range: TimeRange,
+        boundary: Option<i64>,
+        cursor: Option<i64>,
+    ) -> (TimeRange, bool) {
+        let (first, last) = match direction {
             LogDirection::Backward => (boundary, cursor),
             LogDirection::Forward => (cursor, boundary),
         };
@@ -145,11 +120,42 @@ impl PageRows<'_> {
         if let Some(end) = last.map(|last| ceil_microseconds(last.saturating_add(1))) {
             range.end = Some(range.end.map_or(end, |known| known.min(end)));
         }
-        let reaches_no_time = match self.page.direction {
+        let reaches_no_time = match direction {
             LogDirection::Backward => boundary.is_none(),
             LogDirection::Forward => cursor.is_none(),
         };
         // Without bounds, entries without a time match.
-        (range, self.counting.input.request.range.is_unbounded() && reaches_no_time)
+        (range, self.input.request.range.is_unbounded() && reaches_no_time)
     }
+}
+
+/// Parts of `range` from its end where the page begins, each larger than the one before.
+fn smaller_ranges(page: &PageRequest, range: TimeRange, density: Option<Matches>) -> Vec<TimeRange> {
+    let Some(Matches { rows, times: Some((first, last)) }) = density else { return Vec::new() };
+    let length = last.saturating_sub(first);
+    let entries = (page.limit as u64 + 1).saturating_mul(SPARE_ENTRIES);
+    if rows < entries.saturating_mul(SPARE_ENTRIES) {
+        return Vec::new();
+    }
+    let mut width = ceil_microseconds(
+        (length / i64::try_from(rows).unwrap_or(i64::MAX)).saturating_mul(i64::try_from(entries).unwrap_or(i64::MAX)),
+    )
+    .max(NANOS_PER_SECOND);
+    let mut ranges = Vec::new();
+    while width < length / 2 {
+        ranges.push(match page.direction {
+            LogDirection::Backward => {
+                let end = range.end.map_or(last.saturating_add(1), |end| end.min(last.saturating_add(1)));
+                let start = floor_microseconds(end.saturating_sub(width));
+                TimeRange { start: Some(range.start.map_or(start, |known| known.max(start))), ..range }
+            }
+            LogDirection::Forward => {
+                let start = range.start.map_or(first, |start| start.max(first));
+                let end = ceil_microseconds(start.saturating_add(width));
+                TimeRange { end: Some(range.end.map_or(end, |known| known.min(end))), ..range }
+            }
+        });
+        width = width.saturating_mul(RANGE_GROWTH);
+    }
+    ranges
 }

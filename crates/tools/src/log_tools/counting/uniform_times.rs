@@ -19,13 +19,9 @@ const TABLES_MAX: usize = 256;
 /// its file could change afterwards without another time.
 const FILE_TIME_STEP: Duration = Duration::from_millis(20);
 
-/// A version of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TableVersion(String);
-
 /// The tables that were checked, with their versions.
 #[derive(Debug, Default)]
-pub(in crate::log_tools) struct UniformTimes(Mutex<HashMap<String, TableVersion>>);
+pub(in crate::log_tools) struct UniformTimes(Mutex<HashMap<String, String>>);
 
 impl UniformTimes {
     /// The version in which all times of the table have `form`; `None` if this is not known.
@@ -34,7 +30,7 @@ impl UniformTimes {
         input: &SourceSearch<'_>,
         time: &TimeSql,
         form: &QueryCondition,
-    ) -> Result<Option<TableVersion>, Obstacle> {
+    ) -> Result<Option<String>, Obstacle> {
         let Some(version) = find_version(input).await else { return Ok(None) };
         let source = input.source;
         let key = format!("{} {} {time:?}", source.database.name(), source.table);
@@ -58,10 +54,10 @@ impl UniformTimes {
 }
 
 /// The version of the table; `None` where it does not show each change, as under row policies.
-pub(super) async fn find_version(input: &SourceSearch<'_>) -> Option<TableVersion> {
+pub(super) async fn find_version(input: &SourceSearch<'_>) -> Option<String> {
     let (database, principal) = (&input.source.database, input.search.job.principal());
     if database.row_policy_fingerprint(principal) != 0 {
         return None;
     }
-    database.version_tag(Some(&input.source.table), principal).await.ok().flatten().map(TableVersion)
+    database.version_tag(Some(&input.source.table), principal).await.ok().flatten()
 }
