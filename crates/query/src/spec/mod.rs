@@ -7,10 +7,8 @@ mod schema;
 
 pub use condition::{BoundExpression, Comparison, ComparisonOperator, Operand, QueryCondition};
 
-use tidegate_core::Format;
-
 use crate::named_enum::named_enum;
-use crate::request::{AnswerMode, Delivery};
+use crate::request::AnswerMode;
 
 /// The default limit of rows.
 pub const LIMIT_DEFAULT: u64 = 100;
@@ -42,18 +40,10 @@ pub struct QuerySpec {
     pub offset: u64,
     /// Whether the caller named the limit.
     pub has_explicit_limit: bool,
-    /// The format of the answer.
-    pub format: Format,
     /// The column whose distinct values are returned instead of rows.
     pub extract: Option<String>,
     /// When rows are sent.
     pub mode: AnswerMode,
-    /// How the rows are delivered.
-    pub delivery: Delivery,
-    /// The cursor of an earlier answer, for its next page.
-    pub cursor: Option<String>,
-    /// Whether the cache is bypassed.
-    pub no_cache: bool,
 }
 
 /// One column of the answer.

@@ -27,7 +27,7 @@ impl QuerySpec {
         let arguments = &without_blanks(arguments);
         reader.reject_unknown_keys("", arguments, &KEYS);
         let limit = arguments.get("limit");
-        let spec = Self {
+        let mut spec = Self {
             database: reader.read_optional_text(arguments, "", "database"),
             table: reader.read_required_text(arguments, "", "table"),
             select: reader.read_list(arguments, "select", SpecReader::read_selection),
@@ -40,13 +40,15 @@ impl QuerySpec {
             limit: limit.map_or(LIMIT_DEFAULT, |value| reader.read_limit(value)),
             offset: reader.read_offset(arguments),
             has_explicit_limit: limit.is_some(),
-            format: reader.read_choice(arguments, "", "format", &Format::FOR_MODELS, Format::name).unwrap_or_default(),
-            extract: reader.read_optional_text(arguments, "", "extract"),
-            mode: reader.read_choice(arguments, "", "mode", &AnswerMode::ALL, AnswerMode::name).unwrap_or_default(),
-            delivery: reader.read_choice(arguments, "", "delivery", &Delivery::ALL, Delivery::name).unwrap_or_default(),
-            cursor: reader.read_optional_text(arguments, "", "cursor"),
-            no_cache: reader.read_bool(arguments, "", "no_cache"),
+            ..Self::default()
         };
+        // The call has the arguments that are only checked here.
+        reader.read_choice(arguments, "", "format", &Format::FOR_MODELS, Format::name);
+        spec.extract = reader.read_optional_text(arguments, "", "extract");
+        spec.mode = reader.read_choice(arguments, "", "mode", &AnswerMode::ALL, AnswerMode::name).unwrap_or_default();
+        reader.read_choice(arguments, "", "delivery", &Delivery::ALL, Delivery::name);
+        reader.read_optional_text(arguments, "", "cursor");
+        reader.read_bool(arguments, "", "no_cache");
         reader.finish(spec)
     }
 }

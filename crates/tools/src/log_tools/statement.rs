@@ -18,11 +18,14 @@ pub(super) fn build_query(input: &SourceSearch<'_>, further: Option<QueryConditi
         None => (input.search.conditions.clone(), selection_filters(input)),
     };
     let filters = conditions.into_iter().chain(time_filter(input.source, input.rows)).chain(selections).chain(further);
-    QuerySpec {
-        select: input.columns.iter().copied().map(Selection::column).collect(),
-        filter: QueryCondition::all(filters.collect()),
-        limit: QuerySpec::UNLIMITED,
-        ..QuerySpec::new(&input.source.table)
+    input.query(filters.collect(), input.columns.iter().copied().map(Selection::column).collect())
+}
+
+impl SourceSearch<'_> {
+    /// A query for the rows with `conditions`.
+    pub(super) fn query(&self, conditions: Vec<QueryCondition>, select: Vec<Selection>) -> QuerySpec {
+        let filter = QueryCondition::all(conditions);
+        QuerySpec { select, filter, limit: QuerySpec::UNLIMITED, ..QuerySpec::new(&self.source.table) }
     }
 }
 

@@ -5,7 +5,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use futures::StreamExt;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{AggregateFunction, GroupKey, NamedExpression, QueryCondition, QuerySpec, Selection, batch_bytes};
+use tidegate_query::{AggregateFunction, GroupKey, NamedExpression, QuerySpec, Selection, batch_bytes};
 use tidegate_telemetry::logs::time_column;
 
 use super::ROWS;
@@ -24,12 +24,6 @@ pub(super) enum Obstacle {
 }
 
 impl SourceSearch<'_> {
-    /// A query for the rows with `conditions`.
-    pub(super) fn query(&self, conditions: Vec<QueryCondition>, select: Vec<Selection>) -> QuerySpec {
-        let filter = QueryCondition::all(conditions);
-        QuerySpec { select, filter, limit: QuerySpec::UNLIMITED, ..QuerySpec::new(&self.source.table) }
-    }
-
     /// The rows of `spec`.
     pub(super) async fn read(&self, spec: &QuerySpec) -> Result<Vec<RecordBatch>, Obstacle> {
         match tokio::time::timeout_at(self.deadline, self.read_all(spec)).await {
